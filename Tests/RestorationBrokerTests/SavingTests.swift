@@ -211,7 +211,7 @@ internal import Testing
     saving.advance { $0.machine.decided(true) + $0.machine.prepared() }
     saving.advance { [event] in $0.walk(tree, SessionTable(), in: event.turn) }
     #expect(actions().last == .round(.commit))
-    #expect(parent.savingSteps == [.included, .orphaned])
-    #expect(below.savingSteps == [.excluded(by: nil), .referenced(by: ["a"]), .orphaned])
+    #expect(parent.savingSteps.map(\.step) == [.included, .orphaned])
+    #expect(below.savingSteps.map(\.step) == [.excluded(by: nil), .referenced(by: ["a"]), .orphaned])
   }
 }

@@ -55,11 +55,12 @@ internal import Testing
     fake.answers { _ in .text(answer) }
     let explanation = try await broker.explainRestoration(of: ["A"], application: "a")
     #expect(explanation.path == ["A"] && explanation.verdict == "strange")
-    #expect(explanation.saved.map(\.word) == ["asked", "stale"])
-    #expect(explanation.saved[0].description == "asked editor (7) for its state in round 3")
-    #expect(explanation.saved[0] == .asked(ObjectOwner(process: "editor", pid: 7), round: 3))
-    #expect(explanation.saved[1].description == "its last good state is kept: its owner ended before it answered")
-    #expect(explanation.restored.map(\.description) == ["restored"])
+    #expect(explanation.saved.map(\.step.word) == ["asked", "stale"])
+    #expect(explanation.saved[0].step.description == "asked editor (7) for its state in round 3")
+    #expect(explanation.saved[0].step == .asked(ObjectOwner(process: "editor", pid: 7), round: 3))
+    #expect(explanation.saved[1].step.description == "its last good state is kept: its owner ended before it answered")
+    #expect(explanation.restored.map(\.step.description) == ["restored"])
+    #expect(explanation.saved[0].at == nil && explanation.saved[0].times == 1)
   }
 
   private static let owner = ObjectOwner(process: "p", pid: 1)
@@ -93,8 +94,8 @@ internal import Testing
     let answer = #"{"path":null,"saved":[\#(saved)],"restored":[\#(restored)],"verdict":"saved"}"#
     fake.answers { _ in .text(answer) }
     let explanation = try await broker.explainRestoration(of: .handle(7))
-    #expect(explanation.saved == Self.saving && explanation.restored == Self.restoring)
-    let sentences = explanation.saved.map(\.description) + explanation.restored.map(\.description)
+    #expect(explanation.saved.map(\.step) == Self.saving && explanation.restored.map(\.step) == Self.restoring)
+    let sentences = explanation.saved.map(\.step.description) + explanation.restored.map(\.step.description)
     #expect(Set(sentences).count == sentences.count)
     #expect(sentences.allSatisfy { !$0.isEmpty && !$0.contains("nil") })
   }

@@ -19,7 +19,7 @@ extension Application {
     turn.begin(opening.archive, after: opening.sequence, content: opening.contentSequence)
     budget = ArchiveBudget(reachable: opening.reachableBytes)
     generations = GenerationHistory(opening.generations, last: opening.lastGeneration)
-    tree = NodeTree(last: opening.lastNode)
+    tree = NodeTree(last: opening.lastNode, tree.context)
     runs.load(opening.run, damage: opening.damage)
     // Archives of older brokers show it only by the handles of their claims.
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }

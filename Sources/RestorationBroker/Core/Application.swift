@@ -37,7 +37,10 @@ package final class Application {
     case unreadable(String)
   }
 
-  init(id: ApplicationID, name: ApplicationName, context: CoreContext) { turn = Turn(of: id, named: name, context) }
+  init(id: ApplicationID, name: ApplicationName, context: CoreContext) {
+    turn = Turn(of: id, named: name, context)
+    tree = NodeTree(last: 0, context)
+  }
 
   package var id: ApplicationID { turn.application }
   package var name: ApplicationName { turn.name }

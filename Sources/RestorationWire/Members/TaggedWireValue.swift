@@ -28,11 +28,14 @@ extension TaggedWireValue {
   package static var expected: String { "an object with a known \(tag)" }
   package static var plural: String { "objects" }
 
-  package static var schema: Schema {
+  package static var schema: Schema { schema(with: []) }
+
+  /// - Parameter more: members of every form.
+  static func schema(with more: [Schema.Member]) -> Schema {
     let described = forms.map { word, form in
       var (form, members) = (form, MemberDescriber())
       try? form.walk(&members)
-      return (word: word, members: members.members)
+      return (word: word, members: members.members + more)
     }
     return .shared(sharedName, .tagged(by: tag.description, described))
   }
@@ -45,11 +48,12 @@ extension TaggedWireValue {
     self = form
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member(Self.tag, word)
-      var form = self
-      MemberWriter.write(to: &writer) { (members) throws(Misfit) in try form.walk(&members) }
-    }
+  package func writeJSON(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
+
+  /// Writes the members of an object that the caller has begun.
+  func writeMembers(to writer: inout JSONWriter) {
+    writer.member(Self.tag, word)
+    var form = self
+    MemberWriter.write(to: &writer) { (members) throws(Misfit) in try form.walk(&members) }
   }
 }

@@ -5,9 +5,10 @@ internal import JSONRPC
 /// Why an object was saved and restored, or was not.
 public struct RestorationExplanation: WireObject, Hashable {
   public package(set) var path: IdentifierPath?
-  public package(set) var saved: [SavingStep] = []
-  public package(set) var restored: [RestoringStep] = []
+  public package(set) var saved: [NotedStep<SavingStep>] = []
+  public package(set) var restored: [NotedStep<RestoringStep>] = []
   public package(set) var verdict = ""
+  public package(set) var excluder: Excluder?
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -20,7 +21,26 @@ public struct RestorationExplanation: WireObject, Hashable {
     )
     try members.required("restored", &restoring, "Steps of the last restoration; empty if there was none.")
     try members.required("verdict", &verdict, .text(of: ExplainRestoration.Verdict.self), "The overall result.")
+    try members.optional("excluder", &excluder, "What keeps walks from it, if the verdict is `excluded`.")
     (saved, restored) = (saving.steps, restoring.steps)
+  }
+}
+
+/// What keeps the walk of a save round from an object (R4, R5).
+public struct Excluder: WireObject, Hashable {
+  package static let sharedName: String? = "Excluder"
+
+  public package(set) var object: ObjectHandle?
+  public package(set) var path: IdentifierPath?
+  public package(set) var below: IdentifierPath?
+  public package(set) var owner: ObjectOwner?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("object", &object, .handle, "Handle of the object without identifier; null if unclaimed.")
+    try members.nullable("path", &path, "Its path, if it has one: then a view must not be below it, or is a root.")
+    try members.nullable("below", &below, "The nearest object above it that has a path; null if there is none.")
+    try members.nullable("owner", &owner, "Who has it; null if unclaimed.")
   }
 }
 

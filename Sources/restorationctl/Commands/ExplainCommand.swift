@@ -42,7 +42,8 @@ struct ExplainCommand: ControlCommand {
   }
 
   private func text(of explanation: RestorationExplanation) -> String {
-    let title = "\(path.description) \(Self.sentence(explanation.verdict))".printable
+    let reason = explanation.excluder.map { " " + sentence($0) } ?? ""
+    let title = "\(path.description) \(Self.sentence(explanation.verdict))\(reason)".printable
     guard !legend.hidesLegend else { return title + "\n" }
     return """
       \(title)
@@ -54,8 +55,22 @@ struct ExplainCommand: ControlCommand {
       """
   }
 
-  private static func list(_ steps: [some CustomStringConvertible], else nothing: String) -> String {
-    steps.isEmpty ? "  \(nothing)\n" : steps.map { "  - \($0.description)".printable + "\n" }.joined()
+  private static func list(_ steps: [NotedStep<some CustomStringConvertible>], else nothing: String) -> String {
+    steps.isEmpty ? "  \(nothing)\n" : steps.map { "  \(line($0))".printable + "\n" }.joined()
+  }
+
+  private static func line(_ noted: NotedStep<some CustomStringConvertible>) -> String {
+    let isOfToday = noted.at.map { Clock.now - $0.milliseconds < 86_400_000 } ?? true
+    let time = noted.at.map { isOfToday ? Clock.text(of: $0.milliseconds, "%H:%M:%S") : $0.local } ?? "-"
+    return "\(time)  \(noted.step)" + (noted.times > 1 ? " (\(noted.times) times)" : "")
+  }
+
+  private func sentence(_ excluder: Excluder) -> String {
+    if excluder.path == path { return "It is a view with nothing above it." }
+    let owner = excluder.owner.map { " of \($0)" } ?? ""
+    if let path = excluder.path { return "The cause is \(path)\(owner), which no view may be below." }
+    let below = excluder.below.map { ", below \($0)" } ?? ""
+    return "The cause is an object without identifier\(owner)\(below)."
   }
 
   private static func sentence(_ verdict: String) -> String {

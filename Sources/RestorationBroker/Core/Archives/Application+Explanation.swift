@@ -13,12 +13,24 @@ extension Application {
     let hides = node.record.isConfidential && !request.reveal
     let reply = ExplainRestoration.Reply().with { message in
       message.path = tree.path(of: node)
-      message.saved = hides ? node.savingSteps.map(\.withoutClientWords) : node.savingSteps
-      message.restored =
-        hides ? node.restoringSteps.compactMap(\.withoutClientWords) : node.restoringSteps
-      message.verdict = verdict(on: node).rawValue
+      message.saved = hides ? node.savingSteps.compactMap { $0.map(\.withoutClientWords) } : node.savingSteps
+      message.restored = hides ? node.restoringSteps.compactMap { $0.map(\.withoutClientWords) } : node.restoringSteps
+      let verdict = verdict(on: node)
+      message.verdict = verdict.rawValue
+      if verdict == .excluded { message.excluder = tree.excluder(of: node).map(describe(excluder:)) }
     }
     turn.answer(caller, reply)
+  }
+
+  private func describe(excluder node: Node) -> Excluder {
+    var above = node.parent
+    while let ancestor = above, tree.path(of: ancestor) == nil { above = ancestor.parent }
+    return Excluder().with {
+      $0.object = node.claim?.handle
+      $0.path = tree.path(of: node)
+      $0.below = above.flatMap { tree.path(of: $0) }
+      $0.owner = owner(of: node)?.owner
+    }
   }
 
   /// A client's message about several objects may quote a confidential one: then it is shown to none.
@@ -36,7 +48,7 @@ extension Application {
 
   /// `nil` if it was not kept from being restored.
   private func restoringVerdict(on node: Node) -> ExplainRestoration.Verdict? {
-    let verdict = node.restoringSteps.last?.verdict
+    let verdict = node.restoringSteps.last?.step.verdict
     return verdict == .restored || verdict == .waiting && !isRestoring ? nil : verdict
   }
 
@@ -54,8 +66,8 @@ extension Application {
 extension Node {
   /// The last round kept an older state, and nothing has been pushed since.
   fileprivate var isStale: Bool {
-    for step in savingSteps.reversed() {
-      switch step {
+    for noted in savingSteps.reversed() {
+      switch noted.step {
       case .stale: return true
       case .pushed, .encoded, .unchanged, .superseded: return false
       case .included, .excluded, .referenced, .asked, .notServed, .orphaned, .elementUnnamed, .early, .ownerEnded,
@@ -66,7 +78,13 @@ extension Node {
     return false
   }
 
-  fileprivate var isRestored: Bool { restoringSteps.contains { $0.verdict == .restored } }
+  fileprivate var isRestored: Bool { restoringSteps.contains { $0.step.verdict == .restored } }
+}
+
+extension NotedStep {
+  fileprivate func map(_ change: (Step) -> Step?) -> NotedStep? {
+    change(step).map { NotedStep($0, at: at, times: times) }
+  }
 }
 
 extension SavingStep {

@@ -25,18 +25,21 @@ package final class Node {
   var pulled: Pulled?
 
   /// Its steps in the last save round, and pushes since.
-  package private(set) var savingSteps: [SavingStep] = []
+  package private(set) var savingSteps: [NotedStep<SavingStep>] = []
   /// Its steps in the last restoration.
-  package private(set) var restoringSteps: [RestoringStep] = []
+  package private(set) var restoringSteps: [NotedStep<RestoringStep>] = []
+  /// Tells the time of steps; `nil` in a tree that no application works with.
+  var context: CoreContext?
 
   /// The claim; `nil` while the node is vacant.
   package var claim: Claim?
   /// The last claim, live or not; `nil` if the node was never registered.
   package var claimRecord: ClaimRecord?
 
-  package init(record: NodeRecord) {
+  package init(record: NodeRecord, _ context: CoreContext? = nil) {
     self.id = record.node
     self.record = record
+    self.context = context
   }
 
   /// A live session's hold on a node.
@@ -107,13 +110,11 @@ package final class Node {
 
   // MARK: Explaining
 
-  private static let stepsMax = 32
-
   /// Notes a step; a first step drops the former ones.
   func note(_ step: SavingStep, isFirst: Bool = false) {
     // In place, because this is done for every push.
     if isFirst { savingSteps.removeAll(keepingCapacity: true) }
-    if savingSteps.count < Node.stepsMax { savingSteps.append(step) }
+    savingSteps.note(step, at: context?.now.wall ?? 0)
   }
 
   /// It can be restored again.
@@ -121,6 +122,19 @@ package final class Node {
 
   func note(_ step: RestoringStep, isFirst: Bool = false) {
     if isFirst { restoringSteps = [] }
-    if restoringSteps.count < Node.stepsMax { restoringSteps.append(step) }
+    restoringSteps.note(step, at: context?.now.wall ?? 0)
+  }
+}
+
+extension Array {
+  private static var stepsMax: Int { 32 }
+
+  fileprivate mutating func note<Step>(_ step: Step, at milliseconds: Int64) where Element == NotedStep<Step> {
+    let time = Timestamp(milliseconds: milliseconds)
+    if let last = indices.last, self[last].step == step {
+      self[last] = NotedStep(step, at: time, times: self[last].times + 1)
+    } else if count < Self.stepsMax {
+      append(NotedStep(step, at: time))
+    }
   }
 }

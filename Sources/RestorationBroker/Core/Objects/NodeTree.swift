@@ -27,9 +27,11 @@ package struct NodeTree {
   private(set) var successors: [NodeID: NodeID] = [:]
   /// Holds the application's own state; nobody sees or claims it.
   package private(set) var applicationNode: Node?
+  /// Tells nodes the time; `nil` if no application works with the tree.
+  private(set) var context: CoreContext?
 
   /// - Parameter last: as the archive has it.
-  package init(last: NodeID = 0) { self.last = last }
+  package init(last: NodeID = 0, _ context: CoreContext? = nil) { (self.last, self.context) = (last, context) }
 
   /// What some contents of an archive show, with the states there.
   init(_ readings: [NodeReading]) {
@@ -169,9 +171,11 @@ package struct NodeTree {
 
   /// Another tree takes the place of this one; nobody claims its nodes yet.
   package mutating func become(_ other: NodeTree) {
-    let last = last
+    let (last, context) = (last, context)
     self = other
     self.last = max(last, other.last)
+    self.context = context
+    for node in nodes.values { node.context = context }
   }
 
   /// Adds a node of the archive; call it for all nodes, then `indexAll`.
@@ -179,7 +183,7 @@ package struct NodeTree {
     if record.isRemoved {
       if let successor = record.successor { successors[record.node] = successor }
     } else {
-      let node = Node(record: record)
+      let node = Node(record: record, context)
       last = max(last, node.id)
       nodes[record.node] = node
       if record.kind == .application { applicationNode = node }
@@ -225,7 +229,7 @@ package struct NodeTree {
 
   /// Adds a node under a path that is free.
   package mutating func insert(_ record: NodeRecord) -> Node {
-    let node = Node(record: record)
+    let node = Node(record: record, context)
     node.parent = record.parent.flatMap { self.node($0) }
     node.parent?.children.insert(node.id)
     last = max(last, node.id)

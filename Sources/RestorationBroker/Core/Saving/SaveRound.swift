@@ -70,6 +70,7 @@ extension SaveRound {
   package mutating func walk(_ tree: NodeTree, _ sessions: SessionTable, in turn: borrowing Turn) -> [Action] {
     lastHandle = turn.lastHandle
     var found: [Finding] = []
+    tree.applicationNode?.note(.included, isFirst: true)
     for node in tree.walkOrder {
       if tree.isIncluded(node) {
         node.note(.included, isFirst: true)
