@@ -23,6 +23,7 @@ is_there() {
   case "$1" in
     emacs-nox) emacs -Q --batch --eval '(progn (require (quote jsonrpc)) (json-serialize nil))' ;;
     golang-go) command -v go ;;
+    node-typescript) command -v tsc ;;
     netcat-openbsd) command -v nc.openbsd ;;
     nodejs) command -v node ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;

@@ -11,10 +11,14 @@ internal import Testing
   private static let file = "\(Products.repository)/Protocol/openrpc.json"
   private static let usable = PythonPackages.areUsable("openrpc", "jsonschema")
 
-  @Test(.broker) func theCommittedDocumentIsTheLiveOne() throws {
-    let result = try ControlTool.run(["call", "--json=pretty", "rpc.discover"], status: 0)
-    let isSame = try result.output == Files.text(Self.file)
-    #expect(isSame, "write it anew: restorationctl call --json=pretty rpc.discover >Protocol/openrpc.json")
+  @Test(
+    .broker,
+    arguments: [("openrpc.json", []), ("openrpc-client.json", [#"{"forGenerators":true}"#])] as [(String, [String])]
+  )
+  func theCommittedDocumentIsTheLiveOne(_ file: String, _ parameters: [String]) throws {
+    let call = ["call", "--json=pretty", "rpc.discover"] + parameters
+    let isSame = try ControlTool.run(call, status: 0).output == Files.text("\(Products.repository)/Protocol/\(file)")
+    #expect(isSame, "write it anew: restorationctl \(call.joined(separator: " ")) >Protocol/\(file)")
   }
 
   /// A method that is described and not dispatched would be −32601.
@@ -55,6 +59,59 @@ internal import Testing
     #expect(changed != text)
     let result = try Self.validate(directory.write(changed, to: "openrpc.json"))
     #expect(result.end == .exit(1), "\(result.output)\(result.errors)")
+  }
+
+  private static let canGenerate =
+    PythonPackages.areUsable("openrpcclientgenerator")
+    && (Environment.isCI || (try? ChildProcess.run(["tsc", "--version"]).end) == .exit(0))
+
+  /// By openrpcclientgenerator, in TypeScript; the compiler checks a program that uses the client.
+  @Test(.scratch, .enabled(if: canGenerate, "needs tsc and the Python packages; Tests/run.sh installs them"))
+  func aPublicGeneratorMakesATypedClient() throws {
+    try directory.write(Files.text("\(Products.repository)/Protocol/openrpc-client.json"), to: "openrpc.json")
+    let made = try ChildProcess.run(
+      [PythonPackages.program("orpc"), "typescript", "http://broker"],
+      directory: directory.path
+    )
+    try #require(made.end == .exit(0), "\(made.errors)")
+    let source = directory.file("out/typescript/restoration-http-client/src")
+    let (client, models) = (try Files.text("\(source)/client.ts"), try Files.text("\(source)/models.ts"))
+    let results = client.matches(of: /Promise<(.*)>/).map { String($0.1) }
+    #expect(results.count == MethodTable.methods.count)
+    for result in results { #expect(result.wholeMatch(of: /[A-Z]\w*( \| ([A-Z]\w*|null))*/) != nil, "\(result)") }
+    #expect(!models.contains(/\b(any|unknown)\b/))
+    let scoped = client.matches(of: /application: string \| null,\s+session: string \| null\s/).count
+    #expect(scoped == MethodTable.methods.count { $0.isScoped })
+    try Files.write(Array(Self.libraries.utf8), to: "\(source)/libraries.d.ts")
+    let isTyped = { (member: String) in
+      try Files.write(Array(Self.program(reading: member).utf8), to: "\(source)/program.ts")
+      let options = ["--noEmit", "--strict", "--target", "es2020", "--moduleResolution", "node"]
+      let files = ["--experimentalDecorators", "program.ts", "libraries.d.ts"]
+      return try ChildProcess.run(["tsc"] + options + files, directory: source, Deadline(.seconds(120)))
+    }
+    let right = try isTyped("reason")
+    #expect(right.end == .exit(0), "\(right.output)")
+    #expect(try isTyped("raison").output.contains("Property 'raison' does not exist on type 'SkippedObject'"))
+  }
+
+  /// What the client needs and this machine does not have.
+  private static let libraries = """
+    declare module "axios" { export type AxiosRequestHeaders = Record<string, string>; }
+    declare module "jsonrpc2-tsclient" {
+      export class RPCHTTPClient { constructor(url: string); url: string; headers: object }
+      export function rpcClient(...rest: unknown[]): ClassDecorator;
+    }
+    """
+
+  private static func program(reading member: String) -> String {
+    """
+    import { RestorationClient } from "./client.js";
+    export async function program(client: RestorationClient): Promise<(string | number | null)[]> {
+      const result = await client.restoreApplicationState(5000, null, "org.example.Notes", null);
+      const saved = await client.saveApplicationState(null, null, null, "org.example.Notes", null);
+      return [...result.restored[0], result.skipped[0].\(member), saved.generation];
+    }
+    """
   }
 
   private static func validate(_ arguments: String...) throws -> (end: ChildProcess.End, output: String, errors: String)

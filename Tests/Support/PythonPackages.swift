@@ -2,7 +2,10 @@
 
 /// Python with the packages of `Tests/requirements.txt`, which `Tests/run.sh` installs.
 package enum PythonPackages {
-  package static var python: String { "\(Products.repository)/.build/venv/bin/python" }
+  package static var python: String { program("python") }
+
+  /// A program that comes with a package.
+  package static func program(_ name: String) -> String { "\(Products.repository)/.build/venv/bin/\(name)" }
 
   /// Whether they are installed; in CI they must be.
   package static func areUsable(_ modules: String...) -> Bool {

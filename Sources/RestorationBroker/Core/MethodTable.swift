@@ -41,8 +41,9 @@ package enum MethodTable {
   /// All methods for clients.
   package static let methods: [any RestorationMethod.Type] = all.map(\.method)
 
-  /// The answer to `rpc.discover`.
+  /// The answers to `rpc.discover`.
   package static let document = OpenRPCDocument(of: methods)
+  package static let generatorDocument = OpenRPCDocument(forGeneratorsOf: methods)
 
   /// By name.
   static let rows: [String: Row] = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
@@ -118,8 +119,9 @@ package enum MethodTable {
     },
     .broker(ReportStatistics.self) { core, message, _ in core.context.emit(.reportStatistics(message.caller)) },
     .broker(Ping.self) { core, message, _ in core.context.emit(.respond(message.caller, .result(EmptyResult()))) },
-    .broker(Discover.self) { core, message, _ in
-      core.context.emit(.respond(message.caller, .result(MethodTable.document)))
+    .broker(Discover.self) { core, message, _ throws(ErrorObject) in
+      let document = try Discover(message.parameters).forGenerators ? generatorDocument : document
+      core.context.emit(.respond(message.caller, .result(document)))
     },
   ]
 }

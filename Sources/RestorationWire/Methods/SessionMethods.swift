@@ -155,7 +155,12 @@ package struct Discover: RestorationMethod {
 
   package typealias Reply = OpenRPCDocument
 
+  package var forGenerators = false
   package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.flag("forGenerators", &forGenerators, "Describe only what clients call, for generators of clients.")
+  }
 }
 
 /// Versions of the protocol this code speaks; within one, only additions are made.

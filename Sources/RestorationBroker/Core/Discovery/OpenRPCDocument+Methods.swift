@@ -128,7 +128,7 @@ struct DescribedMethod: JSONWritable {
 }
 
 extension DescribedMethod {
-  private init<Method: RestorationMethod>(_: Method.Type) {
+  init<Method: RestorationMethod>(_: Method.Type) {
     self.init(
       name: Method.method,
       summary: Method.summary,
