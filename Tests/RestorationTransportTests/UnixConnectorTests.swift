@@ -5,6 +5,7 @@ internal import JSONRPC
 internal import NIOCore
 internal import NIOPosix
 internal import RestorationTransport
+internal import TestSupport
 internal import Testing
 
 /// Our own client's end.
@@ -67,6 +68,17 @@ internal import Testing
     var error = await Self.failure(path.path)
     while error == nil { error = await Self.failure(path.path) }
     #expect(error?.code == .refused)
+  }
+
+  @Test func whatIsNoSocketIsCalledWhatItIs() async throws {
+    let directory = try SocketDirectory()
+    let file = directory.file("b.sock")
+    try Files.write([], to: file)
+    for (path, kind) in [(file, "a file"), (directory.path, "a directory")] {
+      let error = await Self.failure(path)
+      #expect(error?.code == .notASocket)
+      #expect(error?.message == "\(path) is \(kind), not a socket; give the path of the broker's socket")
+    }
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can become another user"))

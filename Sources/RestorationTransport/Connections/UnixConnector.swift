@@ -73,6 +73,17 @@ package enum UnixConnector {
     return socket.release()
   }
 
+  /// Nobody listens there, or it is no socket at all.
+  private static func refusal(by path: String) -> TransportError {
+    let advice = "not a socket; give the path of the broker's socket"
+    return switch (try? SystemCalls.status(of: path))?.kind {
+    case .directory: TransportError(.notASocket, "\(path) is a directory, \(advice)")
+    case .regular: TransportError(.notASocket, "\(path) is a file, \(advice)")
+    case .socket, .symbolicLink, .other, nil:
+      TransportError(.refused, "no process listens on \(path): the broker has ended or is restarting; try again")
+    }
+  }
+
   private static func connectError(_ error: SystemCallError, _ path: String) -> TransportError {
     switch error.number {
     case SystemCallError.notFound:
@@ -80,8 +91,7 @@ package enum UnixConnector {
         .noSocket,
         "no broker has created \(path); start restorationd, or give --socket the path of its socket"
       )
-    case SystemCallError.connectionRefused:
-      TransportError(.refused, "no process listens on \(path): the broker has ended or is restarting; try again")
+    case SystemCallError.connectionRefused: refusal(by: path)
     case SystemCallError.accessDenied, SystemCallError.notPermitted:
       TransportError(.notPermitted, "this user may not connect to \(path); every user has their own broker")
     case SystemCallError.wouldBlock:
