@@ -108,7 +108,8 @@ extension QuarantineReport {
       table.add([
         TextTable.Cell(object.path?.description ?? "(no path)"),
         TextTable.Cell(object.standing.rawValue, object.standing == .quarantined ? .red : nil),
-        TextTable.Cell(String(object.strikes)),
+        // Counting begins anew when a state is withheld.
+        TextTable.Cell(object.standing == .quarantined ? "-" : String(object.strikes)),
         TextTable.Cell(String(object.states.count)),
         TextTable.Cell(since ?? ""),
       ])
