@@ -119,8 +119,11 @@ extension Application {
       if let owner = item.owner, sessions[owner] != nil, trials.close(item.node, of: owner) { acquit(item.node) }
     }
     trials.endExtensions(of: decisions.participants)
-    // It was about the application's own state alone.
-    if decisions.items.isEmpty, !decisions.isDeclined { trials.beginRestored() }
+    if !decisions.isDeclined {
+      for session in sessions.values where session.facts.isDelegate { session.hasOwnState = true }
+      // It was about the application's own state alone.
+      if decisions.items.isEmpty { trials.beginRestored() }
+    }
     note(.windowsClosed)
     settleEarlyStates(after: decisions)
     for (progress, call) in over.progress(isLast: true, at: turn.now) { tell(progress, of: call) }
@@ -221,8 +224,7 @@ extension Application {
   private func sendToDelegate(_ session: SessionID, isAsking: Bool) {
     let application = restoring.application ?? ApplicationState(state: nil, coder: nil)
     let number = sessions[session].flatMap { session in
-      session.hasOwnState = true
-      return isAsking
+      isAsking
         ? call(session, ShouldRestoreApplicationState.self, with: application, for: .restoring(.ask))
         : call(session, DidDecodeRestorableState.self, with: application, for: .restoring(.tell))
     }

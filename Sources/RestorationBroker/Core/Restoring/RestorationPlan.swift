@@ -28,8 +28,8 @@ struct RestorationPlan {
   private func concerns(_ node: Node, besides unsaved: Set<NodeID>) -> Bool {
     guard !unsaved.contains(node.id), node.record.component != nil, node !== tree.applicationNode else { return false }
     if node.hasState { return node.claim?.hasDecoded != true }
-    guard node.record.kind == .viewController || node.record.restorationClass != nil else { return false }
-    return node.claim.map { $0.wasLeft && !$0.hasDecoded } ?? !node.isPlaceholder
+    if let claim = node.claim { return claim.wasLeft && !claim.hasDecoded }
+    return !node.isPlaceholder && (node.record.kind == .viewController || node.record.restorationClass != nil)
   }
 
   // MARK: Objects
