@@ -331,14 +331,7 @@ package struct BrokerCore {
       closeIfUseless(application)
     case .detached(let id, let session): applications[id]?.detachedTimerFired(session)
     case .windows(let id): applications[id]?.windowTimerFired()
-    case .early(let id):
-      if let application = applications[id] {
-        application.early.timerFired(
-          application.tree.claimed.values,
-          unless: { application.restoring.mayConcern($0) },
-          in: &application.turn
-        )
-      }
+    case .early(let id): applications[id]?.earlyTimerFired()
     case .trial(let id): applications[id]?.note(.trialsEnded)
     case .parent(let id, let number):
       if let application = applications[id] { application.parentWaits.timerFired(number, in: &application.turn) }

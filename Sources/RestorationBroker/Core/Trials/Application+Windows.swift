@@ -27,6 +27,10 @@ extension Application {
     note(.windowsClosed)
   }
 
+  func earlyTimerFired() {
+    early.timerFired(tree.claimed.values, unless: { restoring.mayConcern($0) }, in: &turn)
+  }
+
   // MARK: The end of a restoration
 
   func extendRestoration(_: ExtendStateRestoration, by session: Session, for caller: Caller) throws(ErrorObject) {
