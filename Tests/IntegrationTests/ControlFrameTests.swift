@@ -268,7 +268,7 @@ internal import Testing
   @Test func tablesFitTheTerminal() throws {
     let name = "org.example." + String(repeating: "LongName.", count: 8) + "End"
     try broker.connect().encode("Main", state: [:], of: name)
-    for (columns, environment) in [(80, [:]), (66, ["COLUMNS": "66"])] as [(Int, [String: String?])] {
+    for (columns, environment) in [(80, [:]), (72, ["COLUMNS": "72"])] as [(Int, [String: String?])] {
       let result = try ControlTool.run(["list"], environment: environment)
       #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= columns }, "\(result.output)")
       #expect(result.output.contains("…") && result.output.contains("End "))
