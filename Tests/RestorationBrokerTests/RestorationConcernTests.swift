@@ -215,4 +215,36 @@ internal import Testing
     #expect(outcome(try main.result(of: id)) == ["+Tab"])
     #expect(fixture.log == ["tabs decode Tab"])
   }
+
+  @Test func r23WhatAFactoryHasRegisteredBeforeItSaysThatItComesIsLocatedAtOnce() throws {
+    let first = broker.connect(pid: 901)
+    try first.initialize()
+    try first.register("Doc", below: nil, Self.page)
+    try first.encode(#"["Doc"]"#, #"{"n":1}"#)
+    broker.crash(first)
+    let peer = broker.connect(pid: 902)
+    let serves = #""objectWithRestorationIdentifierPath","decodeRestorableStateWithCoder""#
+    try peer.initialize("App", #""serves":[\#(serves)]"#)
+    try peer.call("registerRestorationClass", #"{"restorationClass":"Pages"}"#)
+    peer.serves["decodeRestorableStateWithCoder"] = { _ in "{}" }
+    let id = peer.start("restoreApplicationState")
+    let call = try #require(peer.openCalls("objectWithRestorationIdentifierPath").first)
+    try peer.register("Doc", below: nil, Self.page)
+    peer.answer(call.id, #"{"awaited":true}"#)
+    #expect(try peer.result(of: id)["restored"] == [["Doc"]])
+  }
+
+  @Test func r19ADeferredStateIsStillThereAfterTheRestoration() throws {
+    let first = broker.connect(pid: 901)
+    try first.initialize()
+    try first.encode(#"["Main"]"#, #"{"good":"\#(String(repeating: "x", count: 3_000))"}"#)
+    broker.crash(first)
+    let peer = broker.connect(pid: 902)
+    try peer.initialize("App", #""messageBytesMax":4096,"serves":["decodeRestorableStateWithCoder"]"#)
+    try peer.register("Main")
+    try peer.encode(#"["Main"]"#, #"{"blank":1}"#)
+    peer.serves["decodeRestorableStateWithCoder"] = { _ in "{}" }
+    try peer.call("restoreApplicationState")
+    #expect(try peer.state(#"["Main"]"#)?["good"] != nil)
+  }
 }

@@ -51,6 +51,7 @@ extension Application {
     case .headGivenUp:
       interruptRound()
       trials.empty()
+      restoring.giveHeadUp()
       drive(.discarded)
     case .sessionsChanged:
       updatePulling()

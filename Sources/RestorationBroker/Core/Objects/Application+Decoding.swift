@@ -39,6 +39,7 @@ extension Application {
     }
     if isOwner, let session {
       openWindow(of: node, for: session)
+      restoring.noteFetched(node.id)
       // What a restoration is handing out, it tells of itself in the end (R21).
       if !restoring.isHanding(node.id, to: session.id) { trials.fetched(node.id, by: session.id) }
     }

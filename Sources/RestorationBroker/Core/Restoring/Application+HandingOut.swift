@@ -209,7 +209,10 @@ extension Application {
     }
     for (handout, object, isDeferred) in sent {
       tree.node(handout.node)?.note(.handedOut(session.owner, deferred: isDeferred))
-      guard !isDeferred else { continue }
+      guard !isDeferred else {
+        restoring.noteDeferred(handout.object)
+        continue
+      }
       object.claim?.hasDecoded = true
       if let node = tree.node(handout.node) { openWindow(of: node, for: session, byCall: true) }
     }

@@ -119,13 +119,13 @@ extension Application {
       if let owner = item.owner, sessions[owner] != nil, trials.close(item.node, of: owner) { acquit(item.node) }
     }
     trials.endExtensions(of: decisions.participants)
-    if !decisions.isDeclined {
+    if !decisions.isDeclined, !over.isVoid {
       for session in sessions.values where session.facts.isDelegate { session.hasOwnState = true }
       // It was about the application's own state alone.
       if decisions.items.isEmpty { trials.beginRestored() }
     }
     note(.windowsClosed)
-    settleEarlyStates(after: decisions)
+    if !over.isVoid { settleEarlyStates(after: decisions, besides: over.deferred) }
     for (progress, call) in over.progress(isLast: true, at: turn.now) { tell(progress, of: call) }
     for (call, bytesMax) in over.callers {
       turn.ask(.unpark(call.caller))
@@ -135,7 +135,9 @@ extension Application {
   }
 
   /// What was restored, refused or declined is no longer to be had in place of what its owners have written (R19).
-  private func settleEarlyStates(after decisions: Restoration) {
+  ///
+  /// - Parameter deferred: what may still be fetched.
+  private func settleEarlyStates(after decisions: Restoration, besides deferred: Set<NodeID>) {
     let nodes = { (ids: [NodeID]) in ids.compactMap { self.tree.node($0) } }
     let refused = nodes(decisions.refused)
     if decisions.isDeclined {
@@ -143,7 +145,10 @@ extension Application {
       early.clear(tree.nodes.values.filter { ($0.state?.sequence ?? 0) > runs.facts.began }, in: &turn)
     } else {
       runs.refuse(refused.map(\.id))
-      early.clear(nodes(decisions.restored) + refused.flatMap { tree.subtree(of: $0) }, in: &turn)
+      early.clear(
+        nodes(decisions.restored.filter { !deferred.contains($0) }) + refused.flatMap { tree.subtree(of: $0) },
+        in: &turn
+      )
     }
     if decisions.isDeclined || !refused.isEmpty { writeRun() }
     early.extend(nodes(decisions.items.map(\.object)), since: decisions.begun, in: turn)

@@ -311,9 +311,9 @@ extension Restoration {
         searchAgain(number, facts)
       }
     case .awaited:
+      // It may have been registered before the answer.
       (items[number].lookups, items[number].isComing) = ([], true)
-      wait(for: number, facts)
-      locateChildren(of: number, facts)
+      searchAgain(number, facts)
     case .failed:
       settle(number, .skipped(.failed))
       locateChildren(of: number, facts)

@@ -65,10 +65,13 @@ struct RestorationPlan {
       parent: parent,
       lookups: lookups(for: node, unit),
       isExpected: isExpected,
-      role: isExpected ? nil : role(of: node).flatMap { runs.facts.lastRoles.contains($0) ? $0 : nil },
+      role: isExpected ? nil : role(of: node).flatMap { lastRoles.contains($0) ? $0 : nil },
       hasUnit: isStarting && !isKnown(node)
     )
   }
+
+  /// Roles of the last run, also before another one begins.
+  private var lastRoles: Set<String> { sessions.allAreDiscarded ? runs.facts.roles : runs.facts.lastRoles }
 
   /// Whether somebody may be about to register it: not what was missing already when a restoration completed.
   private func isExpected(_ node: Node) -> Bool {

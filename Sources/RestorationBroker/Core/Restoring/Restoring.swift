@@ -28,6 +28,10 @@ package struct Restoring {
   package private(set) var messages: [NodeID: String] = [:]
   /// Objects whose factories are not called before states handed out earlier are proven (R31).
   private var heldFactoryCalls: [FactoryCall] = []
+  /// What was handed out without its state, which has not been fetched.
+  private(set) var deferred: Set<NodeID> = []
+  /// The head was replaced: what was decided is of the former one.
+  private(set) var isVoid = false
   /// Units that were to start, why some of them did not, and the one that brings an object.
   package private(set) var startedUnits: Set<String> = []
   package private(set) var failedUnits: [String: String] = [:]
@@ -106,6 +110,8 @@ package struct Restoring {
     return over
   }
 
+  mutating func giveHeadUp() { isVoid = isUnderWay }
+
   // MARK: Deciding
 
   /// Takes in an event.
@@ -173,6 +179,10 @@ package struct Restoring {
     }
     .first
   }
+
+  mutating func noteDeferred(_ object: NodeID) { deferred.insert(object) }
+
+  mutating func noteFetched(_ object: NodeID) { if !deferred.isEmpty { deferred.remove(object) } }
 
   mutating func takeBatch(of session: SessionID) -> OutgoingBatch? { batches.removeValue(forKey: session) }
 
