@@ -40,11 +40,37 @@ internal import Testing
     #expect(error.kind?.lowercased() == "duplicateobject")
     #expect(error.object["message"]?.string?.contains("Editor") == true)
     // The first one stays, and may register again.
-    try client.register("Editor")
+    #expect(try client.tell("register", ["identifier": "Editor"])["existing"] == true)
     #expect(try client.tell("save")["stale"] == [])
     #expect(try client.log() == ["encode Editor"])
     #expect(try client.tell("decode", ["name": "Editor"])["state"] == ["cursor": 1])
     try client.close()
+  }
+
+  @Test(
+    "R22 A factory leaves an object to another session of the class, or says that it comes",
+    .broker,
+    arguments: all
+  )
+  func classesAreShared(_ library: LibraryClient.Library) throws {
+    let former = try LibraryClient.open(library)
+    for name in ["Doc", "Late"] {
+      let object = try former.tell("register", ["identifier": .string(name), "restorationClass": "Document"])
+      #expect(object["existing"] == nil)
+      try former.tell("push", ["name": .string(name), "state": ["text": .string(name)]])
+    }
+    try former.tell("goodbye", ["reason": "restart"])
+    let clients = try [LibraryClient.open(library), LibraryClient.open(library)]
+    for client in clients { try client.tell("class", ["restorationClass": "Document", "shared": true]) }
+    try clients[0].tell("set", ["name": "Doc", "state": ["instead": "pass"]])
+    for client in clients { try client.tell("set", ["name": "Late", "state": ["instead": "awaited"]]) }
+    try clients[0].send("restore", ["deadline": 60])
+    try clients[1].tell("await", ["what": "create", "count": 1])
+    try clients[1].tell("register", ["identifier": "Late"])
+    #expect(try clients[0].receiveResult()["restored"] == [.path("Doc"), .path("Late")])
+    try clients[1].tell("await", ["what": "finished", "count": 2])
+    #expect(try clients[1].log().contains(#"decode Late {"text":"Late"}"#))
+    for client in clients { try client.close() }
   }
 
   @Test("R27 In Swift a reference leads to the program's own object, and two objects on one path are told", .broker)

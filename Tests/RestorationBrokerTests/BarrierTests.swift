@@ -46,6 +46,17 @@ internal import Testing
     #expect(fixture.finished(first) == [a])
   }
 
+  @Test func r9AClassThatIsSharedStaysSoAfterTheBrokersDeath() throws {
+    let (alone, shared) = (#"{"restorationClass":"Pages"}"#, #"{"restorationClass":"Pages","shared":true}"#)
+    try first.call("registerRestorationClass", alone)
+    try first.call("registerRestorationClass", shared)
+    try second.call("registerRestorationClass", shared)
+    broker.restart()
+    let other = try fixture.join("T", pid: 4)
+    #expect(try other.fail("registerRestorationClass", alone).kind == "alreadyServed")
+    try other.call("registerRestorationClass", shared)
+  }
+
   @Test func r9ASessionThatGoesOnAfterTheBrokersDeathStillHasItsRoles() throws {
     let token = try #require(broker.application("App")?.sessions.values.first { $0.facts.role == "F" }?.token)
     try first.call("registerRestorationClass", #"{"restorationClass":"Pages"}"#)

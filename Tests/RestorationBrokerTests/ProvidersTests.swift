@@ -8,10 +8,10 @@ internal import Testing
   private var providers = Providers()
 
   @Test mutating func whenASessionEndsItsRolesAreFreeAndOthersStay() {
-    for (name, session) in [("a", Int64(1)), ("b", 2), ("c", 1)] { providers.setMaker(of: name, to: session) }
+    for (name, session) in [("a", Int64(1)), ("b", 2), ("c", 1)] { providers.addMaker(session, of: name) }
     for (view, session) in [(Int64(9), Int64(1)), (8, 2), (7, 2)] { providers.setDataSource(of: view, to: session) }
     providers.remove(1)
-    #expect(["a", "b", "c"].map { providers.maker(of: $0) } == [nil, 2, nil])
+    #expect(["a", "b", "c"].map { providers.makers(of: $0) } == [[], [2], []])
     #expect(providers.dataSources.map(\.view) == [7, 8])
     providers.setDataSource(of: 8, to: nil)
     #expect(providers.dataSource(of: 8) == nil)
@@ -23,7 +23,7 @@ internal import Testing
     let event = try TurnFixture(limits)
     for name in ["a", "b"] {
       try providers.requireRoom(for: name, in: event.turn)
-      providers.setMaker(of: name, to: 1)
+      providers.addMaker(1, of: name)
     }
     try providers.requireRoom(for: "a", in: event.turn)
     let third: Void? = try? providers.requireRoom(for: "c", in: event.turn)

@@ -11,6 +11,7 @@ internal import Testing
   struct Facts: RestorationFacts {
     var owners: [NodeID: SessionID] = [:]
     var makers: [NodeID: SessionID] = [:]
+    var shared: [Restoration.Maker] = []
     var delegate: SessionID?
     var isDelegateMissing = false
     var handing: [NodeID: Restoration.Handing] = [:]
@@ -18,7 +19,9 @@ internal import Testing
     var roles: [String: Int64] = [:]
 
     func registrant(of node: NodeID) -> SessionID? { owners[node] }
-    func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? { makers[node] }
+    func makers(of node: NodeID, by lookup: RestoringStep.Lookup) -> [Restoration.Maker] {
+      shared.isEmpty ? makers[node].map { [Restoration.Maker($0)] } ?? [] : shared
+    }
     func delegate(serving method: ServedMethod) -> SessionID? { delegate }
     func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing { handing[node] ?? .state(bytes: 10) }
     func awaitedUntil(_ role: String) -> Int64? { roles[role] }
@@ -144,6 +147,50 @@ internal import Testing
     facts.roles = [:]
     #expect(deeds(restoration.handle(.time(400), facts)) == [handOut(7, 2)])
     #expect(restoration.items[0].place == .settled(.absent))
+  }
+
+  @Test func r22OfSeveralMakersTheNearestIsAskedThenTheOneAskedLeastThenTheFirst() {
+    let plan = (1...4).map { Planned(node: $0, parent: nil, lookups: [.restorationClass]) }
+    var facts = Facts(shared: [.init(6, isShared: true), .init(7, .sameRole, isShared: true), .init(8, .sameRole)])
+    let (_, actions) = begun(plan, facts)
+    let makers = { (actions: [Restoration.Action]) in
+      actions.compactMap { if case .make(_, _, let maker) = $0 { maker } else { nil } }
+    }
+    #expect(makers(actions) == [7, 8, 7, 8])
+    facts.shared.append(.init(9, .sameUnit))
+    #expect(makers(begun(plan, facts).1) == [9, 9, 9, 9])
+  }
+
+  @Test func r22PassGoesOnToTheNextAndNullRefusesForAll() {
+    let plan = (1...2).map { Planned(node: $0, parent: nil, lookups: [.restorationClass]) }
+    let facts = Facts(shared: [7, 8].map { .init($0, isShared: true) })
+    var (restoration, actions) = begun(plan, facts)
+    #expect(actions == [.plan, .make(1, .restorationClass, by: 7), .make(2, .restorationClass, by: 8)])
+    #expect(deeds(restoration.handle(.made(1, .passed, by: 7), facts)) == [.make(1, .restorationClass, by: 8)])
+    #expect(deeds(restoration.handle(.made(1, .passed, by: 8), facts)).isEmpty)
+    #expect(restoration.items[0].place == .awaited, "as if nobody had registered the class")
+    #expect(deeds(restoration.handle(.made(2, .null, by: 8), facts)).isEmpty)
+    #expect(restoration.items[1].place == .settled(.skipped(.refused)))
+    // Who has passed is not asked again, and a session that registers the class now is.
+    #expect(deeds(restoration.handle(.classesChanged, facts)).isEmpty)
+    let more = Facts(shared: [7, 8, 9].map { .init($0, isShared: true) })
+    #expect(deeds(restoration.handle(.classesChanged, more)) == [.make(1, .restorationClass, by: 9)])
+  }
+
+  @Test func r22WhatWasShownToASessionOfASharedClassIsShownToNoOtherBeforeItAnswers() {
+    let plan = (1...10).map { Planned(node: $0, parent: nil, lookups: [.restorationClass]) }
+    let both = Facts(shared: [.init(7, .sameRole, isShared: true), .init(8, isShared: true)])
+    let other = Facts(shared: [.init(8, isShared: true)])
+    var (restoration, _) = begun(plan, both)
+    #expect(
+      deeds(restoration.handle(.made(1, .lost, by: 7), other)) == [9, 10].map { .make($0, .restorationClass, by: 8) }
+    )
+    #expect(restoration.items[0].place == .awaited)
+    var returned = restoration
+    #expect(deeds(returned.handle(.returned(7), both)) == [.make(1, .restorationClass, by: 7)])
+    #expect(deeds(restoration.handle(.ended(7), other)).isEmpty)
+    #expect(restoration.items.prefix(8).allSatisfy { $0.place == .settled(.skipped(.failed)) })
+    #expect(restoration.items[9].place == .asked(8))
   }
 
   @Test func aSessionIsAskedForEightObjectsAtATime() {

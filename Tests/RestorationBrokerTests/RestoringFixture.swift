@@ -9,7 +9,7 @@ internal import Testing
 final class RestoringFixture {
   let broker = MemoryBroker()
   /// The broker's calls and notifications, in order: `role method what`.
-  private(set) var log: [String] = []
+  var log: [String] = []
 
   static let served = [
     "shouldRestoreApplicationState", "didDecodeRestorableState", "objectWithRestorationIdentifierPath",

@@ -45,6 +45,23 @@ internal import Testing
     return (caller, caller.start("restoreApplicationState", #"{"application":"App","deadlineMilliseconds":1000}"#))
   }
 
+  @Test func r22OfSeveralSessionsOfAClassTheOneOfTheLastUnitIsAsked() throws {
+    let former = try fixture.join("worker", pid: 11, unit: "right.service")
+    try former.encode("\(try former.register("Doc", below: nil, RestoringTests.made))", #"{"n":1}"#)
+    broker.crash(former)
+    for (pid, unit) in [(Int64(12), "left.service"), (13, "right.service")] {
+      let worker = try fixture.join("worker", pid: pid, unit: unit)
+      worker.serves["objectWithRestorationIdentifierPath"] = { _ in
+        self.fixture.log.append("asked \(unit)")
+        return "null"
+      }
+      try worker.call("registerRestorationClass", #"{"restorationClass":"Pages","shared":true}"#)
+    }
+    let (caller, id) = try restore()
+    #expect(outcome(try caller.result(of: id)) == ["-Doc refused"])
+    #expect(fixture.log == ["asked right.service"])
+  }
+
   // MARK: The whole application
 
   @Test func r21R22TheDelegateComesFirstAndIsAskedAndThenAllTheOthersAreStarted() throws {

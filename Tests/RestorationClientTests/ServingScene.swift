@@ -32,11 +32,13 @@ struct ServingScene {
     try await session.register(ObjectRegistration(name), restoring: await model.object(name))
   }
 
-  func registerClass(_ name: String) async throws {
-    try await session.registerRestorationClass(name) { [model] request in
+  func registerClass(_ name: String, shared: Bool = false) async throws {
+    try await session.registerRestorationClass(name, shared: shared) { [model] request in
       let name = request.path.description
       await model.note("create \(name) \(request.state?.jsonText ?? "-")")
       try await model.check()
+      if name == "Later" { throw RestorationRequest.Instead.awaited }
+      if name == "Theirs" { throw RestorationRequest.Instead.pass }
       return name == "No" ? nil : try await request.register(await model.object(name))
     }
   }

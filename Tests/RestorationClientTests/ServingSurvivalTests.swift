@@ -28,7 +28,7 @@ internal import Testing
 
   private func serve(_ scene: ServingScene) async throws -> RestorableObject {
     let view = try await scene.register("List")
-    try await scene.registerClass("Document")
+    try await scene.registerClass("Document", shared: true)
     try await scene.session.registerDataSource(scene.model, for: view.reference)
     try await scene.registerDataSource(["Other"])
     return view
@@ -38,7 +38,7 @@ internal import Testing
     let view = try await serve(scene)
     #expect(
       try await lose(scene) == [
-        #"registerRestorationClass {"restorationClass":"Document"}"#,
+        #"registerRestorationClass {"restorationClass":"Document","shared":true}"#,
         #"registerDataSource {"view":\#(view.handle)}"#, #"registerDataSource {"view":["Other"]}"#, "ping ",
       ]
     )
@@ -54,7 +54,8 @@ internal import Testing
     #expect(view.handle != former)
     #expect(
       said == [
-        #"registerRestorationClass {"restorationClass":"Document"}"#, #"registerDataSource {"view":\#(view.handle)}"#,
+        #"registerRestorationClass {"restorationClass":"Document","shared":true}"#,
+        #"registerDataSource {"view":\#(view.handle)}"#,
         #"registerDataSource {"view":["Other"]}"#,
       ]
     )

@@ -178,11 +178,19 @@ internal import Testing
     let nothing = #""identifierPath":["No"],"kind":"object","objectClass":null,"state":null}"#
     let refused = #"{"restorationClass":"Document",\#(nothing)"#
     #expect(try await result("objectWithRestorationIdentifierPath", refused, scene) == "null")
+    for (name, instead) in [("Later", #"{"awaited":true}"#), ("Theirs", #"{"pass":true}"#)] {
+      let question = refused.replacing("No", with: name)
+      #expect(try await result("objectWithRestorationIdentifierPath", question, scene) == instead)
+    }
     let unknown = #"{"restorationClass":"Other",\#(nothing)"#
     #expect(try await failure("objectWithRestorationIdentifierPath", unknown, scene) == -32603)
     let controller = #"{"identifierPath":["Main"],"kind":"viewController","objectClass":null,"state":null}"#
     #expect(try await result("viewControllerWithRestorationIdentifierPath", controller, scene) == "null")
-    #expect(await scene.model.log == [#"create Main/Doc#2 {"n":1}"#, "create No -", "create Main -"])
+    #expect(
+      await scene.model.log == [
+        #"create Main/Doc#2 {"n":1}"#, "create No -", "create Later -", "create Theirs -", "create Main -",
+      ]
+    )
   }
 
   @Test("R28 A data source is asked while another call waits", .scene) func dataSourcesAnswer() async throws {

@@ -40,14 +40,18 @@ internal import Testing
     }
   }
 
-  @Test func aFactoryAnswersWithAHandleWithNullOrWithAwaited() throws {
-    #expect(LocatedObject(try slice("null")) == LocatedObject(object: nil))
-    #expect(LocatedObject(try slice(#"{"object":null}"#)) == LocatedObject(object: nil))
-    #expect(LocatedObject(try slice(#"{"object":9}"#)) == LocatedObject(object: 9))
-    #expect(LocatedObject(try slice(#"{"object":"9"}"#)) == nil)
-    #expect(LocatedObject(try slice("{}")) == nil)
-    #expect(LocatedObject(try slice(#"{"awaited":true}"#))?.isAwaited == true)
-    #expect(LocatedObject(try slice(#"{"awaited":false}"#)) == nil)
+  @Test func aFactoryAnswersWithAHandleWithNullWithAwaitedOrWithPass() throws {
+    let answers: [(text: String, meaning: LocatedObject?)] = [
+      ("null", .refused), (#"{"object":null}"#, .refused), (#"{"object":9}"#, .object(9)), (#"{"object":"9"}"#, nil),
+      ("{}", nil), (#"{"awaited":true}"#, .awaited), (#"{"awaited":false}"#, nil), (#"{"pass":true}"#, .passed),
+      (#"{"pass":false}"#, nil),
+    ]
+    for answer in answers { #expect(LocatedObject(try slice(answer.text)) == answer.meaning, "\(answer.text)") }
+    #expect(
+      [.refused, .object(9), .awaited, .passed].map { ($0 as LocatedObject).text.string } == [
+        "null", #"{"object":9}"#, #"{"awaited":true}"#, #"{"pass":true}"#,
+      ]
+    )
   }
 
   @Test func objectsToBeDecodedComeWholeOrDeferred() throws {

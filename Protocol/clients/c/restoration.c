@@ -60,6 +60,7 @@ struct restoration_object {
   restoration_callbacks callbacks;
   void *data;
   char found[16];
+  bool existing;
   bool is_replaced;
   bool is_forgotten;  /* not registered yet in a new session */
 };
@@ -951,6 +952,7 @@ static int take_registration(restoration_object *object, const json_t *result, r
   object->number = number;
   replace(&object->path, path);
   copy_text(object->found, sizeof object->found, text_of(json_object_get(result, "restoration"), "state"));
+  object->existing = json_is_true(json_object_get(result, "existing"));
   object->is_replaced = false;
   return 0;
 }
@@ -1126,6 +1128,7 @@ static void take_object(restoration *handle, json_t *result, const restoration_f
       known->data = object->data;
     }
     memcpy(known->found, object->found, sizeof known->found);
+    known->existing = object->existing;
     known->is_replaced = false;
     free_object(object);
     registering->object = known;
@@ -1215,10 +1218,18 @@ int restoration_move(
   return move_object(object, "setRestorationParent", params, own, milliseconds, failure);
 }
 
+json_t *restoration_made(const restoration_object *object) {
+  return object && object->number ? json_pack("{s:I}", "object", object->number) : json_null();
+}
+
+json_t *restoration_awaited(void) { return json_pack("{s:b}", "awaited", true); }
+json_t *restoration_pass(void) { return json_pack("{s:b}", "pass", true); }
+
 json_int_t restoration_object_handle(const restoration_object *object) { return object->number; }
 const json_t *restoration_object_path(const restoration_object *object) { return object->path; }
 void *restoration_object_data(const restoration_object *object) { return object->data; }
 const char *restoration_object_found(const restoration_object *object) { return object->found; }
+bool restoration_object_existing(const restoration_object *object) { return object->existing; }
 bool restoration_object_is_replaced(const restoration_object *object) { return object->is_replaced; }
 
 json_t *restoration_decode(restoration_object *object, int milliseconds, restoration_failure *failure) {

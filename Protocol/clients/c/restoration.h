@@ -106,6 +106,13 @@ typedef json_t *restoration_handler(restoration *handle, const char *method, jso
 /* Serves a call or a notification. Call it before restoration_begin, which tells the broker. 0 or -1. */
 int restoration_serve(restoration *handle, const char *method, restoration_handler *handler, void *data);
 
+/* What a handler of objectWithRestorationIdentifierPath returns: that it has registered this object, or, with NULL, that
+ * the object is not to be restored; that a process is about to register it; that another session is to be asked. Say by
+ * restoration_call which classes this session makes (registerRestorationClass). */
+json_t *restoration_made(const restoration_object *object);
+json_t *restoration_awaited(void);
+json_t *restoration_pass(void);
+
 typedef struct restoration_session {
   const char *application;
   const char *process;  /* role of this process, or NULL */
@@ -157,6 +164,7 @@ json_int_t restoration_object_handle(const restoration_object *object);  /* 0 if
 const json_t *restoration_object_path(const restoration_object *object); /* an array; null if the identifier is null */
 void *restoration_object_data(const restoration_object *object);         /* as it was registered */
 const char *restoration_object_found(const restoration_object *object);  /* "none", "available", … at registration */
+bool restoration_object_existing(const restoration_object *object);      /* the session had the path already */
 
 /* The object of this session at a path, an array; NULL if it has none there. */
 restoration_object *restoration_object_at(const restoration *handle, const json_t *path);

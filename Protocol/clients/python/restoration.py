@@ -19,6 +19,7 @@ import base64
 import contextlib
 import datetime
 import decimal
+import enum
 import inspect
 import itertools
 import json
@@ -41,8 +42,8 @@ from typing import (
 )
 
 __all__ = [
-    "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
-    "DuplicateObject", "InvalidState", "NoBroker", "Reference", "RestorableObject", "RestorationError", "Saved",
+    "AWAITED", "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
+    "DuplicateObject", "Instead", "InvalidState", "NoBroker", "PASS", "Reference", "RestorableObject", "RestorationError", "Saved",
     "Session", "SessionEnded", "SessionForked", "Snapshot", "Wanted", "default_socket", "load", "store",
 ]
 __version__ = "1.0.0"
@@ -131,6 +132,18 @@ class InvalidState(RestorationError, ValueError, TypeError):
 
 
 # Values
+
+
+class Instead(enum.Enum):
+    """What a factory may return that neither makes its object nor leaves it unrestored."""
+
+    #: A process, this one or another, is about to register the object, which is awaited.
+    AWAITED = "awaited"
+    #: Another process that makes objects of the class is asked.
+    PASS = "pass"
+
+
+AWAITED, PASS = Instead.AWAITED, Instead.PASS
 
 
 @dataclass(frozen=True)
@@ -493,6 +506,8 @@ class _Object:
         #: `none`, `available`, `unreadable` or `quarantined`: the saved state at registration.
         self.restoration: str = restoration.get("state", "none")
         self.class_matches: bool = restoration.get("classMatches", True)
+        #: The session had the path already.
+        self.existing: bool = result.get("existing", False)
         #: Another session has taken the path over: calls with this object fail.
         self.is_replaced = False
 
@@ -689,7 +704,7 @@ class _Session:
         self._options["serves"] = _NOTIFIED + served
         self._objects: Dict[int, Any] = {}
         self._forgotten: List[Any] = []  # objects to register again, parents first
-        self._classes: Dict[str, Callable[[Wanted], Any]] = {}
+        self._classes: Dict[str, Tuple[Callable[[Wanted], Any], bool]] = {}
         self._sources: List[Tuple[Any, Any]] = []
         self._ids = itertools.count(1)
         # One counter for all objects: it grows for each path, even if objects are moved or registered again. If another
@@ -793,9 +808,10 @@ class _Session:
         call.repeatable = not self._extends  # then each time counts
         return call
 
-    def _register_class(self, name: str, factory: Callable[[Wanted], Any]) -> _Call[None]:
-        self._classes[name] = factory  # the broker may call before the answer is read
-        return self._call("registerRestorationClass", {"restorationClass": name}, _nothing)
+    def _register_class(self, name: str, factory: Callable[[Wanted], Any], shared: bool) -> _Call[None]:
+        self._classes[name] = factory, shared  # the broker may call before the answer is read
+        params = _present(restorationClass=name, shared=shared or None)
+        return self._call("registerRestorationClass", params, _nothing)
 
     def _register_data_source(self, view: Any, source: Any) -> _Call[None]:
         self._sources = [each for each in self._sources if each[0] != view] + [(view, source)]
@@ -822,7 +838,7 @@ class _Session:
                 _log.warning("%r could not be registered again: %s", self._forgotten[0], error)
                 self._forgotten[0]._lose()
             del self._forgotten[0]
-        again = [self._register_class(name, factory) for name, factory in self._classes.items()]
+        again = [self._register_class(name, *factory) for name, factory in self._classes.items()]
         again += [self._register_data_source(view, source) for view, source in self._sources]
         for call in again:
             try:
@@ -939,7 +955,7 @@ class _Session:
         return {}
 
     def _answer_objectWithRestorationIdentifierPath(self, params: Mapping[str, Any]) -> _Answering[Any]:
-        factory = self._classes.get(params["restorationClass"])
+        factory, _ = self._classes.get(params["restorationClass"], (None, False))
         return (yield from self._made(factory, params))
 
     def _answer_viewControllerWithRestorationIdentifierPath(self, params: Mapping[str, Any]) -> _Answering[Any]:
@@ -957,6 +973,8 @@ class _Session:
             _revived(state, self), coder, self))
         if inspect.isawaitable(made):
             made = yield made
+        if isinstance(made, Instead):
+            return {made.value: True}
         return None if made is None else {"object": made.handle}
 
     def _source(self, view: Any) -> Any:
@@ -1320,10 +1338,15 @@ class Session(_Session):
         """Restores all saved objects: `restored`, `skipped`, `absent`."""
         return self._perform(self._restore(deadline, progress_token))
 
-    def register_class(self, name: str, factory: Callable[[Wanted], Optional[RestorableObject]]) -> None:
-        """`factory` makes, and registers, the objects of a restoration class."""
+    def register_class(
+        self, name: str, factory: Callable[[Wanted], Union[RestorableObject, Instead, None]], shared: bool = False,
+    ) -> None:
+        """`factory` makes, and registers, the objects of a restoration class; see `Instead` for what else it returns.
+
+        With `shared`, other processes may make objects of the class too, if they say so as well.
+        """
         with self._lock:
-            self._perform(self._register_class(name, factory))
+            self._perform(self._register_class(name, factory, shared))
 
     def register_data_source(self, view: Any, source: Any) -> None:
         """`source.identifier(index_path)` and `source.index_path(identifier)` find elements of the view."""
@@ -1831,9 +1854,9 @@ class AsyncSession(_Session):
         """Restores all saved objects: `restored`, `skipped`, `absent`."""
         return await self._perform(self._restore(deadline, progress_token))
 
-    async def register_class(self, name: str, factory: Callable[[Wanted], Any]) -> None:
-        """`factory` makes, and registers, the objects of a restoration class."""
-        await self._perform(self._register_class(name, factory))
+    async def register_class(self, name: str, factory: Callable[[Wanted], Any], shared: bool = False) -> None:
+        """`factory` makes, and registers, the objects of a restoration class; see `Session.register_class`."""
+        await self._perform(self._register_class(name, factory, shared))
 
     async def register_data_source(self, view: Any, source: Any) -> None:
         """`source.identifier(index_path)` and `source.index_path(identifier)` find elements of the view."""

@@ -162,8 +162,9 @@ package struct SessionFacts: StoredFacts, Hashable {
   package var serves: Set<ServedMethod> = []
   package var messageBytesMax: Int64?
   package var aliases = Aliases()
-  /// Its restoration classes, and the views of its data sources (R9).
+  /// Its restoration classes, those of them that others may make as well, and the views of its data sources (R9).
   package var restorationClasses: Set<String> = []
+  package var sharedClasses: Set<String> = []
   package var dataSources: Set<NodeID> = []
 
   /// The most bytes of the text: from `initialize`, and with later roles.
@@ -171,6 +172,9 @@ package struct SessionFacts: StoredFacts, Hashable {
   static let bytesMax = 2 * initialBytesMax
 
   package init() {}
+
+  /// The unit of its process, as far as it outlives the session.
+  var knownUnit: String? { unit ?? storyboard }
 
   var owner: ObjectOwner { ObjectOwner(process: role, pid: process?.pid ?? 0) }
 
@@ -186,10 +190,11 @@ package struct SessionFacts: StoredFacts, Hashable {
     try members.stored("storyboard", &storyboard)
     try members.stored("unit", &unit)
     try members.stored("messageBytesMax", count: &messageBytesMax)
-    var (classes, views) = (restorationClasses.sorted(), dataSources.sorted())
+    var (classes, shared, views) = (restorationClasses.sorted(), sharedClasses.sorted(), dataSources.sorted())
     try members.stored("classes", &classes, unless: [])
+    try members.stored("shared", &shared, unless: [])
     try members.stored("dataSources", &views, unless: [])
-    (restorationClasses, dataSources) = (Set(classes), Set(views))
+    (restorationClasses, sharedClasses, dataSources) = (Set(classes), Set(shared), Set(views))
     try members.stored("process", &process)
   }
 }

@@ -52,8 +52,8 @@ extension BrokerConnection {
   }
 
   /// Makes this session answer `objectWithRestorationIdentifierPath` for a restoration class (R22, R23).
-  public func registerRestorationClass(_ name: String) async throws {
-    _ = try await perform(RegisterRestorationClass().with { $0.restorationClass = name })
+  public func registerRestorationClass(_ name: String, shared: Bool = false) async throws {
+    _ = try await perform(RegisterRestorationClass().with { ($0.restorationClass, $0.isShared) = (name, shared) })
   }
 
   /// Makes this session the data source of a view (R28).

@@ -8,7 +8,23 @@ public import RestorationWire
 /// `StateRestoring.decodeRestorableState`.
 public struct RestorationRequest: Sendable {
   /// Makes or finds the object of a restoration class. `nil` leaves it and everything below it unrestored (R22, R23).
+  /// It may throw one of `Instead`.
   public typealias Factory = @Sendable (RestorationRequest) async throws -> RestorableObject?
+
+  /// What a factory throws that neither gives an object nor leaves it unrestored.
+  public enum Instead: Error, Hashable {
+    /// A session, this one or another, is about to register the object: it is awaited.
+    case awaited
+    /// Another session that makes objects of the class is to be asked.
+    case pass
+
+    var located: LocatedObject {
+      switch self {
+      case .awaited: .awaited
+      case .pass: .passed
+      }
+    }
+  }
 
   /// Name of the restoration class; `nil` if the delegate is asked.
   public let restorationClass: String?

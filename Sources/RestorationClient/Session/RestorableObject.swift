@@ -28,6 +28,9 @@ public final class RestorableObject: Sendable {
   /// Whether the walk of the next save round reaches the object (R4, R5, R7), as registering or renaming it reported.
   public var included: Bool { known.withLock { $0.included } }
 
+  /// Whether the session had the path already when it was registered, as after a resumption (R1).
+  public var existing: Bool { known.withLock { $0.existing } }
+
   /// Whether there was a saved state to decode when the object was registered.
   public var state: RestorationState { known.withLock { $0.restoration.state } }
 

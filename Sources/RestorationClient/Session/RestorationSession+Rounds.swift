@@ -66,9 +66,15 @@ extension RestorationSession {
   ///   return try await request.register(document)
   /// }
   /// ```
-  public func registerRestorationClass(_ name: String, factory: @escaping RestorationRequest.Factory) async throws {
-    let call = RegisterRestorationClass().with { $0.restorationClass = name }
-    let effect = SessionCall.Effect.registersClass(name, factory)
+  ///
+  /// - Parameter shared: several sessions may make objects of the class, if all of them say so.
+  public func registerRestorationClass(
+    _ name: String,
+    shared: Bool = false,
+    factory: @escaping RestorationRequest.Factory
+  ) async throws {
+    let call = RegisterRestorationClass().with { ($0.restorationClass, $0.isShared) = (name, shared) }
+    let effect = SessionCall.Effect.registersClass(name, factory, isShared: shared)
     _ = try await perform(RegisterRestorationClass.self, SessionCall(call, isIdempotent: true, effect: effect))
   }
 

@@ -13,7 +13,7 @@ struct SessionCall: Sendable {
     case moves(RestorableObject, below: RestorableReference?)
     case renames(RestorableObject, identifier: String?, position: Int64?)
     case orders([RestorableReference])
-    case registersClass(String, RestorationRequest.Factory)
+    case registersClass(String, RestorationRequest.Factory, isShared: Bool)
     case registersDataSource(any ModelAssociating, RestorableReference)
     case extendsRestoration
     case completesRestoration

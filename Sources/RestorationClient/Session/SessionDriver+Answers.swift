@@ -186,7 +186,7 @@ extension SessionDriver: BrokerLinkObserver {
       for (child, path) in zip(children, paths) {
         if case .object(let object) = child { objects.moved(object.id, to: path) }
       }
-    case .registersClass(let name, let factory): factories[name] = factory
+    case .registersClass(let name, let factory, let isShared): factories[name] = (factory, isShared)
     case .registersDataSource(let source, let view): add(source, for: view)
     case .extendsRestoration: extensions += 1
     case .completesRestoration:

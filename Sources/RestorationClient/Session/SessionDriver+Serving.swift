@@ -158,11 +158,11 @@ extension SessionDriver {
     guard let factory = factories[call.restorationClass] else {
       throw UnservedObject(path: call.saved.identifierPath)
     }
-    return try await locate(call.saved, restorationClass: call.restorationClass, by: factory)
+    return try await locate(call.saved, restorationClass: call.restorationClass, by: factory.make)
   }
 
   private func makeViewController(_ call: ViewControllerWithRestorationIdentifierPath) async throws -> LocatedObject {
-    guard let delegate else { return LocatedObject(object: nil) }
+    guard let delegate else { return .refused }
     return try await locate(call.saved, restorationClass: nil) { try await delegate.viewController(for: $0) }
   }
 
@@ -185,11 +185,15 @@ extension SessionDriver {
       origin: origin,
       session: session
     )
-    guard let object = try await factory(request) else { return LocatedObject(object: nil) }
-    guard owns(object) else {
-      throw object.lossError ?? RestorationSessionError(.notRegistered, "\(object) is an object of another session")
+    do {
+      guard let object = try await factory(request) else { return .refused }
+      guard owns(object) else {
+        throw object.lossError ?? RestorationSessionError(.notRegistered, "\(object) is an object of another session")
+      }
+      return .object(object.handle)
+    } catch let instead as RestorationRequest.Instead {
+      return instead.located
     }
-    return LocatedObject(object: object.handle)
   }
 
   // MARK: Data sources
@@ -216,8 +220,8 @@ extension SessionDriver {
   ///
   /// - Parameter isResumed: if false, the objects are registered again first, and `replay` follows.
   func serveAgain(isResumed: Bool) {
-    for name in factories.keys.sorted() {
-      let call = RegisterRestorationClass().with { $0.restorationClass = name }
+    for (name, factory) in factories.sorted(by: { $0.key < $1.key }) {
+      let call = RegisterRestorationClass().with { ($0.restorationClass, $0.isShared) = (name, factory.isShared) }
       ask(.restorationClass(name), RegisterRestorationClass.method, parameters: BrokerConnection.parameters(of: call))
     }
     if isResumed { registerDataSources() }

@@ -67,7 +67,7 @@ actor SessionDriver {
   private(set) weak var session: RestorationSession?
   private(set) weak var delegate: (any RestorationDelegate)?
   private let served: [ServedMethod]
-  var factories: [String: RestorationRequest.Factory] = [:]
+  var factories: [String: (make: RestorationRequest.Factory, isShared: Bool)] = [:]
   var dataSources: [DataSource] = []
   var callQueue = ServedCallQueue()
   var calls: [ServedCallQueue.Number: ServedCall] = [:]

@@ -51,6 +51,7 @@ extension RestoringStep: CustomStringConvertible {
     case .lookedUp(let lookup, let owner?): "looked for by \(lookup.sentence): \(owner)"
     case .lookedUp(let lookup, nil): "looked for by \(lookup.sentence): not found"
     case .located(let owner): "found in \(owner)"
+    case .passed(let owner): "\(owner) left it to another session of the class"
     case .refused(let lookup): "the \(lookup.sentence) declined to restore it"
     case .unitFailed(let unit, let message): "the unit \(unit) could not be started: \(message)"
     case .unitStarted(let unit): "its unit \(unit) was asked to start"

@@ -235,37 +235,46 @@ package struct SavedObject: WireObject, Hashable {
   }
 }
 
-/// A factory's answer: the object it made or found, or null; or that somebody is about to register it.
-package struct LocatedObject: WireValue, Hashable {
+/// A factory's answer.
+package enum LocatedObject: WireValue, Hashable {
   package static let schema = Schema.nullable(
     .either([
       .object([.required("object", .nullable(.handle), "The object that was made or found.")]),
       .object([.required("awaited", .true, "A session is about to register the object.")]),
+      .object([.required("pass", .true, "Another session that makes objects of the class is to be asked.")]),
     ])
   )
-  package static let expected = "null, an object with a handle, or awaited"
+  package static let expected = "null, an object with a handle, awaited or pass"
 
-  package var object: ObjectHandle?
-  package var isAwaited = false
+  /// It made or found this object.
+  case object(ObjectHandle)
+  case refused
+  /// Somebody is about to register it.
+  case awaited
+  /// Another session is to be asked.
+  case passed
 
-  package init(object: ObjectHandle?) { self.object = object }
-
-  /// Null, or `{"object": handle}` whose handle may be null as well, or `{"awaited": true}`.
+  /// Null, or `{"object": handle}` whose handle may be null as well, or `{"awaited": true}`, or `{"pass": true}`.
   package init(wire slice: JSONSlice) throws(Misfit) {
-    guard !slice.isNull else { return }
-    isAwaited = slice["awaited"].flatMap { try? Bool(wire: $0) } ?? false
-    guard !isAwaited else { return }
-    guard slice.kind == .object, let member = slice["object"] else { throw Misfit(Self.expected) }
-    object = try Optional(wire: member)
+    if slice.isNull {
+      self = .refused
+    } else if slice["awaited"]?.bool() == true {
+      self = .awaited
+    } else if slice["pass"]?.bool() == true {
+      self = .passed
+    } else if slice.kind == .object, let member = slice["object"] {
+      self = try ObjectHandle?(wire: member).map { .object($0) } ?? .refused
+    } else {
+      throw Misfit(Self.expected)
+    }
   }
 
   package func writeJSON(to writer: inout JSONWriter) {
-    if isAwaited {
-      writer.object { $0.member("awaited", true) }
-    } else if let object {
-      writer.object { $0.member("object", object) }
-    } else {
-      writer.null()
+    switch self {
+    case .object(let object): writer.object { $0.member("object", object) }
+    case .refused: writer.null()
+    case .awaited: writer.object { $0.member("awaited", true) }
+    case .passed: writer.object { $0.member("pass", true) }
     }
   }
 }

@@ -220,10 +220,12 @@ package struct RegisterRestorationClass: RestorationMethod {
   package static let mayBeDiscarded = true
 
   package var restorationClass = ""
+  package var isShared = false
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("restorationClass", &restorationClass, .name, "The class, compared byte by byte.")
+    try members.flag("shared", &isShared, "Other sessions may make objects of this class as well (R9).")
   }
 }
 

@@ -151,6 +151,8 @@ public enum RestoringStep: Sendable, Hashable {
   case located(ObjectOwner)
   /// The factory or delegate said null (R22, R23).
   case refused(Lookup)
+  /// This session, which was asked to make it, has left it to another one that makes objects of the class (R22).
+  case passed(ObjectOwner)
   /// The storyboard's unit could not be started; why, for people.
   case unitFailed(unit: String, message: String)
   /// Its unit was asked to start (R22).
@@ -194,6 +196,7 @@ extension RestoringStep: TaggedWireValue {
 
   package static let forms: KeyValuePairs<String, RestoringStep> = [
     "lookedUp": .lookedUp(.existing, nil), "located": .located(ObjectOwner()), "refused": .refused(.existing),
+    "passed": .passed(ObjectOwner()),
     "unitStarted": .unitStarted(unit: ""), "unitFailed": .unitFailed(unit: "", message: ""), "awaited": .awaited,
     "ownerEnded": .ownerEnded(ObjectOwner(), .closed, ProcessOutcome()),
     "classMismatch": .classMismatch(saved: "", declared: []),
@@ -211,6 +214,7 @@ extension RestoringStep: TaggedWireValue {
       self = .lookedUp(try members.required("by", lookup), try members.nullable("owner", owner))
     case .located(let owner): self = .located(try members.required("owner", owner))
     case .refused(let lookup): self = .refused(try members.required("by", lookup))
+    case .passed(let owner): self = .passed(try members.required("owner", owner))
     case .unitStarted(let unit): self = .unitStarted(unit: try members.required("unit", unit))
     case .unitFailed(let unit, let message):
       self = .unitFailed(unit: try members.required("unit", unit), message: try members.required("message", message))

@@ -112,13 +112,18 @@ static json_t *factory(restoration *handle, const char *method, json_t *params, 
              json_is_string(json_array_get(path, i)) ? json_string_value(json_array_get(path, i)) : "?");
   note(json_pack("[ss]", "create", text));
   kept_object *made = find(json_string_value(json_array_get(path, json_array_size(path) - 1)));
+  const char *instead = json_string_value(json_object_get(made->state, "instead"));
+  if (instead) {
+    json_decref(path);
+    return strcmp(instead, "pass") == 0 ? restoration_pass() : restoration_awaited();
+  }
   json_array_remove(path, json_array_size(path) - 1);
   json_t *registration = json_pack(
       "{s:s,s:O*}", "restorationIdentifier", made->name, "restorationClass", json_object_get(params, "restorationClass"));
   if (json_array_size(path) > 0) json_object_set(registration, "restorationParent", path);
   json_decref(path);
   made->object = restoration_register(handle, registration, &callbacks, made, patience, NULL);
-  return made->object ? json_pack("{s:I}", "object", restoration_object_handle(made->object)) : NULL;
+  return made->object ? restoration_made(made->object) : NULL;
 }
 
 static void take_retort(restoration *handle, json_t *result, const restoration_failure *error, void *data) {
@@ -186,7 +191,8 @@ static json_t *register_thing(const json_t *command) {
   if (!object) return NULL;
   thing->object = object;
   return json_pack(
-      "{s:O,s:s}", "path", restoration_object_path(object), "state", restoration_object_found(object));
+      "{s:O,s:s,s:o*}", "path", restoration_object_path(object), "state", restoration_object_found(object), "existing",
+      restoration_object_existing(object) ? json_true() : NULL);
 }
 
 static json_t *push(const json_t *command) {
@@ -376,8 +382,8 @@ static json_t *perform(const char *what, const json_t *command) {
   if (strcmp(what, "class") == 0) {
     json_t *name = json_object_get(command, "restorationClass");
     json_array_append(classes, name);
-    json_t *result = restoration_call(
-        session, "registerRestorationClass", json_pack("{s:O}", "restorationClass", name), patience, &failure);
+    json_t *params = json_pack("{s:O,s:O*}", "restorationClass", name, "shared", json_object_get(command, "shared"));
+    json_t *result = restoration_call(session, "registerRestorationClass", params, patience, &failure);
     json_decref(result);
     return result ? json_null() : NULL;
   }

@@ -8,9 +8,10 @@ PYTHONPATH, so that an installed one can be tested.
 
   open {application, process?, serving?, patience?}            -> restoration
   together {application, identifiers}   opens a session by registering them at once, with asyncio        -> null
-  register {identifier, parent?, restorationClass?, wait?, kind?}     -> {path, state}; the parent is a path
+  register {identifier, parent?, restorationClass?, wait?, kind?}     -> {path, state, existing?}; the parent is a path
   set {name, state, elements?}  what its encode callback gives: null for unchanged, "fail" for a failure, in the factory
-                             and in decode as well, or {fail: number} for one with so long a message
+                             and in decode as well, or {fail: number} for one with so long a message; {instead: "awaited"
+                             or "pass"} is what the factory answers
   source {name, rows}        registers a data source of a view that shows the model identifiers `rows`           -> null
   push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
   later {name, state}        pushes without waiting                                              -> null
@@ -24,7 +25,7 @@ PYTHONPATH, so that an installed one can be tested.
   twice {identifier}         registers another object of the program under the path
   decode {name}                                  -> {status, state, elements?}; of a long text its length
   invalidate, unregister {name}; rename {name, identifier}; move {name, parent}      -> null
-  class {restorationClass}   makes objects of the path's last component                          -> null
+  class {restorationClass, shared?}   makes objects of the path's last component                 -> null
   save, complete, goodbye {reason}, close                      -> what the broker answers
   restore {deadline}                                           -> what the broker answers
   call {method, params, timeout?}                              -> what the broker answers
@@ -97,6 +98,9 @@ class Driver:
         name = wanted.path[-1]
         self.note("create", "/".join(wanted.path))
         self.fail(name)
+        state = self.states.get(name)
+        if isinstance(state, dict) and "instead" in state:
+            return restoration.Instead(state["instead"])
         made = wanted.register(**self.callbacks(name))
         if not inspect.isawaitable(made):
             self.objects[name] = made
@@ -137,7 +141,8 @@ class Driver:
         self.states.setdefault(identifier, None)
         self.objects[identifier] = thing = yield self.session.register(
             identifier, parent, restoration_class=restorationClass, wait=wait, kind=kind, **self.callbacks(identifier))
-        return {"path": thing.path, "state": thing.restoration}
+        answer = {"path": thing.path, "state": thing.restoration}
+        return {**answer, "existing": True} if thing.existing else answer
 
     def do_set(self, name, state, elements=()):
         self.states[name], self.elements[name] = state, elements
@@ -232,8 +237,8 @@ class Driver:
     def do_move(self, name, parent):
         yield self.objects[name].move(self.objects[parent])
 
-    def do_class(self, restorationClass):
-        yield self.session.register_class(restorationClass, self.factory)
+    def do_class(self, restorationClass, shared=False):
+        yield self.session.register_class(restorationClass, self.factory, shared)
 
     def do_save(self):
         return (yield self.session.save())

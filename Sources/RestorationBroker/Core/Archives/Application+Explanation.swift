@@ -107,8 +107,8 @@ extension RestoringStep {
     case .resolved: nil
     case .elementUnresolved(let owner, _): .elementUnresolved(owner, message: nil)
     case .skipped(let reason, _): .skipped(reason: reason)
-    case .lookedUp, .located, .refused, .unitFailed, .unitStarted, .ownerEnded, .awaited, .classMismatch, .quarantined,
-      .unreadable, .noState, .handedOut, .suspected, .decoded, .finished, .absent:
+    case .lookedUp, .located, .refused, .passed, .unitFailed, .unitStarted, .ownerEnded, .awaited, .classMismatch,
+      .quarantined, .unreadable, .noState, .handedOut, .suspected, .decoded, .finished, .absent:
       self
     }
   }
@@ -119,8 +119,8 @@ extension RestoringStep {
     case .finished, .decoded: .restored
     case .skipped: .skipped
     case .absent: .absent
-    case .lookedUp, .located, .refused, .unitFailed, .unitStarted, .ownerEnded, .awaited, .classMismatch, .quarantined,
-      .unreadable, .noState, .handedOut, .suspected, .resolved, .elementUnresolved:
+    case .lookedUp, .located, .refused, .passed, .unitFailed, .unitStarted, .ownerEnded, .awaited, .classMismatch,
+      .quarantined, .unreadable, .noState, .handedOut, .suspected, .resolved, .elementUnresolved:
       .waiting
     }
   }

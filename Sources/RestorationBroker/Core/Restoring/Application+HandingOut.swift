@@ -125,10 +125,15 @@ extension Application {
     case .lost: return .lost
     case .error: return .failed
     case .result(let result):
-      guard let located = LocatedObject(result) else { return .failed }
-      guard let handle = located.object else { return located.isAwaited ? .awaited : .null }
-      guard let object = tree.claimed[handle], object.claim?.session == session else { return .failed }
-      return .object(object.id, session)
+      switch LocatedObject(result) {
+      case .object(let handle):
+        guard let object = tree.claimed[handle], object.claim?.session == session else { return .failed }
+        return .object(object.id, session)
+      case .refused: return .null
+      case .awaited: return .awaited
+      case .passed: return .passed
+      case nil: return .failed
+      }
     }
   }
 
@@ -241,13 +246,17 @@ extension Application {
 extension Application: RestorationFacts {
   package func registrant(of node: NodeID) -> SessionID? { tree.nodes[node].flatMap { owner(of: $0) }?.id }
 
-  package func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID? {
+  package func makers(of node: NodeID, by lookup: RestoringStep.Lookup) -> [Restoration.Maker] {
     switch lookup {
     case .restorationClass:
-      tree.node(node)?.record.restorationClass.flatMap { providers.maker(of: $0) }
-        .flatMap { callable($0, .objectWithRestorationIdentifierPath) }
-    case .delegate: delegate(serving: .viewControllerWithRestorationIdentifierPath)
-    case .existing, .storyboard: nil
+      guard let node = tree.node(node), let name = node.record.restorationClass else { return [] }
+      let sessions = providers.makers(of: name).compactMap { callable($0, .objectWithRestorationIdentifierPath) }
+      guard providers.isShared(name) else { return sessions.map { Restoration.Maker($0.id) } }
+      let plan = restorationPlan
+      return sessions.map { Restoration.Maker($0.id, plan.nearness(of: $0, to: node), isShared: true) }
+    case .delegate:
+      return delegate(serving: .viewControllerWithRestorationIdentifierPath).map { [Restoration.Maker($0)] } ?? []
+    case .existing, .storyboard: return []
     }
   }
 
@@ -255,9 +264,9 @@ extension Application: RestorationFacts {
     sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded && $0.isReachable && $0.serves(method) }?.id
   }
 
-  private func callable(_ session: SessionID, _ method: ServedMethod) -> SessionID? {
+  private func callable(_ session: SessionID, _ method: ServedMethod) -> Session? {
     guard let session = sessions[session], session.isReachable, session.serves(method) else { return nil }
-    return session.id
+    return session
   }
 
   package func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing {
@@ -304,6 +313,7 @@ extension Application: RestorationFacts {
     case .lookedUp(let lookup, let session): node.note(.lookedUp(lookup, session.map(owner)))
     case .located(let session): node.note(.located(owner(session)))
     case .refused(let lookup): node.note(.refused(lookup))
+    case .passed(let session): node.note(.passed(owner(session)))
     case .awaited: node.note(.awaited)
     case .suspected: node.note(.suspected)
     case .because(let step): node.note(step)

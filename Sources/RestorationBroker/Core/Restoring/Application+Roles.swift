@@ -16,16 +16,30 @@ extension Application {
       throw Application.notServing(ServedMethod.objectWithRestorationIdentifierPath.rawValue)
     }
     let name = request.restorationClass
-    let before = providers.maker(of: name)
-    if let other = before.flatMap({ sessions[$0] }), other !== session, !hasGivenUp(other, for: session) {
-      throw Application.alreadyServed("makes the objects of this restoration class", other, path: nil)
+    let others = providers.makers(of: name).compactMap { sessions[$0] }.filter { $0 !== session }
+    if !request.isShared || !providers.isShared(name),
+      let other = others.first(where: { !hasGivenUp($0, for: session) })
+    {
+      throw Application.alreadyServed(
+        "makes the objects of this restoration class",
+        other,
+        hint: "Only one session at a time may, unless all of them register the class with shared.",
+        path: nil
+      )
     }
     try providers.requireRoom(for: name, in: turn)
-    if before != session.id {
-      try take(in: session) { $0.restorationClasses.insert(name) }
-      if let before = before.flatMap({ sessions[$0] }) { change(before) { $0.restorationClasses.remove(name) } }
-      providers.setMaker(of: name, to: session.id)
+    try take(in: session) {
+      $0.restorationClasses.insert(name)
+      if request.isShared { $0.sharedClasses.insert(name) } else { $0.sharedClasses.remove(name) }
     }
+    for other in others where hasGivenUp(other, for: session) {
+      change(other) {
+        $0.restorationClasses.remove(name)
+        $0.sharedClasses.remove(name)
+      }
+      providers.removeMaker(other.id, of: name)
+    }
+    providers.addMaker(session.id, of: name, isShared: request.isShared)
     turn.answer(caller, EmptyResult())
     note(.classesRegistered)
   }
@@ -34,6 +48,7 @@ extension Application {
   func take(in session: Session, _ role: (inout SessionFacts) -> Void) throws(ErrorObject) {
     var facts = session.facts
     role(&facts)
+    guard facts != session.facts else { return }
     let record = SessionRecord(session: session.id, token: session.token, facts: facts.stored)
     guard record.facts.utf8.count <= SessionFacts.bytesMax else {
       throw .restoration(
@@ -64,8 +79,10 @@ extension Application {
   /// Takes over the roles that live sessions have as far as the archive knows.
   func loadRoles() {
     providers = Providers()
-    for session in sessions.values {
-      for name in session.facts.restorationClasses { providers.setMaker(of: name, to: session.id) }
+    for session in sessions.inOrder {
+      for name in session.facts.restorationClasses {
+        providers.addMaker(session.id, of: name, isShared: session.facts.sharedClasses.contains(name))
+      }
       for view in session.facts.dataSources where tree.nodes[view] != nil {
         providers.setDataSource(of: view, to: session.id)
       }
@@ -78,11 +95,16 @@ extension Application {
       || !session.isReachable && session.facts.process != nil && session.facts.process == claimant.facts.process
   }
 
-  static func alreadyServed(_ what: String, _ other: Session, path: IdentifierPath?) -> ErrorObject {
+  static func alreadyServed(
+    _ what: String,
+    _ other: Session,
+    hint: String = "Only one session at a time may; end the other one first.",
+    path: IdentifierPath?
+  ) -> ErrorObject {
     .restoration(
       .alreadyServed,
       "\(describe(other)) \(what)",
-      hint: "Only one session at a time may; end the other one first.",
+      hint: hint,
       path: path,
       details: ["owners": [ownerJSON(other)]]
     )

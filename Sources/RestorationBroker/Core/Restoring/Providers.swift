@@ -6,14 +6,23 @@ internal import RestorationWire
 
 /// Who makes the objects of a restoration class, and who knows the elements of a view (R9).
 ///
-/// Invariant: each role has one session at most. What a session's record says of its roles is kept beside it.
+/// Invariant: each role has one session at most, unless all that have it share it. What a session's record says of its
+/// roles is kept beside it.
 package struct Providers {
-  private var classes: [String: SessionID] = [:]
+  private struct Makers {
+    /// In the order in which they registered.
+    var sessions: [SessionID] = []
+    var isShared = false
+  }
+
+  private var classes: [String: Makers] = [:]
   private var views: [NodeID: SessionID] = [:]
 
   package init() {}
 
-  package func maker(of restorationClass: String) -> SessionID? { classes[restorationClass] }
+  package func makers(of restorationClass: String) -> [SessionID] { classes[restorationClass]?.sessions ?? [] }
+  /// Whether those that make objects of the class let others do so as well.
+  package func isShared(_ restorationClass: String) -> Bool { classes[restorationClass]?.isShared ?? false }
   package func dataSource(of view: NodeID) -> SessionID? { views[view] }
   package var dataSources: [(view: NodeID, session: SessionID)] {
     views.sorted { $0.key < $1.key }.map { (view: $0.key, session: $0.value) }
@@ -27,8 +36,14 @@ package struct Providers {
     }
   }
 
-  package mutating func setMaker(of restorationClass: String, to session: SessionID) {
-    classes[restorationClass] = session
+  package mutating func addMaker(_ session: SessionID, of restorationClass: String, isShared: Bool = false) {
+    classes[restorationClass, default: Makers()].isShared = isShared
+    if !makers(of: restorationClass).contains(session) { classes[restorationClass]?.sessions.append(session) }
+  }
+
+  package mutating func removeMaker(_ session: SessionID, of restorationClass: String) {
+    classes[restorationClass]?.sessions.removeAll { $0 == session }
+    if makers(of: restorationClass).isEmpty { classes[restorationClass] = nil }
   }
 
   package mutating func setDataSource(of view: NodeID, to session: SessionID?) { views[view] = session }
@@ -39,7 +54,7 @@ package struct Providers {
   }
 
   package mutating func remove(_ session: SessionID) {
-    classes = classes.filter { $0.value != session }
+    for name in classes.keys { removeMaker(session, of: name) }
     views = views.filter { $0.value != session }
   }
 }

@@ -143,6 +143,7 @@ extension Restoration {
       let isDecoding = phase == .locating || phase == .decoding
       settleAll { item in
         switch item.place {
+        case .awaited where item.shownTo != nil: .skipped(.late)
         case .waiting, .awaited: .absent
         case .asked, .located, .handed, .settled: .skipped(.late)
         }
@@ -226,8 +227,8 @@ extension Restoration {
     while let lookup = items[number].lookups.first {
       switch lookup {
       case .restorationClass, .delegate:
-        let maker = facts.maker(of: node, by: lookup).flatMap { lines[$0]?.isUnreachable == true ? nil : $0 }
-        note(number, .lookedUp(lookup, maker))
+        let maker = maker(of: number, by: lookup, facts)
+        note(number, .lookedUp(lookup, maker?.session))
         if let maker { return ask(number, maker) }
         // A class disables every other way of making it: the class is awaited (R22, R23).
         if lookup == .restorationClass { return wait(for: number, facts) }
@@ -271,11 +272,24 @@ extension Restoration {
     }
   }
 
-  private mutating func ask(_ number: Int, _ session: SessionID) {
-    put(number, .asked(session))
-    participants.insert(session)
-    lines[session, default: Line()].ask(number)
-    askNext(session)
+  /// Whom to ask: the nearest to the process that had the object last; of those the one that was asked least, then the
+  /// first that registered (R22).
+  private func maker(of number: Int, by lookup: Lookup, _ facts: some RestorationFacts) -> Maker? {
+    let item = items[number]
+    let makers = facts.makers(of: item.node, by: lookup).filter { maker in
+      !item.passed.contains(maker.session) && lines[maker.session]?.isUnreachable != true
+        && (item.shownTo ?? maker.session) == maker.session
+    }
+    let questions = { (maker: Maker) in lines[maker.session]?.questionCount ?? 0 }
+    return makers.min { ($0.nearness, questions($0)) < ($1.nearness, questions($1)) }
+  }
+
+  private mutating func ask(_ number: Int, _ maker: Maker) {
+    put(number, .asked(maker.session))
+    participants.insert(maker.session)
+    items[number].isShared = maker.isShared
+    lines[maker.session, default: Line()].ask(number)
+    askNext(maker.session)
   }
 
   private mutating func askNext(_ session: SessionID) {
@@ -283,6 +297,7 @@ extension Restoration {
       // It may have been settled while it was waiting to be asked for.
       guard items[number].place == .asked(session), let lookup = items[number].lookups.first else { continue }
       lines[session]?.asked += 1
+      if items[number].isShared { items[number].shownTo = session }
       actions.append(.make(items[number].node, lookup, by: session))
     }
   }
@@ -293,6 +308,7 @@ extension Restoration {
     // Another session may have registered it meanwhile.
     guard let number = index[node], items[number].place == .asked(session) else { return }
     let lookup = items[number].lookups.first
+    if made != .lost { items[number].shownTo = nil }
     switch made {
     case .object(let object, let owner):
       items[number].object = object
@@ -310,6 +326,12 @@ extension Restoration {
         if facts.isOfRole(session, items[number].role) { items[number].role = nil }
         searchAgain(number, facts)
       }
+    case .passed:
+      note(number, .passed(session))
+      items[number].passed.insert(session)
+      // A delegate has nobody to leave it to.
+      if lookup == .delegate { items[number].lookups.removeFirst() }
+      searchAgain(number, facts)
     case .awaited:
       // It may have been registered before the answer.
       (items[number].lookups, items[number].isComing) = ([], true)
@@ -344,7 +366,7 @@ extension Restoration {
     guard phase == .locating || phase == .decoding else { return }
     for number in items.indices where items[number].lookups.first == .restorationClass {
       guard items[number].place == .awaited || items[number].place.mayComeBack,
-        facts.maker(of: items[number].node, by: .restorationClass) != nil
+        maker(of: number, by: .restorationClass, facts) != nil
       else { continue }
       searchAgain(number, facts)
     }
@@ -396,6 +418,10 @@ extension Restoration {
     for number in items.indices {
       switch items[number].place {
       case .located(session), .handed(session): settle(number, .skipped(.ended))
+      // It may have been its state that ended the session: no other one is shown it.
+      case .asked where items[number].shownTo == session, .awaited where items[number].shownTo == session:
+        settle(number, .skipped(.failed))
+        locateChildren(of: number, facts)
       case .asked(session):
         if items[number].lookups.first == .delegate { items[number].lookups.removeFirst() }
         searchAgain(number, facts)
@@ -405,89 +431,17 @@ extension Restoration {
   }
 
   /// Nothing can be sent to it until it comes back.
-  private mutating func lose(_ session: SessionID) {
+  mutating func lose(_ session: SessionID) {
     lines[session, default: Line()].isUnreachable = true
     ready.remove(session)
   }
 
-  // MARK: Handing out
-
-  /// Hands the session the next states, parents first, if it is free.
-  private mutating func fill(_ session: SessionID, _ facts: some RestorationFacts) {
-    guard var line = lines[session], line.batch.isEmpty, !line.isUnreachable, !line.located.isEmpty else { return }
-    let max = facts.batchBytesMax(of: session)
-    let candidates = line.located.sorted()
-    line.located = []
-    var batch = Batch()
-    var isOnTrial = false
-    for (position, number) in candidates.enumerated() {
-      guard items[number].place == .located(session) else { continue }
-      guard isReady(number, in: batch) else {
-        line.located.append(number)
-        continue
-      }
-      switch facts.handing(of: items[number].node, to: items[number].object) {
-      case .nothing(let step): settle(number, .restored, because: step)
-      case .skip(let reason, let step): settle(number, .skipped(reason), because: step)
-      case .state(let bytes, let deferred) where batch.add(number, bytes, deferred, max, alone: false): break
-      case .alone(let bytes) where batch.add(number, bytes, 0, max, alone: true): note(number, .suspected)
-      case .afterTrials:
-        line.located.append(number)
-        isOnTrial = true
-      case .later, .state, .alone: line.located.append(number)
-      }
-      if batch.isFull {
-        line.located += candidates[(position + 1)...]
-        break
-      }
-    }
-    line.batch = batch.entries.map(\.number)
-    lines[session] = line
-    if isOnTrial { actions.append(.watchTrials) }
-    guard !batch.entries.isEmpty else { return }
-    for entry in batch.entries { put(entry.number, .handed(session)) }
-    actions.append(
-      .handOut(
-        session,
-        batch.entries.map { entry in
-          let item = items[entry.number]
-          return Handout(node: item.node, object: item.object, isDeferred: entry.isDeferred)
-        }
-      )
-    )
-  }
-
-  private func isReady(_ number: Int, in batch: Batch) -> Bool {
-    guard let parent = items[number].parent else { return true }
-    switch items[parent].place {
-    case .settled: return true
-    case .waiting, .asked, .awaited: return isHoldOver
-    case .located, .handed: return batch.numbers.contains(parent)
-    }
-  }
-
-  private mutating func take(_ handled: Handled, of session: SessionID) {
-    guard let batch = lines[session]?.batch else { return }
-    lines[session]?.batch = []
-    ready.insert(session)
-    if handled == .lost { lose(session) }
-    for number in batch where items[number].place == .handed(session) {
-      switch handled {
-      case .done: settle(number, .restored)
-      case .failed: settle(number, .skipped(.failed))
-      case .lost:
-        put(number, .located(session))
-        lines[session]?.located.append(number)
-      }
-    }
-  }
-
-  private mutating func settle(_ number: Int, _ outcome: Outcome, because step: RestoringStep? = nil) {
+  mutating func settle(_ number: Int, _ outcome: Outcome, because step: RestoringStep? = nil) {
     put(number, .settled(outcome))
     if let step { note(number, .because(step)) }
     note(number, .settled(outcome))
     for child in items[number].children { if case .located(let session) = items[child].place { ready.insert(session) } }
   }
 
-  private mutating func note(_ number: Int, _ note: Note) { actions.append(.note(items[number].node, note)) }
+  mutating func note(_ number: Int, _ note: Note) { actions.append(.note(items[number].node, note)) }
 }

@@ -95,6 +95,11 @@ package struct Restoration {
     var role: String?
     /// Ways of looking that have not been tried.
     var lookups: ArraySlice<Lookup>
+    /// Several sessions may make it: those that have left it to others, and the one that was shown its state. Nobody
+    /// else is shown it before that one has answered (R22, R31).
+    var isShared = false
+    var passed: Set<SessionID> = []
+    var shownTo: SessionID?
     /// Its unit was asked to start, or a factory has said that it comes, although nobody expects it.
     var isComing = false
     package internal(set) var place = Place.waiting
@@ -141,6 +146,9 @@ package struct Restoration {
 
     mutating func ask(_ number: Int) { questions.append(number) }
 
+    /// How many it was to make so far.
+    var questionCount: Int { questions.count }
+
     /// The next one to ask for; nil while it is asked enough.
     mutating func takeQuestion() -> Int? {
       guard asked < Restoration.askedMax, next < questions.count else { return nil }
@@ -152,6 +160,23 @@ package struct Restoration {
     mutating func takeQuestions() -> [Int] {
       defer { next = questions.count }
       return Array(questions[next...])
+    }
+  }
+
+  /// A session that can be asked to make an object.
+  package struct Maker {
+    /// How near it is to the process that had the object last.
+    package enum Nearness: Comparable {
+      case sameUnit, sameRole, other
+    }
+
+    package let session: SessionID
+    let nearness: Nearness
+    /// Others make objects of the class as well.
+    let isShared: Bool
+
+    package init(_ session: SessionID, _ nearness: Nearness = .other, isShared: Bool = false) {
+      (self.session, self.nearness, self.isShared) = (session, nearness, isShared)
     }
   }
 
@@ -186,6 +211,7 @@ package struct Restoration {
     case lookedUp(Lookup, SessionID?)
     case located(SessionID)
     case refused(Lookup)
+    case passed(SessionID)
     case awaited
     case suspected
     /// Why it is settled as it is about to be.
@@ -250,6 +276,8 @@ package struct Restoration {
     case object(NodeID, SessionID)
     /// Somebody is about to register it.
     case awaited
+    /// It is left to another session of the class.
+    case passed
     case null, failed, lost
   }
 
@@ -358,8 +386,8 @@ extension Restoration.Place {
 package protocol RestorationFacts {
   /// The session that has the object registered.
   func registrant(of node: NodeID) -> SessionID?
-  /// The session to be asked to make the object; nil where there is none, or it cannot be reached.
-  func maker(of node: NodeID, by lookup: RestoringStep.Lookup) -> SessionID?
+  /// Sessions that can be asked to make the object, in the order in which they registered its class.
+  func makers(of node: NodeID, by lookup: RestoringStep.Lookup) -> [Restoration.Maker]
   /// There is no delegate, and a unit that would bring it.
   var isDelegateMissing: Bool { get }
   /// The delegate, where it can be called by this method.

@@ -88,6 +88,14 @@ struct RestorationPlan {
     return ended(node).flatMap(\.role)
   }
 
+  /// How near a session is to the process that had the object last (R22).
+  func nearness(of session: Session, to node: Node) -> Restoration.Maker.Nearness {
+    let last = node.claimRecord.flatMap { sessions[$0.session]?.facts } ?? ended(node)
+    if let unit = last?.knownUnit, unit == session.facts.knownUnit { return .sameUnit }
+    if let role = role(of: node) ?? last?.role, role == session.facts.role { return .sameRole }
+    return .other
+  }
+
   private func ended(_ node: Node) -> SessionFacts? {
     node.claimRecord.flatMap { sessions.ended($0.session) }.map { SessionFacts(stored: $0.facts) }
   }
@@ -111,7 +119,7 @@ struct RestorationPlan {
       if let own = node.record.storyboard ?? node.stateBeforeClaim.flatMap({ origins[$0.context]?.storyboard }) {
         units[node.id] = UnitName(own)
       } else {
-        let known = ofSessions[session] ?? ended(node).flatMap { ($0.unit ?? $0.storyboard).flatMap { UnitName($0) } }
+        let known = ofSessions[session] ?? ended(node)?.knownUnit.flatMap { UnitName($0) }
         ofSessions[session] = known
         units[node.id] = known
       }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+/// States on their way to the owners of objects (R21, R31).
+extension Restoration {
+  /// Hands the session the next states, parents first, if it is free.
+  mutating func fill(_ session: SessionID, _ facts: some RestorationFacts) {
+    guard var line = lines[session], line.batch.isEmpty, !line.isUnreachable, !line.located.isEmpty else { return }
+    let max = facts.batchBytesMax(of: session)
+    let candidates = line.located.sorted()
+    line.located = []
+    var batch = Batch()
+    var isOnTrial = false
+    for (position, number) in candidates.enumerated() {
+      guard items[number].place == .located(session) else { continue }
+      guard isReady(number, in: batch) else {
+        line.located.append(number)
+        continue
+      }
+      switch facts.handing(of: items[number].node, to: items[number].object) {
+      case .nothing(let step): settle(number, .restored, because: step)
+      case .skip(let reason, let step): settle(number, .skipped(reason), because: step)
+      case .state(let bytes, let deferred) where batch.add(number, bytes, deferred, max, alone: false): break
+      case .alone(let bytes) where batch.add(number, bytes, 0, max, alone: true): note(number, .suspected)
+      case .afterTrials:
+        line.located.append(number)
+        isOnTrial = true
+      case .later, .state, .alone: line.located.append(number)
+      }
+      if batch.isFull {
+        line.located += candidates[(position + 1)...]
+        break
+      }
+    }
+    line.batch = batch.entries.map(\.number)
+    lines[session] = line
+    if isOnTrial { actions.append(.watchTrials) }
+    guard !batch.entries.isEmpty else { return }
+    for entry in batch.entries { put(entry.number, .handed(session)) }
+    actions.append(
+      .handOut(
+        session,
+        batch.entries.map { entry in
+          let item = items[entry.number]
+          return Handout(node: item.node, object: item.object, isDeferred: entry.isDeferred)
+        }
+      )
+    )
+  }
+
+  private func isReady(_ number: Int, in batch: Batch) -> Bool {
+    guard let parent = items[number].parent else { return true }
+    switch items[parent].place {
+    case .settled: return true
+    case .waiting, .asked, .awaited: return isHoldOver
+    case .located, .handed: return batch.numbers.contains(parent)
+    }
+  }
+
+  mutating func take(_ handled: Handled, of session: SessionID) {
+    guard let batch = lines[session]?.batch else { return }
+    lines[session]?.batch = []
+    ready.insert(session)
+    if handled == .lost { lose(session) }
+    for number in batch where items[number].place == .handed(session) {
+      switch handled {
+      case .done: settle(number, .restored)
+      case .failed: settle(number, .skipped(.failed))
+      case .lost:
+        put(number, .located(session))
+        lines[session]?.located.append(number)
+      }
+    }
+  }
+}
