@@ -15,6 +15,8 @@ extension Application {
     for handle in session.objects.keys { tree.release(handle) }
     // What ended has no roles.
     (session.facts.restorationClasses, session.facts.dataSources) = ([], [])
+    // What completes with it has still had its objects.
+    checkCompletion()
     sessions.end(session, ending, restorations: runs.restorations, in: &turn)
     turn.ask(.unwatch(id, session.id))
     turn.ask(.cancelTimer(.lost(id, session.id)))

@@ -209,7 +209,7 @@ extension Application {
     let first: StateRecord? = if case .state(let record, _)?? = readings?.first { record } else { nil }
     switch purpose {
     case .application(let session, let isAsking):
-      if let first { restoring.setApplication(splice(first), coder: restoring.application?.coder) }
+      if let first { restoring.setApplication(first, coder: restoring.application?.coder) }
       sendToDelegate(session, isAsking: isAsking)
     case .make(let node, let lookup, let session): send(node, lookup, first, to: session)
     case .batch(let session): take(readings, of: request.rows, for: session)
@@ -227,7 +227,8 @@ extension Application {
   }
 
   private func sendToDelegate(_ session: SessionID, isAsking: Bool) {
-    let application = restoring.application ?? ApplicationState(state: nil, coder: nil)
+    let saved = restoring.application
+    let application = ApplicationState(state: saved?.record.map { splice($0) }, coder: saved?.coder)
     let number = sessions[session].flatMap { session in
       isAsking
         ? call(session, ShouldRestoreApplicationState.self, with: application, for: .restoring(.ask))

@@ -194,8 +194,15 @@ extension Restoration {
   private mutating func locate(_ first: Int, _ facts: some RestorationFacts) {
     var next = [first]
     while let number = next.popLast() {
-      guard items[number].place == .waiting else { continue }
-      search(number, facts)
+      switch items[number].place {
+      case .waiting: search(number, facts)
+      // What is above it was refused since it was found, or awaited.
+      case .awaited, .located:
+        guard standing(of: items[number]) == .skipped else { continue }
+        items[number].owner = nil
+        settle(number, .skipped(.parentSkipped))
+      case .asked, .handed, .settled: continue
+      }
       guard items[number].place != .waiting else { continue }
       next += items[number].children.reversed()
     }

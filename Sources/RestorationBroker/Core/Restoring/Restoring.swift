@@ -20,8 +20,8 @@ package struct Restoring {
   package private(set) var callers: [(call: LongCall, bytesMax: Int)] = []
   /// The paths that objects had when they were planned, for those that have none in the end.
   package private(set) var paths: [NodeID: IdentifierPath] = [:]
-  /// What the delegate is given; read once.
-  package private(set) var application: ApplicationState?
+  /// What the delegate is given; read once. Its references have the handles of the moment when it is sent.
+  private(set) var application: (record: StateRecord?, coder: JSONText?)?
   /// What the sessions are being handed, until their calls are sent.
   private var batches: [SessionID: OutgoingBatch] = [:]
   /// What clients have said of objects that they could not make or fill.
@@ -44,6 +44,11 @@ package struct Restoring {
 
   /// No save round begins by itself meanwhile (R12).
   package var isUnderWay: Bool { decisions != nil }
+
+  /// How long somebody is still waited for whom nobody has registered.
+  func holdMilliseconds(at now: Int64) -> Int64 {
+    decisions.map { $0.isHoldOver ? 0 : max(0, $0.holdEnd - now) } ?? 0
+  }
 
   /// Whether it may still bring the node's saved state.
   func mayConcern(_ node: NodeID) -> Bool {
@@ -147,9 +152,7 @@ package struct Restoring {
 
   package mutating func setPaths(_ paths: [NodeID: IdentifierPath]) { self.paths = paths }
 
-  package mutating func setApplication(_ state: JSONText? = nil, coder: JSONText?) {
-    application = ApplicationState(state: state, coder: coder)
-  }
+  mutating func setApplication(_ record: StateRecord? = nil, coder: JSONText?) { application = (record, coder) }
 
   package mutating func note(_ message: String?, of nodes: [NodeID]) { for node in nodes { messages[node] = message } }
 
