@@ -144,7 +144,7 @@ extension ObjectFacts: JSONWritable {
       writer.member("modified", object.modified)
       writer.member("revision", head?.revision)
       writer.member("coder", origin)
-      writer.member("elements", elements.map { $0.with { $0.resolved = nil } })
+      writer.member("elements", elements.map { $0.with { ($0.resolved, $0.unresolved) = (nil, nil) } })
       writer.member("state", state.map { JSONText(compact: $0.jsonText) })
     }
   }

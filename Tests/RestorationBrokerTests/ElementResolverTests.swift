@@ -43,6 +43,19 @@ internal import Testing
     #expect(resolver.answered(number) == nil)
   }
 
+  @Test mutating func aDataSourceThatIsAwaitedHasItsTimeOnceItIsThere() {
+    let number = resolver.begin(elements, of: 5, for: .batch(1, 1, 5), awaiting: 15_000, in: &event.turn)
+    #expect(event.timer() == 15_000)
+    #expect(resolver.awaiting == [number])
+    #expect(resolver[number]?.elements.map(\.unresolved) == [nil, .noDataSource, .noDataSource, nil])
+    resolver.found(number, in: &event.turn)
+    #expect(event.timer() == ElementResolver.milliseconds)
+    #expect(resolver.awaiting.isEmpty)
+    _ = resolver.next(of: number)
+    resolver.lost(number)
+    #expect(resolver[number]?.elements.map(\.unresolved) == [nil, .gone, .gone, nil])
+  }
+
   @Test mutating func theBatchesOfARestorationAreFound() {
     let numbers = [1, 2, 1].map { begin($0) }
     #expect(resolver.numbers(of: 1) == [numbers[0], numbers[2]])

@@ -157,7 +157,9 @@ internal import Testing
     #expect(data.openCalls(identify).count == 64)
     broker.disconnect(data)
     #expect(try view.result(of: id)["saved"] == true)
-    let saved = try view.decode("\(handle)")["elements"]?.array
+    let decode = view.start("decodeRestorableState", #"{"object":\#(handle)}"#)
+    broker.advance(milliseconds: ElementResolver.milliseconds)
+    let saved = try view.result(of: decode)["elements"]?.array
     #expect(saved?.count == 3_000)
     #expect(saved?.first?["identifier"] == "one")
     broker.inspect()

@@ -224,6 +224,7 @@ package struct BrokerCore {
       application.finishDecode(readings.first ?? nil, node: node, for: request.caller)
     case (.success(let readings), .decodeView(let node)):
       application.finishDecode(ofView: node, readings.first ?? nil, for: request.caller)
+    case (.success(let readings), .nameElements(let view)): application.name(readings.first ?? nil, of: view)
     case (.success(let readings), .restoring(let number, let purpose)):
       application.finishReading(purpose, of: number, request, readings)
     case (.failure, .restoring(let number, let purpose)):

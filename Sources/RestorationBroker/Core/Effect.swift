@@ -173,6 +173,8 @@ package struct StateRequest: Sendable {
     case decode(node: NodeID)
     /// Answer the decode of a view's owner with its elements found in the current data (R28).
     case decodeView(node: NodeID)
+    /// Ask the view's data source for identifiers of elements that were pushed (R28).
+    case nameElements(of: NodeID)
     /// Something for the restoration with this number.
     case restoring(Int, RestoringRead)
     /// Answer one page of `readArchive`.

@@ -12,12 +12,24 @@ public struct RestorableElement: WireObject, Hashable {
     case topVisible
   }
 
+  /// Why a data source's identifier has not led to today's index path.
+  public enum Unresolved: String, WireWord {
+    /// The view has no data source now.
+    case noDataSource
+    /// The data source did not say where the element is.
+    case noAnswer
+    /// The data source left before it answered.
+    case gone
+  }
+
   public var role = Role.selected
   /// Section and row, or as deep as the view nests.
   public var indexPath: [Int] = []
   public var identifier: String?
   /// `nil` if unknown.
   public var resolved: Bool?
+  /// `nil` if it is resolved, or no data source knows its identifier.
+  public var unresolved: Unresolved?
   package init() {}
 
   public init(_ role: Role, at indexPath: [Int], identifier: String? = nil) {
@@ -37,6 +49,12 @@ public struct RestorableElement: WireObject, Hashable {
       &resolved,
       default: nil,
       "On decoding, whether a data source has given its current index path."
+    )
+    try members.member(
+      "unresolved",
+      &unresolved,
+      default: nil,
+      "On decoding, why the data source's identifier has not led to a current index path."
     )
   }
 }

@@ -46,7 +46,7 @@ extension Application {
     // A notification counts as a decode, but nothing is read for it.
     guard caller.call != nil else { return }
     let row = StateRequest.Row(node: node.id, sequence: summary.sequence)
-    if isOwner, mayResolveElements(of: node) {
+    if isOwner, node.record.kind == .view || mayResolveElements(of: node) {
       let request = StateRequest(caller: caller, purpose: .decodeView(node: node.id), rows: [row])
       jobs.read(.read(id, request, after: summary.sequence), in: &turn)
     } else {
@@ -67,7 +67,12 @@ extension Application {
   /// The state of a view was read for its owner; its elements may need to be located (R28).
   func finishDecode(ofView number: NodeID, _ reading: StateReading?, for caller: Caller) {
     if case .state(let record, _) = reading, let view = tree.node(number),
-      resolve(Application.elements(of: record), of: view, for: .decode(caller, record))
+      resolve(
+        Application.elements(of: record),
+        of: view,
+        for: .decode(caller, record),
+        awaiting: ElementResolver.milliseconds
+      )
     {
       turn.ask(.park(caller))
     } else {

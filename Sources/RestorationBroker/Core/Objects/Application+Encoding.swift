@@ -13,7 +13,12 @@ extension Application {
     }
     try turn.requireWritable()
     var path: IdentifierPath? { request.path ?? self.node(request.object).flatMap { tree.path(of: $0) } }
-    let elements = try check(request.state, request.elements, path: path)
+    let elements = try check(
+      request.state,
+      request.elements,
+      isKnown: self.node(request.object).map { providers.dataSource(of: $0.id) != nil } ?? false,
+      path: path
+    )
     let existing = try target(of: request, session)
     if let existing, let session, let revision = request.revision, revision <= session.revision(of: existing) {
       // Acknowledged means on disk, even for the push that this one repeats.
@@ -29,6 +34,7 @@ extension Application {
     node.note(.pushed(bytes: record.bytes), isFirst: true)
     if record.isEarly { node.note(.early) }
     put(record, freeing: freed, at: node, by: session)
+    if elements != nil { nameElements(of: node) }
     if turn.hasSubscribers { announceEncoding(at: node, bytes: record.bytes, by: session, for: caller) }
     let sequence = node.state?.sequence ?? sequence
     turn.answer(caller, after: sequence, EncodeRestorableState.Reply.stored(sequence: sequence))

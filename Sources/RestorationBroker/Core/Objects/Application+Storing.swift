@@ -24,14 +24,16 @@ struct CheckedState {
 extension Application {
   /// Passes what is allowed in a state by itself (R10).
   ///
+  /// - Parameter isKnown: whether a data source knows the elements.
   /// - Returns: the text of the elements as it is stored; nil if there are none.
   func check(
     _ state: EncodedState,
     _ elements: [RestorableElement],
+    isKnown: @autoclosure () -> Bool = false,
     path: @autoclosure () -> IdentifierPath?
   ) throws(ErrorObject) -> String? {
     try state.checkKeys(path: path())
-    let text = elements.isEmpty ? nil : elements.map(\.stored).text
+    let text = elements.isEmpty ? nil : elements.stored(isKnown: isKnown()).text
     let bytes = state.text.bytes.count + (text?.count ?? 0)
     try state.checkSize(bytes: bytes, depth: state.depth, path: path(), turn.limits)
     return text?.string
@@ -102,7 +104,7 @@ extension Application {
     closeWindow(of: node.id, for: session.id)
   }
 
-  private func store(_ record: StateRecord, freeing freed: Int, at node: Node) {
+  func store(_ record: StateRecord, freeing freed: Int, at node: Node) {
     if !record.isEarly {
       if node.withheld != nil { liftQuarantine(of: node) }
       // Crashes count against the former state, not against the one that replaces it.
@@ -140,12 +142,16 @@ extension Application {
   }
 }
 
-extension RestorableElement {
-  /// Whether it is found again is said when it is decoded.
-  var stored: Self {
-    var stored = self
-    stored.resolved = false
-    return stored
+extension [RestorableElement] {
+  /// Whether they are found again is said when they are decoded. Until then, what a data source knows has to be asked
+  /// for (R28).
+  func stored(isKnown: Bool) -> Self {
+    map { element in
+      element.with {
+        $0.resolved = false
+        $0.unresolved = isKnown && $0.identifier != nil ? .noDataSource : nil
+      }
+    }
   }
 }
 

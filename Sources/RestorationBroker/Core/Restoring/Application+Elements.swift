@@ -28,12 +28,17 @@ extension Application {
     }
     providers.forgetViews(beyond: tree.count) { tree.nodes[$0] == nil }
     turn.answer(caller, EmptyResult())
+    goOnResolving()
+    nameElements(of: node)
   }
 
   /// The session that knows the view's elements, if it can be asked.
-  private func dataSource(of view: Node) -> Session? {
+  private func dataSource(
+    of view: Node,
+    serving method: ServedMethod = .indexPathForElementWithModelIdentifier
+  ) -> Session? {
     guard view.record.component != nil, let session = providers.dataSource(of: view.id).flatMap({ sessions[$0] }),
-      session.isReachable, session.serves(.indexPathForElementWithModelIdentifier)
+      session.isReachable, session.serves(method)
     else { return nil }
     return session
   }
@@ -41,56 +46,143 @@ extension Application {
   /// Whether elements of the view may have to be looked for before its owner gets them.
   func mayResolveElements(of view: Node) -> Bool { dataSource(of: view) != nil }
 
+  // MARK: Naming
+
+  /// The view's owner has pushed elements, or their data source has come since: those without identifier get one. What
+  /// it was asked for is named in a round.
+  func nameElements(of view: Node) {
+    for number in resolver.numbers(naming: view.id) { endResolution(number) }
+    guard let state = view.state, let claim = view.claim, claim.session == state.session, !view.isWithheld(state),
+      view.pulled?.sequence != state.sequence,
+      dataSource(of: view, serving: .modelIdentifierForElementAtIndexPath) != nil
+    else { return }
+    let row = StateRequest.Row(node: view.id, sequence: state.sequence)
+    let request = StateRequest(caller: .nobody, purpose: .nameElements(of: view.id), rows: [row])
+    jobs.read(.read(id, request, after: state.sequence), in: &turn)
+  }
+
+  /// The state was read; only the newest one is of interest.
+  func name(_ reading: StateReading?, of view: NodeID) {
+    guard case .state(let record, let sequence)? = reading, let view = tree.node(view), view.state?.sequence == sequence
+    else { return }
+    askNext(resolver.begin(Application.elements(of: record), of: view.id, for: .name(record, at: sequence), in: &turn))
+  }
+
+  private func store(_ elements: [RestorableElement], in record: StateRecord, at sequence: SequenceNumber) {
+    guard let view = tree.node(record.node), view.state?.sequence == sequence else { return }
+    var named = record
+    named.node = view.id
+    named.elements = elements.isEmpty ? nil : elements.stored(isKnown: true).text.string
+    let freed = freed(byWritingTo: view, isEarly: named.isEarly)
+    guard named.elements != record.elements,
+      named.text.count + (named.elements?.utf8.count ?? 0) <= turn.limits.stateBytesMax,
+      (try? turn.requireWritable()) != nil,
+      (try? budget.requireRoom(for: named.bytes - freed, path: nil, in: turn)) != nil
+    else { return }
+    store(named, freeing: freed, at: view)
+  }
+
   // MARK: Resolving
 
   /// Begins to look for the elements in today's data.
   ///
-  /// - Returns: false where nobody can be asked, or nothing is to be asked for: then they stay as they are.
-  func resolve(_ elements: [RestorableElement], of view: Node, for purpose: ElementResolver.Purpose) -> Bool {
-    guard elements.contains(where: { $0.identifier != nil }), dataSource(of: view) != nil else { return false }
-    askNext(resolver.begin(elements, of: view.id, for: purpose, in: &turn))
+  /// - Parameter milliseconds: how long a data source is awaited that knows elements and is not there.
+  /// - Returns: false if nobody can be asked, or nothing is to be asked for: then they stay as they are.
+  func resolve(
+    _ elements: [RestorableElement],
+    of view: Node,
+    for purpose: ElementResolver.Purpose,
+    awaiting milliseconds: Int64
+  ) -> Bool {
+    guard view.record.component != nil else { return false }
+    let isThere = dataSource(of: view) != nil
+    guard isThere || milliseconds > 0,
+      elements.contains(where: { isThere ? $0.identifier != nil : $0.unresolved != nil })
+    else { return false }
+    askNext(resolver.begin(elements, of: view.id, for: purpose, awaiting: isThere ? nil : milliseconds, in: &turn))
     return true
   }
 
+  /// A data source has come, or can be asked again.
+  func goOnResolving() { for number in resolver.awaiting { askNext(number) } }
+
   private func askNext(_ number: Int) {
-    while let element = resolver.next(of: number), let identifier = element.identifier,
-      let view = resolver[number].flatMap({ tree.node($0.view) }), let path = tree.path(of: view),
-      let source = dataSource(of: view)
+    while let resolution = resolver[number], let element = resolver.next(of: number),
+      let view = tree.node(resolution.view), let path = tree.path(of: view)
     {
-      let question = IndexPathForElementWithModelIdentifier().with {
-        $0.view = path
-        $0.identifier = identifier
-        $0.role = element.role
+      guard let source = dataSource(of: view, serving: resolution.method) else {
+        if resolution.isAwaiting { return }
+        break
       }
-      if let call = call(source, question, for: .resolving(number)) { return resolver.asked(number, by: call) }
+      resolver.found(number, in: &turn)
+      if let call = ask(source, for: element, of: path, number) { return resolver.asked(number, by: call) }
       // It is there and serves the question, so that this one is too long for it.
-      resolver.settle(number, element)
+      resolver.settle(number, unresolved: element)
     }
     finishResolution(number)
   }
 
+  private func ask(
+    _ source: Session,
+    for element: RestorableElement,
+    of view: IdentifierPath,
+    _ number: Int
+  ) -> CallNumber? {
+    if let identifier = element.identifier {
+      let question = IndexPathForElementWithModelIdentifier().with {
+        $0.view = view
+        $0.identifier = identifier
+        $0.role = element.role
+      }
+      return call(source, question, for: .resolving(number))
+    }
+    let question = ModelIdentifierForElementAtIndexPath().with {
+      $0.view = view
+      $0.indexPath = element.indexPath
+      $0.role = element.role
+    }
+    return call(source, question, for: .resolving(number))
+  }
+
   func elementFound(_ number: Int, _ answer: CallAnswer) {
-    guard var element = resolver.answered(number) else { return }
-    if case .result(let result) = answer, let found = IndexPathForElementWithModelIdentifier.Answer(result) {
+    guard let element = resolver.answered(number) else { return }
+    if case .result(let result) = answer, let settled = settled(element, by: result) {
       if let identifier = element.identifier {
-        let step = RestoringStep.resolved(identifier: identifier, found: found != nil)
+        let step = RestoringStep.resolved(identifier: identifier, found: settled != nil)
         resolver[number].flatMap { tree.node($0.view) }?.note(step)
       }
-      if let indexPath = found { (element.indexPath, element.resolved) = (indexPath, true) }
-      resolver.settle(number, found == nil ? nil : element)
+      resolver.settle(number, settled)
     } else {
-      if case .lost = answer {} else { noteUnresolved(number, answer.message) }
-      resolver.settle(number, element)
+      if case .lost = answer { resolver.lost(number) } else { noteUnresolved(number, answer.message) }
+      resolver.settle(number, unresolved: element)
     }
     askNext(number)
   }
 
-  /// Notes once that the data source does not say where the elements are.
+  /// What the data source says of an element: nil takes it out. Nil altogether if the answer is invalid.
+  private func settled(_ element: RestorableElement, by result: JSONSlice) -> RestorableElement?? {
+    if element.identifier == nil {
+      guard let said = ModelIdentifierForElementAtIndexPath.Answer(result), said?.utf8.count ?? 0 <= Bounds.nameBytesMax
+      else { return nil }
+      return .some(said.map { identifier in element.with { $0.identifier = identifier } })
+    }
+    guard let found = IndexPathForElementWithModelIdentifier.Answer(result) else { return nil }
+    return .some(
+      found.map { indexPath in
+        element.with { ($0.indexPath, $0.resolved, $0.unresolved) = (indexPath, true, nil) }
+      }
+    )
+  }
+
+  /// Notes once that the data source does not say what the elements are, or where.
   private func noteUnresolved(_ number: Int, _ message: String?) {
-    guard let view = resolver[number].flatMap({ tree.node($0.view) }), let source = dataSource(of: view),
-      resolver.noteUnresolved(number)
+    guard let resolution = resolver[number], let view = tree.node(resolution.view),
+      let source = dataSource(of: view, serving: resolution.method), resolver.noteUnresolved(number)
     else { return }
-    view.note(RestoringStep.elementUnresolved(source.owner, message: message))
+    switch resolution.purpose {
+    case .name: view.note(.elementUnnamed(source.owner, message: message))
+    case .batch, .decode: view.note(RestoringStep.elementUnresolved(source.owner, message: message))
+    }
   }
 
   /// What was not found in time is handed out as it was saved.
@@ -105,6 +197,7 @@ extension Application {
     case .decode(let caller, let record):
       turn.ask(.unpark(caller))
       turn.ask(.respond(caller, .result(decoded(record, elements: resolution.elements.text))))
+    case .name(let record, let sequence): store(resolution.elements, in: record, at: sequence)
     }
   }
 

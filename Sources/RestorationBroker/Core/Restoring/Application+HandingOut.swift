@@ -171,7 +171,10 @@ extension Application {
     while let (handout, record) = restoring.unresolved(of: session) {
       let elements = Application.elements(of: record)
       let purpose = ElementResolver.Purpose.batch(restoring.number, session, handout.node)
-      if let object = tree.node(handout.object), resolve(elements, of: object, for: purpose) { return }
+      let milliseconds = restoring.holdMilliseconds(at: turn.now.monotonic)
+      if let object = tree.node(handout.object), resolve(elements, of: object, for: purpose, awaiting: milliseconds) {
+        return
+      }
       restoring.add(elements, of: handout.node, to: session)
     }
     if let resolved = restoring.takeBatch(of: session) { send(resolved, to: session) }

@@ -3,11 +3,12 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// Elements of views whose identifiers are looked for in the data of today (R28).
+/// Elements of views whose identifiers are looked for in the data of today, or that are to get one (R28).
 ///
 /// Invariants:
 /// 1. One element of a view is asked for after the other: what waits for the answers is one view.
 /// 2. A timer is set for each view; what has not been found by then is handed out as it was saved.
+/// 3. A data source that is not there is awaited once; what one has left behind that was asked stays as it is.
 package struct ElementResolver {
   /// A data source has so long for all elements of a view.
   package static let milliseconds: Int64 = 1_000
@@ -18,6 +19,8 @@ package struct ElementResolver {
     case batch(Int, SessionID, NodeID)
     /// The view's owner, who decodes this state.
     case decode(Caller, StateRecord)
+    /// The state that has these elements; those without identifier get one.
+    case name(StateRecord, at: SequenceNumber)
   }
 
   package struct Resolution {
@@ -30,9 +33,33 @@ package struct ElementResolver {
     fileprivate var rest: ArraySlice<RestorableElement>
     /// It has been noted that the data source does not say where elements are.
     fileprivate var isUnresolved = false
+    /// Why what is asked for now has no answer, if it gets none.
+    fileprivate var reason: RestorableElement.Unresolved
+
+    /// No data source has been there yet.
+    package var isAwaiting: Bool { reason == .noDataSource }
+
+    /// What a data source is asked by.
+    package var method: ServedMethod {
+      switch purpose {
+      case .batch, .decode: .indexPathForElementWithModelIdentifier
+      case .name: .modelIdentifierForElementAtIndexPath
+      }
+    }
 
     /// What is handed out if it ends now.
-    package var elements: [RestorableElement] { resolved + rest }
+    package var elements: [RestorableElement] { resolved + rest.map { unresolved($0) } }
+
+    fileprivate func isOpen(_ element: RestorableElement) -> Bool {
+      switch purpose {
+      case .batch, .decode: element.identifier != nil
+      case .name: element.identifier == nil
+      }
+    }
+
+    fileprivate func unresolved(_ element: RestorableElement) -> RestorableElement {
+      isOpen(element) ? element.with { $0.unresolved = reason } : element
+    }
   }
 
   private var resolutions: [Int: Resolution] = [:]
@@ -44,26 +71,54 @@ package struct ElementResolver {
 
   package var numbers: [Int] { resolutions.keys.sorted() }
 
+  /// Those whose data source is not there yet.
+  package var awaiting: [Int] { numbers.filter { resolutions[$0]?.isAwaiting == true } }
+
+  /// Those that are to give elements of the view an identifier.
+  package func numbers(naming view: NodeID) -> [Int] {
+    numbers.filter { number in
+      guard resolutions[number]?.view == view, case .name? = resolutions[number]?.purpose else { return false }
+      return true
+    }
+  }
+
   /// Those that batches of a restoration wait for.
   package func numbers(of restoration: Int) -> [Int] {
     numbers.filter { if case .batch(restoration, _, _)? = resolutions[$0]?.purpose { true } else { false } }
   }
 
+  /// - Parameter awaited: how long a data source that is not there is waited for.
   package mutating func begin(
     _ elements: [RestorableElement],
     of view: NodeID,
     for purpose: Purpose,
+    awaiting awaited: Int64? = nil,
     in turn: inout Turn
   ) -> Int {
     counter += 1
-    resolutions[counter] = Resolution(view: view, purpose: purpose, rest: elements[...])
-    turn.ask(.setTimer(.elements(turn.application, counter), milliseconds: Self.milliseconds))
+    let reason = awaited == nil ? RestorableElement.Unresolved.noAnswer : .noDataSource
+    resolutions[counter] = Resolution(view: view, purpose: purpose, rest: elements[...], reason: reason)
+    turn.ask(.setTimer(.elements(turn.application, counter), milliseconds: awaited ?? Self.milliseconds))
     return counter
   }
 
-  /// The next element to ask for; nil if none is left. Those without identifier stay as they are.
+  /// The data source is there. One that was awaited has its time from now on.
+  package mutating func found(_ number: Int, in turn: inout Turn) {
+    guard let resolution = resolutions[number], resolution.isAwaiting else { return }
+    resolutions[number]?.reason = .noAnswer
+    if case .batch = resolution.purpose {
+      turn.ask(.setTimer(.elements(turn.application, number), milliseconds: Self.milliseconds))
+    }
+  }
+
+  /// The data source has left.
+  package mutating func lost(_ number: Int) { resolutions[number]?.reason = .gone }
+
+  /// The next element to ask for; nil if none is left. Others stay as they are.
   package mutating func next(of number: Int) -> RestorableElement? {
-    while let element = resolutions[number]?.rest.first, element.identifier == nil { settle(number, element) }
+    while let resolution = resolutions[number], let element = resolution.rest.first, !resolution.isOpen(element) {
+      settle(number, element)
+    }
     return resolutions[number]?.rest.first
   }
 
@@ -79,6 +134,11 @@ package struct ElementResolver {
   package mutating func settle(_ number: Int, _ element: RestorableElement?) {
     if let element { resolutions[number]?.resolved.append(element) }
     resolutions[number]?.rest.removeFirst()
+  }
+
+  /// The data source does not say where the next element is.
+  package mutating func settle(_ number: Int, unresolved element: RestorableElement) {
+    settle(number, resolutions[number]?.unresolved(element))
   }
 
   /// - Returns: whether this is the first time for the view.

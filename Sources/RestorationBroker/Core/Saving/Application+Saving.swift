@@ -106,6 +106,7 @@ extension Application {
     updatePulling()
     saving.resumed(session)
     performSaving()
+    goOnResolving()
   }
 
   /// Sessions have come, gone, or serve something else.

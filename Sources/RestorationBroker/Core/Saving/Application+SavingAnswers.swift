@@ -123,7 +123,8 @@ extension Application {
   private func take(_ encoded: EncodedObject.Encoded, of target: EncodeTarget, isPull: Bool) throws(ErrorObject) {
     // An object that it has lost or let go of since it was asked is looked after at the commit.
     guard let node = tree.node(target.node), let claim = node.claim, claim.handle == target.handle else { return }
-    let elements = try check(encoded.state, encoded.elements, path: tree.path(of: node))
+    let isKnown = providers.dataSource(of: node.id) != nil
+    let elements = try check(encoded.state, encoded.elements, isKnown: isKnown, path: tree.path(of: node))
     if let revision = encoded.revision, revision <= claim.revision {
       node.note(.superseded)
       return
@@ -134,7 +135,7 @@ extension Application {
     let staged = StagedState(
       target: target,
       record: record,
-      elements: encoded.elements.map(\.stored),
+      elements: encoded.elements.stored(isKnown: isKnown),
       digest: StateDigest(record),
       sequence: sequence
     )

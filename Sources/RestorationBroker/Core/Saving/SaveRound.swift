@@ -159,6 +159,7 @@ extension SaveRound {
     guard let place = places[question.node] else { return }
     if let identifier {
       staged[place].elements[question.element]?.identifier = identifier
+      staged[place].elements[question.element]?.unresolved = .noDataSource
     } else {
       staged[place].elements[question.element] = nil as RestorableElement?
     }
