@@ -376,4 +376,41 @@ internal import Testing
     #expect(author.opening.nodes.count == 10_003)
     #expect(author.opening.nodes[2].node.parent == 2)
   }
+
+  // MARK: Removing
+
+  @Test func aRemovedArchiveLeavesNoFile() async throws {
+    let fixture = try await Self.damagedFixture(backedUp: true)
+    try await fixture.store.remove(Self.application, damaged: false)
+    #expect(!fixture.directory.names.contains { $0.hasPrefix(Self.application) })
+    await #expect(throws: ArchiveError.self) { _ = try await fixture.store.open(Self.application, creating: false) }
+    #expect(try await fixture.author(Self.application).opening.damage == nil)
+  }
+
+  @Test func whatWasSetAsideStaysWhenTheArchiveIsRemoved() async throws {
+    let fixture = try await Self.damagedFixture(backedUp: true)
+    try Damage.garbage.strike(fixture.directory, Self.main)
+    await fixture.store.close(try await fixture.author(Self.application).lease)
+    try await fixture.store.remove(Self.application, damaged: false)
+    #expect(fixture.directory.names.filter { $0.hasSuffix(".sqlite") } == ["org.example.Notes+damaged-1.sqlite"])
+    // A new archive of the name is no recovery.
+    var author = try await fixture.author(Self.application)
+    #expect(author.opening.damage == nil && author.opening.nodes.isEmpty)
+    try await author.apply(.node(1, "n"))
+    await author.store.close(author.lease)
+    // The loss of the new one is a recovery.
+    try Damage.missing.strike(fixture.directory, Self.main)
+    let next = try await fixture.author(Self.application)
+    #expect(next.opening.damage != nil)
+    await next.store.close(next.lease)
+    try await fixture.store.remove(Self.application, damaged: true)
+    #expect(!fixture.directory.names.contains { $0.hasPrefix(Self.application) })
+  }
+
+  @Test func anOpenArchiveIsNotRemoved() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    let author = try await fixture.author(Self.application)
+    await #expect(throws: ArchiveError.self) { try await author.store.remove(Self.application, damaged: false) }
+    #expect(try await author.store.list().count == 1)
+  }
 }

@@ -150,6 +150,20 @@ struct ArchiveDirectory: Sendable {
     guard unlink(pathname(name)) == 0 || errno == ENOENT else { throw SystemError("remove", pathname(name)) }
   }
 
+  /// Removes an archive that is not open. After a kill at any step it is there as it was, or gone, or can be removed.
+  func remove(_ files: ArchiveFiles, damaged: Bool) throws(SystemError) {
+    let aside = try names().filter { $0.hasPrefix(files.damagedPrefix) }
+    // Without a main file, a backup or a damaged file would be taken for what a recovery has left.
+    if damaged {
+      for name in aside { try remove(name) }
+      try remove(files.removed)
+    } else if !aside.isEmpty {
+      try createEmpty(files.removed)
+    }
+    for name in [files.newBackup, files.fresh, files.backup, files.mark, files.log, files.main] { try remove(name) }
+    try sync()
+  }
+
   func replace(_ target: String, with name: String) throws(SystemError) {
     guard rename(pathname(name), pathname(target)) == 0 else { throw SystemError("rename", pathname(name)) }
   }

@@ -21,8 +21,14 @@ struct ArchiveFiles {
   /// An archive being made, or made from the backup, before it gets its name.
   var fresh: String { "\(application)+new\(Self.suffix)" }
 
+  /// Says that the archive was removed and only damaged files are left, so that a new one is no recovery. Removed when
+  /// there is a new one.
+  var removed: String { "\(application)+removed" }
+
+  var damagedPrefix: String { "\(application)+damaged-" }
+
   func damaged(_ number: Int) -> (main: String, log: String) {
-    let main = "\(application)+damaged-\(number)\(Self.suffix)"
+    let main = "\(damagedPrefix)\(number)\(Self.suffix)"
     return (main, main + Self.logSuffix)
   }
 

@@ -8,7 +8,7 @@
 /// 3. The main file goes aside first, its log second: a log without a main file is known to belong to the last file
 ///    moved aside, while a main file without its log could pass for a sound, older archive.
 /// 4. If the main file is missing but a backup or a damaged file exists, a recovery was interrupted: the application
-///    is not new.
+///    is not new, unless the archive was removed.
 /// 5. The backup is copied, never moved; a damaged file is never deleted or overwritten.
 /// 6. A file is damaged only if two checks find the same, in bytes that were read without an error. After a read
 ///    error all files stay as they are.
@@ -69,6 +69,13 @@ struct ArchiveRecovery {
   }
 
   private func openMain() throws(OpeningFailure) -> Opened {
+    if try entry(files.removed) != .absent {
+      // There is an archive again: if it is lost, that is a recovery.
+      try OpeningFailure.deciding { () throws(SystemError) in
+        try directory.remove(files.removed)
+        try directory.sync()
+      }
+    }
     let log = try OpeningFailure.deciding { () throws(SystemError) in try directory.logFinding(of: files) }
     let mark = try acknowledgedMark()
     do throws(OpeningFailure) {
@@ -199,7 +206,8 @@ struct ArchiveRecovery {
     for name in [files.log, files.mark, files.backup] where try entry(name) != .absent {
       return try replace(because: "the file is missing")
     }
-    guard try lastDamaged() == 0 else { return try replace(because: "the file is missing") }
+    let (number, isRemoved) = (try lastDamaged(), try entry(files.removed) != .absent)
+    guard number == 0 || isRemoved else { return try replace(because: "the file is missing") }
     guard isCreating else { throw .absent }
     try createFresh()
     do throws(OpeningFailure) {
@@ -322,7 +330,7 @@ struct ArchiveRecovery {
   /// The highest number of a damaged file or log; 0 if there are no such files. Higher numbers than a store could have
   /// given are ignored.
   private func lastDamaged() throws(OpeningFailure) -> Int {
-    let prefix = "\(files.application)+damaged-"
+    let prefix = files.damagedPrefix
     let names = try OpeningFailure.deciding { () throws(SystemError) in try directory.names() }
     return names.reduce(0) { highest, name in
       guard name.hasPrefix(prefix) else { return highest }

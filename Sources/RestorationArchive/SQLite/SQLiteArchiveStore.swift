@@ -79,6 +79,16 @@ package actor SQLiteArchiveStore: LeasedArchives {
     summaries[lease.application] = (stamp, summary)
   }
 
+  package func remove(_ application: String, damaged: Bool) async throws(ArchiveError) {
+    guard archives[application] == nil else { throw ArchiveError(.definite, "the archive of \(application) is open") }
+    summaries[application] = nil
+    do throws(SystemError) {
+      try directory.remove(ArchiveFiles(application), damaged: damaged)
+    } catch {
+      throw ArchiveError(.definite, error.message)
+    }
+  }
+
   func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<SQLiteArchive> {
     guard let archive = archives[lease.application] else {
       throw ArchiveError(.fenced, "the archive of \(lease.application) has been closed")

@@ -71,6 +71,11 @@ package protocol ArchiveStore: Sendable {
 
   func close(_ lease: ArchiveLease) async
 
+  /// Removes an archive that is not open, with its backup; its name is free then.
+  ///
+  /// - Parameter damaged: whether files that were moved aside because of damage go as well (R32).
+  func remove(_ application: String, damaged: Bool) async throws(ArchiveError)
+
   /// Returns when all earlier calls have run; how often it has been called.
   @discardableResult
   func comeRound() async -> UInt64

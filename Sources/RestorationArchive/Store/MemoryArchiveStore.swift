@@ -100,6 +100,8 @@ package actor MemoryArchiveStore: LeasedArchives {
     try? archive.reopen(epoch: lastEpoch)
   }
 
+  package func remove(_ application: String, damaged: Bool) async { archives[application] = nil }
+
   package func list() async throws(ArchiveError) -> [ArchiveSummary] {
     var summaries: [ArchiveSummary] = []
     for archive in archives.values {
