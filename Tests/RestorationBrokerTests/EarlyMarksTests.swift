@@ -7,7 +7,7 @@ internal import Testing
 /// Early marks of claimed nodes (R19).
 @Suite struct EarlyMarksTests {
   private let event: TurnFixture
-  private var marks = EarlyMarks()
+  private var trials = DecodeTrials()
 
   init() throws { event = try TurnFixture() }
 
@@ -20,31 +20,31 @@ internal import Testing
   }
 
   @Test mutating func theTimerIsSetForTheFirstMarkAndMovedOnlyForAnEarlierOne() {
-    marks.watch(since: 0, in: &event.turn)
+    trials.watchEarly(since: 0, in: &event.turn)
     #expect(event.timer() == EarlyMarks.milliseconds)
-    marks.watch(since: 10, in: &event.turn)
+    trials.watchEarly(since: 10, in: &event.turn)
     #expect(event.asked() == [])
-    marks.watch(since: -10, in: &event.turn)
+    trials.watchEarly(since: -10, in: &event.turn)
     #expect(event.timer() == EarlyMarks.milliseconds - 10)
   }
 
   @Test mutating func marksAreClearedInTimeTogetherAndTheOthersAreWatched() {
     let nodes = [node(3, claimed: 0), node(2, claimed: 0), node(4, claimed: 500), node(5, claimed: 0, isEarly: false)]
     event.context.now.monotonic = EarlyMarks.milliseconds
-    marks.timerFired(nodes, in: &event.turn)
+    trials.earlyTimerFired(nodes, in: &event.turn)
     #expect(event.written() == [.settle([2, 3])])
     #expect(nodes.map { $0.state?.isEarly } == [false, false, true, false])
-    marks.timerFired(nodes, in: &event.turn)
+    trials.earlyTimerFired(nodes, in: &event.turn)
     #expect(event.timer() == 500)
   }
 
   @Test func clearingForgetsTheStateThatWasHidden() {
     let node = node(2, claimed: 0)
     node.beforeClaim = node.state
-    marks.clear([node], in: &event.turn)
+    EarlyMarks.clear([node], in: &event.turn)
     #expect(node.beforeClaim == nil)
     #expect(event.written() == [.settle([2])])
-    marks.clear([node], in: &event.turn)
+    EarlyMarks.clear([node], in: &event.turn)
     #expect(event.written() == [])
   }
 }

@@ -283,6 +283,7 @@ internal import Testing
     broker.advance(days: 89)
     #expect(try retire() == ["A", "B", "C", "C/Child", "D"])
     broker.advance(days: 1)
+    #expect(try retire() == ["A", "B", "C", "C/Child", "D"], "the clock may be wrong")
     #expect(try retire() == ["A", "B", "D"], "nobody ever claimed A")
     broker.inspect()
   }

@@ -15,7 +15,7 @@ internal import Testing
   init() throws { event = try TurnFixture() }
 
   private mutating func begin(_ restoration: Int = 1) -> Int {
-    resolver.begin(elements, of: 5, for: .batch(restoration, 1, 5), in: &event.turn)
+    resolver.begin(elements, of: 5, for: .batch(restoration, Addressee(1), 5), in: &event.turn)
   }
 
   @Test mutating func oneElementAfterTheOtherIsAskedForIfItHasAnIdentifier() {
@@ -44,7 +44,7 @@ internal import Testing
   }
 
   @Test mutating func aDataSourceThatIsAwaitedHasItsTimeOnceItIsThere() {
-    let number = resolver.begin(elements, of: 5, for: .batch(1, 1, 5), awaiting: 15_000, in: &event.turn)
+    let number = resolver.begin(elements, of: 5, for: .batch(1, Addressee(1), 5), awaiting: 15_000, in: &event.turn)
     #expect(event.timer() == 15_000)
     #expect(resolver.awaiting == [number])
     #expect(resolver[number]?.elements.map(\.unresolved) == [nil, .noDataSource, .noDataSource, nil])

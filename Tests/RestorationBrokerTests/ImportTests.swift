@@ -114,12 +114,17 @@ internal import Testing
       into: "App"
     )
     broker.advance(days: 91)
-    let peer = broker.connect()
-    try peer.initialize()
-    try peer.register("A")
-    _ = try peer.state(#"["A"]"#)
-    try peer.encode(#"["A"]"#, "{}")
-    #expect(try peer.paths() == ["A", "C"])
+    var left: [[String]] = []
+    for _ in 1...3 {
+      let peer = broker.connect()
+      try peer.initialize()
+      try peer.register("A")
+      _ = try peer.state(#"["A"]"#)
+      try peer.encode(#"["A"]"#, "{}")
+      left.append(try peer.paths())
+      try peer.goodbye("restart")
+    }
+    #expect(left == [["A", "B", "C"], ["A", "B", "C"], ["A", "C"]])
   }
 
   // MARK: Parts

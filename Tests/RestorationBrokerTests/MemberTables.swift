@@ -70,9 +70,14 @@ enum MemberTables {
   /// The member's text, and the page's own text behind it. If the member's text has changed, it replaces as many
   /// sentences as it has.
   private static func meaning(_ member: Schema.Member, in rows: [[String]]) -> String {
-    guard let cell = rows.first(where: { names($0[0]).contains(member.name) })?.last else { return member.summary }
-    let plain = cell.replacing(/\[([^\]]*)\]\([^)]*\)/) { $0.output.1 }
-    if plain == member.summary || plain.hasPrefix("\(member.summary) ") { return cell }
+    // Alternatives may have members of one name.
+    let cells = rows.filter { names($0[0]).contains(member.name) }.compactMap(\.last)
+    let same = cells.first { cell in
+      let plain = cell.replacing(/\[([^\]]*)\]\([^)]*\)/) { $0.output.1 }
+      return plain == member.summary || plain.hasPrefix("\(member.summary) ")
+    }
+    if let same { return same }
+    guard let cell = cells.first else { return member.summary }
     let count = sentences(member.summary).count
     return ([member.summary] + sentences(cell).dropFirst(count)).joined(separator: " ")
   }
@@ -124,6 +129,7 @@ extension Schema {
   fileprivate func words(withRange: Bool, withNull: Bool) -> String {
     switch self {
     case .any: "any value"
+    case .keywords(let object) where object["const"] == false: "`false`"
     case .keywords(let object): object["const"]?.string.map { "`\"\($0)\"`" } ?? "`true`"
     case .boolean: "boolean"
     case .integer(let min, let max): withRange ? Self.integer(from: min, to: max) : "integer"

@@ -27,6 +27,7 @@ final class MemoryDisk {
   private(set) var openCount = 0
   private(set) var jobCount = 0
   private(set) var closed: [String] = []
+  private(set) var removed: [String] = []
   private let loop: TestEventLoop
   private let newIdentifier: @Sendable () -> String
   private var archives: MemoryArchiveStore
@@ -244,6 +245,13 @@ final class MemoryDisk {
       guard broker == disk.broker else { return }
       disk.closed.append(lease.application)
       await disk.archives.close(lease)
+    }
+
+    func remove(_ application: String, damaged: Bool) async throws(ArchiveError) {
+      guard broker == disk.broker else { return }
+      disk.removed.append(application + (damaged ? " with damaged files" : ""))
+      await disk.archives.remove(application, damaged: damaged)
+      disk.logs[application] = nil
     }
 
     func comeRound() async -> UInt64 { await disk.archives.comeRound() }

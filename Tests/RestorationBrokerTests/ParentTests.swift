@@ -84,6 +84,6 @@ internal import Testing
       broker.advance(milliseconds: 1_000)
       broker.inspect()
     }
-    #expect(broker.application("App")?.tree.count == 0)
+    #expect(broker.application("App") == nil && broker.disk.archive("App") == nil)
   }
 }

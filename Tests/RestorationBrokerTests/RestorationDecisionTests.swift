@@ -17,12 +17,14 @@ internal import Testing
     var handing: [NodeID: Restoration.Handing] = [:]
     var extended: Set<SessionID> = []
     var roles: [String: Int64] = [:]
+    var saved: Set<NodeID> = []
 
     func registrant(of node: NodeID) -> SessionID? { owners[node] }
     func makers(of node: NodeID, by lookup: RestoringStep.Lookup) -> [Restoration.Maker] {
       shared.isEmpty ? makers[node].map { [Restoration.Maker($0)] } ?? [] : shared
     }
     func delegate(serving method: ServedMethod) -> SessionID? { delegate }
+    func hasState(_ object: NodeID) -> Bool { saved.contains(object) }
     func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing { handing[node] ?? .state(bytes: 10) }
     func awaitedUntil(_ role: String) -> Int64? { roles[role] }
     func isOfRole(_ session: SessionID, _ role: String?) -> Bool { role == "role \(session)" }
@@ -191,6 +193,22 @@ internal import Testing
     #expect(deeds(restoration.handle(.ended(7), other)).isEmpty)
     #expect(restoration.items.prefix(8).allSatisfy { $0.place == .settled(.skipped(.failed)) })
     #expect(restoration.items[9].place == .asked(8))
+  }
+
+  @Test func r24AnObjectThatHasAStateOrWasTheAnswerBeforeIsNotGivenAnotherOne() {
+    let plan = (1...4).map { Planned(node: $0, parent: nil, lookups: [.restorationClass]) }
+    let facts = Facts(owners: [9: 8, 4: 8], makers: [1: 8, 2: 8, 3: 8], saved: [1, 2, 3, 4])
+    var (restoration, _) = begun(plan, facts)
+    var actions: [Restoration.Action] = []
+    for (node, object) in [(NodeID(1), NodeID(9)), (2, 9), (3, 4)] {
+      actions += deeds(restoration.handle(.made(node, .object(object, 8), by: 8), facts))
+    }
+    let handouts = [(1, 9), (4, 4)].map { Restoration.Handout(node: $0.0, object: $0.1, isDeferred: false) }
+    #expect(actions == [.handOut(8, handouts)])
+    _ = restoration.handle(.handled(8, .done), facts)
+    let same = Restoration.Place.settled(.skipped(.sameObject))
+    #expect(restoration.items.map(\.place) == [.settled(.restored), same, same, .settled(.restored)])
+    #expect(restoration.restored() == [1, 4])
   }
 
   @Test func aSessionIsAskedForEightObjectsAtATime() {

@@ -163,6 +163,7 @@ internal import Testing
     let peer = broker.connect(pid: 1)
     peer.start("initialize", #"{"application":"App"}"#)
     peer.start("registerObjectForStateRestoration", peer.registration("Main"))
+    peer.start("encodeRestorableState", peer.encoding(#"["Main"]"#, "{}"))
     broker.disconnect(peer)
     broker.kill(peer)
     broker.openHeld()

@@ -14,6 +14,7 @@ struct TreeInspection {
     self.application = application
     inspectTree()
     inspectOwners()
+    inspectKept()
   }
 
   private mutating func inspectTree() {
@@ -39,6 +40,15 @@ struct TreeInspection {
       if node.isPlaceholder, node.children.isEmpty { faults.append("node \(node.id) is left over") }
     }
     if tree.pathCount != named { faults.append("the index has \(tree.pathCount) paths, the tree \(named)") }
+  }
+
+  /// What nothing leads to is kept off the disk (R4).
+  private mutating func inspectKept() {
+    let saved = application.tree.savedNodes
+    for node in application.tree.nodes.values {
+      if node.kept != nil, saved.contains(node.id) { faults.append("node \(node.id) is kept off the disk") }
+      if node.kept == nil, node.claim != nil, !saved.contains(node.id) { faults.append("node \(node.id) is not kept") }
+    }
   }
 
   private mutating func inspectOwners() {
@@ -78,10 +88,10 @@ struct TreeInspection {
         continue
       }
       if node.record != reading.node { faults.append("\(node.record) is stored as \(reading.node)") }
-      if node.state != reading.state {
-        faults.append("node \(node.id): \(String(describing: node.state)) / \(String(describing: reading.state))")
+      if node.stored != reading.state {
+        faults.append("node \(node.id): \(String(describing: node.stored)) / \(String(describing: reading.state))")
       }
-      if node.state?.isEarly == true, node.beforeClaim != reading.beforeClaim {
+      if node.kept == nil, node.state?.isEarly == true, node.beforeClaim != reading.beforeClaim {
         faults.append("node \(node.id) hides another state")
       }
       let stored = claims[node.id]

@@ -39,6 +39,7 @@ struct ServingScene {
       try await model.check()
       if name == "Later" { throw RestorationRequest.Instead.awaited }
       if name == "Theirs" { throw RestorationRequest.Instead.pass }
+      if name == "Never" { throw RestorationRequest.Instead.forget }
       return name == "No" ? nil : try await request.register(await model.object(name))
     }
   }

@@ -178,7 +178,10 @@ internal import Testing
     let nothing = #""identifierPath":["No"],"kind":"object","objectClass":null,"state":null}"#
     let refused = #"{"restorationClass":"Document",\#(nothing)"#
     #expect(try await result("objectWithRestorationIdentifierPath", refused, scene) == "null")
-    for (name, instead) in [("Later", #"{"awaited":true}"#), ("Theirs", #"{"pass":true}"#)] {
+    let answers = [
+      "Later": #"{"awaited":true}"#, "Theirs": #"{"pass":true}"#, "Never": #"{"object":null,"forget":true}"#,
+    ]
+    for (name, instead) in answers.sorted(by: { $0.key < $1.key }) {
       let question = refused.replacing("No", with: name)
       #expect(try await result("objectWithRestorationIdentifierPath", question, scene) == instead)
     }
@@ -188,7 +191,8 @@ internal import Testing
     #expect(try await result("viewControllerWithRestorationIdentifierPath", controller, scene) == "null")
     #expect(
       await scene.model.log == [
-        #"create Main/Doc#2 {"n":1}"#, "create No -", "create Later -", "create Theirs -", "create Main -",
+        #"create Main/Doc#2 {"n":1}"#, "create No -", "create Later -", "create Never -", "create Theirs -",
+        "create Main -",
       ]
     )
   }

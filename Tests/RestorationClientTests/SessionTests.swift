@@ -44,6 +44,14 @@ internal import Testing
     #expect(try await next == .discarded)
   }
 
+  @Test(.session) func theApplicationsOwnStateIsNumberedToo() async throws {
+    async let outcome = session.encodeApplicationState(Self.state)
+    let request = try await fake.events.request()
+    #expect(request.text == #"encodeRestorableState {"object":[],"state":{},"revision":1}"#)
+    try await request.answer(#"{"sequence":7,"durability":"disk"}"#)
+    #expect(try await outcome == .stored(sequence: 7))
+  }
+
   @Test(.session) func callsAreSentAgainInTheirOrderBeforeLaterOnes() async throws {
     let one = try await session.register(ObjectRegistration("A"))
     let other = try await session.register(ObjectRegistration("B"))

@@ -71,6 +71,7 @@ internal import Testing
       switch name.form {
       case .call(let call): #expect(call.method == name)
       case .notification(let notification): #expect(notification.method == name)
+      case .event: #expect(name.rawValue == EventNotification.method)
       }
     }
   }

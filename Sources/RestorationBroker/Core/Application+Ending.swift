@@ -14,7 +14,8 @@ extension Application {
     if !session.isDiscarded { leaveObjects(of: session, ending) }
     for handle in session.objects.keys { tree.release(handle) }
     // What ended has no roles.
-    (session.facts.restorationClasses, session.facts.dataSources) = ([], [])
+    (session.facts.restorationClasses, session.facts.sharedClasses, session.facts.dataSources) = ([], [], [])
+    session.facts.fresh = []
     // What completes with it has still had its objects.
     checkCompletion()
     sessions.end(session, ending, restorations: runs.restorations, in: &turn)
@@ -31,7 +32,7 @@ extension Application {
     switch ending {
     case .userQuit where quitsApplication(session) && turn.settings.isDeveloperMode:
       // What a developer quits is to be there again; nothing is emptied.
-      early.clear(session.objects.values, in: &turn)
+      settle(session)
       vacate(session)
     case .userQuit where quitsApplication(session):
       emptyHead(discarding: sessions.values.filter { $0 !== session })
@@ -40,28 +41,29 @@ extension Application {
     case .closed, .userQuit:
       let objects = session.objects.values.sorted { $0.id < $1.id }
       for node in objects { node.claim = nil }
-      for node in objects where tree.nodes[node.id] === node { drop(node) }
+      close(objects)
     case .logout where session.hasExited, .stopped:
       // It has not declared that its blank pushes may hide older states (R19).
       vacate(session)
     case .restart, .logout, .expired:
-      early.clear(session.objects.values, in: &turn)
+      settle(session)
       vacate(session)
     case .crashed:
       blame(session)
       vacate(session)
     }
+    settleKept()
     closeWindows(of: session)
   }
 
   /// Whether the user quits the whole application by it, not only this process.
   private func quitsApplication(_ session: Session) -> Bool {
-    session.facts.isDelegate || isLast(session) && !hasDelegate
+    session.facts.isDelegate || isLast(session) && liveDelegate == nil
   }
 
   private func isLast(_ session: Session) -> Bool { sessions.values.allSatisfy { $0 === session || $0.isDiscarded } }
 
-  var hasDelegate: Bool { sessions.values.contains { $0.facts.isDelegate && !$0.isDiscarded } }
+  var liveDelegate: Session? { sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded } }
 
   private func vacate(_ session: Session) {
     let objects = session.objects.values.sorted { $0.id < $1.id }
@@ -79,19 +81,26 @@ extension Application {
 
   /// Empties the head in one row; writes of the given sessions are no longer stored (R30).
   func emptyHead(discarding discarded: [Session]) {
-    note(.headGivenUp)
-    forgetBlame()
-    write(.removeAll)
+    clearHead()
     for node in tree.nodes.values { node.claim = nil }
     tree.become(NodeTree())
     for session in sessions.values { session.revisions = [:] }
-    budget.emptyHead()
     for session in discarded where !session.isDiscarded {
       session.isDiscarded = true
       write(.session(session.record))
     }
     runs.forgetRoles()
     runs.units = []
+  }
+
+  /// The archive's head and the shelf hold nothing from here on.
+  func clearHead() {
+    note(.headGivenUp)
+    forgetBlame()
+    emptyShelf()
+    write(.removeAll)
+    forgetAllKept()
+    budget.emptyHead()
   }
 
   // MARK: Single objects
@@ -103,36 +112,60 @@ extension Application {
     node.claim = nil
     for session in sessions.values { session.revisions[node.id] = nil }
     forgetBlame(of: node)
-    if node.hasState {
-      budget.growHead(by: -(node.state?.bytes ?? 0))
-      node.state = nil
-      node.beforeClaim = nil
-      write(.removeState(node.id))
-    }
+    removeState(of: node)
     if !node.children.isEmpty, node.claimRecord != nil {
       writeClaim(ClaimRecord(node: node.id, session: 0, handle: 0), of: node)
     } else {
       node.claimRecord = nil
     }
+    forgetDescription(of: node)
     prune(node)
     if wasClaimed { note(.released(node.id, isGone: true)) }
   }
 
-  /// Releases an object whose session continues; the state stays (R13).
-  func releaseKeepingState(_ node: Node) {
-    guard node.record.component != nil else {
+  /// What is pushed to its path later is another object's.
+  private func forgetDescription(of node: Node) {
+    let (record, kind) = (node.record, node.record.kind)
+    let blank = NodeRecord(node: node.id, parent: record.parent, component: record.component, kind: kind)
+    guard !node.children.isEmpty, record != blank else { return }
+    node.record = blank
+    write(node)
+  }
+
+  /// Drops a vacant object with all vacant ones below it; nodes above live objects stay (R3, R13).
+  func forget(_ node: Node) {
+    for node in tree.subtree(of: node).reversed() where node.isVacant && tree.nodes[node.id] === node {
       drop(node)
-      return
+      note(.released(node.id, isGone: true))
     }
+    settleKept()
+  }
+
+  func removeState(of node: Node) {
+    keeping.noteReferences(of: node, to: nil, in: tree)
+    if let stored = node.stored {
+      budget.growHead(by: -stored.bytes)
+      write(.removeState(node.id))
+    }
+    forgetKept(of: node)
+    (node.state, node.beforeClaim) = (nil, nil)
+  }
+
+  /// Releases an object whose session continues; the state stays, unless it is kept off the disk (R4, R13).
+  func releaseKeepingState(_ node: Node) {
+    guard canKeepState(node) else { return drop(node) }
     if let claim = node.claim {
       release(claim)
       if claim.revision > 0 { sessions[claim.session]?.revisions[node.id] = claim.revision }
     }
     node.claim = nil
-    early.clear([node], in: &turn)
+    settle([node])
     writeRelease(of: node, at: turn.now.wall)
     note(.released(node.id, isGone: false))
   }
+
+  /// Whether its state may outlive its owner's claim.
+  func canKeepState(_ node: Node) -> Bool { node.record.component != nil && node.kept == nil }
 
   func writeClaim(_ record: ClaimRecord, of node: Node) {
     node.claimRecord = record
@@ -157,9 +190,12 @@ extension Application {
   }
 
   /// Removes a node that is only a placeholder without descendants, and then each ancestor that is one.
-  func prune(_ node: Node) {
+  ///
+  /// - Parameter claimed: is about to be claimed, so it stays.
+  func prune(_ node: Node, besides claimed: Node? = nil) {
     var current: Node? = node
-    while let node = current, node.isPlaceholder, node.children.isEmpty, tree.nodes[node.id] === node {
+    while let node = current, node !== claimed, node.isPlaceholder, node.children.isEmpty, tree.nodes[node.id] === node
+    {
       current = node.parent
       node.record.isRemoved = true
       write(node)
@@ -169,12 +205,15 @@ extension Application {
 
   // MARK: Orphans
 
-  /// Retires orphans that were unclaimed for 20 completed restorations or 90 days (R13).
+  /// Retires orphans that were unclaimed for 20 completed restorations, or for 90 days and 3 of them (R13): a clock
+  /// that was wrong once retires nothing.
   func retireOrphans() {
     let days90: Int64 = 90 * 24 * 3_600 * 1_000
     for node in tree.nodes.values.sorted(by: { $0.id > $1.id }) where !node.record.keepsForever {
       guard let orphan = sessions.orphaned(node) else { continue }
-      if runs.restorations - orphan.restorations >= 20 || turn.now.wall - orphan.since >= days90 { drop(node) }
+      let restorations = runs.restorations - orphan.restorations
+      if restorations >= 20 || restorations >= 3 && turn.now.wall - orphan.since >= days90 { drop(node) }
     }
+    settleKept()
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
@@ -69,7 +70,7 @@ extension Application {
     announce {
       StateEncoded().with {
         $0.object = node.claim?.handle
-        $0.path = tree.path(of: node)
+        $0.path = node === tree.applicationNode ? IdentifierPath([]) : tree.path(of: node)
         $0.bytes = bytes
         $0.sequence = node.state?.sequence ?? sequence
         $0.session = Application.identity(of: session)
@@ -81,7 +82,7 @@ extension Application {
         $0.object = node.claim?.handle
         $0.path = tree.path(of: node)
         $0.session = Application.identity(of: session)
-        $0.error = EncodeFailed.Failure(Application.storeFailed("", indeterminate: false))
+        $0.error = EncodeFailed.Failure(ErrorObject.storeFailed("", indeterminate: false))
       }
     }
   }

@@ -38,9 +38,13 @@ extension Application {
     loadRoles()
     for session in connected where sessions[session.id] == nil { abandonPoll(of: session) }
     loadClaims(opening.claims, former: former.claims)
+    loadOwnState(former: former.sessions)
     turn.phase = .open
     if opening.damage != nil { writeRun() }
     loadWithheld(opening.withheld)
+    loadKept(former)
+    // What was only kept by the former broker is gone with it.
+    for node in tree.nodes.values where node.isPlaceholder && node.children.isEmpty { prune(node) }
     note(.sessionsChanged)
     trials.resume(former.trials) { sessions[$0] != nil }
     invalidate(former.pulled)
@@ -51,7 +55,6 @@ extension Application {
     endCalls { _ in true }
     jobs.reset()
     saving.reset(in: &turn)
-    early = EarlyMarks()
   }
 
   /// - Parameter former: claims from before a transaction failed or the archive was closed.
@@ -69,9 +72,17 @@ extension Application {
       let since = before?.since ?? turn.now.monotonic
       var claim = Node.Claim(session: session.id, handle: record.handle, since: since, classes: classes)
       claim.hasDecoded = before?.hasDecoded ?? !isEarly
+      claim.isFresh = session.facts.fresh.contains { tree.node($0) === node }
       claim.isRolledBack = before?.isRolledBack ?? false
       hold(node, claim, by: session)
     }
+  }
+
+  /// As a claim of the delegate: what it has been shown is unknown.
+  private func loadOwnState(former: [SessionID: Session]) {
+    guard let state = tree.applicationNode?.state, state.isEarly, let delegate = liveDelegate else { return }
+    if former[delegate.id] == nil { delegate.hasOwnState = state.session != delegate.id }
+    trials.watchEarly(since: delegate.began, in: &turn)
   }
 
   /// Makes `session` the live owner of `node` in memory. Its revisions continue from those of an earlier claim, because
@@ -82,6 +93,6 @@ extension Application {
     claim.revision = max(claim.revision, session.revision(of: node))
     session.objects[claim.handle] = node
     tree.hold(node, claim)
-    if node.state?.isEarly == true { early.watch(since: claim.since, in: &turn) }
+    if node.state?.isEarly == true { trials.watchEarly(since: claim.since, in: &turn) }
   }
 }

@@ -47,7 +47,7 @@ extension Application {
         $0.reason = .recover
       }
     }
-    let newest = tree.nodes.values.compactMap(\.state).max { $0.sequence < $1.sequence }
+    let newest = tree.nodes.values.compactMap(\.shared).max { $0.sequence < $1.sequence }
     let coder = newest.flatMap { state in
       origins[state.context].map { $0.reservedKeys(timestamp: state.written).text }
     }
@@ -68,7 +68,7 @@ extension Application {
   private func beginRun() {
     // Ended sessions are kept while they were the last to claim some node (R13).
     sessions.forgetEnded(besides: Set(tree.nodes.values.compactMap { $0.claimRecord?.session }), in: &turn)
-    let hasState = tree.nodes.values.contains { $0.hasState }
+    let hasState = tree.nodes.values.contains { $0.stored != nil }
     if hasState, hasUnsealedContent { _ = generations.seal("startup", of: tree, holding: tree.reachedNodes, in: &turn) }
     generations.pinNewest(in: &turn)
     // What was left by brokers that kept it, or has been excluded since its session ended (R4).
@@ -79,7 +79,6 @@ extension Application {
   }
 
   func writeRun() { runs.write(withholdsAll: availability == .quarantined, in: &turn) }
-
 }
 
 /// Sessions that are lost, detached, or from before the broker was restarted.
@@ -137,40 +136,24 @@ extension Application {
 
   func unregister(_ request: UnregisterObject, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
+    if case .path(let path) = request.object, let node = tree.node(at: path), node.isVacant,
+      session?.replacedNodes.contains(node.id) != true
+    {
+      if !request.keepState { forget(node) }
+      if request.generations { forgetGenerations() }
+      return turn.answer(caller, EmptyResult())
+    }
     let node = try requireOwn(request.object, session)
     let wasOpen = session.map { trials.forget(node.id, of: $0.id) } ?? false
-    announceUnregistration(of: node, .unregistered, stateKept: request.keepState && node.record.component != nil)
+    announceUnregistration(of: node, .unregistered, stateKept: request.keepState && canKeepState(node))
     if request.keepState {
       releaseKeepingState(node)
+      settleKept()
     } else {
-      drop(node)
+      close([node])
     }
+    if request.generations { forgetGenerations() }
     if wasOpen { note(.windowsClosed) }
     turn.answer(caller, EmptyResult())
-  }
-
-  static func storeError(_ error: ArchiveError) -> ErrorObject {
-    switch error.kind {
-    case .unreadable: return unreadable(error.message)
-    case .limit(let name, let max, let value): return .limitExceeded(name, max: max, value: value)
-    case .absent: return unknownApplication(error.message)
-    case .indeterminate: return storeFailed(error.message, indeterminate: true)
-    case .definite, .fenced, .full: return storeFailed(error.message, indeterminate: false)
-    }
-  }
-
-  static func unknownApplication(_ message: String) -> ErrorObject {
-    .restoration(.unknownApplication, message, hint: "See listApplications for the known applications.")
-  }
-
-  static func storeFailed(_ message: String, indeterminate: Bool) -> ErrorObject {
-    .restoration(
-      .storeFailed,
-      message,
-      hint: indeterminate
-        ? "The broker restarts; then check whether the write is there, or send it again with its revision."
-        : "Nothing was stored. Make room or fix the problem above, then send it again.",
-      details: ["indeterminate": .bool(indeterminate)]
-    )
   }
 }

@@ -17,16 +17,17 @@ package final class Application {
   @exclusivity(unchecked) package internal(set) var tree = NodeTree()
   @exclusivity(unchecked) package internal(set) var sessions = SessionTable()
   var origins = StateOrigins()
-  package internal(set) var generations = GenerationHistory()
-  var runs = RunHistory()
-  var budget = ArchiveBudget()
+  @exclusivity(unchecked) package internal(set) var generations = GenerationHistory()
+  @exclusivity(unchecked) var runs = RunHistory()
+  @exclusivity(unchecked) var budget = ArchiveBudget()
+  @exclusivity(unchecked) var keeping = KeptStates()
   @exclusivity(unchecked) package internal(set) var trials = DecodeTrials()
-  var early = EarlyMarks()
   var parentWaits = ParentWaits()
   var calls = OutgoingCalls()
   @exclusivity(unchecked) var saving = Saving()
   @exclusivity(unchecked) var restoring = Restoring()
-  var providers = Providers()
+  @exclusivity(unchecked) var handouts = Handouts()
+  @exclusivity(unchecked) var providers = Providers()
   var resolver = ElementResolver()
   var jobs = ArchiveJobs()
 
@@ -49,6 +50,14 @@ package final class Application {
 
   /// The head holds what no generation does (R17).
   var hasUnsealedContent: Bool { generations.hasUnsealedContent(in: turn) }
+
+  /// Nothing is in the archive, and nothing would be restored from it.
+  var isBlank: Bool {
+    guard case .open = phase, sessions.isEmpty, generations.all.isEmpty, runs.facts.damage == nil,
+      runs.facts.shelf.subtrees.isEmpty
+    else { return false }
+    return !tree.nodes.values.contains(where: \.hasState) && restorationPlan.isEmpty
+  }
 
   // MARK: Writing
 
@@ -82,72 +91,26 @@ package final class Application {
   /// The node of a reference in a call; throws the error for the call.
   func requireNode(_ reference: ObjectReference, at pointer: String = "/object") throws(ErrorObject) -> Node {
     if let node = node(reference) { return node }
-    throw Application.unknownObject(reference, at: pointer)
-  }
-
-  static func unknownObject(_ reference: ObjectReference, at pointer: String = "/object") -> ErrorObject {
-    switch reference {
-    case .path(let path) where !path.isPossible: invalidComponent(of: path, pointer)
-    case .handle(let handle):
-      .restoration(
-        .unknownObject,
-        "unknown handle \(handle)",
-        hint: "Register the object; handles are valid only while the object is registered."
-      )
-    case .path(let path):
-      .restoration(
-        .unknownObject,
-        "unknown object \(path)",
-        hint: "Register the object, or use a path that describeApplication lists.",
-        path: path
-      )
-    }
+    throw .unknownObject(reference, at: pointer)
   }
 
   /// The caller's own object.
   func requireOwn(_ reference: ObjectReference, _ session: Session?) throws(ErrorObject) -> Node {
     if case .handle(let handle) = reference, let session, session.replaced.contains(handle) {
-      throw Application.replaced()
+      throw .replaced()
     }
     let node = try requireNode(reference)
     guard let session, node.claim?.session == session.id else {
-      if let session, session.replacedNodes.contains(node.id) { throw Application.replaced() }
+      if let session, session.replacedNodes.contains(node.id) { throw .replaced() }
       let owner = owner(of: node)
       throw .restoration(
         .notOwner,
-        "the object belongs to \(owner.map(Application.describe) ?? "no session")",
+        "the object belongs to \(owner.map(\.words) ?? "no session")",
         hint: "Only the session that registered the object may do this; register it first.",
         path: tree.path(of: node),
-        details: ["owners": .array(owner.map { [Application.ownerJSON($0)] } ?? [])]
+        details: ["owners": .array(owner.map { [$0.ownerJSON] } ?? [])]
       )
     }
     return node
-  }
-
-  static func replaced() -> ErrorObject {
-    .restoration(
-      .replaced,
-      "another session has taken the object over",
-      hint: "Stop writing to it, or register it again with takeOver."
-    )
-  }
-
-  static func describe(_ session: Session) -> String {
-    let role = session.facts.role.map { "\"\($0)\"" } ?? "a session without role"
-    return session.facts.process.map { "\(role) (pid \($0.pid))" } ?? role
-  }
-
-  static func ownerJSON(_ session: Session) -> JSONValue {
-    var object: JSONObject = ["process": session.facts.role.map { .string($0) } ?? .null]
-    object["pid"] = session.facts.process.map { .integer($0.pid) } ?? .null
-    return .object(object)
-  }
-
-  static func unreadable(_ why: String) -> ErrorObject {
-    .restoration(
-      .archiveUnreadable,
-      "the archive cannot be used: \(why)",
-      hint: "Nothing was changed. Fix the problem above and restart the broker."
-    )
   }
 }

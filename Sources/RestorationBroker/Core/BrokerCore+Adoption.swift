@@ -11,18 +11,31 @@ extension BrokerCore {
     guard let client = clients[id] else { return [] }
     var record = ClientSnapshot()
     if let (application, session) = boundSession(client) {
-      record.session = .init(application: application.name, token: session.token)
+      record.session = .init(application: application.name, token: session.token, kept: kept(of: session, application))
       record.polls = session.isPolling
     }
     for (id, token) in client.detached.sorted(by: { $0.key < $1.key }) {
       guard let application = applications[id], let session = application.sessions[token: token] else { continue }
       let isOwn = session.client == client.id && !session.usedElsewhere
-      record.detached.append(.init(application: application.name, token: token, isOwn: isOwn))
+      let kept = kept(of: session, application)
+      record.detached.append(.init(application: application.name, token: token, isOwn: isOwn, kept: kept))
     }
     record.subscriptions = context.subscriptions.entries(of: id)
     record.lastSubscription = client.lastSubscription
     record.canBeCalled = client.canBeCalled
     return record == ClientSnapshot() ? [] : Array(record.stored.utf8)
+  }
+
+  /// Only of a broker that ends in order: one that is killed leaves what was so when it last told.
+  private func kept(of session: Session, _ application: Application) -> [KeptObject] {
+    context.isEnding ? application.keptObjects(of: session) : []
+  }
+
+  /// Clients of sessions that have states which are in no archive (R4).
+  package var clientsToTell: [ClientID] {
+    clients.values.filter { client in
+      client.applications.contains { applications[$0]?.keeping.isInUse ?? false }
+    }.map(\.id)
   }
 
   /// Adopts a client of the former broker. Its messages wait until its sessions are loaded.
@@ -62,7 +75,7 @@ extension BrokerCore {
       return
     }
     client.pendingAdoption = nil
-    for name in record.detached { adopt(client, toDetached: name) }
+    for name in record.detached { adopt(client, toDetached: name, record) }
     if let name = record.session { guard adopt(client, to: name, record) else { return giveUp(client) } }
     context.emit(.clientChanged(client.id))
     drain(client)
@@ -85,11 +98,11 @@ extension BrokerCore {
     client.bound = (application.id, session.id)
     if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
     application.note(.sessionReturned(session.id))
-    if record.isAfterKill { application.invalidateAll(of: session) }
+    if record.isAfterKill { application.invalidateAll(of: session) } else { application.adopt(name.kept, of: session) }
     return true
   }
 
-  private mutating func adopt(_ client: Client, toDetached name: ClientSnapshot.SessionName) {
+  private mutating func adopt(_ client: Client, toDetached name: ClientSnapshot.SessionName, _ record: ClientSnapshot) {
     guard let application = applicationIDs[name.application].flatMap({ applications[$0] }),
       let session = application.sessions[token: name.token], (try? count(client, application)) != nil
     else { return }
@@ -98,6 +111,7 @@ extension BrokerCore {
       session.usedElsewhere = false
     }
     client.detached[application.id] = name.token
+    if !record.isAfterKill { application.adopt(name.kept, of: session) }
   }
 
   /// The client's session no longer exists, and only a new connection shows that clearly.
@@ -116,17 +130,20 @@ struct ClientSnapshot: StoredFacts, Equatable {
     var token = ""
     /// A detached session that nobody else knows of: it ends with the connection.
     var isOwn = false
+    /// States of its objects that are kept off the disk.
+    var kept: [KeptObject] = []
 
     init() {}
 
-    init(application: ApplicationName, token: String, isOwn: Bool = false) {
-      (self.application, self.token, self.isOwn) = (application, token, isOwn)
+    init(application: ApplicationName, token: String, isOwn: Bool = false, kept: [KeptObject] = []) {
+      (self.application, self.token, self.isOwn, self.kept) = (application, token, isOwn, kept)
     }
 
     mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.required("application", &application, "")
       try members.required("token", &token, "")
       try members.stored("own", &isOwn)
+      try members.stored("kept", &kept, unless: [])
     }
   }
 

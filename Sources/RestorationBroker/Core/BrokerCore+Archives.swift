@@ -13,6 +13,31 @@ extension BrokerCore {
     try call.application.rollBack(call.request, by: call.session, for: call.caller)
   }
 
+  /// Removes an application; its sessions end, and their clients have none.
+  mutating func forget(_ call: MethodTable.Call<ForgetApplication>) throws(ErrorObject) {
+    let (application, request) = (call.application, call.request)
+    if !request.force {
+      if let others = application.unverifiedSessions {
+        return probe(others, of: application, for: call.message, call.client)
+      }
+      try application.requireNobodyLives(.needsForce, hint: "End it first, or use force: true; then its session ends.")
+    }
+    // Whoever waits for it would get no answer.
+    guard !application.jobs.isWorking else {
+      let busy = "the archive of \(application.name) is being read"
+      throw .restoration(.storeFailed, busy, hint: "Try again when that is done.", details: ["indeterminate": false])
+    }
+    application.note(.archiveLost)
+    application.saving.reset(in: &application.turn)
+    for session in application.sessions.inOrder { application.end(session, .expired) }
+    for client in clients.values where client.bound?.application == application.id {
+      client.bound = nil
+      context.emit(.clientChanged(client.id))
+    }
+    application.announceDiscard(.discarded, generations: true)
+    close(application, ArchiveRemoval(caller: call.caller, withDamaged: request.damaged))
+  }
+
   /// The store has finished a job.
   package mutating func jobFinished(
     _ id: ApplicationID,

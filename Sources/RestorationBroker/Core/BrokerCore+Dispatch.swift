@@ -18,6 +18,7 @@ extension BrokerCore {
     } catch {
       counters.errors += 1
       client.chosenInstance = nil
+      closeUnwritten(of: client)
       if message.caller.call == nil {
         // Only names of existing methods are logged; other names are a client's text.
         let method = MethodTable.rows[message.method] != nil ? message.method : "an unknown method"
@@ -48,6 +49,8 @@ extension BrokerCore {
   /// A registration makes a detached session if the call has none.
   mutating func register(_ call: MethodTable.Call<RegisterObjectForStateRestoration>) throws(ErrorObject) {
     counters.registrations += 1
+    // A refused call opens no session, and makes no archive.
+    if call.session == nil { try call.application.check(call.request) }
     let owner = if let session = call.session { session } else { try detachedSession(call.client, call.application) }
     let contested = try call.application.register(call.request, by: owner, for: call.caller)
     guard contested.isEmpty else { return probe(contested, of: call.application, for: call.message, call.client) }
@@ -66,7 +69,7 @@ extension BrokerCore {
   /// Reading does not create an application: without a write it is unknown.
   func requireKnown(_ application: Application, _ session: Session?) throws(ErrorObject) {
     guard session == nil, application.sequence == 0, case .open = application.phase else { return }
-    throw Application.unknownApplication("unknown application \(application.name)")
+    throw .unknownApplication("unknown application \(application.name)")
   }
 
   static func require(_ session: Session?) throws(ErrorObject) -> Session {

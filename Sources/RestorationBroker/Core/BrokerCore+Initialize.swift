@@ -93,9 +93,9 @@ extension BrokerCore {
     {
       throw .restoration(
         .alreadyServed,
-        "\(Application.describe(other)) is the delegate",
+        "\(other.words) is the delegate",
         hint: "An application has one delegate: initialize without delegate, or resume that session by its token.",
-        details: ["owners": [Application.ownerJSON(other)]]
+        details: ["owners": [other.ownerJSON]]
       )
     }
     var facts = SessionFacts()
@@ -180,9 +180,9 @@ extension BrokerCore {
       context.emit(.respond(caller, .result(reply)))
     case (.success(let summaries), .chooseInstance(let message)): chooseInstance(message, summaries)
     case (.failure(let error), .listApplications(let caller)):
-      context.emit(.respond(caller, .error(Application.storeError(error))))
+      context.emit(.respond(caller, .error(ErrorObject.storeError(error))))
     case (.failure(let error), .chooseInstance(let message)):
-      context.emit(.respond(message.caller, .error(Application.storeError(error))))
+      context.emit(.respond(message.caller, .error(ErrorObject.storeError(error))))
       guard let client = clients[message.caller.client] else { return }
       client.choosesInstance = false
       drain(client)

@@ -102,7 +102,7 @@ package struct BrokerCore {
     guard let application = applications[id] else { return }
     if case .failure(let error) = result {
       // Of an earlier failed transaction: its callers no longer wait.
-      application.parentWaits.abandon(for: Application.storeError(error), in: &application.turn) { _ in true }
+      application.parentWaits.abandon(for: ErrorObject.storeError(error), in: &application.turn) { _ in true }
     }
     switch result {
     case .success(let opening):
@@ -123,7 +123,7 @@ package struct BrokerCore {
         if error.kind == .absent, client.queue.first.flatMap({ MethodTable.rows[$0.method] })?.makesArchive == true {
           resume(client)
         } else {
-          refuse(client, with: Application.storeError(error))
+          refuse(client, with: ErrorObject.storeError(error))
         }
       }
       return
@@ -146,13 +146,32 @@ package struct BrokerCore {
     }
   }
 
-  /// An unreadable archive is tried again once all clients that were told so have left.
+  /// An unreadable archive is tried again once all clients that were told so have left. A blank one is removed when
+  /// all that have named it have.
   mutating func closeIfUseless(_ application: Application) {
-    guard case .unreadable = application.phase, application.sessions.isEmpty, applications[application.id] != nil,
-      !clients.values.contains(where: { $0.waitsFor == application.id })
-    else { return }
-    close(application)
+    guard application.sessions.isEmpty, applications[application.id] != nil else { return }
+    let id = application.id
+    if case .unreadable = application.phase {
+      if !clients.values.contains(where: { $0.waitsFor == id }) { close(application) }
+    } else if application.isBlank, application.isIdle,
+      !clients.values.contains(where: { $0.waitsFor == id || $0.applications.contains(id) })
+    {
+      close(application)
+    }
   }
+
+  /// A call was refused: an archive that was made for it, and has had no write, goes at once.
+  mutating func closeUnwritten(of client: Client) {
+    for application in client.applications.compactMap({ applications[$0] }) {
+      guard application.sequence == 0, application.isBlank else { continue }
+      client.applications.remove(application.id)
+      application.sessions.disconnect(client.id)
+      closeIfUseless(application)
+    }
+  }
+
+  /// Open archives without content.
+  package var blankApplications: Set<ApplicationID> { Set(applications.values.filter(\.isBlank).map(\.id)) }
 
   /// Clients that wait for the archive, the longest first.
   private func waiting(for id: ApplicationID) -> [Client] {
@@ -192,6 +211,7 @@ package struct BrokerCore {
   package mutating func committed(_ id: ApplicationID, _ receipt: ArchiveReceipt, at now: Moment) {
     context.now = now
     applications[id]?.budget.settle(receipt)
+    applications[id]?.keeping.settle(receipt.sequence)
   }
 
   /// A transaction failed and nothing was stored: the application is loaded again from the archive.
@@ -229,14 +249,18 @@ package struct BrokerCore {
       application.finishReading(purpose, of: number, request, readings)
     case (.failure, .restoring(let number, let purpose)):
       application.finishReading(purpose, of: number, request, nil)
+    case (.success(let readings), .keeping): application.finishKeeping(readings)
+    case (.failure, .keeping): break
     case (.success(let readings), .page(let page)): application.finishPage(readings, page, for: request.caller)
     case (.success(let readings), .decision(let round)):
       application.askWhetherToSave(readings.first ?? nil, round: round)
     case (.failure, .decision(let round)): application.askWhetherToSave(nil, round: round)
+    case (.success(let readings), .reopening(let subtree)):
+      application.finishReopening(subtree, readings, for: request.caller)
     case (.success(let readings), .export(let page)): application.finishPage(readings, page, for: request.caller)
     case (.success(let readings), .quarantine(let page)):
       application.finishPage(readings, page, for: request.caller)
-    case (.failure(let error), _): context.emit(.respond(request.caller, .error(Application.storeError(error))))
+    case (.failure(let error), _): context.emit(.respond(request.caller, .error(ErrorObject.storeError(error))))
     }
   }
 
@@ -251,7 +275,7 @@ package struct BrokerCore {
     application.jobs.endRead()
     switch result {
     case .success(let readings): application.finishScan(readings, request)
-    case .failure(let error): context.emit(.respond(request.caller, .error(Application.storeError(error))))
+    case .failure(let error): context.emit(.respond(request.caller, .error(ErrorObject.storeError(error))))
     }
   }
 
@@ -418,14 +442,16 @@ package struct BrokerCore {
     close(oldest)
   }
 
-  mutating func close(_ application: Application) {
+  /// - Parameter removal: whether its files go; those of a blank one do anyway.
+  mutating func close(_ application: Application, _ removal: ArchiveRemoval? = nil) {
+    let removal = removal ?? (application.isBlank ? ArchiveRemoval() : nil)
     applications[application.id] = nil
     applicationIDs[application.name] = nil
     for client in clients.values {
       client.applications.remove(application.id)
       client.detached[application.id] = nil
     }
-    context.emit(.close(application.id))
+    context.emit(.close(application.id, removal))
     if !application.turn.archive.isEmpty { application.announce(.settled) { ArchiveClosed() } }
   }
 }

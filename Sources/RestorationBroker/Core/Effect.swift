@@ -54,7 +54,8 @@ package enum Effect: Sendable {
   case carryOut(ApplicationID, StoreJob, after: SequenceNumber)
   /// Open the archive, creating a missing one only if `creating`, and call `opened`.
   case open(ApplicationID, ApplicationName, creating: Bool)
-  case close(ApplicationID)
+  /// Close the archive, and then remove its files if that is said.
+  case close(ApplicationID, ArchiveRemoval?)
   /// List all archives, and pass the list to `listingFinished`.
   case list(ListingPurpose)
   /// Answer `statistics`: counters and gauges of core and service together.
@@ -116,6 +117,13 @@ package enum LogLevel: Sendable {
   case info, warning, error
 }
 
+/// How the files of an archive are removed, and who is answered then.
+package struct ArchiveRemoval: Sendable {
+  var caller = Caller.nobody
+  /// Files that were set aside because of damage go as well (R32).
+  var withDamaged = false
+}
+
 /// Names a timer of the core.
 package enum TimerName: Hashable, Sendable {
   /// The time for a lost connection's process to end is over (R30).
@@ -175,6 +183,8 @@ package struct StateRequest: Sendable {
     case decodeView(node: NodeID)
     /// Ask the view's data source for identifiers of elements that were pushed (R28).
     case nameElements(of: NodeID)
+    /// Have the texts of what is kept off the disk from now on (R4).
+    case keeping
     /// Something for the restoration with this number.
     case restoring(Int, RestoringRead)
     /// Answer one page of `readArchive`.
@@ -185,6 +195,8 @@ package struct StateRequest: Sendable {
     case quarantine(QuarantinePage)
     /// Ask the delegate whether to save; the number of the round.
     case decision(round: Int64)
+    /// Open again what was closed.
+    case reopening(ClosedShelf.Subtree)
   }
 }
 
@@ -205,6 +217,8 @@ package struct ArchivePage: Sendable {
   package var bytesMax: Int
   /// Set once the nodes are known: everything but the texts.
   package var objects: [ArchivedObject] = []
+  /// The paths of what a generation's states refer to, at that time.
+  var targets: [NodeID: IdentifierPath] = [:]
   package var next: NodeID?
 }
 

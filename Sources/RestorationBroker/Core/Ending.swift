@@ -15,20 +15,12 @@ extension BrokerCore {
 
 extension Application {
   fileprivate func endWaiting() {
-    let error = Application.shuttingDown()
+    let error = ErrorObject.shuttingDown()
     endPolls()
     parentWaits.abandon(for: error, in: &turn) { _ in true }
     trials.abandon(for: error, in: &turn) { _ in true }
     abandonRestoration(for: error)
     for number in resolver.numbers { finishResolution(number) }
     jobs.cancelAll(for: error, in: &turn)
-  }
-
-  static func shuttingDown() -> ErrorObject {
-    .restoration(
-      .shuttingDown,
-      "the broker is ending",
-      hint: "Call again, over this connection if it stays open: the next broker may adopt it."
-    )
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
@@ -51,15 +52,21 @@ extension Application {
     case .headGivenUp:
       interruptRound()
       trials.empty()
+      handouts.forgetLate()
       restoring.giveHeadUp()
       drive(.discarded)
     case .sessionsChanged:
       updatePulling()
       drive(.rolesChanged)
-    case .servedChanged(let session): sessionResumed(session)
+      handOutLate()
+    case .servedChanged(let session):
+      sessionResumed(session)
+      resumeHandingOut(to: session)
     case .sessionReturned(let session):
       sessionResumed(session)
       drive(.returned(session))
+      resumeHandingOut(to: session)
+      handOutLate()
     case .sessionEnded(let session, let ending):
       parentWaits.abandon(in: &turn) { $0.session == session.id }
       trials.abandon(in: &turn) { $0.session == session.id }
@@ -68,6 +75,7 @@ extension Application {
       saving.ended(session.id)
       trials.sessionEnded(session.id)
       providers.remove(session.id)
+      handouts.forget(session.id)
       drive(.ended(session.id))
       // Before the run ends: one that ends with the last goodbye has still been restored.
       checkCompletion()
@@ -86,12 +94,16 @@ extension Application {
       drive(.rolesChanged)
       goOnHandingOut()
     case .trialsEnded: goOnHandingOut()
-    case .restorationEnded: restorationEnded()
+    case .restorationEnded:
+      restorationEnded()
+      handOutLate()
+      restorePostponed()
     case .archiveLost:
       interruptRound()
       abandonRestoration()
       abandonResolutions()
-      let error = Application.storeFailed("the archive was reopened while the call waited", indeterminate: false)
+      handouts.archiveLost()
+      let error = ErrorObject.storeFailed("the archive was reopened while the call waited", indeterminate: false)
       trials.abandon(for: error, in: &turn) { _ in true }
     }
   }

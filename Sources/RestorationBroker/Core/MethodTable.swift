@@ -58,7 +58,7 @@ package enum MethodTable {
     .call(RegisterObjectForStateRestoration.self, makesArchive: true) { core, call throws(ErrorObject) in
       try core.register(call)
     },
-    .owned(UnregisterObject.self) { $0.unregister },
+    .changing(UnregisterObject.self) { $0.unregister },
     .owned(SetRestorationParent.self) { $0.setParent },
     .owned(SetRestorationIdentifier.self) { $0.setIdentifier },
     .owned(SetChildren.self) { $0.setChildren },
@@ -82,6 +82,9 @@ package enum MethodTable {
     .owned(ExtendStateRestoration.self) { $0.extendRestoration },
     .owned(CompleteStateRestoration.self) { $0.completeRestoration },
     .changing(DiscardApplicationState.self) { $0.discard },
+    .reading(ListClosedObjects.self) { $0.listClosed },
+    .changing(ReopenObject.self) { $0.reopen },
+    .call(ForgetApplication.self, isKnown: true) { core, call throws(ErrorObject) in try core.forget(call) },
     .call(Goodbye.self) { core, call throws(ErrorObject) in try core.sayGoodbye(call) },
 
     // Reports and archives

@@ -14,6 +14,9 @@ struct RestingSessions {
   let lastUsed: Int64
   private(set) var sessions: [SessionID: Session]
   private(set) var claims: [ObjectHandle: Node.Claim]
+  /// What is kept of states off the disk, and what of it was stored and is not known to be durable (R4).
+  private(set) var kept: [NodeID: KeptRecords]
+  let leaving: [KeptStates.Leaving]
   /// What sessions are still to be asked for.
   private(set) var pulled: [ObjectHandle]
   /// What the restoration still waits for (R19).
@@ -33,6 +36,7 @@ struct RestingSessions {
   mutating func forget() {
     sessions = [:]
     claims = [:]
+    kept = [:]
     pulled = []
     trials = DecodeTrials()
   }
@@ -45,6 +49,8 @@ extension Application {
       lastUsed: sessions.values.map(\.lastUsed).max() ?? turn.now.monotonic,
       sessions: sessions.byNumber,
       claims: tree.claimed.compactMapValues(\.claim),
+      kept: keptRecords,
+      leaving: keeping.leaving,
       pulled: saving.pulled.compactMap { tree.nodes[$0]?.claim?.handle },
       trials: trials
     )

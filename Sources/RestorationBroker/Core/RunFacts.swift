@@ -29,7 +29,12 @@ package struct RunFacts: StoredFacts, Hashable {
   package var began: Int64 = 0
   /// Whether the delegate has declined a restoration of this run, and what restoration classes refused (R19).
   package var isDeclined = false
-  package var refused: [NodeID] = []
+  package var refused: Set<NodeID> = []
+  /// What was closed last (R13).
+  package var shelf = ClosedShelf()
+  /// The first session that comes late, once a restoration was driven, and what that has not restored (R29).
+  package var firstLate: SessionID?
+  package var due: Set<NodeID> = []
   /// Milliseconds since 1970 of the last backup copy (R32).
   package var backedUp: Int64 = 0
   /// The objects and the application that crashes count against (R31).
@@ -65,7 +70,7 @@ package struct RunFacts: StoredFacts, Hashable {
   }
 
   static let unitsMax = 64
-  static let refusedMax = 1_024
+  static let rolesMax = 256
 
   package init() {}
 
@@ -85,7 +90,12 @@ package struct RunFacts: StoredFacts, Hashable {
     try members.stored("completed", &hasCompletedRestoration)
     try members.stored("began", someCount: &began)
     try members.stored("declined", &isDeclined, unless: false)
+    try members.stored("shelf", &shelf, unless: ClosedShelf())
+    try members.stored("firstLate", count: &firstLate)
+    var (refused, due) = (refused.sorted(), due.sorted())
     try members.stored("refused", &refused, unless: [])
+    try members.stored("due", &due, unless: [])
+    (self.refused, self.due) = (Set(refused), Set(due))
     try members.stored("backedUp", count: &backedUp)
     try members.stored("blame", &blame, unless: Blame())
     try members.stored("quarantined", someCount: &quarantined)

@@ -10,6 +10,9 @@ package struct RunHistory {
   private var record = RunRecord(run: 0, restorations: 0, facts: "{}")
   package private(set) var facts = RunFacts()
 
+  /// Rows that states written before a no took the place of; they count while nothing was written since.
+  private var declined: [NodeID: (state: StateSummary, upTo: SequenceNumber)] = [:]
+
   package init() {}
 
   package var number: Int64 { record.run }
@@ -59,9 +62,9 @@ package struct RunHistory {
   /// - Parameter isLast: whether no session of the run is left.
   package mutating func sessionEnded(_ outcome: RunFacts.Outcome, role: String?, isLast: Bool) {
     if outcome == .crashed { facts.outcome = .crashed }
-    if let role {
+    if let role, facts.outcomeByRole[role] != nil || facts.outcomeByRole.count < RunFacts.rolesMax {
       facts.outcomeByRole[role] = outcome
-      facts.roles.insert(role)
+      if facts.roles.count < RunFacts.rolesMax { facts.roles.insert(role) }
     }
     guard isLast else { return }
     facts.isOpen = false
@@ -99,20 +102,67 @@ package struct RunHistory {
     return true
   }
 
-  /// The delegate has declined what this run started from.
-  package mutating func decline() { facts.isDeclined = true }
+  /// The delegate has declined what this run started from, which may be asked for again (R34).
+  ///
+  /// - Parameter tops: the objects that it was asked about, with all below them; nil for all there are.
+  mutating func decline(_ nodes: some Sequence<Node>, below tops: [NodeID]?, upTo sequence: SequenceNumber) {
+    for node in nodes {
+      let state = declinedState(of: node) ?? (node.state?.isEarly == true ? node.beforeClaim : nil)
+      declined[node.id] = state.map { (state: $0, upTo: sequence) }
+    }
+    if let tops { refuse(tops) } else { facts.isDeclined = true }
+  }
+
+  /// What the run started from, if a no has settled that something else took its place, and nothing came after.
+  func declinedState(of node: Node) -> StateSummary? {
+    guard !declined.isEmpty, let state = node.state, let declined = declined[node.id] else { return nil }
+    return state.sequence <= declined.upTo ? declined.state : nil
+  }
 
   /// Nobody is to have these objects again as they were saved.
   package mutating func refuse(_ nodes: [NodeID]) {
-    facts.refused = Array((facts.refused.filter { !nodes.contains($0) } + nodes).suffix(RunFacts.refusedMax))
+    facts.refused.formUnion(nodes)
   }
 
-  package mutating func forgetRefusals() { (facts.isDeclined, facts.refused) = (false, []) }
+  package mutating func forgetRefusals() {
+    (facts.isDeclined, facts.refused, declined) = (false, [], [:])
+    forgetLate()
+  }
+
+  /// A restoration was driven: what it has left is for sessions that come after it (R29).
+  ///
+  /// - Parameters:
+  ///   - last: the newest session when it began.
+  ///   - nodes: what it did not restore.
+  /// - Returns: whether that was not known.
+  @discardableResult
+  package mutating func driven(after last: SessionID, leaving nodes: [NodeID] = []) -> Bool {
+    let before = facts
+    facts.firstLate = facts.firstLate ?? last + 1
+    facts.due.formUnion(nodes)
+    return facts != before
+  }
+
+  /// - Returns: whether it was not due.
+  package mutating func addDue(_ node: NodeID) -> Bool { facts.due.insert(node).inserted }
+
+  /// Somebody is given these.
+  package mutating func forgetDue(_ nodes: [NodeID]) { facts.due.subtract(nodes) }
+
+  package func isDue(_ node: NodeID) -> Bool { facts.due.contains(node) }
+
+  /// Whether the session came after a restoration of this run that nobody has declined (R29).
+  package func isLate(_ session: SessionID) -> Bool { facts.firstLate.map { session >= $0 } ?? false }
+
+  /// A restoration was declined: nobody is late before another one was driven.
+  mutating func forgetLate() { (facts.firstLate, facts.due) = (nil, []) }
 
   /// Whether the saved state of the node, or of one above it, was declined or refused in this run: what is written now
   /// hides nothing (R19).
-  func hasRefused(_ node: Node) -> Bool {
-    guard !facts.isDeclined else { return true }
+  func isGivenUp(_ node: Node) -> Bool { facts.isDeclined || isRefused(node) }
+
+  /// Whether the node or one above it was refused in this run.
+  func isRefused(_ node: Node) -> Bool {
     guard !facts.refused.isEmpty else { return false }
     var current: Node? = node
     while let node = current {
@@ -122,12 +172,26 @@ package struct RunHistory {
     return false
   }
 
+  // MARK: The shelf
+
+  /// - Returns: what has no room there any longer.
+  mutating func close(_ subtree: ClosedShelf.Subtree) -> [ClosedShelf.Subtree] { facts.shelf.add(subtree) }
+
+  mutating func reopen(_ subtree: ClosedShelf.Subtree) { facts.shelf.remove(subtree) }
+
+  /// - Returns: the rows that nobody needs now.
+  mutating func emptyShelf() -> [StateRow] {
+    defer { facts.shelf = ClosedShelf() }
+    return facts.shelf.rows
+  }
+
   /// Units whose processes were missing when a restoration completed are no longer started (R13, R23).
   package mutating func forgetOldUnits() { facts.units.removeAll { $0.run < record.run } }
 
   /// Whether the daily backup copy is due (R32).
   package mutating func isBackupDue(in turn: borrowing Turn) -> Bool {
-    guard turn.now.wall - facts.backedUp >= 24 * 3_600 * 1_000 else { return false }
+    // A copy of the future was made while the clock was wrong.
+    guard turn.now.wall < facts.backedUp || turn.now.wall - facts.backedUp >= 24 * 3_600 * 1_000 else { return false }
     facts.backedUp = turn.now.wall
     return true
   }

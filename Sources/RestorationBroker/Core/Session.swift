@@ -66,6 +66,8 @@ package final class Session {
   var hasOwnState = false
   /// Monotonic milliseconds of when it began or registered its last object.
   package var lastRegistered: Int64 = 0
+  /// Monotonic milliseconds of when it began, or this broker did.
+  var began: Int64 = 0
   /// When a call last named its token, and whether that was ever on another connection than its own.
   package var lastUsed: Int64 = 0
   package var usedElsewhere = false
@@ -84,7 +86,7 @@ package final class Session {
   convenience init(_ record: SessionRecord, former: Session?, lastUsed: Int64) {
     self.init(id: record.session, token: record.token, facts: SessionFacts(stored: record.facts))
     guard let former, former.token == token else {
-      (self.lastUsed, lastRegistered) = (lastUsed, lastUsed)
+      (self.lastUsed, lastRegistered, began) = (lastUsed, lastUsed, lastUsed)
       // What it was shown before is unknown, as it is of its objects.
       hasOwnState = true
       unitName = facts.storyboard ?? facts.unit
@@ -100,7 +102,7 @@ package final class Session {
     revisions = former.revisions
     usedElsewhere = former.usedElsewhere
     hasCompletedRestoration = former.hasCompletedRestoration
-    (hasOwnState, lastRegistered) = (former.hasOwnState, former.lastRegistered)
+    (hasOwnState, lastRegistered, began) = (former.hasOwnState, former.lastRegistered, former.began)
     isPolling = former.isPolling
     polled = former.polled
     polled.removeCalls()
@@ -166,6 +168,8 @@ package struct SessionFacts: StoredFacts, Hashable {
   package var restorationClasses: Set<String> = []
   package var sharedClasses: Set<String> = []
   package var dataSources: Set<NodeID> = []
+  /// Objects that it registered as new ones and has not encoded: what is saved at their paths is not theirs (R29).
+  var fresh: Set<NodeID> = []
 
   /// The most bytes of the text: from `initialize`, and with later roles.
   static let initialBytesMax = 64 << 10
@@ -195,6 +199,9 @@ package struct SessionFacts: StoredFacts, Hashable {
     try members.stored("shared", &shared, unless: [])
     try members.stored("dataSources", &views, unless: [])
     (restorationClasses, sharedClasses, dataSources) = (Set(classes), Set(shared), Set(views))
+    var new = fresh.sorted()
+    try members.stored("fresh", &new, unless: [])
+    fresh = Set(new)
     try members.stored("process", &process)
   }
 }

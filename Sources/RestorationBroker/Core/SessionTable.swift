@@ -12,7 +12,8 @@ internal import RestorationWire
 package struct SessionTable {
   private var live: [SessionID: Session] = [:]
   private var ended: [SessionID: SessionRecord] = [:]
-  private var last: SessionID = 0
+  /// The newest there ever was.
+  package private(set) var last: SessionID = 0
   private var clients: Set<ClientID> = []
   private var verified: Set<SessionID> = []
   /// Questions which processes have ended whose answers have not come.
@@ -68,7 +69,8 @@ package struct SessionTable {
     last += 1
     let (high, low) = turn.settings.random()
     let session = Session(id: last, token: Self.hex(high) + Self.hex(low), facts: facts)
-    (session.lastUsed, session.lastRegistered) = (turn.now.monotonic, turn.now.monotonic)
+    let now = turn.now.monotonic
+    (session.lastUsed, session.lastRegistered, session.began) = (now, now, now)
     live[last] = session
     return session
   }

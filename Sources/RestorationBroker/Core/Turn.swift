@@ -60,12 +60,12 @@ package struct Turn: ~Copyable {
 
   /// Throws if nothing can be written now.
   func requireWritable() throws(ErrorObject) {
-    if case .unreadable(let why) = phase { throw Application.unreadable(why) }
+    if case .unreadable(let why) = phase { throw .unreadable(why) }
   }
 
   /// Throws if a client has too many waiting calls.
   func requireRoom(toWaitBeside count: Int) throws(ErrorObject) {
-    guard !isEnding else { throw Application.shuttingDown() }
+    guard !isEnding else { throw .shuttingDown() }
     let max = limits.parkedMax
     guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
   }

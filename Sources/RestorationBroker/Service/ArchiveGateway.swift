@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 package import Logging
 package import NIOCore
 package import RestorationArchive
@@ -118,9 +119,9 @@ package final class ArchiveGateway {
   }
 
   /// Closes an archive once everything written to it is durable and answered.
-  package func close(_ id: ApplicationID, for delegate: isolated some Delegate) {
+  package func close(_ id: ApplicationID, _ removal: ArchiveRemoval? = nil, for delegate: isolated some Delegate) {
     guard let session = sessions[id] else { return }
-    session.isClosing = true
+    (session.isClosing, session.removal) = (true, removal)
     session.upkeepTimer?.cancel()
     becomeIdle(session, for: delegate)
   }
@@ -134,15 +135,28 @@ package final class ArchiveGateway {
   private func finishClosing(_ session: ArchiveSession, for delegate: isolated some Delegate) {
     sessions[session.id] = nil
     cache.removeAll(of: session.id)
-    guard let lease = session.lease else { return }
+    guard session.lease != nil || session.removal != nil else { return }
     closings[session.name] = session
     session.callBegins()
     Task {
-      _ = delegate  // whose executor this runs on
-      await store.close(lease)
+      if let lease = session.lease { await store.close(lease) }
+      if let removal = session.removal {
+        let answer = await remove(session.name, removal)
+        delegate.send(answer, to: removal.caller)
+      }
       closings[session.name] = nil
       session.callEnded()
       session.resumeWaiting()
+    }
+  }
+
+  nonisolated(nonsending) private func remove(_ name: ApplicationName, _ removal: ArchiveRemoval) async -> Answer {
+    do throws(ArchiveError) {
+      try await store.remove(name.description, damaged: removal.withDamaged)
+      return .result(EmptyResult())
+    } catch {
+      logger.warning("the archive was not removed: \(error.message)", metadata: ["application": "\(name)"])
+      return .error(ErrorObject.storeError(error))
     }
   }
 
@@ -154,8 +168,13 @@ package final class ArchiveGateway {
     for closing in closings.values { await closing.idle() }
   }
 
-  nonisolated(nonsending) package func closeAll() async {
-    for session in sessions.values { if let lease = session.lease { await store.close(lease) } }
+  /// - Parameter blank: those that are removed, because nothing is in them.
+  nonisolated(nonsending) package func closeAll(removing blank: Set<ApplicationID> = []) async {
+    for session in sessions.values {
+      guard let lease = session.lease else { continue }
+      await store.close(lease)
+      if blank.contains(session.id) { _ = await remove(session.name, ArchiveRemoval()) }
+    }
     sessions = [:]
   }
 
@@ -289,7 +308,7 @@ package final class ArchiveGateway {
   private func failCommit(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
     logger.error("\(error.message)", metadata: ["application": "\(session.name)"])
     let isFatal = error.kind == .indeterminate || error.kind == .fenced
-    let answer = Answer.error(Application.storeFailed(error.message, indeterminate: isFatal))
+    let answer = Answer.error(ErrorObject.storeFailed(error.message, indeterminate: isFatal))
     let failure = session.queue.fail()
     for caller in failure.callers { delegate.send(answer, to: caller) }
     delegate.settled(failure.clients)

@@ -10,6 +10,8 @@ final class ArchiveSession {
   let name: ApplicationName
   /// The core needs it no more; it is closed as soon as nothing is under way.
   var isClosing = false
+  /// What becomes of its files when it is closed.
+  var removal: ArchiveRemoval?
   var lease: ArchiveLease?
   var hasFailed = false
   var failures = CommitFailures()

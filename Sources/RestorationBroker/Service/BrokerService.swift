@@ -104,7 +104,7 @@ package actor BrokerService {
     case .scan(let id, let request): archives.scan(id, request, for: self)
     case .carryOut(let id, let job, let after): archives.carryOut(id, job, after: after, for: self)
     case .open(let id, let name, let creating): archives.open(id, name, creating: creating, for: self)
-    case .close(let id): archives.close(id, for: self)
+    case .close(let id, let removal): archives.close(id, removal, for: self)
     case .list(let purpose): archives.list(purpose, for: self)
     case .backUp(let id): archives.backUp(id, for: self)
     case .notify(let id, let recipient, let method, let parameters):
@@ -180,8 +180,9 @@ package actor BrokerService {
   package func stop() async {
     clients.stopReading()
     await archives.drain()
+    for client in core.clientsToTell { clients.setContext(core.record(of: client), of: client) }
     clients.tellAllLosses()
-    await archives.closeAll()
+    await archives.closeAll(removing: core.blankApplications)
     timers.cancelAll()
     processes.stop()
   }

@@ -14,11 +14,13 @@ extension BrokerConnection {
     _ application: String? = nil,
     to generation: Int64,
     force: Bool = false,
+    objects: [IdentifierPath]? = nil,
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> RolledBackArchive {
     let call = RollBack().with {
       $0.generation = generation
       $0.force = force
+      $0.objects = objects
     }
     return try await perform(call, application: application, progress: progress)
   }

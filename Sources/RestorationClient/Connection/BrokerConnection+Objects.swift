@@ -13,13 +13,33 @@ extension BrokerConnection {
     try await perform(registration.wire, application: application)
   }
 
-  /// Removes an object from its application, with its state unless `keepState` (R3, R13).
-  public func unregister(_ object: ObjectReference, keepState: Bool = false, application: String? = nil) async throws {
+  /// Removes an object from its application, with its state unless `keepState`; a vacant path with all that is vacant
+  /// below it (R3, R13).
+  ///
+  /// - Parameter generations: whether the generations go as well, which may hold the state.
+  public func unregister(
+    _ object: ObjectReference,
+    keepState: Bool = false,
+    generations: Bool = false,
+    application: String? = nil
+  ) async throws {
     let call = UnregisterObject().with {
       $0.object = object
       $0.keepState = keepState
+      $0.generations = generations
     }
     _ = try await perform(call, application: application)
+  }
+
+  /// What was closed last and can be opened again, the last first (R13).
+  public func listClosedObjects(of application: String? = nil) async throws -> [ClosedObject] {
+    try await perform(ListClosedObjects(), application: application).objects
+  }
+
+  /// Opens again what was closed at a path, or last: its objects are there again, vacant, with their states (R13).
+  @discardableResult
+  public func reopenObject(at path: IdentifierPath? = nil, application: String? = nil) async throws -> ReopenedObject {
+    try await perform(ReopenObject().with { $0.path = path }, application: application)
   }
 
   /// Moves an object with all that is below it under another parent, or makes it a root, and gives its path (R6).

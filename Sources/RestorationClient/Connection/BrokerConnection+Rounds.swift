@@ -34,10 +34,13 @@ extension BrokerConnection {
   public func restoreApplicationState(
     of application: String? = nil,
     deadline: Duration? = nil,
+    objects: [ObjectReference]? = nil,
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> RestoreResult {
-    let milliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
-    let call = RestoreApplicationState().with { $0.deadlineMilliseconds = milliseconds }
+    let call = RestoreApplicationState().with {
+      $0.deadlineMilliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
+      $0.objects = objects
+    }
     return try await perform(call, application: application, progress: progress)
   }
 

@@ -5,7 +5,7 @@ public import RestorationWire
 
 // On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
-  /// Stores the state of an object, whole; returns when it is on disk (R15).
+  /// Stores the state of an object, whole; returns when it is on disk (R15), or kept off the disk (R4).
   ///
   /// - Parameters:
   ///   - object: of this session, or a path that no live session owns.
@@ -72,6 +72,19 @@ extension BrokerConnection {
       $0.reason = reason
       $0.generations = generations
       $0.force = force
+    }
+    _ = try await perform(call, application: application)
+  }
+
+  /// Removes an application with its archive; its name is free then.
+  ///
+  /// - Parameters:
+  ///   - force: remove it even while sessions are live.
+  ///   - damaged: remove files as well that were set aside because of damage (R32).
+  public func forgetApplication(_ application: String? = nil, force: Bool = false, damaged: Bool = false) async throws {
+    let call = ForgetApplication().with {
+      $0.force = force
+      $0.damaged = damaged
     }
     _ = try await perform(call, application: application)
   }

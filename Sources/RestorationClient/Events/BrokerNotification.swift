@@ -16,12 +16,15 @@ public enum BrokerNotification: Hashable, Sendable {
   case applicationStateSaved(ApplicationStateSaved)
   /// The saved state was replaced as a whole by this generation; objects may be restored again.
   case headReplaced(HeadReplaced)
+  /// An object of the session can be saved again, and the broker may have lost what was kept of it: encode it.
+  case stateWanted(StateWanted)
   /// So many notifications came faster than they were taken and are lost: ask `describeApplication` how things are.
   case missed(count: Int)
 
   /// The notifications a session can ask for.
   public enum Kind: String, CaseIterable, Hashable, Sendable {
-    case pathChanged, registrationReplaced, applicationFinishedRestoringState, applicationStateSaved, headReplaced
+    case pathChanged, registrationReplaced, applicationFinishedRestoringState, applicationStateSaved, headReplaced,
+      stateWanted
 
     var wire: ServedMethod {
       switch self {
@@ -30,6 +33,7 @@ public enum BrokerNotification: Hashable, Sendable {
       case .applicationFinishedRestoringState: .applicationFinishedRestoringState
       case .applicationStateSaved: .applicationStateSaved
       case .headReplaced: .headReplaced
+      case .stateWanted: .stateWanted
       }
     }
   }
@@ -51,6 +55,7 @@ public enum BrokerNotification: Hashable, Sendable {
         .applicationFinishedRestoringState(try ApplicationFinishedRestoringState(wire: slice))
       case .applicationStateSaved: .applicationStateSaved(try ApplicationStateSaved(wire: slice))
       case .headReplaced: .headReplaced(try HeadReplaced(wire: slice))
+      case .stateWanted: .stateWanted(try StateWanted(wire: slice))
       }
   }
 }

@@ -17,11 +17,15 @@ public struct RestorationRequest: Sendable {
     case awaited
     /// Another session that makes objects of the class is to be asked.
     case pass
+    /// The object's path, and all below it that no session has, are forgotten (R13): it is not asked for again. `nil`
+    /// is a no for this restoration only.
+    case forget
 
     var located: LocatedObject {
       switch self {
       case .awaited: .awaited
       case .pass: .passed
+      case .forget: .forgotten
       }
     }
   }

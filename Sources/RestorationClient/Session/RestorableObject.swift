@@ -34,6 +34,9 @@ public final class RestorableObject: Sendable {
   /// Whether there was a saved state to decode when the object was registered.
   public var state: RestorationState { known.withLock { $0.restoration.state } }
 
+  /// Whether the broker hands the state out by itself, because the process came late (R29).
+  public var handing: Bool { known.withLock { $0.restoration.handing } }
+
   /// False if decoding would have answered `classMismatch` when the object was registered (R25).
   public var classMatches: Bool { known.withLock { $0.restoration.classMatches } }
 

@@ -50,6 +50,24 @@ extension RestorationSession {
     }
   }
 
+  /// Opens again what was closed at a path, or last: its objects are there again, vacant, with their states (R13).
+  /// Register them, or have them made by `restoreApplicationState(objects:)`.
+  @discardableResult
+  public func reopenObject(at path: IdentifierPath? = nil) async throws -> ReopenedObject {
+    try await perform(ReopenObject.self, SessionCall(ReopenObject().with { $0.path = path }, isIdempotent: false))
+  }
+
+  /// Forgets a path that no session has, with all vacant objects below it; generations keep them (R13). Does nothing if
+  /// the path is unknown.
+  public func forget(_ path: IdentifierPath) async throws {
+    let call = UnregisterObject().with { $0.object = .path(path) }
+    do {
+      _ = try await perform(UnregisterObject.self, SessionCall(call, isIdempotent: true))
+    } catch let error as RestorationError where error.code == .unknownObject {
+      // It is gone, perhaps because of this call, which was then sent again.
+    }
+  }
+
   /// Moves an object with all that is below it under another parent, or makes it a root, and gives its path (R6).
   ///
   /// - Parameter takeOver: whether a state or a live object that is in the way may be displaced (R6, R8).

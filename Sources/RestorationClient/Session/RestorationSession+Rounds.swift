@@ -40,9 +40,13 @@ extension RestorationSession {
   /// - Parameter deadline: when the restoration ends with what has been restored until then; `nil` means the broker's
   ///   10 seconds.
   @discardableResult
-  public func restoreApplicationState(deadline: Duration? = nil) async throws -> RestoreResult {
+  public func restoreApplicationState(
+    deadline: Duration? = nil,
+    objects: [IdentifierPath]? = nil
+  ) async throws -> RestoreResult {
     let call = RestoreApplicationState().with { message in
       message.deadlineMilliseconds = deadline.map { max(1, $0.wholeMilliseconds) }
+      message.objects = objects.map { $0.map { .path($0) } }
     }
     return try await perform(RestoreApplicationState.self, SessionCall(call, isIdempotent: true))
   }

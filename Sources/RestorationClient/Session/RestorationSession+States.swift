@@ -3,7 +3,7 @@
 public import RestorationWire
 
 extension RestorationSession {
-  /// Stores the state of an object, whole; returns when it is on disk (R15).
+  /// Stores the state of an object, whole; returns when it is on disk (R15), or kept off the disk (R4).
   ///
   /// States of one object are numbered in the order of these calls. After a lost connection the state is sent again
   /// under its number; `superseded` then means that this state or a newer one was stored before.
@@ -17,10 +17,25 @@ extension RestorationSession {
     for object: RestorableObject,
     elements: [RestorableElement] = []
   ) async throws -> EncodeOutcome {
+    try await encode(state, as: object.reference, elements)
+  }
+
+  /// Stores the application's own state, whole; returns when it is on disk (R15). While the application has a delegate,
+  /// only its session may. `decode([])` gives it back.
+  @discardableResult
+  public func encodeApplicationState(_ state: RestorableState) async throws -> EncodeOutcome {
+    try await encode(state, as: [], [])
+  }
+
+  private func encode(
+    _ state: RestorableState,
+    as reference: RestorableReference,
+    _ elements: [RestorableElement]
+  ) async throws -> EncodeOutcome {
     let call = SessionCall(
       EncodeRestorableState.self,
-      of: [object.reference],
-      encodes: object,
+      of: [reference],
+      isNumbered: true,
       bytes: state.bytes
     ) { wire, revision in
       try BrokerConnection.call(state, wire[0], elements, revision)

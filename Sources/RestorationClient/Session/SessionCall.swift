@@ -27,8 +27,8 @@ struct SessionCall: Sendable {
   let isIdempotent: Bool
   /// Objects of this session that it names.
   var objects: [RestorableObject] = []
-  /// The object whose revisions the call counts up (R15).
-  var encodes: RestorableObject?
+  /// Whether the call has a revision of its own (R15).
+  var isNumbered = false
   /// Whether it only reads or writes one object of this session.
   var isOfOneObject = false
   /// The parameters' size, roughly.
@@ -71,7 +71,7 @@ extension SessionCall {
     _ method: Method.Type,
     isIdempotent: Bool = true,
     of references: [RestorableReference],
-    encodes: RestorableObject? = nil,
+    isNumbered: Bool = false,
     bytes: Int = 0,
     effect: Effect = .none,
     _ make: @escaping @Sendable ([ObjectReference], _ revision: Int64?) throws -> Method
@@ -79,7 +79,7 @@ extension SessionCall {
     self.method = Method.method
     (self.isIdempotent, self.effect) = (isIdempotent, effect)
     self.objects = references.compactMap { if case .object(let object) = $0 { object } else { nil } }
-    (self.encodes, self.bytes) = (encodes, bytes)
+    (self.isNumbered, self.bytes) = (isNumbered, bytes)
     if case .none = effect, references.count == 1, objects.count == 1 { isOfOneObject = true }
     parameters = { objects, revision in
       let wire = try references.map { reference in

@@ -217,6 +217,8 @@ extension SessionDriver: BrokerLinkObserver {
     case .headReplaced(let facts):
       objects.forgetDecoding()
       if options.notifications.contains(.headReplaced) { events.notify(.headReplaced(generation: facts.generation)) }
+    case .stateWanted(let facts):
+      if let object = objects.object(handle: facts.object) { events.notify(.stateWanted(object)) }
     case .missed: break
     }
   }

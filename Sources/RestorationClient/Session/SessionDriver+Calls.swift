@@ -37,7 +37,8 @@ extension SessionDriver {
     case .shouldSaveApplicationState, .shouldRestoreApplicationState, .willEncodeRestorableState,
       .viewControllerWithRestorationIdentifierPath, .didDecodeRestorableState, .encodeRestorableStateWithCoder,
       .decodeRestorableStateWithCoder, .objectWithRestorationIdentifierPath, .applicationFinishedRestoringState,
-      .applicationStateSaved, .registrationReplaced, .pathChanged, .headReplaced, .progress, nil:
+      .applicationStateSaved, .registrationReplaced, .pathChanged, .headReplaced, .stateWanted, .progress,
+      .event, nil:
       .inOrder
     }
   }

@@ -153,7 +153,7 @@ actor SessionDriver {
   /// Makes a call, over as many connections as it takes.
   func perform(_ call: SessionCall) async throws -> Completion {
     try Task.checkCancellation()
-    for object in call.objects + (call.encodes.map { [$0] } ?? []) {
+    for object in call.objects {
       guard object.session == ObjectIdentifier(self) else {
         throw RestorationSessionError(.notRegistered, "\(object) is an object of another session")
       }
@@ -161,7 +161,7 @@ actor SessionDriver {
     let ticket = machine.makeTicket()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        let revision = call.encodes.map { _ in objects.nextRevision() }
+        let revision = call.isNumbered ? objects.nextRevision() : nil
         pending.add(call, revision: revision, as: ticket, continuation)
         act(machine.submit(ticket, call.queued, at: Host.monotonicMilliseconds))
       }

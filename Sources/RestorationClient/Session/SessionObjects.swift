@@ -134,7 +134,7 @@ struct SessionObjects {
   func registrationAgain(_ id: ObjectID) -> ObjectRegistration? {
     guard let record = records[id] else { return nil }
     var registration = record.registration
-    registration.takeOver = false
+    (registration.takeOver, registration.fresh) = (false, false)
     if let parent = record.parent.flatMap({ records[$0] }) {
       registration.restorationParent = .handle(parent.object.handle)
     } else if registration.restorationParent != nil {

@@ -64,6 +64,7 @@ public struct SessionOptions: Hashable, Sendable {
     var served: [ServedMethod] = [.pathChanged, .registrationReplaced]
     if notifications.contains(.applicationStateSaved) { served.append(.applicationStateSaved) }
     if answersCalls || notifications.contains(.headReplaced) { served.append(.headReplaced) }
+    if notifications.contains(.stateWanted) { served.append(.stateWanted) }
     if answersCalls {
       served += [
         .encodeRestorableStateWithCoder, .decodeRestorableStateWithCoder, .objectWithRestorationIdentifierPath,

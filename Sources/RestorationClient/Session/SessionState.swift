@@ -41,6 +41,9 @@ public enum SessionNotification: Hashable, Sendable, CountsMissed {
   case applicationStateSaved(generation: Int64)
   /// The saved state was replaced as a whole by this generation; objects may be restored again.
   case headReplaced(generation: Int64)
+  /// The object can be saved again, and the broker may have lost what was kept of it: encode it. A session that answers
+  /// calls is asked instead.
+  case stateWanted(RestorableObject)
   /// So many notifications came faster than they were taken and are lost.
   case missed(count: Int)
 }

@@ -29,6 +29,8 @@ public struct ObjectRegistration: Hashable, Sendable {
   public var confidential: Bool?
   /// Never retire the state for want of an owner (R13).
   public var keepsForever: Bool?
+  /// The object is new: the state that was saved at its path is not its own (R29).
+  public var fresh: Bool
 
   /// A registration under this identifier; everything else has the protocol's default.
   public init(
@@ -42,12 +44,14 @@ public struct ObjectRegistration: Hashable, Sendable {
     awaitParent: Duration? = .seconds(10),
     takeOver: Bool = false,
     confidential: Bool? = nil,
-    keepsForever: Bool? = nil
+    keepsForever: Bool? = nil,
+    fresh: Bool = false
   ) {
     (self.restorationIdentifier, self.restorationParent) = (restorationIdentifier, restorationParent)
     (self.kind, self.classes, self.restorationClass) = (kind, classes, restorationClass)
     (self.position, self.storyboardUnit, self.awaitParent) = (position, storyboardUnit, awaitParent)
     (self.takeOver, self.confidential, self.keepsForever) = (takeOver, confidential, keepsForever)
+    self.fresh = fresh
   }
 
   var wire: RegisterObjectForStateRestoration {
@@ -63,6 +67,7 @@ public struct ObjectRegistration: Hashable, Sendable {
       message.takeOver = takeOver
       message.confidential = confidential
       message.keep = keepsForever.map { $0 ? .forever : .normal }
+      message.isFresh = fresh
     }
   }
 }

@@ -81,6 +81,7 @@ extension RestoringStep: CustomStringConvertible {
     switch RestoreApplicationState.Reason(rawValue: reason) {
     case .refused: "its factory declined"
     case .parentSkipped: "an object above it was left out"
+    case .sameObject: "its factory answered with an object that has a state of its own"
     case .classMismatch: "its owner is of another class"
     case .quarantined: "its state is withheld"
     case .unreadable: "its state is damaged"

@@ -82,3 +82,19 @@ public struct RegistrationReplaced: RestorationNotification {
     try members.required("by", &by, "The new owner: `process` (string or null) and `pid` (integer).")
   }
 }
+
+/// An object can be saved again, and the broker may have lost the state that was kept of it (R4).
+public struct StateWanted: RestorationNotification {
+  package static let method = ServedMethod.stateWanted
+  package static let summary =
+    "An object of this session can be saved again, and the broker may have lost what was encoded before (R4)."
+
+  public package(set) var object: ObjectHandle = 0
+  public package(set) var path: IdentifierPath = []
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("object", &object, .handle, "Handle of the object.")
+    try members.required("path", &path, "Its path.")
+  }
+}

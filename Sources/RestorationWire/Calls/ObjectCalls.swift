@@ -239,7 +239,10 @@ package struct SavedObject: WireObject, Hashable {
 package enum LocatedObject: WireValue, Hashable {
   package static let schema = Schema.nullable(
     .either([
-      .object([.required("object", .nullable(.handle), "The object that was made or found.")]),
+      .object([
+        .required("object", .nullable(.handle), "The object that was made or found."),
+        .optional("forget", .true, "With null: the path and all vacant objects below it are forgotten."),
+      ]),
       .object([.required("awaited", .true, "A session is about to register the object.")]),
       .object([.required("pass", .true, "Another session that makes objects of the class is to be asked.")]),
     ])
@@ -249,12 +252,15 @@ package enum LocatedObject: WireValue, Hashable {
   /// It made or found this object.
   case object(ObjectHandle)
   case refused
+  /// Its path, and all below it that nobody has, are to be forgotten.
+  case forgotten
   /// Somebody is about to register it.
   case awaited
   /// Another session is to be asked.
   case passed
 
-  /// Null, or `{"object": handle}` whose handle may be null as well, or `{"awaited": true}`, or `{"pass": true}`.
+  /// Null, or `{"object": handle}` whose handle may be null as well, then also with `forget`, or `{"awaited": true}`,
+  /// or `{"pass": true}`.
   package init(wire slice: JSONSlice) throws(Misfit) {
     if slice.isNull {
       self = .refused
@@ -263,7 +269,8 @@ package enum LocatedObject: WireValue, Hashable {
     } else if slice["pass"]?.bool() == true {
       self = .passed
     } else if slice.kind == .object, let member = slice["object"] {
-      self = try ObjectHandle?(wire: member).map { .object($0) } ?? .refused
+      let refusal = slice["forget"]?.bool() == true ? Self.forgotten : .refused
+      self = try ObjectHandle?(wire: member).map { .object($0) } ?? refusal
     } else {
       throw Misfit(Self.expected)
     }
@@ -273,6 +280,12 @@ package enum LocatedObject: WireValue, Hashable {
     switch self {
     case .object(let object): writer.object { $0.member("object", object) }
     case .refused: writer.null()
+    case .forgotten:
+      writer.object {
+        $0.key("object")
+        $0.null()
+        $0.member("forget", true)
+      }
     case .awaited: writer.object { $0.member("awaited", true) }
     case .passed: writer.object { $0.member("pass", true) }
     }

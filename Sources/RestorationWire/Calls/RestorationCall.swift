@@ -28,7 +28,9 @@ public enum ServedMethod: String, WireWord {
   case registrationReplaced
   case pathChanged
   case headReplaced
+  case stateWanted
   case progress
+  case event
 }
 
 /// A call of the broker to a client that lists its name in `serves` (`Protocol/calls.md`); its members are the
@@ -59,6 +61,8 @@ extension ServedMethod {
   package enum Form {
     case call(any RestorationCall.Type)
     case notification(any RestorationNotification.Type)
+    /// `EventNotification`; its members depend on the event.
+    case event
   }
 
   package var form: Form {
@@ -78,7 +82,9 @@ extension ServedMethod {
     case .registrationReplaced: .notification(RegistrationReplaced.self)
     case .pathChanged: .notification(PathChanged.self)
     case .headReplaced: .notification(HeadReplaced.self)
+    case .stateWanted: .notification(StateWanted.self)
     case .progress: .notification(ArchiveProgress.self)
+    case .event: .event
     }
   }
 }

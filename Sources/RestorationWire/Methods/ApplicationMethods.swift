@@ -82,6 +82,60 @@ package struct DiscardApplicationState: RestorationMethod {
   }
 }
 
+/// Lists what was closed last and can be opened again (R13).
+package struct ListClosedObjects: RestorationMethod {
+  package static let method = "listClosedObjects"
+  package static let summary = "Lists what was closed last."
+  package static let errors: [ErrorCode] = [.unknownApplication, .archiveUnreadable]
+
+  package init() {}
+
+  package struct Reply: WireObject, Hashable {
+    package var objects: [ClosedObject] = []
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("objects", &objects, "The last that was closed first.")
+    }
+  }
+}
+
+/// Opens again what was closed: its objects are there again, vacant, with their states (R13).
+package struct ReopenObject: RestorationMethod {
+  package static let method = "reopenObject"
+  package static let summary = "Opens again what was closed."
+  package static let errors: [ErrorCode] = [
+    .unknownObject, .invalidIdentifier, .duplicatePath, .limitExceeded, .unknownApplication, .archiveUnreadable,
+    .storeFailed,
+  ]
+
+  package typealias Reply = ReopenedObject
+
+  /// `nil` for the last that was closed.
+  package var path: IdentifierPath?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("path", &path, "The path it had; by default the last that was closed.")
+  }
+}
+
+/// Removes an application with its archive; its name is free then (R13).
+package struct ForgetApplication: RestorationMethod {
+  package static let method = "forgetApplication"
+  package static let summary = "Removes an application with its archive."
+  package static let errors: [ErrorCode] = [.needsForce, .unknownApplication, .storeFailed]
+
+  package var force = false
+  package var damaged = false
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.flag("force", &force, "Remove it even while sessions are live; they end.")
+    try members.flag("damaged", &damaged, "Remove files as well that were set aside because of damage (R32).")
+  }
+}
+
 /// Lists states that are withheld after crashes or suspected of one (R31, R35).
 package struct ListQuarantine: RestorationMethod {
   package static let method = "listQuarantine"

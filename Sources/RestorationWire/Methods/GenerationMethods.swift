@@ -47,7 +47,8 @@ package struct RollBack: LongMethod {
   package static let method = "rollBack"
   package static let summary = "Goes back to a generation."
   package static let errors: [ErrorCode] = [
-    .invalidParams, .needsForce, .unknownApplication, .limitExceeded, .archiveUnreadable, .requestCancelled,
+    .invalidParams, .unknownObject, .needsForce, .unknownApplication, .limitExceeded, .archiveUnreadable,
+    .requestCancelled,
     .storeFailed,
   ]
 
@@ -56,11 +57,14 @@ package struct RollBack: LongMethod {
   package var generation: Int64 = 0
   package var force = false
   package var progressToken: ProgressToken?
+  /// `nil` for everything.
+  package var objects: [IdentifierPath]?
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("generation", &generation, .generation, "The generation to go back to.")
     try members.flag("force", &force, "Roll back even while sessions are live.")
     try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
+    try members.optional("objects", &objects, "Bring back only these objects and all below them, by path.")
   }
 }

@@ -33,6 +33,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
   package var takeOver = false
   package var confidential: Bool?
   package var keep: Keep?
+  package var isFresh = false
   package init() {}
 
   package init(_ parameters: Parameters) throws(ErrorObject) { try self.init(walking: parameters) }
@@ -77,6 +78,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
     try members.flag("takeOver", &takeOver, "Claim the path even if another live session has it (R8).")
     try members.optional("confidential", &confidential, "Tools show the state only if they ask with `reveal`.")
     try members.optional("keep", &keep, "Never retire the state, however long it stays unclaimed (R13).")
+    try members.flag("fresh", &isFresh, "The object is new: nothing that was saved at its path is its own (R29).")
   }
 
   package enum Keep: String, WireWord {
@@ -89,17 +91,19 @@ package struct UnregisterObject: RestorationMethod {
   package static let method = "unregisterObject"
   package static let summary = "Removes an object."
   package static let errors: [ErrorCode] = [
-    .unknownObject, .invalidIdentifier, .notOwner, .replaced, .archiveUnreadable, .storeFailed,
+    .unknownObject, .invalidIdentifier, .notOwner, .replaced, .unknownApplication, .archiveUnreadable, .storeFailed,
   ]
   package static let mayBeDiscarded = true
 
   package var object = ObjectReference.blank
   package var keepState = false
+  package var generations = false
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("object", &object, "The object; of this session.")
+    try members.required("object", &object, "The object; of this session, or a vacant path.")
     try members.flag("keepState", &keepState, "Keep the state; the object becomes an orphan (R13).")
+    try members.flag("generations", &generations, "Remove the generations as well, which may hold the state.")
   }
 }
 

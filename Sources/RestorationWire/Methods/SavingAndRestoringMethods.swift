@@ -57,7 +57,8 @@ package struct RestoreApplicationState: LongMethod {
   package static let method = "restoreApplicationState"
   package static let summary = "Restores the saved objects."
   package static let errors: [ErrorCode] = [
-    .unknownApplication, .archiveUnreadable, .limitExceeded, .requestCancelled, .storeFailed,
+    .unknownObject, .invalidIdentifier, .unknownApplication, .archiveUnreadable, .limitExceeded, .requestCancelled,
+    .storeFailed,
   ]
 
   package static let deadlineMillisecondsDefault: Int64 = 10_000
@@ -68,6 +69,8 @@ package struct RestoreApplicationState: LongMethod {
   /// `nil` for the default.
   package var deadlineMilliseconds: Int64?
   package var progressToken: ProgressToken?
+  /// `nil` for all.
+  package var objects: [ObjectReference]?
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -78,6 +81,7 @@ package struct RestoreApplicationState: LongMethod {
       "Time limit; the restoration ends with what has been restored until then."
     )
     try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")
+    try members.optional("objects", &objects, "Restore only these objects and all below them.")
   }
 
   /// Why an object was not restored although it is known.
@@ -86,6 +90,8 @@ package struct RestoreApplicationState: LongMethod {
     case refused
     /// An object above it was not made.
     case parentSkipped
+    /// Its factory answered with an object that has a state of its own, or that was the answer for another one.
+    case sameObject
     case classMismatch
     case quarantined
     case unreadable

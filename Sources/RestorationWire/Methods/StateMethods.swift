@@ -22,7 +22,13 @@ package struct EncodeRestorableState: RestorationMethod {
   package init(_ parameters: Parameters) throws(ErrorObject) { try self.init(walking: parameters) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("object", &object, "The object; of this session, or a path that no live session owns.")
+    var target = StateTarget(reference: object)
+    try members.required(
+      "object",
+      &target,
+      "The object; of this session, or a path that no live session owns. The empty path is the application itself."
+    )
+    object = target.reference
     try members.required("state", &state, "The state.")
     try members.member("elements", &elements, default: [], "Selected and topmost rows of a view (R28).")
     try members.optional(
@@ -37,6 +43,27 @@ package struct EncodeRestorableState: RestorationMethod {
   package static func object(of parameters: Parameters) -> ObjectReference? {
     parameters.first("object").flatMap { ObjectReference($0) }
   }
+}
+
+/// An object, or with the empty path the application itself.
+private struct StateTarget: WireValue {
+  static let schema = Schema.either([.handle, .list(.string)])
+  static let expected = ObjectReference.expected
+
+  var reference: ObjectReference
+
+  init(reference: ObjectReference) { self.reference = reference }
+
+  init(wire slice: JSONSlice) throws(Misfit) {
+    if let reference = ObjectReference(slice) {
+      self.reference = reference
+    } else {
+      guard slice.elements?.isEmpty == true else { throw Misfit(Self.expected) }
+      reference = .path([])
+    }
+  }
+
+  func writeJSON(to writer: inout JSONWriter) { reference.writeJSON(to: &writer) }
 }
 
 /// Gives an object its state back (R19, R25, R26).
@@ -55,33 +82,13 @@ package struct DecodeRestorableState: RestorationMethod {
   package init(_ parameters: Parameters) throws(ErrorObject) { try self.init(walking: parameters) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    var target = Target(reference: object)
+    var target = StateTarget(reference: object)
     try members.required(
       "object",
       &target,
       "The object; live, vacant or archived. The empty path is the application itself."
     )
     object = target.reference
-  }
-
-  private struct Target: WireValue {
-    static let schema = Schema.either([.handle, .list(.string)])
-    static let expected = ObjectReference.expected
-
-    var reference: ObjectReference
-
-    init(reference: ObjectReference) { self.reference = reference }
-
-    init(wire slice: JSONSlice) throws(Misfit) {
-      if let reference = ObjectReference(slice) {
-        self.reference = reference
-      } else {
-        guard slice.elements?.isEmpty == true else { throw Misfit(Self.expected) }
-        reference = .path([])
-      }
-    }
-
-    func writeJSON(to writer: inout JSONWriter) { reference.writeJSON(to: &writer) }
   }
 
   package struct Reply: WireObject {

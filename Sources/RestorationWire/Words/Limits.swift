@@ -183,7 +183,7 @@ public struct Limit: Sendable {
     Limit("archiveBytesMax", \.archiveBytesMax, .bytes, 64 << 10...1 << 40)
       .described(
         as: "States of one archive that a reader can still reach: head, kept generations and states an owner has not "
-          + "decoded."
+          + "decoded; and states that are kept off the disk (R4), as if they were stored."
       ),
     Limit("applicationsMax", \.applicationsMax, .count, 1...1 << 20)
       .described(as: "Applications that have an archive."),

@@ -40,11 +40,13 @@ public struct ObjectRestoration: WireObject, Hashable {
 
   public package(set) var state = RestorationState.none
   public package(set) var classMatches = true
+  public package(set) var handing = false
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("state", &state, "Whether there is a state to decode.")
     try members.required("classMatches", &classMatches, "False if a decode would answer `classMismatch` (R25).")
+    try members.mark("handing", &handing, "Only if the broker hands the state out without a call (R29).")
   }
 }
 
@@ -67,6 +69,14 @@ public enum EncodeOutcome: WireValue, Hashable {
       .required("sequence", .integer(1...), "Stored, as the change with this number."),
       .required("durability", .constant("disk"), "Where it is."),
     ]),
+    .object([
+      .required("sequence", .integer(1...), "The last change that is on disk."),
+      .required(
+        "included",
+        .constant(false),
+        "Nothing was written: the object is not saved, and its state kept for its session (R4)."
+      ),
+    ]),
     .object([.required("superseded", .true, "This or a higher revision is stored already.")]),
     .discarded,
   ])
@@ -74,6 +84,9 @@ public enum EncodeOutcome: WireValue, Hashable {
 
   /// On disk, as the change with this number.
   case stored(sequence: Int64)
+  /// Kept for the session, off the disk: the object is neither included nor referred to (R4). This is the number of the
+  /// last change on disk.
+  case kept(sequence: Int64)
   /// An equal or higher revision is stored already (R15).
   case superseded
   /// The application's state was emptied while this session lived (R30).
@@ -81,7 +94,7 @@ public enum EncodeOutcome: WireValue, Hashable {
 
   package init(wire slice: JSONSlice) throws(Misfit) {
     if let sequence = slice["sequence"]?.integer() {
-      self = .stored(sequence: sequence)
+      self = slice["included"]?.bool() == false ? .kept(sequence: sequence) : .stored(sequence: sequence)
     } else if slice["superseded"]?.bool() == true {
       self = .superseded
     } else if slice["discarded"]?.bool() == true {
@@ -97,6 +110,9 @@ public enum EncodeOutcome: WireValue, Hashable {
     case .stored(let sequence):
       writer.member("sequence", sequence)
       writer.member("durability", "disk")
+    case .kept(let sequence):
+      writer.member("sequence", sequence)
+      writer.member("included", false)
     case .superseded: writer.member("superseded", true)
     case .discarded: writer.member("discarded", true)
     }

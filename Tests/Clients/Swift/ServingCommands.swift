@@ -136,6 +136,7 @@ extension ServingProcess {
     switch notification {
     case .applicationStateSaved(let generation): note("saved", .integer(generation))
     case .headReplaced(let generation): note("headReplaced", .integer(generation))
+    case .stateWanted(let object): note("stateWanted", name(object))
     case .pathChanged(let object, _): note("pathChanged", name(object))
     case .registrationReplaced(let object, _, _), .registrationLost(let object, _): note("replaced", name(object))
     case .restorationClassLost, .dataSourceLost, .missed: break
@@ -178,6 +179,7 @@ extension ServingProcess {
       do {
         switch try await session.encode(state.state, for: object, elements: state.elements) {
         case .stored(let sequence): results[name] = ["sequence": .integer(sequence), "durability": "disk"]
+        case .kept(let sequence): results[name] = ["sequence": .integer(sequence), "included": false]
         case .superseded: results[name] = ["superseded": true]
         case .discarded: results[name] = ["discarded": true]
         }

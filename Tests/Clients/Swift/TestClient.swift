@@ -152,6 +152,8 @@ struct Commands {
       return ["method": "applicationStateSaved", "params": ["generation": .integer(facts.generation)]]
     case .headReplaced(let facts):
       return ["method": "headReplaced", "params": ["generation": .integer(facts.generation)]]
+    case .stateWanted(let facts):
+      return ["method": "stateWanted", "params": ["object": .integer(facts.object), "path": path(facts.path)]]
     case .missed(let count):
       return ["method": "missed", "params": ["count": .integer(Int64(count))]]
     }

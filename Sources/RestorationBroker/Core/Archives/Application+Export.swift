@@ -33,19 +33,11 @@ extension Application {
     )
   }
 
-  private static func staleCursor() -> ErrorObject {
-    .invalidParameter(
-      "/cursor",
-      "the cursor is from another call, or expired",
-      hint: "Begin again without cursor; a cursor is valid for a minute, on the connection that received it."
-    )
-  }
-
   private func export(at cursor: String, of client: ClientID) throws(ErrorObject) -> (export: Int, place: Int) {
     let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).map { Int($0) }
     guard numbers.count == 2, let export = numbers[0], let place = numbers[1], let plan = jobs.export(export),
       plan.client == client, plan.entries.indices.contains(place)
-    else { throw Application.staleCursor() }
+    else { throw .staleCursor() }
     return (export, place)
   }
 
@@ -104,7 +96,7 @@ extension Application {
   }
 
   private func makePage(_ readings: [StateReading?], _ page: ExportPage) throws(ErrorObject) -> ExportArchive.Reply {
-    guard let plan = jobs.export(page.export) else { throw Application.staleCursor() }
+    guard let plan = jobs.export(page.export) else { throw .staleCursor() }
     var remaining = readings[...]
     var objects: [JSONText] = []
     var bytes = 0
@@ -176,7 +168,7 @@ extension Application {
         $0.writer = writer.document(written: record.written)
       }
     case .unreadable(let sequence) where sequence == summary.sequence: return nil
-    case .state, .unreadable, nil: throw Application.staleCursor()
+    case .state, .unreadable, nil: throw .staleCursor()
     }
   }
 }

@@ -28,14 +28,11 @@ extension Application {
     let bytes = plan.objects.reduce(0) { sum, object in
       sum + (object.state?.bytes(after: first) ?? 0) + (object.beforeClaim?.bytes(after: first) ?? 0)
     }
-    try budget.requireRoom(for: bytes, in: turn)
+    try requireRoom(for: bytes)
     // From here on nothing can fail but the disk.
     let former = generations.sealHead("import", of: tree, in: &turn)
-    note(.headGivenUp)
-    forgetBlame()
-    if tree.count > 0 { write(.removeAll) }
+    clearHead()
     tree.become(plan.makeTree(after: first))
-    budget.emptyHead()
     for object in plan.objects { write(object, after: first) }
     budget.grow(by: bytes, at: sequence)
     beginAnew()
@@ -61,10 +58,10 @@ extension Application {
     guard !living.isEmpty else { return }
     throw .restoration(
       code,
-      "\(name) is in use by \(living.prefix(4).map(Application.describe).joined(separator: ", "))"
+      "\(name) is in use by \(living.prefix(4).map(\.words).joined(separator: ", "))"
         + (living.count > 4 ? " and \(living.count - 4) more" : ""),
       hint: hint,
-      details: ["owners": .array(living.prefix(16).map(Application.ownerJSON))]
+      details: ["owners": .array(living.prefix(16).map(\.ownerJSON))]
     )
   }
 

@@ -63,12 +63,12 @@ extension Application {
       object.path = tree.path(of: node)
       object.kind = node.record.kind.wire
       object.classes = node.record.classes.map { StateOrigin.classes(inText: $0) } ?? []
-      object.process = owner?.facts.role ?? node.state.flatMap { origins[$0.context]?.role }
+      object.process = owner?.facts.role ?? node.shared.flatMap { origins[$0.context]?.role }
       object.pid = owner?.facts.process?.pid
       object.included = tree.isIncluded(node)
       object.orphaned = sessions.orphaned(node) != nil
-      object.bytes = node.state?.bytes ?? 0
-      object.modified = node.state.map { Timestamp(milliseconds: $0.written) }
+      object.bytes = node.shared?.bytes ?? 0
+      object.modified = node.shared.map { Timestamp(milliseconds: $0.written) }
       object.revision = node.claim.flatMap { $0.revision > 0 ? $0.revision : nil }
       object.confidential = node.record.isConfidential
       object.quarantined = node.isQuarantined
@@ -95,16 +95,8 @@ extension Application {
   /// The last node of the former page; 0 if there is none.
   static func node(after cursor: String?) throws(ErrorObject) -> NodeID {
     guard let cursor else { return 0 }
-    guard let node = NodeID(cursor) else { throw invalidCursor() }
+    guard let node = NodeID(cursor) else { throw .invalidCursor() }
     return node
-  }
-
-  static func invalidCursor() -> ErrorObject {
-    .invalidParameter(
-      "/cursor",
-      "the cursor is from another call",
-      hint: "Give the cursor of the previous page unchanged."
-    )
   }
 
   // MARK: Reading the archive
@@ -123,7 +115,7 @@ extension Application {
       let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).map { Int64($0) }
       guard numbers.count == 3, let generation = numbers[0], let fixed = numbers[1], let after = numbers[2],
         (0...sequence).contains(fixed), generation == request.generation ?? generation
-      else { throw Application.invalidCursor() }
+      else { throw .invalidCursor() }
       page.generation = generation == 0 ? nil : generation
       page.sequence = fixed
       page.after = after
@@ -142,7 +134,9 @@ extension Application {
     let candidates = readings.filter { reading in
       reading.node.node > page.after && !reading.node.isRemoved && !omitted.contains(reading.node.node)
     }
-    for (index, reading) in candidates.enumerated() {
+    for (index, var reading) in candidates.enumerated() {
+      // What is no longer saved is nobody's to read, although the archive has it until the next generation (R4).
+      if page.generation == nil, tree.nodes[reading.node.node]?.kept != nil { reading.state = nil }
       guard let node = past.nodes[reading.node.node], let path = past.path(of: node) else { continue }
       let size = (reading.state?.bytes ?? 0) + path.bytes + 400
       if bytes + size > page.bytesMax, !page.objects.isEmpty {
@@ -151,7 +145,9 @@ extension Application {
       }
       bytes += size
       page.objects.append(archivedObject(reading, at: path, in: page))
-      if let state = reading.state { rows.append(StateRequest.Row(node: reading.node.node, sequence: state.sequence)) }
+      guard let state = reading.state else { continue }
+      rows.append(StateRequest.Row(node: reading.node.node, sequence: state.sequence))
+      if page.generation != nil { for node in state.referencedNodes { page.targets[node] = past.path(of: node) } }
     }
     read(rows, for: .page(page), request.caller, after: page.sequence)
   }
@@ -185,7 +181,7 @@ extension Application {
       switch remaining.popFirst() ?? nil {
       case .state(let record, _):
         guard !objects[index].redacted else { continue }
-        objects[index].stateText = splice(record)
+        objects[index].stateText = page.generation == nil ? splice(record) : splice(record, to: page.targets)
         objects[index].elementsText = record.elements.map { JSONText(validated: Array($0.utf8)) }
       case .unreadable: objects[index].status = .unreadable
       case nil: objects[index].status = .none
@@ -212,10 +208,8 @@ extension Application {
         hint: "Use force: true, or keep the generations."
       )
     }
-    note(.headGivenUp)
+    clearHead()
     let kept = nodesToKeep()
-    forgetBlame()
-    write(.removeAll)
     for node in tree.nodes.values {
       node.state = nil
       node.beforeClaim = nil
@@ -225,12 +219,21 @@ extension Application {
       guard let node = tree.nodes[id] else { continue }
       write(node)
     }
-    budget.emptyHead()
+    settleKept()
     runs.forgetRoles()
     if request.generations { generations.removeAll(in: &turn) }
     writeRun()
     announceDiscard(.discarded, reason: request.reason, generations: request.generations)
     turn.answer(caller, EmptyResult())
+  }
+
+  /// All generations go but one, which is made of the present head.
+  func forgetGenerations() {
+    let isPinned = generations.all.contains(where: \.isPinned)
+    generations.removeAll(in: &turn)
+    emptyShelf()
+    writeRun()
+    if generations.sealHead("forgotten", of: tree, in: &turn) != nil, isPinned { generations.pinNewest(in: &turn) }
   }
 
   /// Live objects and their ancestors.

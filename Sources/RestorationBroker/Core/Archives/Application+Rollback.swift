@@ -16,7 +16,7 @@ extension Application {
     jobs.begin(.rollback(rollback, reading: []), .nodes(after: 0, at: sealed.sequence), for: caller, in: &turn)
   }
 
-  private func requireForce(for request: RollBack) throws(ErrorObject) {
+  func requireForce(for request: RollBack) throws(ErrorObject) {
     guard !request.force else { return }
     try requireNobodyLives(
       .needsForce,
@@ -36,17 +36,22 @@ extension Application {
     case .checked, .copied: break
     }
     do throws(ErrorObject) {
+      try rollback.choose()
       guard case .open = phase else {
-        throw Application.storeFailed("the archive is being reopened", indeterminate: false)
+        throw .storeFailed("the archive is being reopened", indeterminate: false)
       }
-      try budget.requireRoom(for: rollback.bytesAdded(to: tree), in: turn)
+      try requireRoom(for: rollback.bytesAdded(to: tree))
       let piece = rollback.nextPiece(beside: tree)
       let (done, total) = rollback.progress
       tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: turn.now), of: rollback.call)
       if !piece.isEmpty {
         return jobs.goOn(with: .rollback(rollback, reading: piece), .states(piece, at: sequence), job, in: &turn)
       }
-      turn.answer(job.caller, try finish(rollback))
+      if let chosen = rollback.chosen {
+        turn.answer(job.caller, try finish(rollback, only: chosen))
+      } else {
+        turn.answer(job.caller, try finish(rollback))
+      }
     } catch {
       turn.refuse(job.caller, error)
     }
@@ -67,9 +72,15 @@ extension Application {
     writeNodes(instead: former)
     writeStates(states, instead: former)
     carryClaims(from: former, to: target)
+    carryKept(from: former, to: target)
     carryDataSources(to: target)
     releaseVacantNodes(besides: former)
-    if hasUnsealedContent { _ = generations.seal("rolledBack", of: tree, holding: Set(tree.nodes.keys), in: &turn) }
+    return sealRolledBack(rollback, former: kept)
+  }
+
+  /// The new head is a generation as well, and its owners are to restore again.
+  func sealRolledBack(_ rollback: Rollback, former: Int64?) -> RollBack.Reply {
+    if hasUnsealedContent { _ = generations.seal("rolledBack", of: tree, holding: tree.sharedNodes, in: &turn) }
     let generation = generations.newest?.generation ?? rollback.request.generation
     forgetRestoration()
     note(.trialsEnded)
@@ -78,7 +89,7 @@ extension Application {
     let damaged = rollback.unreadable.sorted().compactMap { tree.nodes[$0].flatMap { tree.path(of: $0) } }
     return RollBack.Reply().with {
       $0.generation = generation
-      $0.former = kept
+      $0.former = former
       $0.unreadable = damaged
     }
   }
@@ -89,7 +100,7 @@ extension Application {
   private func writeNodes(instead former: NodeTree) {
     for node in former.nodes.values.sorted(by: { $0.id < $1.id }) where tree.nodes[node.id] == nil {
       forgetBlame(of: node)
-      if node.hasState { write(.removeState(node.id)) }
+      if node.stored != nil { write(.removeState(node.id)) }
       var record = node.record
       record.isRemoved = true
       record.successor = tree.successors[node.id]
@@ -114,11 +125,11 @@ extension Application {
       node.withheld = before?.withheld
       switch states[node.id] ?? .nothing {
       case .nothing:
-        if before?.hasState == true { write(.removeState(node.id)) }
+        if before?.stored != nil { write(.removeState(node.id)) }
         acquit(node.id)
       case .same:
-        if before?.state?.isEarly == true { settled.append(node.id) }
-        node.state = before?.state
+        if before?.stored?.isEarly == true { settled.append(node.id) }
+        node.state = before?.stored
         node.state?.isEarly = false
         node.isUnreadable = before?.isUnreadable ?? false
       case .text(var record, let original):
@@ -158,12 +169,25 @@ extension Application {
         tell(session, that: claim.handle, isReplacedAt: place, by: owner)
         continue
       }
+      setFresh(node, false, of: session)
       hold(place, claim.rolledBack(at: turn.now.monotonic), by: session)
       place.claimRecord = node.claimRecord
       if place.id != node.id {
         writeClaim(ClaimRecord(node: place.id, session: session.id, handle: claim.handle), of: place)
       }
       tellPath(of: place, to: session, before: former.path(of: node))
+    }
+  }
+
+  /// What is kept of objects is not of the head: they still have it if the generation does not save them either.
+  private func carryKept(from former: NodeTree, to target: RolledBackTree) {
+    let kept = keeping.nodes.sorted().compactMap { former.nodes[$0] }
+    let records = keptRecords
+    forgetAllKept()
+    settleKept()
+    for node in kept {
+      guard let place = target.node(node.id), place.kept != nil, let records = records[node.id] else { continue }
+      resume(records, of: place)
     }
   }
 
@@ -204,7 +228,9 @@ extension Application {
   /// Handed-out states, and changes since the last save, belong to the former head.
   private func forgetRestoration() {
     saving.forgetChanges(in: &turn)
-    for session in sessions.values where !session.isDiscarded { session.hasCompletedRestoration = false }
+    for session in sessions.values where !session.isDiscarded {
+      (session.hasCompletedRestoration, session.hasOwnState) = (false, false)
+    }
     runs.forgetRefusals()
     if sessions.allAreDiscarded { beginAnew() } else { writeRun() }
   }
@@ -218,9 +244,9 @@ extension Application {
 
 extension Node.Claim {
   /// The claim on an object whose state was replaced (R19).
-  fileprivate func rolledBack(at now: Int64) -> Node.Claim {
+  func rolledBack(at now: Int64) -> Node.Claim {
     var claim = Node.Claim(session: session, handle: handle, since: now, classes: classes)
-    (claim.revision, claim.isRolledBack) = (revision, true)
+    (claim.revision, claim.isRolledBack, claim.isFresh) = (revision, true, false)
     return claim
   }
 }

@@ -43,7 +43,7 @@ extension Application {
       }
       turn.ask(.respond(job.caller, .result(reply)))
     case (_, .failure(.archive(let error))):
-      turn.refuse(job.caller, Application.storeError(error))
+      turn.refuse(job.caller, ErrorObject.storeError(error))
     case (_, .failure(.target(let message))):
       let error = ErrorObject.invalidParameter(
         "/to",

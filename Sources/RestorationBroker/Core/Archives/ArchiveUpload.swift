@@ -69,7 +69,7 @@ struct ArchiveUpload {
   private static func check(_ object: DocumentObject, _ limits: Limits) throws(ErrorObject) {
     if let path = object.path {
       for (index, component) in path.components.enumerated() where RestorationIdentifier.split(component) == nil {
-        throw Application.invalidComponent(of: path, "/path/\(index)")
+        throw .invalidComponent(of: path, "/path/\(index)")
       }
       guard path.bytes <= limits.pathBytesMax else {
         let error = ErrorObject.limitExceeded("pathBytesMax", max: limits.pathBytesMax, value: path.bytes, path: path)

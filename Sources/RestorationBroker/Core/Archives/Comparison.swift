@@ -208,7 +208,8 @@ package struct Comparison {
       difference.unreadable = true
       return difference
     }
-    let (before, after) = (from.members(of: old), to.members(of: new))
+    let before = from.members(of: old) { write(from.tree.node($0), of: from, to: &$1) }
+    let after = to.members(of: new) { write(to.tree.node($0), of: to, to: &$1) }
     let keys = Set(before.keys).union(after.keys).filter { before[$0] != after[$0] }
     difference.elements = from.record(of: old)?.elements != to.record(of: new)?.elements
     guard !keys.isEmpty || difference.elements || old.hasState != new.hasState else { return nil }
@@ -220,6 +221,18 @@ package struct Comparison {
     }
     difference.keys = keys.sorted { $0.lexicographicallyPrecedes($1) }.map { String(decoding: $0, as: UTF8.self) }
     return difference
+  }
+}
+
+extension Comparison {
+  /// A reference as it is compared: if both sides have its target, by that, so that a move of the target is no
+  /// difference (R6).
+  private func write(_ target: Node?, of side: Side, to writer: inout JSONWriter) {
+    if let target, let there = to.tree.node(target.id), from.tree.nodes[there.id] != nil {
+      writer.object { $0.member("$restorable", there.id) }
+    } else {
+      ArchiveReferences.write(target.flatMap { side.tree.path(of: $0) }, to: &writer)
+    }
   }
 }
 
@@ -236,10 +249,10 @@ extension Comparison.Side {
     return record
   }
 
-  /// The texts of all top-level members, with references as paths.
-  fileprivate func members(of node: Node) -> [[UInt8]: [UInt8]] {
+  /// The texts of all top-level members, with references as `write` has them.
+  fileprivate func members(of node: Node, _ write: (NodeID, inout JSONWriter) -> Void) -> [[UInt8]: [UInt8]] {
     guard let record = record(of: node) else { return [:] }
-    let text = record.spliced { target, writer in ArchiveReferences.write(tree.path(of: target), to: &writer) }
+    let text = record.spliced(write)
     let slice = try? JSONSlice.scan(Array(text.bytes), vocabulary: EncodedState.vocabulary, limits: .unframed)
     var members: [[UInt8]: [UInt8]] = [:]
     for (name, value) in slice?.members ?? [] { members[Array(name.utf8)] = Array(value.text) }

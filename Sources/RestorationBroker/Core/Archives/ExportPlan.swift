@@ -53,10 +53,10 @@ package struct ExportPlan {
     entries = order.map { node in
       let path = tree.path(of: node)
       let isKept = path != nil || node.record.kind == .application
-      let state = !isKept || omitted.contains(node.id) ? nil : node.state
+      let state = !isKept || omitted.contains(node.id) ? nil : node.shared
       let isHidden = node.record.isConfidential && !reveals && state != nil
       if isHidden { isRedacted = true }
-      for summary in [state, node.beforeClaim] {
+      for summary in [state, state == nil ? nil : node.beforeClaim] {
         for id in summary?.referencedNodes ?? [] {
           if let target = tree.node(id), target.record.component != nil { targets[id] = places[target.id] }
         }

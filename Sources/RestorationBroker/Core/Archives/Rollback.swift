@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
@@ -23,6 +24,9 @@ package struct Rollback {
   private var texts: [NodeID: StateRecord] = [:]
   /// Nodes whose state in the generation is damaged (R32).
   private(set) var unreadable: Set<NodeID> = []
+  /// The nodes that it is about, parents first; nil for all.
+  private(set) var chosen: [Node]?
+  private var isChosen: Set<NodeID> = []
 
   init(_ request: RollBack, _ generation: SealedGeneration, _ call: LongCall) {
     (self.request, self.generation) = (request, generation)
@@ -36,6 +40,27 @@ package struct Rollback {
   mutating func take(_ nodes: [NodeReading]) -> NodeID? {
     readings += nodes
     return nodes.count == StoreJob.nodesMax ? nodes.last?.node.node : nil
+  }
+
+  /// Chooses what the call names, by paths in the generation, as soon as all nodes are there.
+  mutating func choose() throws(ErrorObject) {
+    guard let paths = request.objects, chosen == nil else { return }
+    let past = NodeTree(readings)
+    var (nodes, seen): ([Node], Set<NodeID>) = ([], [])
+    for path in paths {
+      guard let top = past.node(at: path), !omitted.contains(top.id) else {
+        throw .restoration(
+          .unknownObject,
+          "generation \(generation.record.generation) has no \(path)",
+          hint: "See readArchive with that generation.",
+          path: path
+        )
+      }
+      for node in past.subtree(of: top) where !omitted.contains(node.id) && seen.insert(node.id).inserted {
+        nodes.append(node)
+      }
+    }
+    (chosen, isChosen) = (nodes, seen)
   }
 
   /// Adds the states of these nodes.
@@ -80,11 +105,12 @@ package struct Rollback {
 
   /// The state the generation holds of a node.
   private func held(_ reading: NodeReading) -> StateSummary? {
-    omitted.contains(reading.node.node) ? nil : reading.state
+    let node = reading.node.node
+    return omitted.contains(node) || chosen != nil && !isChosen.contains(node) ? nil : reading.state
   }
 
   private func isAtHead(_ reading: NodeReading, _ head: NodeTree) -> Bool {
-    held(reading).map { head.nodes[reading.node.node]?.state?.sequence == $0.sequence } ?? true
+    held(reading).map { head.nodes[reading.node.node]?.stored?.sequence == $0.sequence } ?? true
   }
 
   // MARK: The new head

@@ -78,7 +78,7 @@ struct DescribedMethod: JSONWritable {
 
   /// All methods: those of the broker, then those that it calls.
   static func all(_ methods: [any RestorationMethod.Type]) -> [DescribedMethod] {
-    methods.map { DescribedMethod($0) } + [cancelRequest] + ServedMethod.allCases.map { DescribedMethod($0) } + [event]
+    methods.map { DescribedMethod($0) } + [cancelRequest] + ServedMethod.allCases.map { DescribedMethod($0) }
   }
 
   private static let cancelRequest = DescribedMethod(
@@ -150,6 +150,7 @@ extension DescribedMethod {
         direction: .toClient,
         parameters: notification.members
       )
+    case .event: self = Self.event
     }
   }
 

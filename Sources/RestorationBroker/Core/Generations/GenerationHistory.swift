@@ -34,15 +34,15 @@ package struct GenerationHistory {
     holding reached: Set<NodeID>,
     in turn: borrowing Turn
   ) -> GenerationRecord {
-    let states = tree.nodes.values.filter(\.hasState)
+    let states = tree.nodes.values.filter { $0.stored != nil }
     let held = states.filter { reached.contains($0.id) }
     return GenerationRecord(
       generation: last + 1,
       kind: kind,
       committed: turn.now.wall,
       objects: held.count { $0.record.kind != .application },
-      bytes: held.reduce(0) { $0 + ($1.state?.bytes ?? 0) },
-      omitted: states.map(\.id).filter { !reached.contains($0) }.sorted()
+      bytes: held.reduce(0) { $0 + ($1.stored?.bytes ?? 0) },
+      omitted: tree.nodes.keys.filter { !reached.contains($0) }.sorted()
     )
   }
 
@@ -62,10 +62,10 @@ package struct GenerationHistory {
   ///
   /// - Returns: its number; nil if there is no state to be kept.
   package mutating func sealHead(_ kind: String, of tree: NodeTree, in turn: inout Turn) -> Int64? {
-    guard tree.nodes.values.contains(where: \.hasState) else { return nil }
-    if hasUnsealedContent(in: turn) || newest?.omitted.isEmpty == false {
+    guard tree.nodes.values.contains(where: { $0.stored != nil }) else { return nil }
+    if hasUnsealedContent(in: turn) || newest?.omitted.contains(where: { tree.nodes[$0]?.shared != nil }) == true {
       // No round saves here, and nothing else keeps what no walk reaches (R4).
-      return seal(kind, of: tree, holding: Set(tree.nodes.keys), in: &turn).generation
+      return seal(kind, of: tree, holding: tree.sharedNodes, in: &turn).generation
     }
     return newest?.generation
   }
@@ -111,7 +111,9 @@ extension NodeTree {
   /// Included nodes, and whatever their states refer to, directly or through each other (R7).
   package var reachedNodes: Set<NodeID> { reachedNodes(byHiddenStates: false) }
 
-  /// - Parameter hidden: what older states refer to, which early ones do not hide from their owners, counts too (R19).
+  /// Nodes whose states are saved: those, and what older states refer to that early ones hide from their owners (R19).
+  package var savedNodes: Set<NodeID> { reachedNodes(byHiddenStates: true) }
+
   private func reachedNodes(byHiddenStates hidden: Bool) -> Set<NodeID> {
     var reached: Set<NodeID> = []
     var next = nodes.values.filter { isIncluded($0) }
@@ -123,12 +125,15 @@ extension NodeTree {
     return reached
   }
 
+  /// All but those whose states are kept off the disk.
+  var sharedNodes: Set<NodeID> { Set(nodes.values.lazy.filter { $0.kept == nil }.map(\.id)) }
+
   /// Vacant nodes that are not kept: what no walk and no reference leads to, and what has no path to be claimed again
   /// by (R4, R5, R7). Placeholders stay.
   func unsaved(among nodes: some Sequence<Node>) -> [Node] {
     let excluded = nodes.filter { $0.isVacant && !$0.isPlaceholder && !isIncluded($0) }
     guard !excluded.isEmpty else { return [] }
-    let reached = reachedNodes(byHiddenStates: true)
-    return excluded.filter { $0.record.component == nil || !reached.contains($0.id) }.sorted { $0.id < $1.id }
+    let saved = savedNodes
+    return excluded.filter { $0.record.component == nil || !saved.contains($0.id) }.sorted { $0.id < $1.id }
   }
 }

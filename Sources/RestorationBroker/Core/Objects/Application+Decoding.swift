@@ -9,19 +9,23 @@ extension Application {
   func decode(_ request: DecodeRestorableState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     if case .handle(let handle) = request.object, let session, session.replaced.contains(handle) {
-      throw Application.replaced()
+      throw .replaced()
     }
     if case .path(let path) = request.object, path.components.isEmpty {
-      session?.hasOwnState = true
-      return decodeOwnState(for: caller)
+      return decodeOwnState(by: session, for: caller)
     }
-    let node = try requireNode(request.object)
-    let isOwner = session != nil && node.claim?.session == session?.id
+    let object = try requireNode(request.object)
+    let isOwner = session != nil && object.claim?.session == session?.id
+    // A restoration may have another one's state for it (R24).
+    let node = isOwner ? restoring.deferredState(for: object.id).flatMap { tree.node($0) } ?? object : object
     if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
       return try trials.wait(request, by: session.id, for: caller, in: &turn)
     }
-    let summary = isOwner ? node.stateBeforeClaim : node.state
-    if isOwner { node.claim?.hasDecoded = true }
+    let summary = isOwner ? node.stateBeforeClaim : node.shared
+    if isOwner, let session {
+      object.claim?.hasDecoded = true
+      noteFetched(object.id, by: session.id)
+    }
     guard let summary else {
       turn.ask(.respond(caller, .result(DecodeRestorableState.Reply())))
       return
@@ -29,7 +33,7 @@ extension Application {
     if isOwner, let since = node.withheldSince(summary) {
       return withhold(summary, of: node, since: since, from: session, for: caller)
     }
-    if isOwner, !classMatches(node, summary) {
+    if isOwner, !classMatches(object, summary) {
       let reply = DecodeRestorableState.Reply().with {
         $0.status = .classMismatch
         $0.coder = coder(of: summary)
@@ -39,15 +43,18 @@ extension Application {
     }
     if isOwner, let session {
       openWindow(of: node, for: session)
-      restoring.noteFetched(node.id)
+      restoring.noteFetched(node, for: object.id)
       // What a restoration is handing out, it tells of itself in the end (R21).
       if !restoring.isHanding(node.id, to: session.id) { trials.fetched(node.id, by: session.id) }
     }
     // A notification counts as a decode, but nothing is read for it.
     guard caller.call != nil else { return }
+    if let record = node.kept?.text(of: summary, at: node) {
+      return finishDecode(ofView: object.id, .state(record, sequence: summary.sequence), for: caller)
+    }
     let row = StateRequest.Row(node: node.id, sequence: summary.sequence)
-    if isOwner, node.record.kind == .view || mayResolveElements(of: node) {
-      let request = StateRequest(caller: caller, purpose: .decodeView(node: node.id), rows: [row])
+    if isOwner, object.record.kind == .view || mayResolveElements(of: object) {
+      let request = StateRequest(caller: caller, purpose: .decodeView(node: object.id), rows: [row])
       jobs.read(.read(id, request, after: summary.sequence), in: &turn)
     } else {
       jobs.read(.readState(id, row, caller), in: &turn)
@@ -55,9 +62,10 @@ extension Application {
   }
 
   /// The application's own state, for a delegate to which it could not be sent, and for other callers (R31).
-  private func decodeOwnState(for caller: Caller) {
+  private func decodeOwnState(by session: Session?, for caller: Caller) {
+    session?.hasOwnState = true
     guard caller.call != nil else { return }
-    guard let row = ownState else {
+    guard let row = ownState(forDelegate: session?.facts.isDelegate == true) else {
       let status: DecodingStatus = tree.applicationNode?.state == nil ? .none : .quarantined
       return turn.ask(.respond(caller, .result(DecodeRestorableState.Reply().with { $0.status = status })))
     }

@@ -13,6 +13,13 @@ extension Application {
     }
     try turn.requireWritable()
     var path: IdentifierPath? { request.path ?? self.node(request.object).flatMap { tree.path(of: $0) } }
+    guard request.path?.components.isEmpty != true || request.elements.isEmpty else {
+      throw .invalidParameter(
+        "/elements",
+        "the application's own state has no elements",
+        hint: "Give elements with the state of the view that shows them."
+      )
+    }
     let elements = try check(
       request.state,
       request.elements,
@@ -27,13 +34,27 @@ extension Application {
     }
     let state = try checked(request.state, elements: elements, revision: request.revision)
     let freed = existing.map { self.freed(byWritingTo: $0, isEarly: isEarly(at: $0, by: session)) } ?? 0
-    try budget.requireRoom(for: state.bytes - freed, path: path, in: turn)
+    try requireRoom(for: state.bytes - freed, path: path)
     let node: Node
-    if let existing { node = existing } else { node = try makePath(of: request) }
+    if let existing {
+      node = existing
+    } else {
+      guard case .path(let path) = request.object else { throw .unknownObject(request.object) }
+      node = path.components.isEmpty ? ownNode() : try makePath(path)
+    }
+    if node.isVacant, node.kept == nil, !tree.isIncluded(node), !tree.savedNodes.contains(node.id) {
+      read(keep(node), for: .keeping, after: sequence)
+    }
     let record = record(of: state, at: node, by: session)
     node.note(.pushed(bytes: record.bytes), isFirst: true)
     if record.isEarly { node.note(.early) }
     put(record, freeing: freed, at: node, by: session)
+    guard node.kept == nil else {
+      node.note(.excluded(by: tree.excluder(of: node).flatMap { tree.path(of: $0) }))
+      turn.answer(caller, EncodeRestorableState.Reply.kept(sequence: sequence))
+      return
+    }
+    if keeping.isStale { settleKept() }
     if elements != nil { nameElements(of: node) }
     if turn.hasSubscribers { announceEncoding(at: node, bytes: record.bytes, by: session, for: caller) }
     let sequence = node.state?.sequence ?? sequence
@@ -43,19 +64,35 @@ extension Application {
   /// The node of a push: the caller's own, or an unowned one; `nil` if the path is new.
   private func target(of request: EncodeRestorableState, _ session: Session?) throws(ErrorObject) -> Node? {
     if case .path(let path) = request.object {
+      if path.components.isEmpty {
+        try requireDelegate(session)
+        return tree.applicationNode
+      }
       guard let node = tree.node(at: path) else { return nil }
       if node.isVacant, session?.replacedNodes.contains(node.id) != true { return node }
     }
     return try requireOwn(request.object, session)
   }
 
-  /// A path without a live owner is claimed for this call; missing ancestors become vacant nodes.
-  private func makePath(of request: EncodeRestorableState) throws(ErrorObject) -> Node {
-    guard case .path(let path) = request.object else { throw Application.unknownObject(request.object) }
+  /// While there is a delegate, the application's own state is its own.
+  private func requireDelegate(_ session: Session?) throws(ErrorObject) {
+    guard let delegate = liveDelegate, delegate !== session
+    else { return }
+    throw .restoration(
+      .notOwner,
+      "the application's own state belongs to its delegate, \(delegate.words)",
+      hint: "Push it from the delegate's session, or when no delegate is live.",
+      path: IdentifierPath([]),
+      details: ["owners": [delegate.ownerJSON]]
+    )
+  }
+
+  /// The node at a path; what is missing is made, vacant.
+  func makePath(_ path: IdentifierPath) throws(ErrorObject) -> Node {
     guard path.bytes <= turn.limits.pathBytesMax else {
       throw .limitExceeded("pathBytesMax", max: turn.limits.pathBytesMax, value: path.bytes, path: path)
     }
-    guard path.isPossible else { throw Application.invalidComponent(of: path, "/object") }
+    guard path.isPossible else { throw .invalidComponent(of: path, "/object") }
     let missing = path.components.count - knownPrefix(of: path)
     guard tree.count + missing <= turn.limits.objectsPerApplicationMax else {
       throw .limitExceeded(
@@ -75,7 +112,7 @@ extension Application {
         parent = try newNode(NodeRecord(node: 0, parent: parent?.id, component: component, kind: kind))
       }
     }
-    guard let node = parent else { throw Application.unknownObject(request.object) }
+    guard let node = parent else { throw .unknownObject(.path(path)) }
     note(.appeared)
     return node
   }
@@ -92,15 +129,6 @@ extension Application {
 }
 
 extension Application {
-  static func invalidComponent(of path: IdentifierPath, _ pointer: String) -> ErrorObject {
-    .restoration(
-      .invalidIdentifier,
-      "a component of the path is an invalid restoration identifier",
-      hint: "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position.",
-      path: path,
-      details: ["pointer": .string(pointer)]
-    )
-  }
 }
 
 extension EncodeRestorableState {

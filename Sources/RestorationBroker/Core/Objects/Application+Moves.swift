@@ -10,7 +10,7 @@ extension Application {
     let node = try requireOwn(request.object, session)
     var parent: Node?
     if let reference = request.restorationParent {
-      guard let found = self.node(reference) else { throw Application.unknownParent(reference) }
+      guard let found = self.node(reference) else { throw .unknownParent(reference) }
       parent = found
     }
     let relocation = Relocation(node: node, parent: parent, component: node.record.component)
@@ -38,7 +38,8 @@ extension Application {
     let component = request.restorationIdentifier.map {
       RestorationIdentifier.component($0, position: request.position)
     }
-    let relocation = Relocation(node: node, parent: node.parent, component: component)
+    let isPositional = request.position != nil
+    let relocation = Relocation(node: node, parent: node.parent, component: component, isPositional: isPositional)
     let moved = try move(relocation, by: session, takeOver: request.takeOver)
     turn.answer(
       caller,
@@ -77,11 +78,42 @@ extension Application {
         relocations.append(Relocation(node: child, parent: parent, component: component))
       }
     }
-    try relocateAndTell(relocations, by: session, takeOver: false)
+    let evicted = try evictions(by: relocations, besides: seen, behind: children.count)
+    let former = evicted.map { tree.path(of: $0.node) }
+    try relocateAndTell(relocations + evicted, by: session, takeOver: false)
+    for (node, path) in zip(evicted.map(\.node), former)
+    where node.isClosed || runs.facts.refused.contains(node.id) {
+      close(tree.subtree(of: node), formerlyAt: path)
+    }
     note(.appeared)
     // Not by the references given: paths among them name other objects by now.
     let paths = children.map { tree.path(of: $0.id) }
     turn.answer(caller, SetChildren.Reply().with { $0.paths = paths })
+  }
+
+  /// What is in the way of children that change places: vacant nodes, which move behind all that were named, because
+  /// their processes may be coming back (R6).
+  private func evictions(
+    by relocations: [Relocation],
+    besides named: Set<NodeID>,
+    behind count: Int
+  ) throws(ErrorObject) -> [Relocation] {
+    var evicted: [Relocation] = []
+    var next: [String: Int64] = [:]
+    for relocation in relocations {
+      guard let component = relocation.component, let identifier = RestorationIdentifier.split(component)?.identifier,
+        let other = tree.node(component, below: relocation.parent, kind: relocation.kind), !named.contains(other.id)
+      else { continue }
+      guard tree.subtree(of: other).allSatisfy(\.isVacant) else { throw explain(.occupied(other.id), [relocation]) }
+      var free: String
+      repeat {
+        let position = next[identifier] ?? Int64(count)
+        next[identifier] = position + 1
+        free = RestorationIdentifier.component(identifier, position: position)
+      } while tree.node(free, below: other.parent, kind: other.record.kind).map { !named.contains($0.id) } ?? false
+      evicted.append(Relocation(node: other, parent: other.parent, component: free))
+    }
+    return evicted
   }
 
   /// Moves one node; the answer is the node at its new place, which may be the one that was vacant there (R6).
@@ -103,8 +135,10 @@ extension Application {
   /// The live node of another session that a move with takeOver would displace (R8).
   private func displaced(by relocation: Relocation, _ session: Session?) -> Node? {
     guard let component = relocation.component,
-      let other = tree.node(component, below: relocation.parent, kind: relocation.kind), other !== relocation.node,
-      let owner = owner(of: other), owner !== session
+      let other = tree.node(component, below: relocation.parent, kind: relocation.kind),
+      let owner = owner(of: other), owner !== session,
+      // What moves along is not in the way.
+      !tree.subtree(of: relocation.node).contains(where: { $0 === other })
     else { return nil }
     return other
   }
@@ -132,6 +166,7 @@ extension Application {
     }
     let from = turn.hasSubscribers ? relocations.map { tree.path(of: $0.node) } : []
     try relocate(relocations, takesOver: takeOver, by: session, claiming: claimed)
+    settleKept()
     for (relocation, from) in zip(relocations, from) { announceMove(of: relocation.node, from: from) }
     for (handle, path) in before {
       guard let node = tree.claimed[handle], let owner = owner(of: node), tree.path(of: node) != path else { continue }
@@ -160,7 +195,8 @@ extension Application {
     by session: Session?,
     claiming claimed: Node?
   ) throws(ErrorObject) {
-    let replaced = takesOver ? relocations.compactMap { displaced(by: $0, session) } : []
+    // A move by nobody is the end of a restoration, and takes nothing from an owner (R24).
+    let replaced = takesOver && session != nil ? relocations.compactMap { displaced(by: $0, session) } : []
     let claims = replaced.map(\.claim)
     let sealing = takesOver ? generations.next("displaced", of: tree, holding: tree.reachedNodes, in: turn) : nil
     // Their owners are notified only after the move has succeeded; until then everything can be undone.
@@ -176,17 +212,20 @@ extension Application {
       guard let claim, let owner = sessions[claim.session], let session else { continue }
       node.claim = claim
       yield(node)
+      // What is kept off the disk is for its session only (R4).
+      if node.kept != nil { removeState(of: node) }
       tell(owner, that: claim.handle, isReplacedAt: tree.node(node.id) ?? node, by: session)
     }
     if let sealing, displacesText(outcome) { generations.seal(sealing, in: &turn) }
     for (gone, into) in outcome.merged { absorb(gone, into: into) }
     for node in outcome.changed where tree.nodes[node.id] === node { write(node) }
-    for node in outcome.left where node !== claimed { prune(node) }
+    keeping.noteMove(outcome, in: tree)
+    for node in outcome.left { prune(node, besides: claimed) }
   }
 
   /// Whether a state is displaced that no generation holds yet (R6).
   private func displacesText(_ outcome: RelocationOutcome) -> Bool {
-    outcome.merged.contains { gone, _ in (gone.state?.sequence ?? 0) > generations.sealedUpTo }
+    outcome.merged.contains { gone, _ in (gone.stored?.sequence ?? 0) > generations.sealedUpTo }
   }
 
   /// A node that gave way to another at the same path: its claim moves there, its state is displaced.
@@ -206,11 +245,7 @@ extension Application {
       setDataSource(of: into.id, to: source)
     }
     forgetBlame(of: gone)
-    if gone.hasState {
-      budget.growHead(by: -(gone.state?.bytes ?? 0))
-      gone.state = nil
-      write(.removeState(gone.id))
-    }
+    removeState(of: gone)
     gone.record.isRemoved = true
     gone.record.successor = into.id
     write(gone)
@@ -233,10 +268,10 @@ extension Application {
       let occupied = other.flatMap { tree.path(of: $0) }
       return .restoration(
         .duplicatePath,
-        "\(occupied.map(\.description) ?? "the path") is taken\(owner.map { " by \(Application.describe($0))" } ?? "")",
+        "\(occupied.map(\.description) ?? "the path") is taken\(owner.map { " by \($0.words)" } ?? "")",
         hint: "Choose another identifier or parent, or use takeOver to displace the present object.",
         path: occupied,
-        details: ["owners": .array([owner, claimant].compactMap { $0.map { Application.ownerJSON($0) } })]
+        details: ["owners": .array([owner, claimant].compactMap { $0.map { $0.ownerJSON } })]
       )
     case .pathTooLong(let bytes):
       return .limitExceeded("pathBytesMax", max: turn.limits.pathBytesMax, value: bytes, path: path)

@@ -15,25 +15,17 @@ extension Application {
     for caller: Caller
   ) throws(ErrorObject) -> [SessionID] {
     try turn.requireWritable()
-    let parent: Node?
-    if let reference = request.restorationParent {
-      guard let found = node(reference) else {
-        if let milliseconds = request.awaitParentMilliseconds, milliseconds > 0, reference.isPossible {
-          try parentWaits.wait(
-            for: reference,
-            with: request,
-            milliseconds: milliseconds,
-            by: session.id,
-            for: caller,
-            in: &turn
-          )
-          return []
-        }
-        throw Application.unknownParent(reference)
-      }
-      parent = found
-    } else {
-      parent = nil
+    let (parent, awaited) = try parent(for: request)
+    if let awaited, let milliseconds = request.awaitParentMilliseconds {
+      try parentWaits.wait(
+        for: awaited,
+        with: request,
+        milliseconds: milliseconds,
+        by: session.id,
+        for: caller,
+        in: &turn
+      )
+      return []
     }
     let component = try self.component(of: request)
     let kind = NodeKind(request.kind)
@@ -45,18 +37,55 @@ extension Application {
       guard contested.isEmpty else { return contested }
     }
     let isHeld = existing?.claim?.session == session.id
+    let isKept = existing?.kept != nil
     let node = try self.node(for: request, component: component, parent: parent, existing: existing)
+    let isLate =
+      node.isVacant && !request.isFresh && !restoring.mayConcern(node.id) && restorationPlan.isLate(session, for: node)
     // Only now, when nothing can fail, the former owner loses it.
-    if let owner = owner(of: node), owner !== session { replace(node, owner, by: session) }
+    if let owner = owner(of: node), owner !== session {
+      replace(node, owner, by: session)
+      // What is kept off the disk is for its session only (R4).
+      if isKept { removeState(of: node) }
+    }
     claim(node, by: session, classes: request.classes)
+    if node.record.isConfidential, let path = tree.path(of: node) { forgetClosed(at: path) }
+    if node.kept == nil, !tree.isIncluded(node) {
+      // Nothing refers to a new object.
+      if existing == nil { _ = keep(node) } else { keeping.becomeStale() }
+    }
+    settleKept()
+    // What it wrote itself is its own, also if it registers the object once more.
+    if request.isFresh, !(isHeld && node.state?.session == session.id) {
+      setFresh(node, node.hasState, of: session)
+      node.claim?.hasDecoded = true
+    }
     var reply = reply(for: node, session)
     reply.existing = isHeld
     if session.isUnannounced {
       session.isUnannounced = false
       reply.session = session.token
     }
+    reply.restoration.handing = isLate && owes(node, to: session)
     turn.answer(caller, reply)
+    if reply.restoration.handing { handOutLate() }
     return []
+  }
+
+  /// Throws if the registration would be refused whoever makes it.
+  func check(_ request: RegisterObjectForStateRestoration) throws(ErrorObject) {
+    if try parent(for: request).awaited == nil { _ = try component(of: request) }
+  }
+
+  /// The parent, or the reference to one that is waited for; neither for a root.
+  private func parent(
+    for request: RegisterObjectForStateRestoration
+  ) throws(ErrorObject) -> (found: Node?, awaited: ObjectReference?) {
+    guard let reference = request.restorationParent else { return (nil, nil) }
+    if let found = node(reference) { return (found, nil) }
+    guard (request.awaitParentMilliseconds ?? 0) > 0, reference.isPossible else {
+      throw .unknownParent(reference)
+    }
+    return (nil, reference)
   }
 
   private func component(of request: RegisterObjectForStateRestoration) throws(ErrorObject) -> String? {
@@ -83,18 +112,6 @@ extension Application {
         details: ["pointer": "/restorationIdentifier"]
       )
     }
-  }
-
-  static func unknownParent(_ reference: ObjectReference) -> ErrorObject {
-    let path: IdentifierPath? = if case .path(let path) = reference { path } else { nil }
-    if let path, !path.isPossible { return invalidComponent(of: path, "/restorationParent") }
-    return .restoration(
-      .unknownParent,
-      "the restoration parent is neither registered nor known from the archive",
-      hint: "Register the parent first, or wait for it with awaitParentMilliseconds.",
-      path: path,
-      details: ["pointer": "/restorationParent"]
-    )
   }
 
   /// An archived node under an identifier that the client has renamed; it moves to its new name when it is claimed.
@@ -127,24 +144,16 @@ extension Application {
       && owner.facts.process != nil && owner.facts.process == session.facts.process
     if owner.hasExited || isOwnPredecessor {
       yield(node)
+      // What is kept of it goes with its session, unless this one continues that (R4).
+      if node.kept != nil, owner.hasExited { removeState(of: node) }
     } else if takeOver {
       return []
     } else if owner.facts.isDetached || owner.facts.process == nil || sessions.isVerified(owner) {
-      throw Application.duplicatePath(tree.path(of: node), owner, session)
+      throw .duplicatePath(tree.path(of: node), owner, session)
     } else {
       return [owner.id]
     }
     return []
-  }
-
-  static func duplicatePath(_ path: IdentifierPath?, _ owner: Session, _ claimant: Session) -> ErrorObject {
-    .restoration(
-      .duplicatePath,
-      "\(path.map(\.description) ?? "the path") is registered by \(describe(owner))",
-      hint: "Choose another identifier or position, or register with takeOver.",
-      path: path,
-      details: ["owners": [ownerJSON(owner), ownerJSON(claimant)]]
-    )
   }
 
   /// The owner loses its claim without a notification, because it has gone.
@@ -205,9 +214,12 @@ extension Application {
       let relocation = Relocation(node: existing, parent: parent, component: component, kind: record.kind)
       try relocateAndTell([relocation], by: nil, takeOver: false, claiming: existing)
     }
-    existing.record = record
-    write(existing)
-    return existing
+    // It may have given way to a former child that is at its path now.
+    let node = tree.node(existing.id) ?? existing
+    record.node = node.id
+    node.record = record
+    write(node)
+    return node
   }
 
   func newNode(_ record: NodeRecord) throws(ErrorObject) -> Node {
@@ -248,9 +260,18 @@ extension Application {
     session.lastRegistered = turn.now.monotonic
     hold(node, claim, by: session)
     session.replacedNodes.remove(node.id)
+    setFresh(node, false, of: session)
     writeClaim(ClaimRecord(node: node.id, session: session.id, handle: claim.handle), of: node)
     announceRegistration(of: node, claim, by: session)
     note(.claimed(node.id))
+  }
+
+  /// Whether its owner takes the object for a new one; outlives the broker (R29).
+  func setFresh(_ node: Node, _ isFresh: Bool, of session: Session) {
+    node.claim?.isFresh = isFresh
+    guard session.facts.fresh.contains(node.id) != isFresh else { return }
+    session.facts.fresh.formSymmetricDifference([node.id])
+    write(.session(session.record))
   }
 
   private func reply(for node: Node, _ session: Session) -> RegisterObjectForStateRestoration.Reply {
@@ -261,7 +282,9 @@ extension Application {
       message.included = tree.isIncluded(node)
       message.restoration = ObjectRestoration().with { restoration in
         restoration.state =
-          node.isUnreadable ? .unreadable : node.isQuarantined ? .quarantined : state == nil ? .none : .available
+          node.claim?.isFresh == true
+          ? .none
+          : node.isUnreadable ? .unreadable : node.isQuarantined ? .quarantined : state == nil ? .none : .available
         restoration.classMatches = state.map { classMatches(node, $0) } ?? true
       }
     }
@@ -288,7 +311,7 @@ extension Application {
   /// Makes a registration that had to wait.
   func finish(_ request: RegisterObjectForStateRestoration, by number: SessionID, for caller: Caller) {
     do throws(ErrorObject) {
-      guard let session = sessions[number] else { throw Application.sessionEnded() }
+      guard let session = sessions[number] else { throw .sessionEnded() }
       guard !session.isDiscarded else {
         turn.ask(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
         return
@@ -298,14 +321,6 @@ extension Application {
     } catch {
       turn.refuse(caller, error)
     }
-  }
-
-  static func sessionEnded() -> ErrorObject {
-    .restoration(
-      .notInitialized,
-      "the session ended while the call waited",
-      hint: "Call initialize, and register again."
-    )
   }
 }
 

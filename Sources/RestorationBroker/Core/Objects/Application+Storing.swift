@@ -47,6 +47,7 @@ extension Application {
 
   /// Bytes that become unreachable when the node gets a newer state; an early one replaces only an early one.
   func freed(byWritingTo node: Node, isEarly: Bool = false) -> Int {
+    if let freed = node.kept?.freed(byWritingTo: node, isEarly: isEarly) { return freed }
     let sealed = generations.sealedUpTo
     func bytes(_ state: StateSummary?) -> Int {
       guard let state, state.sequence > sealed else { return 0 }
@@ -59,13 +60,18 @@ extension Application {
 
   /// Whether a state given now would hide one that its owner has not looked at (R19).
   func isEarly(at node: Node, by session: Session?) -> Bool {
-    guard let session, let claim = node.claim, claim.session == session.id, !claim.hasDecoded else { return false }
-    return early.isEarly(node, claim, session, runs, restoring, in: turn)
+    guard let session, owns(session, node), !(node.claim?.hasDecoded ?? session.hasOwnState) else { return false }
+    return EarlyMarks.isEarly(node, session, runs, restoring, in: turn)
+  }
+
+  /// Whether it is the session's object, or the application whose delegate the session is.
+  private func owns(_ session: Session, _ node: Node) -> Bool {
+    node.claim?.session == session.id || node === tree.applicationNode && session.facts.isDelegate
   }
 
   /// What will be written of a state: by the owner of the node, or by somebody else while it has none.
   func record(of state: CheckedState, at node: Node, by session: Session?) -> StateRecord {
-    let isOwner = session != nil && node.claim?.session == session?.id
+    let isOwner = session.map { owns($0, node) } ?? false
     return StateRecord(
       node: node.id,
       context: originID(of: node, isOwner || node.isVacant ? session : nil, isOwner: isOwner),
@@ -92,14 +98,18 @@ extension Application {
     guard let session else { return }
     guard let claim = node.claim, claim.session == session.id else {
       if record.revision > 0 { session.revisions[node.id] = record.revision }
+      if owns(session, node) {
+        if record.isEarly { trials.watchEarly(since: session.began, in: &turn) } else { session.hasOwnState = true }
+      }
       return
     }
     node.claim?.revision = max(claim.revision, record.revision)
     if record.isEarly {
-      early.watch(since: claim.since, in: &turn)
+      trials.watchEarly(since: claim.since, in: &turn)
     } else {
       // The saved state is its own from now on, so a restoration need not return it (R34).
       node.claim?.hasDecoded = true
+      if claim.isFresh { setFresh(node, false, of: session) }
     }
     closeWindow(of: node.id, for: session.id)
   }
@@ -110,6 +120,11 @@ extension Application {
       // Crashes count against the former state, not against the one that replaces it.
       acquit(node.id)
     }
+    if let kept = node.kept {
+      budget.keep(record.bytes - freed)
+      return kept.take(record, freeing: freed, for: node, at: sequence)
+    }
+    if keeping.isInUse { keeping.noteReferences(of: node, to: record.references, in: tree) }
     budget.growHead(by: record.bytes - (node.state?.bytes ?? 0))
     let sequence = write(.state(record))
     budget.grow(by: record.bytes - freed, at: sequence)

@@ -11,6 +11,8 @@ package struct ArchiveBudget {
   /// Bytes of all readable rows, as far as known.
   private var reachable: Int
   private var growth: [(sequence: SequenceNumber, bytes: Int)] = []
+  /// What storing all that is kept off the disk would add.
+  private var kept = 0
   /// Bytes of states at the head.
   package private(set) var head = 0
 
@@ -22,15 +24,23 @@ package struct ArchiveBudget {
     path: @autoclosure () -> IdentifierPath? = nil,
     in turn: borrowing Turn
   ) throws(ErrorObject) {
-    let (value, max) = (reachable + bytes, turn.limits.archiveBytesMax)
-    guard value <= max else { throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path()) }
+    let excess = excess(of: bytes, in: turn)
+    guard excess > 0 else { return }
+    let max = turn.limits.archiveBytesMax
+    throw .limitExceeded("archiveBytesMax", max: max, value: max + excess, path: path())
   }
+
+  /// How far so many bytes more are beyond the limit; not positive if they are within it.
+  func excess(of bytes: Int, in turn: borrowing Turn) -> Int { reachable + kept + bytes - turn.limits.archiveBytesMax }
 
   /// What was written up to a change makes so many bytes more reachable.
   package mutating func grow(by bytes: Int, at sequence: SequenceNumber) {
     growth.append((sequence, bytes))
     reachable += bytes
   }
+
+  /// So many bytes more are kept off the disk, and count as if they were stored (R4).
+  mutating func keep(_ bytes: Int) { kept += bytes }
 
   package mutating func growHead(by bytes: Int) { head += bytes }
 

@@ -18,6 +18,9 @@ package final class Node {
   /// The newest row was found damaged; cleared by the next write (R32).
   package var isUnreadable = false
 
+  /// Its state is kept off the disk, because it is neither included nor reached; nearly always `nil` (R4).
+  package internal(set) var kept: KeptState?
+
   /// Rows that are withheld, or were until a newer one replaced them, oldest first; nearly always `nil` (R35).
   package internal(set) var withheld: [WithheldRow]?
 
@@ -58,6 +61,8 @@ package final class Node {
     package var hasDecoded = false
     /// An earlier session has left the object, so that it may have been saved (R34).
     var wasLeft = false
+    /// Its owner says that it is a new object: what is saved is not its state, and goes when it is first encoded (R29).
+    var isFresh = false
     /// The state was replaced under the owner by that of a generation, which its pushes must not hide either (R19).
     package var isRolledBack = false
 
@@ -78,9 +83,22 @@ package final class Node {
     pulled.map { $0.sequence == state?.sequence && $0.digest == digest } ?? false && !isUnreadable && !isQuarantined
   }
 
+  /// The newest state is the same, and is in another row now.
+  func storedAgain(from former: StateSummary, at sequence: SequenceNumber) {
+    if let pulled, pulled.sequence == former.sequence {
+      self.pulled = Pulled(sequence: sequence, digest: pulled.digest)
+    }
+  }
+
   package var isVacant: Bool { claim == nil }
 
   package var hasState: Bool { state != nil }
+
+  /// The state that the head has, early or not.
+  package var stored: StateSummary? { if let kept { kept.stored } else { state } }
+
+  /// The state that everybody may read.
+  package var shared: StateSummary? { kept == nil ? state : nil }
 
   /// It was never registered, or was unregistered: it exists only for its descendants (R3).
   package var isPlaceholder: Bool {
@@ -88,9 +106,12 @@ package final class Node {
     return claimRecord.map { $0.session == 0 && $0.released == 0 } ?? true
   }
 
+  /// It was unregistered, and is there for its descendants only (R3).
+  var isClosed: Bool { isPlaceholder && claimRecord != nil }
+
   /// The state for an owner that has not decoded; other readers get `state` (R19).
   package var stateBeforeClaim: StateSummary? {
-    guard let state else { return nil }
+    guard let state, claim?.isFresh != true else { return nil }
     return state.isEarly ? beforeClaim : state
   }
 
@@ -112,9 +133,12 @@ package final class Node {
 
   /// Notes a step; a first step drops the former ones.
   func note(_ step: SavingStep, isFirst: Bool = false) {
+    let time = context?.now.wall ?? 0
+    guard isFirst else { return savingSteps.note(step, at: time) }
     // In place, because this is done for every push.
-    if isFirst { savingSteps.removeAll(keepingCapacity: true) }
-    savingSteps.note(step, at: context?.now.wall ?? 0)
+    if savingSteps.count > 1 { savingSteps.removeSubrange(1...) }
+    let first = NotedStep(step, at: Timestamp(milliseconds: time))
+    if savingSteps.isEmpty { savingSteps.append(first) } else { savingSteps[0] = first }
   }
 
   /// It can be restored again.

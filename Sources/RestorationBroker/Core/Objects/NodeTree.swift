@@ -239,6 +239,12 @@ package struct NodeTree {
     return node
   }
 
+  /// Removes a node that was to take the place of another one, which stays there.
+  mutating func remove(_ placeholder: Node, for original: NodeID) {
+    remove(placeholder)
+    if let node = nodes[original], let key = key(of: node) { index[key] = original }
+  }
+
   /// Removes a node without children.
   mutating func remove(_ node: Node, successor: Node? = nil) {
     if let key = key(of: node), index[key] == node.id { index[key] = nil }
@@ -312,7 +318,7 @@ extension NodeTree {
   /// Moves nodes with their subtrees in one step, or leaves everything as it was (R6).
   ///
   /// A vacant node in the way gives way: the one of the two that has a state stays, with the claim of the mover.
-  /// - Parameter takesOver: with two states, the mover's stays.
+  /// - Parameter takesOver: with two states, or a state at a position, the mover's stays.
   package mutating func relocate(
     _ relocations: [Relocation],
     takesOver: Bool,
@@ -366,6 +372,7 @@ extension NodeTree {
       if let new { rekeyed.append((node, new)) }
     }
     outcome.moved.append(contentsOf: affected)
+    let positional = relocations.filter(\.isPositional).map(\.node.id)
     // A merge on the way may have moved a node of the list once more.
     for (node, key) in rekeyed where self.key(of: node) == key {
       guard let other = index[key].flatMap({ nodes[$0] }) else {
@@ -373,29 +380,38 @@ extension NodeTree {
         continue
       }
       let pair = arePresent ? (arriving: other, present: node) : (arriving: node, present: other)
-      try merge(pair, at: key, takesOver: takesOver, journal: &journal, outcome: &outcome)
+      let displaces = positional.contains(node.id)
+      try merge(pair, at: key, takesOver: takesOver, displaces: displaces, journal: &journal, outcome: &outcome)
     }
   }
 
   /// Two nodes have come to the same path: one gives way and its children go to the other.
   ///
   /// Of two states the arriving one stays, unless only the present one has an owner.
+  /// - Parameter displaces: the arriving node stays, with or without a state.
   private mutating func merge(
     _ pair: (arriving: Node, present: Node),
     at key: PathKey,
     takesOver: Bool,
+    displaces: Bool,
     journal: inout RelocationJournal,
     outcome: inout RelocationOutcome
   ) throws(RelocationFailure) {
     let (arriving, present) = pair
-    guard present.isVacant || arriving.isVacant else { throw .occupied(present.id) }
-    guard takesOver || !(present.hasState && arriving.hasState) else { throw .occupied(present.id) }
-    let presentStays = present.hasState && (!arriving.hasState || arriving.isVacant && !present.isVacant)
+    let (arrivingIsVacant, presentIsVacant) = (outcome.isVacant(arriving), outcome.isVacant(present))
+    guard presentIsVacant || arrivingIsVacant else { throw .occupied(present.id) }
+    guard takesOver || !(present.hasState && (arriving.hasState || displaces)) else { throw .occupied(present.id) }
+    let presentStays =
+      !displaces && (present.hasState == arriving.hasState ? !presentIsVacant : present.hasState)
     let (gone, into) = presentStays ? (arriving, present) : (present, arriving)
     journal.note(gone)
     journal.note(into)
     journal.set(key, into.id, in: &self)
     outcome.merged.append((gone, into))
+    if !(presentStays ? arrivingIsVacant : presentIsVacant) {
+      outcome.given.insert(into.id)
+      try become(into, as: gone, takesOver: takesOver, journal: &journal, outcome: &outcome)
+    }
     let children = gone.children.sorted().compactMap { nodes[$0] }
     guard !children.isEmpty else { return }
     try place(
@@ -405,6 +421,30 @@ extension NodeTree {
       journal: &journal,
       outcome: &outcome
     )
+  }
+
+  /// What has an owner stays what it is: of a vacant path it gets the state, and what it does not record itself.
+  private mutating func become(
+    _ vacant: Node,
+    as owned: Node,
+    takesOver: Bool,
+    journal: inout RelocationJournal,
+    outcome: inout RelocationOutcome
+  ) throws(RelocationFailure) {
+    let (former, record) = (vacant.record, owned.record)
+    vacant.record.classes = record.classes ?? former.classes
+    vacant.record.restorationClass = record.restorationClass ?? former.restorationClass
+    vacant.record.storyboard = record.storyboard ?? former.storyboard
+    vacant.record.keepsForever = record.keepsForever || former.keepsForever
+    vacant.record.isConfidential = record.isConfidential || former.isConfidential
+    if vacant.parent !== owned.parent || former.kind != record.kind {
+      // Of two excluded parents both may have the path, and not every kind is scoped by one (R4).
+      if let parent = vacant.parent { outcome.left.append(parent) }
+      let place = Relocation(node: vacant, parent: owned.parent, component: record.component, kind: record.kind)
+      try self.place([place], takesOver: takesOver, journal: &journal, outcome: &outcome)
+    } else if vacant.record != former {
+      outcome.changed.append(vacant)
+    }
   }
 
   private func hasCycle(from node: Node) -> Bool {

@@ -9,9 +9,11 @@ package struct Relocation {
   package var parent: Node?
   package var component: String?
   package var kind: NodeKind
+  /// It never takes over a state that it finds there: a position says where an object is, not who (R6).
+  package var isPositional: Bool
 
-  package init(node: Node, parent: Node?, component: String?, kind: NodeKind? = nil) {
-    (self.node, self.parent, self.component) = (node, parent, component)
+  package init(node: Node, parent: Node?, component: String?, kind: NodeKind? = nil, isPositional: Bool = false) {
+    (self.node, self.parent, self.component, self.isPositional) = (node, parent, component, isPositional)
     self.kind = kind ?? node.record.kind
   }
 }
@@ -24,8 +26,12 @@ package struct RelocationOutcome {
   package var moved: [Node] = []
   /// Nodes that gave way to another one at their path; gone from the tree.
   package var merged: [(gone: Node, into: Node)] = []
+  /// Nodes that get the claims of those that gave way to them.
+  var given: Set<NodeID> = []
   /// Nodes that have lost a child, and may be there for nothing now.
   package var left: [Node] = []
+
+  func isVacant(_ node: Node) -> Bool { node.isVacant && !given.contains(node.id) }
 }
 
 /// Why a move cannot be.

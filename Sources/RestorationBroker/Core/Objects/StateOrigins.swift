@@ -17,6 +17,8 @@ package struct StateOrigins {
   /// The origin of writes without a session, once it exists.
   private var sessionless: ContextID?
   private var last: ContextID
+  /// Numbers of origins that only states off the disk have had so far (R4).
+  private var unwritten: Set<ContextID> = []
 
   /// - Parameter last: the highest number ever given.
   package init(stored texts: [ContextID: String] = [:], last: ContextID = 0) {
@@ -32,12 +34,25 @@ package struct StateOrigins {
 
   /// The number of an origin, written to the archive if it is new.
   package mutating func number(of origin: StateOrigin, in turn: inout Turn) -> ContextID {
+    let number = number(of: origin)
+    write(number, in: &turn)
+    return number
+  }
+
+  /// The number of an origin that the archive need not know yet.
+  mutating func number(of origin: StateOrigin) -> ContextID {
     if let number = numbers[origin] { return number }
     last += 1
     origins[last] = origin
     numbers[origin] = last
-    turn.write(.context(last, text: origin.stored))
+    unwritten.insert(last)
     return last
+  }
+
+  /// Writes an origin to the archive, unless that has it.
+  mutating func write(_ number: ContextID, in turn: inout Turn) {
+    guard unwritten.remove(number) != nil, let origin = origins[number] else { return }
+    turn.write(.context(number, text: origin.stored))
   }
 
   /// The number of the origin without a session: the writer is unknown, so it is always the same.

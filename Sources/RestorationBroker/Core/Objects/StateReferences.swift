@@ -30,13 +30,22 @@ extension Application {
   func splice(_ record: StateRecord) -> JSONText {
     record.spliced { target, writer in
       let node = tree.node(target)
-      writer.beginObject()
-      writer.key("$restorable")
-      if let path = node.flatMap({ tree.path(of: $0) }) { path.writeJSON(to: &writer) } else { writer.null() }
-      writer.key("object")
-      if let handle = node?.claim?.handle { writer.integer(handle) } else { writer.null() }
-      writer.endObject()
+      Application.write(node.flatMap { tree.path(of: $0) }, node?.claim?.handle, to: &writer)
     }
+  }
+
+  /// The text as a generation has it: references name the paths of that time, and no handle.
+  func splice(_ record: StateRecord, to targets: [NodeID: IdentifierPath]) -> JSONText {
+    record.spliced { target, writer in Application.write(targets[target], nil, to: &writer) }
+  }
+
+  private static func write(_ path: IdentifierPath?, _ handle: ObjectHandle?, to writer: inout JSONWriter) {
+    writer.beginObject()
+    writer.key("$restorable")
+    if let path { path.writeJSON(to: &writer) } else { writer.null() }
+    writer.key("object")
+    if let handle { writer.integer(handle) } else { writer.null() }
+    writer.endObject()
   }
 }
 

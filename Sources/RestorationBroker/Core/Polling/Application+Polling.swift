@@ -92,7 +92,7 @@ extension Application {
   /// The session has ended: refuses its waiting call.
   func abandonPoll(of session: Session) {
     guard let caller = endPoll(of: session) else { return }
-    turn.refuse(caller, Application.sessionEnded())
+    turn.refuse(caller, ErrorObject.sessionEnded())
   }
 
   /// The broker is ending: waiting callers ask the next one.
@@ -154,8 +154,8 @@ extension Application {
     for number in session.polled.calls {
       switch calls[number]?.purpose {
       case .restoring(.make(let node)): trials.forget(node, of: session.id)
-      case .restoring(.handOut(let number)):
-        for node in restoring.batch(of: number) { trials.forget(node, of: session.id) }
+      case .restoring(.handOut(let recipient)):
+        for node in batch(of: recipient) { trials.forget(node, of: session.id) }
       case .restoring(.ask), .restoring(.tell), .save, .pull, .resolving, nil: break
       }
     }

@@ -12,12 +12,12 @@ extension Application {
     try turn.requireWritable()
     let served: [ServedMethod] = [.modelIdentifierForElementAtIndexPath, .indexPathForElementWithModelIdentifier]
     guard served.contains(where: { session.serves($0) }) else {
-      throw Application.notServing(served.map(\.rawValue).joined(separator: " and "))
+      throw .notServing(served.map(\.rawValue).joined(separator: " and "))
     }
     let node = try requireNode(request.view, at: "/view")
     let before = providers.dataSource(of: node.id)
     if let other = before.flatMap({ sessions[$0] }), other !== session, !hasGivenUp(other, for: session) {
-      throw Application.alreadyServed("is the view's data source", other, path: tree.path(of: node))
+      throw .alreadyServed("is the view's data source", other, path: tree.path(of: node))
     }
     if before != session.id {
       try take(in: session) { facts in
@@ -52,7 +52,7 @@ extension Application {
   /// it was asked for is named in a round.
   func nameElements(of view: Node) {
     for number in resolver.numbers(naming: view.id) { endResolution(number) }
-    guard let state = view.state, let claim = view.claim, claim.session == state.session, !view.isWithheld(state),
+    guard let state = view.shared, let claim = view.claim, claim.session == state.session, !view.isWithheld(state),
       view.pulled?.sequence != state.sequence,
       dataSource(of: view, serving: .modelIdentifierForElementAtIndexPath) != nil
     else { return }
@@ -190,10 +190,10 @@ extension Application {
     if resolver[number]?.call != nil { noteUnresolved(number, nil) }
     guard let resolution = endResolution(number) else { return }
     switch resolution.purpose {
-    case .batch(let restoration, let session, let node):
-      guard restoring.number == restoration else { return }
-      restoring.add(resolution.elements, of: node, to: session)
-      sendWhenResolved(session)
+    case .batch(let restoration, let recipient, let node):
+      guard recipient.isLate || restoring.number == restoration else { return }
+      handouts.add(resolution.elements, of: node, to: recipient)
+      sendWhenResolved(recipient)
     case .decode(let caller, let record):
       turn.ask(.unpark(caller))
       turn.ask(.respond(caller, .result(decoded(record, elements: resolution.elements.text))))
@@ -210,7 +210,7 @@ extension Application {
 
   /// The archive is opened anew: decodes that wait are answered.
   func abandonResolutions() {
-    let error = Application.storeFailed("the archive was reopened meanwhile", indeterminate: false)
+    let error = ErrorObject.storeFailed("the archive was reopened meanwhile", indeterminate: false)
     for number in resolver.numbers {
       if case .decode(let caller, _)? = endResolution(number)?.purpose { turn.refuse(parked: caller, error) }
     }

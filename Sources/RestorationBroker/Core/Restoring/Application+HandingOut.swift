@@ -25,37 +25,64 @@ extension Application {
       if case .lost = answer {} else if trials.closeFactory(node, of: session) { note(.windowsClosed) }
       restoring.note(answer.message, of: [node])
       drive(.made(node, made(answer, by: session), by: session))
-    case .handOut(let session):
+    case .handOut(let addressee):
       switch answer {
       case .result:
         if sessions[session] != nil {
-          trials.acknowledge(restoring.batch(of: session), by: session)
+          trials.acknowledge(batch(of: addressee), by: session)
           note(.trialsEnded)
         }
-        drive(.handled(session, .done))
+        handled(.done, of: addressee)
       case .error:
-        restoring.note(answer.message, of: Array(concerned(restoring.batch(of: session))))
-        drive(.handled(session, .failed))
+        if !addressee.isLate { restoring.note(answer.message, of: Array(concerned(batch(of: addressee)))) }
+        handled(.failed, of: addressee)
       case .lost:
-        markUndelivered(restoring.batch(of: session), to: session)
-        drive(.handled(session, .lost))
+        markUndelivered(addressee)
+        handled(.lost, of: addressee)
       }
     }
   }
 
-  /// States that may never have come: their owner gets them again when it comes back.
-  private func markUndelivered(_ batch: [NodeID], to session: SessionID) {
-    for item in batch.compactMap({ restoring.item(of: $0) }) where item.place == .handed(session) {
-      if let object = tree.node(item.object), object.claim?.session == session { object.claim?.hasDecoded = false }
+  private func handled(_ handled: Restoration.Handled, of addressee: Addressee) {
+    if addressee.isLate {
+      lateHandled(handled, of: addressee.session)
+    } else {
+      drive(.handled(addressee.session, handled))
     }
   }
+
+  /// What it has been handed and has not answered.
+  func batch(of addressee: Addressee) -> [NodeID] {
+    addressee.isLate ? handouts.batch(of: addressee.session) : restoring.batch(of: addressee.session)
+  }
+
+  private func isHanding(_ node: NodeID, to addressee: Addressee) -> Bool {
+    addressee.isLate
+      ? handouts.batch(of: addressee.session).contains(node) : restoring.isHanding(node, to: addressee.session)
+  }
+
+  private func withhold(_ node: NodeID, _ outcome: Restoration.Outcome, from addressee: Addressee) {
+    guard addressee.isLate else { return drive(.withheld(node, outcome)) }
+    handouts.withhold(node, from: addressee.session)
+  }
+
+  /// States that may never have come: their owner gets them again when it comes back.
+  private func markUndelivered(_ addressee: Addressee) {
+    for node in batch(of: addressee) where isHanding(node, to: addressee) {
+      let object = tree.node(addressee.isLate ? node : restoring.item(of: node)?.object ?? node)
+      if let object, object.claim?.session == addressee.session { object.claim?.hasDecoded = false }
+    }
+  }
+
+  /// What a restoration hands out: after a no what the run started from, unless the object was written since.
+  private func saved(_ node: Node) -> StateSummary? { runs.declinedState(of: node) ?? node.stateBeforeClaim }
 
   // MARK: Making
 
   func make(_ number: NodeID, _ lookup: RestoringStep.Lookup, by session: SessionID) {
     guard let node = tree.node(number) else { return drive(.made(number, .failed, by: session)) }
     var rows: [StateRequest.Row] = []
-    if let state = node.stateBeforeClaim, !node.isWithheld(state), !node.isUnreadable,
+    if let state = saved(node), !node.isWithheld(state), !node.isUnreadable,
       state.bytes <= batchBytesMax(of: session)
     {
       rows.append(StateRequest.Row(node: number, sequence: state.sequence))
@@ -68,7 +95,7 @@ extension Application {
     guard restoring.item(of: number)?.place == .asked(session), let node = tree.node(number),
       let path = tree.path(of: node), let session = sessions[session]
     else { return drive(.made(number, .failed, by: session)) }
-    let summary = node.stateBeforeClaim
+    let summary = saved(node)
     let text = record.map { splice($0) }
     let coder = summary.flatMap { self.coder(of: $0) }
     let isSent =
@@ -95,7 +122,7 @@ extension Application {
       sent = callFactory(saved, lookup, node, by: session)
     }
     guard sent != nil else { return drive(.made(number, .lost, by: session.id)) }
-    if isSent { openWindow(of: node, for: session, byCall: true, toFactory: true) }
+    if isSent { openWindow(of: node, for: session, byCall: true, toFactory: true, isPart: restoring.scope != nil) }
   }
 
   private func callFactory(
@@ -130,6 +157,7 @@ extension Application {
         guard let object = tree.claimed[handle], object.claim?.session == session else { return .failed }
         return .object(object.id, session)
       case .refused: return .null
+      case .forgotten: return .forgotten
       case .awaited: return .awaited
       case .passed: return .passed
       case nil: return .failed
@@ -139,53 +167,63 @@ extension Application {
 
   // MARK: Handing out
 
-  func handOut(_ handouts: [Restoration.Handout], to session: SessionID) {
-    restoring.begin(OutgoingBatch(handouts: handouts), to: session)
+  func handOut(_ handouts: [Restoration.Handout], to addressee: Addressee) {
+    self.handouts.begin(OutgoingBatch(handouts: handouts), to: addressee)
     let rows = handouts.filter { !$0.isDeferred }.compactMap { handout in
-      tree.node(handout.node)?.stateBeforeClaim.map {
+      tree.node(handout.node).flatMap { saved($0) }.map {
         StateRequest.Row(node: handout.node, sequence: $0.sequence)
       }
     }
-    read(rows, for: .batch(session))
+    read(rows, for: .batch(addressee))
   }
 
   /// The states of a batch have been read.
-  func take(_ readings: [StateReading?]?, of rows: [StateRequest.Row], for session: SessionID) {
+  func take(_ readings: [StateReading?]?, of rows: [StateRequest.Row], for addressee: Addressee) {
     for (index, row) in rows.enumerated() {
-      let reading = readings.flatMap { $0[index] }
+      let reading = readings.flatMap { $0[index] } ?? keptReading(row)
       switch reading {
-      case .state(let record, row.sequence)?: restoring.add(record, of: row.node, to: session)
+      case .state(let record, row.sequence)?: handouts.add(record, of: row.node, to: addressee)
       case .unreadable(let sequence)?:
         if let node = tree.node(row.node), node.state?.sequence == sequence { node.isUnreadable = true }
-        drive(.withheld(row.node, .skipped(.unreadable)))
+        withhold(row.node, .skipped(.unreadable), from: addressee)
       case .state?, nil:
         // Its owner has written a newer one meanwhile, so that there is nothing to bring back; or all is unreadable.
-        drive(.withheld(row.node, readings == nil ? .skipped(.unreadable) : .restored))
+        withhold(row.node, readings == nil ? .skipped(.unreadable) : .restored, from: addressee)
       }
     }
-    sendWhenResolved(session)
+    sendWhenResolved(addressee)
+  }
+
+  /// A state that the archive does not have, because its object was excluded since this run began (R4, R34).
+  private func keptReading(_ row: StateRequest.Row) -> StateReading? {
+    guard let node = tree.nodes[row.node], let state = node.stateBeforeClaim, state.sequence == row.sequence else {
+      return nil
+    }
+    return node.kept?.text(of: state, at: node).map { .state($0, sequence: row.sequence) }
   }
 
   /// Sends a batch as soon as the elements of all its views have been found in today's data (R28).
-  func sendWhenResolved(_ session: SessionID) {
-    while let (handout, record) = restoring.unresolved(of: session) {
+  func sendWhenResolved(_ addressee: Addressee) {
+    while let (handout, record) = handouts.unresolved(of: addressee, where: { isHanding($0, to: addressee) }) {
       let elements = Application.elements(of: record)
-      let purpose = ElementResolver.Purpose.batch(restoring.number, session, handout.node)
-      let milliseconds = restoring.holdMilliseconds(at: turn.now.monotonic)
+      let purpose = ElementResolver.Purpose.batch(restoring.number, addressee, handout.node)
+      let milliseconds =
+        addressee.isLate ? ElementResolver.milliseconds : restoring.holdMilliseconds(at: turn.now.monotonic)
       if let object = tree.node(handout.object), resolve(elements, of: object, for: purpose, awaiting: milliseconds) {
         return
       }
-      restoring.add(elements, of: handout.node, to: session)
+      handouts.add(elements, of: handout.node, to: addressee)
     }
-    if let resolved = restoring.takeBatch(of: session) { send(resolved, to: session) }
+    if let resolved = handouts.takeBatch(of: addressee) { send(resolved, to: addressee) }
   }
 
-  private func send(_ batch: OutgoingBatch, to number: SessionID) {
+  private func send(_ batch: OutgoingBatch, to addressee: Addressee) {
+    let number = addressee.session
     guard let session = sessions[number] else { return }
     var left = batchBytesMax(of: number)
     var objects: [DecodeRestorableStateWithCoder.Object] = []
     var sent: [(handout: Restoration.Handout, node: Node, isDeferred: Bool)] = []
-    for handout in batch.handouts where restoring.isHanding(handout.node, to: number) {
+    for handout in batch.handouts where isHanding(handout.node, to: addressee) {
       guard let object = tree.node(handout.object), let claim = object.claim, claim.session == number else { continue }
       var content: DecodeRestorableStateWithCoder.Content?
       let path = tree.path(of: object)
@@ -209,26 +247,32 @@ extension Application {
       objects.append(.init(object: claim.handle, path: path, content: content))
       sent.append((handout, object, content == nil))
     }
-    guard !objects.isEmpty else { return drive(.handled(number, .done)) }
-    guard call(session, toDecode: objects) != nil else {
+    guard !objects.isEmpty else { return handled(.done, of: addressee) }
+    guard call(session, toDecode: objects, for: .restoring(.handOut(addressee))) != nil else {
       // One that is there and serves it does not read even a batch that is all deferred.
       let readsTooLittle = session.isReachable && session.serves(.decodeRestorableStateWithCoder)
-      return drive(.handled(number, readsTooLittle ? .failed : .lost))
+      return handled(readsTooLittle ? .failed : .lost, of: addressee)
     }
     for (handout, object, isDeferred) in sent {
       tree.node(handout.node)?.note(.handedOut(session.owner, deferred: isDeferred))
       guard !isDeferred else {
-        restoring.noteDeferred(handout.object)
+        if !addressee.isLate { restoring.noteDeferred(handout.object) }
         continue
       }
       object.claim?.hasDecoded = true
-      if let node = tree.node(handout.node) { openWindow(of: node, for: session, byCall: true) }
+      if let node = tree.node(handout.node) {
+        restoring.noteHandedOut(node)
+        openWindow(of: node, for: session, byCall: true, isPart: addressee.isLate || restoring.scope != nil)
+      }
     }
   }
 
   /// Paths are for information, and are left out where the call would be too long with them.
-  private func call(_ session: Session, toDecode objects: [DecodeRestorableStateWithCoder.Object]) -> CallNumber? {
-    let purpose = CallPurpose.restoring(.handOut(session.id))
+  private func call(
+    _ session: Session,
+    toDecode objects: [DecodeRestorableStateWithCoder.Object],
+    for purpose: CallPurpose
+  ) -> CallNumber? {
     let whole = DecodeRestorableStateWithCoder().with { $0.objects = objects }
     if let call = call(session, whole, for: purpose) { return call }
     let brief = whole.with { for index in $0.objects.indices { $0.objects[index].path = nil } }
@@ -272,11 +316,13 @@ extension Application: RestorationFacts {
     return session
   }
 
+  package func hasState(_ object: NodeID) -> Bool { tree.nodes[object]?.hasState ?? false }
+
   package func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing {
     guard let node = tree.node(node), let object = tree.node(object), let claim = object.claim,
       let owner = sessions[claim.session]
     else { return .later }
-    guard let state = node.stateBeforeClaim else { return .nothing(because: .noState) }
+    guard let state = saved(node) else { return .nothing(because: .noState) }
     // It fetched the state by itself.
     if claim.hasDecoded, object === node { return .nothing(because: nil) }
     if let since = node.withheldSince(state) {
@@ -288,6 +334,7 @@ extension Application: RestorationFacts {
       return .skip(.classMismatch, because: .classMismatch(saved: saved, declared: claim.classes))
     }
     guard owner.serves(.decodeRestorableStateWithCoder) else { return .skip(.notServed, because: nil) }
+    guard !handouts.isHanding(to: owner.id) else { return .later }
     guard mayHandOut(node, to: owner) else { return .afterTrials }
     let deferred = (tree.path(of: object)?.jsonBytes ?? 0) + Self.objectBytes
     let bytes = state.bytes + coderBytes(of: state) + deferred
@@ -324,8 +371,8 @@ extension Application: RestorationFacts {
     case .settled(.skipped(let reason)):
       node.note(.skipped(reason: reason.rawValue, message: reason == .failed ? restoring.messages[number] : nil))
       switch reason {
-      case .classMismatch, .quarantined, .unreadable: markDecoded(number)
-      case .refused, .parentSkipped, .notServed, .failed, .late, .ended, .discarded: break
+      case .quarantined, .unreadable: markDecoded(number)
+      case .classMismatch, .refused, .parentSkipped, .sameObject, .notServed, .failed, .late, .ended, .discarded: break
       }
     case .settled(.absent): node.note(.absent)
     }

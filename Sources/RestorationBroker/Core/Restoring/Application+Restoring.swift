@@ -15,9 +15,8 @@ extension Application {
 
   /// The delegate has neither got nor written the application's own state (R34).
   private var isOwnStateDue: Bool {
-    guard ownState != nil else { return false }
-    let delegate = sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded }
-    guard let delegate else { return isDelegateMissing }
+    guard ownState(forDelegate: true) != nil else { return false }
+    guard let delegate = liveDelegate else { return isDelegateMissing }
     return !delegate.hasOwnState
       && (delegate.serves(.shouldRestoreApplicationState) || delegate.serves(.didDecodeRestorableState))
   }
@@ -26,17 +25,37 @@ extension Application {
     try turn.requireWritable()
     let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
     let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
-    guard isRestoring || isOwnStateDue || !restorationPlan.isEmpty else {
+    var plan = restorationPlan
+    if let objects = request.objects {
+      plan.scope = []
+      for (index, reference) in objects.enumerated() {
+        plan.scope?.insert(try requireNode(reference, at: "/objects/\(index)").id)
+      }
+    }
+    guard isRestoring || plan.scope == nil && isOwnStateDue || !plan.isEmpty else {
       // Nothing is left to be brought back, so that the restoration is complete.
-      trials.beginRestored()
-      note(.windowsClosed)
+      if plan.scope == nil {
+        if runs.driven(after: sessions.last) { writeRun() }
+        trials.beginRestored()
+        note(.windowsClosed)
+      }
       turn.answer(caller, RestoreApplicationState.Reply())
       return
     }
     // A notification waits for nothing.
     if isRestoring, caller.call == nil { return }
+    if isRestoring, !restoring.covers(plan.scope) {
+      return try restoring.postpone((request, session?.id, caller), in: &turn)
+    }
     let milliseconds = request.deadlineMilliseconds ?? RestoreApplicationState.deadlineMillisecondsDefault
-    let deadline = try restoring.begin(for: call, bytesMax: bytesMax, milliseconds: milliseconds, in: &turn)
+    let deadline = try restoring.begin(
+      for: call,
+      bytesMax: bytesMax,
+      milliseconds: milliseconds,
+      of: plan.scope,
+      after: sessions.last,
+      in: &turn
+    )
     guard let deadline else { return }
     trials.prolong(until: deadline)
     drive(.started)
@@ -44,7 +63,7 @@ extension Application {
 
   /// The archive was lost on the way, or the broker ends: all that was decided is void.
   func abandonRestoration(
-    for error: ErrorObject = Application.storeFailed(
+    for error: ErrorObject = ErrorObject.storeFailed(
       "the archive was reopened during the restoration",
       indeterminate: false
     )
@@ -54,9 +73,27 @@ extension Application {
     note(.restorationEnded)
   }
 
+  /// Begins what was asked for while another restoration was under way.
+  func restorePostponed() {
+    for (request, session, caller) in restoring.takePostponed(in: &turn) {
+      do throws(ErrorObject) {
+        try restore(request, by: session.flatMap { sessions[$0] }, for: caller)
+      } catch {
+        turn.refuse(caller, error)
+      }
+    }
+  }
+
   private func endRestoration() -> Restoring? {
     guard let over = restoring.end(in: &turn) else { return nil }
-    endCalls { if case .restoring = $0.purpose { true } else { false } }
+    handouts.endRestoration()
+    endCalls { call in
+      switch call.purpose {
+      case .restoring(.handOut(let addressee)): !addressee.isLate
+      case .restoring: true
+      case .save, .pull, .resolving: false
+      }
+    }
     for number in resolver.numbers(of: over.number) { endResolution(number) }
     return over
   }
@@ -83,15 +120,18 @@ extension Application {
     case .plan:
       let units = restorationPlan.units
       restoring.setUnits(units)
-      startMissingUnits()
-      let plan = restorationPlan.objects(units, isStarting: restoring.isStarting)
+      if restoring.scope == nil { startMissingUnits() }
+      var concern = restorationPlan
+      concern.scope = restoring.scope
+      let plan = concern.objects(units, isStarting: restoring.isStarting)
       let nodes = plan.compactMap { tree.node($0.node) }
       for node in nodes { node.forgetRestoringSteps() }
       restoring.setPaths(Dictionary(nodes.map { ($0.id, tree.path(of: $0)) }) { $1 }.compactMapValues { $0 })
       drive(.planned(plan, at: turn.now.monotonic))
     case .make(let node, let lookup, let session): make(node, lookup, by: session)
     case .startUnit(let node): startUnit(of: node)
-    case .handOut(let session, let handouts): handOut(handouts, to: session)
+    case .forget(let number): if let node = tree.node(number) { forget(node) }
+    case .handOut(let session, let handouts): handOut(handouts, to: Addressee(session))
     case .watchTrials: trials.watch(in: &turn)
     case .tell(let session): callDelegate(session, isAsking: false)
     case .note(let node, let note): self.note(note, of: node)
@@ -119,40 +159,61 @@ extension Application {
       if let owner = item.owner, sessions[owner] != nil, trials.close(item.node, of: owner) { acquit(item.node) }
     }
     trials.endExtensions(of: decisions.participants)
-    if !decisions.isDeclined, !over.isVoid {
-      for session in sessions.values where session.facts.isDelegate { session.hasOwnState = true }
+    if !decisions.isDeclined, !over.isVoid, over.scope == nil {
+      for session in over.shown.compactMap({ sessions[$0] }) {
+        session.hasOwnState = true
+        if let node = tree.applicationNode { settle([node]) }
+      }
       // It was about the application's own state alone.
       if decisions.items.isEmpty { trials.beginRestored() }
     }
     note(.windowsClosed)
-    if !over.isVoid { settleEarlyStates(after: decisions, besides: over.deferred) }
+    // By the paths that objects had, also if they move now.
+    let replies = over.callers.map { reply(over, decisions, bytesMax: $0.bytesMax) }
+    if !over.isVoid {
+      moveToAnswers(over, decisions)
+      settleEarlyStates(after: decisions, of: over)
+      noteDue(after: decisions, of: over)
+    }
     for (progress, call) in over.progress(isLast: true, at: turn.now) { tell(progress, of: call) }
-    for (call, bytesMax) in over.callers {
+    for ((call, _), reply) in zip(over.callers, replies) {
       turn.ask(.unpark(call.caller))
-      turn.answer(call.caller, reply(over, decisions, bytesMax: bytesMax))
+      turn.answer(call.caller, reply)
     }
     note(.restorationEnded)
   }
 
   /// What was restored, refused or declined is no longer to be had in place of what its owners have written (R19).
-  ///
-  /// - Parameter deferred: what may still be fetched.
-  private func settleEarlyStates(after decisions: Restoration, besides deferred: Set<NodeID>) {
+  private func settleEarlyStates(after decisions: Restoration, of over: Restoring) {
     let nodes = { (ids: [NodeID]) in ids.compactMap { self.tree.node($0) } }
     let refused = nodes(decisions.refused)
     if decisions.isDeclined {
-      runs.decline()
-      early.clear(tree.nodes.values.filter { ($0.state?.sequence ?? 0) > runs.facts.began }, in: &turn)
+      let tops = over.scope.map { $0.sorted() }
+      let declined = tops.map { nodes($0).flatMap { tree.subtree(of: $0) } } ?? Array(tree.nodes.values)
+      runs.decline(declined, below: tops, upTo: sequence)
+      settle(declined.filter { ($0.state?.sequence ?? 0) > runs.facts.began })
     } else {
       runs.refuse(refused.map(\.id))
-      early.clear(
-        nodes(decisions.restored.filter { !deferred.contains($0) }) + refused.flatMap { tree.subtree(of: $0) },
-        in: &turn
-      )
+      settle(nodes(decisions.restored(besides: over.deferred)) + refused.flatMap { tree.subtree(of: $0) })
     }
     if decisions.isDeclined || !refused.isEmpty { writeRun() }
-    early.extend(nodes(decisions.items.map(\.object)), since: decisions.begun, in: turn)
-    early.timerFired(tree.claimed.values, in: &turn)
+    EarlyMarks.extend(nodes(decisions.items.map(\.object)), since: decisions.begun, in: turn)
+    settleRipe()
+  }
+
+  /// What it did not restore is handed to sessions that come late, unless the delegate has declined (R29).
+  private func noteDue(after decisions: Restoration, of over: Restoring) {
+    guard !decisions.isDeclined else {
+      guard over.scope == nil else { return }
+      handouts.forgetLate()
+      runs.forgetLate()
+      return writeRun()
+    }
+    runs.forgetDue(decisions.restored())
+    if over.scope == nil {
+      runs.driven(after: over.lastSession, leaving: decisions.unrestored.filter { tree.node($0)?.hasState == true })
+    }
+    writeRun()
   }
 
   private func reply(_ over: Restoring, _ decisions: Restoration, bytesMax: Int) -> RestoreApplicationState.Reply {
@@ -182,7 +243,7 @@ extension Application {
         continue
       }
       switch outcome {
-      case .restored: reply.restored.append(path)
+      case .restored: if !item.isAncestor { reply.restored.append(path) }
       case .skipped(let reason):
         let skipped = SkippedObject().with {
           $0.path = path
@@ -205,6 +266,9 @@ extension Application {
 
   /// - Parameter readings: nil where the archive could not be read.
   func finishReading(_ purpose: RestoringRead, of number: Int, _ request: StateRequest, _ readings: [StateReading?]?) {
+    if case .batch(let addressee) = purpose, addressee.isLate {
+      return take(readings, of: request.rows, for: addressee)
+    }
     guard isRestoring, restoring.number == number else { return }
     let first: StateRecord? = if case .state(let record, _)?? = readings?.first { record } else { nil }
     switch purpose {
@@ -212,7 +276,7 @@ extension Application {
       if let first { restoring.setApplication(first, coder: restoring.application?.coder) }
       sendToDelegate(session, isAsking: isAsking)
     case .make(let node, let lookup, let session): send(node, lookup, first, to: session)
-    case .batch(let session): take(readings, of: request.rows, for: session)
+    case .batch(let addressee): take(readings, of: request.rows, for: addressee)
     case .end: finishRestoration()
     }
   }
@@ -223,7 +287,7 @@ extension Application {
     // One that has just come gets the answer to its `initialize` first.
     if restoring.application != nil, !isAsking { return sendToDelegate(session, isAsking: isAsking) }
     restoring.setApplication(coder: sessions[session].flatMap { situation(for: $0).coder })
-    read(ownState.map { [$0] } ?? [], for: .application(session, isAsking: isAsking))
+    read(ownState(forDelegate: true).map { [$0] } ?? [], for: .application(session, isAsking: isAsking))
   }
 
   private func sendToDelegate(_ session: SessionID, isAsking: Bool) {
@@ -234,6 +298,7 @@ extension Application {
         ? call(session, ShouldRestoreApplicationState.self, with: application, for: .restoring(.ask))
         : call(session, DidDecodeRestorableState.self, with: application, for: .restoring(.tell))
     }
+    if number != nil { restoring.noteShown(to: session) }
     if number == nil { drive(isAsking ? .decided(true) : .told) }
   }
 }

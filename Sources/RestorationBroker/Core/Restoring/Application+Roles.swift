@@ -13,14 +13,14 @@ extension Application {
   ) throws(ErrorObject) {
     try turn.requireWritable()
     guard session.serves(.objectWithRestorationIdentifierPath) else {
-      throw Application.notServing(ServedMethod.objectWithRestorationIdentifierPath.rawValue)
+      throw .notServing(ServedMethod.objectWithRestorationIdentifierPath.rawValue)
     }
     let name = request.restorationClass
     let others = providers.makers(of: name).compactMap { sessions[$0] }.filter { $0 !== session }
     if !request.isShared || !providers.isShared(name),
       let other = others.first(where: { !hasGivenUp($0, for: session) })
     {
-      throw Application.alreadyServed(
+      throw .alreadyServed(
         "makes the objects of this restoration class",
         other,
         hint: "Only one session at a time may, unless all of them register the class with shared.",
@@ -93,24 +93,5 @@ extension Application {
   func hasGivenUp(_ session: Session, for claimant: Session) -> Bool {
     session.hasExited || session.isDiscarded
       || !session.isReachable && session.facts.process != nil && session.facts.process == claimant.facts.process
-  }
-
-  static func alreadyServed(
-    _ what: String,
-    _ other: Session,
-    hint: String = "Only one session at a time may; end the other one first.",
-    path: IdentifierPath?
-  ) -> ErrorObject {
-    .restoration(
-      .alreadyServed,
-      "\(describe(other)) \(what)",
-      hint: hint,
-      path: path,
-      details: ["owners": [ownerJSON(other)]]
-    )
-  }
-
-  static func notServing(_ methods: String) -> ErrorObject {
-    .invalidRequest(hint: "List \(methods) in serves at initialize: the broker will call it.")
   }
 }

@@ -62,7 +62,7 @@ extension Application {
     return runs.units.filter { !present.contains($0.name) }
   }
 
-  package var isDelegateMissing: Bool { missingUnits.contains(where: \.isDelegate) && !hasDelegate }
+  package var isDelegateMissing: Bool { missingUnits.contains(where: \.isDelegate) && liveDelegate == nil }
 
   func startDelegate() {
     for unit in missingUnits where unit.isDelegate { restoring.start(UnitName(unit.name), in: &turn) }
@@ -110,14 +110,17 @@ extension Application {
     guard let exit = session.exit else { return ProcessOutcome(.unknown, unit: unit) }
     switch exit.ending {
     case .exited(let code): return ProcessOutcome(.exited, code: Int64(code), unit: unit)
-    case .signalled(let signal): return ProcessOutcome(.signalled, signal: signalName(signal), unit: unit)
+    case .signalled(let signal):
+      return ProcessOutcome(.signalled, signal: ProcessOutcome.nameOfSignal(signal), unit: unit)
     case .outOfMemory: return ProcessOutcome(.outOfMemory, unit: unit)
     case .stopped: return ProcessOutcome(.stopped, unit: unit)
     case .unknown: return ProcessOutcome(.unknown, unit: unit)
     }
   }
+}
 
-  private static func signalName(_ number: Int32) -> String {
+extension ProcessOutcome {
+  fileprivate static func nameOfSignal(_ number: Int32) -> String {
     let names = [
       "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
       "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",

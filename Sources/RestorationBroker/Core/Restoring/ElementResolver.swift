@@ -16,7 +16,7 @@ package struct ElementResolver {
   /// Who waits for the elements.
   package enum Purpose {
     /// A batch of the restoration with this number, for the state of this node.
-    case batch(Int, SessionID, NodeID)
+    case batch(Int, Addressee, NodeID)
     /// The view's owner, who decodes this state.
     case decode(Caller, StateRecord)
     /// The state that has these elements; those without identifier get one.
@@ -84,7 +84,9 @@ package struct ElementResolver {
 
   /// Those that batches of a restoration wait for.
   package func numbers(of restoration: Int) -> [Int] {
-    numbers.filter { if case .batch(restoration, _, _)? = resolutions[$0]?.purpose { true } else { false } }
+    numbers.filter {
+      if case .batch(restoration, let addressee, _)? = resolutions[$0]?.purpose { !addressee.isLate } else { false }
+    }
   }
 
   /// - Parameter awaited: how long a data source that is not there is waited for.

@@ -19,6 +19,11 @@ extension Restoration {
         line.located.append(number)
         continue
       }
+      guard !items[number].isAncestor else {
+        put(number, .settled(.restored))
+        wakeChildren(of: number)
+        continue
+      }
       switch facts.handing(of: items[number].node, to: items[number].object) {
       case .nothing(let step): settle(number, .restored, because: step)
       case .skip(let reason, let step): settle(number, .skipped(reason), because: step)
@@ -50,13 +55,18 @@ extension Restoration {
     )
   }
 
+  /// Whether nothing above it is still to be decoded before it; what is missing may be passed over in the end.
   private func isReady(_ number: Int, in batch: Batch) -> Bool {
-    guard let parent = items[number].parent else { return true }
-    switch items[parent].place {
-    case .settled: return true
-    case .waiting, .asked, .awaited: return isHoldOver
-    case .located, .handed: return batch.numbers.contains(parent)
+    var above = items[number].parent
+    while let parent = above {
+      switch items[parent].place {
+      case .settled: break
+      case .waiting, .asked, .awaited: guard isHoldOver else { return false }
+      case .located, .handed: return batch.numbers.contains(parent)
+      }
+      above = items[parent].parent
     }
+    return true
   }
 
   mutating func take(_ handled: Handled, of session: SessionID) {

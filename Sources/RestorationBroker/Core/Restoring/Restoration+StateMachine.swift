@@ -87,6 +87,7 @@ extension Restoration {
           node: planned.node,
           parent: parent,
           isExpected: planned.isExpected,
+          isAncestor: planned.isAncestor,
           role: planned.role,
           lookups: planned.lookups[...],
           isComing: planned.hasUnit,
@@ -316,17 +317,29 @@ extension Restoration {
     guard let number = index[node], items[number].place == .asked(session) else { return }
     let lookup = items[number].lookups.first
     if made != .lost { items[number].shownTo = nil }
+    var made = made
+    if made == .forgotten, lookup == .restorationClass {
+      items[number].passed.insert(session)
+      if maker(of: number, by: .restorationClass, facts) != nil { made = .passed }
+    }
     switch made {
     case .object(let object, let owner):
-      items[number].object = object
-      if object != node { adopted[object, default: []].append(number) }
-      place(number, with: owner)
+      if let owner = facts.registrant(of: node) {
+        place(number, with: owner)
+      } else if facts.hasState(object) || adopted[object] != nil {
+        settle(number, .skipped(.sameObject))
+      } else {
+        items[number].object = object
+        adopted[object] = number
+        place(number, with: owner)
+      }
       locateChildren(of: number, facts)
-    case .null:
+    case .null, .forgotten:
       if let lookup { note(number, .refused(lookup)) }
-      if lookup == .restorationClass {
+      if lookup == .restorationClass || made == .forgotten {
         settle(number, .skipped(.refused))
         locateChildren(of: number, facts)
+        if made == .forgotten { actions.append(.forget(node)) }
       } else {
         items[number].lookups.removeFirst()
         // Whoever had it last has just said that it does not come.
@@ -406,14 +419,19 @@ extension Restoration {
   }
 
   private mutating func release(_ node: NodeID, isGone: Bool, _ facts: some RestorationFacts) {
-    for number in (index[node].map { [$0] } ?? []) + (adopted[node] ?? []) where items[number].object == node {
+    for number in [index[node], adopted[node]].compactMap({ $0 }) where items[number].object == node {
       switch items[number].place {
       case .located, .handed:
         // It was there once: whoever registers it now gets the state.
         items[number].lookups = []
         items[number].object = items[number].node
+        if items[number].node != node { adopted[node] = nil }
         if isGone, items[number].node == node { settle(number, .absent) } else { wait(for: number, facts) }
-      case .waiting, .asked, .awaited, .settled: break
+      case .waiting, .asked, .awaited:
+        guard isGone else { break }
+        settle(number, .absent)
+        locateChildren(of: number, facts)
+      case .settled: break
       }
     }
   }
@@ -424,7 +442,14 @@ extension Restoration {
     guard lines.removeValue(forKey: session) != nil else { return }
     for number in items.indices {
       switch items[number].place {
-      case .located(session), .handed(session): settle(number, .skipped(.ended))
+      case .located(session), .handed(session):
+        // A factory's object, whose path another session has registered meanwhile.
+        if let owner = facts.registrant(of: items[number].node), owner != session {
+          items[number].object = items[number].node
+          place(number, with: owner)
+        } else {
+          settle(number, .skipped(.ended))
+        }
       // It may have been its state that ended the session: no other one is shown it.
       case .asked where items[number].shownTo == session, .awaited where items[number].shownTo == session:
         settle(number, .skipped(.failed))
@@ -447,7 +472,18 @@ extension Restoration {
     put(number, .settled(outcome))
     if let step { note(number, .because(step)) }
     note(number, .settled(outcome))
-    for child in items[number].children { if case .located(let session) = items[child].place { ready.insert(session) } }
+    wakeChildren(of: number)
+  }
+
+  /// What was located below an object can be handed out now.
+  mutating func wakeChildren(of number: Int) {
+    for child in items[number].children {
+      switch items[child].place {
+      case .located(let session): ready.insert(session)
+      case .handed: break
+      case .waiting, .asked, .awaited, .settled: wakeChildren(of: child)
+      }
+    }
   }
 
   mutating func note(_ number: Int, _ note: Note) { actions.append(.note(items[number].node, note)) }

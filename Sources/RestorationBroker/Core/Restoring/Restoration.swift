@@ -53,6 +53,8 @@ package struct Restoration {
     package let role: String?
     /// A unit was asked to start that may bring it.
     package let hasUnit: Bool
+    /// It is above what is to be restored: it is to be there, and is not given its state.
+    package var isAncestor = false
 
     package init(
       node: NodeID,
@@ -92,6 +94,7 @@ package struct Restoration {
     let parent: Int?
     var children: [Int] = []
     let isExpected: Bool
+    let isAncestor: Bool
     var role: String?
     /// Ways of looking that have not been tried.
     var lookups: ArraySlice<Lookup>
@@ -229,6 +232,8 @@ package struct Restoration {
     case make(NodeID, Lookup, by: SessionID)
     /// Start the unit of the object's storyboard.
     case startUnit(NodeID)
+    /// Forget the object, and all below it that nobody has.
+    case forget(NodeID)
     case handOut(SessionID, [Handout])
     /// Send the event `trialsChanged` once the first of the trials under way is over (R31).
     case watchTrials
@@ -278,7 +283,9 @@ package struct Restoration {
     case awaited
     /// It is left to another session of the class.
     case passed
-    case null, failed, lost
+    /// It is not to be made, or not ever.
+    case null, forgotten
+    case failed, lost
   }
 
   /// What became of `handOut`.
@@ -299,8 +306,8 @@ package struct Restoration {
   private(set) var isHoldOver = false
   package internal(set) var items: [Item] = []
   var index: [NodeID: Int] = [:]
-  /// Items that another object than their own gets the state of (R24).
-  var adopted: [NodeID: [Int]] = [:]
+  /// Items that another object than their own gets the state of, by that object (R24).
+  var adopted: [NodeID: Int] = [:]
   var lines: [SessionID: Line] = [:]
   /// Sessions that were asked or handed something; the end waits for them and no others.
   var participants: Set<SessionID> = []
@@ -345,7 +352,7 @@ package struct Restoration {
   package var finished: [SessionID: [NodeID]] {
     var finished: [SessionID: [NodeID]] = [:]
     var seen: Set<NodeID> = []
-    for item in items {
+    for item in items where !item.isAncestor {
       guard item.place == .settled(.restored) || item.place == .settled(.skipped(.quarantined)),
         let owner = item.owner, seen.insert(item.object).inserted
       else { continue }
@@ -354,8 +361,16 @@ package struct Restoration {
     return finished
   }
 
-  /// Objects that were given what there was for them.
-  package var restored: [NodeID] { items.filter { $0.place == .settled(.restored) }.flatMap { [$0.node, $0.object] } }
+  /// Objects whose state was given to somebody: of those that got another one's only that one (R24).
+  ///
+  /// - Parameter deferred: objects that may still fetch it.
+  package func restored(besides deferred: Set<NodeID> = []) -> [NodeID] {
+    items.filter { $0.place == .settled(.restored) && !$0.isAncestor && !deferred.contains($0.object) }.map(\.node)
+  }
+  /// Objects that nobody was given and nobody has refused.
+  var unrestored: [NodeID] {
+    items.filter { $0.place != .settled(.restored) && $0.place != .settled(.skipped(.refused)) }.map(\.node)
+  }
   /// Objects that their classes refused.
   package var refused: [NodeID] { items.filter { $0.place == .settled(.skipped(.refused)) }.map(\.node) }
 
@@ -392,6 +407,8 @@ package protocol RestorationFacts {
   var isDelegateMissing: Bool { get }
   /// The delegate, where it can be called by this method.
   func delegate(serving method: ServedMethod) -> SessionID?
+  /// Whether a state of the object is saved.
+  func hasState(_ object: NodeID) -> Bool
   /// How the state of `node` is to be handed to `object`.
   func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing
   /// Until when a session of this process role, which took part in the last run, may be about to register objects; nil

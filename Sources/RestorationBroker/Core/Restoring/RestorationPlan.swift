@@ -9,13 +9,28 @@ struct RestorationPlan {
   let sessions: SessionTable
   let origins: StateOrigins
   let runs: RunHistory
+  /// The tops of the subtrees it is about; nil for all there is.
+  var scope: Set<NodeID>?
 
   // MARK: Concern
 
   /// Whether no object is concerned.
   var isEmpty: Bool {
     let unsaved = unsaved
-    return !tree.nodes.values.contains { concerns($0, besides: unsaved) }
+    guard let scope else { return !tree.nodes.values.contains { concerns($0, besides: unsaved) } }
+    return !scope.contains { top in
+      tree.node(top).map { tree.subtree(of: $0) }?.contains { concerns($0, besides: unsaved) } ?? false
+    }
+  }
+
+  /// What is above the subtrees.
+  private var above: Set<NodeID> {
+    var above: Set<NodeID> = []
+    for top in scope ?? [] {
+      var node = tree.node(top)?.parent
+      while let ancestor = node, above.insert(ancestor.id).inserted { node = ancestor.parent }
+    }
+    return above
   }
 
   /// What goes when the run begins, if none has begun (R4).
@@ -27,6 +42,8 @@ struct RestorationPlan {
   /// written itself. What was excluded and not referred to has gone with its session (R4).
   private func concerns(_ node: Node, besides unsaved: Set<NodeID>) -> Bool {
     guard !unsaved.contains(node.id), node.record.component != nil, node !== tree.applicationNode else { return false }
+    // A push to a path that is not saved is nobody's to bring back.
+    if node.isVacant, node.kept != nil { return false }
     if node.hasState { return node.claim?.hasDecoded != true }
     if let claim = node.claim { return claim.wasLeft && !claim.hasDecoded }
     return !node.isPlaceholder && (node.record.kind == .viewController || node.record.restorationClass != nil)
@@ -34,21 +51,29 @@ struct RestorationPlan {
 
   // MARK: Objects
 
-  /// The objects, parents first, siblings by age.
+  /// The objects, parents first, siblings by age; with those above the subtrees that nobody has.
   ///
   /// - Parameters:
   ///   - units: as `units` has them.
   ///   - isStarting: whether a unit was asked to start.
   func objects(_ units: [NodeID: UnitName], isStarting: Bool) -> [Restoration.Planned] {
     var plan: [Restoration.Planned] = []
-    let unsaved = unsaved
+    let (unsaved, ancestors) = (unsaved, above)
     let roots = tree.nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
-    var next: [(node: Node, above: NodeID?)] = roots.map { ($0, nil) }
-    while let (node, above) = next.popLast() {
-      let isPlanned = concerns(node, besides: unsaved)
-      if isPlanned { plan.append(planned(node, below: above, units[node.id], isStarting: isStarting)) }
+    var next: [(node: Node, above: NodeID?, isInside: Bool)] = roots.map { ($0, nil, scope == nil) }
+    while let (node, above, isBelow) = next.popLast() {
+      let isInside = isBelow || scope?.contains(node.id) == true
+      guard isInside || ancestors.contains(node.id) else { continue }
+      let isPlanned = (isInside || node.isVacant) && concerns(node, besides: unsaved)
+      if isPlanned {
+        var planned = planned(node, below: above, units[node.id], isStarting: isStarting)
+        planned.isAncestor = !isInside
+        plan.append(planned)
+      }
       let nearest = isPlanned ? node.id : above
-      for child in node.children.sorted(by: >) { if let child = tree.nodes[child] { next.append((child, nearest)) } }
+      for child in node.children.sorted(by: >) {
+        if let child = tree.nodes[child] { next.append((child, nearest, isInside)) }
+      }
     }
     return plan
   }
@@ -94,6 +119,20 @@ struct RestorationPlan {
     if let unit = last?.knownUnit, unit == session.facts.knownUnit { return .sameUnit }
     if let role = role(of: node) ?? last?.role, role == session.facts.role { return .sameRole }
     return .other
+  }
+
+  /// Whether a session that is about to register a vacant object came after the run's restoration, and may be handed
+  /// what an earlier session of its process role had there (R29).
+  func isLate(_ session: Session, for node: Node) -> Bool {
+    guard runs.isLate(session.id), session.serves(.decodeRestorableStateWithCoder), !runs.isRefused(node),
+      let claim = node.claimRecord, let role = session.facts.role
+    else { return false }
+    if let last = sessions[claim.session] {
+      // It is gone, though nobody has noticed yet.
+      return last.facts.role == role && last.exit.map { SessionEnding($0) == .crashed } ?? false
+    }
+    guard let last = sessions.ended(claim.session), SessionFacts(stored: last.facts).role == role else { return false }
+    return runs.facts.due.contains(node.id) || claim.released == 0 && last.ending == SessionEnding.crashed.rawValue
   }
 
   private func ended(_ node: Node) -> SessionFacts? {

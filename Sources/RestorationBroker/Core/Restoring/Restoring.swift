@@ -12,22 +12,31 @@ package import RestorationWire
 /// 2. Nothing of one restoration is there when the next one begins.
 package struct Restoring {
   package typealias FactoryCall = (node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)
+  typealias PostponedCall = (request: RestoreApplicationState, session: SessionID?, caller: Caller)
 
+  /// The newest session when it began: those that are newer came late if they come after it (R29).
+  package private(set) var lastSession: SessionID = 0
   /// Tells its reads from those of an earlier one.
   package private(set) var number = 0
   package private(set) var decisions: Restoration?
+  /// The tops of the subtrees it is about; nil for all there is.
+  private(set) var scope: Set<NodeID>?
   /// Who gets the answer, each with the bytes that it may have.
   package private(set) var callers: [(call: LongCall, bytesMax: Int)] = []
+  /// Calls about other objects, which begin when this restoration is over.
+  private var postponed: [PostponedCall] = []
   /// The paths that objects had when they were planned, for those that have none in the end.
   package private(set) var paths: [NodeID: IdentifierPath] = [:]
   /// What the delegate is given; read once. Its references have the handles of the moment when it is sent.
   private(set) var application: (record: StateRecord?, coder: JSONText?)?
-  /// What the sessions are being handed, until their calls are sent.
-  private var batches: [SessionID: OutgoingBatch] = [:]
+  /// Delegates that were given it.
+  private(set) var shown: Set<SessionID> = []
   /// What clients have said of objects that they could not make or fill.
   package private(set) var messages: [NodeID: String] = [:]
   /// Objects whose factories are not called before states handed out earlier are proven (R31).
   private var heldFactoryCalls: [FactoryCall] = []
+  /// The states that objects of other paths than theirs got, by number (R24).
+  private(set) var handedOut: [NodeID: SequenceNumber] = [:]
   /// What was handed out without its state, which has not been fetched.
   private(set) var deferred: Set<NodeID> = []
   /// The head was replaced: what was decided is of the former one.
@@ -46,9 +55,7 @@ package struct Restoring {
   package var isUnderWay: Bool { decisions != nil }
 
   /// How long somebody is still waited for whom nobody has registered.
-  func holdMilliseconds(at now: Int64) -> Int64 {
-    decisions.map { $0.isHoldOver ? 0 : max(0, $0.holdEnd - now) } ?? 0
-  }
+  func holdMilliseconds(at now: Int64) -> Int64 { decisions.map { $0.isHoldOver ? 0 : max(0, $0.holdEnd - now) } ?? 0 }
 
   /// Whether it may still bring the node's saved state.
   func mayConcern(_ node: NodeID) -> Bool {
@@ -74,25 +81,53 @@ package struct Restoring {
     for call: LongCall,
     bytesMax: Int,
     milliseconds: Int64,
+    of scope: Set<NodeID>? = nil,
+    after lastSession: SessionID,
     in turn: inout Turn
   ) throws(ErrorObject) -> Int64? {
     let client = call.caller.client
-    if isUnderWay { try turn.requireRoom(toWaitBeside: callers.count { $0.call.caller.client == client }) }
+    if isUnderWay { try turn.requireRoom(toWaitBeside: waitingCount(of: client)) }
     callers.append((call, bytesMax))
     turn.ask(.park(call.caller))
     guard !isUnderWay else { return nil }
     number += 1
+    self.lastSession = lastSession
     let deadline = turn.now.monotonic + milliseconds
     decisions = Restoration(begun: turn.now.monotonic, deadline: deadline)
+    self.scope = scope
     return deadline
+  }
+
+  private func waitingCount(of client: ClientID) -> Int {
+    callers.count { $0.call.caller.client == client } + postponed.count { $0.caller.client == client }
+  }
+
+  /// Whether it also does what a call about these subtrees is to do.
+  func covers(_ scope: Set<NodeID>?) -> Bool { self.scope.map { scope?.isSubset(of: $0) ?? false } ?? true }
+
+  mutating func postpone(_ call: PostponedCall, in turn: inout Turn) throws(ErrorObject) {
+    try turn.requireRoom(toWaitBeside: waitingCount(of: call.caller.client))
+    postponed.append(call)
+    turn.ask(.park(call.caller))
+  }
+
+  mutating func takePostponed(in turn: inout Turn) -> [PostponedCall] {
+    defer { postponed = [] }
+    for call in postponed { turn.ask(.unpark(call.caller)) }
+    return postponed
   }
 
   /// The caller stops waiting; the restoration continues, because half of one is worse than all of it.
   ///
   /// - Returns: whether it waited.
   package mutating func leave(_ caller: Caller, in turn: inout Turn) -> Bool {
-    guard let index = callers.firstIndex(where: { $0.call.caller == caller }) else { return false }
-    callers.remove(at: index)
+    if let index = callers.firstIndex(where: { $0.call.caller == caller }) {
+      callers.remove(at: index)
+    } else if let index = postponed.firstIndex(where: { $0.caller == caller }) {
+      postponed.remove(at: index)
+    } else {
+      return false
+    }
     turn.ask(.unpark(caller))
     return true
   }
@@ -111,7 +146,7 @@ package struct Restoring {
     if timerDue != nil { turn.ask(.cancelTimer(.restoration(turn.application))) }
     let over = self
     self = Restoring()
-    (number, isPerforming) = (over.number, over.isPerforming)
+    (number, isPerforming, postponed) = (over.number, over.isPerforming, over.postponed)
     return over
   }
 
@@ -154,6 +189,8 @@ package struct Restoring {
 
   mutating func setApplication(_ record: StateRecord? = nil, coder: JSONText?) { application = (record, coder) }
 
+  mutating func noteShown(to delegate: SessionID) { shown.insert(delegate) }
+
   package mutating func note(_ message: String?, of nodes: [NodeID]) { for node in nodes { messages[node] = message } }
 
   package mutating func hold(_ call: FactoryCall) { heldFactoryCalls.append(call) }
@@ -163,31 +200,23 @@ package struct Restoring {
     return heldFactoryCalls
   }
 
-  mutating func begin(_ batch: OutgoingBatch, to session: SessionID) { batches[session] = batch }
-
-  mutating func add(_ record: StateRecord, of node: NodeID, to session: SessionID) {
-    batches[session]?.records[node] = record
+  /// The node whose state an object is to fetch, if it is another one (R24).
+  func deferredState(for object: NodeID) -> NodeID? {
+    guard deferred.contains(object), let decisions else { return nil }
+    return decisions.adopted[object].map { decisions.items[$0].node }
   }
 
-  mutating func add(_ elements: [RestorableElement], of node: NodeID, to session: SessionID) {
-    batches[session]?.elements[node] = elements
-  }
-
-  /// The next state whose elements are still to be found in today's data (R28).
-  func unresolved(of session: SessionID) -> (handout: Restoration.Handout, record: StateRecord)? {
-    guard let batch = batches[session] else { return nil }
-    return batch.handouts.lazy.compactMap { handout in
-      guard batch.elements[handout.node] == nil, isHanding(handout.node, to: session) else { return nil }
-      return batch.records[handout.node].map { (handout, $0) }
-    }
-    .first
+  /// What the node's state was when somebody got it.
+  mutating func noteHandedOut(_ node: Node) {
+    if item(of: node.id).map({ $0.object != node.id }) ?? false { handedOut[node.id] = node.stateBeforeClaim?.sequence }
   }
 
   mutating func noteDeferred(_ object: NodeID) { deferred.insert(object) }
 
-  mutating func noteFetched(_ object: NodeID) { if !deferred.isEmpty { deferred.remove(object) } }
-
-  mutating func takeBatch(of session: SessionID) -> OutgoingBatch? { batches.removeValue(forKey: session) }
+  mutating func noteFetched(_ node: Node, for object: NodeID) {
+    guard !deferred.isEmpty, deferred.remove(object) != nil, node.id != object else { return }
+    noteHandedOut(node)
+  }
 
   // MARK: Units
 
@@ -213,22 +242,14 @@ package struct Restoring {
   }
 }
 
-/// States on their way to a session: read, then with their elements found in today's data, then sent (R21, R28).
-struct OutgoingBatch {
-  var handouts: [Restoration.Handout]
-  var records: [NodeID: StateRecord] = [:]
-  /// Elements as they are to be handed out, once a data source was asked.
-  var elements: [NodeID: [RestorableElement]] = [:]
-}
-
 /// What a restoration reads.
 package enum RestoringRead: Sendable, Hashable {
   /// The application's own state, and who is to be called with it.
   case application(SessionID, isAsking: Bool)
   /// The state of an object that the session is to make.
   case make(NodeID, RestoringStep.Lookup, SessionID)
-  /// The states of the session's batch.
-  case batch(SessionID)
+  /// The states of a batch.
+  case batch(Addressee)
   /// Nothing: everything written before is durable, and its answers are sent.
   case end
 }
@@ -237,6 +258,6 @@ package enum RestoringRead: Sendable, Hashable {
 package enum RestoringCall: Hashable {
   case ask
   case make(NodeID)
-  case handOut(SessionID)
+  case handOut(Addressee)
   case tell
 }

@@ -9,7 +9,7 @@ extension Application {
   /// Begins a round, or joins the one that is under way.
   func save(_ request: SaveApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
-    guard !turn.isEnding else { throw Application.shuttingDown() }
+    guard !turn.isEnding else { throw .shuttingDown() }
     if let round = saving.round, let session, isAskedByRound(session.id) {
       let reply = unsaved(.reentrant, since: round.begun)
       turn.ask(.respond(caller, .result(reply)))

@@ -137,17 +137,21 @@ extension Application {
       record: record,
       elements: encoded.elements.stored(isKnown: isKnown),
       digest: StateDigest(record),
-      sequence: sequence
+      sequence: sequence,
+      given: node.kept?.count ?? 0
     )
     guard isPull else {
       // What is there already is not written again.
       let freed = freed(byWritingTo: node, isEarly: record.isEarly)
       let growth = node.wasPulled(staged.digest) ? 0 : max(0, record.bytes - freed)
       let bytes = (saving.round?.stagedBytes ?? 0) + growth
-      try budget.requireRoom(for: bytes, path: tree.path(of: node), in: turn)
+      try requireRoom(for: bytes, path: tree.path(of: node))
       return saving.stage(staged, growth: growth)
     }
-    if try store(staged), turn.hasSubscribers { announceEncoding(at: node, bytes: record.bytes, by: session, for: nil) }
+    guard try store(staged) else { return }
+    settleKept()
+    guard turn.hasSubscribers, node.kept == nil else { return }
+    announceEncoding(at: node, bytes: record.bytes, by: session, for: nil)
   }
 
   /// An owner was asked for an object in vain, outside of a round: it is explained, and subscribers are told.

@@ -15,6 +15,8 @@ extension Application {
     for state in round.staged {
       do throws(ErrorObject) { _ = try store(state) } catch { refused[state.target.node] = EncodeRefusal(error) }
     }
+    if keeping.isInUse { keeping.becomeStale() }
+    settleKept()
     // What was stored may end the restoration, which the generation is to know (R16, R19).
     checkCompletion()
     let reached = tree.reachedNodes
@@ -25,6 +27,7 @@ extension Application {
     if hasUnsealedContent {
       // The generation that this run started from has done its duty when the run was restored and is saved (R16).
       if runs.facts.hasCompletedRestoration { generations.unpin(in: &turn) }
+      removeStoredCopies()
       let record = generations.seal("round", of: tree, holding: reached, in: &turn)
       (reply.saved, reply.reason) = (true, nil)
       (reply.generation, reply.objects, reply.bytes) = (record.generation, record.objects, record.bytes)
@@ -54,16 +57,18 @@ extension Application {
 
   private func storeApplicationState(of round: SaveRound) {
     guard let (state, session) = round.application else { return }
-    let node: Node
-    if let existing = tree.applicationNode {
-      node = existing
-    } else {
-      node = tree.insert(NodeRecord(node: tree.last + 1, parent: nil, component: nil, kind: .application))
-      write(node)
-    }
-    sessions[session]?.hasOwnState = true
+    let node = ownNode()
     let record = record(of: state, at: node, by: sessions[session])
-    _ = put(record, StateDigest(record), freeing: freed(byWritingTo: node), at: node, by: nil)
+    let freed = freed(byWritingTo: node, isEarly: record.isEarly)
+    _ = put(record, StateDigest(record), freeing: freed, at: node, by: sessions[session])
+  }
+
+  /// The node of the application's own state.
+  func ownNode() -> Node {
+    if let node = tree.applicationNode { return node }
+    let node = tree.insert(NodeRecord(node: tree.last + 1, parent: nil, component: nil, kind: .application))
+    write(node)
+    return node
   }
 
   /// Stores a state that was asked for, unless there is a later word on its object.
@@ -72,7 +77,7 @@ extension Application {
   func store(_ staged: StagedState) throws(ErrorObject) -> Bool {
     // Another session may have taken the object over, as `staleObjects` says, or its owner let go of it or closed it.
     guard let node = tree.node(staged.target.node), isHeld(node, by: staged.target) else { return false }
-    if let state = node.state, state.sequence > staged.sequence {
+    if let state = node.state, state.sequence > staged.sequence || node.kept?.count ?? 0 > staged.given {
       node.note(.superseded)
       return false
     }
@@ -90,7 +95,7 @@ extension Application {
     let isAsItCame = staged.elements.isEmpty && record.isEarly == staged.record.isEarly
     let digest = isAsItCame ? staged.digest : StateDigest(record)
     let freed = freed(byWritingTo: node, isEarly: record.isEarly)
-    if !node.wasPulled(digest) { try budget.requireRoom(for: record.bytes - freed, path: path, in: turn) }
+    if !node.wasPulled(digest) { try requireRoom(for: record.bytes - freed, path: path) }
     return put(record, digest, freeing: freed, at: node, by: sessions[staged.target.session])
   }
 
@@ -171,7 +176,7 @@ extension Application {
   /// Another session has taken the object over since it was asked for (R8).
   private func replacement(of target: EncodeTarget) -> EncodeRefusal? {
     guard let claim = tree.node(target.node)?.claim, claim.session != target.session else { return nil }
-    return sessions[target.session] == nil ? EncodeRefusal(.ended) : EncodeRefusal(Application.replaced())
+    return sessions[target.session] == nil ? EncodeRefusal(.ended) : EncodeRefusal(ErrorObject.replaced())
   }
 
   /// Nothing came of a session whose connection or process is gone.

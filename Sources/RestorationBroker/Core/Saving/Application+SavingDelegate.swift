@@ -13,7 +13,7 @@ extension Application {
   /// The delegate is shown the application's own state as it was saved last.
   func askDelegateWhetherToSave() {
     guard let round = saving.round?.number else { return }
-    guard delegate?.serves(.shouldSaveApplicationState) == true, let row = ownState else {
+    guard delegate?.serves(.shouldSaveApplicationState) == true, let row = ownState(forDelegate: false) else {
       return askWhetherToSave(nil, round: round)
     }
     read([row], for: .decision(round: round), after: row.sequence)
@@ -77,7 +77,8 @@ extension Application {
       switch answer {
       case .result(let slice):
         if let answer = WillEncodeRestorableState.Answer(slice) {
-          state = try answer.state.map { encoded throws(ErrorObject) in try applicationState(encoded) }
+          let delegate = sessions[session]
+          state = try answer.state.map { state throws(ErrorObject) in try applicationState(state, by: delegate) }
         } else {
           refusal = EncodeRefusal(.malformed)
         }
@@ -95,11 +96,11 @@ extension Application {
     }
   }
 
-  private func applicationState(_ encoded: EncodedState) throws(ErrorObject) -> CheckedState {
+  private func applicationState(_ encoded: EncodedState, by session: Session?) throws(ErrorObject) -> CheckedState {
     _ = try check(encoded, [], path: nil)
     let state = try checked(encoded.detached(), elements: nil, revision: nil)
-    let freed = tree.applicationNode.map { self.freed(byWritingTo: $0) } ?? 0
-    try budget.requireRoom(for: state.bytes - freed, in: turn)
+    let freed = tree.applicationNode.map { self.freed(byWritingTo: $0, isEarly: isEarly(at: $0, by: session)) } ?? 0
+    try requireRoom(for: state.bytes - freed)
     return state
   }
 }

@@ -140,6 +140,11 @@ extension SaveRound {
     stagedBytes += max(0, growth)
   }
 
+  /// What is kept of a node was stored: this is no later word of its owner.
+  mutating func storedAgain(_ node: NodeID, given: Int, at sequence: SequenceNumber) {
+    if let place = places[node], staged[place].given == given { staged[place].sequence = sequence }
+  }
+
   func staged(_ node: NodeID) -> StagedState? { places[node].map { staged[$0] } }
 
   // MARK: Elements
@@ -197,7 +202,9 @@ struct StagedState {
   var elements: [RestorableElement?]
   let digest: StateDigest
   /// The application's last change when it came: a newer row of the object is the session's last word (R12).
-  let sequence: SequenceNumber
+  var sequence: SequenceNumber
+  /// How many states were kept of the object then.
+  let given: Int
 }
 
 /// Tells whether two states are the same without keeping either: 128 bits that differ from process to process.

@@ -105,6 +105,10 @@ package struct Saving {
 
   mutating func stage(_ state: StagedState, growth: Int) { round?.stage(state, growth: growth) }
 
+  mutating func storedAgain(_ node: NodeID, given: Int, at sequence: SequenceNumber) {
+    round?.storedAgain(node, given: given, at: sequence)
+  }
+
   package mutating func progress(isLast: Bool = false, at now: Moment) -> [(LongCall, ArchiveProgress?)] {
     round?.progress(isLast: isLast, at: now) ?? []
   }

@@ -33,9 +33,10 @@ extension Application {
   func goOnHandingOut() {
     drive(.trialsChanged)
     goOnMaking()
+    handOutLate()
     while let decode = trials.next(runs.blame, in: &turn, find: { node($0)?.id }) {
       do throws(ErrorObject) {
-        guard let session = sessions[decode.session] else { throw Application.sessionEnded() }
+        guard let session = sessions[decode.session] else { throw .sessionEnded() }
         try self.decode(decode.request, by: session, for: decode.caller)
       } catch {
         turn.refuse(decode.caller, error)

@@ -12,16 +12,20 @@ extension Application {
   /// Whether there is something to restore, as far as owners are given it (R20).
   var availability: RestorationState {
     var availability = RestorationState.none
-    for node in tree.nodes.values where node.hasState {
+    for node in tree.nodes.values where node.shared != nil {
       guard node.isQuarantined else { return .available }
       availability = .quarantined
     }
     return availability
   }
 
-  /// The application's own state, as its delegate is shown it: not where it is withheld (R31).
-  var ownState: StateRequest.Row? {
-    guard let node = tree.applicationNode, let state = node.state, !node.isWithheld(state) else { return nil }
+  /// The application's own state, unless it is withheld (R31).
+  ///
+  /// - Parameter isForDelegate: what it has not looked at is not hidden by what it has written (R19).
+  func ownState(forDelegate isForDelegate: Bool) -> StateRequest.Row? {
+    guard let node = tree.applicationNode, let state = isForDelegate ? node.stateBeforeClaim : node.state,
+      !node.isWithheld(state)
+    else { return nil }
     return StateRequest.Row(node: node.id, sequence: state.sequence)
   }
 
@@ -43,7 +47,7 @@ extension Application {
 
   /// Everything there is is withheld: nobody knows what it is that processes crash of.
   func quarantineAll() {
-    let nodes = tree.nodes.values.filter(\.hasState).sorted { $0.id < $1.id }
+    let nodes = tree.nodes.values.filter { $0.shared != nil }.sorted { $0.id < $1.id }
     withhold(nodes.flatMap { rowsToWithhold(of: $0) })
     runs.quarantine(in: turn)
     announce { ArchiveQuarantined().with { $0.objects = nodes.count } }
@@ -157,7 +161,8 @@ extension Application {
   /// Takes in what the archive withholds; what belonged to a node that is gone is released.
   func loadWithheld(_ rows: [WithheldRow]) {
     var stray: [StateRow] = []
-    for withheld in rows {
+    let shelved = Set(runs.facts.shelf.rows)
+    for withheld in rows where !shelved.contains(withheld.row) {
       guard let node = tree.nodes[withheld.row.node] else {
         stray.append(withheld.row)
         continue

@@ -7,9 +7,17 @@ internal import RestorationWire
 /// Decode windows and the completion of a restoration (R19, R31).
 extension Application {
   /// A state was handed to its owner. A detached session has no process that could crash of it.
-  func openWindow(of node: Node, for session: Session, byCall: Bool = false, toFactory: Bool = false) {
+  ///
+  /// - Parameter isPart: some objects are restored only, or late, which completes nothing (R19, R29).
+  func openWindow(
+    of node: Node,
+    for session: Session,
+    byCall: Bool = false,
+    toFactory: Bool = false,
+    isPart: Bool = false
+  ) {
     guard !session.facts.isDetached else { return }
-    trials.open(node.id, for: session.id, byCall: byCall, toFactory: toFactory, in: &turn)
+    trials.open(node.id, for: session.id, byCall: byCall, toFactory: toFactory, isPart: isPart, in: &turn)
   }
 
   /// The owner has answered for the state: by encoding it anew, or because its restoration is over (R31).
@@ -27,8 +35,26 @@ extension Application {
     note(.windowsClosed)
   }
 
-  func earlyTimerFired() {
-    early.timerFired(tree.claimed.values, unless: { restoring.mayConcern($0) }, in: &turn)
+  func earlyTimerFired() { settleRipe { restoring.mayConcern($0) } }
+
+  /// Clears early marks whose time is over.
+  func settleRipe(unless isHeld: (NodeID) -> Bool = { _ in false }) {
+    let nodes = Array(tree.claimed.values) + (tree.applicationNode.map { [$0] } ?? [])
+    keeping.noteEnd(of: nodes.lazy.compactMap(\.beforeClaim), in: tree)
+    trials.earlyTimerFired(nodes, since: liveDelegate?.began, unless: isHeld, in: &turn)
+    settleKept()
+  }
+
+  /// What the session has written so far hides nothing.
+  func settle(_ session: Session) {
+    settle(Array(session.objects.values) + (session.facts.isDelegate ? tree.applicationNode.map { [$0] } ?? [] : []))
+  }
+
+  /// What was written to the nodes so far hides nothing.
+  func settle(_ nodes: [Node]) {
+    keeping.noteEnd(of: nodes.lazy.compactMap(\.beforeClaim), in: tree)
+    EarlyMarks.clear(nodes, in: &turn)
+    settleKept()
   }
 
   // MARK: The end of a restoration
@@ -43,7 +69,7 @@ extension Application {
   func completeRestoration(_: CompleteStateRestoration, by session: Session, for caller: Caller) {
     if trials.endExtension(of: session.id) {
       session.hasCompletedRestoration = true
-      early.clear(session.objects.values, in: &turn)
+      settle(session)
       closeWindows(of: session)
       note(.windowsClosed)
     }

@@ -12,6 +12,7 @@ package import RestorationWire
 ///    crash, which breaks it.
 /// 2. The timer of windows is set while a window is open, and while a session holds the end back.
 /// 3. A decode that waits is a parked call.
+/// 4. While a claimed node has an early state, the timer of early marks is set for when the first is to be cleared.
 package struct DecodeTrials {
   /// A decode that waits until the states handed out before it are proven (R31).
   package struct WaitingDecode {
@@ -64,6 +65,8 @@ package struct DecodeTrials {
   private var broken: Set<NodeID> = []
   private var hasOpened = false
   private var hasTimer = false
+  /// Monotonic milliseconds at which the timer of early marks fires; nil while it is not set.
+  private var earlyDue: Int64?
   /// Processes that crashed with open windows since the archive was opened.
   private var crashes = 0
   /// In arrival order.
@@ -113,10 +116,11 @@ package struct DecodeTrials {
     for session: SessionID,
     byCall: Bool = false,
     toFactory: Bool = false,
+    isPart: Bool = false,
     in turn: inout Turn
   ) {
     if !hasTimer { setTimer(DecodeWindow.milliseconds, in: &turn) }
-    if !toFactory { hasOpened = true }
+    if !toFactory, !isPart { hasOpened = true }
     standings[session, default: Standing()].open(node, byCall, toFactory, crashes: crashes, at: turn.now.monotonic)
   }
 
@@ -239,7 +243,7 @@ package struct DecodeTrials {
 
   /// Refuses decodes that will not wait any longer, because their session, client or archive has gone.
   package mutating func abandon(
-    for error: ErrorObject = Application.sessionEnded(),
+    for error: ErrorObject = ErrorObject.sessionEnded(),
     in turn: inout Turn,
     where isOver: (WaitingDecode) -> Bool
   ) {
@@ -309,6 +313,26 @@ package struct DecodeTrials {
   }
 
   // MARK: The timer
+
+  /// Sees to it that early marks of a node claimed then are cleared in time (R19).
+  package mutating func watchEarly(since: Int64, in turn: inout Turn) {
+    let next = since + EarlyMarks.milliseconds
+    if let earlyDue, earlyDue <= next { return }
+    earlyDue = next
+    turn.ask(.setTimer(.early(turn.application), milliseconds: max(1, next - turn.now.monotonic)))
+  }
+
+  /// Clears early marks whose time is over; the parameters are those of `EarlyMarks.clearRipe`.
+  package mutating func earlyTimerFired(
+    _ nodes: some Sequence<Node>,
+    since began: Int64? = nil,
+    unless isHeld: (NodeID) -> Bool = { _ in false },
+    in turn: inout Turn
+  ) {
+    earlyDue = nil
+    let next = EarlyMarks.clearRipe(nodes, since: began, unless: isHeld, in: &turn)
+    if let next { watchEarly(since: next, in: &turn) }
+  }
 
   /// Ends what has had its time. Returns the nodes whose windows closed.
   package mutating func timerFired(in turn: inout Turn) -> [NodeID] {

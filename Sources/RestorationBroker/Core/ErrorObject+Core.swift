@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// What the core refuses, in the words of `Protocol/errors.md`: each names the offending value and the next step.
+extension ErrorObject {
+  static func invalidComponent(of path: IdentifierPath, _ pointer: String) -> ErrorObject {
+    .restoration(
+      .invalidIdentifier,
+      "a component of the path is an invalid restoration identifier",
+      hint: "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position.",
+      path: path,
+      details: ["pointer": .string(pointer)]
+    )
+  }
+
+  static func unknownParent(_ reference: ObjectReference) -> ErrorObject {
+    let path: IdentifierPath? = if case .path(let path) = reference { path } else { nil }
+    if let path, !path.isPossible { return invalidComponent(of: path, "/restorationParent") }
+    return .restoration(
+      .unknownParent,
+      "the restoration parent is neither registered nor known from the archive",
+      hint: "Register the parent first, or wait for it with awaitParentMilliseconds.",
+      path: path,
+      details: ["pointer": "/restorationParent"]
+    )
+  }
+
+  static func duplicatePath(_ path: IdentifierPath?, _ owner: Session, _ claimant: Session) -> ErrorObject {
+    .restoration(
+      .duplicatePath,
+      "\(path.map(\.description) ?? "the path") is registered by \(owner.words)",
+      hint: "Choose another identifier or position, or register with takeOver.",
+      path: path,
+      details: ["owners": [owner.ownerJSON, claimant.ownerJSON]]
+    )
+  }
+
+  static func sessionEnded() -> ErrorObject {
+    .restoration(
+      .notInitialized,
+      "the session ended while the call waited",
+      hint: "Call initialize, and register again."
+    )
+  }
+
+  static func storeError(_ error: ArchiveError) -> ErrorObject {
+    switch error.kind {
+    case .unreadable: return unreadable(error.message)
+    case .limit(let name, let max, let value): return .limitExceeded(name, max: max, value: value)
+    case .absent: return unknownApplication(error.message)
+    case .indeterminate: return storeFailed(error.message, indeterminate: true)
+    case .definite, .fenced, .full: return storeFailed(error.message, indeterminate: false)
+    }
+  }
+
+  static func unknownApplication(_ message: String) -> ErrorObject {
+    .restoration(.unknownApplication, message, hint: "See listApplications for the known applications.")
+  }
+
+  static func storeFailed(_ message: String, indeterminate: Bool) -> ErrorObject {
+    .restoration(
+      .storeFailed,
+      message,
+      hint: indeterminate
+        ? "The broker restarts; then check whether the write is there, or send it again with its revision."
+        : "Nothing was stored. Make room or fix the problem above, then send it again.",
+      details: ["indeterminate": .bool(indeterminate)]
+    )
+  }
+
+  static func unknownObject(_ reference: ObjectReference, at pointer: String = "/object") -> ErrorObject {
+    switch reference {
+    case .path(let path) where !path.isPossible: invalidComponent(of: path, pointer)
+    case .handle(let handle):
+      .restoration(
+        .unknownObject,
+        "unknown handle \(handle)",
+        hint: "Register the object; handles are valid only while the object is registered."
+      )
+    case .path(let path):
+      .restoration(
+        .unknownObject,
+        "unknown object \(path)",
+        hint: "Register the object, or use a path that describeApplication lists.",
+        path: path
+      )
+    }
+  }
+
+  static func replaced() -> ErrorObject {
+    .restoration(
+      .replaced,
+      "another session has taken the object over",
+      hint: "Stop writing to it, or register it again with takeOver."
+    )
+  }
+
+  static func unreadable(_ why: String) -> ErrorObject {
+    .restoration(
+      .archiveUnreadable,
+      "the archive cannot be used: \(why)",
+      hint: "Nothing was changed. Fix the problem above and restart the broker."
+    )
+  }
+
+  static func staleCursor() -> ErrorObject {
+    .invalidParameter(
+      "/cursor",
+      "the cursor is from another call, or expired",
+      hint: "Begin again without cursor; a cursor is valid for a minute, on the connection that received it."
+    )
+  }
+
+  static func invalidCursor() -> ErrorObject {
+    .invalidParameter(
+      "/cursor",
+      "the cursor is from another call",
+      hint: "Give the cursor of the previous page unchanged."
+    )
+  }
+
+  static func alreadyServed(
+    _ what: String,
+    _ other: Session,
+    hint: String = "Only one session at a time may; end the other one first.",
+    path: IdentifierPath?
+  ) -> ErrorObject {
+    .restoration(
+      .alreadyServed,
+      "\(other.words) \(what)",
+      hint: hint,
+      path: path,
+      details: ["owners": [other.ownerJSON]]
+    )
+  }
+
+  static func notServing(_ methods: String) -> ErrorObject {
+    .invalidRequest(hint: "List \(methods) in serves at initialize: the broker will call it.")
+  }
+
+  static func shuttingDown() -> ErrorObject {
+    .restoration(
+      .shuttingDown,
+      "the broker is ending",
+      hint: "Call again, over this connection if it stays open: the next broker may adopt it."
+    )
+  }
+}
+
+extension Session {
+  /// For people.
+  var words: String {
+    let role = facts.role.map { "\"\($0)\"" } ?? "a session without role"
+    return facts.process.map { "\(role) (pid \($0.pid))" } ?? role
+  }
+
+  /// As `data.owners` of an error names it.
+  var ownerJSON: JSONValue {
+    var object: JSONObject = ["process": facts.role.map { .string($0) } ?? .null]
+    object["pid"] = facts.process.map { .integer($0.pid) } ?? .null
+    return .object(object)
+  }
+}

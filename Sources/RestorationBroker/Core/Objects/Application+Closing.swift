@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Closing objects, and opening again what was closed (R13).
+extension Application {
+  /// Drops objects that were closed, and puts those that are saved on the shelf.
+  ///
+  /// - Parameter path: the one that the first of them had, if it is another one now.
+  func close(_ nodes: [Node], formerlyAt path: IdentifierPath? = nil) {
+    shelve(nodes, formerlyAt: path)
+    for node in nodes where tree.nodes[node.id] === node { drop(node) }
+    settleKept()
+  }
+
+  private func shelve(_ nodes: [Node], formerlyAt path: IdentifierPath?) {
+    let closed = Dictionary(nodes.map { ($0.id, $0) }) { first, _ in first }
+    var (rows, surplus): ([StateRow], [StateRow]) = ([], [])
+    for top in nodes where tree.pathParent(of: top).map({ closed[$0.id] == nil }) ?? true {
+      guard var subtree = subtree(of: top, among: closed) else { continue }
+      if let path, top === nodes.first, let component = path.components.last {
+        (subtree.path, subtree.objects[0].component) = (path, component)
+      }
+      rows += subtree.rows
+      surplus += runs.close(subtree).flatMap(\.rows)
+    }
+    guard !rows.isEmpty else { return }
+    write(.withhold(rows, since: turn.now.wall))
+    if !surplus.isEmpty { write(.release(surplus)) }
+    writeRun()
+  }
+
+  /// What is saved of the objects at and below one; nil if there is no state, or too much. Confidential ones are never
+  /// kept.
+  private func subtree(of top: Node, among closed: [NodeID: Node]) -> ClosedShelf.Subtree? {
+    guard let path = tree.path(of: top) else { return nil }
+    var subtree = ClosedShelf.Subtree()
+    (subtree.path, subtree.closed) = (path, turn.now.wall)
+    var next = [top]
+    while let node = next.popLast() {
+      // What is saved only because others refer to it is not included (R7).
+      let isSaved = tree.isIncluded(node) || node.kept == nil && node.hasState
+      guard isSaved, !node.record.isConfidential, node.record.component != nil else { continue }
+      subtree.objects.append(ClosedShelf.Object(node, below: node === top ? nil : node.parent?.id))
+      next += node.children.sorted(by: >).compactMap { closed[$0] }.filter { tree.pathParent(of: $0) === node }
+    }
+    guard !subtree.rows.isEmpty else { return nil }
+    var above = tree.pathParent(of: top)
+    while let node = above {
+      above = tree.pathParent(of: node)
+      subtree.ancestors.insert(ClosedShelf.Object(ancestor: node, below: above?.id), at: 0)
+    }
+    return subtree.fits ? subtree : nil
+  }
+
+  /// Passes if so many bytes more are within the limit; what was closed gives way, the oldest first.
+  func requireRoom(for bytes: Int, path: @autoclosure () -> IdentifierPath? = nil) throws(ErrorObject) {
+    let excess = budget.excess(of: bytes, in: turn)
+    guard excess > 0 else { return }
+    takeOffShelf(runs.facts.shelf.oldest(having: excess, after: generations.sealedUpTo))
+    try budget.requireRoom(for: bytes, path: path(), in: turn)
+  }
+
+  /// What was closed at a path is confidential now (R13).
+  func forgetClosed(at path: IdentifierPath) {
+    takeOffShelf(runs.facts.shelf.subtrees.filter { $0.has(path) })
+  }
+
+  private func takeOffShelf(_ subtrees: [ClosedShelf.Subtree]) {
+    guard !subtrees.isEmpty else { return }
+    for subtree in subtrees { runs.reopen(subtree) }
+    let sequence = write(.release(subtrees.flatMap(\.rows)))
+    budget.grow(by: -subtrees.reduce(0) { $0 + $1.bytes(after: generations.sealedUpTo) }, at: sequence)
+    writeRun()
+  }
+
+  /// Everything that was closed goes for good.
+  func emptyShelf() {
+    let rows = runs.emptyShelf()
+    if !rows.isEmpty { write(.release(rows)) }
+  }
+
+  // MARK: Opening again
+
+  func listClosed(_: ListClosedObjects, by _: Session?, for caller: Caller) throws(ErrorObject) {
+    try turn.requireWritable()
+    let reply = ListClosedObjects.Reply().with {
+      $0.objects = runs.facts.shelf.subtrees.reversed().map { subtree in
+        ClosedObject().with {
+          $0.path = subtree.path
+          $0.closed = Timestamp(milliseconds: subtree.closed)
+          $0.objects = subtree.objects.count
+          $0.bytes = subtree.stateBytes
+        }
+      }
+    }
+    turn.ask(.respond(caller, .result(reply)))
+  }
+
+  /// Reads the states, then puts everything back.
+  func reopen(_ request: ReopenObject, by _: Session?, for caller: Caller) throws(ErrorObject) {
+    try turn.requireWritable()
+    if let path = request.path, !path.isPossible { throw .invalidComponent(of: path, "/path") }
+    guard let subtree = runs.facts.shelf.last(at: request.path) else {
+      throw .restoration(
+        .unknownObject,
+        request.path.map { "\($0) was not closed lately" } ?? "nothing was closed lately",
+        hint: "See listClosedObjects.",
+        path: request.path
+      )
+    }
+    try requirePlace(for: subtree)
+    let rows = subtree.rows.map { StateRequest.Row(node: $0.node, sequence: $0.sequence) }
+    read(rows, for: .reopening(subtree), caller, after: sequence)
+  }
+
+  private func requirePlace(for subtree: ClosedShelf.Subtree) throws(ErrorObject) {
+    if let node = tree.node(at: subtree.path), !node.isVacant || node.hasState {
+      let owner = owner(of: node)
+      throw .restoration(
+        .duplicatePath,
+        "\(subtree.path) is taken\(owner.map { " by \($0.words)" } ?? "")",
+        hint: "Unregister the object that is there, or give it another identifier.",
+        path: subtree.path,
+        details: ["owners": .array(owner.map { [$0.ownerJSON] } ?? [])]
+      )
+    }
+    let count = tree.count + subtree.ancestors.count + subtree.objects.count
+    let max = turn.limits.objectsPerApplicationMax
+    guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
+    try budget.requireRoom(for: growth(by: subtree), path: subtree.path, in: turn)
+  }
+
+  /// Bytes that it adds at the head; rows that no generation has go when it comes off the shelf.
+  private func growth(by subtree: ClosedShelf.Subtree) -> Int {
+    subtree.stateBytes - subtree.bytes(after: generations.sealedUpTo)
+  }
+
+  /// The states have been read.
+  func finishReopening(_ subtree: ClosedShelf.Subtree, _ readings: [StateReading?], for caller: Caller) {
+    do throws(ErrorObject) {
+      guard runs.facts.shelf.subtrees.contains(subtree) else { throw .unknownObject(.path(subtree.path)) }
+      // What was so when the call came may have changed since.
+      try requirePlace(for: subtree)
+      let growth = growth(by: subtree)
+      let parent = subtree.ancestors.reduce(nil as Node?) { place($1, below: $0) }
+      var records: [NodeID: StateRecord] = [:]
+      for case .state(let record, _)? in readings { records[record.node] = record }
+      var places: [NodeID: Node] = [:]
+      for object in subtree.objects {
+        let node = place(object, below: object.parent == 0 ? parent : places[object.parent])
+        places[object.node] = node
+        if let record = records[object.node], node.isVacant, !node.hasState { putBack(record, at: node) }
+        if node.isVacant { writeRelease(of: node, at: turn.now.wall) }
+      }
+      runs.reopen(subtree)
+      budget.grow(by: growth, at: write(.release(subtree.rows)))
+      writeRun()
+      // The states may refer to what is kept off the disk, and live objects may be below one of another kind.
+      keeping.becomeStale()
+      settleKept()
+      note(.appeared)
+      let objects = subtree.objects.count
+      turn.answer(caller, ReopenObject.Reply().with { ($0.path, $0.objects) = (subtree.path, objects) })
+    } catch {
+      turn.refuse(caller, error)
+    }
+  }
+
+  /// The node of a closed object: the one that is there, or itself again, so that references lead to it.
+  private func place(_ object: ClosedShelf.Object, below parent: Node?) -> Node {
+    var record = object.record(below: parent?.id)
+    if let node = tree.node(object.component, below: parent, kind: record.kind) {
+      describe(node, as: record)
+      return node
+    }
+    if tree.node(object.node) != nil { record.node = tree.last + 1 }
+    let node = tree.insert(record)
+    write(node)
+    return node
+  }
+
+  /// What is only there for its descendants is again what it was.
+  private func describe(_ node: Node, as record: NodeRecord) {
+    // Below an exclusion, another kind may have another path (R4).
+    let keepsKind = node.parent.map { tree.isExcluded($0) } ?? false && node.record.kind != record.kind
+    guard node.isPlaceholder, !keepsKind else { return }
+    var record = record
+    (record.node, record.parent) = (node.id, node.record.parent)
+    record.isConfidential = record.isConfidential || node.record.isConfidential
+    guard node.record != record else { return }
+    node.record = record
+    write(node)
+  }
+
+  private func putBack(_ record: StateRecord, at node: Node) {
+    var record = record
+    (record.node, record.isEarly, record.session, record.revision) = (node.id, false, 0, 0)
+    let sequence = write(.state(record))
+    budget.growHead(by: record.bytes)
+    node.state = StateSummary(record, at: sequence)
+  }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Sessions that came after the restoration, and are handed what they register of it without a call (R29).
+extension Application {
+  /// The session has just registered the object.
+  ///
+  /// - Returns: whether what is saved of it is handed out.
+  func owes(_ node: Node, to session: Session) -> Bool {
+    switch handing(of: node.id, to: node.id) {
+    case .nothing, .skip: return false
+    case .state, .alone, .later, .afterTrials: break
+    }
+    handouts.add(node.id, for: session.id)
+    // The next broker is to know as well.
+    if runs.addDue(node.id) { writeRun() }
+    node.note(RestoringStep.located(session.owner), isFirst: true)
+    return true
+  }
+
+  /// The session can be called again, perhaps by another broker: what it has not answered for is handed out once more.
+  func resumeHandingOut(to number: SessionID) {
+    guard let session = sessions[number], runs.isLate(number) else { return }
+    for node in session.objects.values.sorted(by: { $0.id < $1.id }) where runs.isDue(node.id) {
+      node.claim?.hasDecoded = false
+      handouts.add(node.id, for: number)
+    }
+    handouts.returned(number)
+    handOutLate()
+  }
+
+  /// The owner fetches the state by itself.
+  func noteFetched(_ node: NodeID, by session: SessionID) {
+    guard handouts.cancel(node, for: session) else { return }
+    runs.forgetDue([node])
+    writeRun()
+  }
+
+  /// Hands out what can be now.
+  func handOutLate() { for session in handouts.waiting { handOutLate(to: session) } }
+
+  private func handOutLate(to number: SessionID) {
+    guard !isRestoring, let session = sessions[number], session.isReachable else { return }
+    let bytesMax = batchBytesMax(of: number)
+    let due = handouts.due(of: number).compactMap { tree.nodes[$0] }.filter { $0.claim?.session == number }
+      .map { (node: $0, depth: tree.path(of: $0)?.components.count ?? 0) }.sorted { $0.depth < $1.depth }.map(\.node.id)
+    let ways = due.map { (node: $0, handing: handing(of: $0, to: $0)) }
+    let (handed, isOnTrial) = handouts.next(ways, for: number, bytesMax: bytesMax)
+    if isOnTrial { trials.watch(in: &turn) }
+    if !handed.isEmpty { handOut(handed, to: Addressee(number, isLate: true)) }
+  }
+
+  /// The session has answered for a batch, or has not got it.
+  func lateHandled(_ handled: Restoration.Handled, of number: SessionID) {
+    let nodes = handouts.batch(of: number).compactMap { tree.node($0) }.filter { $0.claim?.session == number }
+    handouts.end(number, isLost: handled == .lost)
+    if handled == .done, let session = sessions[number] {
+      for node in nodes where trials.close(node.id, of: number) { acquit(node.id) }
+      trials.finished(nodes.map(\.id), of: number)
+      tellFinished(nodes, of: session, isDurable: true)
+      runs.forgetDue(nodes.map(\.id))
+      writeRun()
+    }
+    if handled == .failed {
+      for node in nodes { node.note(.skipped(reason: RestoreApplicationState.Reason.failed.rawValue)) }
+    }
+    // What has waited for it goes on: the next batch, or a restoration that began meanwhile.
+    note(.windowsClosed)
+  }
+}
