@@ -73,6 +73,26 @@ internal import Testing
     for client in clients { try client.close() }
   }
 
+  @Test("R29 A process that comes late is handed its states, and a new object gets none", .broker, arguments: all)
+  func comesLate(_ library: LibraryClient.Library) throws {
+    let former = try LibraryClient.open(library, Self.application, ["process": "worker"])
+    for name in ["Late", "New"] {
+      try former.register(name)
+      try former.tell("push", ["name": .string(name), "state": ["text": .string(name)]])
+    }
+    try former.tell("goodbye", ["reason": "restart"])
+    let driver = try broker.session(Self.application, process: "driver")
+    try driver.call("restoreApplicationState", ["deadlineMilliseconds": 1])
+    let late = try LibraryClient.open(library, Self.application, ["process": "worker"])
+    #expect(try late.tell("register", ["identifier": "New", "fresh": true])["state"] == "none")
+    let object = try late.tell("register", ["identifier": "Late"])
+    #expect(object["state"] == "available" && object["handing"] == true)
+    try late.tell("await", ["what": "finished", "count": 1])
+    #expect(try late.log() == [#"decode Late {"text":"Late"}"#, "finished Late"])
+    #expect(try late.tell("decode", ["name": "New"])["state"] == .null)
+    try late.close()
+  }
+
   @Test("R27 In Swift a reference leads to the program's own object, and two objects on one path are told", .broker)
   func swiftLeadsToObjects() throws {
     let client = try Self.serving(["Main", "Editor"])
@@ -115,6 +135,15 @@ internal import Testing
     #expect(try client.log().filter { $0.hasPrefix("encode") } == ["encode Main", "encode Tab", "encode Main"])
     let states = try broker.states(of: Self.application)
     #expect(Array(states.keys) == [["Main"]])
+  }
+
+  @Test("The application's own state is pushed and read", .broker) func ownStateIsPushed() throws {
+    for library in Self.all {
+      let client = try LibraryClient.open(library, Self.application, ["process": .string(library.rawValue)])
+      let state: JSONValue = ["theme": .string(library.rawValue)]
+      #expect(try client.tell("own", ["state": state]) == state)
+      try client.close()
+    }
   }
 
   @Test("Bytes and dates mean the same in Python, C and Swift", .broker) func valuesPassThroughAllLanguages() throws {

@@ -138,6 +138,25 @@ internal import Testing
     try client.close()
   }
 
+  @Test("R13 What a factory or the program forgets is gone", .broker, arguments: kinds)
+  func forgets(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient.open(library)
+    for name in ["Document", "Other"] {
+      try client.tell("register", ["identifier": .string(name), "restorationClass": "Document"])
+      try client.tell("push", ["name": .string(name), "state": ["cursor": 1]])
+    }
+    try client.tell("goodbye", ["reason": "restart"])
+    try client.open()
+    try client.tell("class", ["restorationClass": "Document"])
+    try client.tell("set", ["name": "Document", "state": ["instead": "forget"]])
+    try client.tell("forget", ["path": "Other"])
+    let restored = try client.tell("restore", ["deadline": 10])
+    #expect(restored["skipped"] == [["path": .path("Document"), "reason": "refused"]])
+    let described = try client.tell("call", ["method": "describeApplication", "params": [:]])
+    #expect(described["objects"] == [])
+    try client.close()
+  }
+
   @Test("Threads share a session: their calls are made one after another, and others serve meanwhile", .broker)
   func isUsedByThreads() throws {
     let client = try LibraryClient.open(.python)

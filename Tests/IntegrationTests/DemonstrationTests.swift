@@ -130,7 +130,8 @@ internal import Testing
       errors: errors
     )
     while let line = try child.output?.next(Deadline(.seconds(60))), !line.hasPrefix("3. ") {}
-    #expect(!Self.processes(of: directory).isEmpty)
+    // Between a kill and the next start none may run.
+    try Wait.until("its processes run") { !Self.processes(of: directory).isEmpty }
     child.send(signal: signal)
     #expect(try child.waitForEnd() == .signal(signal))
     try Wait.until("all processes have ended") { Self.processes(of: directory).isEmpty }

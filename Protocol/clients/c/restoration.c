@@ -61,6 +61,7 @@ struct restoration_object {
   void *data;
   char found[16];
   bool existing;
+  bool handing;
   bool is_replaced;
   bool is_forgotten;  /* not registered yet in a new session */
 };
@@ -953,6 +954,7 @@ static int take_registration(restoration_object *object, const json_t *result, r
   replace(&object->path, path);
   copy_text(object->found, sizeof object->found, text_of(json_object_get(result, "restoration"), "state"));
   object->existing = json_is_true(json_object_get(result, "existing"));
+  object->handing = json_is_true(json_object_get(json_object_get(result, "restoration"), "handing"));
   object->is_replaced = false;
   return 0;
 }
@@ -1002,6 +1004,7 @@ static void register_again(restoration *handle, int milliseconds) {
   /* Searched each time, because a callback may have changed the list. */
   while (handle->fd >= 0 && (object = next_forgotten(handle))) {
     json_t *params = name_parent(object) ? json_deep_copy(object->params) : NULL;
+    json_object_del(params, "fresh");  /* by now it has been saved, or is not new */
     json_t *result =
         restoration_call(handle, "registerObjectForStateRestoration", params, milliseconds, &failure);
     if (!result && handle->fd < 0) return;
@@ -1129,6 +1132,7 @@ static void take_object(restoration *handle, json_t *result, const restoration_f
     }
     memcpy(known->found, object->found, sizeof known->found);
     known->existing = object->existing;
+    known->handing = object->handing;
     known->is_replaced = false;
     free_object(object);
     registering->object = known;
@@ -1224,12 +1228,14 @@ json_t *restoration_made(const restoration_object *object) {
 
 json_t *restoration_awaited(void) { return json_pack("{s:b}", "awaited", true); }
 json_t *restoration_pass(void) { return json_pack("{s:b}", "pass", true); }
+json_t *restoration_forget(void) { return json_pack("{s:n, s:b}", "object", "forget", true); }
 
 json_int_t restoration_object_handle(const restoration_object *object) { return object->number; }
 const json_t *restoration_object_path(const restoration_object *object) { return object->path; }
 void *restoration_object_data(const restoration_object *object) { return object->data; }
 const char *restoration_object_found(const restoration_object *object) { return object->found; }
 bool restoration_object_existing(const restoration_object *object) { return object->existing; }
+bool restoration_object_handing(const restoration_object *object) { return object->handing; }
 bool restoration_object_is_replaced(const restoration_object *object) { return object->is_replaced; }
 
 json_t *restoration_decode(restoration_object *object, int milliseconds, restoration_failure *failure) {
@@ -1238,21 +1244,31 @@ json_t *restoration_decode(restoration_object *object, int milliseconds, restora
   return restoration_call(object->handle, "decodeRestorableState", params, milliseconds, failure);
 }
 
-int restoration_encode(
-    restoration_object *object, json_t *state, int milliseconds, restoration_failure *failure) {
-  restoration *handle = object->handle;
-  if (!is_known(object, failure)) {
-    json_decref(state);
-    return -1;
-  }
+/* Steals target and state. */
+static int encode(
+    restoration *handle, json_t *target, json_t *state, int milliseconds, restoration_failure *failure) {
   /* One counter for all objects: it grows for each path, even if objects are moved or registered again. */
   json_int_t revision = ++handle->last_revision;
-  json_t *params = json_pack("{s:I,s:o,s:I}", "object", object->number, "state", state, "revision", revision);
+  json_t *params = json_pack("{s:o,s:o,s:I}", "object", target, "state", state, "revision", revision);
   json_t *result = restoration_call(handle, "encodeRestorableState", params, milliseconds, failure);
   if (!result) return -1;
   bool is_discarded = json_is_true(json_object_get(result, "discarded"));
   json_decref(result);
   return is_discarded ? 1 : 0;
+}
+
+int restoration_encode(
+    restoration_object *object, json_t *state, int milliseconds, restoration_failure *failure) {
+  if (!is_known(object, failure)) {
+    json_decref(state);
+    return -1;
+  }
+  return encode(object->handle, json_integer(object->number), state, milliseconds, failure);
+}
+
+int restoration_encode_application(
+    restoration *handle, json_t *state, int milliseconds, restoration_failure *failure) {
+  return encode(handle, json_array(), state, milliseconds, failure);
 }
 
 static void take_nothing(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {

@@ -112,6 +112,7 @@ int restoration_serve(restoration *handle, const char *method, restoration_handl
 json_t *restoration_made(const restoration_object *object);
 json_t *restoration_awaited(void);
 json_t *restoration_pass(void);
+json_t *restoration_forget(void);
 
 typedef struct restoration_session {
   const char *application;
@@ -165,6 +166,7 @@ const json_t *restoration_object_path(const restoration_object *object); /* an a
 void *restoration_object_data(const restoration_object *object);         /* as it was registered */
 const char *restoration_object_found(const restoration_object *object);  /* "none", "available", … at registration */
 bool restoration_object_existing(const restoration_object *object);      /* the session had the path already */
+bool restoration_object_handing(const restoration_object *object);       /* the process came late: `decode` is called */
 
 /* The object of this session at a path, an array; NULL if it has none there. */
 restoration_object *restoration_object_at(const restoration *handle, const json_t *path);
@@ -179,9 +181,14 @@ bool restoration_object_is_replaced(const restoration_object *object);
 /* The whole result of decodeRestorableState, a new reference; NULL with `failure`. */
 json_t *restoration_decode(restoration_object *object, int milliseconds, restoration_failure *failure);
 
-/* Saves a state; it is on disk when this returns. Steals it. 0, 1 if the user has quit the application, or -1. */
+/* Saves a state; it is on disk when this returns, or kept by the broker only if the object is excluded. Steals it. 0, 1
+ * if the user has quit the application, or -1. */
 int restoration_encode(
     restoration_object *object, json_t *state, int milliseconds, restoration_failure *failure);
+
+/* Saves the application's own state as restoration_encode does an object's; while there is a delegate, only it may. */
+int restoration_encode_application(
+    restoration *handle, json_t *state, int milliseconds, restoration_failure *failure);
 
 /* Makes the broker ask for the state soon; does not wait. 0 or -1. */
 int restoration_invalidate(restoration_object *object, restoration_failure *failure);

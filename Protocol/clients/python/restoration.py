@@ -43,8 +43,9 @@ from typing import (
 
 __all__ = [
     "AWAITED", "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
-    "DuplicateObject", "Instead", "InvalidState", "NoBroker", "PASS", "Reference", "RestorableObject", "RestorationError", "Saved",
-    "Session", "SessionEnded", "SessionForked", "Snapshot", "Wanted", "default_socket", "load", "store",
+    "DuplicateObject", "FORGET", "Instead", "InvalidState", "NoBroker", "PASS", "Reference", "RestorableObject",
+    "RestorationError", "Saved", "Session", "SessionEnded", "SessionForked", "Snapshot", "Wanted", "default_socket",
+    "load", "store",
 ]
 __version__ = "1.0.0"
 
@@ -141,9 +142,11 @@ class Instead(enum.Enum):
     AWAITED = "awaited"
     #: Another process that makes objects of the class is asked.
     PASS = "pass"
+    #: The path, and all below it that no session has, are forgotten. None is a no for this restoration only.
+    FORGET = "forget"
 
 
-AWAITED, PASS = Instead.AWAITED, Instead.PASS
+AWAITED, PASS, FORGET = Instead.AWAITED, Instead.PASS, Instead.FORGET
 
 
 @dataclass(frozen=True)
@@ -457,7 +460,7 @@ _REPEATABLE = {
     "saveApplicationState", "setChildren", "setRestorationIdentifier", "setRestorationParent", "statistics",
     "verifyArchive", "rpc.discover",
 }
-_NOTIFIED = ["pathChanged", "registrationReplaced", "headReplaced", "applicationStateSaved"]
+_NOTIFIED = ["pathChanged", "registrationReplaced", "headReplaced", "applicationStateSaved", "stateWanted"]
 _SERVED = [
     "encodeRestorableStateWithCoder", "decodeRestorableStateWithCoder", "objectWithRestorationIdentifierPath",
     "modelIdentifierForElementAtIndexPath", "indexPathForElementWithModelIdentifier",
@@ -506,6 +509,8 @@ class _Object:
         #: `none`, `available`, `unreadable` or `quarantined`: the saved state at registration.
         self.restoration: str = restoration.get("state", "none")
         self.class_matches: bool = restoration.get("classMatches", True)
+        #: The broker hands the state out by itself, because the process came late: `decode` is called.
+        self.handing: bool = restoration.get("handing", False)
         #: The session had the path already.
         self.existing: bool = result.get("existing", False)
         #: Another session has taken the path over: calls with this object fail.
@@ -546,13 +551,10 @@ class _Object:
         return f"<{type(self).__name__} {name}>"
 
     def _decode(self) -> _Call[Saved]:
-        return _Call("decodeRestorableState", {"object": self}, self._session._saved, True)
+        return self._session._decode(self)
 
     def _encode(self, state: State, elements: Elements) -> _Call[bool]:
-        params: Dict[str, Any] = {"object": self, "state": state, "revision": next(self._session._revisions)}
-        if elements:
-            params["elements"] = elements
-        return _Call("encodeRestorableState", params, lambda result: not result.get("discarded", False), True)
+        return self._session._encode(self, state, elements)
 
     def _invalidate(self) -> _Call[None]:
         return _Call("invalidateRestorableState", {"object": self}, _nothing, True)
@@ -734,6 +736,12 @@ class _Session:
     def _saved(self, entry: Mapping[str, Any]) -> Saved:
         return _saved(entry, self)
 
+    def _reopen(self, path: Union[str, Path, None]) -> _Call[Dict[str, Any]]:
+        return _Call("reopenObject", _present(path=[path] if isinstance(path, str) else path), _same, False)
+
+    def _forget(self, path: Union[str, Path]) -> _Call[None]:
+        return _Call("unregisterObject", {"object": [path] if isinstance(path, str) else list(path)}, _nothing, False)
+
     # Calls
 
     def _call(
@@ -789,14 +797,24 @@ class _Session:
 
         return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
 
+    def _decode(self, target: Any) -> _Call[Saved]:
+        return _Call("decodeRestorableState", {"object": target}, self._saved, True)
+
+    def _encode(self, target: Any, state: State, elements: Elements = ()) -> _Call[bool]:
+        params: Dict[str, Any] = {"object": target, "state": state, "revision": next(self._revisions)}
+        if elements:
+            params["elements"] = elements
+        return _Call("encodeRestorableState", params, lambda result: not result.get("discarded", False), True)
+
     def _save(self, reason: Optional[str], deadline: Optional[float], progress_token: Any) -> _Call[Dict[str, Any]]:
         milliseconds = _milliseconds("deadline", deadline, 600)
         params = _present(reason=reason, deadlineMilliseconds=milliseconds, progressToken=progress_token)
         return self._call("saveApplicationState", params, _same, deadline or 5)
 
-    def _restore(self, deadline: Optional[float], progress_token: Any) -> _Call[Dict[str, Any]]:
+    def _restore(self, deadline: Optional[float], progress_token: Any, objects: Any) -> _Call[Dict[str, Any]]:
         milliseconds = _milliseconds("deadline", deadline, 3_600)
-        params = _present(deadlineMilliseconds=milliseconds, progressToken=progress_token)
+        wanted = None if objects is None else [[each] if isinstance(each, str) else each for each in objects]
+        params = _present(deadlineMilliseconds=milliseconds, progressToken=progress_token, objects=wanted)
         return self._call("restoreApplicationState", params, _same, deadline or 10)
 
     def _extend(self) -> _Call[int]:
@@ -852,7 +870,7 @@ class _Session:
             thing._take(result)
             self._objects[thing.handle] = thing
 
-        registration = dict(thing._registration)
+        registration = {**thing._registration, "fresh": None}  # by now it has been saved, or is not new
         if thing.path:  # the path, not the parent object, which may be lost
             registration["restorationParent"] = thing.path[:-1] or None
         awaited = (registration.get("awaitParentMilliseconds") or 0) / 1000
@@ -974,7 +992,7 @@ class _Session:
         if inspect.isawaitable(made):
             made = yield made
         if isinstance(made, Instead):
-            return {made.value: True}
+            return {"object": None, "forget": True} if made is FORGET else {made.value: True}
         return None if made is None else {"object": made.handle}
 
     def _source(self, view: Any) -> Any:
@@ -1196,7 +1214,8 @@ class RestorableObject(_Object):
         return self._session._perform(self._decode())
 
     def encode(self, state: State, elements: Elements = ()) -> bool:
-        """Saves the whole state, on disk when this returns. False: the user has quit the application."""
+        """Saves the whole state, on disk when this returns; that of an excluded object is kept by the broker only.
+        False: the user has quit the application."""
         return self._session._perform(self._encode(state, elements))
 
     def encode_later(self, state: State, elements: Elements = ()) -> None:
@@ -1299,6 +1318,7 @@ class Session(_Session):
         take_over: bool = False,
         confidential: Optional[bool] = None,
         keep: Optional[str] = None,
+        fresh: bool = False,
         target: Any = None,
         encode: Optional[Callable[[], Union[State, Snapshot, None]]] = None,
         decode: Optional[Callable[[Saved], Any]] = None,
@@ -1308,6 +1328,7 @@ class Session(_Session):
 
         - parent: an object, a handle, a path, or the identifier of a root.
         - wait: seconds to wait for a parent that is not registered yet; None or 0 does not wait.
+        - fresh: the object is new: the state that was saved at its path is not its own.
         - target: what the object stands for in the program: its `target`. By default the object whose methods the
           callbacks are.
         - encode: returns the state when the broker saves; None if it has not changed since it was pushed.
@@ -1317,7 +1338,7 @@ class Session(_Session):
         result: RestorableObject = self._perform(self._register(
             identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
-            position=position, takeOver=take_over or None, confidential=confidential, keep=keep))
+            position=position, takeOver=take_over or None, confidential=confidential, keep=keep, fresh=fresh or None))
         return result
 
     def complete(self) -> int:
@@ -1328,15 +1349,27 @@ class Session(_Session):
         """Holds back the end of the restoration until `complete`."""
         return self._perform(self._extend())
 
+    def decode(self) -> Saved:
+        """The application's own state; false if there is none, or it is withheld (see `status`)."""
+        return self._perform(self._decode([]))
+
+    def encode(self, state: State) -> bool:
+        """Saves the application's own state, on disk when this returns. While there is a delegate, only it may.
+
+        False: the user has quit the application."""
+        return self._perform(self._encode([], state))
+
     def save(
         self, reason: Optional[str] = None, deadline: Optional[float] = None, progress_token: Any = None,
     ) -> Dict[str, Any]:
         """Runs a save round over all processes: `saved`, `generation`, `stale`, …"""
         return self._perform(self._save(reason, deadline, progress_token))
 
-    def restore(self, deadline: Optional[float] = None, progress_token: Any = None) -> Dict[str, Any]:
-        """Restores all saved objects: `restored`, `skipped`, `absent`."""
-        return self._perform(self._restore(deadline, progress_token))
+    def restore(
+        self, deadline: Optional[float] = None, progress_token: Any = None, objects: Optional[Sequence[Any]] = None,
+    ) -> Dict[str, Any]:
+        """Restores all saved objects, or `objects` and what is below them: `restored`, `skipped`, `absent`."""
+        return self._perform(self._restore(deadline, progress_token, objects))
 
     def register_class(
         self, name: str, factory: Callable[[Wanted], Union[RestorableObject, Instead, None]], shared: bool = False,
@@ -1352,6 +1385,14 @@ class Session(_Session):
         """`source.identifier(index_path)` and `source.index_path(identifier)` find elements of the view."""
         with self._lock:
             self._perform(self._register_data_source(view, source))
+
+    def reopen(self, path: Union[str, Path, None] = None) -> Dict[str, Any]:
+        """Opens again what was closed at a path, or last: it is there again, vacant, with its state."""
+        return self._perform(self._reopen(path))
+
+    def forget(self, path: Union[str, Path]) -> None:
+        """Forgets a path that no session has, with all vacant objects below it."""
+        self._perform(self._forget(path))
 
     def call(
         self, method: str, params: Optional[Mapping[str, Any]] = None, *, timeout: float = 0,
@@ -1707,7 +1748,8 @@ class AsyncRestorableObject(_Object):
         return await self._session._perform(self._decode())
 
     async def encode(self, state: State, elements: Elements = ()) -> bool:
-        """Saves the whole state, on disk when this returns. False: the user has quit the application."""
+        """Saves the whole state, on disk when this returns; that of an excluded object is kept by the broker only.
+        False: the user has quit the application."""
         return await self._session._perform(self._encode(state, elements))
 
     async def encode_later(self, state: State, elements: Elements = ()) -> None:
@@ -1824,6 +1866,7 @@ class AsyncSession(_Session):
         take_over: bool = False,
         confidential: Optional[bool] = None,
         keep: Optional[str] = None,
+        fresh: bool = False,
         target: Any = None,
         encode: Optional[Callable[[], Any]] = None,
         decode: Optional[Callable[[Saved], Any]] = None,
@@ -1833,7 +1876,7 @@ class AsyncSession(_Session):
         result: AsyncRestorableObject = await self._perform(self._register(
             identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
-            position=position, takeOver=take_over or None, confidential=confidential, keep=keep))
+            position=position, takeOver=take_over or None, confidential=confidential, keep=keep, fresh=fresh or None))
         return result
 
     async def complete(self) -> int:
@@ -1844,15 +1887,27 @@ class AsyncSession(_Session):
         """Holds back the end of the restoration until `complete`."""
         return await self._perform(self._extend())
 
+    async def decode(self) -> Saved:
+        """The application's own state; false if there is none, or it is withheld (see `status`)."""
+        return await self._perform(self._decode([]))
+
+    async def encode(self, state: State) -> bool:
+        """Saves the application's own state, on disk when this returns. While there is a delegate, only it may.
+
+        False: the user has quit the application."""
+        return await self._perform(self._encode([], state))
+
     async def save(
         self, reason: Optional[str] = None, deadline: Optional[float] = None, progress_token: Any = None,
     ) -> Dict[str, Any]:
         """Runs a save round over all processes: `saved`, `generation`, `stale`, …"""
         return await self._perform(self._save(reason, deadline, progress_token))
 
-    async def restore(self, deadline: Optional[float] = None, progress_token: Any = None) -> Dict[str, Any]:
-        """Restores all saved objects: `restored`, `skipped`, `absent`."""
-        return await self._perform(self._restore(deadline, progress_token))
+    async def restore(
+        self, deadline: Optional[float] = None, progress_token: Any = None, objects: Optional[Sequence[Any]] = None,
+    ) -> Dict[str, Any]:
+        """Restores all saved objects, or `objects` and what is below them: `restored`, `skipped`, `absent`."""
+        return await self._perform(self._restore(deadline, progress_token, objects))
 
     async def register_class(self, name: str, factory: Callable[[Wanted], Any], shared: bool = False) -> None:
         """`factory` makes, and registers, the objects of a restoration class; see `Session.register_class`."""
@@ -1861,6 +1916,14 @@ class AsyncSession(_Session):
     async def register_data_source(self, view: Any, source: Any) -> None:
         """`source.identifier(index_path)` and `source.index_path(identifier)` find elements of the view."""
         await self._perform(self._register_data_source(view, source))
+
+    async def reopen(self, path: Union[str, Path, None] = None) -> Dict[str, Any]:
+        """Opens again what was closed at a path, or last: it is there again, vacant, with its state."""
+        return await self._perform(self._reopen(path))
+
+    async def forget(self, path: Union[str, Path]) -> None:
+        """Forgets a path that no session has, with all vacant objects below it."""
+        await self._perform(self._forget(path))
 
     async def call(
         self, method: str, params: Optional[Mapping[str, Any]] = None, *, timeout: float = 0,

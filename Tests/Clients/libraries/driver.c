@@ -115,7 +115,9 @@ static json_t *factory(restoration *handle, const char *method, json_t *params, 
   const char *instead = json_string_value(json_object_get(made->state, "instead"));
   if (instead) {
     json_decref(path);
-    return strcmp(instead, "pass") == 0 ? restoration_pass() : restoration_awaited();
+    return strcmp(instead, "pass") == 0     ? restoration_pass()
+           : strcmp(instead, "forget") == 0 ? restoration_forget()
+                                            : restoration_awaited();
   }
   json_array_remove(path, json_array_size(path) - 1);
   json_t *registration = json_pack(
@@ -179,6 +181,7 @@ static json_t *register_thing(const json_t *command) {
   double wait = json_number_value(json_object_get(command, "wait"));
   if (parent) json_object_set(params, "restorationParent", parent);
   if (class) json_object_set(params, "restorationClass", class);
+  if (json_object_get(command, "fresh")) json_object_set(params, "fresh", json_object_get(command, "fresh"));
   if (wait > 0) json_object_set_new(params, "awaitParentMilliseconds", json_integer((json_int_t)(wait * 1000)));
   bool serves = true;
   restoration_object *object = restoration_register(session, params, &callbacks, thing, patience, &failure);
@@ -191,8 +194,9 @@ static json_t *register_thing(const json_t *command) {
   if (!object) return NULL;
   thing->object = object;
   return json_pack(
-      "{s:O,s:s,s:o*}", "path", restoration_object_path(object), "state", restoration_object_found(object), "existing",
-      restoration_object_existing(object) ? json_true() : NULL);
+      "{s:O,s:s,s:o*,s:o*}", "path", restoration_object_path(object), "state", restoration_object_found(object),
+      "existing", restoration_object_existing(object) ? json_true() : NULL, "handing",
+      restoration_object_handing(object) ? json_true() : NULL);
 }
 
 static json_t *push(const json_t *command) {
@@ -203,6 +207,17 @@ static json_t *push(const json_t *command) {
     if (result >= 0) return json_boolean(result == 0);
     if (failure.code != RESTORATION_LOST || attempt == 2 || !resume()) return NULL;
   }
+}
+
+/* The application's own state, pushed and read again. */
+static json_t *push_own(const json_t *command) {
+  json_t *state = json_incref(json_object_get(command, "state"));
+  if (restoration_encode_application(session, state, patience, &failure) != 0) return NULL;
+  json_t *params = json_pack("{s:[]}", "object");
+  json_t *result = restoration_call(session, "decodeRestorableState", params, patience, &failure);
+  json_t *read = json_incref(json_object_get(result, "state"));
+  json_decref(result);
+  return read;
 }
 
 static json_t *decode_thing(const json_t *command) {
@@ -354,6 +369,7 @@ static json_t *perform(const char *what, const json_t *command) {
   if (strcmp(what, "open") == 0) return open_session(command);
   if (strcmp(what, "register") == 0) return register_thing(command);
   if (strcmp(what, "push") == 0) return push(command);
+  if (strcmp(what, "own") == 0) return push_own(command);
   if (strcmp(what, "decode") == 0) return decode_thing(command);
   if (strcmp(what, "unregister") == 0) return unregister_thing(command);
   if (strcmp(what, "rename") == 0) return rename_thing(command);

@@ -8,10 +8,11 @@ PYTHONPATH, so that an installed one can be tested.
 
   open {application, process?, serving?, patience?}            -> restoration
   together {application, identifiers}   opens a session by registering them at once, with asyncio        -> null
-  register {identifier, parent?, restorationClass?, wait?, kind?}     -> {path, state, existing?}; the parent is a path
+  register {identifier, parent?, restorationClass?, wait?, kind?, fresh?}
+                                                 -> {path, state, existing?, handing?}; the parent is a path
   set {name, state, elements?}  what its encode callback gives: null for unchanged, "fail" for a failure, in the factory
-                             and in decode as well, or {fail: number} for one with so long a message; {instead: "awaited"
-                             or "pass"} is what the factory answers
+                             and in decode as well, or {fail: number} for one with so long a message; {instead: "awaited",
+                             "pass" or "forget"} is what the factory answers
   source {name, rows}        registers a data source of a view that shows the model identifiers `rows`           -> null
   push {name, state? | bytes?}                                 -> whether it was stored; `bytes` long text
   later {name, state}        pushes without waiting                                              -> null
@@ -24,6 +25,7 @@ PYTHONPATH, so that an installed one can be tested.
   referred {name, key}       the program's own object that a reference in a decoded state leads to -> its name, or null
   twice {identifier}         registers another object of the program under the path
   decode {name}                                  -> {status, state, elements?}; of a long text its length
+  forget {path}              forgets what no session has                                          -> null
   invalidate, unregister {name}; rename {name, identifier}; move {name, parent}      -> null
   class {restorationClass, shared?}   makes objects of the path's last component                 -> null
   save, complete, goodbye {reason}, close                      -> what the broker answers
@@ -137,12 +139,14 @@ class Driver:
         things = yield asyncio.gather(*(self.session.register(each) for each in identifiers))
         self.objects.update(zip(identifiers, things))
 
-    def do_register(self, identifier, parent=None, restorationClass=None, wait=None, kind="object"):
+    def do_register(
+            self, identifier, parent=None, restorationClass=None, wait=None, kind="object", fresh=False):
         self.states.setdefault(identifier, None)
         self.objects[identifier] = thing = yield self.session.register(
-            identifier, parent, restoration_class=restorationClass, wait=wait, kind=kind, **self.callbacks(identifier))
+            identifier, parent, restoration_class=restorationClass, wait=wait, kind=kind, fresh=fresh,
+            **self.callbacks(identifier))
         answer = {"path": thing.path, "state": thing.restoration}
-        return {**answer, "existing": True} if thing.existing else answer
+        return {**answer, **{name: True for name in ("existing", "handing") if getattr(thing, name)}}
 
     def do_set(self, name, state, elements=()):
         self.states[name], self.elements[name] = state, elements
@@ -155,6 +159,10 @@ class Driver:
     def do_push(self, name, state=None, bytes=None):
         state = state if bytes is None else {"text": "x" * bytes}
         return (yield self.objects[name].encode(state))
+
+    def do_own(self, state):
+        yield self.session.encode(state)
+        return (yield self.session.decode()).state
 
     def do_later(self, name, state):
         yield self.objects[name].encode_later(state)
@@ -230,6 +238,9 @@ class Driver:
 
     def do_unregister(self, name):
         yield self.objects.pop(name).unregister()
+
+    def do_forget(self, path):
+        yield self.session.forget(path)
 
     def do_rename(self, name, identifier):
         yield self.objects[name].rename(identifier)

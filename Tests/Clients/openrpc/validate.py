@@ -19,7 +19,7 @@ RARE_EVENTS = {
     "archiveClosed", "archiveDamaged", "archiveUnreadable", "restorationCrashed", "stateQuarantined",
     "archiveQuarantined", "quarantineEnded", "eventsLost",
 }
-RARE_METHODS = {"$/cancelRequest"}
+RARE_METHODS = {"$/cancelRequest", "stateWanted"}
 # The share of a method's members whose loss must be noticed; the others are optional.
 DROPS_NOTICED_MIN = 0.5
 
