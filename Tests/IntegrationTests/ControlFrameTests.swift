@@ -12,7 +12,12 @@ internal import Testing
     ["call", "ping"],
   ]
 
-  private static func storeObject() throws { try broker.connect().encode("Main", state: ["n": 1], of: "a") }
+  /// In a generation as well, with which the application outlives that it is discarded.
+  private static func storeObject() throws {
+    let client = try broker.connect()
+    try client.encode("Main", state: ["n": 1], of: "a")
+    try client.call("saveApplicationState", ["application": "a"])
+  }
 
   // MARK: Options
 

@@ -200,4 +200,40 @@ internal import Testing
     #expect(done.output.contains("Discarded 2 states (106 B) of a."))
     #expect(try Self.states(client) == 0)
   }
+
+  // MARK: forget
+
+  @Test func forgetRemovesAnObjectThatNobodyHasOrAnApplication() throws {
+    let client = try Self.fill(runs: 2)
+    let (main, refused) = (["forget", "a", "Main"], ["forget", "a", "--yes", "-j"])
+    #expect(try ControlTool.run(main + ["--yes"], status: 1).errors.contains("belongs to"))
+    #expect(try ControlTool.run(refused, status: 1).error["kind"] == "needsForce")
+    try client.call("goodbye", ["reason": "restart"])
+    let question = "Forget Main of a: 3 objects (106 B)? [y/N] "
+    let declined = try ControlTool.runOnTerminal(main, answers: [(question, "n")], status: 1)
+    #expect(declined.output.contains("nothing was forgotten"))
+    let done = try ControlTool.run(main + ["--yes", "-j"], status: 0)
+    #expect(try done.json == ["application": "a", "path": ["Main"], "objects": 3, "bytes": 106])
+    #expect(try ControlTool.run(["show", "a", "Main", "--generation", "1"]).end == .exit(0))
+    try ControlTool.run(main + ["--yes"], status: 4)
+    let forgotten = try ControlTool.run(["forget", "a", "--force"], status: 0)
+    #expect(forgotten.output == "Forgot a: 0 objects (0 B).\n")
+    try ControlTool.run(["forget", "a", "--force"], status: 4)
+    #expect(!Files.list(broker.archives).contains { $0.hasPrefix("a.") || $0.hasPrefix("a+") })
+  }
+
+  // MARK: reopen
+
+  @Test func reopenBringsBackWhatWasClosed() throws {
+    let client = try Self.fill()
+    #expect(try ControlTool.run(["reopen", "a"], status: 4).errors.contains("See restorationctl reopen a --list."))
+    #expect(try ControlTool.run(["reopen", "a", "--list"], status: 0).output == "Nothing was closed lately.\n")
+    try client.call("unregisterObject", ["object": .path("Main", "Editor")])
+    let list = try ControlTool.run(["reopen", "a", "--list", "-j"], status: 0).json["objects"]?.array
+    #expect(list?.map { $0["path"] } == [.path("Main", "Editor")])
+    let done = try ControlTool.run(["reopen", "a", "Main/Editor"], status: 0)
+    #expect(done.output == "Opened Main/Editor of a again: 1 object.\n")
+    #expect(try ControlTool.run(["show", "a", "Main/Editor"]).end == .exit(0))
+    try ControlTool.run(["reopen", "a", "Main/Editor"], status: 4)
+  }
 }

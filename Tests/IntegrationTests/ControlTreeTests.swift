@@ -58,11 +58,11 @@ internal import Testing
         └─Main  WindowController  main  <pid1>  -  -  e
           ├─Editor#2  TextEditor  main  <pid1>  <age>  13 B
           ├─(no identifier)  Popover  main  <pid1>  -  -  xe
-          │ └─Find  -  main  <pid1>  <age>  9 B  x
+          │ └─Find  -  main  <pid1>  -  -  xe
           └─Sidebar  -  sidebar  <pid2>  <age>  12 B  c
 
         v vacant, o orphaned, x excluded, c confidential, e empty (no state)
-        6 objects, 4 with state (47 B), 2 sessions.
+        6 objects, 3 with state (38 B), 2 sessions.
 
         """
     )
@@ -130,7 +130,7 @@ internal import Testing
     #expect(children[1]["included"] == false && children[1]["path"] == .null)
     let find = children[1]["children"]?.array?.first
     #expect(find?["path"] == .path("Find"))
-    #expect(find?["included"] == false && find?["hasState"] == true)
+    #expect(find?["included"] == false && find?["hasState"] == false)
     #expect(children[2]["confidential"] == true)
     let pretty = try ControlTool.run(["tree", Self.application, "--json=pretty"])
     #expect(try pretty.json["objects"] == tree["objects"])

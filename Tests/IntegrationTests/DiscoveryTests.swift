@@ -107,7 +107,7 @@ internal import Testing
     """
     import { RestorationClient } from "./client.js";
     export async function program(client: RestorationClient): Promise<(string | number | null)[]> {
-      const result = await client.restoreApplicationState(5000, null, "org.example.Notes", null);
+      const result = await client.restoreApplicationState(5000, null, null, "org.example.Notes", null);
       const saved = await client.saveApplicationState(null, null, null, "org.example.Notes", null);
       return [...result.restored[0], result.skipped[0].\(member), saved.generation];
     }

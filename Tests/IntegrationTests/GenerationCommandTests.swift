@@ -205,6 +205,7 @@ internal import Testing
     try Self.run([(["Main"], ["n": 1]), (["Gone"], ["n": 2])])
     let absent = try ControlTool.run(["restore", Self.application, "--deadline", "0.1"], status: 1)
     #expect(absent.output.hasPrefix("\(Self.application): 0 objects restored, 0 left out, "), "\(absent.output)")
+    try ControlTool.run(["save", Self.application], status: 0)
     try ControlTool.run(["discard", Self.application, "--force"], status: 0)
     let nothing = try ControlTool.run(["restore", Self.application], status: 1)
     #expect(nothing.output == "Nothing of \(Self.application) was left to be restored.\n")

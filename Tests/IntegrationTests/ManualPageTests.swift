@@ -19,7 +19,8 @@ internal import Testing
       for argument in value["arguments"]?.array ?? [] where argument["shouldDisplay"] != false {
         let value = argument["valueName"]?.string ?? ""
         if argument["kind"] == "positional" {
-          arguments.append(argument["isOptional"] == true ? "Oo Ar \(value) Oc" : "Ar \(value)")
+          let name = "Ar \(value)" + (argument["isRepeating"] == true ? " ..." : "")
+          arguments.append(argument["isOptional"] == true ? "Oo \(name) Oc" : name)
         } else {
           let names = (argument["names"]?.array ?? []).map { name in
             "Fl " + (name["kind"] == "short" ? "" : "-") + (name["name"]?.string ?? "")

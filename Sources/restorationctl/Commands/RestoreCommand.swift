@@ -7,14 +7,16 @@ struct RestoreCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",
     abstract: "Restore an application now, across all its processes.",
-    usage: "restorationctl restore [<option> ...] <application>",
+    usage: "restorationctl restore [<option> ...] <application> [<path> ...]",
     discussion: """
       Examples:
         restorationctl restore org.example.Notes
         restorationctl restore org.example.Notes --deadline 30
+        restorationctl restore org.example.Notes Main/Editor
         restorationctl restore org.example.Notes -j | jq .absent
 
-      Objects that were restored in this run are left alone. Objects that are not
+      With paths, only these objects and all below them are restored. Objects
+      that were restored in this run are left alone. Objects that are not
       registered by the deadline are listed as absent. Exit status 1 means that
       nothing was restored, or that a unit could not be started. In JSON it is the
       result of restoreApplicationState.
@@ -26,10 +28,21 @@ struct RestoreCommand: ControlCommand {
   @Option(help: ArgumentHelp("Deadline in seconds (default: 10).", valueName: "seconds"))
   var deadline: Seconds?
 
+  @Argument(
+    help: ArgumentHelp("Objects to restore, with all below them: Main/Editor.", valueName: "path"),
+    transform: IdentifierPath.read
+  )
+  var paths: [IdentifierPath] = []
+
   func run() async throws {
     try await connection.run { broker in
       let result = try await ProgressLine.during("restoring") { progress in
-        try await broker.restoreApplicationState(of: application, deadline: deadline?.duration, progress: progress)
+        try await broker.restoreApplicationState(
+          of: application,
+          deadline: deadline?.duration,
+          objects: paths.isEmpty ? nil : paths.map { .path($0) },
+          progress: progress
+        )
       }
       try output.show(result, or: text(of: result))
       Self.complain(of: result, application)

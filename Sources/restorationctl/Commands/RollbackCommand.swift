@@ -7,15 +7,17 @@ struct RollbackCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "rollback",
     abstract: "Go back to a generation of an application.",
-    usage: "restorationctl rollback [<option> ...] <application> <generation>",
+    usage: "restorationctl rollback [<option> ...] <application> <number> [<path>...]",
     discussion: """
       Examples:
         restorationctl history org.example.Notes
         restorationctl diff org.example.Notes 3
         restorationctl rollback org.example.Notes 3
+        restorationctl rollback org.example.Notes 3 Main/Editor
 
       The content of the generation becomes the saved state, and a new generation.
-      The former state stays as a generation: roll back to it to undo this. While
+      With paths, only these objects and all below them are brought back. The
+      former state stays as a generation: roll back to it to undo this. While
       the application runs, --force is needed; its processes are notified and can
       restore again.
       """
@@ -26,8 +28,17 @@ struct RollbackCommand: ControlCommand {
   @Flag(help: "Also while sessions are live.")
   var force = false
 
-  @Argument(help: "The number of the generation.", transform: GenerationNumber.read)
+  @Argument(
+    help: ArgumentHelp("The number of the generation.", valueName: "number"),
+    transform: GenerationNumber.read
+  )
   var generation: Int64
+
+  @Argument(
+    help: ArgumentHelp("Objects to bring back, with all below them: Main/Editor.", valueName: "path"),
+    transform: IdentifierPath.read
+  )
+  var paths: [IdentifierPath] = []
 
   func run() async throws {
     try await connection.run { broker in
@@ -40,7 +51,13 @@ struct RollbackCommand: ControlCommand {
     do {
       return try await GenerationNumber.orNotThere(in: application) {
         try await ProgressLine.during("reading") { progress in
-          try await broker.rollBack(application, to: generation, force: force, progress: progress)
+          try await broker.rollBack(
+            application,
+            to: generation,
+            force: force,
+            objects: paths.isEmpty ? nil : paths,
+            progress: progress
+          )
         }
       }
     } catch let error as RestorationError where error.code == .needsForce {

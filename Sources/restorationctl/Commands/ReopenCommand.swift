@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationWire
+
+struct ReopenCommand: ControlCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "reopen",
+    abstract: "Open again what was closed.",
+    usage: "restorationctl reopen [<option> ...] <application> [<path>]",
+    discussion: """
+      Examples:
+        restorationctl reopen org.example.Notes
+        restorationctl reopen org.example.Notes Main/Editor
+        restorationctl reopen org.example.Notes --list
+
+      Brings back the last object that was closed, or the one at a path, with its
+      state and what was closed with it. It belongs to no process until one
+      registers it; `restorationctl restore APPLICATION PATH` has it made. Exit
+      status 4 means that there is nothing to open.
+      """
+  )
+
+  @OptionGroup var options: ApplicationOptions
+
+  @Flag(help: "Only list what can be opened again.")
+  var list = false
+
+  @Argument(help: "The path it had: Main/Editor.", transform: IdentifierPath.read)
+  var path: IdentifierPath?
+
+  func run() async throws {
+    try await connection.run { broker in
+      if list {
+        let closed = try await broker.listClosedObjects(of: application)
+        return try output.show(ListClosedObjects.Reply().with { $0.objects = closed }, or: Self.table(closed))
+      }
+      let opened = try await reopen(broker)
+      let text = "Opened \(opened.path) of \(application) again: \(Quantity.count(opened.objects, "object"))."
+      try output.print(opened, or: text.printable + "\n")
+    }
+  }
+
+  private func reopen(_ broker: BrokerConnection) async throws -> ReopenedObject {
+    do {
+      return try await broker.reopenObject(at: path, application: application)
+    } catch let error as RestorationError where error.code == .unknownObject {
+      var failure = Failure(error)
+      failure.hint = "See restorationctl reopen \(application) --list."
+      throw failure
+    }
+  }
+
+  private static func table(_ closed: [ClosedObject]) -> String {
+    guard !closed.isEmpty else { return "Nothing was closed lately.\n" }
+    var table = TextTable([TextTable.Column("CLOSED"), TextTable.Column("PATH", minimum: nil)])
+    for object in closed { table.add([object.closed.description, object.path.description]) }
+    return table.text(header: true)
+  }
+}
