@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What is unwrapped is there: a session or an object that is named without being there is a fault of the model.
+// swift-format-ignore-file: NeverForceUnwrap
+
+/// What the protocol promises of the objects of one application: identifiers, parents, inclusion, references, states
+/// and their early ones, rounds, restorations and endings. It was written from `Protocol/` alone; it knows nothing of
+/// sockets, archives and performance. Every client answers the broker's calls at once.
+struct ReferenceModel {
+  typealias ID = Int
+  typealias Operation = ReferenceOperation
+
+  /// What a client wrote, and the class of the object that wrote it.
+  struct State: Hashable {
+    var number: Int
+    var targets: [ID?]
+    var objectClass: String?
+  }
+
+  struct Node {
+    var parent: ID?
+    /// The identifier, with its position.
+    var name: String?
+    var kind: Operation.Kind
+    /// Roots and siblings are in this order (R11).
+    var order = 0
+    var objectClass: String?
+    var restorationClass: String?
+    /// The process roles of the session that had it last, and of the one that wrote its state.
+    var ownerRole: String?
+    var writerRole: String?
+    /// The owner that wrote it last.
+    var writer: Int?
+    /// A session has registered it and not closed it since; an earlier one has left it; a restoration has missed it.
+    var isRegistered = false
+    var isLeft = false
+    var isMissed = false
+    /// The newest write, the newest one that is not early if that is another, and what a declined restoration left.
+    var saved: State?
+    var hidden: State?
+    var declined: State?
+    /// It was written in this run; its state has never been on disk.
+    var isWritten = false
+    var isKept = false
+    /// By session.
+    var revisions: [Int: Int] = [:]
+    /// Sessions whose claims others have replaced.
+    var replaced: [Int: Int] = [:]
+    var claim: Claim?
+
+    var settled: State? { hidden ?? saved }
+  }
+
+  /// What a session has with an object that it registered.
+  struct Claim {
+    let number: Int
+    let session: Int
+    var begun: Int
+    /// What it writes hides nothing; it was restored, or written by its owner; its finish is to be announced.
+    var isSettled: Bool
+    var isDone = false
+    var isToBeAnnounced = false
+    /// When its decode window opened.
+    var window: Int?
+  }
+
+  struct Session {
+    let role: String?
+    let isDelegate: Bool
+    let serves: Bool
+    let isSharing: Bool
+    let run: Int
+    /// When it began or registered something.
+    var active: Int
+    var classes: [String] = []
+    var isCompleted = false
+    var isDiscarded = false
+    var isOver = false
+    /// It has got, fetched or given the application's own state.
+    var knowsOwn = false
+  }
+
+  /// What happens in the time from the first session to the last one.
+  struct Run {
+    var number = 0
+    /// A session has left with an open window; a state has been handed out.
+    var isCompleted = false
+    var isBroken = false
+    var isBegun = false
+    var isDeclined = false
+    /// The sessions that were there when the first restoration was asked for.
+    var early: Set<Int>?
+    var refused: Set<ID> = []
+    var closed: Set<ID> = []
+  }
+
+  /// What a generation holds.
+  struct Content: Equatable {
+    var parents: [ID: ID?] = [:]
+    var paths: [ID: String?] = [:]
+    var states: [ID: State] = [:]
+    var own: State?
+  }
+
+  /// Something that a client sees. In one operation, what has a lower stage comes first, and of one session's events of
+  /// a stage what has a lower rank, and parents before what is below them.
+  struct Event: Hashable {
+    let stage: Int
+    let text: String
+    let rank: Int
+    let path: String?
+  }
+
+  /// An error's kind. What fails changes nothing.
+  struct Refusal: Error { let kind: String }
+
+  let isDeveloperMode: Bool
+  var nodes: [ID: Node] = [:]
+  var sessions: [Int: Session] = [:]
+  /// Numbers of claims by the labels of the calls that made them.
+  var labels: [Int: Int] = [:]
+  /// The application's own.
+  var own: State?
+  var run = Run()
+  var restoration: Restoration?
+  var now = 0
+  /// What the newest generation holds.
+  var generation = Content()
+  /// Something was registered, or is gone, since the newest generation.
+  var hasChanged = false
+  /// The rules do not say what follows from the operation, or the service is known not to do it.
+  var isUnspecified = false
+  var events: [Event] = []
+  /// How often each branch was taken.
+  var counts: [String: Int] = [:]
+  var lastNumber = 0
+
+  init(isDeveloperMode: Bool) { self.isDeveloperMode = isDeveloperMode }
+
+  mutating func tell(_ stage: Int, _ text: String, rank: Int = 0, path: String? = nil) {
+    events.append(Event(stage: stage, text: text, rank: rank, path: path))
+  }
+  mutating func count(_ branch: String) { counts[branch, default: 0] += 1 }
+
+  /// Faults of the service that are known; histories leave out what shows them.
+  static let knownFaults: Set = ["B17"]
+  mutating func known(_ fault: String) { if Self.knownFaults.contains(fault) { isUnspecified = true } }
+
+  // MARK: The tree
+
+  subscript(id: ID) -> Node {
+    get { nodes[id]! }
+    set { nodes[id] = newValue }
+  }
+
+  func ancestors(of id: ID) -> [ID] { self[id].parent.map { [$0] + ancestors(of: $0) } ?? [] }
+
+  func children(of id: ID) -> [ID] { nodes.keys.filter { self[$0].parent == id } }
+
+  func subtree(of id: ID) -> [ID] { [id] + children(of: id).flatMap(subtree) }
+
+  /// What its path is below: nothing if the parent has no path, or if a plain object is below an excluded one (R4).
+  func scope(of id: ID) -> ID? {
+    guard let parent = self[id].parent, self[parent].name != nil else { return nil }
+    return self[id].kind == .object && isExcluded(parent) ? nil : parent
+  }
+
+  func path(of id: ID) -> String? {
+    guard let name = nodes[id]?.name else { return nil }
+    return scope(of: id).map { path(of: $0)! + "/" + name } ?? name
+  }
+
+  func node(at path: String) -> ID? { nodes.keys.first { self.path(of: $0) == path } }
+
+  /// A null identifier excludes it, and what is below it except plain objects (R4).
+  func isExcluded(_ id: ID) -> Bool {
+    self[id].name == nil || self[id].kind != .object && self[id].parent.map(isExcluded) ?? false
+  }
+
+  func isIncluded(_ id: ID) -> Bool {
+    let above = ancestors(of: id)
+    let hasScreen = !above.isEmpty && above.allSatisfy { self[$0].kind != .object && self[$0].name != nil }
+    return !isExcluded(id) && (self[id].kind != .view || hasScreen)
+  }
+
+  /// In the order of the walk: what is above first, roots and siblings as they were registered (R11).
+  func inOrder(_ ids: some Sequence<ID>, below above: (ID) -> ID?) -> [ID] {
+    func place(_ id: ID) -> [Int] { (above(id).map(place) ?? []) + [self[id].order] }
+    return ids.map { (place($0), $0) }.sorted { $0.0.lexicographicallyPrecedes($1.0) }.map(\.1)
+  }
+
+  /// All objects that a generation holds: included ones, and what they and the application refer to (R7).
+  ///
+  /// - Parameters:
+  ///   - unknown: objects whose states are still to come.
+  ///   - hasHidden: what hidden states refer to counts as well.
+  func held(awaiting unknown: Set<ID> = [], hasHidden: Bool = false) -> Set<ID> {
+    var found = Set(nodes.keys.filter(isIncluded))
+    var (open, targets) = (Array(found), own?.targets ?? [])
+    repeat {
+      for node in open.filter({ !unknown.contains($0) }).map({ self[$0] }) {
+        targets += (node.saved?.targets ?? []) + (hasHidden ? node.hidden?.targets ?? [] : [])
+      }
+      open = targets.compactMap { $0 }.filter { nodes[$0] != nil && found.insert($0).inserted }
+      targets = []
+    } while !open.isEmpty
+    return found
+  }
+
+  /// What it was written with goes to the disk.
+  func isSaved(_ id: ID) -> Bool { isIncluded(id) || held(hasHidden: true).contains(id) }
+
+  /// What readers get: a live object's state only as long as it is saved, a vacant one's if it ever was (R4).
+  func visible(_ id: ID) -> State? {
+    isSaved(id) || self[id].claim == nil && !self[id].isKept ? self[id].saved : nil
+  }
+
+  mutating func add(_ node: Node) -> ID {
+    lastNumber += 1
+    nodes[lastNumber] = node
+    (self[lastNumber].order, hasChanged) = (lastNumber, true)
+    return lastNumber
+  }
+
+  /// Removes what nobody needs, with the empty objects above it.
+  mutating func prune(_ id: ID?) {
+    guard let id, let node = nodes[id], node.claim == nil, children(of: id).isEmpty else { return }
+    guard node.name == nil || node.saved == nil && !node.isRegistered else { return }
+    nodes[id] = nil
+    prune(node.parent)
+  }
+
+  // MARK: Finding objects
+
+  func node(ofClaim number: Int) -> ID? { nodes.first { $0.value.claim?.number == number }?.key }
+
+  /// The object; nil if there is none.
+  func find(_ object: Operation.Object) -> ID? {
+    switch object {
+    case .path(let path): node(at: path)
+    case .label(let label): labels[label].flatMap(node(ofClaim:))
+    }
+  }
+
+  /// The object for a change by this session; a vacant one if that may be, nil if it is to be made.
+  func find(_ object: Operation.Object, of session: Int?, orVacant: Bool = false) throws -> ID? {
+    let id = find(object)
+    if let id, let session, self[id].claim?.session == session { return id }
+    // Writes of a former owner fail, by path and by handle (R8).
+    let isReplaced = id.map { id in self[id].replaced.values.contains { $0 == session } } ?? false
+    if isReplaced || self.isReplaced(object, of: session) { throw Refusal(kind: "replaced") }
+    if case .path = object, orVacant, id.map({ self[$0].claim == nil }) ?? true { return id }
+    throw Refusal(kind: id == nil ? "unknownObject" : "notOwner")
+  }
+
+  /// It is the handle of a claim that another session has replaced.
+  func isReplaced(_ object: Operation.Object, of session: Int?) -> Bool {
+    guard case .label(let label) = object, let claim = labels[label], let session else { return false }
+    return nodes.values.contains { $0.replaced[claim] == session }
+  }
+
+  // MARK: Claims
+
+  mutating func register(_ session: Int, _ facts: Operation.Registration, below parent: ID?) throws -> ID {
+    guard let name = facts.name ?? (facts.kind == .object ? nil : "") else { throw Refusal(kind: "invalidIdentifier") }
+    let scope = parent.flatMap { facts.kind == .object && isExcluded($0) ? nil : path(of: $0) }
+    let found = name.isEmpty ? nil : node(at: (scope.map { $0 + "/" } ?? "") + name)
+    if let found, let parent, subtree(of: found).contains(parent) { throw Refusal(kind: "unspecified") }
+    if let found, let claim = self[found].claim, claim.session != session {
+      guard facts.takeOver else { throw Refusal(kind: "duplicatePath") }
+      count("R8 taken over")
+      // Whether what came back there under another path is still the answer is not said.
+      let items = restoration?.items ?? []
+      if items.contains(where: { $0.place == .located(found) && $0.node != found }) { isUnspecified = true }
+      release(found, into: found)
+      self[found].isLeft = false
+      // What is kept off the disk is for its session only (R4).
+      if !isSaved(found) { (self[found].saved, self[found].hidden) = (nil, nil) }
+    }
+    // Late sessions (decision 7) have tests of their own.
+    if let found, self[found].claim == nil, let early = run.early, !early.contains(session), sessions[session]!.serves,
+      let role = sessions[session]!.role, role == self[found].ownerRole, self[found].saved != nil
+    {
+      isUnspecified = true
+    }
+    let before = self
+    let id = found ?? add(Node(parent: parent, name: facts.name, kind: facts.kind))
+    var node = self[id]
+    if facts.restorationClass == nil, node.restorationClass != nil { count("5 class stays") }
+    (node.parent, node.kind, node.objectClass, node.isRegistered) = (parent, facts.kind, facts.objectClass, true)
+    if let made = facts.restorationClass { node.restorationClass = made.isEmpty ? nil : made }
+    let isOther = node.kind != self[id].kind || node.objectClass != self[id].objectClass
+    if isOther || node.restorationClass != self[id].restorationClass { hasChanged = true }
+    if node.claim == nil {
+      lastNumber += 1
+      let isSettled = node.saved == nil || node.writer == session || sessions[session]!.isCompleted
+      node.claim = Claim(number: lastNumber, session: session, begun: now, isSettled: isSettled)
+      (node.isMissed, node.ownerRole) = (false, sessions[session]!.role)
+    }
+    self[id] = node
+    sessions[session]!.active = now
+    if found != nil {
+      prune(before[id].parent)
+      if collision(of: []) != nil { throw Refusal(kind: "unspecified") }
+      tellMoved(from: before, by: session, told: [id])
+    }
+    return id
+  }
+
+  /// Ends a claim, and leaves the rest to whoever takes the object over.
+  mutating func release(_ id: ID, into taker: ID) {
+    guard let claim = self[id].claim else { return }
+    self[taker].replaced[claim.number] = claim.session
+    self[id].claim = nil
+    if sessions[claim.session]!.serves { tell(9, "\(claim.session) replaced \(path(of: id) ?? "-")") }
+  }
+
+  /// The session has nothing to do with the object from now on.
+  mutating func vacate(_ id: ID, keepsState: Bool) {
+    self[id].claim = nil
+    if keepsState, self[id].name != nil {
+      self[id].isLeft = true
+      if !isSaved(id) { self[id].isKept = true }
+    } else {
+      var node = self[id]
+      if node.saved != nil { hasChanged = true }
+      if node.isRegistered { run.closed.insert(id) }
+      (node.saved, node.hidden, node.declined, node.restorationClass, node.ownerRole) = (nil, nil, nil, nil, nil)
+      (node.isRegistered, node.isLeft, node.revisions) = (false, false, [:])
+      self[id] = node
+    }
+    prune(id)
+  }
+
+  /// A vacant object goes, with all vacant ones below it (R13).
+  mutating func forget(_ id: ID) {
+    children(of: id).forEach { forget($0) }
+    if let node = nodes[id], node.claim == nil { vacate(id, keepsState: false) }
+  }
+
+  // MARK: States
+
+  /// The classes of the owner contain that of the state, or one of them is unknown (R25).
+  func classMatches(_ id: ID, _ state: State?) -> Bool {
+    guard let written = state?.objectClass, let declared = self[id].objectClass else { return true }
+    return written == declared
+  }
+
+  /// Stores a state that its owner gives, or if there is no owner, anybody (R19).
+  mutating func write(_ id: ID, _ state: State) {
+    var node = self[id]
+    var isSettled = node.claim?.isSettled ?? true
+    // A class has refused it, or something above it, in this run.
+    let isRefused = !run.refused.isDisjoint(with: [id] + ancestors(of: id))
+    if !isSettled, run.isDeclined || isRefused {
+      count(run.isDeclined ? "14 not early after a no" : "14 not early after a refusal")
+      isSettled = true
+    }
+    if !isSettled { count("R19 early") }
+    let isOther = node.saved != state
+    (node.hidden, node.declined) = (isSettled ? nil : node.settled, nil)
+    (node.saved, node.isWritten, node.isKept, node.writer) = (state, true, true, node.claim?.session)
+    if isSettled { node.claim?.isDone = true }
+    node.claim?.isSettled = isSettled
+    node.claim?.window = nil
+    if let session = node.claim?.session { node.writerRole = sessions[session]!.role }
+    self[id] = node
+    if isOther, isSaved(id) { hasChanged = true }
+    closeWindows()
+  }
+
+  /// The newest state is what every client gets from now on.
+  mutating func settle(_ id: ID) {
+    if self[id].hidden != nil { count("R19 settled") }
+    self[id].hidden = nil
+    self[id].claim?.isSettled = true
+  }
+
+  /// A state in words, with the paths of its targets, and a mark at those that are live.
+  func words(_ state: State?, isMarked: Bool = true) -> String {
+    guard let state else { return "none" }
+    let targets = state.targets.map { target in
+      target.flatMap { id in path(of: id).map { $0 + (isMarked && self[id].claim != nil ? "*" : "") } } ?? "-"
+    }
+    return ([String(state.number)] + targets).joined(separator: " ")
+  }
+
+  /// The state with these references; one that leads nowhere fails (R14).
+  func state(_ number: Int, _ targets: [String], of objectClass: String?) throws -> State {
+    let found = targets.compactMap(node(at:))
+    guard found.count == targets.count else { throw Refusal(kind: "invalidReference") }
+    return State(number: number, targets: found, objectClass: objectClass)
+  }
+
+  // MARK: Windows
+
+  mutating func openWindow(_ id: ID) {
+    nodes[id]!.claim?.window = now
+    self[id].claim?.isToBeAnnounced = true
+    run.isBegun = true
+  }
+
+  /// If the last window has closed, objects that were fetched are announced, and the restoration completes (R19, R21).
+  mutating func closeWindows(except leaving: Int? = nil) {
+    guard !nodes.values.contains(where: { $0.claim?.window != nil }) else { return }
+    if run.isBegun { completeRestoration() }
+    for id in nodes.keys where restoration == nil && self[id].claim?.isToBeAnnounced == true {
+      if self[id].claim?.session != leaving { announce(id) }
+    }
+  }
+
+  mutating func announce(_ id: ID) {
+    guard let session = nodes[id]?.claim?.session else { return }
+    self[id].claim?.isToBeAnnounced = false
+    if sessions[session]!.serves { tell(5, "\(session) finished \(path(of: id) ?? "-")") }
+  }
+
+  mutating func completeRestoration() {
+    guard !run.isCompleted, !run.isBroken else { return }
+    run.isCompleted = true
+    for id in nodes.keys where self[id].claim == nil { self[id].isMissed = true }
+  }
+
+  // MARK: Generations
+
+  /// What a generation of the head would hold.
+  var content: Content {
+    let held = held()
+    return Content(
+      parents: nodes.mapValues(\.parent),
+      paths: Dictionary(uniqueKeysWithValues: nodes.keys.map { ($0, path(of: $0)) }),
+      states: nodes.filter { held.contains($0.key) }.compactMapValues(\.saved),
+      own: own
+    )
+  }
+
+  /// The head is not what the newest generation holds, or something new is there (R17).
+  var isNew: Bool { hasChanged || content != generation }
+
+  mutating func seal() { (generation, hasChanged) = (content, false) }
+}
