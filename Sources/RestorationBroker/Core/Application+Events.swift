@@ -82,7 +82,7 @@ extension Application {
         $0.object = node.claim?.handle
         $0.path = tree.path(of: node)
         $0.session = Application.identity(of: session)
-        $0.error = EncodeFailed.Failure(ErrorObject.storeFailed("", indeterminate: false))
+        $0.error = EncodeFailed.Failure(.storeFailed("", indeterminate: false))
       }
     }
   }

@@ -180,9 +180,9 @@ extension BrokerCore {
       context.emit(.respond(caller, .result(reply)))
     case (.success(let summaries), .chooseInstance(let message)): chooseInstance(message, summaries)
     case (.failure(let error), .listApplications(let caller)):
-      context.emit(.respond(caller, .error(ErrorObject.storeError(error))))
+      context.emit(.respond(caller, .error(.storeError(error))))
     case (.failure(let error), .chooseInstance(let message)):
-      context.emit(.respond(message.caller, .error(ErrorObject.storeError(error))))
+      context.emit(.respond(message.caller, .error(.storeError(error))))
       guard let client = clients[message.caller.client] else { return }
       client.choosesInstance = false
       drain(client)

@@ -102,7 +102,7 @@ package struct BrokerCore {
     guard let application = applications[id] else { return }
     if case .failure(let error) = result {
       // Of an earlier failed transaction: its callers no longer wait.
-      application.parentWaits.abandon(for: ErrorObject.storeError(error), in: &application.turn) { _ in true }
+      application.parentWaits.abandon(for: .storeError(error), in: &application.turn) { _ in true }
     }
     switch result {
     case .success(let opening):
@@ -123,7 +123,7 @@ package struct BrokerCore {
         if error.kind == .absent, client.queue.first.flatMap({ MethodTable.rows[$0.method] })?.makesArchive == true {
           resume(client)
         } else {
-          refuse(client, with: ErrorObject.storeError(error))
+          refuse(client, with: .storeError(error))
         }
       }
       return
@@ -260,7 +260,7 @@ package struct BrokerCore {
     case (.success(let readings), .export(let page)): application.finishPage(readings, page, for: request.caller)
     case (.success(let readings), .quarantine(let page)):
       application.finishPage(readings, page, for: request.caller)
-    case (.failure(let error), _): context.emit(.respond(request.caller, .error(ErrorObject.storeError(error))))
+    case (.failure(let error), _): context.emit(.respond(request.caller, .error(.storeError(error))))
     }
   }
 
@@ -275,7 +275,7 @@ package struct BrokerCore {
     application.jobs.endRead()
     switch result {
     case .success(let readings): application.finishScan(readings, request)
-    case .failure(let error): context.emit(.respond(request.caller, .error(ErrorObject.storeError(error))))
+    case .failure(let error): context.emit(.respond(request.caller, .error(.storeError(error))))
     }
   }
 

@@ -38,6 +38,22 @@ extension ErrorObject {
     )
   }
 
+  /// There is an object, or the state of one that was.
+  static func occupied(
+    _ path: IdentifierPath?,
+    by owner: Session?,
+    claimant: Session? = nil,
+    hint: String
+  ) -> ErrorObject {
+    .restoration(
+      .duplicatePath,
+      "\(path.map(\.description) ?? "the path") is taken\(owner.map { " by \($0.words)" } ?? "")",
+      hint: hint,
+      path: path,
+      details: ["owners": .array(owner.map { [$0, claimant].compactMap { $0?.ownerJSON } } ?? [])]
+    )
+  }
+
   static func sessionEnded() -> ErrorObject {
     .restoration(
       .notInitialized,

@@ -118,14 +118,8 @@ extension Application {
 
   private func requirePlace(for subtree: ClosedShelf.Subtree) throws(ErrorObject) {
     if let node = tree.node(at: subtree.path), !node.isVacant || node.hasState {
-      let owner = owner(of: node)
-      throw .restoration(
-        .duplicatePath,
-        "\(subtree.path) is taken\(owner.map { " by \($0.words)" } ?? "")",
-        hint: "Unregister the object that is there, or give it another identifier.",
-        path: subtree.path,
-        details: ["owners": .array(owner.map { [$0.ownerJSON] } ?? [])]
-      )
+      let hint = "Unregister the object that is there, or give it another identifier."
+      throw .occupied(subtree.path, by: owner(of: node), hint: hint)
     }
     let count = tree.count + subtree.ancestors.count + subtree.objects.count
     let max = turn.limits.objectsPerApplicationMax

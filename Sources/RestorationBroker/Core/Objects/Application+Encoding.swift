@@ -76,8 +76,7 @@ extension Application {
 
   /// While there is a delegate, the application's own state is its own.
   private func requireDelegate(_ session: Session?) throws(ErrorObject) {
-    guard let delegate = liveDelegate, delegate !== session
-    else { return }
+    guard let delegate = liveDelegate, delegate !== session else { return }
     throw .restoration(
       .notOwner,
       "the application's own state belongs to its delegate, \(delegate.words)",
@@ -126,9 +125,6 @@ extension Application {
     }
     return count
   }
-}
-
-extension Application {
 }
 
 extension EncodeRestorableState {

@@ -138,7 +138,7 @@ extension Application {
       let other = tree.node(component, below: relocation.parent, kind: relocation.kind),
       let owner = owner(of: other), owner !== session,
       // What moves along is not in the way.
-      !tree.subtree(of: relocation.node).contains(where: { $0 === other })
+      !Swift.sequence(first: other, next: \.parent).contains(where: { $0 === relocation.node })
     else { return nil }
     return other
   }
@@ -263,15 +263,11 @@ extension Application {
       )
     case .occupied(let number):
       let other = tree.node(number)
-      let owner = other.flatMap { self.owner(of: $0) }
-      let claimant = owner == nil ? nil : relocations.first.flatMap { self.owner(of: $0.node) }
-      let occupied = other.flatMap { tree.path(of: $0) }
-      return .restoration(
-        .duplicatePath,
-        "\(occupied.map(\.description) ?? "the path") is taken\(owner.map { " by \($0.words)" } ?? "")",
-        hint: "Choose another identifier or parent, or use takeOver to displace the present object.",
-        path: occupied,
-        details: ["owners": .array([owner, claimant].compactMap { $0.map { $0.ownerJSON } })]
+      return .occupied(
+        other.flatMap { tree.path(of: $0) },
+        by: other.flatMap { owner(of: $0) },
+        claimant: relocations.first.flatMap { owner(of: $0.node) },
+        hint: "Choose another identifier or parent, or use takeOver to displace the present object."
       )
     case .pathTooLong(let bytes):
       return .limitExceeded("pathBytesMax", max: turn.limits.pathBytesMax, value: bytes, path: path)

@@ -50,12 +50,12 @@ package struct ParentWaits {
   package mutating func timerFired(_ number: Int, in turn: inout Turn) {
     guard let index = waiting.firstIndex(where: { $0.number == number }) else { return }
     let late = waiting.remove(at: index)
-    turn.refuse(parked: late.caller, ErrorObject.unknownParent(late.parent))
+    turn.refuse(parked: late.caller, .unknownParent(late.parent))
   }
 
   /// Refuses registrations whose session, client or archive has gone.
   package mutating func abandon(
-    for error: ErrorObject = ErrorObject.sessionEnded(),
+    for error: ErrorObject = .sessionEnded(),
     in turn: inout Turn,
     where isOver: (Registration) -> Bool
   ) {
