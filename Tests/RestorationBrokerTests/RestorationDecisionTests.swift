@@ -137,6 +137,8 @@ internal import Testing
     var (restoration, _) = begun(plan, facts)
     #expect(deeds(restoration.handle(.made(1, .awaited, by: 8), facts)).isEmpty)
     #expect(restoration.items[0].place == .awaited && restoration.due == 500)
+    _ = restoration.handle(.unitFailed([1]), facts)
+    #expect(restoration.items[0].place == .awaited, "its factory knows better than a unit that was to bring it")
   }
 
   @Test func r23WhatOnlyARoleMayBringIsAwaitedAsLongAsTheRoleIs() {

@@ -354,7 +354,7 @@ extension Restoration {
       searchAgain(number, facts)
     case .awaited:
       // It may have been registered before the answer.
-      (items[number].lookups, items[number].isComing) = ([], true)
+      (items[number].lookups, items[number].isExpected) = ([], true)
       searchAgain(number, facts)
     case .failed:
       settle(number, .skipped(.failed))

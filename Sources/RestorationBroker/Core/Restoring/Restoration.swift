@@ -93,7 +93,8 @@ package struct Restoration {
     package let node: NodeID
     let parent: Int?
     var children: [Int] = []
-    let isExpected: Bool
+    /// Somebody may be about to register it: as it was planned, or because a factory has said so.
+    var isExpected: Bool
     let isAncestor: Bool
     var role: String?
     /// Ways of looking that have not been tried.
@@ -103,7 +104,7 @@ package struct Restoration {
     var isShared = false
     var passed: Set<SessionID> = []
     var shownTo: SessionID?
-    /// Its unit was asked to start, or a factory has said that it comes, although nobody expects it.
+    /// Its unit was asked to start, although nobody expects it.
     var isComing = false
     package internal(set) var place = Place.waiting
     /// The object that gets the state: another one where a factory says so (R24).
