@@ -156,7 +156,7 @@ package final class ArchiveGateway {
       return .result(EmptyResult())
     } catch {
       logger.warning("the archive was not removed: \(error.message)", metadata: ["application": "\(name)"])
-      return .error(ErrorObject.storeError(error))
+      return .error(.storeError(error))
     }
   }
 
@@ -308,7 +308,7 @@ package final class ArchiveGateway {
   private func failCommit(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
     logger.error("\(error.message)", metadata: ["application": "\(session.name)"])
     let isFatal = error.kind == .indeterminate || error.kind == .fenced
-    let answer = Answer.error(ErrorObject.storeFailed(error.message, indeterminate: isFatal))
+    let answer = Answer.error(.storeFailed(error.message, indeterminate: isFatal))
     let failure = session.queue.fail()
     for caller in failure.callers { delegate.send(answer, to: caller) }
     delegate.settled(failure.clients)

@@ -42,8 +42,7 @@ extension Application {
         $0.milliseconds = call.milliseconds(at: turn.now)
       }
       turn.ask(.respond(job.caller, .result(reply)))
-    case (_, .failure(.archive(let error))):
-      turn.refuse(job.caller, ErrorObject.storeError(error))
+    case (_, .failure(.archive(let error))): turn.refuse(job.caller, .storeError(error))
     case (_, .failure(.target(let message))):
       let error = ErrorObject.invalidParameter(
         "/to",

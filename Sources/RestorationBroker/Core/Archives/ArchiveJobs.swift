@@ -76,7 +76,7 @@ package struct ArchiveJobs {
   package mutating func finishStep(of job: StoreJob, in turn: inout Turn) -> Operation? {
     if cancelled.remove(job.operation) != nil { return nil }
     if let operation = operations.removeValue(forKey: job.operation) { return operation }
-    turn.refuse(job.caller, ErrorObject.storeFailed("the archive was reopened meanwhile", indeterminate: false))
+    turn.refuse(job.caller, .storeFailed("the archive was reopened meanwhile", indeterminate: false))
     return nil
   }
 

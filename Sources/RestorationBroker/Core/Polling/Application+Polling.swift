@@ -92,7 +92,7 @@ extension Application {
   /// The session has ended: refuses its waiting call.
   func abandonPoll(of session: Session) {
     guard let caller = endPoll(of: session) else { return }
-    turn.refuse(caller, ErrorObject.sessionEnded())
+    turn.refuse(caller, .sessionEnded())
   }
 
   /// The broker is ending: waiting callers ask the next one.

@@ -63,10 +63,7 @@ extension Application {
 
   /// The archive was lost on the way, or the broker ends: all that was decided is void.
   func abandonRestoration(
-    for error: ErrorObject = ErrorObject.storeFailed(
-      "the archive was reopened during the restoration",
-      indeterminate: false
-    )
+    for error: ErrorObject = .storeFailed("the archive was reopened during the restoration", indeterminate: false)
   ) {
     guard let over = endRestoration() else { return }
     for (call, _) in over.callers { turn.refuse(parked: call.caller, error) }

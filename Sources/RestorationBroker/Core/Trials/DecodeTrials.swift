@@ -243,7 +243,7 @@ package struct DecodeTrials {
 
   /// Refuses decodes that will not wait any longer, because their session, client or archive has gone.
   package mutating func abandon(
-    for error: ErrorObject = ErrorObject.sessionEnded(),
+    for error: ErrorObject = .sessionEnded(),
     in turn: inout Turn,
     where isOver: (WaitingDecode) -> Bool
   ) {
