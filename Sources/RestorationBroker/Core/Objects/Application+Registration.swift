@@ -40,7 +40,7 @@ extension Application {
     let isKept = existing?.kept != nil
     let node = try self.node(for: request, component: component, parent: parent, existing: existing)
     let isLate =
-      node.isVacant && !request.isFresh && !restoring.mayConcern(node.id) && restorationPlan.isLate(session, for: node)
+      node.isVacant && !request.isFresh && !restoring.mayConcern(node.id) && self.isLate(session, for: node)
     // Only now, when nothing can fail, the former owner loses it.
     if let owner = owner(of: node), owner !== session {
       replace(node, owner, by: session)

@@ -5,6 +5,20 @@ internal import RestorationWire
 
 /// Sessions that came after the restoration, and are handed what they register of it without a call (R29).
 extension Application {
+  /// Whether a session that is about to register a vacant object came after the run's restoration, and may be handed
+  /// what an earlier session of its process role had there (R29).
+  func isLate(_ session: Session, for node: Node) -> Bool {
+    guard runs.isLate(session.id), session.serves(.decodeRestorableStateWithCoder), !runs.isRefused(node),
+      let claim = node.claimRecord, let role = session.facts.role
+    else { return false }
+    if let last = sessions[claim.session] {
+      // Its process has ended, though its session has not yet.
+      return last.facts.role == role && last.exit.map { SessionEnding($0) == .crashed } ?? false
+    }
+    guard let last = sessions.ended(claim.session), SessionFacts(stored: last.facts).role == role else { return false }
+    return runs.isDue(node.id) || claim.released == 0 && last.ending == SessionEnding.crashed.rawValue
+  }
+
   /// The session has just registered the object.
   ///
   /// - Returns: whether what is saved of it is handed out.

@@ -115,16 +115,16 @@ extension Application {
     case .ask(let session): callDelegate(session, isAsking: true)
     case .startDelegate: startDelegate()
     case .plan:
-      let units = restorationPlan.units
+      var plan = restorationPlan
+      plan.scope = restoring.scope
+      let units = plan.units
       restoring.setUnits(units)
-      if restoring.scope == nil { startMissingUnits() }
-      var concern = restorationPlan
-      concern.scope = restoring.scope
-      let plan = concern.objects(units, isStarting: restoring.isStarting)
-      let nodes = plan.compactMap { tree.node($0.node) }
+      if plan.scope == nil { startMissingUnits() }
+      let objects = plan.objects(units, isStarting: restoring.isStarting)
+      let nodes = objects.compactMap { tree.node($0.node) }
       for node in nodes { node.forgetRestoringSteps() }
       restoring.setPaths(Dictionary(nodes.map { ($0.id, tree.path(of: $0)) }) { $1 }.compactMapValues { $0 })
-      drive(.planned(plan, at: turn.now.monotonic))
+      drive(.planned(objects, at: turn.now.monotonic))
     case .make(let node, let lookup, let session): make(node, lookup, by: session)
     case .startUnit(let node): startUnit(of: node)
     case .forget(let number): if let node = tree.node(number) { forget(node) }
@@ -185,9 +185,8 @@ extension Application {
     let nodes = { (ids: [NodeID]) in ids.compactMap { self.tree.node($0) } }
     let refused = nodes(decisions.refused)
     if decisions.isDeclined {
-      let tops = over.scope.map { $0.sorted() }
-      let declined = tops.map { nodes($0).flatMap { tree.subtree(of: $0) } } ?? Array(tree.nodes.values)
-      runs.decline(declined, below: tops, upTo: sequence)
+      let declined = tree.subtrees(of: over.scope)
+      runs.decline(declined, below: over.scope.map { Array($0) }, upTo: sequence)
       settle(declined.filter { ($0.state?.sequence ?? 0) > runs.facts.began })
     } else {
       runs.refuse(refused.map(\.id))

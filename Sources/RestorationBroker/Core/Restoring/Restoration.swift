@@ -53,8 +53,8 @@ package struct Restoration {
     package let role: String?
     /// A unit was asked to start that may bring it.
     package let hasUnit: Bool
-    /// It is above what is to be restored: it is to be there, and is not given its state.
-    package var isAncestor = false
+    /// It is above what is restored: it is located or made, and does not get its state.
+    package let isAncestor: Bool
 
     package init(
       node: NodeID,
@@ -62,10 +62,11 @@ package struct Restoration {
       lookups: [Lookup],
       isExpected: Bool = true,
       role: String? = nil,
-      hasUnit: Bool = false
+      hasUnit: Bool = false,
+      isAncestor: Bool = false
     ) {
       (self.node, self.parent, self.lookups, self.isExpected) = (node, parent, lookups, isExpected)
-      (self.role, self.hasUnit) = (role, hasUnit)
+      (self.role, self.hasUnit, self.isAncestor) = (role, hasUnit, isAncestor)
     }
   }
 

@@ -17,20 +17,17 @@ struct RestorationPlan {
   /// Whether no object is concerned.
   var isEmpty: Bool {
     let unsaved = unsaved
-    guard let scope else { return !tree.nodes.values.contains { concerns($0, besides: unsaved) } }
-    return !scope.contains { top in
-      tree.node(top).map { tree.subtree(of: $0) }?.contains { concerns($0, besides: unsaved) } ?? false
-    }
+    return !tree.subtrees(of: scope).contains { concerns($0, besides: unsaved) }
   }
 
   /// What is above the subtrees.
-  private var above: Set<NodeID> {
-    var above: Set<NodeID> = []
+  private var ancestors: Set<NodeID> {
+    var ancestors: Set<NodeID> = []
     for top in scope ?? [] {
       var node = tree.node(top)?.parent
-      while let ancestor = node, above.insert(ancestor.id).inserted { node = ancestor.parent }
+      while let ancestor = node, ancestors.insert(ancestor.id).inserted { node = ancestor.parent }
     }
-    return above
+    return ancestors
   }
 
   /// What goes when the run begins, if none has begun (R4).
@@ -42,7 +39,7 @@ struct RestorationPlan {
   /// written itself. What was excluded and not referred to has gone with its session (R4).
   private func concerns(_ node: Node, besides unsaved: Set<NodeID>) -> Bool {
     guard !unsaved.contains(node.id), node.record.component != nil, node !== tree.applicationNode else { return false }
-    // A push to a path that is not saved is nobody's to bring back.
+    // What was pushed to a path that is not saved does not come back.
     if node.isVacant, node.kept != nil { return false }
     if node.hasState { return node.claim?.hasDecoded != true }
     if let claim = node.claim { return claim.wasLeft && !claim.hasDecoded }
@@ -51,14 +48,14 @@ struct RestorationPlan {
 
   // MARK: Objects
 
-  /// The objects, parents first, siblings by age; with those above the subtrees that nobody has.
+  /// The objects, parents first, siblings by age, and the vacant ones above the subtrees.
   ///
   /// - Parameters:
   ///   - units: as `units` has them.
   ///   - isStarting: whether a unit was asked to start.
   func objects(_ units: [NodeID: UnitName], isStarting: Bool) -> [Restoration.Planned] {
     var plan: [Restoration.Planned] = []
-    let (unsaved, ancestors) = (unsaved, above)
+    let (unsaved, ancestors) = (unsaved, ancestors)
     let roots = tree.nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
     var next: [(node: Node, above: NodeID?, isInside: Bool)] = roots.map { ($0, nil, scope == nil) }
     while let (node, above, isBelow) = next.popLast() {
@@ -66,9 +63,7 @@ struct RestorationPlan {
       guard isInside || ancestors.contains(node.id) else { continue }
       let isPlanned = (isInside || node.isVacant) && concerns(node, besides: unsaved)
       if isPlanned {
-        var planned = planned(node, below: above, units[node.id], isStarting: isStarting)
-        planned.isAncestor = !isInside
-        plan.append(planned)
+        plan.append(planned(node, below: above, units[node.id], isStarting: isStarting, isAncestor: !isInside))
       }
       let nearest = isPlanned ? node.id : above
       for child in node.children.sorted(by: >) {
@@ -82,7 +77,8 @@ struct RestorationPlan {
     _ node: Node,
     below parent: NodeID?,
     _ unit: UnitName?,
-    isStarting: Bool
+    isStarting: Bool,
+    isAncestor: Bool
   ) -> Restoration.Planned {
     let isExpected = isExpected(node)
     return Restoration.Planned(
@@ -91,7 +87,8 @@ struct RestorationPlan {
       lookups: lookups(for: node, unit),
       isExpected: isExpected,
       role: isExpected ? nil : role(of: node).flatMap { lastRoles.contains($0) ? $0 : nil },
-      hasUnit: isStarting && !isKnown(node)
+      hasUnit: isStarting && !isKnown(node),
+      isAncestor: isAncestor
     )
   }
 
@@ -119,20 +116,6 @@ struct RestorationPlan {
     if let unit = last?.knownUnit, unit == session.facts.knownUnit { return .sameUnit }
     if let role = role(of: node) ?? last?.role, role == session.facts.role { return .sameRole }
     return .other
-  }
-
-  /// Whether a session that is about to register a vacant object came after the run's restoration, and may be handed
-  /// what an earlier session of its process role had there (R29).
-  func isLate(_ session: Session, for node: Node) -> Bool {
-    guard runs.isLate(session.id), session.serves(.decodeRestorableStateWithCoder), !runs.isRefused(node),
-      let claim = node.claimRecord, let role = session.facts.role
-    else { return false }
-    if let last = sessions[claim.session] {
-      // It is gone, though nobody has noticed yet.
-      return last.facts.role == role && last.exit.map { SessionEnding($0) == .crashed } ?? false
-    }
-    guard let last = sessions.ended(claim.session), SessionFacts(stored: last.facts).role == role else { return false }
-    return runs.facts.due.contains(node.id) || claim.released == 0 && last.ending == SessionEnding.crashed.rawValue
   }
 
   private func ended(_ node: Node) -> SessionFacts? {
@@ -178,5 +161,13 @@ struct RestorationPlan {
     guard !present.contains(where: \.hasCompletedRestoration) else { return nil }
     let end = (present.map(\.lastRegistered).min() ?? now) + Self.quietMilliseconds
     return end > now ? end : nil
+  }
+}
+
+extension NodeTree {
+  /// The nodes of these subtrees; all nodes if `tops` is nil.
+  func subtrees(of tops: Set<NodeID>?) -> [Node] {
+    guard let tops else { return Array(nodes.values) }
+    return tops.compactMap { self.node($0) }.flatMap { subtree(of: $0) }
   }
 }
