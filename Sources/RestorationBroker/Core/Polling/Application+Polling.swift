@@ -154,8 +154,8 @@ extension Application {
     for number in session.polled.calls {
       switch calls[number]?.purpose {
       case .restoring(.make(let node)): trials.forget(node, of: session.id)
-      case .restoring(.handOut(let recipient)):
-        for node in batch(of: recipient) { trials.forget(node, of: session.id) }
+      case .restoring(.handOut(let addressee)):
+        for node in batch(of: addressee) { trials.forget(node, of: session.id) }
       case .restoring(.ask), .restoring(.tell), .save, .pull, .resolving, nil: break
       }
     }

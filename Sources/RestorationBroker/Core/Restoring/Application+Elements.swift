@@ -190,10 +190,10 @@ extension Application {
     if resolver[number]?.call != nil { noteUnresolved(number, nil) }
     guard let resolution = endResolution(number) else { return }
     switch resolution.purpose {
-    case .batch(let restoration, let recipient, let node):
-      guard recipient.isLate || restoring.number == restoration else { return }
-      handouts.add(resolution.elements, of: node, to: recipient)
-      sendWhenResolved(recipient)
+    case .batch(let restoration, let addressee, let node):
+      guard addressee.isLate || restoring.number == restoration else { return }
+      handouts.add(resolution.elements, of: node, to: addressee)
+      sendWhenResolved(addressee)
     case .decode(let caller, let record):
       turn.ask(.unpark(caller))
       turn.ask(.respond(caller, .result(decoded(record, elements: resolution.elements.text))))

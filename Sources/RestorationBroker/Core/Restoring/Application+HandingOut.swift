@@ -74,15 +74,15 @@ extension Application {
     }
   }
 
-  /// What a restoration hands out: after a no what the run started from, unless the object was written since.
-  private func saved(_ node: Node) -> StateSummary? { runs.declinedState(of: node) ?? node.stateBeforeClaim }
+  /// The state to hand out. After a no it is what the run started from, unless the object was written since.
+  private func outgoingState(of node: Node) -> StateSummary? { runs.declinedState(of: node) ?? node.stateBeforeClaim }
 
   // MARK: Making
 
   func make(_ number: NodeID, _ lookup: RestoringStep.Lookup, by session: SessionID) {
     guard let node = tree.node(number) else { return drive(.made(number, .failed, by: session)) }
     var rows: [StateRequest.Row] = []
-    if let state = saved(node), !node.isWithheld(state), !node.isUnreadable,
+    if let state = outgoingState(of: node), !node.isWithheld(state), !node.isUnreadable,
       state.bytes <= batchBytesMax(of: session)
     {
       rows.append(StateRequest.Row(node: number, sequence: state.sequence))
@@ -95,7 +95,7 @@ extension Application {
     guard restoring.item(of: number)?.place == .asked(session), let node = tree.node(number),
       let path = tree.path(of: node), let session = sessions[session]
     else { return drive(.made(number, .failed, by: session)) }
-    let summary = saved(node)
+    let summary = outgoingState(of: node)
     let text = record.map { splice($0) }
     let coder = summary.flatMap { self.coder(of: $0) }
     let isSent =
@@ -122,7 +122,7 @@ extension Application {
       sent = callFactory(saved, lookup, node, by: session)
     }
     guard sent != nil else { return drive(.made(number, .lost, by: session.id)) }
-    if isSent { openWindow(of: node, for: session, byCall: true, toFactory: true, isPart: restoring.scope != nil) }
+    if isSent { openWindow(of: node, for: session, byCall: true, toFactory: true) }
   }
 
   private func callFactory(
@@ -167,10 +167,10 @@ extension Application {
 
   // MARK: Handing out
 
-  func handOut(_ handouts: [Restoration.Handout], to addressee: Addressee) {
-    self.handouts.begin(OutgoingBatch(handouts: handouts), to: addressee)
-    let rows = handouts.filter { !$0.isDeferred }.compactMap { handout in
-      tree.node(handout.node).flatMap { saved($0) }.map {
+  func handOut(_ batch: [Restoration.Handout], to addressee: Addressee) {
+    handouts.begin(OutgoingBatch(handouts: batch), to: addressee)
+    let rows = batch.filter { !$0.isDeferred }.compactMap { handout in
+      tree.node(handout.node).flatMap { outgoingState(of: $0) }.map {
         StateRequest.Row(node: handout.node, sequence: $0.sequence)
       }
     }
@@ -267,6 +267,13 @@ extension Application {
     }
   }
 
+  /// The session has answered for these objects of it: their windows close, and it is told that they are restored.
+  func finishHandingOut(_ nodes: [Node], of session: Session) {
+    for node in nodes where trials.close(node.id, of: session.id) { acquit(node.id) }
+    trials.finished(nodes.map(\.id), of: session.id)
+    tellFinished(nodes, of: session, isDurable: true)
+  }
+
   /// Paths are for information, and are left out where the call would be too long with them.
   private func call(
     _ session: Session,
@@ -322,7 +329,7 @@ extension Application: RestorationFacts {
     guard let node = tree.node(node), let object = tree.node(object), let claim = object.claim,
       let owner = sessions[claim.session]
     else { return .later }
-    guard let state = saved(node) else { return .nothing(because: .noState) }
+    guard let state = outgoingState(of: node) else { return .nothing(because: .noState) }
     // It fetched the state by itself.
     if claim.hasDecoded, object === node { return .nothing(because: nil) }
     if let since = node.withheldSince(state) {

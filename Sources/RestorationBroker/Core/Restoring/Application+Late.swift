@@ -57,11 +57,10 @@ extension Application {
 
   private func handOutLate(to number: SessionID) {
     guard !isRestoring, let session = sessions[number], session.isReachable else { return }
-    let bytesMax = batchBytesMax(of: number)
     let due = handouts.due(of: number).compactMap { tree.nodes[$0] }.filter { $0.claim?.session == number }
       .map { (node: $0, depth: tree.path(of: $0)?.components.count ?? 0) }.sorted { $0.depth < $1.depth }.map(\.node.id)
     let ways = due.map { (node: $0, handing: handing(of: $0, to: $0)) }
-    let (handed, isOnTrial) = handouts.next(ways, for: number, bytesMax: bytesMax)
+    let (handed, isOnTrial) = handouts.next(ways, for: number, bytesMax: batchBytesMax(of: number))
     if isOnTrial { trials.watch(in: &turn) }
     if !handed.isEmpty { handOut(handed, to: Addressee(number, isLate: true)) }
   }
@@ -70,15 +69,14 @@ extension Application {
   func lateHandled(_ handled: Restoration.Handled, of number: SessionID) {
     let nodes = handouts.batch(of: number).compactMap { tree.node($0) }.filter { $0.claim?.session == number }
     handouts.end(number, isLost: handled == .lost)
-    if handled == .done, let session = sessions[number] {
-      for node in nodes where trials.close(node.id, of: number) { acquit(node.id) }
-      trials.finished(nodes.map(\.id), of: number)
-      tellFinished(nodes, of: session, isDurable: true)
+    switch handled {
+    case .done:
+      guard let session = sessions[number] else { break }
+      finishHandingOut(nodes, of: session)
       runs.forgetDue(nodes.map(\.id))
       writeRun()
-    }
-    if handled == .failed {
-      for node in nodes { node.note(.skipped(reason: RestoreApplicationState.Reason.failed.rawValue)) }
+    case .failed: for node in nodes { node.note(.skipped(reason: RestoreApplicationState.Reason.failed.rawValue)) }
+    case .lost: break
     }
     // What has waited for it goes on: the next batch, or a restoration that began meanwhile.
     note(.windowsClosed)

@@ -144,12 +144,9 @@ extension Application {
   private func finishRestoration() {
     guard var over = endRestoration(), let decisions = over.decisions else { return }
     let finished = decisions.finished
-    for session in finished.keys.sorted() {
-      guard let session = sessions[session] else { continue }
+    for session in finished.keys.sorted().compactMap({ sessions[$0] }) {
       let nodes = (finished[session.id] ?? []).compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
-      for node in nodes where trials.close(node.id, of: session.id) { acquit(node.id) }
-      trials.finished(nodes.map(\.id), of: session.id)
-      tellFinished(nodes, of: session, isDurable: true)
+      finishHandingOut(nodes, of: session)
     }
     // Windows opened for a node whose state another object got (R24).
     for item in decisions.items where item.place == .settled(.restored) && item.object != item.node {
