@@ -154,20 +154,20 @@ extension Application {
     }
     trials.endExtensions(of: decisions.participants)
     if !decisions.isDeclined, !over.isVoid, over.scope == nil {
-      for session in over.shown.compactMap({ sessions[$0] }) {
-        session.hasOwnState = true
-        if let node = tree.applicationNode { settle([node]) }
-      }
+      let delegates = over.shown.compactMap { sessions[$0] }
+      for delegate in delegates { delegate.hasOwnState = true }
+      if !delegates.isEmpty, let node = tree.applicationNode { settle([node]) }
       // It was about the application's own state alone.
       if decisions.items.isEmpty { trials.beginRestored() }
     }
     note(.windowsClosed)
-    // By the paths that objects had, also if they move now.
+    // They name the paths that objects had, even if the objects move now.
     let replies = over.callers.map { reply(over, decisions, bytesMax: $0.bytesMax) }
     if !over.isVoid {
       moveToAnswers(over, decisions)
       settleEarlyStates(after: decisions, of: over)
       noteDue(after: decisions, of: over)
+      writeRun()
     }
     for (progress, call) in over.progress(isLast: true, at: turn.now) { tell(progress, of: call) }
     for ((call, _), reply) in zip(over.callers, replies) {
@@ -189,24 +189,20 @@ extension Application {
       runs.refuse(refused.map(\.id))
       settle(nodes(decisions.restored(besides: over.deferred)) + refused.flatMap { tree.subtree(of: $0) })
     }
-    if decisions.isDeclined || !refused.isEmpty { writeRun() }
     EarlyMarks.extend(nodes(decisions.items.map(\.object)), since: decisions.begun, in: turn)
     settleRipe()
   }
 
   /// What it did not restore is handed to sessions that come late, unless the delegate has declined (R29).
   private func noteDue(after decisions: Restoration, of over: Restoring) {
-    guard !decisions.isDeclined else {
-      guard over.scope == nil else { return }
+    if !decisions.isDeclined { runs.forgetDue(decisions.restored()) }
+    guard over.scope == nil else { return }
+    if decisions.isDeclined {
       handouts.forgetLate()
       runs.forgetLate()
-      return writeRun()
-    }
-    runs.forgetDue(decisions.restored())
-    if over.scope == nil {
+    } else {
       runs.driven(after: over.lastSession, leaving: decisions.unrestored.filter { tree.node($0)?.hasState == true })
     }
-    writeRun()
   }
 
   private func reply(_ over: Restoring, _ decisions: Restoration, bytesMax: Int) -> RestoreApplicationState.Reply {
