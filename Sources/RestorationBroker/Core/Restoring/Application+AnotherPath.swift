@@ -6,15 +6,15 @@ internal import RestorationWire
 
 /// Objects that factories have brought back under other paths than those they were saved at (R24).
 extension Application {
-  /// Moves what such objects were saved as to the paths that they have now. Nothing moves that has an owner at its old
-  /// path, or whose new owner has gone.
+  /// Moves what was saved of such objects to the paths that they have now. If the old path has an owner, or the
+  /// object's session has ended, nothing moves.
   func moveToAnswers(_ over: Restoring, _ decisions: Restoration) {
     for item in decisions.items where item.object != item.node && item.place == .settled(.restored) {
       guard let node = tree.node(item.node), node.isVacant, let object = tree.nodes[item.object],
-        object.claim != nil, object.claim?.session == item.owner, tree.isIncluded(object)
+        let owner = item.owner, object.claim?.session == owner, tree.isIncluded(object)
       else { continue }
       let isHandedOut = over.handedOut[node.id] == node.stateBeforeClaim?.sequence
-      // A state that nobody has got must not give way to one that the object has written since.
+      // If nobody got the saved state, it must not give way to one that the object has written since.
       guard isHandedOut || !object.hasState, move(node, onto: object) else { continue }
       tree.node(object.id)?.claim?.hasDecoded = isHandedOut
     }
@@ -25,7 +25,7 @@ extension Application {
   /// - Returns: whether it could be moved.
   private func move(_ node: Node, onto object: Node) -> Bool {
     let (moving, staying) = tree.divide(node, onto: object)
-    guard let (old, new) = tree.path(of: node).flatMap({ old in tree.path(of: object).map { (old, $0) } }),
+    guard let old = tree.path(of: node), let new = tree.path(of: object),
       moving.allSatisfy({ (tree.path(of: $0)?.bytes ?? 0) - old.bytes + new.bytes <= turn.limits.pathBytesMax })
     else { return false }
     var placeholders: [NodeID: Node] = [:]
@@ -48,8 +48,8 @@ extension Application {
 }
 
 extension NodeTree {
-  /// What goes along with a node that moves onto another one, and what stays where it is: live objects, and what would
-  /// displace a state. Whatever is below them stays with them.
+  /// The node and all below it, when it moves onto another one: what moves along, and what stays where it is. Live
+  /// objects stay, and nodes that would displace a state; so does everything below them.
   fileprivate func divide(_ node: Node, onto object: Node) -> (moving: [Node], staying: [Node]) {
     var (moving, staying): ([Node], [Node]) = ([], [])
     var next: [(node: Node, target: Node?)] = [(node, object)]
@@ -69,7 +69,7 @@ extension NodeTree {
     return (moving, staying)
   }
 
-  /// What takes the place of a node that is about to move, for those below it that stay.
+  /// A placeholder for a node that is about to move while some nodes below it stay.
   fileprivate mutating func standIn(for node: Node?, below root: Node, _ placeholders: inout [NodeID: Node]) -> Node? {
     guard let node else { return nil }
     if let known = placeholders[node.id] { return known }

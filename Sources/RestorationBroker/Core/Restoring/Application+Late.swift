@@ -28,7 +28,7 @@ extension Application {
     case .state, .alone, .later, .afterTrials: break
     }
     handouts.add(node.id, for: session.id)
-    // The next broker is to know as well.
+    // The next broker has to know it as well.
     if runs.addDue(node.id) { writeRun() }
     node.note(RestoringStep.located(session.owner), isFirst: true)
     return true
@@ -52,7 +52,7 @@ extension Application {
     writeRun()
   }
 
-  /// Hands out what can be now.
+  /// Hands out what can be handed out now.
   func handOutLate() { for session in handouts.waiting { handOutLate(to: session) } }
 
   private func handOutLate(to number: SessionID) {
@@ -65,7 +65,7 @@ extension Application {
     if !handed.isEmpty { handOut(handed, to: Addressee(number, isLate: true)) }
   }
 
-  /// The session has answered for a batch, or has not got it.
+  /// The session has answered for a batch, or did not get it.
   func lateHandled(_ handled: Restoration.Handled, of number: SessionID) {
     let nodes = handouts.batch(of: number).compactMap { tree.node($0) }.filter { $0.claim?.session == number }
     handouts.end(number, isLost: handled == .lost)
@@ -78,7 +78,7 @@ extension Application {
     case .failed: for node in nodes { node.note(.skipped(reason: RestoreApplicationState.Reason.failed.rawValue)) }
     case .lost: break
     }
-    // What has waited for it goes on: the next batch, or a restoration that began meanwhile.
+    // The next batch has waited for it, or a restoration that began meanwhile.
     note(.windowsClosed)
   }
 }

@@ -19,7 +19,7 @@ struct OutgoingBatch {
   var elements: [NodeID: [RestorableElement]] = [:]
 }
 
-/// What sessions are being handed until it is sent, and what those that came late are still to be handed (R29).
+/// Batches until they are sent, and what sessions that came late are still to be handed (R29).
 ///
 /// Invariant: a session that came late has at most one batch that it has not answered.
 package struct Handouts {
@@ -67,9 +67,8 @@ package struct Handouts {
 
   // MARK: Late sessions
 
-  /// Those that something may be handed to now.
+  /// Sessions that can be handed something now.
   package var waiting: [SessionID] {
-    guard !late.isEmpty else { return [] }
     let idle = late.filter { session, line in
       !line.due.isEmpty && line.batch.isEmpty && !line.isUnreachable && batches[Addressee(session, isLate: true)] == nil
     }
@@ -90,9 +89,7 @@ package struct Handouts {
   ///
   /// - Returns: whether it was to be handed out.
   package mutating func cancel(_ node: NodeID, for session: SessionID) -> Bool {
-    guard !late.isEmpty, let line = late[session], line.due.contains(node) || line.batch.contains(node) else {
-      return false
-    }
+    guard let line = late[session], line.due.contains(node) || line.batch.contains(node) else { return false }
     late[session]?.due.removeAll { $0 == node }
     if batches[Addressee(session, isLate: true)] != nil { withhold(node, from: session) }
     return true
@@ -103,7 +100,7 @@ package struct Handouts {
   /// - Parameters:
   ///   - due: what is still to be handed out, parents first, and how.
   ///   - bytesMax: the most that the batch may have.
-  /// - Returns: whether anything waits for states that were handed out before, besides the batch.
+  /// - Returns: the batch, and whether anything else waits until states that were handed out before are proven.
   mutating func next(
     _ due: [(node: NodeID, handing: Restoration.Handing)],
     for session: SessionID,
@@ -158,7 +155,7 @@ package struct Handouts {
     late[session] = nil
   }
 
-  /// What was saved is another thing now, or is not to be had.
+  /// The head was replaced, or the delegate has declined: nothing is to be handed out any longer.
   package mutating func forgetLate() {
     batches = batches.filter { !$0.key.isLate }
     late = [:]

@@ -55,7 +55,8 @@ extension Restoration {
     )
   }
 
-  /// Whether nothing above it is still to be decoded before it; what is missing may be passed over in the end.
+  /// Whether everything above it was dealt with, or is in the batch. Once the hold is over, missing objects are passed
+  /// over.
   private func isReady(_ number: Int, in batch: Batch) -> Bool {
     var above = items[number].parent
     while let parent = above {

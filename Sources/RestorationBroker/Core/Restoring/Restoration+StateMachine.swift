@@ -443,7 +443,7 @@ extension Restoration {
     for number in items.indices {
       switch items[number].place {
       case .located(session), .handed(session):
-        // A factory's object, whose path another session has registered meanwhile.
+        // It was a factory's object at another path. Another session has registered the item's own path meanwhile.
         if let owner = facts.registrant(of: items[number].node), owner != session {
           items[number].object = items[number].node
           place(number, with: owner)

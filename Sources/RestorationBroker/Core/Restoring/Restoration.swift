@@ -234,7 +234,7 @@ package struct Restoration {
     case make(NodeID, Lookup, by: SessionID)
     /// Start the unit of the object's storyboard.
     case startUnit(NodeID)
-    /// Forget the object, and all below it that nobody has.
+    /// Forget the object, and all vacant ones below it.
     case forget(NodeID)
     case handOut(SessionID, [Handout])
     /// Send the event `trialsChanged` once the first of the trials under way is over (R31).
@@ -285,7 +285,7 @@ package struct Restoration {
     case awaited
     /// It is left to another session of the class.
     case passed
-    /// It is not to be made, or not ever.
+    /// It is not to be made now, or never again.
     case null, forgotten
     case failed, lost
   }
@@ -308,7 +308,7 @@ package struct Restoration {
   private(set) var isHoldOver = false
   package internal(set) var items: [Item] = []
   var index: [NodeID: Int] = [:]
-  /// Items that another object than their own gets the state of, by that object (R24).
+  /// Items whose state another object gets, by that object (R24).
   var adopted: [NodeID: Int] = [:]
   var lines: [SessionID: Line] = [:]
   /// Sessions that were asked or handed something; the end waits for them and no others.
@@ -363,16 +363,18 @@ package struct Restoration {
     return finished
   }
 
-  /// Objects whose state was given to somebody: of those that got another one's only that one (R24).
+  /// Objects whose state somebody has got. An object that got another one's state is not among them (R24).
   ///
   /// - Parameter deferred: objects that may still fetch it.
   package func restored(besides deferred: Set<NodeID> = []) -> [NodeID] {
     items.filter { $0.place == .settled(.restored) && !$0.isAncestor && !deferred.contains($0.object) }.map(\.node)
   }
-  /// Objects that nobody was given and nobody has refused.
+
+  /// Objects that were neither restored nor refused.
   var unrestored: [NodeID] {
     items.filter { $0.place != .settled(.restored) && $0.place != .settled(.skipped(.refused)) }.map(\.node)
   }
+
   /// Objects that their classes refused.
   package var refused: [NodeID] { items.filter { $0.place == .settled(.skipped(.refused)) }.map(\.node) }
 

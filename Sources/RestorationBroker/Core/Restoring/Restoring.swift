@@ -14,7 +14,7 @@ package struct Restoring {
   package typealias FactoryCall = (node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)
   typealias PostponedCall = (request: RestoreApplicationState, session: SessionID?, caller: Caller)
 
-  /// The newest session when it began: those that are newer came late if they come after it (R29).
+  /// The newest session when it began. Once the restoration has ended, newer ones are late (R29).
   package private(set) var lastSession: SessionID = 0
   /// Tells its reads from those of an earlier one.
   package private(set) var number = 0
@@ -29,13 +29,13 @@ package struct Restoring {
   package private(set) var paths: [NodeID: IdentifierPath] = [:]
   /// What the delegate is given; read once. Its references have the handles of the moment when it is sent.
   private(set) var application: (record: StateRecord?, coder: JSONText?)?
-  /// Delegates that were given it.
+  /// Delegates that have got it.
   private(set) var shown: Set<SessionID> = []
   /// What clients have said of objects that they could not make or fill.
   package private(set) var messages: [NodeID: String] = [:]
   /// Objects whose factories are not called before states handed out earlier are proven (R31).
   private var heldFactoryCalls: [FactoryCall] = []
-  /// The states that objects of other paths than theirs got, by number (R24).
+  /// Which states objects at other paths have got, by the nodes where they were saved (R24).
   private(set) var handedOut: [NodeID: SequenceNumber] = [:]
   /// What was handed out without its state, which has not been fetched.
   private(set) var deferred: Set<NodeID> = []
@@ -54,7 +54,7 @@ package struct Restoring {
   /// No save round begins by itself meanwhile (R12).
   package var isUnderWay: Bool { decisions != nil }
 
-  /// How long somebody is still waited for whom nobody has registered.
+  /// How long objects that nobody has registered are still awaited.
   func holdMilliseconds(at now: Int64) -> Int64 { decisions.map { $0.isHoldOver ? 0 : max(0, $0.holdEnd - now) } ?? 0 }
 
   /// Whether it may still bring the node's saved state.
@@ -102,7 +102,7 @@ package struct Restoring {
     callers.count { $0.call.caller.client == client } + postponed.count { $0.caller.client == client }
   }
 
-  /// Whether it also does what a call about these subtrees is to do.
+  /// Whether it does all that a call about these subtrees asks for.
   func covers(_ scope: Set<NodeID>?) -> Bool { self.scope.map { scope?.isSubset(of: $0) ?? false } ?? true }
 
   mutating func postpone(_ call: PostponedCall, in turn: inout Turn) throws(ErrorObject) {
@@ -206,16 +206,16 @@ package struct Restoring {
     return decisions.adopted[object].map { decisions.items[$0].node }
   }
 
-  /// What the node's state was when somebody got it.
+  /// Notes which state of the node another object has got (R24).
   mutating func noteHandedOut(_ node: Node) {
-    if item(of: node.id).map({ $0.object != node.id }) ?? false { handedOut[node.id] = node.stateBeforeClaim?.sequence }
+    guard let item = item(of: node.id), item.object != node.id else { return }
+    handedOut[node.id] = node.stateBeforeClaim?.sequence
   }
 
   mutating func noteDeferred(_ object: NodeID) { deferred.insert(object) }
 
   mutating func noteFetched(_ node: Node, for object: NodeID) {
-    guard !deferred.isEmpty, deferred.remove(object) != nil, node.id != object else { return }
-    noteHandedOut(node)
+    if deferred.remove(object) != nil, node.id != object { noteHandedOut(node) }
   }
 
   // MARK: Units
