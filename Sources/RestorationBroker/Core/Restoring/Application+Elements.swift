@@ -77,7 +77,7 @@ extension Application {
     guard named.elements != record.elements,
       named.text.count + (named.elements?.utf8.count ?? 0) <= turn.limits.stateBytesMax,
       (try? turn.requireWritable()) != nil,
-      (try? budget.requireRoom(for: named.bytes - freed, path: nil, in: turn)) != nil
+      (try? requireRoom(for: named.bytes - freed)) != nil
     else { return }
     store(named, freeing: freed, at: view)
   }
