@@ -8,7 +8,6 @@ internal import RestorationWire
 extension Application {
   /// - Parameter chosen: nodes of the generation, parents first.
   func finish(_ rollback: Rollback, only chosen: [Node]) throws(ErrorObject) -> RollBack.Reply {
-    try requireForce(for: rollback.request)
     let (count, max) = (tree.count + chosen.count, turn.limits.objectsPerApplicationMax)
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
     let states = rollback.states(beside: tree)
@@ -17,7 +16,7 @@ extension Application {
     let kept = generations.sealHead("rollBack", of: tree, in: &turn)
     var places: [NodeID: Node] = [:]
     for node in chosen {
-      let place = try place(node, below: node.parent.flatMap { places[$0.id] })
+      let place = place(node, below: node.parent.flatMap { places[$0.id] })
       places[node.id] = place
       bringBack(states[node.id] ?? .nothing, at: place)
     }
@@ -30,11 +29,11 @@ extension Application {
     return sealRolledBack(rollback, former: kept)
   }
 
-  /// Where an object of the generation is today: itself, or what has its path, or itself again at that path.
-  private func place(_ past: Node, below parent: Node?) throws(ErrorObject) -> Node {
+  /// The node that becomes an object of the generation: itself, or what has its path, or itself again at that path.
+  private func place(_ past: Node, below parent: Node?) -> Node {
     if let node = tree.node(past.id) { return node }
     var parent = parent
-    if parent == nil, let above = past.parent { parent = try place(above, below: nil) }
+    if parent == nil, let above = past.parent { parent = place(above, below: nil) }
     if let component = past.record.component, let node = tree.node(component, below: parent, kind: past.record.kind) {
       return node
     }

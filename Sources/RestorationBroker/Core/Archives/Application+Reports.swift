@@ -135,7 +135,7 @@ extension Application {
       reading.node.node > page.after && !reading.node.isRemoved && !omitted.contains(reading.node.node)
     }
     for (index, var reading) in candidates.enumerated() {
-      // What is no longer saved is nobody's to read, although the archive has it until the next generation (R4).
+      // What is no longer saved must not be read, although the archive has it until the next generation (R4).
       if page.generation == nil, tree.nodes[reading.node.node]?.kept != nil { reading.state = nil }
       guard let node = past.nodes[reading.node.node], let path = past.path(of: node) else { continue }
       let size = (reading.state?.bytes ?? 0) + path.bytes + 400
@@ -227,7 +227,7 @@ extension Application {
     turn.answer(caller, EmptyResult())
   }
 
-  /// All generations go but one, which is made of the present head.
+  /// Removes all generations, and makes one of the present head.
   func forgetGenerations() {
     let isPinned = generations.all.contains(where: \.isPinned)
     generations.removeAll(in: &turn)

@@ -16,7 +16,7 @@ extension Application {
     jobs.begin(.rollback(rollback, reading: []), .nodes(after: 0, at: sealed.sequence), for: caller, in: &turn)
   }
 
-  func requireForce(for request: RollBack) throws(ErrorObject) {
+  private func requireForce(for request: RollBack) throws(ErrorObject) {
     guard !request.force else { return }
     try requireNobodyLives(
       .needsForce,
@@ -47,11 +47,7 @@ extension Application {
       if !piece.isEmpty {
         return jobs.goOn(with: .rollback(rollback, reading: piece), .states(piece, at: sequence), job, in: &turn)
       }
-      if let chosen = rollback.chosen {
-        turn.answer(job.caller, try finish(rollback, only: chosen))
-      } else {
-        turn.answer(job.caller, try finish(rollback))
-      }
+      turn.answer(job.caller, try finish(rollback))
     } catch {
       turn.refuse(job.caller, error)
     }
@@ -60,6 +56,7 @@ extension Application {
   private func finish(_ rollback: Rollback) throws(ErrorObject) -> RollBack.Reply {
     // What was so when the call came may have changed while the generation was read.
     try requireForce(for: rollback.request)
+    if let chosen = rollback.chosen { return try finish(rollback, only: chosen) }
     let former = tree
     let target = rollback.tree(beside: former, living: nodesToKeep())
     let (count, max) = (target.tree.count, turn.limits.objectsPerApplicationMax)
@@ -78,7 +75,7 @@ extension Application {
     return sealRolledBack(rollback, former: kept)
   }
 
-  /// The new head is a generation as well, and its owners are to restore again.
+  /// Seals the new head as well; its owners should restore again.
   func sealRolledBack(_ rollback: Rollback, former: Int64?) -> RollBack.Reply {
     if hasUnsealedContent { _ = generations.seal("rolledBack", of: tree, holding: tree.sharedNodes, in: &turn) }
     let generation = generations.newest?.generation ?? rollback.request.generation
@@ -179,7 +176,8 @@ extension Application {
     }
   }
 
-  /// What is kept of objects is not of the head: they still have it if the generation does not save them either.
+  /// States that are kept off the disk are not part of the head. Objects that the generation does not save either still
+  /// have theirs.
   private func carryKept(from former: NodeTree, to target: RolledBackTree) {
     let kept = keeping.nodes.sorted().compactMap { former.nodes[$0] }
     let records = keptRecords

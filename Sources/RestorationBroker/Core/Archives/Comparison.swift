@@ -208,8 +208,8 @@ package struct Comparison {
       difference.unreadable = true
       return difference
     }
-    let before = from.members(of: old) { write(from.tree.node($0), of: from, to: &$1) }
-    let after = to.members(of: new) { write(to.tree.node($0), of: to, to: &$1) }
+    let before = from.members(of: old) { write($0, of: from, to: &$1) }
+    let after = to.members(of: new) { write($0, of: to, to: &$1) }
     let keys = Set(before.keys).union(after.keys).filter { before[$0] != after[$0] }
     difference.elements = from.record(of: old)?.elements != to.record(of: new)?.elements
     guard !keys.isEmpty || difference.elements || old.hasState != new.hasState else { return nil }
@@ -222,12 +222,11 @@ package struct Comparison {
     difference.keys = keys.sorted { $0.lexicographicallyPrecedes($1) }.map { String(decoding: $0, as: UTF8.self) }
     return difference
   }
-}
 
-extension Comparison {
-  /// A reference as it is compared: if both sides have its target, by that, so that a move of the target is no
+  /// A reference as it is compared. If both sides have its target, it is that, so that a move of the target is no
   /// difference (R6).
-  private func write(_ target: Node?, of side: Side, to writer: inout JSONWriter) {
+  private func write(_ target: NodeID, of side: Side, to writer: inout JSONWriter) {
+    let target = side.tree.node(target)
     if let target, let there = to.tree.node(target.id), from.tree.nodes[there.id] != nil {
       writer.object { $0.member("$restorable", there.id) }
     } else {

@@ -26,7 +26,7 @@ package struct Rollback {
   private(set) var unreadable: Set<NodeID> = []
   /// The nodes that it is about, parents first; nil for all.
   private(set) var chosen: [Node]?
-  private var isChosen: Set<NodeID> = []
+  private var chosenNumbers: Set<NodeID>?
 
   init(_ request: RollBack, _ generation: SealedGeneration, _ call: LongCall) {
     (self.request, self.generation) = (request, generation)
@@ -60,7 +60,7 @@ package struct Rollback {
         nodes.append(node)
       }
     }
-    (chosen, isChosen) = (nodes, seen)
+    (chosen, chosenNumbers) = (nodes, seen)
   }
 
   /// Adds the states of these nodes.
@@ -106,7 +106,7 @@ package struct Rollback {
   /// The state the generation holds of a node.
   private func held(_ reading: NodeReading) -> StateSummary? {
     let node = reading.node.node
-    return omitted.contains(node) || chosen != nil && !isChosen.contains(node) ? nil : reading.state
+    return omitted.contains(node) || chosenNumbers?.contains(node) == false ? nil : reading.state
   }
 
   private func isAtHead(_ reading: NodeReading, _ head: NodeTree) -> Bool {
