@@ -45,8 +45,8 @@ struct Control: ControlCommand {
       StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, ExplainCommand.self,
       HistoryCommand.self, DiffCommand.self, MonitorCommand.self, SaveCommand.self, RestoreCommand.self,
       LoginCommand.self, RollbackCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self,
-      ImportCommand.self, DiscardCommand.self, ForgetCommand.self,
-      ReopenCommand.self, QuarantineCommand.self, CallCommand.self,
+      ImportCommand.self, DiscardCommand.self, ForgetCommand.self, ReopenCommand.self, QuarantineCommand.self,
+      CallCommand.self,
     ]
   )
 

@@ -206,8 +206,9 @@ struct ArchiveRecovery {
     for name in [files.log, files.mark, files.backup] where try entry(name) != .absent {
       return try replace(because: "the file is missing")
     }
-    let (number, isRemoved) = (try lastDamaged(), try entry(files.removed) != .absent)
-    guard number == 0 || isRemoved else { return try replace(because: "the file is missing") }
+    if try lastDamaged() != 0, try entry(files.removed) == .absent {
+      return try replace(because: "the file is missing")
+    }
     guard isCreating else { throw .absent }
     try createFresh()
     do throws(OpeningFailure) {

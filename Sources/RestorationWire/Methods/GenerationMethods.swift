@@ -48,8 +48,7 @@ package struct RollBack: LongMethod {
   package static let summary = "Goes back to a generation."
   package static let errors: [ErrorCode] = [
     .invalidParams, .unknownObject, .needsForce, .unknownApplication, .limitExceeded, .archiveUnreadable,
-    .requestCancelled,
-    .storeFailed,
+    .requestCancelled, .storeFailed,
   ]
 
   package typealias Reply = RolledBackArchive
