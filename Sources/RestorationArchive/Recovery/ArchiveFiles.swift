@@ -21,7 +21,7 @@ struct ArchiveFiles {
   /// An archive being made, or made from the backup, before it gets its name.
   var fresh: String { "\(application)+new\(Self.suffix)" }
 
-  /// Says that the archive was removed and only damaged files are left, so that a new one is no recovery. Removed when
+  /// Says that the archive was removed while damaged files stay, so that a new one is no recovery. It goes as soon as
   /// there is a new one.
   var removed: String { "\(application)+removed" }
 

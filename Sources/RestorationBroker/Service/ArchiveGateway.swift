@@ -168,7 +168,7 @@ package final class ArchiveGateway {
     for closing in closings.values { await closing.idle() }
   }
 
-  /// - Parameter blank: those that are removed, because nothing is in them.
+  /// - Parameter blank: archives without content, which are removed.
   nonisolated(nonsending) package func closeAll(removing blank: Set<ApplicationID> = []) async {
     for session in sessions.values {
       guard let lease = session.lease else { continue }

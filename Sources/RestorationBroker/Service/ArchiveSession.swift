@@ -10,7 +10,7 @@ final class ArchiveSession {
   let name: ApplicationName
   /// The core needs it no more; it is closed as soon as nothing is under way.
   var isClosing = false
-  /// What becomes of its files when it is closed.
+  /// How its files are removed when it is closed; nil if they stay.
   var removal: ArchiveRemoval?
   var lease: ArchiveLease?
   var hasFailed = false

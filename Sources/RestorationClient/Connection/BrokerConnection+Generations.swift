@@ -7,8 +7,10 @@ extension BrokerConnection {
   /// Copies a generation into the head and seals the head as the next generation, in one step; the former state stays
   /// as a generation (R16).
   ///
-  /// - Parameter force: roll back even while sessions are live. They keep their objects, are notified by
-  ///   `headReplaced`, and should restore again.
+  /// - Parameters:
+  ///   - force: roll back even while sessions are live. They keep their objects, are notified by `headReplaced`, and
+  ///     should restore again.
+  ///   - objects: bring back only these, with all below them; `nil` means all.
   @discardableResult
   public func rollBack(
     _ application: String? = nil,

@@ -30,6 +30,7 @@ extension BrokerConnection {
   /// - Parameters:
   ///   - deadline: when the restoration ends with what has been restored until then; `nil` means the broker's 10
   ///     seconds.
+  ///   - objects: restore only these, with all below them; `nil` means all.
   ///   - progress: told how far it has come.
   public func restoreApplicationState(
     of application: String? = nil,

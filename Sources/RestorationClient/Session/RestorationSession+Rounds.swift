@@ -37,8 +37,10 @@ extension RestorationSession {
   ///
   /// If the connection is lost meanwhile, the restoration is requested again: the result then lists only the rest.
   ///
-  /// - Parameter deadline: when the restoration ends with what has been restored until then; `nil` means the broker's
-  ///   10 seconds.
+  /// - Parameters:
+  ///   - deadline: when the restoration ends with what has been restored until then; `nil` means the broker's 10
+  ///     seconds.
+  ///   - objects: restore only these, with all below them; `nil` means all.
   @discardableResult
   public func restoreApplicationState(
     deadline: Duration? = nil,

@@ -252,7 +252,7 @@ package enum LocatedObject: WireValue, Hashable {
   /// It made or found this object.
   case object(ObjectHandle)
   case refused
-  /// Its path, and all below it that nobody has, are to be forgotten.
+  /// Its path and all vacant objects below it are to be forgotten.
   case forgotten
   /// Somebody is about to register it.
   case awaited

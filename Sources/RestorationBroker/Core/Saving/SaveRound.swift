@@ -140,7 +140,7 @@ extension SaveRound {
     stagedBytes += max(0, growth)
   }
 
-  /// What is kept of a node was stored: this is no later word of its owner.
+  /// What was kept of a node has been stored. That is no later word of its owner.
   mutating func storedAgain(_ node: NodeID, given: Int, at sequence: SequenceNumber) {
     if let place = places[node], staged[place].given == given { staged[place].sequence = sequence }
   }

@@ -21,7 +21,7 @@ extension Application {
 
   /// The application's own state, unless it is withheld (R31).
   ///
-  /// - Parameter isForDelegate: what it has not looked at is not hidden by what it has written (R19).
+  /// - Parameter isForDelegate: what the delegate has written does not hide a state that it has not looked at (R19).
   func ownState(forDelegate isForDelegate: Bool) -> StateRequest.Row? {
     guard let node = tree.applicationNode, let state = isForDelegate ? node.stateBeforeClaim : node.state,
       !node.isWithheld(state)

@@ -8,7 +8,7 @@ internal import RestorationWire
 extension Application {
   /// A state was handed to its owner. A detached session has no process that could crash of it.
   ///
-  /// - Parameter isPart: some objects are restored only, or late, which completes nothing (R19, R29).
+  /// - Parameter isPart: only some objects are restored, or late ones; that completes nothing (R19, R29).
   func openWindow(
     of node: Node,
     for session: Session,
