@@ -26,7 +26,9 @@ struct Failure: Error {
   }
 
   /// The broker answered with an error, or the library did for it.
-  init(_ error: RestorationError) {
+  ///
+  /// - Parameter hint: the next step, if the tool knows it better than the broker.
+  init(_ error: RestorationError, hint: String? = nil) {
     status =
       switch error.code {
       case .unknownApplication, .unknownObject: ExitStatus.notThere
@@ -36,7 +38,8 @@ struct Failure: Error {
       }
     message = error.message
     // The broker names a method there.
-    hint = error.code == .unknownApplication ? "restorationctl list shows the known applications." : error.hint
+    let isUnknown = error.code == .unknownApplication
+    self.hint = hint ?? (isUnknown ? "restorationctl list shows the known applications." : error.hint)
     kind = error.code.description
     code = error.code.rawValue
     path = error.path

@@ -65,9 +65,7 @@ struct DiscardCommand: ControlCommand {
         application: application
       )
     } catch let error as RestorationError where error.code == .needsForce {
-      var failure = Failure(error)
-      failure.hint = "Use --force, or keep the generations."
-      throw failure
+      throw Failure(error, hint: "Use --force, or keep the generations.")
     }
   }
 }
@@ -94,14 +92,9 @@ private struct Loss: JSONWritable {
     return generations == 0 ? states : "\(states) and \(Quantity.count(generations, "generation"))"
   }
 
-  private var rest: String {
-    kept == 0 ? "" : " \(Quantity.count(kept, "generation")) \(kept == 1 ? "is" : "are") kept."
-  }
+  private var rest: String { Quantity.remark(kept, "generation", "kept") }
 
-  var question: String {
-    let live = sessions == 0 ? "" : " \(Quantity.count(sessions, "session")) \(sessions == 1 ? "is" : "are") live."
-    return "Discard \(what) of \(application)?\(live)\(rest)"
-  }
+  var question: String { "Discard \(what) of \(application)?\(Quantity.remark(sessions, "session", "live"))\(rest)" }
 
   var text: String { "Discarded \(what) of \(application).\(rest)\n" }
 

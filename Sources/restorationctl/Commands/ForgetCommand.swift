@@ -81,9 +81,7 @@ struct ForgetCommand: ControlCommand {
     do {
       try await broker.forgetApplication(application, force: force, damaged: damaged)
     } catch let error as RestorationError where error.code == .needsForce {
-      var failure = Failure(error)
-      failure.hint = "Use --force, or end the processes first."
-      throw failure
+      throw Failure(error, hint: "Use --force, or end the processes first.")
     }
   }
 }
@@ -121,10 +119,7 @@ private struct Forgotten: JSONWritable {
 
   private var place: String { path.map { "\($0) of \(application)".printable } ?? application }
 
-  var question: String {
-    let live = sessions == 0 ? "" : " \(Quantity.count(sessions, "session")) \(sessions == 1 ? "is" : "are") live."
-    return "Forget \(place): \(what)?\(live)"
-  }
+  var question: String { "Forget \(place): \(what)?\(Quantity.remark(sessions, "session", "live"))" }
 
   var text: String { "Forgot \(place): \(what).\n" }
 

@@ -47,9 +47,7 @@ struct ReopenCommand: ControlCommand {
     do {
       return try await broker.reopenObject(at: path, application: application)
     } catch let error as RestorationError where error.code == .unknownObject {
-      var failure = Failure(error)
-      failure.hint = "See restorationctl reopen \(application) --list."
-      throw failure
+      throw Failure(error, hint: "See restorationctl reopen \(application) --list.")
     }
   }
 

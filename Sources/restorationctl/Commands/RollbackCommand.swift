@@ -61,9 +61,8 @@ struct RollbackCommand: ControlCommand {
         }
       }
     } catch let error as RestorationError where error.code == .needsForce {
-      var failure = Failure(error)
-      failure.hint = "End it first, or use --force; its processes are then notified and should restore again."
-      throw failure
+      let hint = "End it first, or use --force; its processes are then notified and should restore again."
+      throw Failure(error, hint: hint)
     }
   }
 
@@ -95,9 +94,8 @@ enum GenerationNumber {
     } catch let error as RestorationError
       where error.code == .invalidParams && ["/generation", "/from", "/to"].contains(error.pointer)
     {
-      var failure = Failure(error)
+      var failure = Failure(error, hint: "restorationctl history \(application) lists the kept generations.")
       failure.status = ExitStatus.notThere
-      failure.hint = "restorationctl history \(application) lists the kept generations."
       throw failure
     }
   }

@@ -34,6 +34,11 @@ enum Quantity {
   /// A number of things, whose name gets an s if it needs one: `1 object`, `2 objects`.
   static func count(_ count: Int, _ name: String) -> String { "\(count) \(name)\(count == 1 ? "" : "s")" }
 
+  /// What is said of things behind a question or a result, nothing if there are none: ` 2 sessions are live.`
+  static func remark(_ count: Int, _ name: String, _ predicate: String) -> String {
+    count == 0 ? "" : " \(Self.count(count, name)) \(count == 1 ? "is" : "are") \(predicate)."
+  }
+
   private static func parts(_ seconds: Int64) -> ArraySlice<(Int64, String)> {
     let parts = [(seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")]
     return parts[(parts.firstIndex { $0.0 > 0 } ?? parts.count - 1)...]
