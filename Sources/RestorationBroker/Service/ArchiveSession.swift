@@ -8,7 +8,7 @@ internal import RestorationWire
 final class ArchiveSession {
   let id: ApplicationID
   let name: ApplicationName
-  /// The core needs it no more; it is closed as soon as nothing is under way.
+  /// The core no longer needs it; it is closed as soon as nothing is under way.
   var isClosing = false
   /// How its files are removed when it is closed; nil if they stay.
   var removal: ArchiveRemoval?

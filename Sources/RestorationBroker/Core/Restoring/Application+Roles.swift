@@ -44,7 +44,7 @@ extension Application {
     note(.classesRegistered)
   }
 
-  /// Gives a session a role, durably: it still has it when it goes on after the broker's death.
+  /// Gives a session a role, durably: the session still has it if it continues after the broker's death.
   func take(in session: Session, _ role: (inout SessionFacts) -> Void) throws(ErrorObject) {
     var facts = session.facts
     role(&facts)
@@ -67,7 +67,7 @@ extension Application {
     if session.facts != before { write(.session(session.record)) }
   }
 
-  /// Another session, or nobody, knows the view's elements from now on.
+  /// From now on another session knows the view's elements, or none does.
   func setDataSource(of view: NodeID, to session: SessionID?) {
     let before = providers.dataSource(of: view)
     guard before != session else { return }

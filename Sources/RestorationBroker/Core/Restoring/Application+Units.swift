@@ -19,7 +19,7 @@ extension Application {
     turn.ask(.checkUnit(id, session.id, unit: unit))
   }
 
-  /// - Parameter files: texts of the unit's file and drop-ins; nil where there is none, or it cannot be known.
+  /// - Parameter files: texts of the unit's file and drop-ins; nil if there is none, or it is unknown.
   func unitChecked(_ unit: UnitName, of session: Session, _ files: [String]?) {
     let isPermitted = files.map { UnitFile.permits($0, of: unit, for: name.description) } ?? false
     if !isPermitted, files != nil, session.facts.storyboard == unit.description {
@@ -78,7 +78,7 @@ extension Application {
     if let unit, restoring.failedUnits[unit.description] != nil { drive(.unitFailed([node])) }
   }
 
-  /// A unit did not start. What it was to bring is awaited all the same, where somebody else may be about to (R22).
+  /// A unit did not start. If something else may bring its objects, they are still awaited (R22).
   func unitFailed(_ unit: String, _ message: String) {
     turn.ask(.log(.warning, "unit \(unit) was not started: \(message)", application: name))
     guard restoring.startedUnits.contains(unit) else { return }

@@ -143,7 +143,7 @@ package struct Restoration {
     private var questions: [Int] = []
     private var next = 0
     var asked = 0
-    /// There, and not handed out; may name some that are so no more.
+    /// There, and not handed out; some may be neither any longer.
     var located: [Int] = []
     var batch: [Int] = []
     /// It could not be reached; it may come back.
@@ -248,7 +248,7 @@ package struct Restoration {
 
   package enum Event: Equatable {
     case started
-    /// The delegate's answer to `ask`; yes where there is none.
+    /// The delegate's answer to `ask`; yes if there is none.
     case decided(Bool)
     case planned([Planned], at: Int64)
     /// The delegate has come, or nothing can bring it.
@@ -268,7 +268,7 @@ package struct Restoration {
     case handled(SessionID, Handled)
     /// The delegate's answer to `tell`, or that there will be none.
     case told
-    /// States that were held up behind a suspect may go on, or the end is held back no more (R21, R31).
+    /// States that waited behind a suspect may be handed out, or the end is no longer held back (R21, R31).
     case trialsChanged
     /// A session has begun, or has said that it is restored.
     case rolesChanged
@@ -304,7 +304,7 @@ package struct Restoration {
   /// When the delegate was asked, and when objects began to be located.
   private var asked: Int64
   private var planned: Int64
-  /// Nobody waits any longer for what nobody has registered.
+  /// Objects that nobody has registered no longer hold up the others.
   private(set) var isHoldOver = false
   package internal(set) var items: [Item] = []
   var index: [NodeID: Int] = [:]
@@ -397,7 +397,7 @@ extension Restoration.Place {
 
   var isSettled: Bool { if case .settled = self { true } else { false } }
 
-  /// Nobody waits for it, and it may still come: its session ended before it was restored, or nobody had it for long.
+  /// It is not awaited, but may still come: its session ended before it was restored, or nobody had it for long.
   var mayComeBack: Bool { self == .settled(.skipped(.ended)) || self == .settled(.absent) }
 }
 

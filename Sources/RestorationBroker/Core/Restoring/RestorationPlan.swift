@@ -95,7 +95,7 @@ struct RestorationPlan {
   /// Roles of the last run, also before another one begins.
   private var lastRoles: Set<String> { sessions.allAreDiscarded ? runs.facts.roles : runs.facts.lastRoles }
 
-  /// Whether somebody may be about to register it: not what was missing already when a restoration completed.
+  /// Whether a session may be about to register it. If it was missing already when a restoration completed, none is.
   private func isExpected(_ node: Node) -> Bool {
     guard node.isVacant else { return true }
     return sessions.orphaned(node).map { $0.restorations >= runs.restorations } ?? false
@@ -122,7 +122,7 @@ struct RestorationPlan {
     node.claimRecord.flatMap { sessions.ended($0.session) }.map { SessionFacts(stored: $0.facts) }
   }
 
-  /// In which ways an object is looked for that nobody has (R22, R23).
+  /// The ways in which a vacant object is looked for (R22, R23).
   private func lookups(for node: Node, _ unit: UnitName?) -> [RestoringStep.Lookup] {
     guard node.record.kind == .view || node.record.restorationClass == nil else { return [.restorationClass] }
     let ways: [RestoringStep.Lookup] = node.record.kind == .viewController ? [.delegate, .existing] : [.existing]
@@ -131,7 +131,7 @@ struct RestorationPlan {
 
   // MARK: Units
 
-  /// The unit of each object that nobody has: as it was registered, else that of the process that had it last.
+  /// The unit of each vacant object: the registered one, else that of the process that had the object last.
   var units: [NodeID: UnitName] {
     var ofSessions: [SessionID: UnitName?] = [:]
     var units: [NodeID: UnitName] = [:]

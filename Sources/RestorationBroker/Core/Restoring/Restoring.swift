@@ -233,7 +233,7 @@ package struct Restoring {
   /// - Returns: the objects that nothing else brings.
   package mutating func unitFailed(_ unit: String, _ message: String) -> [NodeID] {
     failedUnits[unit] = message
-    // What nobody ever registered may come with any unit, as long as there is one.
+    // Objects that were never registered may come with any unit, as long as one is left.
     return (decisions?.items ?? []).filter { item in
       let own = units[item.node]?.description
       return !item.place.isSettled && (own == unit || own == nil && item.isComing && !isStarting)

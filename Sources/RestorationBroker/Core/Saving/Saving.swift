@@ -56,7 +56,7 @@ package struct Saving {
 
   // MARK: Rounds
 
-  /// - Parameter caller: nil if the round is wanted whoever waits for it.
+  /// - Parameter caller: nil if the round is wanted even if no caller waits for it.
   package mutating func begin(
     deadline: Int64,
     for caller: SaveRound.Waiting?,

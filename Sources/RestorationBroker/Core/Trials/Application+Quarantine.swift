@@ -45,7 +45,7 @@ extension Application {
     )
   }
 
-  /// Everything there is is withheld: nobody knows what it is that processes crash of.
+  /// Withholds all states, because it is unknown which of them processes crash of.
   func quarantineAll() {
     let nodes = tree.nodes.values.filter { $0.shared != nil }.sorted { $0.id < $1.id }
     withhold(nodes.flatMap { rowsToWithhold(of: $0) })

@@ -228,7 +228,7 @@ package struct DecodeTrials {
     return decode
   }
 
-  /// Sees to it that what waits goes on when the first trial in its way is over.
+  /// Sets the timer, so that what waits continues when the first trial in its way is over.
   ///
   /// Whichever of all it is: there is one timer, which must not be put off for another session that waits. It is not
   /// cancelled when no decode waits: firing then changes nothing.
@@ -275,7 +275,7 @@ package struct DecodeTrials {
     if !hasTimer { setTimer(Self.extensionMilliseconds, in: &turn) }
   }
 
-  /// A restoration began: whoever holds the end back may do so until its deadline.
+  /// A restoration began: sessions that hold the end back may do so until its deadline.
   package mutating func prolong(until deadline: Int64) {
     for (session, standing) in standings where standing.extensions > 0 {
       standings[session]?.extensionEnd = max(standing.extensionEnd, deadline)
@@ -289,7 +289,7 @@ package struct DecodeTrials {
     return extensions == 1
   }
 
-  /// A restoration is over: whoever still holds it back has had its time.
+  /// A restoration is over: sessions that still hold it back have had their time.
   package mutating func endExtensions(of sessions: Set<SessionID>) {
     for session in sessions { standings[session]?.extensions = 0 }
   }
