@@ -40,6 +40,9 @@ struct Daemon: ParsableCommand {
   @Option(help: ArgumentHelp("End after this many idle seconds; only with a socket unit.", valueName: "seconds"))
   var idleExit: Int?
 
+  @Option(help: ArgumentHelp("Forget applications unused for so many days of a running broker.", valueName: "days"))
+  var unusedDays: Int?
+
   func run() throws {
     // Done first, so that nothing else uses the variables for this process.
     var environment = ServiceEnvironment.take()
@@ -47,6 +50,7 @@ struct Daemon: ParsableCommand {
     flags.inheritedSocket = environment.takeDescriptor(named: "restorationd", "restorationd.socket", "unknown")
     (flags.socket, flags.archives, flags.file) = (socket, archives, config)
     (flags.logLevel, flags.developerMode, flags.idleExitSeconds) = (logLevel, developerMode, idleExit)
+    flags.unusedDays = unusedDays
     let configuration: BrokerConfiguration
     let level: Logger.Level
     do {

@@ -47,6 +47,7 @@ struct Service {
     notifier.send(.ready)
     if notifier.isActive { broker.reportActivity { [status] in status.report("\($0)") } }
     setIdleExit(configuration, broker)
+    broker.forgetUnused(days: configuration.unusedDays)
     while signals.wait() == SIGHUP { configuration = try reload(configuration, broker) }
     try end(broker, configuration)
     watchdog?.cancel()
@@ -113,6 +114,7 @@ struct Service {
       let rest = try broker.reload(configuration, from: former)
       output.currentLevel = level
       setIdleExit(configuration, broker)
+      broker.forgetUnused(days: configuration.unusedDays)
       logger.info("the configuration was read again")
       status.complain(nil)
       if !rest.isEmpty { logger.notice("these settings change at the next start: \(rest.joined(separator: ", "))") }

@@ -81,6 +81,7 @@ internal import Testing
     (#"{"limits":{"stateBytesMax":4194304}}"#, ["stateBytesMax"]),
     (#"{"logLevel":"loud"}"#, ["logLevel", "loud"]),
     (#"{"idleExitSeconds":2}"#, ["idleExitSeconds", "2", "3 to 86400", "0 for never"]),
+    (#"{"unusedDays":1}"#, ["unusedDays", "1", "2 to 3650", "0 for never"]),
     (#"{"limits":{"x":1}}"#, ["limits", "unknown limit x"]),
     (#"{"restoreAtLogin":"always"}"#, ["restoreAtLogin", "object"]),
     (#"{"restoreAtLogin":{"*":"seldom"}}"#, ["restoreAtLogin", "*", "never, ask, always"]),
@@ -96,7 +97,7 @@ internal import Testing
   }
 
   @Test(.scratch) func aFlagThatCannotBeUsedIsNamedAndNoFile() throws {
-    for (flag, value) in [("--idle-exit", "86401"), ("--log-level", "loud")] {
+    for (flag, value) in [("--idle-exit", "86401"), ("--unused-days", "3651"), ("--log-level", "loud")] {
       let message = try Self.failing([flag, value], in: directory)
       #expect(message.contains("\(flag): ") && message.contains(value), "\(message)")
     }

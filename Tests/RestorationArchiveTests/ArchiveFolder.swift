@@ -31,6 +31,12 @@ final class ArchiveFolder: Sendable {
 
   func link(_ target: String, from name: String) { symlink(target, file(name)) }
 
+  /// Makes a file look as if it was written when the clock began, in 1970.
+  func setOld(_ name: String) {
+    let times = [timespec(tv_sec: 0, tv_nsec: 0), timespec(tv_sec: 0, tv_nsec: 0)]
+    utimensat(AT_FDCWD, file(name), times, 0)
+  }
+
   /// Permission bits of a file, or of the directory itself.
   func mode(_ name: String = ".") -> UInt32 { Files.mode(file(name)) }
 

@@ -33,6 +33,7 @@ final class MemoryBroker {
     isDeveloperMode: Bool = false,
     hasManager: Bool = true,
     logLevel: Logger.Level = .info,
+    unusedDays: Int = 0,
     seed: UInt64 = 1
   ) {
     let (loop, host) = (loop, MemoryHost(on: loop))
@@ -45,6 +46,7 @@ final class MemoryBroker {
       preconditionFailure("no store: \(error)")
     }
     (self.limits, self.disk, self.host, self.messages, daysPassed) = (limits, disk, host, messages, days)
+    disk.wallMilliseconds = { Self.wallMilliseconds(loop, days.value) }
     isPrepared = NIOLoopBoundBox(false, eventLoop: loop)
     makeService = { epoch in
       let settings = CoreSettings(
@@ -54,7 +56,7 @@ final class MemoryBroker {
         isDeveloperMode: isDeveloperMode,
         random: { (chance.value.next(), chance.value.next()) }
       )
-      return BrokerService(
+      let service = BrokerService(
         on: loop,
         limits: limits,
         settings: settings,
@@ -65,6 +67,8 @@ final class MemoryBroker {
         logger: Logger(label: "test") { _ in Journal(messages: messages, logLevel: logLevel) },
         whenFatal: { messages.value.append("fatal: \($0)") }
       )
+      service.assumeIsolated { $0.forgetUnused(days: unusedDays) }
+      return service
     }
     service = makeService(epoch)
   }

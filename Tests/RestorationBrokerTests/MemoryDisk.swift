@@ -7,6 +7,8 @@ internal import RestorationArchive
 final class MemoryDisk {
   /// Answers to `open` instead of the archive, by application.
   var openingFailures: [String: ArchiveError] = [:]
+  /// Damage that is found when an archive is opened, by application.
+  var openingDamage: [String: String] = [:]
   /// Why copies to these files fail.
   var copyFailures: [String: ArchiveCopyError] = ["/dev/null": .target("File exists")]
   /// Changes are not made durable until `commit()`.
@@ -14,6 +16,11 @@ final class MemoryDisk {
   /// Archives are not opened until `openHeld()`.
   var holdsOpenings = false
   var holdsListings = false
+  /// The days that brokers keep, and why they cannot be read.
+  var daysText: String?
+  var daysFailure: ArchiveError?
+  /// The calendar by which it notes when archives are written to.
+  var wallMilliseconds: () -> Int64 = { 0 }
   /// What a test does before each piece of long work.
   var betweenPieces: (() -> Void)?
   /// Every change that was ever committed; the one with sequence n is at n − 1.
@@ -28,6 +35,9 @@ final class MemoryDisk {
   private(set) var jobCount = 0
   private(set) var closed: [String] = []
   private(set) var removed: [String] = []
+  private(set) var lastWrites: [String: Int64] = [:]
+  /// How often brokers asked for days, or for what was not written since one.
+  private(set) var agingCount = 0
   private let loop: TestEventLoop
   private let newIdentifier: @Sendable () -> String
   private var archives: MemoryArchiveStore
@@ -130,7 +140,7 @@ final class MemoryDisk {
   }
 
   /// The archives as one broker has them.
-  private actor Store: ArchiveStore, ArchiveCopying {
+  private actor Store: ArchiveStore, ArchiveCopying, ArchiveAging {
     private let loop: TestEventLoop
     private let bound: NIOLoopBound<MemoryDisk>
     private let broker: Int
@@ -169,7 +179,8 @@ final class MemoryDisk {
       try await pass(.open, application)
       let failure = disk.openingFailures[application]
       if let failure, creating || disk.archive(application) != nil { throw failure }
-      let opening = try await disk.archives.open(application, creating: creating)
+      var opening = try await disk.archives.open(application, creating: creating)
+      opening.damage = disk.openingDamage[application]
       disk.names.insert(application)
       return opening
     }
@@ -192,6 +203,7 @@ final class MemoryDisk {
       )
       disk.logs[lease.application, default: []] += changes
       disk.written += changes
+      disk.lastWrites[lease.application] = disk.wallMilliseconds()
       return receipt
     }
 
@@ -252,6 +264,25 @@ final class MemoryDisk {
       disk.removed.append(application + (damaged ? " with damaged files" : ""))
       await disk.archives.remove(application, damaged: damaged)
       disk.logs[application] = nil
+      disk.lastWrites[application] = nil
+    }
+
+    func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> String? {
+      try await pass()
+      disk.agingCount += 1
+      return disk.lastWrites.filter { $0.value < time && $0.key > name }.keys.min()
+    }
+
+    func days() async throws(ArchiveError) -> String? {
+      try await pass()
+      disk.agingCount += 1
+      if let failure = disk.daysFailure { throw failure }
+      return disk.daysText
+    }
+
+    func keepDays(_ text: String) async throws(ArchiveError) {
+      try await pass()
+      disk.daysText = text
     }
 
     func comeRound() async -> UInt64 { await disk.archives.comeRound() }

@@ -201,6 +201,21 @@ struct ArchiveDirectory: Sendable {
     guard fsync(sink) == 0 else { throw SystemError("sync", pathname(target)) }
   }
 
+  /// Replaces a small file; after a kill at any step it has its former text or the new one.
+  func keep(_ text: String, as name: String) throws(SystemError) {
+    let draft = "+\(name)"
+    try createEmpty(draft)
+    let sink = open(pathname(draft), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+    guard sink >= 0 else { throw SystemError("open", pathname(draft)) }
+    defer { close(sink) }
+    let count = write(sink, text, text.utf8.count)
+    // Only a full disk takes part of so little.
+    guard count == text.utf8.count else { throw SystemError("write", pathname(draft), code: count < 0 ? nil : ENOSPC) }
+    guard fsync(sink) == 0 else { throw SystemError("sync", pathname(draft)) }
+    try replace(name, with: draft)
+    try sync()
+  }
+
   func syncFile(_ name: String) throws(SystemError) { try sync(pathname(name), O_RDONLY | O_NOFOLLOW) }
 
   /// Makes renamings and removals durable.

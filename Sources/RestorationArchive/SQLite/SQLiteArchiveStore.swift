@@ -5,7 +5,7 @@
 /// Everything happens on one thread of the store's own. The text of an error may name files; it is for logs.
 package actor SQLiteArchiveStore: LeasedArchives {
   private let writer: ArchiveWriter
-  private let directory: ArchiveDirectory
+  let directory: ArchiveDirectory
   private let quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
   private var archives: [String: OpenArchive<SQLiteArchive>] = [:]

@@ -22,11 +22,7 @@ extension BrokerCore {
       }
       try application.requireNobodyLives(.needsForce, hint: "End it first, or use force: true; then its session ends.")
     }
-    // Whoever waits for it would get no answer.
-    guard !application.jobs.isWorking else {
-      let busy = "the archive of \(application.name) is being read"
-      throw .restoration(.storeFailed, busy, hint: "Try again when that is done.", details: ["indeterminate": false])
-    }
+    try application.requireForgettable(by: call.caller)
     application.note(.archiveLost)
     application.saving.reset(in: &application.turn)
     for session in application.sessions.inOrder { application.end(session, .expired) }

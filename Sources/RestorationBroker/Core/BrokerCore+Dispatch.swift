@@ -22,7 +22,8 @@ extension BrokerCore {
       if message.caller.call == nil {
         // Only names of existing methods are logged; other names are a client's text.
         let method = MethodTable.rows[message.method] != nil ? message.method : "an unknown method"
-        context.emit(.log(.warning, "\(method) as a notification failed: \(error.kind)", application: nil))
+        let text = "\(method) as a notification failed: \(error.kind)"
+        context.emit(.log(.warning, text, application: subject(of: message).application))
         announceFailure(of: message, client, error)
       } else {
         context.emit(.respond(message.caller, .error(error)))

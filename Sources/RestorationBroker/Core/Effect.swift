@@ -14,7 +14,7 @@ package struct Caller: Hashable, Sendable {
 
   package init(client: ClientID, call: Conversation.Call?) { (self.client, self.call) = (client, call) }
 
-  /// A request of the core itself.
+  /// A request of the broker itself.
   static let nobody = Caller(client: 0, call: nil)
 }
 

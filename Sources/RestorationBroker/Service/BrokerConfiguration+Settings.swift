@@ -24,6 +24,7 @@ extension BrokerConfiguration {
       ("logLevel", "a string", { $0.string != nil }),
       ("developerMode", "true or false", { $0.bool != nil }),
       ("idleExitSeconds", "a whole number", { $0.integer != nil }),
+      ("unusedDays", "a whole number", { $0.integer != nil }),
       ("limits", "an object", { $0.object != nil }),
       ("restoreAtLogin", "an object", { $0.object != nil }),
     ]
@@ -53,6 +54,27 @@ extension BrokerConfiguration {
           values[name] = value
         }
       }
+    }
+
+    /// A time that is 0, for never, or inside a range.
+    ///
+    /// - Parameter said: on the command line, with this flag; it goes over the files.
+    func time(
+      _ member: String,
+      or said: Int?,
+      _ flag: String,
+      _ range: ClosedRange<Int>,
+      _ unit: String
+    ) throws -> Int {
+      let time = said ?? values[member]?.integer.flatMap { Int(exactly: $0) } ?? 0
+      guard time == 0 || range.contains(time) else {
+        let place = said == nil ? place(of: member) : flag
+        let (least, most) = (range.lowerBound, range.upperBound)
+        throw Fault(
+          description: "\(place): \(time) is out of range; choose from \(least) to \(most) \(unit), or 0 for never"
+        )
+      }
+      return time
     }
 
     func limits() throws -> Limits {

@@ -20,6 +20,8 @@ package struct BrokerConfiguration: Sendable {
   package var developerMode = false
   /// Seconds without clients and work after which a broker ends that can be started by its socket; 0 for never.
   package var idleExitSeconds = 0
+  /// Days on which a broker ran, after which it forgets an application that was not used; 0 for never.
+  package var unusedDays = 0
   /// What the save rounds before the end may take.
   package var stopRoundMilliseconds: Int { limits.stopRoundMilliseconds }
 
@@ -40,6 +42,7 @@ package struct BrokerConfiguration: Sendable {
     package var logLevel: String?
     package var developerMode = false
     package var idleExitSeconds: Int?
+    package var unusedDays: Int?
 
     package init() {}
   }
@@ -76,7 +79,9 @@ package struct BrokerConfiguration: Sendable {
       ?? Self.defaultArchives(variable)
     developerMode = flags.developerMode || settings["developerMode"]?.bool ?? false
     takeLogLevel(flags, variable("RESTORATIOND_LOG_LEVEL"), settings)
-    try takeIdleExit(flags, settings)
+    let (idleExit, unused) = (flags.idleExitSeconds, flags.unusedDays)
+    idleExitSeconds = try settings.time("idleExitSeconds", or: idleExit, "--idle-exit", Self.idleExitRange, "seconds")
+    unusedDays = try settings.time("unusedDays", or: unused, "--unused-days", Retention.range, "days")
     restoreAtLogin = try settings.policies()
     limits = try settings.limits()
   }
@@ -105,18 +110,6 @@ package struct BrokerConfiguration: Sendable {
     } else if let level = settings["logLevel"]?.string {
       (logLevel, logLevelOrigin) = (level, settings.place(of: "logLevel"))
     }
-  }
-
-  private mutating func takeIdleExit(_ flags: Flags, _ settings: Settings) throws {
-    let place = flags.idleExitSeconds == nil ? settings.place(of: "idleExitSeconds") : "--idle-exit"
-    let seconds = flags.idleExitSeconds ?? settings["idleExitSeconds"]?.integer.flatMap { Int(exactly: $0) } ?? 0
-    guard seconds == 0 || Self.idleExitRange.contains(seconds) else {
-      let (least, most) = (Self.idleExitRange.lowerBound, Self.idleExitRange.upperBound)
-      throw Fault(
-        description: "\(place): \(seconds) is out of range; choose from \(least) to \(most) seconds, or 0 for never"
-      )
-    }
-    idleExitSeconds = seconds
   }
 
   /// Started again as often as somebody asks, the broker stays below the manager's limit, also below its usual one of 5

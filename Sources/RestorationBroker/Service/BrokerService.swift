@@ -31,6 +31,7 @@ package actor BrokerService {
   nonisolated let whenFatal: @Sendable (String) -> Void
   /// Told after each event.
   let activity: ActivityMonitor
+  let retention: RetentionUpkeep
 
   /// Time, randomness, archives and processes are handed in, so that a test can own them.
   ///
@@ -62,13 +63,14 @@ package actor BrokerService {
     log = BrokerLog(logger)
     requests = RequestLog(logger, on: eventLoop)
     activity = ActivityMonitor(eventLoop: eventLoop)
+    retention = RetentionUpkeep(on: eventLoop, store: store as? any ArchiveAging, logger: logger)
     self.whenFatal = whenFatal
   }
 
   // MARK: Events and effects
 
   /// Lets the core handle one event and carries out what it decided.
-  private func handle(_ event: (inout BrokerCore, Moment) -> Void) {
+  func handle(_ event: (inout BrokerCore, Moment) -> Void) {
     event(&core, clock.now)
     carryOut()
   }
@@ -184,10 +186,13 @@ package actor BrokerService {
     clients.tellAllLosses()
     await archives.closeAll(removing: core.blankApplications)
     timers.cancelAll()
+    retention.cancel()
     processes.stop()
   }
 
   var isStopping: Bool { archives.isStopping }
+
+  var now: Moment { clock.now }
 
   /// No client is connected, and none is expected to resume what is kept in memory.
   var isUnused: Bool { clients.count == 0 && core.sessionCount == 0 }

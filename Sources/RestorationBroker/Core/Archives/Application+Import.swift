@@ -65,6 +65,18 @@ extension Application {
     )
   }
 
+  /// Throws if the archive must not be removed. The broker itself leaves what is damaged: it may still be mended.
+  func requireForgettable(by caller: Caller) throws(ErrorObject) {
+    // Whoever waits for it would get no answer.
+    guard !jobs.isWorking else {
+      let busy = "the archive of \(name) is being read"
+      throw .restoration(.storeFailed, busy, hint: "Try again when that is done.", details: ["indeterminate": false])
+    }
+    guard caller == .nobody else { return }
+    try turn.requireWritable()
+    if let damage = runs.facts.damage { throw .unreadable(damage) }
+  }
+
   private func write(_ object: ImportPlan.Object, after first: NodeID) {
     let record = object.record(after: first)
     guard let node = tree.nodes[record.node] else { return }
