@@ -1040,7 +1040,7 @@ class _Session:
     def _frame(self, method: str, params: Mapping[str, Any], number: Optional[int] = None) -> bytes:
         """A request, or a notification if there is no number."""
         # Handles are looked up here: they change if the session was forgotten and the call is sent again.
-        named = ("object", "restorationParent", "view", "children")
+        named = ("object", "objects", "restorationParent", "view", "children")
         members = {key: _referred(value) if key in named else value for key, value in params.items()}
         text = _text(_present(jsonrpc="2.0", id=number, method=method, params=members))
         beyond = _beyond(text, self.limits)
