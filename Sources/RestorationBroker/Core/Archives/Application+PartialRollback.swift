@@ -26,7 +26,7 @@ extension Application {
       for later in tree.subtree(of: top).reversed() where !back.contains(later.id) && later.isVacant { drop(later) }
     }
     settleKept()
-    return sealRolledBack(rollback, former: kept)
+    return sealRolledBack(rollback, damaged: rollback.unreadable.compactMap { places[$0] }, former: kept)
   }
 
   /// The node that becomes an object of the generation: itself, or what has its path, or itself again at that path.

@@ -72,22 +72,24 @@ extension Application {
     carryKept(from: former, to: target)
     carryDataSources(to: target)
     releaseVacantNodes(besides: former)
-    return sealRolledBack(rollback, former: kept)
+    return sealRolledBack(rollback, damaged: rollback.unreadable.compactMap { tree.nodes[$0] }, former: kept)
   }
 
   /// Seals the new head as well; its owners should restore again.
-  func sealRolledBack(_ rollback: Rollback, former: Int64?) -> RollBack.Reply {
+  ///
+  /// - Parameter damaged: objects whose states in the generation could not be read.
+  func sealRolledBack(_ rollback: Rollback, damaged: [Node], former: Int64?) -> RollBack.Reply {
     if hasUnsealedContent { _ = generations.seal("rolledBack", of: tree, holding: tree.sharedNodes, in: &turn) }
     let generation = generations.newest?.generation ?? rollback.request.generation
     forgetRestoration()
     note(.trialsEnded)
     note(.appeared)
     tellHeadReplaced(by: generation)
-    let damaged = rollback.unreadable.sorted().compactMap { tree.nodes[$0].flatMap { tree.path(of: $0) } }
+    let unreadable = damaged.sorted { $0.id < $1.id }.compactMap { tree.path(of: $0) }
     return RollBack.Reply().with {
       $0.generation = generation
       $0.former = former
-      $0.unreadable = damaged
+      $0.unreadable = unreadable
     }
   }
 
