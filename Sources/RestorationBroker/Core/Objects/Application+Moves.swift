@@ -244,6 +244,9 @@ extension Application {
       setDataSource(of: gone.id, to: nil)
       setDataSource(of: into.id, to: source)
     }
+    for session in sessions.values where session.replacedNodes.remove(gone.id) != nil && owner(of: into) !== session {
+      session.replacedNodes.insert(into.id)
+    }
     forgetBlame(of: gone)
     removeState(of: gone)
     gone.record.isRemoved = true
