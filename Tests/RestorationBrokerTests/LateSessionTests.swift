@@ -250,16 +250,46 @@ internal import Testing
     #expect(fixture.log == ["tabs decode Side"])
   }
 
-  @Test func r29AfterANoAndThenAYesTheLateAreHandedTheirs() throws {
+  @Test(arguments: ["{}", #"{"objects":[["Tab"]]}"#])
+  func r29AfterANoAndThenAYesTheLateAreHandedTheirs(_ declined: String) throws {
     try main.goodbye("restart")
     let delegate = try fixture.join("main", pid: 8, delegate: true)
     var answers = ["false", "true"]
     delegate.serves["shouldRestoreApplicationState"] = { _ in answers.removeFirst() }
-    #expect(try delegate.call("restoreApplicationState")["declined"] == true)
+    #expect(try delegate.call("restoreApplicationState", declined)["declined"] == true)
     let id = delegate.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
     broker.advance(milliseconds: 1_000)
     #expect(outcome(try delegate.result(of: id)).contains("?Tab"))
     #expect(try isHanded(try fixture.join("tabs", pid: 4), "Tab"))
+  }
+
+  @Test(arguments: [("other", ""), ("tabs", #""fresh":true"#)])
+  func r29WhatItWasNotHandedASessionIsNotHandedWhenItIsBack(_ role: String, _ more: String) throws {
+    #expect(try restore().contains("?Tab"))
+    let late = try fixture.join(role, pid: 4)
+    let token = try #require(broker.application("App")?.sessions.values.first { $0.facts.role == role }?.token)
+    #expect(try tell(late, "Tab", below: nil, more)["restoration"]?["handing"] != true)
+    _ = try late.state(#"["Tab"]"#)
+    try late.encode(#"["Tab"]"#, #"{"of":"\#(role)"}"#)
+    broker.disconnect(late)
+    let back = try fixture.join(role, pid: 4, session: token)
+    #expect(fixture.log == [])
+    // What it pushes is not early, because nothing is to be handed to it first.
+    try back.encode(#"["Tab"]"#, #"{"of":"late"}"#)
+    #expect(try back.state(#"["Tab"]"#) == ["of": "late"])
+  }
+
+  @Test func r29WhatASessionCouldNotDecodeIsNotHandedToItAgain() throws {
+    #expect(try restore().contains("?Tab"))
+    let late = try fixture.join("tabs", pid: 4)
+    late.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    let token = try #require(broker.application("App")?.sessions.values.first { $0.facts.role == "tabs" }?.token)
+    #expect(try isHanded(late, "Tab"))
+    let call = try #require(late.openCalls("decodeRestorableStateWithCoder").first)
+    late.answer(call.id, errorCode: 1, "no")
+    broker.disconnect(late)
+    _ = try fixture.join("tabs", pid: 4, session: token)
+    #expect(fixture.log == [])
   }
 
   @Test func r29AStateThatIsFetchedMeanwhileDoesNotMakeTheNextOneDeferred() throws {

@@ -114,4 +114,29 @@ internal import Testing
     #expect(outcome(try worker.result(of: same)) == ["+One", "+One/Page"])
     #expect(outcome(try worker.result(of: whole)) == ["+Two", "+Two/Page"])
   }
+
+  @Test func r34ANotificationAboutOtherObjectsRestoresThemAfterwards() throws {
+    try saveWindows()
+    let worker = try fixture.join("W", pid: 1)
+    try fixture.makes("Pages", worker, "W")
+    worker.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    let first = worker.start("restoreApplicationState", #"{"objects":[["One","Page"]]}"#)
+    worker.notify("restoreApplicationState", #"{"objects":[["Two","Page"]]}"#)
+    let held = try #require(worker.openCalls("decodeRestorableStateWithCoder").first)
+    worker.answer(held.id, "{}")
+    #expect(outcome(try worker.result(of: first)) == ["+One/Page"])
+    let next = try #require(worker.openCalls("decodeRestorableStateWithCoder").first { $0.id != held.id })
+    #expect(next.parameters["objects"]?.array?.first?["path"] == ["Two", "Page"])
+  }
+
+  @Test func r33ACallThatWaitsForARestorationEndsWithTheBroker() throws {
+    try saveWindows()
+    let worker = try fixture.join("W", pid: 1)
+    try fixture.makes("Pages", worker, "W")
+    worker.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    let calls = ["One", "Two"].map { worker.start("restoreApplicationState", #"{"objects":[["\#($0)"]]}"#) }
+    broker.saveBeforeEnd()
+    for call in calls { #expect(try worker.failure(of: call).kind == "shuttingDown") }
+    #expect(fixture.log.filter { $0.hasSuffix("make Two") }.isEmpty)
+  }
 }

@@ -213,6 +213,32 @@ internal import Testing
     #expect(restoration.restored() == [1, 4])
   }
 
+  @Test func r21WhatItsOwnerGetsBackFromAnotherSessionIsHandedOutOnce() {
+    let plan = [found(1, nil), Planned(node: 2, parent: nil, lookups: [.restorationClass])]
+    var facts = Facts(owners: [1: 7], makers: [2: 8])
+    var (restoration, _) = begun(plan, facts)
+    for owner in [SessionID(9), 7] {
+      _ = restoration.handle(.released(1, isGone: false), facts)
+      facts.owners[1] = owner
+      _ = restoration.handle(.claimed(1), facts)
+    }
+    facts.owners[2] = 8
+    #expect(deeds(restoration.handle(.made(2, .object(2, 8), by: 8), facts)) == [handOut(7, 1), handOut(8, 2)])
+  }
+
+  @Test func r24WhatAFactoryMadeElsewhereMayBeMadeAgainAfterItsProcessEnded() {
+    let plan = [Planned(node: 1, parent: nil, lookups: [.restorationClass]), found(2, nil)]
+    var facts = Facts(owners: [2: 7, 9: 8], makers: [1: 8], saved: [1, 2])
+    var (restoration, _) = begun(plan, facts)
+    _ = restoration.handle(.made(1, .object(9, 8), by: 8), facts)
+    (facts.owners[9], facts.makers) = (nil, [:])
+    _ = restoration.handle(.ended(8), facts)
+    (facts.owners[9], facts.makers) = (10, [1: 10])
+    #expect(deeds(restoration.handle(.classesChanged, facts)) == [.make(1, .restorationClass, by: 10)])
+    let handout = Restoration.Handout(node: 1, object: 9, isDeferred: false)
+    #expect(deeds(restoration.handle(.made(1, .object(9, 10), by: 10), facts)) == [.handOut(10, [handout])])
+  }
+
   @Test func aSessionIsAskedForEightObjectsAtATime() {
     let plan = (1...10).map { Planned(node: $0, parent: nil, lookups: [.restorationClass]) }
     let facts = Facts(makers: Dictionary(uniqueKeysWithValues: (1...10).map { ($0, 8) }))

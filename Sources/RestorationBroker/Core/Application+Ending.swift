@@ -154,13 +154,14 @@ extension Application {
   /// Releases an object whose session continues; the state stays, unless it is kept off the disk (R4, R13).
   func releaseKeepingState(_ node: Node) {
     guard canKeepState(node) else { return drop(node) }
-    if let claim = node.claim {
+    let claim = node.claim
+    if let claim {
       release(claim)
       if claim.revision > 0 { sessions[claim.session]?.revisions[node.id] = claim.revision }
     }
     node.claim = nil
     settle([node])
-    writeRelease(of: node, at: turn.now.wall)
+    writeRelease(of: node, at: turn.now.wall, by: claim?.session ?? 0)
     note(.released(node.id, isGone: false))
   }
 
@@ -173,10 +174,12 @@ extension Application {
   }
 
   /// When the node became unclaimed; 0 if it must not be retired (R13).
-  func writeRelease(of node: Node, at released: Int64) {
+  ///
+  /// - Parameter session: the one that had it until then; 0 if there was none.
+  func writeRelease(of node: Node, at released: Int64, by session: SessionID = 0) {
     let record = ClaimRecord(
       node: node.id,
-      session: 0,
+      session: session,
       handle: 0,
       released: released,
       restorationsAtRelease: runs.restorations

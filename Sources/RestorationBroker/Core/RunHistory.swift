@@ -107,8 +107,10 @@ package struct RunHistory {
   /// - Parameter tops: the objects that it was asked about, with all below them; nil for all there are.
   mutating func decline(_ nodes: some Sequence<Node>, below tops: [NodeID]?, upTo sequence: SequenceNumber) {
     for node in nodes {
-      let state = declinedState(of: node) ?? (node.state?.isEarly == true ? node.beforeClaim : nil)
-      declined[node.id] = state.map { (state: $0, upTo: sequence) }
+      // What is settled now, and in the generation that the run began with.
+      let isSettled = node.state.map { $0.isEarly && $0.sequence > facts.began } ?? false
+      let former = isSettled ? node.beforeClaim.flatMap { $0.sequence <= facts.began ? $0 : nil } : nil
+      declined[node.id] = (declinedState(of: node) ?? former).map { (state: $0, upTo: sequence) }
     }
     if let tops { refuse(tops) } else { facts.isDeclined = true }
   }
@@ -120,8 +122,14 @@ package struct RunHistory {
   }
 
   /// Nobody is to have these objects again as they were saved.
-  package mutating func refuse(_ nodes: [NodeID]) {
+  ///
+  /// - Parameters:
+  ///   - asked: all that was asked about, whose former refusals are void.
+  ///   - settled: the objects and all below them.
+  package mutating func refuse(_ nodes: [NodeID], of asked: [NodeID] = [], settling settled: [NodeID] = []) {
+    facts.refused.subtract(asked)
     facts.refused.formUnion(nodes)
+    if !declined.isEmpty { for node in settled { declined[node] = nil } }
   }
 
   package mutating func forgetRefusals() {
@@ -146,8 +154,15 @@ package struct RunHistory {
   /// - Returns: whether it was not due.
   package mutating func addDue(_ node: NodeID) -> Bool { facts.due.insert(node).inserted }
 
-  /// Somebody is given these.
-  package mutating func forgetDue(_ nodes: [NodeID]) { facts.due.subtract(nodes) }
+  /// Somebody is given these, or owns them and is not.
+  ///
+  /// - Returns: whether any was due.
+  @discardableResult
+  package mutating func forgetDue(_ nodes: [NodeID]) -> Bool {
+    let count = facts.due.count
+    facts.due.subtract(nodes)
+    return facts.due.count < count
+  }
 
   package func isDue(_ node: NodeID) -> Bool { facts.due.contains(node) }
 

@@ -67,7 +67,7 @@ extension Application {
     }
     reply.restoration.handing = isLate && owes(node, to: session)
     turn.answer(caller, reply)
-    if reply.restoration.handing { handOutLate() }
+    if reply.restoration.handing { handOutLate() } else if !isHeld { forgetDue([node.id]) }
     return []
   }
 
@@ -162,10 +162,11 @@ extension Application {
     announceUnregistration(of: node, .replaced, stateKept: true)
     sessions[claim.session]?.objects[claim.handle] = nil
     if claim.revision > 0 { sessions[claim.session]?.revisions[node.id] = claim.revision }
-    trials.forget(node.id, of: claim.session)
+    let wasOpen = trials.forget(node.id, of: claim.session)
     tree.release(claim.handle)
     node.claim = nil
     note(.released(node.id, isGone: false))
+    if wasOpen { note(.windowsClosed) }
   }
 
   /// The owner loses its claim and is notified (R8).

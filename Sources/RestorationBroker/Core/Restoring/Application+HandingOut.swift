@@ -64,6 +64,7 @@ extension Application {
   private func withhold(_ node: NodeID, _ outcome: Restoration.Outcome, from addressee: Addressee) {
     guard addressee.isLate else { return drive(.withheld(node, outcome)) }
     handouts.withhold(node, from: addressee.session)
+    forgetDue([node])
   }
 
   /// States that may never have come: their owner gets them again when it comes back.

@@ -11,12 +11,16 @@ extension Application {
     guard runs.isLate(session.id), session.serves(.decodeRestorableStateWithCoder), !runs.isRefused(node),
       let claim = node.claimRecord, let role = session.facts.role
     else { return false }
+    var hasCrashed = false
     if let last = sessions[claim.session] {
+      guard last.facts.role == role else { return false }
       // Its process has ended, though its session has not yet.
-      return last.facts.role == role && last.exit.map { SessionEnding($0) == .crashed } ?? false
+      hasCrashed = last.exit.map { SessionEnding($0) == .crashed } ?? false
+    } else {
+      guard let last = sessions.ended(claim.session), SessionFacts(stored: last.facts).role == role else { return false }
+      hasCrashed = last.ending == SessionEnding.crashed.rawValue
     }
-    guard let last = sessions.ended(claim.session), SessionFacts(stored: last.facts).role == role else { return false }
-    return runs.isDue(node.id) || claim.released == 0 && last.ending == SessionEnding.crashed.rawValue
+    return runs.isDue(node.id) || claim.released == 0 && hasCrashed
   }
 
   /// The session has just registered the object.
@@ -47,16 +51,19 @@ extension Application {
 
   /// The owner fetches the state by itself.
   func noteFetched(_ node: NodeID, by session: SessionID) {
-    guard handouts.cancel(node, for: session) else { return }
-    runs.forgetDue([node])
-    writeRun()
+    if handouts.cancel(node, for: session) { forgetDue([node]) }
   }
+
+  /// The objects are handed to no late session again.
+  func forgetDue(_ nodes: [NodeID]) { if runs.forgetDue(nodes) { writeRun() } }
 
   /// Hands out what can be handed out now.
   func handOutLate() { for session in handouts.waiting { handOutLate(to: session) } }
 
   private func handOutLate(to number: SessionID) {
-    guard !isRestoring, let session = sessions[number], session.isReachable else { return }
+    guard !isRestoring, !turn.isEnding, case .open = phase, let session = sessions[number], session.isReachable else {
+      return
+    }
     let due = handouts.due(of: number).compactMap { tree.nodes[$0] }.filter { $0.claim?.session == number }
       .map { (node: $0, depth: tree.path(of: $0)?.components.count ?? 0) }.sorted { $0.depth < $1.depth }.map(\.node.id)
     let ways = due.map { (node: $0, handing: handing(of: $0, to: $0)) }
@@ -70,14 +77,11 @@ extension Application {
     let nodes = handouts.batch(of: number).compactMap { tree.node($0) }.filter { $0.claim?.session == number }
     handouts.end(number, isLost: handled == .lost)
     switch handled {
-    case .done:
-      guard let session = sessions[number] else { break }
-      finishHandingOut(nodes, of: session)
-      runs.forgetDue(nodes.map(\.id))
-      writeRun()
+    case .done: if let session = sessions[number] { finishHandingOut(nodes, of: session) }
     case .failed: for node in nodes { node.note(.skipped(reason: RestoreApplicationState.Reason.failed.rawValue)) }
     case .lost: break
     }
+    if handled != .lost { forgetDue(nodes.map(\.id)) }
     // The next batch has waited for it, or a restoration that began meanwhile.
     note(.windowsClosed)
   }

@@ -42,11 +42,11 @@ extension Application {
       turn.answer(caller, RestoreApplicationState.Reply())
       return
     }
-    // A notification waits for nothing.
-    if isRestoring, caller.call == nil { return }
     if isRestoring, !restoring.covers(plan.scope) {
       return try restoring.postpone((request, session?.id, caller), in: &turn)
     }
+    // A notification waits for no answer.
+    if isRestoring, caller.call == nil { return }
     let milliseconds = request.deadlineMilliseconds ?? RestoreApplicationState.deadlineMillisecondsDefault
     let deadline = try restoring.begin(
       for: call,
@@ -67,6 +67,7 @@ extension Application {
   ) {
     guard let over = endRestoration() else { return }
     for (call, _) in over.callers { turn.refuse(parked: call.caller, error) }
+    for (_, _, caller) in restoring.takePostponed(in: &turn) { turn.refuse(caller, error) }
     note(.restorationEnded)
   }
 
@@ -186,8 +187,9 @@ extension Application {
       runs.decline(declined, below: over.scope.map { Array($0) }, upTo: sequence)
       settle(declined.filter { ($0.state?.sequence ?? 0) > runs.facts.began })
     } else {
-      runs.refuse(refused.map(\.id))
-      settle(nodes(decisions.restored(besides: over.deferred)) + refused.flatMap { tree.subtree(of: $0) })
+      let gone = refused.flatMap { tree.subtree(of: $0) }
+      runs.refuse(decisions.refused, of: decisions.items.map(\.node), settling: gone.map(\.id))
+      settle(nodes(decisions.restored(besides: over.deferred)) + gone)
     }
     EarlyMarks.extend(nodes(decisions.items.map(\.object)), since: decisions.begun, in: turn)
     settleRipe()

@@ -9,7 +9,8 @@ extension Restoration {
   mutating func fill(_ session: SessionID, _ facts: some RestorationFacts) {
     guard var line = lines[session], line.batch.isEmpty, !line.isUnreachable, !line.located.isEmpty else { return }
     let max = facts.batchBytesMax(of: session)
-    let candidates = line.located.sorted()
+    // It may have lost an object and registered it again since.
+    let candidates = Set(line.located).sorted()
     line.located = []
     var batch = Batch()
     var isOnTrial = false

@@ -317,7 +317,8 @@ extension Restoration {
     guard let number = index[node], items[number].place == .asked(session) else { return }
     let lookup = items[number].lookups.first
     if made != .lost { items[number].shownTo = nil }
-    var made = made
+    // A delegate has nobody to leave it to.
+    var made = made == .passed && lookup == .delegate ? .null : made
     if made == .forgotten, lookup == .restorationClass {
       items[number].passed.insert(session)
       if maker(of: number, by: .restorationClass, facts) != nil { made = .passed }
@@ -349,8 +350,6 @@ extension Restoration {
     case .passed:
       note(number, .passed(session))
       items[number].passed.insert(session)
-      // A delegate has nobody to leave it to.
-      if lookup == .delegate { items[number].lookups.removeFirst() }
       searchAgain(number, facts)
     case .awaited:
       // It may have been registered before the answer.
@@ -424,8 +423,7 @@ extension Restoration {
       case .located, .handed:
         // It was there once: whoever registers it now gets the state.
         items[number].lookups = []
-        items[number].object = items[number].node
-        if items[number].node != node { adopted[node] = nil }
+        giveUpOtherPath(of: number)
         if isGone, items[number].node == node { settle(number, .absent) } else { wait(for: number, facts) }
       case .waiting, .asked, .awaited:
         guard isGone else { break }
@@ -444,8 +442,8 @@ extension Restoration {
       switch items[number].place {
       case .located(session), .handed(session):
         // It was a factory's object at another path. Another session has registered the item's own path meanwhile.
+        giveUpOtherPath(of: number)
         if let owner = facts.registrant(of: items[number].node), owner != session {
-          items[number].object = items[number].node
           place(number, with: owner)
         } else {
           settle(number, .skipped(.ended))
@@ -460,6 +458,13 @@ extension Restoration {
       case .waiting, .asked, .awaited, .located, .handed, .settled: break
       }
     }
+  }
+
+  /// The object that a factory made at another path is gone: another one may be made.
+  private mutating func giveUpOtherPath(of number: Int) {
+    guard items[number].object != items[number].node else { return }
+    adopted[items[number].object] = nil
+    items[number].object = items[number].node
   }
 
   /// Nothing can be sent to it until it comes back.

@@ -107,15 +107,19 @@ struct RestorationPlan {
   /// The role of the process that had it last.
   private func role(of node: Node) -> String? {
     if let state = node.state, let role = origins[state.context]?.role { return role }
-    return ended(node).flatMap(\.role)
+    return lastOwner(of: node)?.role
   }
 
   /// How near a session is to the process that had the object last (R22).
   func nearness(of session: Session, to node: Node) -> Restoration.Maker.Nearness {
-    let last = node.claimRecord.flatMap { sessions[$0.session]?.facts } ?? ended(node)
+    let last = lastOwner(of: node)
     if let unit = last?.knownUnit, unit == session.facts.knownUnit { return .sameUnit }
-    if let role = role(of: node) ?? last?.role, role == session.facts.role { return .sameRole }
+    if let role = role(of: node), role == session.facts.role { return .sameRole }
     return .other
+  }
+
+  private func lastOwner(of node: Node) -> SessionFacts? {
+    node.claimRecord.flatMap { sessions[$0.session]?.facts } ?? ended(node)
   }
 
   private func ended(_ node: Node) -> SessionFacts? {
