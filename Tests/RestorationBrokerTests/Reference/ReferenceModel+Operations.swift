@@ -143,7 +143,7 @@ extension ReferenceModel {
     run = Run(number: run.number + 1, early: restoration == nil ? nil : run.early)
     let held = held(hasHidden: true)
     for id in nodes.keys.sorted().reversed() where nodes[id] != nil {
-      (self[id].isWritten, self[id].declined) = (false, nil)
+      (self[id].isWritten, self[id].isHiddenWritten, self[id].declined) = (false, false, nil)
       if self[id].claim == nil, !held.contains(id) { vacate(id, keepsState: false) }
     }
   }
@@ -151,10 +151,11 @@ extension ReferenceModel {
   private mutating func end(_ id: Int, _ ending: Operation.Ending) -> String? {
     guard let session = sessions[id], !session.isOver else { return nil }
     let owned = owned(by: id)
-    if ending == .crash, owned.contains(where: { self[$0].claim?.window != nil }) {
+    let open = owned.filter { self[$0].claim?.window != nil }
+    if ending == .crash {
       // What is blamed, and withheld, is not the model's (R31).
-      guard isDeveloperMode else { return nil }
-      run.isBroken = true
+      guard isDeveloperMode || open.isEmpty else { return nil }
+      run.broken.formUnion(open)
     }
     count("R30 \(ending)")
     let isLast = delegate == nil && sessions.keys.filter(isLive) == [id]
@@ -366,9 +367,12 @@ extension ReferenceModel {
       count("R6 state taken over")
       var node = self[mover]
       (node.saved, node.hidden, node.isKept, node.order) = (two.saved, two.hidden, two.isKept, two.order)
-      (node.writer, node.writerRole, node.isWritten) = (two.writer, two.writerRole, two.isWritten)
-      node.claim?.isSettled = two.writer != nil && two.writer == one.claim?.session
-      node.claim?.isDone = false
+      (node.writer, node.writerRole) = (two.writer, two.writerRole)
+      (node.isWritten, node.isHiddenWritten) = (two.isWritten, two.isHiddenWritten)
+      if let owner = node.claim?.session {
+        node.claim?.isSettled = two.writer == owner || sessions[owner]!.isCompleted
+        node.claim?.isDone = false
+      }
       node.restorationClass = one.restorationClass ?? two.restorationClass
       self[mover] = node
     }

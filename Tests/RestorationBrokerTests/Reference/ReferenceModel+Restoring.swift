@@ -136,7 +136,6 @@ extension ReferenceModel {
       let node = self[id]
       let above = ancestors(of: id).lazy.compactMap { order.firstIndex(of: $0) }.first
       let role = role(of: node)
-      if run.isBroken, node.claim == nil, node.isRegistered, !node.isMissed { known("B17") }
       if node.claim != nil, node.restorationClass != nil { count("3 live and not made again") }
       return Restoration.Item(
         node: id,
@@ -158,7 +157,7 @@ extension ReferenceModel {
         count("R21 declined")
         run.isDeclined = true
         for (id, node) in nodes {
-          self[id].declined = node.hidden ?? node.declined
+          self[id].declined = (node.isWritten && !node.isHiddenWritten ? node.hidden : nil) ?? node.declined
           if node.isWritten { settle(id) }
         }
         tell(6, "declined")
@@ -183,6 +182,9 @@ extension ReferenceModel {
       for number in free where restoration!.items[number].role.map(over.contains) ?? false {
         restoration!.items[number].role = nil
       }
+      // Who was asked least depends on whose answers come first.
+      let racers = free.map { before.items[$0] }.filter { !makers(of: $0).isEmpty }
+      isRacing = racers.count > 1 && (!before.asked.isEmpty || racers.contains { $0.above != nil })
       for number in before.items.indices { locate(number, isFree: free.contains(number)) }
       if restoration!.hasChanged(since: before) { continue }
       if isHalf || !isWaiting {
@@ -239,7 +241,7 @@ extension ReferenceModel {
     // Whether it is made once more is not said.
     if isUncertain { isUnspecified = true }
     // Who is asked after a pass that comes at the same time is not said.
-    if makers.count > 1, restoration!.items.contains(where: { !$0.passed.isEmpty }) { isUnspecified = true }
+    if makers.count > 1, isRacing || restoration!.items.contains(where: { !$0.passed.isEmpty }) { isUnspecified = true }
     restoration!.items[number].isAsked = true
     guard let refusal = make(number, node, by: maker, hasOthers: !isPlain && makers.count > 1) else { return }
     if refusal == "pass" {
@@ -402,17 +404,20 @@ extension ReferenceModel {
   /// What was restored, and what was refused with all below it, hides nothing from now on (R19).
   private mutating func settle(_ item: Restoration.Item) {
     guard let node = nodes[item.node] else { return }
+    // The newest answer counts.
+    run.refused.remove(item.node)
     if case .restored(let object) = item.place {
       if self[item.node].hidden != nil { count("14 settled by a restoration") }
-      let isSettled = node.claim?.isSettled
-      self[item.node].declined = nil
       settle(item.node)
-      // Somebody else may have it by now, who did not get the state.
-      if object != item.node, let isSettled { self[item.node].claim!.isSettled = isSettled }
+      // Somebody else may have it by now, who neither got the state nor has written another one.
+      if object != item.node, let claim = node.claim, node.writer != claim.session {
+        self[item.node].claim!.isSettled = claim.isSettled
+      }
     } else if item.place == .skipped("refused") {
       run.refused.insert(item.node)
       for id in subtree(of: item.node) {
         if self[id].hidden != nil { count(id == item.node ? "14 settled by a refusal" : "14 settled below a refusal") }
+        self[id].declined = nil
         settle(id)
       }
     }
@@ -435,7 +440,7 @@ extension ReferenceModel {
     }
     if self[object].saved == nil, node.saved != nil {
       var taker = self[object]
-      (taker.saved, taker.hidden, taker.order) = (node.settled, nil, node.order)
+      (taker.saved, taker.hidden, taker.declined, taker.order) = (node.settled, nil, node.declined, node.order)
       (taker.writer, taker.writerRole) = (node.writer, node.writerRole)
       self[object] = taker
     }

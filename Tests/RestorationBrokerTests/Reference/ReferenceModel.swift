@@ -39,8 +39,9 @@ struct ReferenceModel {
     var saved: State?
     var hidden: State?
     var declined: State?
-    /// It was written in this run; its state has never been on disk.
+    /// It was written in this run, and so was the hidden one; its state has never been on disk.
     var isWritten = false
+    var isHiddenWritten = false
     var isKept = false
     /// By session.
     var revisions: [Int: Int] = [:]
@@ -83,10 +84,10 @@ struct ReferenceModel {
   /// What happens in the time from the first session to the last one.
   struct Run {
     var number = 0
-    /// A session has left with an open window; a state has been handed out.
+    /// A state has been handed out; a crash ended the windows of these objects, and nobody has got or written them since.
     var isCompleted = false
-    var isBroken = false
     var isBegun = false
+    var broken: Set<ID> = []
     var isDeclined = false
     /// The sessions that were there when the first restoration was asked for.
     var early: Set<Int>?
@@ -128,8 +129,10 @@ struct ReferenceModel {
   var generation = Content()
   /// Something was registered, or is gone, since the newest generation.
   var hasChanged = false
-  /// The rules do not say what follows from the operation, or the service is known not to do it.
+  /// The rules do not say what follows from the operation.
   var isUnspecified = false
+  /// Several objects are asked for at the same time, after others.
+  var isRacing = false
   var events: [Event] = []
   /// How often each branch was taken.
   var counts: [String: Int] = [:]
@@ -141,10 +144,6 @@ struct ReferenceModel {
     events.append(Event(stage: stage, text: text, rank: rank, path: path))
   }
   mutating func count(_ branch: String) { counts[branch, default: 0] += 1 }
-
-  /// Faults of the service that are known; histories leave out what shows them.
-  static let knownFaults: Set = ["B17"]
-  mutating func known(_ fault: String) { if Self.knownFaults.contains(fault) { isUnspecified = true } }
 
   // MARK: The tree
 
@@ -313,6 +312,7 @@ struct ReferenceModel {
     self[taker].replaced[claim.number] = claim.session
     self[id].claim = nil
     if sessions[claim.session]!.serves { tell(9, "\(claim.session) replaced \(path(of: id) ?? "-")") }
+    closeWindows()
   }
 
   /// The session has nothing to do with the object from now on.
@@ -357,12 +357,14 @@ struct ReferenceModel {
       isSettled = true
     }
     if !isSettled { count("R19 early") }
+    if node.hidden == nil { node.isHiddenWritten = node.isWritten }
     let isOther = node.saved != state
     (node.hidden, node.declined) = (isSettled ? nil : node.settled, nil)
     (node.saved, node.isWritten, node.isKept, node.writer) = (state, true, true, node.claim?.session)
     if isSettled { node.claim?.isDone = true }
     node.claim?.isSettled = isSettled
     node.claim?.window = nil
+    if node.claim != nil { run.broken.remove(id) }
     if let session = node.claim?.session { node.writerRole = sessions[session]!.role }
     self[id] = node
     if isOther, isSaved(id) { hasChanged = true }
@@ -396,6 +398,7 @@ struct ReferenceModel {
 
   mutating func openWindow(_ id: ID) {
     nodes[id]!.claim?.window = now
+    run.broken.remove(id)
     self[id].claim?.isToBeAnnounced = true
     run.isBegun = true
   }
@@ -416,7 +419,7 @@ struct ReferenceModel {
   }
 
   mutating func completeRestoration() {
-    guard !run.isCompleted, !run.isBroken else { return }
+    guard !run.isCompleted, run.broken.isEmpty else { return }
     run.isCompleted = true
     for id in nodes.keys where self[id].claim == nil { self[id].isMissed = true }
   }
