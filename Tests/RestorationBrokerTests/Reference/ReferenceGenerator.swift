@@ -174,7 +174,7 @@ struct ReferenceGenerator {
       case 0..<2: making[path] = .refused
       case 2: making[path] = .forgotten
       case 3: making[path] = .passed
-      case 4..<6: making[path] = .awaited
+      case 4..<6, 8: making[path] = .awaited
       case 6..<8: making[path] = .elsewhere(chance(3) ? self.path() : name())
       default: break
       }

@@ -158,7 +158,7 @@ extension ReferenceModel {
         run.isDeclined = true
         for (id, node) in nodes {
           self[id].declined = (node.isWritten && !node.isHiddenWritten ? node.hidden : nil) ?? node.declined
-          if node.isWritten { settle(id) }
+          if node.isWritten { unhide(id) }
         }
         tell(6, "declined")
         return "asked"
@@ -183,7 +183,7 @@ extension ReferenceModel {
         restoration!.items[number].role = nil
       }
       // Who was asked least depends on whose answers come first.
-      let racers = free.map { before.items[$0] }.filter { !makers(of: $0).isEmpty }
+      racers = free.map { before.items[$0] }.filter { !makers(of: $0).isEmpty }
       isRacing = racers.count > 1 && (!before.asked.isEmpty || racers.contains { $0.above != nil })
       for number in before.items.indices { locate(number, isFree: free.contains(number)) }
       if restoration!.hasChanged(since: before) { continue }
@@ -302,11 +302,14 @@ extension ReferenceModel {
     case .elsewhere(let path): other = path
     case .passed, nil: break
     }
-    // It may have been asked for at the same time.
+    // It may have been asked for, or made for something else, at the same time.
+    let isShared = racers.contains { racer in
+      racer.path != path && other.map { restoration!.making[racer.path] == .elsewhere($0) } ?? false
+    }
     let isAsked = restoration!.items.contains { asked in
       asked.path != path && asked.path == other && (asked.place == .open || asked.isAsked)
     }
-    if isAsked { isUnspecified = true }
+    if isAsked || isShared { isUnspecified = true }
     guard let object = register(other ?? path, node.restorationClass, by: session) else { return "null" }
     if other != nil { count("R24 another path") }
     let isTaken = restoration!.items.contains { $0.node != object && $0.place == .located(object) }
@@ -383,6 +386,7 @@ extension ReferenceModel {
       }
     }
     for word in skipped { count("skipped " + word.split(separator: " ")[1]) }
+    run.isDeclined = false
     for item in ended.items { settle(item) }
     for item in ended.items { move(item) }
     restoration = nil
@@ -418,7 +422,7 @@ extension ReferenceModel {
       for id in subtree(of: item.node) {
         if self[id].hidden != nil { count(id == item.node ? "14 settled by a refusal" : "14 settled below a refusal") }
         self[id].declined = nil
-        settle(id)
+        unhide(id)
       }
     }
   }

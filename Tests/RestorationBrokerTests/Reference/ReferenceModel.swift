@@ -84,7 +84,8 @@ struct ReferenceModel {
   /// What happens in the time from the first session to the last one.
   struct Run {
     var number = 0
-    /// A state has been handed out; a crash ended the windows of these objects, and nobody has got or written them since.
+    /// A state has been handed out; the crash of their owner ended the windows of these objects, and no other has got or
+    /// written them since.
     var isCompleted = false
     var isBegun = false
     var broken: Set<ID> = []
@@ -131,7 +132,8 @@ struct ReferenceModel {
   var hasChanged = false
   /// The rules do not say what follows from the operation.
   var isUnspecified = false
-  /// Several objects are asked for at the same time, after others.
+  /// Items that are asked for at the same time, and whether it is said in which order.
+  var racers: [Restoration.Item] = []
   var isRacing = false
   var events: [Event] = []
   /// How often each branch was taken.
@@ -373,9 +375,15 @@ struct ReferenceModel {
 
   /// The newest state is what every client gets from now on.
   mutating func settle(_ id: ID) {
+    unhide(id)
+    self[id].claim?.isSettled = true
+  }
+
+  /// The same of what is written so far.
+  mutating func unhide(_ id: ID) {
     if self[id].hidden != nil { count("R19 settled") }
     self[id].hidden = nil
-    self[id].claim?.isSettled = true
+    if let claim = self[id].claim, claim.session == self[id].writer { self[id].claim!.isSettled = true }
   }
 
   /// A state in words, with the paths of its targets, and a mark at those that are live.
