@@ -40,7 +40,7 @@ struct Daemon: ParsableCommand {
   @Option(help: ArgumentHelp("End after this many idle seconds; only with a socket unit.", valueName: "seconds"))
   var idleExit: Int?
 
-  @Option(help: ArgumentHelp("Forget applications unused for so many days of a running broker.", valueName: "days"))
+  @Option(help: ArgumentHelp("Forget applications unused for this many days on which a broker ran.", valueName: "days"))
   var unusedDays: Int?
 
   func run() throws {

@@ -123,6 +123,23 @@ internal import Testing
     #expect(broker.removed == ["Unreadable"])
   }
 
+  @Test func r13WhatSomebodyIsAboutToUseStays() throws {
+    let broker = MemoryBroker(unusedDays: 2)
+    try save("App", in: broker)
+    pass(broker)
+    broker.disk.holdsOpenings = true
+    pass(broker)
+    let peer = broker.connect(pid: 1)
+    let call = peer.start("decodeRestorableState", #"{"application":"App","object":["A"]}"#)
+    broker.openHeld()
+    #expect(try peer.result(of: call)["state"] == [:])
+    #expect(broker.removed.isEmpty)
+    // An open archive stays as well.
+    broker.disconnect(peer)
+    for _ in 0..<3 { pass(broker) }
+    #expect(broker.removed.isEmpty)
+  }
+
   @Test func oneIsForgottenAfterTheOther() throws {
     var limits = Limits()
     limits.openArchivesMax = 1

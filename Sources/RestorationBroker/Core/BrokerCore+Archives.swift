@@ -22,7 +22,8 @@ extension BrokerCore {
       }
       try application.requireNobodyLives(.needsForce, hint: "End it first, or use force: true; then its session ends.")
     }
-    try application.requireForgettable(by: call.caller)
+    let isWanted = clients.values.contains { $0.waitsFor == application.id }
+    try application.requireForgettable(by: call.caller, isWanted: isWanted)
     application.note(.archiveLost)
     application.saving.reset(in: &application.turn)
     for session in application.sessions.inOrder { application.end(session, .expired) }

@@ -2,7 +2,7 @@
 
 internal import RestorationWire
 
-/// Since when an application must not have been used for the broker to forget it.
+/// How long an application must have been unused before the broker forgets it.
 ///
 /// Only days on which a broker ran count, so that nothing is lost while the computer is off. They are days of UTC: a
 /// journey makes none.

@@ -6,10 +6,10 @@ internal import NIOCore
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Has applications forgotten that were not used for long: keeps the days for `Retention`, which decides. Used on the
-/// event loop only.
+/// Has the core forget applications that were not used for long: keeps the days for `Retention`, which decides. Used on
+/// the event loop only.
 final class RetentionUpkeep {
-  /// Applications that are started with the broker get at their archives first.
+  /// Applications that start together with the broker open their archives first.
   private static let delay = TimeAmount.minutes(1)
   /// A timer stands still while the computer sleeps, and the calendar may be set: midnight cannot be waited for.
   private static let interval = TimeAmount.hours(1)
@@ -22,9 +22,9 @@ final class RetentionUpkeep {
   private let logger: Logger
   /// Days; 0 for never.
   private var limit = 0
-  /// `nil` if the days are to be read.
+  /// `nil` until the days are read.
   private var retention: Retention?
-  /// Today's search has not come to its end; it continues after this name.
+  /// Today's search has not ended; it continues after this name.
   private var isDue = false
   private var last = ""
   private var timer: Scheduled<Void>?
@@ -107,15 +107,15 @@ final class RetentionUpkeep {
     return Retention(limit: limit)
   }
 
-  /// As if somebody called `forgetApplication` and left: what lives stays, and what turns out to be damaged.
+  /// As if somebody called `forgetApplication` and left: what lives stays, and what turns out to be damaged. An archive
+  /// that is open may be in use.
   private func forget(_ name: ApplicationName, _ service: isolated BrokerService) {
     let text = Array(#"{"application":"\#(name)"}"#.utf8)
     guard let members = try? JSONSlice.scan(text, vocabulary: EncodedState.vocabulary) else { return }
     let (caller, method) = (Caller.nobody, ForgetApplication.method)
     let message = IncomingMessage(caller: caller, method: method, parameters: .named(members))
     service.handle { core, now in
-      let present = core.applicationIDs[name].flatMap { core.applications[$0] }
-      guard core.clients[caller.client] == nil, present?.sessions.isEmpty != false else { return }
+      guard core.clients[caller.client] == nil, core.applicationIDs[name] == nil else { return }
       let why = "it was not used on the last \(limit) days on which the broker ran"
       logger.info("forgetting an application: \(why)", metadata: ["application": "\(name)"])
       core.connected(caller.client, process: nil, at: now)
@@ -126,14 +126,14 @@ final class RetentionUpkeep {
 }
 
 extension BrokerService {
-  /// Forgets applications that were not used on the last so many days on which a broker ran; 0 for never.
+  /// - Parameter days: on how many days on which a broker ran an application may be unused; 0 for never.
   package func forgetUnused(days: Int) {
     retention.begin(days: core.context.settings.isDeveloperMode ? 0 : days, self)
   }
 }
 
 extension Broker {
-  /// Forgets applications that were not used on the last so many days on which a broker ran; 0 for never.
+  /// - Parameter days: on how many days on which a broker ran an application may be unused; 0 for never.
   package func forgetUnused(days: Int) {
     let service = service
     service.eventLoop.execute { service.assumeIsolated { $0.forgetUnused(days: days) } }

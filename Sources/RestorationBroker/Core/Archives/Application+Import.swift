@@ -65,10 +65,11 @@ extension Application {
     )
   }
 
-  /// Throws if the archive must not be removed. The broker itself leaves what is damaged: it may still be mended.
-  func requireForgettable(by caller: Caller) throws(ErrorObject) {
-    // Whoever waits for it would get no answer.
-    guard !jobs.isWorking else {
+  /// Throws if the archive must not be removed. The broker itself leaves a damaged one, which may still be repaired,
+  /// and one that somebody is about to use.
+  func requireForgettable(by caller: Caller, isWanted: Bool) throws(ErrorObject) {
+    // A read in progress would get no answer.
+    guard !jobs.isWorking, caller != .nobody || !isWanted else {
       let busy = "the archive of \(name) is being read"
       throw .restoration(.storeFailed, busy, hint: "Try again when that is done.", details: ["indeterminate": false])
     }
