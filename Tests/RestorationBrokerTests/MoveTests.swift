@@ -68,4 +68,17 @@ internal import Testing
     broker.commit()
     #expect(other.takeNotifications("pathChanged").map { $0["path"]?.joined } == ["Y/B"])
   }
+
+  @Test func r6WhatIsBelowADisplacedObjectIsToldItsNewPath() throws {
+    let other = broker.connect(pid: 2)
+    try other.initialize("App", #""serves":["pathChanged"]"#)
+    // Below an excluded object paths begin anew, and a plain object is a root of its own (R4).
+    let excluded = try peer.register(nil, below: nil, #""kind":"viewController""#)
+    let tab = try other.register("Tab", below: "\(excluded)", #""kind":"viewController""#)
+    try other.register("Text", below: "\(tab)")
+    let mover = try peer.register("New", below: nil, #""kind":"viewController""#)
+    let rename = #"{"object":\#(mover),"restorationIdentifier":"Tab","takeOver":true}"#
+    #expect(try peer.call("setRestorationIdentifier", rename)["path"] == ["Tab"])
+    #expect(other.takeNotifications("pathChanged").map { $0["path"]?.joined } == ["Tab/Text"])
+  }
 }

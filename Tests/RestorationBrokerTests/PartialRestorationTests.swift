@@ -139,4 +139,23 @@ internal import Testing
     for call in calls { #expect(try worker.failure(of: call).kind == "shuttingDown") }
     #expect(fixture.log.filter { $0.hasSuffix("make Two") }.isEmpty)
   }
+
+  @Test(arguments: [true, false]) func r19ATakeOverThatEndsTheLastWindowCompletesTheRestoration(_ moves: Bool) throws {
+    try fixture.save([("A", nil, "", #"{"n":1}"#)])
+    let former = try fixture.join("W", pid: 1, serves: [])
+    _ = try former.state("\(try former.register("A"))")
+    #expect(!hasCompleted())
+    let next = try fixture.join("V", pid: 2, serves: [])
+    if moves {
+      let other = try next.register("B")
+      try next.call(
+        "setRestorationIdentifier",
+        #"{"object":\#(other),"restorationIdentifier":"A","takeOver":true}"#
+      )
+    } else {
+      try next.register("A", below: nil, #""takeOver":true"#)
+    }
+    #expect(hasCompleted())
+    broker.inspect()
+  }
 }

@@ -120,6 +120,7 @@ extension Application {
     }
     forgetDescription(of: node)
     prune(node)
+    runs.forget(node.id, isGone: tree.nodes[node.id] !== node)
     if wasClaimed { note(.released(node.id, isGone: true)) }
   }
 

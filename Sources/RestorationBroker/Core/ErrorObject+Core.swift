@@ -38,7 +38,7 @@ extension ErrorObject {
     )
   }
 
-  /// There is an object, or the state of one that was.
+  /// The path has an object, or the state of a former one.
   static func occupied(
     _ path: IdentifierPath?,
     by owner: Session?,

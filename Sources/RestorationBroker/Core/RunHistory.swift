@@ -107,13 +107,16 @@ package struct RunHistory {
   /// - Parameter tops: the objects that it was asked about, with all below them; nil for all there are.
   mutating func decline(_ nodes: some Sequence<Node>, below tops: [NodeID]?, upTo sequence: SequenceNumber) {
     for node in nodes {
-      // What is settled now, and in the generation that the run began with.
+      // Only what is settled now and was in the generation with which the run began.
       let isSettled = node.state.map { $0.isEarly && $0.sequence > facts.began } ?? false
       let former = isSettled ? node.beforeClaim.flatMap { $0.sequence <= facts.began ? $0 : nil } : nil
       declined[node.id] = (declinedState(of: node) ?? former).map { (state: $0, upTo: sequence) }
     }
     if let tops { refuse(tops) } else { facts.isDeclined = true }
   }
+
+  /// All was asked for again, and not declined.
+  mutating func takeBackDecline() { facts.isDeclined = false }
 
   /// What the run started from, if a no has settled that something else took its place, and nothing came after.
   func declinedState(of node: Node) -> StateSummary? {
@@ -154,14 +157,21 @@ package struct RunHistory {
   /// - Returns: whether it was not due.
   package mutating func addDue(_ node: NodeID) -> Bool { facts.due.insert(node).inserted }
 
-  /// Somebody is given these, or owns them and is not.
+  /// Somebody has been given these, or owns them without being given them.
   ///
   /// - Returns: whether any was due.
   @discardableResult
   package mutating func forgetDue(_ nodes: [NodeID]) -> Bool {
+    guard !facts.due.isEmpty else { return false }
     let count = facts.due.count
     facts.due.subtract(nodes)
     return facts.due.count < count
+  }
+
+  /// The object was dropped; its refusal counts for what is below it, unless its node is gone as well.
+  mutating func forget(_ node: NodeID, isGone: Bool) {
+    if !facts.due.isEmpty { facts.due.remove(node) }
+    if isGone, !facts.refused.isEmpty { facts.refused.remove(node) }
   }
 
   package func isDue(_ node: NodeID) -> Bool { facts.due.contains(node) }

@@ -93,6 +93,11 @@ package struct SessionTable {
     return ended[claim.session].map { ($0.ended, $0.restorationsAtEnd) }
   }
 
+  /// Whether it has ended because the user closed it.
+  func hasQuit(_ session: SessionID) -> Bool {
+    [.closed, .userQuit].contains(ended[session]?.ending.flatMap { SessionEnding(rawValue: $0) })
+  }
+
   package mutating func forgetEnded(besides claimed: Set<SessionID>, in turn: inout Turn) {
     let forgotten = ended.keys.filter { !claimed.contains($0) }.sorted()
     guard !forgotten.isEmpty else { return }

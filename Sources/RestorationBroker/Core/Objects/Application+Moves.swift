@@ -156,17 +156,23 @@ extension Application {
     let asked = Set(relocations.compactMap { $0.node.claim?.handle })
     // First the former paths of all moved objects, whose owners are notified.
     var before: [(handle: ObjectHandle, path: IdentifierPath?)] = []
+    var seen: Set<ObjectHandle> = []
     for relocation in relocations {
-      for node in tree.subtree(of: relocation.node) {
+      // What is below an object that gives way has another path as well.
+      let present = relocation.component.flatMap { tree.node($0, below: relocation.parent, kind: relocation.kind) }
+      for node in [relocation.node, present].compactMap({ $0 }).flatMap({ tree.subtree(of: $0) }) {
         guard let claim = node.claim, let owner = sessions[claim.session], owner.serves(.pathChanged),
-          !(owner === session && asked.contains(claim.handle))
+          !(owner === session && asked.contains(claim.handle)), seen.insert(claim.handle).inserted
         else { continue }
         before.append((claim.handle, tree.path(of: node)))
       }
     }
     let from = turn.hasSubscribers ? relocations.map { tree.path(of: $0.node) } : []
+    let hadWindows = takeOver && trials.hasOpenWindows
     try relocate(relocations, takesOver: takeOver, by: session, claiming: claimed)
     settleKept()
+    // The last window may have been a displaced object's.
+    if hadWindows { note(.windowsClosed) }
     for (relocation, from) in zip(relocations, from) { announceMove(of: relocation.node, from: from) }
     for (handle, path) in before {
       guard let node = tree.claimed[handle], let owner = owner(of: node), tree.path(of: node) != path else { continue }
@@ -239,6 +245,7 @@ extension Application {
       writeClaim(ClaimRecord(node: into.id, session: session.id, handle: claim.handle), of: into)
       note(.released(gone.id, isGone: true))
       note(.claimed(into.id))
+      forgetDue([into.id])
     }
     if let source = providers.dataSource(of: gone.id) {
       setDataSource(of: gone.id, to: nil)

@@ -32,6 +32,7 @@ extension Application {
     let existing =
       component.flatMap { tree.node($0, below: parent, kind: kind) }
       ?? formerNode(of: request, below: parent, kind: kind, session)
+    let hadWindows = trials.hasOpenWindows
     if let existing, let owner = owner(of: existing), owner !== session {
       let contested = try contest(existing, owner, by: session, takeOver: request.takeOver)
       guard contested.isEmpty else { return contested }
@@ -54,6 +55,7 @@ extension Application {
       if existing == nil { _ = keep(node) } else { keeping.becomeStale() }
     }
     settleKept()
+    if hadWindows { note(.windowsClosed) }
     // What it wrote itself is its own, also if it registers the object once more.
     if request.isFresh, !(isHeld && node.state?.session == session.id) {
       setFresh(node, node.hasState, of: session)
@@ -67,7 +69,9 @@ extension Application {
     }
     reply.restoration.handing = isLate && owes(node, to: session)
     turn.answer(caller, reply)
-    if reply.restoration.handing { handOutLate() } else if !isHeld { forgetDue([node.id]) }
+    if reply.restoration.handing { handOutLate() }
+    // The session is not meant: it is not handed the object when it is back either.
+    if !isHeld, !isLate, !restoring.mayConcern(node.id) { forgetDue([node.id]) }
     return []
   }
 
@@ -162,11 +166,10 @@ extension Application {
     announceUnregistration(of: node, .replaced, stateKept: true)
     sessions[claim.session]?.objects[claim.handle] = nil
     if claim.revision > 0 { sessions[claim.session]?.revisions[node.id] = claim.revision }
-    let wasOpen = trials.forget(node.id, of: claim.session)
+    trials.forget(node.id, of: claim.session)
     tree.release(claim.handle)
     node.claim = nil
     note(.released(node.id, isGone: false))
-    if wasOpen { note(.windowsClosed) }
   }
 
   /// The owner loses its claim and is notified (R8).

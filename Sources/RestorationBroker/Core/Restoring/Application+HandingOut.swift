@@ -257,7 +257,7 @@ extension Application {
     for (handout, object, isDeferred) in sent {
       tree.node(handout.node)?.note(.handedOut(session.owner, deferred: isDeferred))
       guard !isDeferred else {
-        if !addressee.isLate { restoring.noteDeferred(handout.object) }
+        if !addressee.isLate { restoring.noteDeferred(handout.node, for: handout.object) }
         continue
       }
       object.claim?.hasDecoded = true

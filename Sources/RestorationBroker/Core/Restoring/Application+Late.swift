@@ -17,7 +17,8 @@ extension Application {
       // Its process has ended, though its session has not yet.
       hasCrashed = last.exit.map { SessionEnding($0) == .crashed } ?? false
     } else {
-      guard let last = sessions.ended(claim.session), SessionFacts(stored: last.facts).role == role else { return false }
+      guard let last = sessions.ended(claim.session) else { return false }
+      guard SessionFacts(stored: last.facts).role == role else { return false }
       hasCrashed = last.ending == SessionEnding.crashed.rawValue
     }
     return runs.isDue(node.id) || claim.released == 0 && hasCrashed
@@ -51,10 +52,11 @@ extension Application {
 
   /// The owner fetches the state by itself.
   func noteFetched(_ node: NodeID, by session: SessionID) {
-    if handouts.cancel(node, for: session) { forgetDue([node]) }
+    handouts.cancel(node, for: session)
+    forgetDue([node])
   }
 
-  /// The objects are handed to no late session again.
+  /// No late session is handed these objects again.
   func forgetDue(_ nodes: [NodeID]) { if runs.forgetDue(nodes) { writeRun() } }
 
   /// Hands out what can be handed out now.

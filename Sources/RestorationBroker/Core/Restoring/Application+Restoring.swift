@@ -187,6 +187,7 @@ extension Application {
       runs.decline(declined, below: over.scope.map { Array($0) }, upTo: sequence)
       settle(declined.filter { ($0.state?.sequence ?? 0) > runs.facts.began })
     } else {
+      if over.scope == nil { runs.takeBackDecline() }
       let gone = refused.flatMap { tree.subtree(of: $0) }
       runs.refuse(decisions.refused, of: decisions.items.map(\.node), settling: gone.map(\.id))
       settle(nodes(decisions.restored(besides: over.deferred)) + gone)

@@ -86,13 +86,10 @@ package struct Handouts {
   }
 
   /// Its owner fetches it by itself, before it is sent.
-  ///
-  /// - Returns: whether it was to be handed out.
-  package mutating func cancel(_ node: NodeID, for session: SessionID) -> Bool {
-    guard let line = late[session], line.due.contains(node) || line.batch.contains(node) else { return false }
+  package mutating func cancel(_ node: NodeID, for session: SessionID) {
+    guard let line = late[session], line.due.contains(node) || line.batch.contains(node) else { return }
     late[session]?.due.removeAll { $0 == node }
     if batches[Addressee(session, isLate: true)] != nil { withhold(node, from: session) }
-    return true
   }
 
   /// Begins a batch.

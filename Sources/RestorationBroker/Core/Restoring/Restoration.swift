@@ -94,7 +94,7 @@ package struct Restoration {
     package let node: NodeID
     let parent: Int?
     var children: [Int] = []
-    /// Somebody may be about to register it: as it was planned, or because a factory has said so.
+    /// Somebody may be about to register it, because the plan says so, or because a factory did.
     var isExpected: Bool
     let isAncestor: Bool
     var role: String?

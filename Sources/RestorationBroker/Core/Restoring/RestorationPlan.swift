@@ -141,7 +141,7 @@ struct RestorationPlan {
     var units: [NodeID: UnitName] = [:]
     for node in tree.nodes.values where node.isVacant {
       // Imported objects start nothing before a process has registered them.
-      guard let session = node.claimRecord?.session, session != 0 else { continue }
+      guard let session = node.claimRecord?.session, session != 0, !sessions.hasQuit(session) else { continue }
       if let own = node.record.storyboard ?? node.stateBeforeClaim.flatMap({ origins[$0.context]?.storyboard }) {
         units[node.id] = UnitName(own)
       } else {

@@ -212,7 +212,11 @@ package struct Restoring {
     handedOut[node.id] = node.stateBeforeClaim?.sequence
   }
 
-  mutating func noteDeferred(_ object: NodeID) { deferred.insert(object) }
+  mutating func noteDeferred(_ node: NodeID, for object: NodeID) {
+    deferred.insert(object)
+    // What a former object has got is gone with it.
+    handedOut[node] = nil
+  }
 
   mutating func noteFetched(_ node: Node, for object: NodeID) {
     if deferred.remove(object) != nil, node.id != object { noteHandedOut(node) }
