@@ -48,6 +48,27 @@ internal import Testing
     #expect(try await author.text(of: 20)?.hasPrefix("\(author.sequence / 20) ") == true)
   }
 
+  @Test(arguments: ["x.sqlite", "x.sqlite-wal"])
+  func whatIsWrittenToFilesThatWereRemovedIsRefused(name: String) async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author("x")
+    try await author.apply(Self.changes(1))
+    try #require(unlink("\(fixture.directory.path)/\(name)") == 0)
+    // Another's file, which closing must not remove.
+    let foreign = "\(fixture.directory.path)/x.sqlite-wal"
+    if name == "x.sqlite" {
+      try #require(unlink(foreign) == 0)
+      try Files.write(Array("mine".utf8), to: foreign)
+    }
+    let (lease, sequence, store) = (author.lease, author.sequence, fixture.store)
+    let commit = await failure { () async throws(ArchiveError) in
+      _ = try await store.apply(Self.changes(2), lease: lease, expecting: sequence, changeID: .random())
+    }
+    #expect(commit == .definite)
+    await store.close(lease)
+    if name == "x.sqlite" { #expect(try Files.text(foreign) == "mine") }
+  }
+
   @Test(
     arguments: [
       FaultingDisk.Fault(code: SQLITE_FULL, operations: [.write]),

@@ -18,6 +18,8 @@ struct SQLiteArchive: ArchiveRows {
   private(set) var isUnclosed: Bool
   /// So does its main file, unless the checkpoint failed: then the next one moves the row there.
   private(set) var isMainUnclosed = false
+  /// Somebody has removed or replaced the files: those at their names are not this connection's.
+  private var isLost = false
 
   init(_ connection: SQLiteConnection, archive: String, markPath: String, isUnclosed: Bool) {
     (self.connection, self.archive, self.markPath) = (connection, archive, markPath)
@@ -27,7 +29,8 @@ struct SQLiteArchive: ArchiveRows {
   /// - Parameter keepingLog: whether to leave the log as it is, because the outcome of earlier commits is unknown.
   func close(keepingLog: Bool) {
     // If the row cannot be removed, the log stays.
-    let isRemovable = !keepingLog && (!isUnclosed || (try? connection.execute("DELETE FROM unclosed")) != nil)
+    let isRemovable =
+      !keepingLog && !isLost && (!isUnclosed || (try? connection.execute("DELETE FROM unclosed")) != nil)
     connection.checkpointsOnClose = isRemovable
     connection.close()
   }
@@ -44,6 +47,11 @@ struct SQLiteArchive: ArchiveRows {
   mutating func commit() throws(ArchiveError) {
     try writing("commit") { () throws(SQLiteFailure) in try connection.statement(.commit).run() }
     isUnclosed = true
+    isLost = connection.hasMoved
+    guard !isLost else {
+      let why = "the files of the archive were removed or replaced while the broker used them"
+      throw ArchiveError(.definite, "commit: \(why); put them back only while no broker runs")
+    }
   }
 
   /// Notes what is durable; called before the broker is told.

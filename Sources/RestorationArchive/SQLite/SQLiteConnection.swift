@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CSQLite
+internal import Glibc
 internal import Synchronization
 
 struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
@@ -199,6 +200,16 @@ final class SQLiteConnection {
       systemError: fileError != 0 ? fileError : sqlite3_system_errno(handle),
       message: sqlite3_errmsg(handle).map { String(cString: $0) } ?? "unknown"
     )
+  }
+
+  /// Whether the main file or the log is no longer at its name, so that nothing written to them can be read again.
+  var hasMoved: Bool {
+    var hasMoved: Int32 = 0
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
+    guard hasMoved == 0, let log = sqlite3_db_filename(handle, "main").flatMap({ sqlite3_filename_wal($0) }) else {
+      return hasMoved != 0
+    }
+    return access(log, F_OK) != 0
   }
 
   /// The `errno` of the call that failed on a file, whatever SQLite made of it; 0 if no call failed.
