@@ -40,10 +40,9 @@ package struct FrameBody: Sendable {
   package mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard !bytes.isEmpty else { return }
     count += bytes.count
+    let max = scan.limits.frameBytesMax
+    if count > max, failure?.code != ErrorObject.limitExceededCode { fail(Self.tooLong(count, max: max)) }
     if case .failed = mode { return }
-    guard count <= scan.limits.frameBytesMax else {
-      return fail(Self.tooLong(count, max: scan.limits.frameBytesMax))
-    }
     input.append(bytes)
     advance()
   }
