@@ -60,7 +60,7 @@ done
 
 home_prefix=''
 [[ -z ${HOME-} ]] || home_prefix="$(realpath -ms -- "$HOME")/.local"
-[[ -n $prefix ]] || prefix="$home_prefix"
+[[ -n $prefix || -z $home_prefix ]] || prefix="$(directory HOME "$home_prefix")"
 [[ -n $prefix ]] || die "HOME is not set; use --prefix DIR"
 if ((EUID == 0)) && [[ $prefix == "$home_prefix" && -z $destdir ]]; then
   die "root is asked to $action what is for one user ($prefix)" \

@@ -181,6 +181,16 @@ internal import Testing
     #expect(Files.list(directory.file("home")).isEmpty)
   }
 
+  @Test(.scratch, arguments: ["a\nb", "a$b", "a\"b"])
+  func aHomeThatUnitsCannotNameIsRefused(_ name: String) throws {
+    let installer = try Installer(in: directory)
+    let home = try directory.makeDirectory(name)
+    let result = try installer.run("install", ["--from", installer.programs, "--no-enable"], home: home)
+    #expect(result.end == .exit(1))
+    #expect(result.errors.contains("HOME: the name has quotes"), "\(result.errors)")
+    #expect(Files.list(home).isEmpty)
+  }
+
   /// Otherwise they would need Swift on the target machine.
   @Test(.passesTurnstile, .enabled(if: Products.isOptimised, "is about the release programs of Tests/run.sh"))
   func releaseProgramsNeedNoSwift() throws {

@@ -23,11 +23,12 @@ struct Installer {
   }
 
   /// Runs one of the scripts in a home that is the test's own.
-  func run(_ script: String, _ arguments: [String]) throws -> Result {
+  func run(_ script: String, _ arguments: [String], home: String? = nil) throws -> Result {
     try ChildProcess.run(
       ["\(Products.repository)/systemd/\(script).sh"] + arguments,
       environment: [
-        "HOME": directory.file("home"), "XDG_RUNTIME_DIR": nil, "XDG_STATE_HOME": nil, "DBUS_SESSION_BUS_ADDRESS": nil,
+        "HOME": home ?? directory.file("home"),
+        "XDG_RUNTIME_DIR": nil, "XDG_STATE_HOME": nil, "DBUS_SESSION_BUS_ADDRESS": nil,
         // A package need not be small here.
         "DPKG_DEB_COMPRESSOR_TYPE": "none",
       ],
