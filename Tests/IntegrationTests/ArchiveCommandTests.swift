@@ -46,6 +46,16 @@ internal import Testing
     #expect(try ControlTool.run(["export", "org.example.Fourth", "--reveal"]).output == exported.output)
   }
 
+  @Test(.broker) func anExportDoesNotSteerTheTerminal() throws {
+    let client = try broker.session(Self.application, process: "main")
+    try client.register("Main")
+    try client.encode("Main", state: ["evil": "\u{9b}2J\u{202e}\u{7f}"])
+    let piped = try ControlTool.run(["export", Self.application], status: 0).output
+    #expect(piped.contains("\u{9b}2J"))
+    let shown = try ControlTool.runOnTerminal(["export", Self.application, "--no-pager"], status: 0).output
+    #expect(shown.contains(#"\u009b2J\u202e\u007f"#), "\(shown)")
+  }
+
   @Test(.broker) func confidentialStatesStayUnlessTheyAreRevealed() throws {
     try Self.fill()
     let exported = try ControlTool.run(["export", Self.application], status: 0)

@@ -51,7 +51,7 @@ struct ExportCommand: ControlCommand {
           throw Failure(ExitStatus.outputFailed, kind: "outputFailed", error.message)
         }
       } else {
-        try Output.show(document)
+        try Output.show(Terminal.isOutput ? document.printableJSON : document)
       }
       if isRedacted { Output.complain("confidential states were left out; --reveal exports them as well") }
     }
