@@ -195,6 +195,21 @@ internal import Testing
     #expect(try Data(contentsOf: URL(fileURLWithPath: "\(folder.path)/taken")) == Data("mine".utf8))
   }
 
+  @Test func aCopyIsNotMadeAmongTheArchives() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    let author = try await fixture.author(Self.application)
+    let store = try #require(author.store as? any ArchiveCopying)
+    let folder = try ArchiveFolder()
+    let link = "\(folder.path)/link"
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: fixture.directory.path)
+    for path in [fixture.directory.path, link] {
+      let file = "\(path)/org.example.Other.sqlite"
+      let refusal = ArchiveCopyError.target("\(file) is in the directory of the archives; choose another one")
+      await #expect(throws: refusal) { try await store.copy(author.lease, to: file) }
+      #expect(!FileManager.default.fileExists(atPath: file))
+    }
+  }
+
   @Test(arguments: ArchiveEngine.allCases)
   func aBackupSaysHowLargeItIs(engine: ArchiveEngine) async throws {
     var author = try await ArchiveFixture(engine).author()

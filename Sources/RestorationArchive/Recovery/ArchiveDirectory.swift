@@ -78,6 +78,14 @@ struct ArchiveDirectory: Sendable {
     return .file(size: Int(status.st_size), changed: changed)
   }
 
+  /// Whether it is the same directory, by whatever path.
+  func isSame(as other: ArchiveDirectory) throws(SystemError) -> Bool {
+    var (own, others) = (stat(), stat())
+    guard stat(path, &own) == 0 else { throw SystemError("stat", path) }
+    guard stat(other.path, &others) == 0 else { throw SystemError("stat", other.path) }
+    return own.st_dev == others.st_dev && own.st_ino == others.st_ino
+  }
+
   func pathname(_ name: String) -> String { path == "/" ? "/\(name)" : "\(path)/\(name)" }
 
   func names() throws(SystemError) -> [String] {

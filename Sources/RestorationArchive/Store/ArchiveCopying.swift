@@ -29,6 +29,14 @@ extension SQLiteArchiveStore: ArchiveCopying {
     guard let slash = path.lastIndex(of: "/") else { throw .target("\(path) is not an absolute path") }
     let name = String(path[path.index(after: slash)...])
     let folder = ArchiveDirectory(existing: slash == path.startIndex ? "/" : String(path[..<slash]))
+    let isOwn: Bool
+    do throws(SystemError) {
+      isOwn = try folder.isSame(as: directory)
+    } catch {
+      throw Self.failure(SystemError("create", path, code: error.code), path)
+    }
+    // There it would be another application's archive.
+    guard !isOwn else { throw .target("\(path) is in the directory of the archives; choose another one") }
     let draft = ".\(SQLiteArchive.newUUID()).part"
     do throws(SystemError) {
       guard try folder.entry(name) == .absent else { throw SystemError("create", path, code: SystemError.exists) }
