@@ -69,7 +69,12 @@ struct FaultTests {
   }
 
   /// No client could connect: the broker ends with the reason, so that it is restarted.
-  @Test(.broker, arguments: [("EPERM", 1), ("EPROTO", 71), ("EINVAL", 22), ("ENETDOWN", 100)])
+  @Test(
+    .broker,
+    arguments: [
+      ("EPERM", 1), ("EIO", 5), ("EACCES", 13), ("EINVAL", 22), ("EPROTO", 71), ("ENETDOWN", 100), ("EHOSTDOWN", 112),
+    ]
+  )
   func aListenerThatIsLostEndsTheBrokerAndSaysWhy(_ error: String, _ number: Int) throws {
     try broker.kill()
     broker.wrapper = Strace.failing("accept4", with: error, from: 1, onlyOnce: true)
