@@ -93,9 +93,10 @@ package struct SessionTable {
     return ended[claim.session].map { ($0.ended, $0.restorationsAtEnd) }
   }
 
-  /// Whether it has ended because the user closed it.
-  func hasQuit(_ session: SessionID) -> Bool {
-    [.closed, .userQuit].contains(ended[session]?.ending.flatMap { SessionEnding(rawValue: $0) })
+  /// How it has ended, also if only its process has; nil if it lives, or is unknown.
+  func ending(of session: SessionID) -> SessionEnding? {
+    if let session = live[session] { return session.exit.map { SessionEnding($0) } }
+    return ended[session]?.ending.flatMap { SessionEnding(rawValue: $0) }
   }
 
   package mutating func forgetEnded(besides claimed: Set<SessionID>, in turn: inout Turn) {

@@ -32,8 +32,9 @@ extension Application {
     let existing =
       component.flatMap { tree.node($0, below: parent, kind: kind) }
       ?? formerNode(of: request, below: parent, kind: kind, session)
-    let hadWindows = trials.hasOpenWindows
+    var hadWindows = false
     if let existing, let owner = owner(of: existing), owner !== session {
+      hadWindows = trials.hasOpenWindows
       let contested = try contest(existing, owner, by: session, takeOver: request.takeOver)
       guard contested.isEmpty else { return contested }
     }
@@ -44,6 +45,7 @@ extension Application {
       node.isVacant && !request.isFresh && !restoring.mayConcern(node.id) && self.isLate(session, for: node)
     // Only now, when nothing can fail, the former owner loses it.
     if let owner = owner(of: node), owner !== session {
+      hadWindows = hadWindows || trials.hasOpenWindows
       replace(node, owner, by: session)
       // What is kept off the disk is for its session only (R4).
       if isKept { removeState(of: node) }
@@ -55,6 +57,7 @@ extension Application {
       if existing == nil { _ = keep(node) } else { keeping.becomeStale() }
     }
     settleKept()
+    // The last window may have been the former owner's.
     if hadWindows { note(.windowsClosed) }
     // What it wrote itself is its own, also if it registers the object once more.
     if request.isFresh, !(isHeld && node.state?.session == session.id) {

@@ -9,19 +9,9 @@ extension Application {
   /// what an earlier session of its process role had there (R29).
   func isLate(_ session: Session, for node: Node) -> Bool {
     guard runs.isLate(session.id), session.serves(.decodeRestorableStateWithCoder), !runs.isRefused(node),
-      let claim = node.claimRecord, let role = session.facts.role
+      let claim = node.claimRecord, let role = session.facts.role, restorationPlan.lastOwner(of: node)?.role == role
     else { return false }
-    var hasCrashed = false
-    if let last = sessions[claim.session] {
-      guard last.facts.role == role else { return false }
-      // Its process has ended, though its session has not yet.
-      hasCrashed = last.exit.map { SessionEnding($0) == .crashed } ?? false
-    } else {
-      guard let last = sessions.ended(claim.session) else { return false }
-      guard SessionFacts(stored: last.facts).role == role else { return false }
-      hasCrashed = last.ending == SessionEnding.crashed.rawValue
-    }
-    return runs.isDue(node.id) || claim.released == 0 && hasCrashed
+    return runs.isDue(node.id) || claim.released == 0 && sessions.ending(of: claim.session) == .crashed
   }
 
   /// The session has just registered the object.

@@ -118,7 +118,8 @@ struct RestorationPlan {
     return .other
   }
 
-  private func lastOwner(of node: Node) -> SessionFacts? {
+  /// What the session says of itself that has the object, or had it last.
+  func lastOwner(of node: Node) -> SessionFacts? {
     node.claimRecord.flatMap { sessions[$0.session]?.facts } ?? ended(node)
   }
 
@@ -141,7 +142,9 @@ struct RestorationPlan {
     var units: [NodeID: UnitName] = [:]
     for node in tree.nodes.values where node.isVacant {
       // Imported objects start nothing before a process has registered them.
-      guard let session = node.claimRecord?.session, session != 0, !sessions.hasQuit(session) else { continue }
+      guard let session = node.claimRecord?.session, session != 0,
+        ![.closed, .userQuit].contains(sessions.ending(of: session))
+      else { continue }
       if let own = node.record.storyboard ?? node.stateBeforeClaim.flatMap({ origins[$0.context]?.storyboard }) {
         units[node.id] = UnitName(own)
       } else {
