@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Glibc
-
 /// The newest sequence of an archive that was acknowledged, in a small file beside it while it is open.
 ///
 /// It is written after each commit and never synced. After a kill it is exact. After a power cut it may be older than
 /// the archive, but not newer: what it names was synced before. If an archive ends before its mark, it has therefore
 /// lost something, even if its own files do not show it.
-final class AcknowledgedMark {
-  private let descriptor: Int32
+struct AcknowledgedMark {
+  private let file: any OpenFile
 
   /// `<UUID of the archive> <sequence, 20 digits>`
   static let bytes = offset + digits
@@ -16,17 +14,13 @@ final class AcknowledgedMark {
   private static let offset = 37
 
   /// Replaces an earlier mark; `nil` if the file cannot be written, as on a full disk. The mark only adds certainty.
-  init?(_ path: String, archive: String, sequence: SequenceNumber) {
-    descriptor = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { return nil }
+  init?(_ path: String, of system: any FileSystem, archive: String, sequence: SequenceNumber) {
+    guard let file = try? system.open(path, .creatingOrWriting) else { return nil }
+    self.file = file
     let digits = String(sequence)
+    // In one write: a kill must not leave the sequence of another archive behind this one's UUID.
     let text = "\(archive) \(String(repeating: "0", count: Self.digits - digits.utf8.count))\(digits)"
-    let count = text.utf8.count
-    guard pwrite(descriptor, text, count, 0) == count, ftruncate(descriptor, off_t(count)) == 0 else { return nil }
-  }
-
-  deinit {
-    if descriptor >= 0 { close(descriptor) }
+    guard (try? file.write(text, at: 0)) != nil, (try? file.truncate(to: Self.bytes)) != nil else { return nil }
   }
 
   func write(_ sequence: SequenceNumber) {
@@ -36,7 +30,7 @@ final class AcknowledgedMark {
         text[index] = UInt8(ascii: "0") + UInt8(rest % 10)
         rest /= 10
       }
-      _ = pwrite(descriptor, text.baseAddress, text.count, off_t(Self.offset))
+      try? file.write(UnsafeRawBufferPointer(text), at: Self.offset)
     }
   }
 

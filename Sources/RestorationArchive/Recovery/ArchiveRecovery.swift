@@ -120,7 +120,7 @@ struct ArchiveRecovery {
       changes after that, if there were any, are lost\(place)
       """
     try OpeningFailure.deciding { () throws(SQLiteFailure) in
-      try SQLiteArchive.settle(at: directory.pathname(files.main), damage: damage)
+      try SQLiteArchive.settle(at: directory.pathname(files.main), in: directory.system, damage: damage)
     }
     return try openFile(files.main)
   }
@@ -189,9 +189,11 @@ struct ArchiveRecovery {
 
   private func openOnce(_ name: String) throws(OpeningFailure) -> Opened {
     let path = directory.pathname(name)
-    let connection = try OpeningFailure.deciding { () throws(SQLiteFailure) in try SQLiteConnection(path: path) }
+    let connection = try OpeningFailure.deciding { () throws(SQLiteFailure) in
+      try SQLiteConnection(path, in: directory.system)
+    }
     do throws(OpeningFailure) {
-      let archive = try SQLiteArchive(checking: connection, markPath: directory.pathname(files.mark))
+      let archive = try SQLiteArchive(checking: connection, mark: directory.pathname(files.mark), in: directory.system)
       let index = try OpeningFailure.deciding { () throws(SQLiteFailure) in try connection.archiveIndex() }
       return Opened(archive: archive, index: index)
     } catch {
@@ -247,7 +249,7 @@ struct ArchiveRecovery {
     let place = moves.first.map { "; the damaged archive is kept as \(directory.pathname($0.to))" } ?? ""
     let damage = "the archive of \(files.application) was damaged (\(reason)): \(source)\(place)"
     try OpeningFailure.deciding { () throws(SQLiteFailure) in
-      try SQLiteArchive.settle(at: directory.pathname(files.fresh), damage: damage)
+      try SQLiteArchive.settle(at: directory.pathname(files.fresh), in: directory.system, damage: damage)
     }
     try OpeningFailure.deciding { () throws(SystemError) in try directory.syncFile(files.fresh) }
     try OpeningFailure.deciding { () throws(SystemError) in
@@ -281,9 +283,9 @@ struct ArchiveRecovery {
   }
 
   private func createFresh() throws(OpeningFailure) {
-    try OpeningFailure.deciding { () throws(SystemError) in try directory.createEmpty(files.fresh) }
+    try OpeningFailure.deciding { () throws(SystemError) in _ = try directory.createEmpty(files.fresh) }
     try OpeningFailure.deciding { () throws(SQLiteFailure) in
-      try SQLiteArchive.create(at: directory.pathname(files.fresh))
+      try SQLiteArchive.create(at: directory.pathname(files.fresh), in: directory.system)
     }
     try OpeningFailure.deciding { () throws(SystemError) in try directory.syncFile(files.fresh) }
   }
@@ -353,7 +355,7 @@ struct ArchiveRecovery {
     }
   }
 
-  private func entry(_ name: String) throws(OpeningFailure) -> ArchiveDirectory.Entry {
+  private func entry(_ name: String) throws(OpeningFailure) -> FileEntry {
     try OpeningFailure.deciding { () throws(SystemError) in try directory.entry(name) }
   }
 }

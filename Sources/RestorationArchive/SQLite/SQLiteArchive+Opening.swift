@@ -49,7 +49,7 @@ extension SQLiteArchive {
   /// Checks the whole file of a connection.
   ///
   /// Nothing is written until the file is known to be a sound archive of a version that is understood.
-  init(checking connection: SQLiteConnection, markPath: String) throws(OpeningFailure) {
+  init(checking connection: SQLiteConnection, mark path: String, in system: any FileSystem) throws(OpeningFailure) {
     try Self.identify(connection)
     self = try OpeningFailure.deciding { () throws(SQLiteFailure) in
       try connection.execute(ArchiveSchema.settings)
@@ -57,7 +57,13 @@ extension SQLiteArchive {
       guard finding == "ok" else { throw .unsound(finding ?? "no answer from quick_check") }
       guard let uuid = try connection.text("SELECT uuid FROM archive") else { throw .missing("the archive row") }
       try connection.execute(ArchiveSchema.additions)
-      return SQLiteArchive(connection, archive: uuid, markPath: markPath, isUnclosed: try connection.isUnclosed())
+      return SQLiteArchive(
+        connection,
+        archive: uuid,
+        mark: path,
+        in: system,
+        isUnclosed: try connection.isUnclosed()
+      )
     }
   }
 
@@ -82,15 +88,15 @@ extension SQLiteArchive {
   }
 
   /// Makes a complete archive of an empty file.
-  static func create(at path: String) throws(SQLiteFailure) {
-    let connection = try SQLiteConnection(path: path)
+  static func create(at path: String, in system: any FileSystem) throws(SQLiteFailure) {
+    let connection = try SQLiteConnection(path, in: system)
     connection.checkpointsOnClose = true
     try connection.execute(ArchiveSchema.shape)
     try connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE")
     try connection.execute(ArchiveSchema.tables)
     try connection.execute(
       """
-      INSERT INTO archive VALUES (1, '\(newUUID())', NULL, \(ArchiveSchema.version));
+      INSERT INTO archive VALUES (1, '\(newUUID(of: system))', NULL, \(ArchiveSchema.version));
       INSERT INTO tip VALUES (1, 0, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0);
       COMMIT
       """
@@ -102,11 +108,12 @@ extension SQLiteArchive {
   /// hold for it, and it needs no log.
   ///
   /// - Parameter damage: what its next opening reports; `nil` if it is a copy of a sound archive.
-  static func settle(at path: String, damage: String?) throws(SQLiteFailure) {
-    let connection = try SQLiteConnection(path: path)
+  static func settle(at path: String, in system: any FileSystem, damage: String?) throws(SQLiteFailure) {
+    let connection = try SQLiteConnection(path, in: system)
     defer { connection.close() }
     try connection.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; \(ArchiveSchema.additions)")
-    try connection.execute("UPDATE archive SET uuid = '\(newUUID())'; DELETE FROM unclosed; DELETE FROM damage")
+    let uuid = newUUID(of: system)
+    try connection.execute("UPDATE archive SET uuid = '\(uuid)'; DELETE FROM unclosed; DELETE FROM damage")
     if let damage { try connection.prepare("INSERT INTO damage VALUES (1, ?1)").run(damage) }
     try connection.execute("COMMIT")
     try connection.checkpoint(.emptyingFile)
@@ -115,19 +122,15 @@ extension SQLiteArchive {
   }
 
   /// A random UUID (RFC 9562, version 4).
-  static func newUUID() -> String {
-    var generator = SystemRandomNumberGenerator()
-    var bytes: [UInt8] = []
-    for _ in 0..<16 { bytes.append(UInt8.random(in: .min ... .max, using: &generator)) }
-    bytes[6] = bytes[6] & 0x0f | 0x40
-    bytes[8] = bytes[8] & 0x3f | 0x80
-    let digits = Array("0123456789abcdef")
-    var text = ""
-    for (index, byte) in bytes.enumerated() {
-      if [4, 6, 8, 10].contains(index) { text.append("-") }
-      text.append(digits[Int(byte >> 4)])
-      text.append(digits[Int(byte & 0x0f)])
-    }
-    return text
+  static func newUUID(of system: any FileSystem) -> String {
+    let (high, low) = system.random()
+    let version = high & ~0xf000 | 0x4000
+    let variant = low & ~(3 << 62) | 2 << 62
+    let digits = [version, variant].map { bits in
+      let text = String(bits, radix: 16)
+      return String(repeating: "0", count: 16 - text.utf8.count) + text
+    }.joined()
+    let groups = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32]
+    return groups.map { digits.dropFirst($0.lowerBound).prefix($0.count) }.joined(separator: "-")
   }
 }

@@ -45,17 +45,26 @@ extension SQLiteArchive {
   /// Writes a copy of everything committed to an empty file; it is an archive of its own.
   func copy(to path: String) throws(SQLiteFailure) {
     try connection.prepare("VACUUM INTO ?1").run(path)
-    try Self.settle(at: path, damage: nil)
+    try Self.settle(at: path, in: system, damage: nil)
   }
 
   /// Reads what is known of an archive that is not open, and leaves its files as they are.
-  static func summary(of application: String, at path: String, log: ArchiveDirectory.Entry) -> ArchiveSummary {
+  static func summary(
+    of application: String,
+    in directory: ArchiveDirectory,
+    log: FileEntry
+  ) -> ArchiveSummary {
+    let path = directory.pathname(ArchiveFiles(application).main)
     let hasLog = log.bytes > 0
     do throws(SQLiteFailure) {
       let uri = "file:\(escaped(path))"
       // If there is no log, the main file is complete and not being written: reading it needs no lock and no new files.
       // If there is one, the archive was not closed, and another process may still have it open.
-      let connection = try SQLiteConnection(path: hasLog ? uri : uri + "?immutable=1", isReadOnly: !hasLog)
+      let connection = try SQLiteConnection(
+        hasLog ? uri : uri + "?immutable=1",
+        in: directory.system,
+        isReadOnly: !hasLog
+      )
       try connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -200")
       let version = try connection.integer("PRAGMA user_version")
       guard try connection.integer("PRAGMA application_id") == ArchiveSchema.applicationID, version > 0 else {

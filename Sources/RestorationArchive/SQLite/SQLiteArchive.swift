@@ -12,7 +12,8 @@
 struct SQLiteArchive: ArchiveRows {
   let connection: SQLiteConnection
   let archive: String
-  let markPath: String
+  let system: any FileSystem
+  private let markPath: String
   private var mark: AcknowledgedMark?
   /// The archive holds the `unclosed` row, durably.
   private(set) var isUnclosed: Bool
@@ -21,8 +22,14 @@ struct SQLiteArchive: ArchiveRows {
   /// Somebody has removed or replaced the files: those at their names are not this connection's.
   private var isLost = false
 
-  init(_ connection: SQLiteConnection, archive: String, markPath: String, isUnclosed: Bool) {
-    (self.connection, self.archive, self.markPath) = (connection, archive, markPath)
+  init(
+    _ connection: SQLiteConnection,
+    archive: String,
+    mark path: String,
+    in system: any FileSystem,
+    isUnclosed: Bool
+  ) {
+    (self.connection, self.archive, markPath, self.system) = (connection, archive, path, system)
     self.isUnclosed = isUnclosed
   }
 
@@ -47,7 +54,7 @@ struct SQLiteArchive: ArchiveRows {
   mutating func commit() throws(ArchiveError) {
     try writing("commit") { () throws(SQLiteFailure) in try connection.statement(.commit).run() }
     isUnclosed = true
-    isLost = connection.hasMoved
+    isLost = connection.hasMoved(in: system)
     guard !isLost else {
       let why = "the files of the archive were removed or replaced while the broker used them"
       throw ArchiveError(.definite, "commit: \(why); put them back only while no broker runs")
@@ -57,7 +64,7 @@ struct SQLiteArchive: ArchiveRows {
   /// Notes what is durable; called before the broker is told.
   mutating func acknowledge(_ sequence: SequenceNumber) {
     if let mark { return mark.write(sequence) }
-    mark = AcknowledgedMark(markPath, archive: archive, sequence: sequence)
+    mark = AcknowledgedMark(markPath, of: system, archive: archive, sequence: sequence)
   }
 
   func rollBack() {

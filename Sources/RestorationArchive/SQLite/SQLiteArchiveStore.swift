@@ -4,7 +4,8 @@
 ///
 /// Everything happens on one thread of the store's own. The text of an error may name files; it is for logs.
 package actor SQLiteArchiveStore: LeasedArchives {
-  private let writer: ArchiveWriter
+  private let executor: any SerialExecutor
+  let queueEnd: QueueEnd
   let directory: ArchiveDirectory
   private let quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
@@ -20,22 +21,27 @@ package actor SQLiteArchiveStore: LeasedArchives {
   /// Summaries of closed archives, valid while their files have the same stamp.
   private var summaries: [String: (stamp: FileStamp, summary: ArchiveSummary)] = [:]
 
-  package nonisolated var unownedExecutor: UnownedSerialExecutor { writer.asUnownedSerialExecutor() }
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Creates the directory if it is missing, and makes it accessible to its owner only; fails as `unreadable` if it
   /// cannot be used.
+  ///
+  /// - Parameter executor: where the store runs; `nil` for a thread of its own.
   package init(
     directory: String,
+    of system: any FileSystem = SystemFiles(),
+    on executor: (any SerialExecutor)? = nil,
     quota: ArchiveQuota = ArchiveQuota(),
     upkeep: ArchiveUpkeep = ArchiveUpkeep()
   ) throws(ArchiveError) {
     do throws(SystemError) {
-      self.directory = try ArchiveDirectory(directory)
+      self.directory = try ArchiveDirectory(directory, of: system)
     } catch {
       throw ArchiveError(.unreadable, error.message)
     }
     (self.quota, self.upkeep) = (quota, upkeep)
-    writer = try ArchiveWriter()
+    if let executor { self.executor = executor } else { self.executor = try ArchiveWriter() }
+    queueEnd = QueueEnd(of: self.executor)
     self.directory.makeBallast(bytes: upkeep.ballastBytes)
   }
 
@@ -44,7 +50,9 @@ package actor SQLiteArchiveStore: LeasedArchives {
     return rounds
   }
 
-  package nonisolated var progress: UInt64 { writer.progress &+ SQLiteConnection.progress }
+  package nonisolated var progress: UInt64 {
+    ((executor as? ArchiveWriter)?.progress ?? 0) &+ SQLiteConnection.progress
+  }
 
   // MARK: Opening and closing
 
@@ -186,7 +194,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
     // If the log is lost later, the main file must not be older than the backup.
     try checkpoint(archive, .keepingFile)
     do throws(OpeningFailure) {
-      try OpeningFailure.deciding { () throws(SystemError) in try directory.createEmpty(files.newBackup) }
+      try OpeningFailure.deciding { () throws(SystemError) in _ = try directory.createEmpty(files.newBackup) }
       try OpeningFailure.deciding { () throws(SQLiteFailure) in
         try archive.rows.copy(to: directory.pathname(files.newBackup))
       }
@@ -220,7 +228,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
     for application in names.compactMap(ArchiveFiles.application(of:)).sorted() {
       if let summary = summary(of: application) { summaries.append(summary) }
       // Commits that arrive meanwhile go first.
-      await Task.yield()
+      await queueEnd.reach()
     }
     return summaries
   }
@@ -257,7 +265,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
     } catch {
       return .unreadable(application, error.message)
     }
-    return SQLiteArchive.summary(of: application, at: directory.pathname(files.main), log: stamp.log)
+    return SQLiteArchive.summary(of: application, in: directory, log: stamp.log)
   }
 
   private func stamp(of application: String) -> FileStamp? {
@@ -269,15 +277,10 @@ package actor SQLiteArchiveStore: LeasedArchives {
 
 /// Changes whenever the files of an archive do.
 struct FileStamp: Equatable {
-  var main: ArchiveDirectory.Entry
-  var log: ArchiveDirectory.Entry
+  var main: FileEntry
+  var log: FileEntry
 
   var bytes: Int { main.bytes + log.bytes }
-}
-
-extension ArchiveDirectory.Entry {
-  /// 0 if it is not a file.
-  var bytes: Int { if case .file(let size, _) = self { size } else { 0 } }
 }
 
 extension ArchiveChange {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CSQLite
-internal import Glibc
 internal import Synchronization
 
 struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
@@ -59,10 +58,11 @@ final class SQLiteConnection {
   /// Opens a database file that exists already.
   ///
   /// Until `checkpointsOnClose` is set, closing does not touch the file: it may not be an archive.
-  init(path: String, isReadOnly: Bool = false) throws(SQLiteFailure) {
+  init(_ path: String, in system: any FileSystem, isReadOnly: Bool = false) throws(SQLiteFailure) {
     var opened: OpaquePointer?
     let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
-    let code = sqlite3_open_v2(path, &opened, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nil)
+    let flags = access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI
+    let code = sqlite3_open_v2(path, &opened, flags, system.sqliteName)
     guard let opened else {
       throw SQLiteFailure(code: code, systemError: 0, message: "out of memory")
     }
@@ -203,13 +203,13 @@ final class SQLiteConnection {
   }
 
   /// Whether the main file or the log is no longer at its name, so that nothing written to them can be read again.
-  var hasMoved: Bool {
+  func hasMoved(in system: any FileSystem) -> Bool {
     var hasMoved: Int32 = 0
     sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
     guard hasMoved == 0, let log = sqlite3_db_filename(handle, "main").flatMap({ sqlite3_filename_wal($0) }) else {
       return hasMoved != 0
     }
-    return access(log, F_OK) != 0
+    return (try? system.entry(String(cString: log))) == .absent
   }
 
   /// The `errno` of the call that failed on a file, whatever SQLite made of it; 0 if no call failed.

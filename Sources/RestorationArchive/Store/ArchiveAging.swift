@@ -28,7 +28,7 @@ extension SQLiteArchiveStore: ArchiveAging {
     for application in names.compactMap(ArchiveFiles.application(of:)).sorted() where application > name {
       if isUnwritten(ArchiveFiles(application), since: time) { return application }
       // Commits that arrive meanwhile go first.
-      await Task.yield()
+      await queueEnd.reach()
     }
     return nil
   }

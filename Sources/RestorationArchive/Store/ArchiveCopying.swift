@@ -28,7 +28,8 @@ extension SQLiteArchiveStore: ArchiveCopying {
     }
     guard let slash = path.lastIndex(of: "/") else { throw .target("\(path) is not an absolute path") }
     let name = String(path[path.index(after: slash)...])
-    let folder = ArchiveDirectory(existing: slash == path.startIndex ? "/" : String(path[..<slash]))
+    let parent = slash == path.startIndex ? "/" : String(path[..<slash])
+    let folder = ArchiveDirectory(existing: parent, of: directory.system)
     let isOwn: Bool
     do throws(SystemError) {
       isOwn = try folder.isSame(as: directory)
@@ -37,7 +38,7 @@ extension SQLiteArchiveStore: ArchiveCopying {
     }
     // There it would be another application's archive.
     guard !isOwn else { throw .target("\(path) is in the directory of the archives; choose another one") }
-    let draft = ".\(SQLiteArchive.newUUID()).part"
+    let draft = ".\(SQLiteArchive.newUUID(of: directory.system)).part"
     do throws(SystemError) {
       guard try folder.entry(name) == .absent else { throw SystemError("create", path, code: SystemError.exists) }
       try folder.createEmpty(draft)

@@ -23,7 +23,7 @@ package actor MemoryArchiveStore: LeasedArchives {
     upkeep: ArchiveUpkeep = ArchiveUpkeep()
   ) throws(ArchiveError) {
     if let executor { self.executor = executor } else { self.executor = try ArchiveWriter() }
-    self.newIdentifier = newIdentifier ?? { SQLiteArchive.newUUID() }
+    self.newIdentifier = newIdentifier ?? { SQLiteArchive.newUUID(of: SystemFiles()) }
     (self.quota, self.upkeep) = (quota, upkeep)
   }
 
