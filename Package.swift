@@ -103,6 +103,7 @@ let package = Package(
     .testTarget(
       name: "RestorationBrokerTests",
       dependencies: [
+        "InMemory",
         "JSONRPC",
         "RestorationArchive",
         "RestorationBroker",
@@ -184,6 +185,36 @@ let package = Package(
 
     // Tests over the whole product
     .target(name: "TestSupport", dependencies: ["CLinux", "JSONRPC"], path: "Tests/Support", swiftSettings: settings),
+    .target(
+      name: "InMemory",
+      dependencies: [
+        "RestorationBroker",
+        "RestorationTransport",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+      ],
+      path: "Tests/InMemory",
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "simulation",
+      dependencies: [
+        "CSQLite",
+        "InMemory",
+        "JSONRPC",
+        "RestorationArchive",
+        "RestorationBroker",
+        "RestorationTransport",
+        "RestorationWire",
+        "TestSupport",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+      ],
+      path: "Tests/Simulation",
+      swiftSettings: settings
+    ),
     .executableTarget(
       name: "restoration-test-client",
       dependencies: ["JSONRPC", "RestorationClient"],
@@ -201,6 +232,7 @@ let package = Package(
         "restoration-test-client",
         "restorationctl",
         "restorationd",
+        "simulation",
         "tabs",
       ],
       swiftSettings: settings

@@ -3,6 +3,7 @@
 // What is unwrapped is there: a session or an object that is named without being there is a fault of the model.
 // swift-format-ignore-file: NeverForceUnwrap
 
+internal import InMemory
 internal import JSONRPC
 internal import RestorationBroker
 internal import RestorationTransport

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import InMemory
+internal import JSONRPC
+internal import NIOCore
+internal import RestorationWire
+
+/// Plays a history, and afterwards, when all faults have passed, looks whether everything is as it should be.
+final class Simulation {
+  let history: History
+  let trace: Trace
+  private let world: World
+  private let checker: HistoryChecker
+  private let clients: [SimulatedClient]
+  /// Asks without a session, as tools do; it has its own connections.
+  private var tools: [String: SimulatedClient] = [:]
+  private var hadFault = false
+
+  init(_ history: History, keepsTrace: Bool = false) {
+    self.history = history
+    trace = Trace(keepsLines: keepsTrace)
+    SimulatedClient.startCounting()
+    let world = World(seed: history.seed, limits: Limits(), trace: trace)
+    let checker = HistoryChecker(trace)
+    (self.world, self.checker) = (world, checker)
+    clients = History.clients.enumerated().map { number, application in
+      SimulatedClient(number, of: application, in: world, checker: checker)
+    }
+  }
+
+  var reads: Int { checker.reads }
+  var acknowledged: Int { checker.acknowledged }
+
+  /// Returns what was wrong.
+  func run() -> [String] {
+    for step in history.steps {
+      trace.add("# \(step)")
+      perform(step)
+      settle()
+      guard trace.faults.isEmpty else { return trace.faults }
+    }
+    finish()
+    return trace.faults
+  }
+
+  /// Does what follows at this moment.
+  private func settle() {
+    let epoch = ObjectIdentifier(world.service)
+    world.run()
+    if ObjectIdentifier(world.service) != epoch { brokerEnded() }
+    for client in clients { client.noteEnds() }
+  }
+
+  private func advance(milliseconds: Int64) {
+    let end = world.nowMilliseconds + milliseconds
+    repeat {
+      let epoch = ObjectIdentifier(world.service)
+      world.advance(milliseconds: min(max(end - world.nowMilliseconds, 0), 1_000))
+      if ObjectIdentifier(world.service) != epoch { brokerEnded() }
+      for client in clients { client.noteEnds() }
+    } while world.nowMilliseconds < end
+  }
+
+  private func brokerEnded() {
+    checker.brokerEnded()
+    for client in clients {
+      let wasConnected = client.hasConnection
+      client.noteEnds()
+      client.loseObjects()
+      if wasConnected { client.connect(delegate: false) }
+    }
+    for tool in tools.values { tool.noteEnds() }
+  }
+
+  // MARK: Steps
+
+  private func perform(_ step: History.Step) {
+    switch step {
+    case .connect(let number, let delegate): clients[number].connect(delegate: delegate)
+    case .disconnect(let number): clients[number].disconnect()
+    case .killClient(let number, let isCrash): clients[number].kill(isCrash: isCrash)
+    case .silence(let number, let isSilent, let isLying):
+      (clients[number].isSilent, clients[number].isLying) = (isSilent, isLying)
+    case .register(let number, let path, let takesOver): register(clients[number], History.paths[path], takesOver)
+    case .unregister(let number, let path, let keeps): unregister(clients[number], History.paths[path], keeps)
+    case .goodbye(let number, let reason): goodbye(clients[number], reason)
+    case .encode(let number, let path, let padding):
+      // What it owns, if it owns anything: others' objects are refused.
+      let own = clients[number].handles.keys.sorted()
+      encode(clients[number], own.isEmpty ? History.paths[path] : own[path % own.count], padding)
+    case .encodeUnowned(let application, let path): encode(tool(application), History.paths[path], 10)
+    case .decode(let number, let path): decode(clients[number], History.paths[path])
+    case .read(let application, let path): read(application, History.paths[path])
+    case .readArchive(let application): readHead(application)
+    case .readGenerations(let application): readGenerations(application)
+    case .save(let number): save(clients[number])
+    case .restore(let number): clients[number].call("restoreApplicationState", #"{"deadlineMilliseconds":2000}"#)
+    case .discard(let application, let generations): discard(application, generations)
+    case .rollBack(let application): rollBack(application)
+    case .verify(let application): verify(application)
+    case .list: tool("App").call("listApplications", "{}")
+    case .noise(let number, let text): clients[number].send(text)
+    case .tear(let number, let path):
+      clients[number].send(#"{"jsonrpc":"2.0","id":1,"method":"encodeRestorableState","params":{"object":["\#(path)"#)
+      clients[number].disconnect()
+    case .advance(let milliseconds): advance(milliseconds: milliseconds)
+    case .moveClock(let milliseconds): world.moveClock(milliseconds: milliseconds)
+    case .slowDisk(let milliseconds): world.slownessMilliseconds = milliseconds
+    case .fault(let fault): (world.disk.fault, hadFault) = (fault, true)
+    case .fillDisk(let bytes): (world.disk.capacity, hadFault) = (bytes, true)
+    case .emptyDisk: world.disk.capacity = .max
+    case .killBrokerAfter(let calls): world.disk.callsToKill = calls
+    case .killBroker: restart(world.kill)
+    case .cutPower: restart(world.cutPower)
+    case .stopBroker: restart(world.stop)
+    }
+  }
+
+  private func restart(_ body: () -> Void) {
+    body()
+    brokerEnded()
+  }
+
+  private func tool(_ application: String) -> SimulatedClient {
+    let tool = tools[application] ?? SimulatedClient(90, of: application, in: world, checker: checker)
+    tools[application] = tool
+    tool.noteEnds()
+    tool.openWithoutSession()
+    return tool
+  }
+
+  private func register(_ client: SimulatedClient, _ path: Path, _ takesOver: Bool) {
+    let parent = path.parent.map { #","restorationParent":\#($0.json)"# } ?? ""
+    let more = takesOver ? #","takeOver":true"# : ""
+    let session = client.token
+    let claims = checker.claims(of: path, of: client.application)
+    let name = path.components.last ?? ""
+    client.call("registerObjectForStateRestoration", #"{"restorationIdentifier":"\#(name)"\#(parent)\#(more)}"#) {
+      [checker] answer in
+      guard case .result(let result) = answer, let handle = result["object"]?.integer, client.token == session
+      else { return }
+      checker.claimed(path, by: client, takesOver: takesOver, after: claims)
+      client.register(path, handle)
+    }
+  }
+
+  private func encode(_ client: SimulatedClient, _ path: Path, _ padding: Int) {
+    let push = checker.push(path, of: client.application, by: client, padding: padding)
+    let expectation = checker.expectation(client.application)
+    let more = client.number == 90 ? #","application":"\#(client.application)""# : ""
+    client.call("encodeRestorableState", #"{"object":\#(path.json),"state":\#(push.state)\#(more)}"#) {
+      [checker] answer in
+      guard case .result(let result) = answer else { return }
+      checker.acknowledge(push, at: path, of: client.application, result, since: expectation)
+    }
+  }
+
+  private func unregister(_ client: SimulatedClient, _ path: Path, _ keepsState: Bool) {
+    guard let handle = client.handles[path] else { return }
+    client.lose(path)
+    checker.removing(client.application) { $0 == path || $0.isBelow(path) }
+    client.call("unregisterObject", #"{"object":\#(handle),"keepState":\#(keepsState)}"#) { [checker] _ in
+      checker.removing(client.application) { $0 == path || $0.isBelow(path) }
+    }
+  }
+
+  private func goodbye(_ client: SimulatedClient, _ reason: String) {
+    guard client.isConnected else { return }
+    let removes = reason == "closed" || reason == "userQuit"
+    client.loseObjects()
+    if removes { checker.removing(client.application) }
+    client.call("goodbye", #"{"reason":"\#(reason)"}"#) { [checker] _ in
+      client.loseObjects()
+      if removes { checker.removing(client.application) }
+    }
+  }
+
+  private func discard(_ application: String, _ generations: Bool) {
+    checker.removing(application)
+    if generations { checker.removingGenerations(of: application) }
+    tool(application).call(
+      "discardApplicationState",
+      #"{"application":"\#(application)","generations":\#(generations),"force":true}"#
+    ) { [checker] _ in
+      checker.removing(application)
+      if generations { checker.removingGenerations(of: application) }
+    }
+  }
+
+  private func rollBack(_ application: String) {
+    let tool = tool(application)
+    tool.call("listGenerations", #"{"application":"\#(application)"}"#) { [checker] answer in
+      guard case .result(let result) = answer,
+        let generation = result["generations"]?.array?.first?["generation"]?.integer
+      else { return }
+      checker.removing(application)
+      tool.call(
+        "rollBack",
+        #"{"application":"\#(application)","generation":\#(generation),"force":true}"#
+      ) { _ in checker.removing(application) }
+    }
+  }
+
+  private func save(_ client: SimulatedClient) {
+    let expectation = checker.expectation(client.application)
+    client.call("saveApplicationState", #"{"deadlineMilliseconds":2000}"#) { [checker] answer in
+      guard case .result(let result) = answer, result["saved"]?.bool == true,
+        let generation = result["generation"]?.integer
+      else { return }
+      checker.saved(generation, of: client.application, expectation)
+    }
+  }
+
+  // MARK: Reading
+
+  private func decode(_ client: SimulatedClient, _ path: Path) {
+    client.call("decodeRestorableState", #"{"object":\#(path.json)}"#) { [checker] answer in
+      guard case .result(let result) = answer, let state = result["state"], !state.isNull else { return }
+      checker.handed(path, of: client.application, state)
+    }
+  }
+
+  private func read(_ application: String, _ path: Path) {
+    let expectation = checker.expectation(application)
+    let parameters = #"{"application":"\#(application)","object":\#(path.json)}"#
+    tool(application).call("decodeRestorableState", parameters) { [checker] answer in
+      switch answer {
+      case .result(let result):
+        let state = result["state"]
+        checker.read(path, of: application, state?.isNull == false ? state : .none, expectation, by: "a reader")
+      case .error(let kind):
+        if kind == "unknownObject" || kind == "unknownApplication" {
+          checker.read(path, of: application, .none, expectation, by: "a reader (\(kind))")
+        }
+      case .lost: break
+      }
+    }
+  }
+
+  private func readHead(_ application: String) {
+    let expectation = checker.expectation(application)
+    readPages(application, generation: nil) { [checker] states in
+      for path in History.paths {
+        checker.read(path, of: application, states[path], expectation, by: "a reader of the archive")
+      }
+    }
+  }
+
+  private func readGenerations(_ application: String) {
+    tool(application).call("listGenerations", #"{"application":"\#(application)"}"#) { [checker] answer in
+      guard case .result(let result) = answer else { return }
+      for generation in result["generations"]?.array ?? [] {
+        guard let number = generation["generation"]?.integer else { continue }
+        self.readPages(application, generation: number) { checker.read(generation: number, of: application, $0) }
+      }
+    }
+  }
+
+  private func readPages(
+    _ application: String,
+    generation: Int64?,
+    cursor: String? = nil,
+    _ former: [Path: JSONValue] = [:],
+    _ complete: @escaping ([Path: JSONValue]) -> Void
+  ) {
+    let which = generation.map { #","generation":\#($0)"# } ?? ""
+    let place = cursor.map { #","cursor":"\#($0)""# } ?? ""
+    let tool = tool(application)
+    tool.call("readArchive", #"{"application":"\#(application)"\#(which)\#(place)}"#) { answer in
+      guard case .result(let result) = answer else { return }
+      var states = former
+      for object in result["objects"]?.array ?? [] {
+        guard let path = object["path"].flatMap(Path.init), let state = object["state"], !state.isNull else { continue }
+        states[path] = state
+      }
+      guard let next = result["cursor"]?.string else { return complete(states) }
+      self.readPages(application, generation: generation, cursor: next, states, complete)
+    }
+  }
+
+  private func verify(_ application: String) {
+    let faults = world.disk.faults
+    tool(application).call("verifyArchive", #"{"application":"\#(application)"}"#) { [trace, world] answer in
+      guard case .result(let result) = answer, result["sound"]?.bool != true, world.disk.faults == faults else {
+        return
+      }
+      trace.fault("\(application) is not sound: \(result)")
+    }
+  }
+
+  // MARK: The end
+
+  /// The faults pass; everything that was asked is answered, and everything promised is there, also for the next broker.
+  private func finish() {
+    trace.add("# the end")
+    (world.disk.fault, world.disk.callsToKill, world.disk.capacity) = (nil, nil, .max)
+    world.slownessMilliseconds = 2
+    for client in clients { (client.isSilent, client.isLying) = (false, false) }
+    advance(milliseconds: 180_000)
+    for client in clients + tools.values where client.isConnected && !client.unanswered.isEmpty {
+      trace.fault("client \(client.number) waits for ever for \(client.unanswered)")
+    }
+    // Twice only now and then: it is half of the work.
+    let isThorough = history.seed % 4 == 0
+    if !isThorough { restart(world.kill) }
+    for round in 0..<(isThorough ? 2 : 1) {
+      for application in History.applications {
+        readHead(application)
+        for path in History.paths { read(application, path) }
+        readGenerations(application)
+        verify(application)
+        advance(milliseconds: 2_000)
+      }
+      if isThorough, round == 0 { restart(world.kill) }
+    }
+    for client in clients { client.kill(isCrash: false) }
+    advance(milliseconds: 700_000)
+    world.disk.erase()
+    if !hadFault, let complaint = world.complaints.first(where: { $0.contains("damaged") || $0.contains("fatal") }) {
+      trace.fault("the broker complains: \(complaint)")
+    }
+  }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import InMemory
+internal import Logging
+internal import NIOCore
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationTransport
+internal import RestorationWire
+internal import TestSupport
+
+/// A broker and all that it lives in: disk, clock, processes, connections. One seed decides everything.
+///
+/// The broker's service and its store are the real ones; each broker process has its own.
+final class World {
+  let loop = TestEventLoop()
+  let host: MemoryHost
+  let disk: SimulatedDisk
+  let limits: Limits
+  let trace: Trace
+  private(set) var service: BrokerService
+  private var store: SimulatedExecutor
+  /// The process that the disk knows as this broker.
+  private var process = 0
+  private var epoch: Int64 = 1
+  private let seed: UInt64
+  private let chance: NIOLoopBoundBox<SeededGenerator>
+  private let clockMilliseconds: NIOLoopBoundBox<Int64>
+  private let messages: NIOLoopBoundBox<[String]>
+  private var connections: [SimulatedConnection] = []
+  var slownessMilliseconds: Int64 = 2 { didSet { store.setSlowness(milliseconds: slownessMilliseconds) } }
+
+  init(seed: UInt64, limits: Limits, trace: Trace) {
+    (self.seed, self.limits, self.trace) = (seed, limits, trace)
+    host = MemoryHost(on: loop)
+    disk = SimulatedDisk(seed: seed &+ 1)
+    chance = NIOLoopBoundBox(SeededGenerator(seed: seed &+ 2), eventLoop: loop)
+    clockMilliseconds = NIOLoopBoundBox(0, eventLoop: loop)
+    messages = NIOLoopBoundBox([], eventLoop: loop)
+    store = SimulatedExecutor(on: loop, seed: seed &+ 3)
+    service = Self.makeService(loop, host, disk, store, limits, chance, clockMilliseconds, messages, epoch: 1)
+  }
+
+  private static func makeService(
+    _ loop: TestEventLoop,
+    _ host: MemoryHost,
+    _ disk: SimulatedDisk,
+    _ executor: SimulatedExecutor,
+    _ limits: Limits,
+    _ chance: NIOLoopBoundBox<SeededGenerator>,
+    _ clock: NIOLoopBoundBox<Int64>,
+    _ messages: NIOLoopBoundBox<[String]>,
+    epoch: Int64
+  ) -> BrokerService {
+    let store: SQLiteArchiveStore
+    do throws(ArchiveError) {
+      store = try SQLiteArchiveStore(
+        directory: SimulatedDisk.directory,
+        of: disk,
+        on: executor,
+        upkeep: ArchiveUpkeep(deadBytesMax: 40_000, logBytesMax: 200_000, freeBytesMax: 20_000, ballastBytes: 40_960)
+      )
+    } catch {
+      preconditionFailure("no store: \(error)")
+    }
+    return BrokerService(
+      on: loop,
+      limits: limits,
+      settings: CoreSettings(
+        epoch: epoch,
+        version: "1.0",
+        systemVersion: "Simulation 1",
+        random: { (chance.value.next(), chance.value.next()) }
+      ),
+      store: store,
+      processes: host,
+      manager: host,
+      wallMilliseconds: {
+        1_700_000_000_000 + Int64(loop.now.uptimeNanoseconds / 1_000_000) + clock.value
+      },
+      logger: Logger(label: "simulation") { _ in Journal(messages: messages) },
+      whenFatal: { messages.value.append("fatal: \($0)") }
+    )
+  }
+
+  // MARK: Running
+
+  /// Runs until nothing is left to do at this moment.
+  func run() {
+    repeat { loop.run() } while takeOutput()
+    for message in messages.value { trace.add("broker: \(message)") }
+    if messages.value.contains(where: { $0.hasPrefix("fatal") }) { disk.kill() }
+    complaints += messages.value.filter { $0.hasPrefix("warning") || $0.hasPrefix("error") || $0.hasPrefix("critical") }
+    messages.value = []
+    if isDead { startAgain() }
+  }
+
+  /// What brokers have said on the level of warnings and above.
+  private(set) var complaints: [String] = []
+
+  private func takeOutput() -> Bool {
+    // A process that was killed in the middle of a call sends nothing more.
+    guard !isDead else { return false }
+    return connections.reduce(false) { $1.takeOutput() || $0 }
+  }
+
+  func advance(milliseconds: Int64) {
+    let end = loop.now + .milliseconds(milliseconds)
+    var isMore = true
+    while isMore {
+      isMore = loop.advance(to: end)
+      run()
+    }
+  }
+
+  func moveClock(milliseconds: Int64) { clockMilliseconds.value += milliseconds }
+
+  var nowMilliseconds: Int64 { Int64(loop.now.uptimeNanoseconds / 1_000_000) }
+
+  // MARK: The broker
+
+  var isDead: Bool { !disk.isAlive(process) }
+
+  func kill() {
+    trace.add("kill")
+    disk.kill()
+    startAgain()
+  }
+
+  func cutPower() {
+    trace.add("power cut")
+    endProcess()
+    disk.cutPower()
+    start()
+  }
+
+  /// As when the service is told to end: saves, makes durable, closes.
+  func stop() {
+    trace.add("stop")
+    let (isDone, loop) = (NIOLoopBoundBox(false, eventLoop: loop), loop)
+    service.assumeIsolated { service in
+      _ = Task {
+        await withTaskExecutorPreference(loop) {
+          await service.prepareToStop()
+          await service.stop()
+        }
+        isDone.value = true
+      }
+    }
+    let epoch = epoch
+    run()
+    for _ in 0..<600 where !isDone.value && epoch == self.epoch { advance(milliseconds: 100) }
+    // It may have been killed on the way.
+    guard epoch == self.epoch else { return }
+    if !isDone.value { trace.fault("the broker did not stop within a minute") }
+    startAgain()
+  }
+
+  private func startAgain() {
+    endProcess()
+    start()
+  }
+
+  /// Nothing of the broker's process is left.
+  private func endProcess() {
+    disk.kill()
+    for connection in connections { connection.cut() }
+    connections = []
+    host.letGo()
+    for _ in 0..<3 {
+      store.drain()
+      loop.run()
+      loop.cancelTimers()
+    }
+    messages.value = []
+  }
+
+  private func start() {
+    epoch += 1
+    process = disk.process
+    trace.add("start \(epoch)")
+    store = SimulatedExecutor(on: loop, seed: seed &+ UInt64(epoch) &* 7)
+    store.setSlowness(milliseconds: slownessMilliseconds)
+    let faults = disk.suspendFaults()
+    service = Self.makeService(loop, host, disk, store, limits, chance, clockMilliseconds, messages, epoch: epoch)
+    disk.resumeFaults(faults)
+  }
+
+  // MARK: Clients
+
+  func connect(_ process: MemoryProcess) -> SimulatedConnection {
+    let connection = SimulatedConnection(of: process, to: self)
+    connections.append(connection)
+    return connection
+  }
+
+  func forget(_ connection: SimulatedConnection) { connections.removeAll { $0 === connection } }
+}
+
+/// What happened, and what was wrong with it.
+final class Trace {
+  private(set) var lines: [String] = []
+  private(set) var faults: [String] = []
+  private(set) var digest: UInt64 = 0xcbf2_9ce4_8422_2325
+  /// Whether lines are kept; the digest counts them always.
+  let keepsLines: Bool
+
+  init(keepsLines: Bool) { self.keepsLines = keepsLines }
+
+  func add(_ line: String) {
+    for byte in line.utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    if keepsLines { lines.append(line) }
+  }
+
+  func fault(_ text: String) {
+    add("FAULT \(text)")
+    faults.append(text)
+  }
+}
+
+/// Keeps what the broker says of itself.
+private struct Journal: LogHandler {
+  let messages: NIOLoopBoundBox<[String]>
+  var metadata: Logger.Metadata = [:]
+  var logLevel = Logger.Level.info
+
+  func log(event: LogEvent) {
+    let fields = (event.metadata ?? [:]).sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }
+    messages.value.append("\(event.level): \(event.message)\(fields.joined())")
+  }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+}
