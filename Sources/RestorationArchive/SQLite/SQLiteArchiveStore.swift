@@ -63,7 +63,10 @@ package actor SQLiteArchiveStore: LeasedArchives {
     lastEpoch += 1
     if let archive = archives[application] {
       try archive.reopen(epoch: lastEpoch)
-      return try archive.opening()
+      // The main file may have room for what is in the log; then the next commit writes from the log's beginning.
+      if isShortOfSpace { try? checkpoint(archive, .keepingFile) }
+      if !archive.isDoubtful, let opening = try? archive.opening() { return opening }
+      close(archive)
     }
     let files = ArchiveFiles(application)
     let opened = try ArchiveRecovery(directory: directory, files: files, quota: quota, isCreating: creating).open()
@@ -77,14 +80,19 @@ package actor SQLiteArchiveStore: LeasedArchives {
   package func close(_ lease: ArchiveLease) async {
     guard let archive = archives[lease.application], archive.epoch == lease.epoch else { return }
     let summary = try? archive.summary()
-    archives[lease.application] = nil
-    checkpointsDue.remove(lease.application)
-    archive.rows.close(keepingLog: archive.failure != nil)
-    let files = ArchiveFiles(lease.application)
-    if (try? directory.entry(files.log)) == .absent { try? directory.remove(files.mark) }
+    close(archive)
     guard var summary, let stamp = stamp(of: lease.application) else { return }
     summary.bytes = stamp.bytes
     summaries[lease.application] = (stamp, summary)
+  }
+
+  private func close(_ archive: OpenArchive<SQLiteArchive>) {
+    let application = archive.application
+    archives[application] = nil
+    checkpointsDue.remove(application)
+    archive.rows.close(keepingLog: archive.failure != nil)
+    let files = ArchiveFiles(application)
+    if (try? directory.entry(files.log)) == .absent { try? directory.remove(files.mark) }
   }
 
   package func remove(_ application: String, damaged: Bool) async throws(ArchiveError) {
@@ -116,7 +124,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
   ) async throws(ArchiveError) -> ArchiveReceipt {
     let changes = batch.take()
     let archive = try archive(lease)
-    let receipt = try withBallast(if: changes.allSatisfy(\.isSmall)) { () throws(ArchiveError) in
+    let receipt = try withBallast(if: changes.areSmall) { () throws(ArchiveError) in
       try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
     }
     archive.rows.acknowledge(receipt.sequence)
@@ -126,7 +134,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
 
   /// If the body fails for lack of space and is entitled to the ballast, gives it up and retries once.
   private func withBallast<Value>(
-    if isEntitled: Bool,
+    if isEntitled: @autoclosure () -> Bool,
     _ body: () throws(ArchiveError) -> Value
   ) throws(ArchiveError) -> Value {
     do throws(ArchiveError) {
@@ -134,7 +142,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
     } catch {
       guard error.kind == .full else { throw error }
       isShortOfSpace = true
-      guard isEntitled, directory.releaseBallast() else { throw error }
+      guard isEntitled(), directory.releaseBallast() else { throw error }
       return try body()
     }
   }
@@ -283,8 +291,18 @@ struct FileStamp: Equatable {
   var bytes: Int { main.bytes + log.bytes }
 }
 
+extension [ArchiveChange] {
+  /// Whether to release the ballast for them: removals, and the notes they need, add little. What empties the head
+  /// frees more than the nodes it leaves take.
+  fileprivate var areSmall: Bool {
+    let emptiesHead = contains(.removeAll)
+    return allSatisfy { change in
+      if case .node = change, emptiesHead { true } else { change.isSmall }
+    }
+  }
+}
+
 extension ArchiveChange {
-  /// Whether to release the ballast for it: removals, and the notes they need, add little.
   fileprivate var isSmall: Bool {
     switch self {
     case .node(let record): record.isRemoved

@@ -14,6 +14,9 @@ final class OpenArchive<Rows: ArchiveRows> {
   private var unusedContexts: [ContextID]
   /// Why nothing can be written: the outcome of the last commit is unknown.
   private(set) var failure: ArchiveError?
+  /// A transaction failed for another reason than lack of space: its files are to be looked at before they are used
+  /// again.
+  private(set) var isDoubtful = false
 
   init(_ application: String, rows: Rows, index: ArchiveIndex, epoch: Int64, upkeep: ArchiveUpkeep) {
     (self.application, self.rows, self.epoch, self.upkeep) = (application, rows, epoch, upkeep)
@@ -155,6 +158,7 @@ final class OpenArchive<Rows: ArchiveRows> {
         failure = error
         throw error
       }
+      if error.kind != .full { isDoubtful = true }
       do throws(ArchiveError) {
         index = try rows.index()
       } catch let cause {

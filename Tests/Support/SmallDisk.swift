@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+
+/// A small file system of one test's own; only root can make one.
+package final class SmallDisk: Sendable {
+  package static let isPossible = geteuid() == 0
+
+  private let scratch: ScratchDirectory?
+  package let path: String
+
+  /// - Parameter path: where it is mounted; nil for a directory of its own.
+  package init(bytes: Int, at path: String? = nil) throws {
+    scratch = path == nil ? try ScratchDirectory() : nil
+    self.path = path ?? scratch?.path ?? ""
+    guard mount("small-disk", self.path, "tmpfs", 0, "size=\(bytes)") == 0 else {
+      throw TestFailure("mount: \(SystemError.current)")
+    }
+  }
+
+  deinit {
+    umount2(path, Int32(MNT_DETACH))
+    scratch?.remove()
+  }
+
+  package func makeReadOnly() throws {
+    let flags = UInt(MS_REMOUNT | MS_RDONLY)
+    guard mount("small-disk", path, "tmpfs", flags, nil) == 0 else {
+      throw TestFailure("remount: \(SystemError.current)")
+    }
+  }
+
+  /// Takes all the space that is left.
+  package func fill() throws {
+    let descriptor = open("\(path)/filling", O_WRONLY | O_CREAT | O_APPEND, 0o600)
+    guard descriptor >= 0 else { throw TestFailure("fill: \(SystemError.current)") }
+    defer { close(descriptor) }
+    let bytes = [UInt8](repeating: 0, count: 4096)
+    while write(descriptor, bytes, bytes.count) > 0 {}
+  }
+
+  package func empty() { unlink("\(path)/filling") }
+}
