@@ -68,6 +68,43 @@ struct FaultTests {
     #expect(try broker.connect().call("encodeRestorableState", parameters)["durability"] == "disk")
   }
 
+  /// The application whose states fill the disk is read all the time, and gets rid of them.
+  @Test(.broker, .enabled(if: SmallDisk.isPossible, "only root can mount"))
+  func aFullDiskHidesNothingFromReadersAndTakesADiscard() throws {
+    _ = try broker.terminate()
+    let disk = try SmallDisk(bytes: 6 << 20, at: broker.archives)
+    try broker.start()
+    let (writer, reader) = (try broker.connect(), try broker.connect())
+    try writer.call("initialize", ["application": "a"])
+    let objects = try (0..<60).map { try writer.register("o\($0)")["object"] ?? .null }
+    let state: JSONValue = ["pad": .string(String(repeating: "x", count: 60_000))]
+    func encode(_ number: Int) throws -> JSONValue? {
+      try writer.call("encodeRestorableState", ["object": objects[number % 60], "state": state])["durability"]
+    }
+    func failure(of number: Int) -> CallError? {
+      do { _ = try encode(number) } catch let error as CallError { return error } catch { return nil }
+      return nil
+    }
+    var number = 0
+    while failure(of: number) == nil, number < 1_000 { number += 1 }
+    #expect(number < 1_000)
+    for round in 1...40 {
+      let encode = try writer.request("encodeRestorableState", ["object": objects[0], "state": state])
+      for method in ["readArchive", "describeApplication", "listGenerations", "exportArchive"] {
+        try reader.call(method, ["application": "a"])
+      }
+      #expect(try reader.decode("o\(round % 60)", of: "a")["status"] == "available")
+      let refusal = #expect(throws: CallError.self) { try writer.answer(to: encode) }
+      #expect(refusal?.code == -32012)
+    }
+    try writer.call("discardApplicationState", [:])
+    #expect(try reader.decode("o1", of: "a")["status"] == "none")
+    try Wait.until("the ballast is back") { Files.exists("\(disk.path)/+ballast") }
+    #expect(try encode(0) == "disk")
+    #expect(try broker.terminate() == .exit(0))
+    withExtendedLifetime(disk) {}
+  }
+
   /// No client could connect: the broker ends with the reason, so that it is restarted.
   @Test(
     .broker,

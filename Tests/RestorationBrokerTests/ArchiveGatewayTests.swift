@@ -51,7 +51,7 @@ internal import Testing
       case .opened(let id, .success(let opening)): hear("opened \(id) at \(opening.sequence)")
       case .opened(let id, .failure(let error)): hear("opened \(id): \(error.kind)")
       case .committed(let id, let receipt): hear("committed \(id) at \(receipt.sequence)")
-      case .commitFailed(let id): hear("failed \(id)")
+      case .commitFailed(let id, _, let pause): hear("failed \(id), pause \(pause)")
       case .read(_, let request, .success(let readings)):
         hear("read \(request.rows.count): \(readings.count { $0 != nil })")
       case .read(_, _, .failure(let error)): hear("read: \(error.kind)")
@@ -201,7 +201,26 @@ internal import Testing
       let job = StoreJob(caller: Self.caller(7), operation: 5, step: .check(nil))
       owner.archives.carryOut(1, job, after: 1, for: owner)
     }
-    #expect(heard == ["carried out 5", "failed 1", "carry out"])
+    #expect(heard == ["carried out 5", "failed 1, pause 80", "carry out"])
+  }
+
+  /// Whoever has it opened again reads at once.
+  @Test func whatIsWrittenAfterAFailedTransactionWaitsForThePauseToEnd() {
+    open()
+    perform { $0.archives.write(.pin(generation: 9), to: 1, for: $0) }
+    let heard = perform { [name] owner in
+      owner.archives.open(1, name, creating: true, for: owner)
+      owner.archives.write(Self.node(1), to: 1, for: owner)
+      owner.archives.respond(.result(EmptyResult()), to: Self.caller(7), after: 1, in: 1, for: owner)
+    }
+    #expect(heard == ["opened 1 at 0", "carry out"])
+    let read = perform { $0.archives.read(1, Self.decode(1, at: 0), after: 0, for: $0) }
+    #expect(read == ["read 1: 0", "carry out"])
+    let end = loop.now + .milliseconds(80)
+    while loop.advance(to: end - .milliseconds(1)) {}
+    #expect(perform { _ in }.isEmpty)
+    while loop.advance(to: end) {}
+    #expect(perform { _ in } == ["answer 7", "committed 1 at 1", "carry out"])
   }
 
   @Test func drainingWaitsForWhatIsUnderWay() {

@@ -43,7 +43,7 @@ internal import Testing
     jobs.endRead()
     #expect(jobs.isIdle)
     jobs.read(read, in: &event.turn)
-    jobs.reset()
+    jobs.reset(at: 0)
     #expect(jobs.isIdle)
     jobs.endRead()
     jobs.read(read, in: &event.turn)
@@ -71,13 +71,21 @@ internal import Testing
 
   @Test mutating func aStepOfBeforeTheArchiveWasOpenedAnewIsRefused() throws {
     let job = try begin()
-    jobs.reset()
+    jobs.reset(at: 0)
     #expect(jobs.isIdle)
     #expect(jobs.finishStep(of: job, in: &event.turn) == nil)
     #expect(event.asked() == ["respond"])
   }
 
   // MARK: Exports
+
+  @Test mutating func onlyAnExportOfWhatIsDurableOutlivesAFailedTransaction() {
+    let number = export()
+    jobs.reset(at: 1)
+    #expect(jobs.export(number) != nil)
+    jobs.reset(at: 0)
+    #expect(jobs.export(number) == nil)
+  }
 
   private mutating func export(for client: ClientID = 1, at time: Int64 = 0) -> Int {
     let plan = ExportPlan(NodeTree(), at: 1, showsEarly: false, reveals: false, for: client)

@@ -4,7 +4,7 @@ internal import RestorationArchive
 internal import RestorationBroker
 internal import Testing
 
-/// When an archive is tidied, opened again, and what it must not delete meanwhile.
+/// When an archive is tidied, and what it must not delete meanwhile.
 @Suite struct ArchiveScheduleTests {
   @Test func upkeepBeginsWhenAnArchiveIsQuietForHalfASecond() {
     var upkeep = UpkeepSchedule()
@@ -39,17 +39,6 @@ internal import Testing
     #expect(upkeep.ended(after: 25) == 100)
     _ = upkeep.begin()
     #expect(upkeep.ended(after: 0) == 1)
-  }
-
-  @Test func onlyAnArchiveThatFailsSoonAgainIsOpenedLate() {
-    var failures = CommitFailures()
-    #expect(failures.delay == 0)
-    failures.note(at: 10_000)
-    #expect(failures.delay == 0)
-    failures.note(at: 14_999)
-    #expect(failures.delay == 1_000)
-    failures.note(at: 19_999)
-    #expect(failures.delay == 0)
   }
 
   @Test func aSequenceIsHeldForAMinuteAfterItWasLastUsed() {

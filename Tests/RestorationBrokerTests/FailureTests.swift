@@ -89,6 +89,74 @@ internal import Testing
     broker.inspect()
   }
 
+  /// A writer that tries again and again costs its application's readers nothing.
+  @Test func readersAreServedAndWritersRefusedAtOnceWhileTheDiskIsFull() throws {
+    let (writer, reader) = (broker.connect(pid: 1), broker.connect(pid: 2))
+    try writer.initialize()
+    let main = try writer.register("Main")
+    try writer.encode("\(main)", #"{"a":1}"#)
+    let named = #""application":"App""#
+    let reports = ["readArchive", "describeApplication", "listGenerations", "exportArchive"]
+    func read() -> [Int] {
+      reports.map { reader.start($0, "{\(named)}") }
+        + [reader.start("decodeRestorableState", #"{"object":["Main"],\#(named)}"#)]
+    }
+    for round in 1...3 {
+      broker.holdsCommits = true
+      let encode = writer.start("encodeRestorableState", writer.encoding("\(main)", #"{"a":2}"#))
+      // What they would be shown may never be durable; only at first that is not expected.
+      let waiting = read()
+      broker.failCommit("App", thenWait: 0)
+      #expect(try writer.failure(of: encode).code == -32012)
+      if round > 1 { for call in waiting { _ = try reader.result(of: call) } }
+      let refusal = try writer.fail("encodeRestorableState", writer.encoding("\(main)", #"{"a":3}"#))
+      #expect(refusal.code == -32012 && refusal.message.contains("the disk is full"))
+      #expect(try writer.fail("registerObjectForStateRestoration", writer.registration("B")).code == -32012)
+      for call in read() { _ = try reader.result(of: call) }
+      #expect(try reader.decode(#"["Main"]"#, named)["state"] == ["a": 1])
+      broker.advance(milliseconds: 80)
+    }
+    #expect(broker.closed.isEmpty)
+    broker.holdsCommits = false
+    try writer.encode("\(main)", #"{"a":4}"#)
+    for call in read() { _ = try reader.result(of: call) }
+    #expect(try reader.decode(#"["Main"]"#, named)["state"] == ["a": 4])
+    broker.inspect()
+  }
+
+  /// What makes room, or ends something, is tried as soon as that may succeed.
+  @Test func whatRemovesSomethingIsNotRefusedWhileTheDiskIsFull() throws {
+    let peer = broker.connect(pid: 1)
+    try peer.initialize()
+    let main = try peer.register("Main")
+    broker.holdsCommits = true
+    peer.start("encodeRestorableState", peer.encoding("\(main)", "{}"))
+    broker.failCommit("App", thenWait: 0)
+    broker.holdsCommits = false
+    let calls = [
+      peer.start("unregisterObject", #"{"object":\#(main)}"#), peer.start("discardApplicationState"),
+      peer.start("goodbye", #"{"reason":"closed"}"#),
+    ]
+    broker.advance(milliseconds: 80)
+    for call in calls { _ = try peer.result(of: call) }
+    broker.inspect()
+  }
+
+  @Test func anExportOutlivesAFailedCommit() throws {
+    let (writer, reader) = (broker.connect(pid: 1), broker.connect(pid: 2))
+    try reader.initialize("App", #""messageBytesMax":1"#)
+    for index in 0..<3 { try reader.encode(#"["o\#(index)"]"#, "{}") }
+    var cursor = try #require(try reader.call("exportArchive")["cursor"]?.string)
+    for _ in 1...2 {
+      broker.holdsCommits = true
+      writer.start("encodeRestorableState", writer.encoding(#"["o0"]"#, #"{"a":1}"#, #""application":"App""#))
+      broker.failCommit("App")
+      broker.holdsCommits = false
+      cursor = try reader.call("exportArchive", #"{"cursor":"\#(cursor)"}"#)["cursor"]?.string ?? ""
+    }
+    #expect(cursor.isEmpty)
+  }
+
   @Test(arguments: [0, 200])
   func r18WhatWasInvalidatedBeforeAFailedCommitIsAskedForAfterIt(_ milliseconds: Int64) throws {
     let peer = broker.connect(pid: 1)

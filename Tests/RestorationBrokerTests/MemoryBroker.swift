@@ -214,9 +214,11 @@ final class MemoryBroker {
     run()
   }
 
-  func failCommit(_ name: String) {
+  /// - Parameter milliseconds: how long to wait afterwards; by default until it is tried again.
+  func failCommit(_ name: String, thenWait milliseconds: Int64 = 80) {
     disk.failCommit(name)
     run()
+    advance(milliseconds: milliseconds)
   }
 
   func openHeld() {

@@ -121,7 +121,7 @@ final class MemoryDisk {
   func commit() { resume(.commit) { _ in nil } }
 
   /// The held commits of an application fail, and nothing of them is stored.
-  func failCommit(_ name: String) { resume(.commit) { $0 == name ? ArchiveError(.definite, "the disk is full") : nil } }
+  func failCommit(_ name: String) { resume(.commit) { $0 == name ? ArchiveError(.full, "the disk is full") : nil } }
 
   private func resume(_ kind: Call? = nil, with error: (String) -> ArchiveError?) {
     let resumed = held.filter { kind == nil || $0.call == kind }

@@ -15,7 +15,7 @@ extension Application {
     let former = resting ?? restingSessions
     // What was asked for has come, and was lost with its transaction.
     let hasLost = tree.claimed.values.contains { ($0.pulled?.sequence ?? 0) > opening.sequence }
-    reset()
+    reset(at: opening.sequence)
     turn.begin(opening.archive, after: opening.sequence, content: opening.contentSequence)
     budget = ArchiveBudget(reachable: opening.reachableBytes)
     generations = GenerationHistory(opening.generations, last: opening.lastGeneration)
@@ -51,9 +51,9 @@ extension Application {
     if hasLost { saving.noteChange(in: &turn) }
   }
 
-  private func reset() {
+  private func reset(at sequence: SequenceNumber) {
     endCalls { _ in true }
-    jobs.reset()
+    jobs.reset(at: sequence)
     saving.reset(in: &turn)
   }
 

@@ -132,6 +132,7 @@ extension Application {
     }
     // The processes that are alive have not been logged out.
     if runs.logIn() { writeRun() }
+    turn.beginTrials()
   }
 
   func unregister(_ request: UnregisterObject, by session: Session?, for caller: Caller) throws(ErrorObject) {

@@ -48,6 +48,9 @@ package final class Application {
   package var phase: Phase { turn.phase }
   package var sequence: SequenceNumber { turn.sequence }
 
+  /// Calls wait: for the archive, or for what becomes of a transaction after one that failed.
+  var isUnsettled: Bool { if case .opening = phase { true } else { turn.isOnTrial } }
+
   /// The head holds what no generation does (R17).
   var hasUnsealedContent: Bool { generations.hasUnsealedContent(in: turn) }
 

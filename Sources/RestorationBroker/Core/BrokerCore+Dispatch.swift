@@ -97,7 +97,7 @@ extension BrokerCore {
       if let token = scope.session, token != session.token {
         return (application, try detached(token, client, application))
       }
-      if case .opening = application.phase {
+      if application.isUnsettled {
         return try self.application(named: application.name, for: client, message).map { ($0, session) }
       }
       return (application, session)
@@ -151,7 +151,7 @@ extension BrokerCore {
   ) throws(ErrorObject) -> Application? {
     // An application that was named before needs neither a look-up by name nor counting.
     if let last = client.lastApplication, let application = applications[last.id],
-      application.name.isSpelled(text), case .open = application.phase
+      application.name.isSpelled(text), case .open = application.phase, !application.turn.isOnTrial
     {
       application.sessions.use(in: application.turn)
       return application
@@ -198,7 +198,7 @@ extension BrokerCore {
   }
 
   private func detachedSession(_ client: Client, _ application: Application) throws(ErrorObject) -> Session {
-    try application.turn.requireWritable()
+    try application.turn.requireStorable()
     var facts = SessionFacts()
     facts.isDetached = true
     facts.process = client.process

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
+package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
@@ -210,15 +210,17 @@ package struct BrokerCore {
   /// Everything up to this sequence is durable.
   package mutating func committed(_ id: ApplicationID, _ receipt: ArchiveReceipt, at now: Moment) {
     context.now = now
-    applications[id]?.budget.settle(receipt)
-    applications[id]?.keeping.settle(receipt.sequence)
+    guard let application = applications[id] else { return }
+    application.budget.settle(receipt)
+    application.keeping.settle(receipt.sequence)
+    if application.turn.endTrouble() { for client in waiting(for: id) { resume(client) } }
   }
 
   /// A transaction failed and nothing was stored: the application is loaded again from the archive.
-  package mutating func commitFailed(_ id: ApplicationID, at now: Moment) {
+  package mutating func commitFailed(_ id: ApplicationID, _ error: ErrorObject, pause: Int64, at now: Moment) {
     context.now = now
     guard let application = applications[id] else { return }
-    application.turn.phase = .opening
+    application.turn.fail(error, pause: pause)
     application.note(.archiveLost)
     context.emit(.open(id, application.name, creating: true))
   }
@@ -385,7 +387,7 @@ package struct BrokerCore {
   ) throws(ErrorObject) -> Application? {
     if let id = applicationIDs[name], let application = applications[id] {
       application.sessions.use(in: application.turn)
-      if case .opening = application.phase {
+      if application.isUnsettled {
         wait(client, for: application, with: message)
         return nil
       }

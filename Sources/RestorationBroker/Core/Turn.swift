@@ -23,9 +23,19 @@ package struct Turn: ~Copyable {
   package private(set) var contentSequence: SequenceNumber = 0
   /// The archive's id; empty if it was never open.
   package private(set) var archive = ""
+  private var trouble: Trouble?
   private let context: CoreContext
   /// What has come true and was not handed on to the end, in order.
   private var facts: [Fact] = []
+
+  /// The last transaction has failed, and nothing was stored since.
+  private struct Trouble {
+    let error: ErrorObject
+    /// Nothing is tried before, in monotonic milliseconds.
+    let until: Int64
+    /// Changes of clients after this one are being tried.
+    var sequence: SequenceNumber
+  }
 
   package init(of application: ApplicationID, named name: ApplicationName, _ context: CoreContext) {
     (self.application, self.name, self.context) = (application, name, context)
@@ -62,6 +72,30 @@ package struct Turn: ~Copyable {
   func requireWritable() throws(ErrorObject) {
     if case .unreadable(let why) = phase { throw .unreadable(why) }
   }
+
+  /// Throws if nothing can be written now, or if content was refused so lately that it is not tried again yet. What
+  /// removes or ends something is tried all the same: it may make room.
+  func requireStorable() throws(ErrorObject) {
+    try requireWritable()
+    if let trouble, now.monotonic < trouble.until { throw trouble.error }
+  }
+
+  // MARK: Failed transactions
+
+  /// The last transaction has failed; nothing is written for the pause, in milliseconds.
+  mutating func fail(_ error: ErrorObject, pause: Int64) {
+    phase = .opening
+    trouble = Trouble(error: error, until: now.monotonic + pause, sequence: sequence)
+  }
+
+  /// Calls wait until it is known what becomes of what is being tried: what they read of it may never be durable.
+  var isOnTrial: Bool { if let trouble { sequence > trouble.sequence } else { false } }
+
+  /// What was written so far is no client's: nobody waits for it.
+  mutating func beginTrials() { trouble?.sequence = sequence }
+
+  /// A transaction was stored; returns whether there was trouble before.
+  mutating func endTrouble() -> Bool { trouble.take() != nil }
 
   /// Throws if a client has too many waiting calls.
   func requireRoom(toWaitBeside count: Int) throws(ErrorObject) {

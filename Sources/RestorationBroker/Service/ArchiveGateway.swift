@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
+package import JSONRPC
 package import Logging
 package import NIOCore
 package import RestorationArchive
@@ -11,8 +11,9 @@ package import RestorationWire
 package enum ArchiveEvent: Sendable {
   case opened(ApplicationID, Result<ArchiveOpening, ArchiveError>)
   case committed(ApplicationID, ArchiveReceipt)
-  /// Nothing of the transaction was stored: the archive is to be opened again.
-  case commitFailed(ApplicationID)
+  /// Nothing of the transaction was stored: the archive is to be opened again. Nothing is written for the pause, in
+  /// milliseconds.
+  case commitFailed(ApplicationID, ErrorObject, pause: Int64)
   case read(ApplicationID, StateRequest, Result<[StateReading?], ArchiveError>)
   case scanned(ApplicationID, ScanRequest, Result<[NodeReading], ArchiveError>)
   case carriedOut(ApplicationID, StoreJob, Result<StoreJob.Outcome, ArchiveCopyError>)
@@ -40,6 +41,9 @@ package final class ArchiveGateway {
   /// Notifications are not counted as calls in flight, so the memory of what they leave waiting for the disk is: beyond
   /// this many bytes their sender is not read, until half of them are durable.
   private static let pendingBytesPause = 8 << 20
+  /// Milliseconds after a failed transaction before the next one: a writer that tries again and again must not keep the
+  /// thread from others, and is to hear soon that there is room.
+  private static let failurePause: Int64 = 80
 
   private let eventLoop: any EventLoop
   /// Resumes what has waited.
@@ -93,16 +97,9 @@ package final class ArchiveGateway {
     cache.removeAll(of: id)
     Task {
       await withTaskExecutorPreference(executor) {
-        let delay = session.failures.delay
-        if delay > 0 {
-          await withCheckedContinuation { waiting in
-            eventLoop.scheduleTask(in: .milliseconds(delay)) {}.futureResult.whenComplete { _ in waiting.resume() }
-          }
-        }
         await former?.idle()
         await closings[name]?.idle()
       }
-      if let lease = before?.lease { await store.close(lease) }
       do throws(ArchiveError) {
         let opening = try await store.open(name.description, creating: creating)
         session.lease = opening.lease
@@ -266,7 +263,9 @@ package final class ArchiveGateway {
   }
 
   private func commitNext(_ session: ArchiveSession, for delegate: isolated some Delegate) {
-    guard let lease = session.lease, case .commit(let batch, let expecting) = session.queue.next() else { return }
+    guard !session.isPaused, let lease = session.lease,
+      case .commit(let batch, let expecting) = session.queue.next()
+    else { return }
     session.upkeepTimer?.cancel()
     session.upkeepTimer = nil
     transactions += 1
@@ -306,9 +305,12 @@ package final class ArchiveGateway {
 
   /// What was not durable before never will be; the core starts again from what is.
   private func failCommit(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
-    logger.error("\(error.message)", metadata: ["application": "\(session.name)"])
     let isFatal = error.kind == .indeterminate || error.kind == .fenced
-    let answer = Answer.error(.storeFailed(error.message, indeterminate: isFatal))
+    if session.isToLogFailure(at: now) || isFatal {
+      logger.error("\(error.message)", metadata: ["application": "\(session.name)"])
+    }
+    let refusal = ErrorObject.storeFailed(error.message, indeterminate: isFatal)
+    let answer = Answer.error(refusal)
     let failure = session.queue.fail()
     for caller in failure.callers { delegate.send(answer, to: caller) }
     delegate.settled(failure.clients)
@@ -320,11 +322,24 @@ package final class ArchiveGateway {
       for job in failure.jobs { delegate.send(answer, to: job.caller) }
       return delegate.broke(error.message)
     }
-    session.failures.note(at: now)
+    pause(session, for: delegate)
     for job in failure.jobs { delegate.report(.carriedOut(session.id, job, .failure(.archive(error)))) }
-    delegate.report(.commitFailed(session.id))
+    delegate.report(.commitFailed(session.id, refusal, pause: Self.failurePause))
     delegate.carryOut()
     becomeIdle(session, for: delegate)
+  }
+
+  private func pause(_ session: ArchiveSession, for delegate: isolated some Delegate) {
+    let id = session.id
+    session.isPaused = true
+    eventLoop.scheduleTask(in: .milliseconds(Self.failurePause)) {
+      delegate.assumeIsolated { $0.archives.resume(id, for: $0) }
+    }
+  }
+
+  private func resume(_ id: ApplicationID, for delegate: isolated some Delegate) {
+    sessions[id]?.isPaused = false
+    scheduleFlush(id, for: delegate)
   }
 
   // MARK: Reading

@@ -14,7 +14,9 @@ final class ArchiveSession {
   var removal: ArchiveRemoval?
   var lease: ArchiveLease?
   var hasFailed = false
-  var failures = CommitFailures()
+  /// A transaction has failed just now: what is added waits.
+  var isPaused = false
+  private var failureLogged: Int64?
   var queue = WriteQueue()
   /// Reads that the cache had no answer to; one call of the store brings all of them.
   var missing: [StateRequest] = []
@@ -34,7 +36,14 @@ final class ArchiveSession {
   func takeOver(from before: ArchiveSession) {
     swap(&whenIdle, &before.whenIdle)
     swap(&missing, &before.missing)
-    failures = before.failures
+    (isPaused, held, failureLogged) = (before.isPaused, before.held, before.failureLogged)
+  }
+
+  /// While the disk is full one entry every few seconds is enough.
+  func isToLogFailure(at now: Int64) -> Bool {
+    if let failureLogged, now - failureLogged < 5_000 { return false }
+    failureLogged = now
+    return true
   }
 
   func callBegins() { callsUnderWay += 1 }
@@ -53,22 +62,6 @@ final class ArchiveSession {
     let waiting = whenIdle
     whenIdle = []
     for continuation in waiting { continuation.resume() }
-  }
-}
-
-/// When an archive is opened again whose transactions have failed.
-package struct CommitFailures {
-  private static let pause: Int64 = 1_000
-
-  private var last: Int64?
-  /// Milliseconds to wait before: those that fail one after the other are not tried without a pause.
-  package private(set) var delay: Int64 = 0
-
-  package init() {}
-
-  package mutating func note(at now: Int64) {
-    delay = last.map { now - $0 < 5 * Self.pause } == true ? Self.pause : 0
-    last = now
   }
 }
 

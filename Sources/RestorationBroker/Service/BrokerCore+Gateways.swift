@@ -12,7 +12,7 @@ extension BrokerCore {
       let ended = (try? result.get()).map { processes.endedSessions(of: $0.sessions) } ?? []
       opened(id, result, ended: ended, at: now)
     case .committed(let id, let receipt): committed(id, receipt, at: now)
-    case .commitFailed(let id): commitFailed(id, at: now)
+    case .commitFailed(let id, let error, let pause): commitFailed(id, error, pause: pause, at: now)
     case .read(let id, let request, let result): readingFinished(id, request, result, at: now)
     case .scanned(let id, let request, let result): scanFinished(id, request, result, at: now)
     case .carriedOut(let id, let job, let result): jobFinished(id, job, result, at: now)

@@ -25,8 +25,12 @@ package struct ArchiveJobs {
   package var isWorking: Bool { reads > 0 || !operations.isEmpty || !cancelled.isEmpty }
   package var isIdle: Bool { !isWorking && exports.isEmpty }
 
-  /// The archive is opened anew: steps that come back are of no use, and not all reads do.
-  package mutating func reset() { (operations, exports, reads) = ([:], [:], 0) }
+  /// The archive is opened anew at this change: steps that come back are of no use, and not all reads do. Exports of
+  /// what is durable go on.
+  package mutating func reset(at sequence: SequenceNumber) {
+    (operations, reads) = ([:], 0)
+    exports = exports.filter { $0.value.sequence <= sequence }
+  }
 
   // MARK: Reads
 

@@ -11,7 +11,7 @@ extension Application {
       turn.ask(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
       return
     }
-    try turn.requireWritable()
+    try turn.requireStorable()
     var path: IdentifierPath? { request.path ?? self.node(request.object).flatMap { tree.path(of: $0) } }
     guard request.path?.components.isEmpty != true || request.elements.isEmpty else {
       throw .invalidParameter(

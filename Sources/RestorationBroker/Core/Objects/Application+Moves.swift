@@ -6,7 +6,7 @@ internal import RestorationWire
 
 extension Application {
   func setParent(_ request: SetRestorationParent, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try turn.requireWritable()
+    try turn.requireStorable()
     let node = try requireOwn(request.object, session)
     var parent: Node?
     if let reference = request.restorationParent {
@@ -23,7 +23,7 @@ extension Application {
     by session: Session?,
     for caller: Caller
   ) throws(ErrorObject) {
-    try turn.requireWritable()
+    try turn.requireStorable()
     let node = try requireOwn(request.object, session)
     if let identifier = request.restorationIdentifier {
       try Application.requireValid(identifier)
@@ -51,7 +51,7 @@ extension Application {
   }
 
   func setChildren(_ request: SetChildren, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try turn.requireWritable()
+    try turn.requireStorable()
     let parent = try requireOwn(request.object, session)
     var relocations: [Relocation] = []
     var seen: Set<NodeID> = []

@@ -14,7 +14,7 @@ extension Application {
     by session: Session,
     for caller: Caller
   ) throws(ErrorObject) -> [SessionID] {
-    try turn.requireWritable()
+    try turn.requireStorable()
     let (parent, awaited) = try parent(for: request)
     if let awaited, let milliseconds = request.awaitParentMilliseconds {
       try parentWaits.wait(
