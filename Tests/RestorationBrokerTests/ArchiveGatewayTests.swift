@@ -51,7 +51,7 @@ internal import Testing
       case .opened(let id, .success(let opening)): hear("opened \(id) at \(opening.sequence)")
       case .opened(let id, .failure(let error)): hear("opened \(id): \(error.kind)")
       case .committed(let id, let receipt): hear("committed \(id) at \(receipt.sequence)")
-      case .commitFailed(let id, _, let pause): hear("failed \(id), pause \(pause)")
+      case .commitFailed(let id, _, let pause): hear("failed \(id), pause \(pause ?? 0)")
       case .read(_, let request, .success(let readings)):
         hear("read \(request.rows.count): \(readings.count { $0 != nil })")
       case .read(_, _, .failure(let error)): hear("read: \(error.kind)")

@@ -142,6 +142,31 @@ internal import Testing
     broker.inspect()
   }
 
+  /// What has ended would be written again and again; the next broker finds it.
+  @Test func aBrokerEndsWhileTheDiskIsFull() throws {
+    let (first, second, third) = (broker.connect(pid: 1), broker.connect(pid: 2), broker.connect(pid: 3))
+    try first.initialize()
+    try first.encode(#"["Main"]"#, #"{"a":1}"#)
+    broker.holdsCommits = true
+    broker.crash(first)
+    broker.failCommit("App", thenWait: 0)
+    broker.saveBeforeEnd()
+    #expect(broker.isPreparedToStop)
+    let object = #"{"application":"App","object":["Main"]}"#
+    let calls = [second.start("unregisterObject", object), third.start("decodeRestorableState", object)]
+    broker.stop()
+    broker.advance(milliseconds: 80)
+    #expect(!broker.isStopped)
+    broker.failCommit("App")
+    #expect(broker.isStopped && broker.removed.isEmpty)
+    for call in zip([second, third], calls) { #expect(try call.0.failure(of: call.1).code == -32012) }
+    broker.restart()
+    broker.holdsCommits = false
+    let peer = broker.connect(pid: 4)
+    #expect(try peer.decode(#"["Main"]"#, #""application":"App""#)["state"] == ["a": 1])
+    #expect(broker.application("App")?.sessions.isEmpty == true)
+  }
+
   @Test func anExportOutlivesAFailedCommit() throws {
     let (writer, reader) = (broker.connect(pid: 1), broker.connect(pid: 2))
     try reader.initialize("App", #""messageBytesMax":1"#)

@@ -26,6 +26,8 @@ final class MemoryBroker {
   private let daysPassed: NIOLoopBoundBox<Int64>
   /// The last `saveBeforeEnd` is done.
   private let isPrepared: NIOLoopBoundBox<Bool>
+  /// The last `stop` is done.
+  private let hasStopped: NIOLoopBoundBox<Bool>
   private var epoch: Int64 = 7
   private var connections: [MemoryConnection] = []
 
@@ -49,6 +51,7 @@ final class MemoryBroker {
     (self.limits, self.disk, self.host, self.messages, daysPassed) = (limits, disk, host, messages, days)
     disk.wallMilliseconds = { Self.wallMilliseconds(loop, days.value) }
     isPrepared = NIOLoopBoundBox(false, eventLoop: loop)
+    hasStopped = NIOLoopBoundBox(false, eventLoop: loop)
     makeService = { epoch in
       let settings = CoreSettings(
         epoch: epoch,
@@ -196,6 +199,19 @@ final class MemoryBroker {
     run()
   }
 
+  /// What the broker does after `saveBeforeEnd`.
+  func stop() {
+    let (hasStopped, loop) = (hasStopped, loop)
+    hasStopped.value = false
+    service.assumeIsolated { service in
+      _ = Task {
+        await withTaskExecutorPreference(loop) { await service.stop() }
+        hasStopped.value = true
+      }
+    }
+    run()
+  }
+
   /// The broker ends because the session of its user does.
   func sessionOfUserEnds() {
     host.state.value.isStoppingSession = true
@@ -257,6 +273,7 @@ final class MemoryBroker {
   /// Each with its fields in the order of their names.
   var logged: [String] { messages.value }
   var isPreparedToStop: Bool { isPrepared.value }
+  var isStopped: Bool { hasStopped.value }
 
   /// States committed since the last `forgetWritten`.
   var writtenStates: Int { disk.written.count { if case .state = $0 { true } else { false } } }

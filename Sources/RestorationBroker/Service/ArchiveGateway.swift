@@ -12,8 +12,8 @@ package enum ArchiveEvent: Sendable {
   case opened(ApplicationID, Result<ArchiveOpening, ArchiveError>)
   case committed(ApplicationID, ArchiveReceipt)
   /// Nothing of the transaction was stored: the archive is to be opened again. Nothing is written for the pause, in
-  /// milliseconds.
-  case commitFailed(ApplicationID, ErrorObject, pause: Int64)
+  /// milliseconds; nil if nothing more is, because the broker is stopping.
+  case commitFailed(ApplicationID, ErrorObject, pause: Int64?)
   case read(ApplicationID, StateRequest, Result<[StateReading?], ArchiveError>)
   case scanned(ApplicationID, ScanRequest, Result<[NodeReading], ArchiveError>)
   case carriedOut(ApplicationID, StoreJob, Result<StoreJob.Outcome, ArchiveCopyError>)
@@ -324,7 +324,7 @@ package final class ArchiveGateway {
     }
     pause(session, for: delegate)
     for job in failure.jobs { delegate.report(.carriedOut(session.id, job, .failure(.archive(error)))) }
-    delegate.report(.commitFailed(session.id, refusal, pause: Self.failurePause))
+    delegate.report(.commitFailed(session.id, refusal, pause: isStopping ? nil : Self.failurePause))
     delegate.carryOut()
     becomeIdle(session, for: delegate)
   }
