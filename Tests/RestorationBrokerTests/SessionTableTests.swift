@@ -42,6 +42,23 @@ internal import Testing
     #expect(event.written() == [])
   }
 
+  @Test mutating func ofAnEndedSessionOnlyWhatIsNeededLaterIsKept() throws {
+    var facts = SessionFacts()
+    (facts.role, facts.bundleVersion, facts.storyboard) = ("editor", String(repeating: "1", count: 9_000), "a.service")
+    let session = sessions.begin(facts, in: event.turn)
+    sessions.end(session, .crashed, restorations: 0, in: &event.turn)
+    let kept = SessionFacts(stored: try #require(sessions.ended(session.id)).facts)
+    #expect((kept.role, kept.unit, kept.bundleVersion) == ("editor", "a.service", nil))
+  }
+
+  @Test mutating func aSessionRemembersTheNewestObjectsThatItHasLost() {
+    let session = begin()
+    for number in Int64(1)...2_000 { session.lose(number + 10_000, at: number) }
+    #expect(session.replaced == Set(10_977...12_000))
+    #expect(session.replacedNodes == Set(977...2_000))
+    #expect(!session.regain(976) && session.regain(2_000) && !session.regain(2_000))
+  }
+
   @Test mutating func whatIsKnownOfASessionOutlivesAnArchiveOpenedAnewIfItsTokenIsTheSame() {
     let (same, other) = (begin(), begin())
     for session in [same, other] { (session.client, session.lastUsed) = (9, 500) }

@@ -456,6 +456,7 @@ package struct BrokerCore {
       client.detached[application.id] = nil
     }
     context.emit(.close(application.id, removal))
+    if removal != nil { context.forget(application.name) }
     if !application.turn.archive.isEmpty { application.announce(.settled) { ArchiveClosed() } }
   }
 }

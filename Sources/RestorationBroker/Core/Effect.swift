@@ -261,7 +261,7 @@ package final class CoreContext {
   var isEnding = false
   private var handleCounter: Int64 = 0
   private var callCounter: Int64 = 0
-  /// Applications whose archives were opened since the broker began.
+  /// Applications whose archives were opened since the broker began, and are still there.
   private var known: Set<ApplicationName> = []
 
   package init(limits: Limits, settings: CoreSettings) { (self.limits, self.settings) = (limits, settings) }
@@ -280,6 +280,9 @@ package final class CoreContext {
     emit(.log(.warning, "\(lost); handles are numbered above it", application: application))
     settings.epoch = seen + 1
   }
+
+  /// The archive goes.
+  func forget(_ application: ApplicationName) { known.remove(application) }
 
   /// A handle never given out before.
   func nextHandle() -> ObjectHandle {

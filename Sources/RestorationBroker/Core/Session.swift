@@ -42,10 +42,10 @@ package final class Session {
   var polled = PollQueue()
   var poll: Caller?
   package var objects: [ObjectHandle: Node] = [:]
-  /// Handles that another session has taken over (R8).
-  package var replaced: Set<ObjectHandle> = []
-  /// The nodes of those handles, for calls that name them by path.
-  package var replacedNodes: Set<NodeID> = []
+  /// Handles that another session has taken over, the newest 1,024 (R8).
+  package private(set) var replaced: Set<ObjectHandle> = []
+  /// Their nodes, for calls that name them by path; as many.
+  package private(set) var replacedNodes: Set<NodeID> = []
   /// Highest revisions of nodes that it does not claim (R15). Only the claimed ones outlive the broker: what is sent
   /// again after its end is stored again.
   var revisions: [NodeID: Int64] = [:]
@@ -109,6 +109,16 @@ package final class Session {
     poll = former.poll
   }
 
+  /// Another session has taken an object over: writes to it fail from now on (R8).
+  package func lose(_ handle: ObjectHandle? = nil, at node: NodeID) {
+    if let handle { replaced.insert(newest: handle) }
+    replacedNodes.insert(newest: node)
+  }
+
+  /// - Returns: whether another session had taken the node over.
+  @discardableResult
+  package func regain(_ node: NodeID) -> Bool { replacedNodes.remove(node) != nil }
+
   /// The highest revision that it has pushed to the node (R15).
   func revision(of node: Node) -> Int64 {
     if let claim = node.claim, claim.session == id { return claim.revision }
@@ -148,6 +158,14 @@ package final class Session {
   package func serves(_ method: ServedMethod) -> Bool { facts.serves.contains(method) }
 }
 
+extension Set<Int64> {
+  /// Numbers rise: beyond 1,024, the lowest one is the oldest.
+  fileprivate mutating func insert(newest number: Int64) {
+    insert(number)
+    if count > 1_024, let oldest = self.min() { remove(oldest) }
+  }
+}
+
 /// A session's data from `initialize`, and its process; kept in the archive until the session ends.
 package struct SessionFacts: StoredFacts, Hashable {
   /// The process role, such as `editor`.
@@ -181,6 +199,13 @@ package struct SessionFacts: StoredFacts, Hashable {
   var knownUnit: String? { unit ?? storyboard }
 
   var owner: ObjectOwner { ObjectOwner(process: role, pid: process?.pid ?? 0) }
+
+  /// What is needed of a session that has ended while its objects are there (R13, R22, R23).
+  var ofEnded: SessionFacts {
+    var facts = SessionFacts()
+    (facts.role, facts.process, facts.unit) = (role, process, knownUnit)
+    return facts
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.stored("idiom", &userInterfaceIdiom)

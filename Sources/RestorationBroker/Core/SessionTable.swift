@@ -77,7 +77,7 @@ package struct SessionTable {
 
   /// - Parameter restorations: how many had completed by then.
   package mutating func end(_ session: Session, _ ending: SessionEnding, restorations: Int64, in turn: inout Turn) {
-    var record = session.record
+    var record = SessionRecord(session: session.id, token: session.token, facts: session.facts.ofEnded.stored)
     record.ending = ending.rawValue
     record.ended = turn.now.wall
     record.restorationsAtEnd = restorations

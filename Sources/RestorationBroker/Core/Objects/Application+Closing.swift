@@ -58,7 +58,7 @@ extension Application {
   /// Passes if so many bytes more are within the limit; what was closed gives way, the oldest first.
   func requireRoom(for bytes: Int, path: @autoclosure () -> IdentifierPath? = nil) throws(ErrorObject) {
     let excess = budget.excess(of: bytes, in: turn)
-    guard excess > 0 else { return }
+    guard bytes > 0, excess > 0 else { return }
     takeOffShelf(runs.facts.shelf.oldest(having: excess, after: generations.sealedUpTo))
     try budget.requireRoom(for: bytes, path: path(), in: turn)
   }

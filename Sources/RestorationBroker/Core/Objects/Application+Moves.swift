@@ -251,8 +251,8 @@ extension Application {
       setDataSource(of: gone.id, to: nil)
       setDataSource(of: into.id, to: source)
     }
-    for session in sessions.values where session.replacedNodes.remove(gone.id) != nil && owner(of: into) !== session {
-      session.replacedNodes.insert(into.id)
+    for session in sessions.values where session.regain(gone.id) && owner(of: into) !== session {
+      session.lose(at: into.id)
     }
     forgetBlame(of: gone)
     removeState(of: gone)

@@ -184,8 +184,7 @@ extension Application {
 
   /// From now on the owner's writes to the node fail (R8).
   func tell(_ owner: Session, that handle: ObjectHandle, isReplacedAt node: Node, by session: Session) {
-    owner.replaced.insert(handle)
-    owner.replacedNodes.insert(node.id)
+    owner.lose(handle, at: node.id)
     if let path = tree.path(of: node) {
       let notification = RegistrationReplaced().with {
         $0.object = handle
@@ -266,7 +265,7 @@ extension Application {
     claim.wasLeft = sessions.orphaned(node) != nil
     session.lastRegistered = turn.now.monotonic
     hold(node, claim, by: session)
-    session.replacedNodes.remove(node.id)
+    session.regain(node.id)
     setFresh(node, false, of: session)
     writeClaim(ClaimRecord(node: node.id, session: session.id, handle: claim.handle), of: node)
     announceRegistration(of: node, claim, by: session)

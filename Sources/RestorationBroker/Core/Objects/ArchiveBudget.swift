@@ -25,7 +25,8 @@ package struct ArchiveBudget {
     in turn: borrowing Turn
   ) throws(ErrorObject) {
     let excess = excess(of: bytes, in: turn)
-    guard excess > 0 else { return }
+    // What is over a limit that was lowered may shrink.
+    guard bytes > 0, excess > 0 else { return }
     let max = turn.limits.archiveBytesMax
     throw .limitExceeded("archiveBytesMax", max: max, value: max + excess, path: path())
   }
