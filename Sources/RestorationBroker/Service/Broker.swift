@@ -51,7 +51,13 @@ package final class Broker: Sendable {
       remedy: "stop it first or give another --archives DIR"
     )
     let quota = ArchiveQuota(applicationsMax: limits.applicationsMax, allArchivesBytesMax: limits.allArchivesBytesMax)
-    let store = try SQLiteArchiveStore(directory: archives.path, quota: quota)
+    // Files of at most two and a half times the limit: it holds for the head, and as much again for all else.
+    let upkeep = ArchiveUpkeep(
+      deadBytesMax: max(4 << 20, limits.archiveBytesMax / 8),
+      deadPerReachable: 0,
+      logBytesMax: 8 << 20
+    )
+    let store = try SQLiteArchiveStore(directory: archives.path, quota: quota, upkeep: upkeep)
     let epoch = try CounterFile(path: "\(archives.path)/epoch").increment()
     let watcher = try ProcessWatcher()
     let service = BrokerService(
