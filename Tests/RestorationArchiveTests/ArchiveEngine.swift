@@ -51,6 +51,8 @@ struct ArchiveAuthor {
   private let directory: ArchiveFolder
   private(set) var sequence: SequenceNumber
   private(set) var reachableBytes: Int
+  /// Contexts that no row named after the last transaction.
+  private(set) var unnamedContexts: [ContextID] = []
 
   var lease: ArchiveLease { opening.lease }
 
@@ -84,6 +86,7 @@ struct ArchiveAuthor {
     )
     sequence = receipt.sequence
     reachableBytes = receipt.reachableBytes
+    unnamedContexts = receipt.unnamedContexts
     return receipt
   }
 

@@ -54,6 +54,10 @@ private struct History {
       #expect(kind == .definite)
       return
     }
+    // The store tells which contexts the file names no longer, dead rows included.
+    let forgotten = changes.chance(20) ? author.unnamedContexts : []
+    #expect(!forgotten.contains(where: model.isNamed))
+    if !forgotten.isEmpty { transaction = [.forgetContexts(forgotten + [model.lastContext + 1])] }
     try await author.apply(transaction, holding: held)
     model.apply(transaction)
     #expect(author.sequence == model.sequence)

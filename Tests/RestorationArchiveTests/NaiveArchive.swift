@@ -7,6 +7,7 @@ struct NaiveArchive {
   /// The content at one point.
   struct Contents {
     var nodes: [NodeID: NodeRecord] = [:]
+    var nodeRows: [NodeID: SequenceNumber] = [:]
     var states: [NodeID: (sequence: SequenceNumber, record: StateRecord)] = [:]
   }
 
@@ -50,6 +51,7 @@ struct NaiveArchive {
       case .context(let context, let text):
         contexts[context] = text
         lastContext = max(lastContext, context)
+      case .forgetContexts(let gone): for context in gone { contexts[context] = nil }
       case .seal(let record):
         generations.append(SealedGeneration(record: record, sequence: sequence, isPinned: false))
         lastGeneration = record.generation
@@ -86,6 +88,7 @@ struct NaiveArchive {
       case .node(let record):
         if record.isRemoved { contents.states[record.node] = nil }
         contents.nodes[record.node] = record.isRemoved && record.successor == nil ? nil : record
+        contents.nodeRows[record.node] = sequence
       case .state(var record):
         record.isEarly = record.isEarly && !settled.contains(sequence)
         if point == .beforeClaim && record.isEarly { continue }
@@ -128,7 +131,21 @@ struct NaiveArchive {
     reachable.map { StateRow(node: $0.value.node, sequence: $0.key) }.sorted { $0.sequence < $1.sequence }
   }
 
-  var reachableBytes: Int { reachable.values.reduce(0) { $0 + $1.bytes } }
+  /// Of states, of the contexts that those name, and of nodes.
+  var reachableBytes: Int {
+    var nodes: [SequenceNumber: Int] = [:]
+    for contents in kept {
+      for (node, record) in contents.nodes where !record.isRemoved {
+        if let sequence = contents.nodeRows[node] { nodes[sequence] = record.textBytes }
+      }
+    }
+    let states = reachable.values
+    let named = Set(states.map(\.context)).reduce(0) { $0 + (contexts[$1]?.utf8.count ?? 0) }
+    return nodes.values.reduce(named) { $0 + $1 } + states.reduce(0) { $0 + $1.bytes }
+  }
+
+  /// Whether a reader can reach a state with this context.
+  func isNamed(_ context: ContextID) -> Bool { reachable.values.contains { $0.context == context } }
 
   /// The opening after a reopen, which removes unused contexts.
   mutating func reopen() -> ArchiveOpening {

@@ -95,11 +95,11 @@ internal import Testing
     #expect(disk.heal())
     try await author.apply(.state(1, "two"))
     #expect(author.sequence == 5)
-    #expect(author.reachableBytes == 6)
+    #expect(author.reachableBytes == 1 + 6)
     #expect(try await author.text(of: 1) == "two")
     await author.store.close(author.lease)
     author = try await fixture.author("x")
-    #expect(author.opening.reachableBytes == 6)
+    #expect(author.opening.reachableBytes == 1 + 6)
     #expect(author.opening.generations.count == 1)
   }
 

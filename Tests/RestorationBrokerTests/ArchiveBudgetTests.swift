@@ -6,38 +6,53 @@ internal import RestorationWire
 internal import Testing
 
 @Suite struct ArchiveBudgetTests {
-  private static func room(_ budget: ArchiveBudget) throws -> Int {
+  private static func room(_ budget: ArchiveBudget, origins: Int = 0) throws -> Int {
     var limits = Limits()
     limits.archiveBytesMax = 1_000
     let event = try TurnFixture(limits)
-    return (0...1_000).last { bytes in (try? budget.requireRoom(for: bytes, in: event.turn)) != nil } ?? -1
+    return (0...1_000).last { bytes in (try? budget.requireRoom(for: bytes, origins: origins, in: event.turn)) != nil }
+      ?? -1
   }
 
-  @Test func whatIsWrittenCountsAtOnce() throws {
-    var budget = ArchiveBudget(reachable: 600)
-    #expect(try Self.room(budget) == 400)
-    budget.grow(by: 300, at: 1)
-    #expect(try Self.room(budget) == 100)
-    budget.grow(by: -50, at: 2)
-    #expect(try Self.room(budget) == 150)
-  }
-
-  @Test func theArchivesCountReplacesWhatItIncludesAndWasWrittenSinceComesOnTop() throws {
+  @Test func theHeadAloneIsLimitedWithTheTextsOfItsNodesAndItsOrigins() throws {
     var budget = ArchiveBudget()
-    for sequence: Int64 in 1...3 { budget.grow(by: 100, at: sequence) }
-    // Upkeep has freed some of it.
-    budget.settle(ArchiveReceipt(sequence: 2, reachableBytes: 120))
-    #expect(try Self.room(budget) == 1_000 - 120 - 100)
-    budget.settle(ArchiveReceipt(sequence: 3, reachableBytes: 220))
-    #expect(try Self.room(budget) == 1_000 - 220)
+    budget.grow(by: 300, at: 1)
+    budget.growTexts(by: 100, at: 2)
+    #expect(budget.states == 300 && budget.head == 400)
+    #expect(try Self.room(budget) == 600)
+    #expect(try Self.room(budget, origins: 50) == 550)
+    budget.grow(by: -50, at: 3)
+    #expect(try Self.room(budget) == 650)
+    budget.settle(ArchiveReceipt(sequence: 3, reachableBytes: 1_350), origins: 0, max: 1_000)
+    #expect(try Self.room(budget) == 650)
   }
 
-  @Test func theHeadIsCountedByItself() {
-    var budget = ArchiveBudget(reachable: 600)
-    budget.growHead(by: 30)
-    budget.growHead(by: -10)
-    #expect(budget.head == 20)
-    budget.emptyHead()
-    #expect(budget.head == 0)
+  @Test func whatIsOverALimitThatWasLoweredMayShrink() throws {
+    var budget = ArchiveBudget()
+    budget.grow(by: 1_200, at: 1)
+    #expect(try Self.room(budget) == 0)
+    let event = try TurnFixture()
+    try budget.requireRoom(for: -1, in: event.turn)
+  }
+
+  @Test func whatIsKeptBesidesTheHeadHasAsMuchAgain() {
+    var budget = ArchiveBudget(counted: 4)
+    let name = String(repeating: "n", count: 100)
+    let node = Node(record: NodeRecord(node: 1, parent: nil, component: name, kind: .object))
+    let text = Array(repeating: UInt8(ascii: "1"), count: 500)
+    node.state = StateSummary(StateRecord(node: 1, context: 1, written: 0, text: text[...]), at: 2)
+    budget.count([node], at: 4)
+    #expect(budget.states == 500 && budget.texts == 100)
+    func excess(_ reachable: Int, at sequence: SequenceNumber) -> Int {
+      budget.settle(ArchiveReceipt(sequence: sequence, reachableBytes: reachable), origins: 30, max: 1_000)
+      return budget.excess
+    }
+    #expect(excess(1_630, at: 5) == 0)
+    #expect(excess(1_631, at: 6) == 1)
+    // The archive has not counted it yet.
+    budget.grow(by: 400, at: 8)
+    #expect(excess(1_631, at: 7) == 1)
+    #expect(excess(2_031, at: 8) == 1)
+    #expect(excess(2_030, at: 9) == 0)
   }
 }

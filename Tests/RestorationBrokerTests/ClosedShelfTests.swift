@@ -221,7 +221,7 @@ internal import Testing
     #expect(try shelf(peer) == ["B"])
     try peer.call("reopenObject")
     #expect(try peer.fail("encodeRestorableState", peer.encoding(#"["C"]"#, wide(35_000))).kind == "limitExceeded")
-    try peer.encode(#"["B"]"#, wide(65_536))
+    try peer.encode(#"["B"]"#, wide(65_000))
     broker.inspect()
   }
 

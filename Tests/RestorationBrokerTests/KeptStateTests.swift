@@ -227,13 +227,13 @@ internal import Testing
 
   @Test func r4WhatIsKeptCountsAsIfItWereStored() throws {
     var limits = Limits()
-    limits.archiveBytesMax = 100
+    limits.archiveBytesMax = 300
     let broker = MemoryBroker(limits: limits)
     let peer = broker.connect(pid: 1)
     try peer.initialize()
     let excluder = try peer.register(nil, below: nil, #""kind":"viewController""#)
     let sheet = try peer.register("Sheet", below: "\(excluder)", #""kind":"viewController""#)
-    let text = #"{"n":"\#(String(repeating: "x", count: 52))"}"#
+    let text = #"{"n":"\#(String(repeating: "x", count: 150))"}"#
     try peer.encode("\(sheet)", text)
     try peer.encode("\(sheet)", text)
     #expect(

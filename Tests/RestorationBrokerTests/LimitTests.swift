@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
@@ -127,67 +128,144 @@ internal import Testing
     expect(try peer.fail("encodeRestorableState", peer.encoding(#"["A"]"#, state)), "referencesPerStateMax", 3)
   }
 
+  private func state(_ bytes: Int, _ letter: String = "x") -> String {
+    #"{"a":"\#(String(repeating: letter, count: bytes - 8))"}"#
+  }
+
+  /// Of the head, as the limit counts them.
+  private func bytes(_ peer: Peer) throws -> Int {
+    Int(try peer.call("listApplications")["applications"]?.array?.first?["bytes"]?.integer ?? 0)
+  }
+
   @Test func bytesOfAnArchive() throws {
-    let broker = broker { $0.archiveBytesMax = 100 }
+    let broker = broker { $0.archiveBytesMax = 1_000 }
     let peer = broker.connect(pid: 1)
     try peer.initialize()
-    func state(_ bytes: Int) -> String { #"{"a":"\#(String(repeating: "x", count: bytes - 8))"}"# }
     try peer.register("A")
     try peer.encode(#"["A"]"#, state(60))
-    try peer.encode(#"["B"]"#, state(40))
-    expect(try peer.fail("encodeRestorableState", peer.encoding(#"["B"]"#, state(41))), "archiveBytesMax", 101)
-    expect(try peer.fail("encodeRestorableState", peer.encoding(#"["C"]"#, "{}")), "archiveBytesMax", 102)
+    // The name, the state, and once for all states what is known of their writer.
+    let room = 1_000 - (try bytes(peer)) - 1
+    #expect(room < 1_000 - 62)
+    try peer.encode(#"["B"]"#, state(room))
+    #expect(try bytes(peer) == 1_000)
+    expect(try peer.fail("encodeRestorableState", peer.encoding(#"["B"]"#, state(room + 1))), "archiveBytesMax", 1_001)
+    expect(try peer.fail("encodeRestorableState", peer.encoding(#"["C"]"#, "{}")), "archiveBytesMax", 1_003)
+    expect(try peer.fail("registerObjectForStateRestoration", peer.registration("DD")), "archiveBytesMax", 1_002)
+    let rename = #"{"object":["A"],"restorationIdentifier":"AAA"}"#
+    expect(try peer.fail("setRestorationIdentifier", rename), "archiveBytesMax", 1_002)
+    let classes = peer.registration("A", below: nil, #""objectClass":["C"]"#)
+    #expect(try peer.fail("registerObjectForStateRestoration", classes).data["limit"] == "archiveBytesMax")
     #expect(try peer.paths() == ["A", "B"])
     try peer.encode(#"["A"]"#, state(50))
-    try peer.encode(#"["B"]"#, state(50))
-    // States that a generation keeps still count.
-    try peer.goodbye("restart")
-    try peer.initialize()
-    #expect(try peer.fail("encodeRestorableState", peer.encoding(#"["B"]"#, "{}")).data["limit"] == "archiveBytesMax")
-    try peer.call("discardApplicationState", #"{"generations":true,"force":true}"#)
-    try peer.encode(#"["B"]"#, state(100))
+    try peer.encode(#"["B"]"#, state(room + 10))
     broker.inspect()
   }
 
-  @Test func r19AnEarlyStateTakesRoomBesideTheOneItHides() throws {
-    let broker = broker { $0.archiveBytesMax = 100 }
+  @Test func whatGenerationsKeepHasRoomOfItsOwn() throws {
+    let broker = broker { $0.archiveBytesMax = 1_000 }
+    for letter in ["1", "2", "3", "4"] {
+      let peer = broker.connect(pid: 1)
+      try peer.initialize()
+      try peer.encode(#"["A"]"#, state(850, letter))
+      try peer.encode(#"["A"]"#, state(850, "x"))
+      try peer.goodbye("restart")
+      broker.inspect()
+    }
+  }
+
+  @Test func r16GenerationsThatHaveNoRoomAreGivenUpAndToldButNotThePinnedOne() throws {
+    let broker = broker { $0.archiveBytesMax = 1_000 }
+    let watcher = broker.connect(pid: 900)
+    try watcher.call("subscribe", #"{"events":["generationDropped"]}"#)
+    for letter in ["1", "2", "3", "4"] {
+      let peer = broker.connect(pid: 1)
+      try peer.initialize()
+      try peer.encode(#"["A"]"#, state(600, letter))
+      try peer.goodbye("restart")
+    }
+    let told = watcher.takeNotifications("event")
+    #expect(told.map { $0["generation"]?.integer } == [2, 3])
+    #expect(told.allSatisfy { $0["cause"] == "room" })
+    let left = try watcher.call("listGenerations", #"{"application":"App"}"#)["generations"]?.array ?? []
+    let numbers = left.compactMap { $0["generation"]?.integer }
+    #expect(numbers.contains(1) && !numbers.contains(2) && !numbers.contains(3))
+    broker.inspect()
+  }
+
+  @Test func r19AStateThatAnEarlyOneHidesIsGivenUpIfNothingElseCanBe() throws {
+    let broker = broker { $0.archiveBytesMax = 1_000 }
+    let before = broker.connect(pid: 1)
+    try before.initialize()
+    try before.encode(#"["A"]"#, state(800, "1"))
+    try before.goodbye("restart")
+    // The run continues, so that no generation holds the next state, and the first one stays pinned.
+    try broker.connect(pid: 3).initialize()
+    let first = broker.connect(pid: 4)
+    try first.initialize()
+    try first.register("A")
+    #expect(try first.state(#"["A"]"#)?["a"]?.string?.first == "1")
+    try first.encode(#"["A"]"#, state(700))
+    broker.crash(first)
+    let second = broker.connect(pid: 2)
+    try second.initialize()
+    try second.register("A")
+    try second.encode(#"["A"]"#, state(850, "y"))
+    #expect(try second.state(#"["A"]"#)?["a"]?.string?.first == "y")
+    broker.inspect()
+  }
+
+  @Test func r19AnEarlyStateTakesTheRoomOfTheOneItHides() throws {
+    let broker = broker { $0.archiveBytesMax = 1_000 }
     // The run continues, so that no generation holds the older state.
     try broker.connect(pid: 3).initialize()
     let first = broker.connect(pid: 1)
     try first.initialize()
     try first.register("A")
-    try first.encode(#"["A"]"#, #"{"a":"\#(String(repeating: "x", count: 52))"}"#)
+    try first.encode(#"["A"]"#, state(600))
     broker.crash(first)
     let second = broker.connect(pid: 2)
     try second.initialize("App", #""serves":["encodeRestorableStateWithCoder"]"#)
     try second.register("A")
-    let push = second.encoding(#"["A"]"#, #"{"b":"\#(String(repeating: "y", count: 52))"}"#)
-    expect(try second.fail("encodeRestorableState", push), "archiveBytesMax", 120)
-    func small(_ text: String) -> String {
-      second.encoding(#"["A"]"#, #"{"b":"\#(String(repeating: text, count: 22))"}"#)
-    }
-    try second.call("encodeRestorableState", small("y"))
+    try second.call("encodeRestorableState", second.encoding(#"["A"]"#, state(800, "y")))
     // It replaces the early one.
-    try second.call("encodeRestorableState", small("z"))
+    try second.call("encodeRestorableState", second.encoding(#"["A"]"#, state(810, "z")))
     let id = second.start("saveApplicationState")
-    second.answerEncode { _ in #"{"b":"\#(String(repeating: "y", count: 52))"}"# }
+    second.answerEncode { _ in state(1_000, "y") }
     let stale = try second.result(of: id)["stale"]?.array ?? []
     #expect(stale.map { $0["why"]?.string } == ["limitExceeded"])
+    #expect(try second.state(#"["A"]"#)?["a"]?.string?.first == "x")
     broker.inspect()
   }
 
   @Test func aFullArchiveTakesTheSameStateAgainWithoutWaitingForTheDisk() throws {
-    let broker = broker { $0.archiveBytesMax = 100 }
+    let broker = broker { $0.archiveBytesMax = 1_000 }
     let peer = broker.connect(pid: 1)
     try peer.initialize()
     broker.holdsCommits = true
     var calls: [Int] = []
     for round in 0..<5 {
-      let state = #"{"a":"\#(String(repeating: String(round), count: 92))"}"#
-      calls.append(peer.start("encodeRestorableState", peer.encoding(#"["A"]"#, state)))
+      calls.append(peer.start("encodeRestorableState", peer.encoding(#"["A"]"#, state(850, String(round)))))
     }
     broker.commit()
     for call in calls { #expect(try peer.result(of: call)["durability"] == "disk") }
+  }
+
+  /// Every writer has a text of its own.
+  @Test func whatNoStateNamesTakesNoRoomAndIsForgotten() throws {
+    let broker = broker { $0.archiveBytesMax = 4_000 }
+    let peer = broker.connect(pid: 1)
+    try peer.initialize()
+    for round in 1...50 {
+      let name = "C" + String(repeating: "\(round % 10)", count: 200) + "\(round)"
+      try peer.register("A", below: nil, #""objectClass":["\#(name)"]"#)
+      try peer.encode(#"["A"]"#, "{}")
+    }
+    #expect(try bytes(peer) < 1_000)
+    // Rows that nobody can read are deleted when there is time; the next write tells which writers that leaves.
+    broker.advance(milliseconds: 120_000)
+    try peer.encode(#"["A"]"#, #"{"n":1}"#)
+    #expect(broker.disk.archive("App")?.contexts.count == 1)
+    broker.inspect()
   }
 
   @Test func connectionsOfAnApplication() throws {

@@ -279,22 +279,24 @@ internal import Testing
     broker.inspect()
   }
 
-  @Test func theArchiveLimitCountsWhatIsWrittenAgain() throws {
+  @Test func theArchiveLimitCountsTheHeadThatARollbackMakes() throws {
     var limits = Limits()
     limits.archiveBytesMax = 64 << 10
     let broker = MemoryBroker(limits: limits)
     func run(_ letter: String) throws {
       let peer = broker.connect(pid: 100)
       try peer.initialize()
-      let text = String(repeating: letter, count: 25_000)
-      try peer.encode(#"["A"]"#, #"{"x":"\#(text)"}"#)
+      let text = String(repeating: letter, count: 40_000)
+      try peer.encode(#"["A"]"#, letter == "1" ? #"{"x":"\#(text)"}"# : "{}")
+      if letter == "2" { try peer.encode(#"["B"]"#, #"{"x":"\#(text)"}"#) }
       try peer.goodbye("restart")
     }
     try run("1")
     try run("2")
     let tool = broker.connect(pid: 7)
-    let failure = try tool.fail("rollBack", #"{"application":"App","generation":1}"#)
+    let failure = try tool.fail("rollBack", #"{"application":"App","generation":1,"objects":[["A"]]}"#)
     #expect(failure.kind == "limitExceeded" && failure.data["limit"] == "archiveBytesMax")
+    try tool.call("rollBack", #"{"application":"App","generation":1}"#)
     broker.inspect()
   }
 

@@ -15,9 +15,10 @@ internal import Testing
     let event = try TurnFixture()
     var origins = StateOrigins(last: 6)
     let (editor, viewer) = (Self.origin("editor"), Self.origin("viewer"))
-    #expect(origins.number(of: editor, in: &event.turn) == 7)
-    #expect(origins.number(of: viewer, in: &event.turn) == 8)
-    #expect(origins.number(of: editor, in: &event.turn) == 7)
+    for (origin, number) in [(editor, 7), (viewer, 8), (editor, 7)] as [(StateOrigin, ContextID)] {
+      #expect(origins.number(of: origin) == number)
+      origins.write(number, in: &event.turn)
+    }
     #expect(event.written() == [.context(7, text: editor.stored), .context(8, text: viewer.stored)])
     #expect(origins[8] == viewer)
     #expect(origins[6] == nil)
@@ -26,19 +27,58 @@ internal import Testing
   @Test func originsOfTheArchiveKeepTheirNumbers() throws {
     let event = try TurnFixture()
     var origins = StateOrigins(stored: [3: Self.origin("editor").stored], last: 9)
-    #expect(origins.number(of: Self.origin("editor"), in: &event.turn) == 3)
+    #expect(origins.number(of: Self.origin("editor")) == 3)
+    origins.write(3, in: &event.turn)
     #expect(event.written() == [])
-    #expect(origins.number(of: Self.origin("viewer"), in: &event.turn) == 10)
+    #expect(origins.number(of: Self.origin("viewer")) == 10)
   }
 
   @Test func whatIsWrittenWithoutSessionHasOneOriginThatNamesOnlyTheSystem() throws {
     let event = try TurnFixture()
     var origins = StateOrigins()
-    let number = origins.numberWithoutSession(in: &event.turn)
-    #expect(origins.numberWithoutSession(in: &event.turn) == number)
-    #expect(event.written().count == 1)
+    let number = origins.numberWithoutSession(in: event.turn)
+    #expect(origins.numberWithoutSession(in: event.turn) == number)
     var expected = StateOrigin()
     expected.systemVersion = "Test 1"
     #expect(origins[number] == expected)
+  }
+
+  @Test func whatNoStateWasGivenIsForgottenWithTheNextNumber() throws {
+    var origins = StateOrigins()
+    for number in Int64(1)...3 { #expect(origins.number(of: Self.origin("\(number)")) == number) }
+    #expect((1...3).map { origins[$0] != nil } == [false, false, true])
+  }
+
+  @Test func theArchiveForgetsWhatNoRowNamesUnlessAStateWasGivenItSince() throws {
+    let event = try TurnFixture()
+    var origins = StateOrigins()
+    for number in Int64(1)...3 {
+      _ = origins.number(of: Self.origin("\(number)"))
+      origins.write(number, in: &event.turn)
+    }
+    _ = event.written()
+    origins.exchange([], for: [2], at: 9)
+    origins.forget([1, 2, 7], upTo: 8, in: &event.turn)
+    #expect(event.written() == [.forgetContexts([1])])
+    #expect((1...3).map { origins[$0] != nil } == [false, true, true])
+    // It was told before the archive knew of that.
+    origins.forget([1], upTo: 8, in: &event.turn)
+    #expect(event.written() == [])
+  }
+
+  @Test func whatIsKeptOffTheDiskIsWrittenAgainWhenItIsStored() throws {
+    let event = try TurnFixture()
+    var origins = StateOrigins()
+    let editor = Self.origin("editor")
+    _ = origins.number(of: editor)
+    origins.write(1, in: &event.turn)
+    origins.exchange([], for: [1], at: 1)
+    origins.forget([1], upTo: 5, in: &event.turn)
+    #expect(origins[1] == editor && origins.usedBytes == editor.stored.utf8.count)
+    origins.write(1, in: &event.turn)
+    let context = ArchiveChange.context(1, text: editor.stored)
+    #expect(event.written() == [context, .forgetContexts([1]), context])
+    origins.exchange([1], for: [], at: 9)
+    #expect(origins.usedBytes == 0)
   }
 }

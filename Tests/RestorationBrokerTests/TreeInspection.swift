@@ -15,6 +15,7 @@ struct TreeInspection {
     inspectTree()
     inspectOwners()
     inspectKept()
+    inspectBudget()
   }
 
   private mutating func inspectTree() {
@@ -49,6 +50,15 @@ struct TreeInspection {
       if node.kept != nil, saved.contains(node.id) { faults.append("node \(node.id) is kept off the disk") }
       if node.kept == nil, node.claim != nil, !saved.contains(node.id) { faults.append("node \(node.id) is not kept") }
     }
+  }
+
+  /// Counting the head anew gives the same.
+  private mutating func inspectBudget() {
+    let (nodes, counted) = (application.tree.nodes.values, application.budget)
+    let states = nodes.reduce(0) { $0 + ($1.stored?.bytes ?? 0) }
+    if counted.states != states { faults.append("\(counted.states) bytes are counted, the states have \(states)") }
+    let texts = nodes.reduce(0) { $0 + $1.record.textBytes }
+    if counted.texts != texts { faults.append("\(counted.texts) bytes are counted, the texts have \(texts)") }
   }
 
   private mutating func inspectOwners() {
@@ -93,6 +103,10 @@ struct TreeInspection {
       }
       if node.kept == nil, node.state?.isEarly == true, node.beforeClaim != reading.beforeClaim {
         faults.append("node \(node.id) hides another state")
+      }
+      let named = [node.stored, node.kept == nil ? node.beforeClaim : nil]
+      for state in named where state.map({ archive.contexts[$0.context] == nil }) ?? false {
+        faults.append("node \(node.id) has a state of an unknown writer")
       }
       let stored = claims[node.id]
       if let claim = node.claim, stored?.session != claim.session || stored?.handle != claim.handle {

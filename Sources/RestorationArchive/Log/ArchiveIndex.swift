@@ -7,13 +7,13 @@ internal import DequeModule
 /// Pure: engines ask it what to write, and rebuild it from storage after a failed transaction.
 ///
 /// Invariants:
-/// 1. `totals.reachableBytes` is exactly the sum of `StateRecord.bytes` over the rows that are not dead (`NodeLog`).
+/// 1. `totals.reachableBytes` is exactly the bytes of the rows that are not dead (`NodeLog`): of states, of nodes that
+///    are not removed, and once of each stored context that such a state names.
 /// 2. Every dead row is in `totals.dead` or in `waiting`, and costs its share of `totals.deadBytes`.
 struct ArchiveIndex {
   var tip = ArchiveTip()
   private(set) var horizon = Horizon()
   private(set) var generations: [SealedGeneration] = []
-  private(set) var contexts: Set<ContextID> = []
   private(set) var totals = ArchiveTotals()
   private var logs: [NodeID: NodeLog] = [:]
   /// Keys of `logs`, ascending; `nil` if they must be sorted again.
@@ -40,15 +40,6 @@ struct ArchiveIndex {
       guard let row = log.description(at: .head, under: horizon), !row.isRemoved else { return count }
       return count + 1
     }
-  }
-
-  /// Contexts of the states a reader can reach.
-  var usedContexts: Set<ContextID> {
-    var used: Set<ContextID> = []
-    for log in logs.values {
-      for state in log.states where !state.isDead && !state.isTombstone { used.insert(state.summary.context) }
-    }
-    return used
   }
 
   /// How many nodes have rows.
@@ -101,15 +92,15 @@ struct ArchiveIndex {
           throw ArchiveError(.definite, "generation \(generation) to pin does not exist")
         }
       case .context(let context, _):
-        guard !contexts.contains(context), added.insert(context).inserted else {
+        guard !totals.isStored(context), added.insert(context).inserted else {
           throw ArchiveError(.definite, "context \(context) exists already")
         }
       case .state(let record):
         guard record.bytes <= Self.rowBytesMax else {
           throw ArchiveError(.definite, "a state of \(record.bytes) bytes does not fit into a row")
         }
-      case .node, .removeState, .removeAll, .settle, .withhold, .release, .pin(nil), .session, .forgetSessions, .claim,
-        .run:
+      case .node, .removeState, .removeAll, .settle, .withhold, .release, .forgetContexts, .pin(nil), .session,
+        .forgetSessions, .claim, .run:
         break
       }
     }
@@ -138,9 +129,12 @@ struct ArchiveIndex {
       effect.rows = rows.filter { logs[$0.node]?.withhold($0.sequence) ?? false }
     case .release(let rows):
       effect.rows = rows.filter { release($0) }
-    case .context(let context, _):
-      contexts.insert(context)
+    case .context(let context, let text):
+      totals.store(context, bytes: text.utf8.count)
       tip.lastContext = max(tip.lastContext, context)
+    case .forgetContexts(let contexts):
+      effect.contexts = contexts.filter(totals.unnamed.contains)
+      totals.forget(effect.contexts)
     case .seal(let record):
       tip.lastGeneration = record.generation
       generations.append(SealedGeneration(record: record, sequence: tip.sequence, isPinned: false))
@@ -251,7 +245,7 @@ struct ArchiveIndex {
 
   mutating func load(cut sequence: SequenceNumber) { horizon.cuts.append(sequence) }
 
-  mutating func load(_ context: ContextID) { contexts.insert(context) }
+  mutating func load(_ context: ContextID, bytes: Int) { totals.store(context, bytes: bytes) }
 
   mutating func load(_ generation: SealedGeneration) {
     generations.append(generation)
@@ -288,11 +282,12 @@ struct ArchiveIndex {
       order = nil
     }
     totals.deadBytes -= purge.deadBytes
+    for context in purge.contexts { totals.unname(context) }
     if !purge.isEmpty { cutsAreChecked = false }
     if purge.isEmpty { purge.cuts = superfluousCuts() }
   }
 
-  mutating func forget(_ unused: [ContextID]) { contexts.subtract(unused) }
+  mutating func forget(_ unused: [ContextID]) { totals.forget(unused) }
 
   /// Cuts without a row between them and the previous cut: the rows they hid are gone, or hidden by the earlier one.
   private mutating func superfluousCuts() -> [SequenceNumber] {

@@ -3,11 +3,71 @@
 internal import DequeModule
 
 struct ArchiveTotals {
-  /// Bytes of the states that kept contents show.
+  /// Bytes of the texts that kept contents show: of states, of the contexts that those name, and of nodes.
   var reachableBytes = 0
-  /// The cost of the rows in `dead`, in bytes.
+  /// The cost of the rows in `dead`, and the texts of contexts that only those name, in bytes.
   var deadBytes = 0
   var dead = DeadQueue()
+  private var contexts: [ContextID: Context] = [:]
+  /// Stored contexts that no row names.
+  private(set) var unnamed: Set<ContextID> = []
+
+  private struct Context {
+    /// `nil` if it is not stored.
+    var bytes: Int?
+    /// Rows that name it, and those of them that are not dead.
+    var rows = 0
+    var shown = 0
+  }
+
+  // MARK: Contexts
+
+  func isStored(_ context: ContextID) -> Bool { contexts[context]?.bytes != nil }
+
+  /// Stored contexts of states that no reader can reach.
+  var unusedContexts: [ContextID] { contexts.filter { $0.value.bytes != nil && $0.value.shown == 0 }.map(\.key) }
+
+  mutating func store(_ context: ContextID, bytes: Int) {
+    let use = contexts[context] ?? Context()
+    contexts[context] = Context(bytes: bytes, rows: use.rows, shown: use.shown)
+    if use.shown > 0 { reachableBytes += bytes } else { deadBytes += bytes }
+    if use.rows == 0 { unnamed.insert(context) }
+  }
+
+  /// A row that a reader can reach names it.
+  mutating func name(_ context: ContextID) {
+    contexts[context, default: Context()].rows += 1
+    contexts[context]?.shown += 1
+    guard let use = contexts[context], use.shown == 1, let bytes = use.bytes else { return }
+    reachableBytes += bytes
+    deadBytes -= bytes
+    unnamed.remove(context)
+  }
+
+  /// A row that names it has died.
+  mutating func bury(_ context: ContextID) {
+    contexts[context]?.shown -= 1
+    guard let use = contexts[context], use.shown == 0, let bytes = use.bytes else { return }
+    reachableBytes -= bytes
+    deadBytes += bytes
+  }
+
+  /// A dead row that names it has been deleted.
+  mutating func unname(_ context: ContextID) {
+    contexts[context]?.rows -= 1
+    guard let use = contexts[context], use.rows == 0 else { return }
+    if use.bytes == nil { contexts[context] = nil } else { unnamed.insert(context) }
+  }
+
+  /// Contexts are deleted that no reader can reach.
+  mutating func forget(_ gone: [ContextID]) {
+    for context in gone {
+      deadBytes -= contexts[context]?.bytes ?? 0
+      unnamed.remove(context)
+      contexts[context]?.bytes = nil
+      if contexts[context]?.rows == 0 { contexts[context] = nil }
+    }
+  }
 }
 
 /// A row that no kept contents show.
@@ -56,6 +116,8 @@ struct ArchivePurge {
   var states: [SequenceNumber] = []
   /// Those of `states` that have an early mark.
   var early: [SequenceNumber] = []
+  /// What those of `states` that are no tombstones name, once for each row.
+  var contexts: [ContextID] = []
   var descriptions: [SequenceNumber] = []
   var cuts: [SequenceNumber] = []
   /// Nodes that have no description left: their claims go too.

@@ -6,6 +6,8 @@ internal import DequeModule
 protocol LogRow {
   var sequence: SequenceNumber { get }
   var bytes: UInt32 { get }
+  /// What counts of `bytes` while a reader can reach it.
+  var shownBytes: Int { get }
   /// Nothing is shown from here on; needed only behind an older row.
   var isTombstone: Bool { get }
   /// No kept contents show it.
@@ -55,6 +57,7 @@ extension Deque where Element: LogRow {
     let end = end(of: index, under: horizon)
     if end == .max || horizon.keeps(self[index].sequence, until: end) { return false }
     self[index].isDead = true
+    totals.reachableBytes -= self[index].shownBytes
     totals.deadBytes += self[index].cost
     totals.dead.append(DeadRow(sequence: self[index].sequence, node: node, log: Element.log))
     return true

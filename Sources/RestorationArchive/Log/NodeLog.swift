@@ -9,7 +9,8 @@ internal import DequeModule
 ///    the same log, or that of the first cut after it.
 /// 2. A row is *dead* if neither the head, nor a kept generation, nor an owner that decodes is shown it, and it is not
 ///    withheld. A dead row stays dead: kept contents are never added in the past, and a dead row is never withheld.
-/// 3. The rows that are not dead make up `totals.reachableBytes`; the dead ones are all in `totals.dead`.
+/// 3. The rows that are not dead, and what they name, make up `totals.reachableBytes`; the dead ones are all in
+///    `totals.dead`.
 struct NodeLog {
   struct State: LogRow {
     static let log = DeadRow.Log.states
@@ -21,6 +22,7 @@ struct NodeLog {
 
     var sequence: SequenceNumber { summary.sequence }
     var bytes: UInt32 { summary.size }
+    var shownBytes: Int { Int(bytes) }
   }
 
   struct Description: LogRow {
@@ -30,6 +32,9 @@ struct NodeLog {
     var isRemoved: Bool
     var isTombstone: Bool
     var isDead = false
+
+    /// The texts of a removed node are of no use.
+    var shownBytes: Int { isRemoved ? 0 : Int(bytes) }
   }
 
   let node: NodeID
@@ -76,7 +81,7 @@ struct NodeLog {
     let head = states.count - 1
     let formerlySettled = settled
     states.append(state)
-    totals.reachableBytes += Int(state.bytes)
+    count(state, &totals)
     if !state.summary.isEarly { settled = states.count - 1 }
     refreshState(head, under: horizon, &totals)
     refreshState(formerlySettled, under: horizon, &totals)
@@ -84,6 +89,7 @@ struct NodeLog {
 
   mutating func append(_ description: Description, under horizon: Horizon, _ totals: inout ArchiveTotals) {
     descriptions.append(description)
+    totals.reachableBytes += description.shownBytes
     descriptions.bury(descriptions.count - 2, of: node, under: horizon, &totals)
   }
 
@@ -143,10 +149,13 @@ struct NodeLog {
   /// Finds out which of the loaded rows are dead.
   mutating func finishLoading(under horizon: Horizon, _ totals: inout ArchiveTotals) {
     for index in states.indices {
-      totals.reachableBytes += Int(states[index].bytes)
+      count(states[index], &totals)
       refreshState(index, under: horizon, &totals)
     }
-    for index in descriptions.indices { descriptions.bury(index, of: node, under: horizon, &totals) }
+    for index in descriptions.indices {
+      totals.reachableBytes += descriptions[index].shownBytes
+      descriptions.bury(index, of: node, under: horizon, &totals)
+    }
   }
 
   // MARK: Upkeep
@@ -171,6 +180,7 @@ struct NodeLog {
         purge.note(gone)
         purge.states.append(gone.sequence)
         if gone.summary.isEarly { purge.early.append(gone.sequence) }
+        if !gone.isTombstone { purge.contexts.append(gone.summary.context) }
       }
       // Found by its sequence: any number of early rows may follow it.
       guard let newestSettled else { return }
@@ -188,7 +198,13 @@ struct NodeLog {
   private mutating func refreshState(_ index: Int, under horizon: Horizon, _ totals: inout ArchiveTotals) {
     guard index >= 0, !states[index].isWithheld else { return }
     if index == settled, states[index].sequence > horizon.lastCut { return }
-    if states.bury(index, of: node, under: horizon, &totals) { totals.reachableBytes -= Int(states[index].bytes) }
+    guard states.bury(index, of: node, under: horizon, &totals), !states[index].isTombstone else { return }
+    totals.bury(states[index].summary.context)
+  }
+
+  private func count(_ state: State, _ totals: inout ArchiveTotals) {
+    totals.reachableBytes += state.shownBytes
+    if !state.isTombstone { totals.name(state.summary.context) }
   }
 }
 
@@ -211,7 +227,10 @@ extension NodeLog.Description {
 }
 
 extension NodeRecord {
-  var textBytes: Int { [component, classes, restorationClass, storyboard].reduce(0) { $0 + ($1?.utf8.count ?? 0) } }
+  /// Bytes of its texts.
+  package var textBytes: Int {
+    [component, classes, restorationClass, storyboard].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+  }
 
   var leavesNothing: Bool { isRemoved && successor == nil }
 }

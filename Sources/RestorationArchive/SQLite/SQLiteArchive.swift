@@ -121,6 +121,8 @@ struct SQLiteArchive: ArchiveRows {
       case .release:
         for row in effect.rows { try connection.statement(.deleteWithheld).run(row.sequence) }
       case .context(let context, let text): try connection.statement(.insertContext).run([context, text])
+      case .forgetContexts:
+        for context in effect.contexts { try connection.statement(.deleteContext).run(context) }
       case .seal(let record): try insert(record, at: sequence)
       case .pin: break
       case .dropGeneration(let generation): try connection.statement(.deleteGeneration).run(generation)

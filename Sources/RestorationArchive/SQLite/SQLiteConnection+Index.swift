@@ -26,7 +26,9 @@ extension SQLiteConnection {
     index.tip = try archiveTip()
     try check(index.tip)
     try forEachRow("SELECT sequence FROM emptied ORDER BY sequence") { index.load(cut: $0.integer(0)) }
-    try forEachRow("SELECT context FROM context") { index.load($0.integer(0)) }
+    try forEachRow("SELECT context, length(CAST(text AS BLOB)) FROM context") { row in
+      index.load(row.integer(0), bytes: Int(row.clamped(1)))
+    }
     let generations = """
       SELECT sequence, generation, committed, objects, bytes, kind, omitted FROM generation ORDER BY sequence
       """

@@ -16,8 +16,10 @@ package enum ArchiveChange: Hashable, Sendable {
   case withhold([StateRow], since: Int64)
   /// Releases withheld rows; those that no reader can reach are then dead.
   case release([StateRow])
-  /// Stores a context under an id not used before.
+  /// Stores a context under an id that none has.
   case context(ContextID, text: String)
+  /// Deletes contexts, except those that a row names.
+  case forgetContexts([ContextID])
   /// Seals everything written before it as a numbered generation.
   case seal(GenerationRecord)
   /// Pins a generation instead of the pinned one; `nil` unpins it.
@@ -39,22 +41,18 @@ extension ArchiveChange {
   package var isContent: Bool {
     switch self {
     case .node, .state, .removeState, .removeAll: true
-    case .settle, .withhold, .release, .context, .seal, .pin, .dropGeneration, .session, .forgetSessions, .claim, .run:
+    case .settle, .withhold, .release, .context, .forgetContexts, .seal, .pin, .dropGeneration, .session,
+      .forgetSessions, .claim, .run:
       false
     }
   }
-
-  package var stateBytes: Int { if case .state(let record) = self { record.bytes } else { 0 } }
 
   /// Its approximate memory while it waits for the disk.
   package var memory: Int {
     let content =
       switch self {
-      case .state(let record): record.bytes
-      case .node(let record): record.textBytes
-      case .context(_, let text): text.utf8.count
-      case .session(let record): record.facts.utf8.count
-      case .run(let record): record.facts.utf8.count
+      case .state, .node, .context, .session, .run: textBytes
+      case .forgetContexts(let contexts): contexts.count * MemoryLayout<ContextID>.size
       case .settle(let nodes): nodes.count * MemoryLayout<NodeID>.size
       case .forgetSessions(let sessions): sessions.count * MemoryLayout<SessionID>.size
       case .withhold(let rows, _), .release(let rows): rows.count * MemoryLayout<StateRow>.size
@@ -62,6 +60,20 @@ extension ArchiveChange {
       case .removeState, .removeAll, .pin, .dropGeneration, .claim: 0
       }
     return content + Self.overhead
+  }
+
+  /// Bytes of its texts.
+  var textBytes: Int {
+    switch self {
+    case .state(let record): record.bytes
+    case .node(let record): record.textBytes
+    case .context(_, let text): text.utf8.count
+    case .session(let record): record.facts.utf8.count
+    case .run(let record): record.facts.utf8.count
+    case .removeState, .removeAll, .settle, .withhold, .release, .forgetContexts, .seal, .pin, .dropGeneration,
+      .forgetSessions, .claim:
+      0
+    }
   }
 
   /// The memory of a change besides its texts: its place in a list, and a buffer for the state.

@@ -67,4 +67,6 @@ struct ChangeEffect {
   var settled: [SequenceNumber] = []
   /// State rows that are withheld or released.
   var rows: [StateRow] = []
+  /// Contexts that are deleted.
+  var contexts: [ContextID] = []
 }

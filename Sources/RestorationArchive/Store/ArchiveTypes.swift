@@ -42,11 +42,13 @@ package enum ArchivePoint: Hashable, Sendable {
 package struct ArchiveReceipt: Hashable, Sendable {
   /// The sequence of the last change.
   package let sequence: SequenceNumber
-  /// Bytes of all rows a reader can still reach; what the archive limit counts.
+  /// Bytes of the texts a reader can still reach: of states, of the contexts that those name, and of nodes.
   package let reachableBytes: Int
+  /// Stored contexts that no row names; see `ArchiveChange.forgetContexts`.
+  package let unnamedContexts: [ContextID]
 
-  package init(sequence: SequenceNumber, reachableBytes: Int) {
-    (self.sequence, self.reachableBytes) = (sequence, reachableBytes)
+  package init(sequence: SequenceNumber, reachableBytes: Int, unnamedContexts: [ContextID] = []) {
+    (self.sequence, self.reachableBytes, self.unnamedContexts) = (sequence, reachableBytes, unnamedContexts)
   }
 }
 

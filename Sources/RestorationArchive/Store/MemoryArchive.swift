@@ -51,6 +51,7 @@ struct MemoryArchive: ArchiveRows {
     case .release:
       for row in effect.rows { contents.withheld[row.sequence] = nil }
     case .context(let context, let text): contents.contexts[context] = text
+    case .forgetContexts: delete(effect.contexts)
     case .seal(let record): contents.generations[sequence] = record
     case .pin: break
     case .dropGeneration(let generation):
@@ -82,7 +83,7 @@ struct MemoryArchive: ArchiveRows {
     var index = ArchiveIndex()
     index.tip = contents.tip
     for sequence in contents.emptied.sorted() { index.load(cut: sequence) }
-    for context in contents.contexts.keys { index.load(context) }
+    for (context, text) in contents.contexts { index.load(context, bytes: text.utf8.count) }
     for (sequence, record) in contents.generations.sorted(by: { $0.key < $1.key }) {
       let isPinned = record.generation == contents.tip.pinned
       index.load(SealedGeneration(record: record, sequence: sequence, isPinned: isPinned))

@@ -21,14 +21,14 @@ final class OpenArchive<Rows: ArchiveRows> {
   init(_ application: String, rows: Rows, index: ArchiveIndex, epoch: Int64, upkeep: ArchiveUpkeep) {
     (self.application, self.rows, self.epoch, self.upkeep) = (application, rows, epoch, upkeep)
     self.index = index
-    unusedContexts = Array(index.contexts.subtracting(index.usedContexts))
+    unusedContexts = index.totals.unusedContexts
   }
 
   /// Hands out a new lease; the earlier ones are fenced off.
   func reopen(epoch: Int64) throws(ArchiveError) {
     try checkUsable()
     self.epoch = epoch
-    unusedContexts = Array(index.contexts.subtracting(index.usedContexts))
+    unusedContexts = index.totals.unusedContexts
   }
 
   /// Fails unless the lease is the newest and writing is still possible.
@@ -143,7 +143,11 @@ final class OpenArchive<Rows: ArchiveRows> {
   }
 
   private var receipt: ArchiveReceipt {
-    ArchiveReceipt(sequence: index.tip.sequence, reachableBytes: index.totals.reachableBytes)
+    ArchiveReceipt(
+      sequence: index.tip.sequence,
+      reachableBytes: index.totals.reachableBytes,
+      unnamedContexts: index.totals.unnamed.sorted()
+    )
   }
 
   /// Runs a transaction; if it fails, the index is read again, so that it never shows rows that are not stored.
@@ -195,7 +199,7 @@ final class OpenArchive<Rows: ArchiveRows> {
   private func purgeIfOverdue(for changes: [ArchiveChange], holding: [SequenceNumber]) throws(ArchiveError) {
     let limit = max(upkeep.deadBytesMax, upkeep.deadPerReachable * index.totals.reachableBytes)
     guard index.totals.deadBytes > limit else { return }
-    let added = changes.reduce(0) { $0 + $1.stateBytes + NodeLog.State.overhead }
+    let added = changes.reduce(0) { $0 + $1.textBytes + NodeLog.State.overhead }
     var purge = ArchivePurge(rowsMax: .max, bytesMax: added + added / 4)
     index.purge(&purge, holding: holding)
     if !purge.isEmpty { try rows.delete(purge) }

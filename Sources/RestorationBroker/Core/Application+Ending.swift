@@ -84,6 +84,7 @@ extension Application {
     clearHead()
     for node in tree.nodes.values { node.claim = nil }
     tree.become(NodeTree())
+    countHead()
     for session in sessions.values { session.revisions = [:] }
     for session in discarded where !session.isDiscarded {
       session.isDiscarded = true
@@ -93,14 +94,13 @@ extension Application {
     runs.units = []
   }
 
-  /// The archive's head and the shelf hold nothing from here on.
+  /// The archive's head and the shelf hold nothing from here on; the tree, which the caller changes, is to be counted.
   func clearHead() {
     note(.headGivenUp)
     forgetBlame()
     emptyShelf()
     write(.removeAll)
     forgetAllKept()
-    budget.emptyHead()
   }
 
   // MARK: Single objects
@@ -144,10 +144,8 @@ extension Application {
 
   func removeState(of node: Node) {
     keeping.noteReferences(of: node, to: nil, in: tree)
-    if let stored = node.stored {
-      budget.growHead(by: -stored.bytes)
-      write(.removeState(node.id))
-    }
+    if let stored = node.stored { budget.grow(by: -stored.bytes, at: write(.removeState(node.id))) }
+    if node.kept == nil, let state = node.state { origins.exchange([state.context], for: [], at: sequence) }
     forgetKept(of: node)
     (node.state, node.beforeClaim) = (nil, nil)
   }

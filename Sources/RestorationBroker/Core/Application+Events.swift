@@ -95,7 +95,7 @@ extension Application {
         $0.archive = turn.archive
         $0.generation = generations.newest?.generation
         $0.objects = tree.count
-        $0.bytes = budget.head
+        $0.bytes = budget.states
       }
     }
   }

@@ -17,7 +17,7 @@ extension Application {
     let hasLost = tree.claimed.values.contains { ($0.pulled?.sequence ?? 0) > opening.sequence }
     reset(at: opening.sequence)
     turn.begin(opening.archive, after: opening.sequence, content: opening.contentSequence)
-    budget = ArchiveBudget(reachable: opening.reachableBytes)
+    budget = ArchiveBudget(counted: opening.sequence)
     generations = GenerationHistory(opening.generations, last: opening.lastGeneration)
     tree = NodeTree(last: opening.lastNode, tree.context)
     runs.load(opening.run, damage: opening.damage)
@@ -30,9 +30,9 @@ extension Application {
       guard let node = tree.nodes[reading.node.node] else { continue }
       node.state = reading.state
       node.beforeClaim = reading.beforeClaim
-      budget.growHead(by: reading.state?.bytes ?? 0)
     }
     tree.indexAll()
+    countHead()
     let lastUsed = resting?.lastUsed ?? turn.now.monotonic
     sessions.load(opening.sessions, last: opening.lastSession, former: former.sessions, lastUsed: lastUsed)
     loadRoles()

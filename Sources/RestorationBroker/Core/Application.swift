@@ -19,7 +19,7 @@ package final class Application {
   var origins = StateOrigins()
   @exclusivity(unchecked) package internal(set) var generations = GenerationHistory()
   @exclusivity(unchecked) var runs = RunHistory()
-  @exclusivity(unchecked) var budget = ArchiveBudget()
+  @exclusivity(unchecked) package internal(set) var budget = ArchiveBudget()
   @exclusivity(unchecked) var keeping = KeptStates()
   @exclusivity(unchecked) package internal(set) var trials = DecodeTrials()
   var parentWaits = ParentWaits()
@@ -71,7 +71,12 @@ package final class Application {
     return turn.write(change)
   }
 
-  func write(_ node: Node) { write(.node(node.record)) }
+  func write(_ node: Node) {
+    // The texts of a removed node are of no use.
+    let record = node.record.isRemoved ? .removal(of: node.id, successor: node.record.successor) : node.record
+    budget.growTexts(by: record.textBytes - node.countedText, at: write(.node(record)))
+    node.countedText = record.textBytes
+  }
 
   /// Reads states once the changes up to `after` are durable.
   func read(

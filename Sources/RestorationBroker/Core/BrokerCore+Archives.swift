@@ -90,7 +90,7 @@ extension BrokerCore {
     }
     guard request.more else {
       upload.plan = try ImportPlan(upload)
-      let bytes = upload.plan?.bytes ?? 0
+      let bytes = upload.plan?.headBytes(after: 0) ?? 0
       guard bytes <= context.limits.archiveBytesMax else {
         throw .limitExceeded("archiveBytesMax", max: context.limits.archiveBytesMax, value: bytes)
       }

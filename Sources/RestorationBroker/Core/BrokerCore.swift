@@ -211,8 +211,7 @@ package struct BrokerCore {
   package mutating func committed(_ id: ApplicationID, _ receipt: ArchiveReceipt, at now: Moment) {
     context.now = now
     guard let application = applications[id] else { return }
-    application.budget.settle(receipt)
-    application.keeping.settle(receipt.sequence)
+    application.committed(receipt)
     if application.turn.endTrouble() { for client in waiting(for: id) { resume(client) } }
   }
 

@@ -24,6 +24,26 @@ public struct GenerationSealed: RestorationEvent {
   }
 }
 
+/// A generation was given up before newer ones took its place (R16).
+public struct GenerationDropped: RestorationEvent {
+  package static let name = EventName.generationDropped
+  package static let summary = "A generation was given up before newer ones took its place (R16)."
+
+  public enum Cause: String, OpenWireWord {
+    /// What is kept besides the head had more bytes than it may have (`archiveBytesMax`).
+    case room
+  }
+
+  public package(set) var generation: Int64 = 0
+  public package(set) var cause = Cause.room
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("generation", &generation, .generation, "Number of the generation.")
+    try members.required("cause", &cause, "Why.")
+  }
+}
+
 /// An archive was opened, made, or opened again after a write that failed.
 public struct ArchiveOpened: RestorationEvent {
   package static let name = EventName.archiveOpened

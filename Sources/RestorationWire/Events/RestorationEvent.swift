@@ -54,6 +54,7 @@ package struct EventNotification: Sendable {
     case .stateEncoded: StateEncoded.self
     case .encodeFailed: EncodeFailed.self
     case .generationSealed: GenerationSealed.self
+    case .generationDropped: GenerationDropped.self
     case .archiveOpened: ArchiveOpened.self
     case .archiveClosed: ArchiveClosed.self
     case .archiveDamaged: ArchiveDamaged.self
@@ -101,6 +102,7 @@ public enum EventName: String, WireWord {
 
   // Archives
   case generationSealed
+  case generationDropped
   case archiveOpened
   case archiveClosed
   case archiveDamaged

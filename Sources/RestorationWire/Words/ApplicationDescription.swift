@@ -29,7 +29,7 @@ public struct ApplicationOverview: WireObject, Hashable {
     try members.required(
       "bytes",
       &bytes,
-      "Of the states at the head while sessions are live; of the archive at rest otherwise."
+      "Of the head, as `archiveBytesMax` counts it, while sessions are live; of the archive at rest otherwise."
     )
     try members.optional("stateBytes", &stateBytes, "Of the states at the head, while the archive is open.")
     try members.optional("fileBytes", &fileBytes, "Of the archive's files, if there are any.")

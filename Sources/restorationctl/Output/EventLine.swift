@@ -51,7 +51,7 @@ struct EventLine {
   private static func colour(of event: BrokerEvent) -> Colour? {
     switch event.facts {
     case .encodeFailed, .archiveDamaged, .archiveUnreadable, .stateQuarantined, .archiveQuarantined: .red
-    case .eventsLost, .restorationCrashed: .yellow
+    case .eventsLost, .restorationCrashed, .generationDropped: .yellow
     case .sessionEnded(let facts) where facts.ending == .crashed: .yellow
     case .sessionBegan, .sessionEnded, .objectRegistered, .objectUnregistered, .pathChanged, .stateEncoded,
       .generationSealed, .archiveOpened, .archiveClosed, .archiveImported, .applicationDiscarded, .quarantineEnded, nil:
@@ -88,6 +88,7 @@ struct EventLine {
     case .encodeFailed(let facts): [name(facts.path, facts.object), failure(facts.error), writer(facts.session)]
     case .generationSealed(let facts):
       ["#\(facts.generation)", facts.kind, Quantity.count(facts.objects, "object"), Quantity.bytes(facts.bytes)]
+    case .generationDropped(let facts): ["#\(facts.generation)", facts.cause.rawValue]
     case .archiveOpened(let facts):
       [
         Quantity.count(facts.objects, "object"), Quantity.bytes(facts.bytes),

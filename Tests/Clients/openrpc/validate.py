@@ -16,7 +16,7 @@ import traffic as wire
 
 # Not in any vector or exchange, because they need a damaged archive, a crash or an overloaded broker.
 RARE_EVENTS = {
-    "archiveClosed", "archiveDamaged", "archiveUnreadable", "restorationCrashed", "stateQuarantined",
+    "archiveClosed", "archiveDamaged", "archiveUnreadable", "generationDropped", "restorationCrashed", "stateQuarantined",
     "archiveQuarantined", "quarantineEnded", "eventsLost",
 }
 RARE_METHODS = {"$/cancelRequest", "stateWanted"}

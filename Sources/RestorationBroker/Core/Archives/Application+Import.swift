@@ -25,22 +25,19 @@ extension Application {
       )
     }
     let first = tree.last
-    let bytes = plan.objects.reduce(0) { sum, object in
-      sum + (object.state?.bytes(after: first) ?? 0) + (object.beforeClaim?.bytes(after: first) ?? 0)
-    }
-    try requireRoom(for: bytes)
+    try requireRoom(for: plan.headBytes(after: first) - budget.headWithKept - origins.usedBytes)
     // From here on nothing can fail but the disk.
     let former = generations.sealHead("import", of: tree, in: &turn)
     clearHead()
     tree.become(plan.makeTree(after: first))
     for object in plan.objects { write(object, after: first) }
-    budget.grow(by: bytes, at: sequence)
+    countHead()
     beginAnew()
     tell(progress, of: call)
     let reply = ImportArchive.Reply().with { message in
       message.objects = plan.objects.count
       message.states = plan.objects.count { $0.state != nil }
-      message.bytes = budget.head
+      message.bytes = budget.states
       message.generation = former
     }
     announce {
@@ -87,7 +84,6 @@ extension Application {
     if let before = object.beforeClaim { node.beforeClaim = write(before, isEarly: false, of: node, after: first) }
     if let state = object.state {
       node.state = write(state, isEarly: object.isEarly, of: node, after: first)
-      budget.growHead(by: node.state?.bytes ?? 0)
     }
   }
 

@@ -10,6 +10,8 @@ extension Application {
   func finish(_ rollback: Rollback, only chosen: [Node]) throws(ErrorObject) -> RollBack.Reply {
     let (count, max) = (tree.count + chosen.count, turn.limits.objectsPerApplicationMax)
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
+    let texts = tree.missing(of: chosen).textBytes
+    try requireRoom(for: rollback.growth(of: tree) + texts + origins.growth(by: rollback.contexts))
     let states = rollback.states(beside: tree)
     // From here on nothing can fail but the disk.
     note(.headGivenUp)
@@ -51,6 +53,7 @@ extension Application {
       let stored = node.stored
       forgetKept(of: node)
       (node.state, node.beforeClaim) = (stored, nil)
+      origins.exchange([], for: stored.map { [$0.context] } ?? [], at: sequence)
       keeping.becomeStale()
     }
     switch state {
@@ -62,7 +65,7 @@ extension Application {
       (record.session, record.revision) = (node.claim?.session ?? 0, node.claim?.revision ?? 0)
       let withheld = node.withheld
       node.withheld = nil
-      store(record, freeing: freed(byWritingTo: node, isEarly: false), at: node)
+      store(record, at: node)
       node.withheld = withheld
       // A state that crashes processes does so in the copy as well (R35).
       if let copy = node.state, let row = withheld?.first(where: { $0.row.sequence == original }) {
@@ -75,5 +78,13 @@ extension Application {
       setFresh(node, false, of: session)
       hold(node, claim.rolledBack(at: turn.now.monotonic), by: session)
     }
+  }
+}
+
+extension NodeTree {
+  /// Nodes of a generation that are gone, of these and of those above them.
+  fileprivate func missing(of past: [Node]) -> [Node] {
+    let needed = past.flatMap { node in Swift.sequence(first: node, next: \.parent).map { ($0.id, $0) } }
+    return Dictionary(needed) { first, _ in first }.values.filter { node($0.id) == nil }
   }
 }

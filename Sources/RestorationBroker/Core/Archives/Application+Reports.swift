@@ -21,8 +21,8 @@ extension Application {
       $0.sessions = sessions.count
       $0.objects = tree.count
       $0.generation = generations.newest?.generation
-      $0.bytes = budget.head
-      $0.stateBytes = budget.head
+      $0.bytes = budget.head + origins.usedBytes
+      $0.stateBytes = budget.states
       $0.state = availability
       $0.restoreAtLogin = turn.settings.loginPolicies.policy(for: name)
       $0.units = runs.facts.units.map(\.name)
@@ -219,6 +219,7 @@ extension Application {
       guard let node = tree.nodes[id] else { continue }
       write(node)
     }
+    countHead()
     settleKept()
     runs.forgetRoles()
     if request.generations { generations.removeAll(in: &turn) }

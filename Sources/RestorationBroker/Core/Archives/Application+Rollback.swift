@@ -40,7 +40,7 @@ extension Application {
       guard case .open = phase else {
         throw .storeFailed("the archive is being reopened", indeterminate: false)
       }
-      try requireRoom(for: rollback.bytesAdded(to: tree))
+      try requireRoom(for: rollback.growth(of: tree))
       let piece = rollback.nextPiece(beside: tree)
       let (done, total) = rollback.progress
       tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: turn.now), of: rollback.call)
@@ -61,6 +61,8 @@ extension Application {
     let target = rollback.tree(beside: former, living: nodesToKeep())
     let (count, max) = (target.tree.count, turn.limits.objectsPerApplicationMax)
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
+    let texts = target.tree.nodes.values.textBytes - budget.texts
+    try requireRoom(for: rollback.growth(of: former) + texts + origins.growth(by: rollback.contexts))
     // From here on nothing can fail but the disk.
     note(.headGivenUp)
     let states = rollback.states(beside: former)
@@ -72,6 +74,7 @@ extension Application {
     carryKept(from: former, to: target)
     carryDataSources(to: target)
     releaseVacantNodes(besides: former)
+    countHead()
     return sealRolledBack(rollback, damaged: rollback.unreadable.compactMap { tree.nodes[$0] }, former: kept)
   }
 
@@ -100,10 +103,7 @@ extension Application {
     for node in former.nodes.values.sorted(by: { $0.id < $1.id }) where tree.nodes[node.id] == nil {
       forgetBlame(of: node)
       if node.stored != nil { write(.removeState(node.id)) }
-      var record = node.record
-      record.isRemoved = true
-      record.successor = tree.successors[node.id]
-      write(.node(record))
+      write(.node(.removal(of: node.id, successor: tree.successors[node.id])))
     }
     for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) where former.nodes[node.id]?.record != node.record {
       write(node)
@@ -117,8 +117,6 @@ extension Application {
   /// Gives nodes the states of the generation. None is early, because they were requested (R19).
   private func writeStates(_ states: [NodeID: Rollback.Restored], instead former: NodeTree) {
     var settled: [NodeID] = []
-    var added = 0
-    budget.emptyHead()
     for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) {
       let before = former.nodes[node.id]
       node.withheld = before?.withheld
@@ -140,15 +138,12 @@ extension Application {
         }
         let copy = StateSummary(record, at: write(.state(record)))
         node.state = copy
-        added += record.bytes
         acquit(node.id)
         // A state that crashes processes does so in the copy as well (R35).
         if let row = node.withheld?.first(where: { $0.row.sequence == original }) { withhold(copy, of: node, as: row) }
       }
-      budget.growHead(by: node.state?.bytes ?? 0)
     }
     if !settled.isEmpty { write(.settle(settled)) }
-    budget.grow(by: added, at: sequence)
   }
 
   // MARK: Claims

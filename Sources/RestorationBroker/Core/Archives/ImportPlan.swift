@@ -132,9 +132,12 @@ struct ImportPlan {
     }
   }
 
-  /// Bytes of all states in the archive.
-  var bytes: Int {
-    objects.reduce(0) { $0 + ($1.state?.bytes(after: 0) ?? 0) + ($1.beforeClaim?.bytes(after: 0) ?? 0) }
+  /// Bytes of the head that it makes, with node ids that follow `last`.
+  func headBytes(after last: NodeID) -> Int {
+    let writers = Set(objects.compactMap { $0.state?.writer })
+    return objects.reduce(writers.reduce(0) { $0 + $1.stored.utf8.count }) { sum, object in
+      sum + (object.state?.bytes(after: last) ?? 0) + object.record.textBytes
+    }
   }
 
   /// The tree of the document, with ids that follow `last`.

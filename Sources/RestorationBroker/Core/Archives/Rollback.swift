@@ -92,10 +92,15 @@ package struct Rollback {
     return []
   }
 
-  /// By how many bytes the archive grows.
-  func bytesAdded(to head: NodeTree) -> Int {
-    readings.reduce(0) { sum, reading in sum + (isAtHead(reading, head) ? 0 : held(reading)?.bytes ?? 0) }
+  /// By how many bytes of states the head grows.
+  func growth(of head: NodeTree) -> Int {
+    let added = readings.reduce(0) { $0 + (held($1)?.bytes ?? 0) }
+    let replaced = chosen.map { $0.compactMap { head.nodes[$0.id] } } ?? Array(head.nodes.values)
+    return replaced.reduce(added) { $0 - ($1.stored?.bytes ?? 0) }
   }
+
+  /// The origins of these states.
+  var contexts: Set<ContextID> { Set(readings.compactMap { held($0)?.context }) }
 
   private func bytesToRead(_ reading: NodeReading, beside head: NodeTree) -> Int? {
     let node = reading.node.node

@@ -87,6 +87,22 @@ package struct GenerationHistory {
     }
   }
 
+  /// Forgets the oldest one that was sealed by a change up to this and is not pinned, because there is no room.
+  ///
+  /// - Returns: whether there was one.
+  mutating func giveUpOldest(upTo sequence: SequenceNumber, in turn: inout Turn) -> Bool {
+    guard let oldest = all.firstIndex(where: { !$0.isPinned && $0.sequence <= sequence }) else { return false }
+    let generation = all.remove(at: oldest).record.generation
+    turn.write(.dropGeneration(generation))
+    turn.announce {
+      GenerationDropped().with {
+        $0.generation = generation
+        $0.cause = .room
+      }
+    }
+    return true
+  }
+
   /// Pins the newest one until the run that begins has restored it, unless an older one still waits for that.
   package mutating func pinNewest(in turn: inout Turn) {
     guard let newest, !all.contains(where: \.isPinned) else { return }

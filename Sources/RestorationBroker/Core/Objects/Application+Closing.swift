@@ -55,24 +55,15 @@ extension Application {
     return subtree.fits ? subtree : nil
   }
 
-  /// Passes if so many bytes more are within the limit; what was closed gives way, the oldest first.
-  func requireRoom(for bytes: Int, path: @autoclosure () -> IdentifierPath? = nil) throws(ErrorObject) {
-    let excess = budget.excess(of: bytes, in: turn)
-    guard bytes > 0, excess > 0 else { return }
-    takeOffShelf(runs.facts.shelf.oldest(having: excess, after: generations.sealedUpTo))
-    try budget.requireRoom(for: bytes, path: path(), in: turn)
-  }
-
   /// What was closed at a path is confidential now (R13).
   func forgetClosed(at path: IdentifierPath) {
     takeOffShelf(runs.facts.shelf.subtrees.filter { $0.has(path) })
   }
 
-  private func takeOffShelf(_ subtrees: [ClosedShelf.Subtree]) {
+  func takeOffShelf(_ subtrees: [ClosedShelf.Subtree]) {
     guard !subtrees.isEmpty else { return }
     for subtree in subtrees { runs.reopen(subtree) }
-    let sequence = write(.release(subtrees.flatMap(\.rows)))
-    budget.grow(by: -subtrees.reduce(0) { $0 + $1.bytes(after: generations.sealedUpTo) }, at: sequence)
+    write(.release(subtrees.flatMap(\.rows)))
     writeRun()
   }
 
@@ -116,7 +107,10 @@ extension Application {
     read(rows, for: .reopening(subtree), caller, after: sequence)
   }
 
-  private func requirePlace(for subtree: ClosedShelf.Subtree) throws(ErrorObject) {
+  private func requirePlace(
+    for subtree: ClosedShelf.Subtree,
+    contexts: Set<ContextID> = []
+  ) throws(ErrorObject) {
     if let node = tree.node(at: subtree.path), !node.isVacant || node.hasState {
       let hint = "Unregister the object that is there, or give it another identifier."
       throw .occupied(subtree.path, by: owner(of: node), hint: hint)
@@ -124,12 +118,8 @@ extension Application {
     let count = tree.count + subtree.ancestors.count + subtree.objects.count
     let max = turn.limits.objectsPerApplicationMax
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
-    try budget.requireRoom(for: growth(by: subtree), path: subtree.path, in: turn)
-  }
-
-  /// Bytes that it adds at the head; rows that no generation has go when it comes off the shelf.
-  private func growth(by subtree: ClosedShelf.Subtree) -> Int {
-    subtree.stateBytes - subtree.bytes(after: generations.sealedUpTo)
+    let texts = (subtree.ancestors + subtree.objects).reduce(0) { $0 + $1.record(below: nil).textBytes }
+    try requireRoom(for: subtree.stateBytes + texts + origins.growth(by: contexts), path: subtree.path)
   }
 
   /// The states have been read.
@@ -137,8 +127,8 @@ extension Application {
     do throws(ErrorObject) {
       guard runs.facts.shelf.subtrees.contains(subtree) else { throw .unknownObject(.path(subtree.path)) }
       // What was so when the call came may have changed since.
-      try requirePlace(for: subtree)
-      let growth = growth(by: subtree)
+      let contexts = readings.compactMap { if case .state(let record, _)? = $0 { record.context } else { nil } }
+      try requirePlace(for: subtree, contexts: Set(contexts))
       let parent = subtree.ancestors.reduce(nil as Node?) { place($1, below: $0) }
       var records: [NodeID: StateRecord] = [:]
       for case .state(let record, _)? in readings { records[record.node] = record }
@@ -150,7 +140,7 @@ extension Application {
         if node.isVacant { writeRelease(of: node, at: turn.now.wall) }
       }
       runs.reopen(subtree)
-      budget.grow(by: growth, at: write(.release(subtree.rows)))
+      write(.release(subtree.rows))
       writeRun()
       // The states may refer to what is kept off the disk, and live objects may be below one of another kind.
       keeping.becomeStale()
@@ -192,8 +182,8 @@ extension Application {
   private func putBack(_ record: StateRecord, at node: Node) {
     var record = record
     (record.node, record.isEarly, record.session, record.revision) = (node.id, false, 0, 0)
-    let sequence = write(.state(record))
-    budget.growHead(by: record.bytes)
-    node.state = StateSummary(record, at: sequence)
+    let state = StateSummary(record, at: write(.state(record)))
+    headChanged(from: nil, to: state)
+    node.state = state
   }
 }

@@ -33,13 +33,15 @@ extension Application {
       return
     }
     let state = try checked(request.state, elements: elements, revision: request.revision)
-    let freed = existing.map { self.freed(byWritingTo: $0, isEarly: isEarly(at: $0, by: session)) } ?? 0
-    try requireRoom(for: state.bytes - freed, path: path)
+    let growth = growth(by: state.bytes, of: originID(at: existing, by: session), at: existing)
     let node: Node
     if let existing {
+      try requireRoom(for: growth, path: path)
       node = existing
     } else {
       guard case .path(let path) = request.object else { throw .unknownObject(request.object) }
+      let texts = tree.missing(in: path).reduce(0) { $0 + $1.utf8.count }
+      try requireRoom(for: growth + texts, path: path)
       node = path.components.isEmpty ? ownNode() : try makePath(path)
     }
     if node.isVacant, node.kept == nil, !tree.isIncluded(node), !tree.savedNodes.contains(node.id) {
@@ -48,7 +50,7 @@ extension Application {
     let record = record(of: state, at: node, by: session)
     node.note(.pushed(bytes: record.bytes), isFirst: true)
     if record.isEarly { node.note(.early) }
-    put(record, freeing: freed, at: node, by: session)
+    put(record, at: node, by: session)
     guard node.kept == nil else {
       node.note(.excluded(by: tree.excluder(of: node).flatMap { tree.path(of: $0) }))
       turn.answer(caller, EncodeRestorableState.Reply.kept(sequence: sequence))
@@ -87,12 +89,12 @@ extension Application {
   }
 
   /// The node at a path; what is missing is made, vacant.
-  func makePath(_ path: IdentifierPath) throws(ErrorObject) -> Node {
+  private func makePath(_ path: IdentifierPath) throws(ErrorObject) -> Node {
     guard path.bytes <= turn.limits.pathBytesMax else {
       throw .limitExceeded("pathBytesMax", max: turn.limits.pathBytesMax, value: path.bytes, path: path)
     }
     guard path.isPossible else { throw .invalidComponent(of: path, "/object") }
-    let missing = path.components.count - knownPrefix(of: path)
+    let missing = tree.missing(in: path).count
     guard tree.count + missing <= turn.limits.objectsPerApplicationMax else {
       throw .limitExceeded(
         "objectsPerApplicationMax",
@@ -115,15 +117,14 @@ extension Application {
     note(.appeared)
     return node
   }
+}
 
-  private func knownPrefix(of path: IdentifierPath) -> Int {
-    var count = 0
-    while count < path.components.count,
-      tree.node(at: IdentifierPath(Array(path.components[...count]))) != nil
-    {
-      count += 1
-    }
-    return count
+extension NodeTree {
+  /// The components of a path from the first on that leads to no node.
+  fileprivate func missing(in path: IdentifierPath) -> ArraySlice<String> {
+    let components = path.components
+    let first = components.indices.first { node(at: IdentifierPath(Array(components[...$0]))) == nil }
+    return components[(first ?? components.endIndex)...]
   }
 }
 

@@ -28,7 +28,9 @@ extension Application {
   ///
   /// - Returns: the rows whose texts are still to be read.
   func keep(_ node: Node, isLost: Bool = false) -> [StateRequest.Row] {
-    node.kept = KeptState(stored: node.state, isLost: isLost)
+    let kept = KeptState(stored: node.state, isLost: isLost)
+    node.kept = kept
+    keptChanged(of: node, kept)
     keeping.insert(node.id)
     guard !node.isUnreadable else { return [] }
     return [node.state, node.beforeClaim].compactMap { $0 }.map { .init(node: node.id, sequence: $0.sequence) }
@@ -37,7 +39,8 @@ extension Application {
   /// Nothing is kept of the node any longer.
   func forgetKept(of node: Node) {
     guard let kept = node.kept else { return }
-    budget.keep(-kept.growth)
+    budget.keep(-kept.counted.bytes)
+    origins.exchange(kept.counted.contexts, for: [], at: sequence)
     node.kept = nil
     keeping.remove(node.id)
   }
@@ -61,12 +64,9 @@ extension Application {
   /// A generation is about to be sealed, which does not hold what is kept: no copies stay behind in the head.
   func removeStoredCopies() {
     for node in keeping.nodes.sorted().compactMap({ tree.nodes[$0] }) {
-      guard let kept = node.kept, case let growth = kept.growth, let stored = kept.removeStored(of: node) else {
-        continue
-      }
-      write(.removeState(node.id))
-      budget.growHead(by: -stored.bytes)
-      budget.keep(kept.growth - growth)
+      guard let kept = node.kept, let stored = kept.removeStored(of: node) else { continue }
+      budget.grow(by: -stored.bytes, at: write(.removeState(node.id)))
+      keptChanged(of: node, kept)
     }
   }
 
@@ -76,21 +76,20 @@ extension Application {
   private func storeKept(of node: Node) {
     guard let kept = node.kept else { return }
     let (records, former) = (keptRecords(of: node, kept), node.state)
+    for record in records.states.map(\.record) { origins.write(record.context, in: &turn) }
     forgetKept(of: node)
-    var head = kept.stored?.bytes ?? 0
     for var record in records.states.map(\.record) {
       record.node = node.id
-      origins.write(record.context, in: &turn)
       let sequence = write(.state(record))
-      budget.growHead(by: record.bytes - head)
-      budget.grow(by: record.bytes, at: sequence)
-      head = record.bytes
       if node.state?.isEarly == true, !record.isEarly {
         node.beforeClaim = StateSummary(record, at: sequence)
       } else {
         node.state = StateSummary(record, at: sequence)
       }
     }
+    budget.grow(by: (node.state?.bytes ?? 0) - (kept.stored?.bytes ?? 0), at: sequence)
+    origins.exchange([], for: node.contexts, at: sequence)
+    if let hidden = node.beforeClaim { origins.name(hidden.context, at: sequence) }
     if let state = node.state, let former, !records.states.isEmpty {
       // It is the same state, only somewhere else.
       node.storedAgain(from: former, at: state.sequence)
@@ -161,8 +160,7 @@ extension Application {
       }
       record.node = node.id
       record.context = origins.number(of: origin)
-      if node.kept == nil { origins.write(record.context, in: &turn) }
-      store(record, freeing: freed(byWritingTo: node, isEarly: record.isEarly), at: node)
+      store(record, at: node)
       if let claim, claim.session == record.session {
         node.claim?.revision = max(claim.revision, record.revision)
         if record.isEarly { node.claim?.hasDecoded = false }

@@ -153,6 +153,7 @@ extension Application {
     claiming claimed: Node? = nil
   ) throws(ErrorObject) {
     guard !relocations.isEmpty else { return }
+    try requireRoom(for: relocations.reduce(0) { $0 + $1.growth }, path: tree.path(of: relocations[0].node))
     let asked = Set(relocations.compactMap { $0.node.claim?.handle })
     // First the former paths of all moved objects, whose owners are notified.
     var before: [(handle: ObjectHandle, path: IdentifierPath?)] = []

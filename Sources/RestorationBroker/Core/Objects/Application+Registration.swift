@@ -214,6 +214,7 @@ extension Application {
     if let isConfidential = request.confidential { record.isConfidential = isConfidential }
     guard let existing else { return try newNode(record) }
     guard record != existing.record else { return existing }
+    try requireRoom(for: record.textBytes - existing.record.textBytes, path: tree.path(of: existing))
     if record.parent != existing.record.parent || record.component != existing.record.component
       || record.kind != existing.record.kind
     {
@@ -243,6 +244,7 @@ extension Application {
     if let path, path.bytes > limits.pathBytesMax {
       throw .limitExceeded("pathBytesMax", max: limits.pathBytesMax, value: path.bytes, path: path)
     }
+    try requireRoom(for: record.textBytes, path: path)
     let node = tree.insert(record)
     write(node)
     return node

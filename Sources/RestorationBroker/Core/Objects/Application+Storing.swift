@@ -45,19 +45,6 @@ extension Application {
     return CheckedState(text: text, references: references, elements: elements, revision: revision)
   }
 
-  /// Bytes that become unreachable when the node gets a newer state; an early one replaces only an early one.
-  func freed(byWritingTo node: Node, isEarly: Bool = false) -> Int {
-    if let freed = node.kept?.freed(byWritingTo: node, isEarly: isEarly) { return freed }
-    let sealed = generations.sealedUpTo
-    func bytes(_ state: StateSummary?) -> Int {
-      guard let state, state.sequence > sealed else { return 0 }
-      // What is withheld is kept, whatever takes its place (R35).
-      return node.withheld != nil && node.isWithheld(state) ? 0 : state.bytes
-    }
-    if isEarly { return node.state?.isEarly == true ? bytes(node.state) : 0 }
-    return bytes(node.state) + bytes(node.beforeClaim)
-  }
-
   /// Whether a state given now would hide one that its owner has not looked at (R19).
   func isEarly(at node: Node, by session: Session?) -> Bool {
     guard let session, owns(session, node), !(node.claim?.hasDecoded ?? session.hasOwnState) else { return false }
@@ -74,7 +61,7 @@ extension Application {
     let isOwner = session.map { owns($0, node) } ?? false
     return StateRecord(
       node: node.id,
-      context: originID(of: node, isOwner || node.isVacant ? session : nil, isOwner: isOwner),
+      context: originID(at: node, by: session),
       session: isOwner ? session?.id ?? 0 : 0,
       revision: state.revision ?? (isOwner ? node.claim?.revision : nil) ?? 0,
       isEarly: isEarly(at: node, by: session),
@@ -87,9 +74,8 @@ extension Application {
 
   /// Writes the state, and all that follows from the owner's having given it (R19, R31).
   ///
-  /// - Parameter freed: as `freed(byWritingTo:isEarly:)` has it.
-  func put(_ record: StateRecord, freeing freed: Int, at node: Node, by session: Session?) {
-    store(record, freeing: freed, at: node)
+  func put(_ record: StateRecord, at node: Node, by session: Session?) {
+    store(record, at: node)
     noteEncoding(record, at: node, by: session)
   }
 
@@ -114,45 +100,53 @@ extension Application {
     closeWindow(of: node.id, for: session.id)
   }
 
-  func store(_ record: StateRecord, freeing freed: Int, at node: Node) {
+  func store(_ record: StateRecord, at node: Node) {
     if !record.isEarly {
       if node.withheld != nil { liftQuarantine(of: node) }
       // Crashes count against the former state, not against the one that replaces it.
       acquit(node.id)
     }
     if let kept = node.kept {
-      budget.keep(record.bytes - freed)
-      return kept.take(record, freeing: freed, for: node, at: sequence)
+      kept.take(record, for: node, at: sequence)
+      return keptChanged(of: node, kept)
     }
     if keeping.isInUse { keeping.noteReferences(of: node, to: record.references, in: tree) }
-    budget.growHead(by: record.bytes - (node.state?.bytes ?? 0))
-    let sequence = write(.state(record))
-    budget.grow(by: record.bytes - freed, at: sequence)
+    origins.write(record.context, in: &turn)
+    let state = StateSummary(record, at: write(.state(record)))
+    headChanged(from: node.state, to: state)
     if record.isEarly {
       if let old = node.state, !old.isEarly { node.beforeClaim = old }
     } else {
       node.beforeClaim = nil
     }
     node.isUnreadable = false
-    node.state = StateSummary(record, at: sequence)
+    node.state = state
   }
 
   // MARK: The writer
 
   /// The origin of a state: only the object's owner has a class and a storyboard.
-  private func originID(of node: Node, _ session: Session?, isOwner: Bool) -> ContextID {
-    guard let facts = session?.facts else { return origins.numberWithoutSession(in: &turn) }
-    if isOwner, let known = node.claim?.origin { return known }
+  ///
+  /// - Parameter node: nil for one that is still to be made.
+  func originID(at node: Node?, by session: Session?) -> ContextID {
+    let isOwner = if let session, let node { owns(session, node) } else { false }
+    guard isOwner || node?.isVacant ?? true, let facts = session?.facts else {
+      return origins.numberWithoutSession(in: turn)
+    }
+    // The archive may have forgotten one that no state has.
+    if isOwner, let known = node?.claim?.origin, node?.state?.context == known || origins[known] != nil { return known }
     var origin = StateOrigin()
     (origin.role, origin.bundleVersion) = (facts.role, facts.bundleVersion)
     origin.userInterfaceIdiom = facts.userInterfaceIdiom
     origin.systemVersion = turn.settings.systemVersion
     if isOwner {
-      origin.classes = node.claim?.classes ?? []
-      if node.record.kind == .viewController { origin.storyboard = node.record.storyboard ?? facts.storyboard }
+      origin.classes = node?.claim?.classes ?? []
+      if let record = node?.record, record.kind == .viewController {
+        origin.storyboard = record.storyboard ?? facts.storyboard
+      }
     }
-    let number = origins.number(of: origin, in: &turn)
-    if isOwner { node.claim?.origin = number }
+    let number = origins.number(of: origin)
+    if isOwner { node?.claim?.origin = number }
     return number
   }
 }

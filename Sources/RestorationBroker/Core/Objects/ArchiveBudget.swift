@@ -4,52 +4,83 @@ package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// The bytes of the archive, checked against its limit.
-///
-/// Invariant: `reachable` is the archive's count and all growth that the archive has not counted yet.
+/// The bytes of the archive, checked against its limit: so many for the head, and as many for all that it keeps besides.
 package struct ArchiveBudget {
-  /// Bytes of all readable rows, as far as known.
-  private var reachable: Int
-  private var growth: [(sequence: SequenceNumber, bytes: Int)] = []
-  /// What storing all that is kept off the disk would add.
+  /// Bytes of the states at the head, and of the texts of its nodes.
+  package private(set) var states = 0
+  package private(set) var texts = 0
+  /// By how much storing all that is kept off the disk would enlarge the head (R4).
   private var kept = 0
-  /// Bytes of states at the head.
-  package private(set) var head = 0
+  /// Changes of the head that the archive has not counted yet.
+  private var growth: [(sequence: SequenceNumber, bytes: Int)] = []
+  /// By how much what is kept besides the head is over the limit.
+  package private(set) var excess = 0
+  /// The change by which something was given up last.
+  private var givenUp: SequenceNumber = 0
+  /// The change that the archive has counted last.
+  package private(set) var counted: SequenceNumber = 0
 
-  package init(reachable: Int = 0) { self.reachable = reachable }
+  /// - Parameter counted: the last change of the archive as it was opened.
+  package init(counted: SequenceNumber = 0) { self.counted = counted }
 
-  /// Passes if so many bytes more are within the limit.
+  /// Bytes of the head besides the origins of its states.
+  package var head: Int { states + texts }
+
+  /// As if all that is kept off the disk were stored.
+  var headWithKept: Int { head + kept }
+
+  /// Passes if the head may grow by so many bytes. What is over a limit that was lowered may shrink.
   package func requireRoom(
     for bytes: Int,
+    origins: Int = 0,
     path: @autoclosure () -> IdentifierPath? = nil,
     in turn: borrowing Turn
   ) throws(ErrorObject) {
-    let excess = excess(of: bytes, in: turn)
-    // What is over a limit that was lowered may shrink.
-    guard bytes > 0, excess > 0 else { return }
-    let max = turn.limits.archiveBytesMax
-    throw .limitExceeded("archiveBytesMax", max: max, value: max + excess, path: path())
+    let (value, max) = (headWithKept + origins + bytes, turn.limits.archiveBytesMax)
+    guard bytes > 0, value > max else { return }
+    throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path())
   }
 
-  /// How far so many bytes more are beyond the limit; not positive if they are within it.
-  func excess(of bytes: Int, in turn: borrowing Turn) -> Int { reachable + kept + bytes - turn.limits.archiveBytesMax }
-
-  /// What was written up to a change makes so many bytes more reachable.
+  /// The states at the head have so many bytes more by a change.
   package mutating func grow(by bytes: Int, at sequence: SequenceNumber) {
-    growth.append((sequence, bytes))
-    reachable += bytes
+    states += bytes
+    if bytes != 0 { growth.append((sequence, bytes)) }
   }
 
-  /// So many bytes more are kept off the disk, and count as if they were stored (R4).
+  /// The texts of nodes have so many bytes more by a change.
+  package mutating func growTexts(by bytes: Int, at sequence: SequenceNumber) {
+    texts += bytes
+    if bytes != 0 { growth.append((sequence, bytes)) }
+  }
+
+  /// So many bytes more are kept off the disk, and count as if they were stored.
   mutating func keep(_ bytes: Int) { kept += bytes }
 
-  package mutating func growHead(by bytes: Int) { head += bytes }
-
-  package mutating func emptyHead() { head = 0 }
-
-  /// The archive has counted its bytes up to a change; later growth is added.
-  package mutating func settle(_ receipt: ArchiveReceipt) {
-    growth.removeAll { $0.sequence <= receipt.sequence }
-    reachable = receipt.reachableBytes + growth.reduce(0) { $0 + $1.bytes }
+  /// These are all nodes of the head.
+  package mutating func count(_ nodes: some Sequence<Node>, at sequence: SequenceNumber) {
+    let before = head
+    (states, texts, kept) = (0, 0, 0)
+    for node in nodes {
+      node.countedText = node.record.textBytes
+      texts += node.countedText
+      states += node.stored?.bytes ?? 0
+      kept += node.kept?.counted.bytes ?? 0
+    }
+    growth.append((sequence, head - before))
   }
+
+  // MARK: Besides the head
+
+  /// The archive has counted its bytes up to a change.
+  ///
+  /// - Parameter origins: bytes of the origins of the head's states.
+  package mutating func settle(_ receipt: ArchiveReceipt, origins: Int, max: Int) {
+    growth.removeAll { $0.sequence <= receipt.sequence }
+    let head = growth.reduce(head + origins) { $0 - $1.bytes }
+    counted = receipt.sequence
+    // What was given up is still in the count.
+    excess = receipt.sequence < givenUp ? 0 : Swift.max(0, receipt.reachableBytes - head - max)
+  }
+
+  mutating func giveUp(at sequence: SequenceNumber) { givenUp = sequence }
 }

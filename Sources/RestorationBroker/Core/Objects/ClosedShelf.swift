@@ -50,11 +50,6 @@ package struct ClosedShelf: StoredFacts, Hashable {
 
     var fits: Bool { bytes <= ClosedShelf.bytesMax }
 
-    /// Bytes that the head, but no generation, had of it.
-    func bytes(after sealed: SequenceNumber) -> Int {
-      objects.reduce(0) { $0 + ($1.sequence > sealed ? Int($1.bytes) : 0) }
-    }
-
     /// Whether an object of it had this path.
     func has(_ path: IdentifierPath) -> Bool {
       guard path.components.starts(with: self.path.components) else { return false }
@@ -163,16 +158,6 @@ package struct ClosedShelf: StoredFacts, Hashable {
       gone.append(subtrees.removeFirst())
     }
     return gone
-  }
-
-  /// The oldest subtrees that have so many bytes above a change; empty if all together have fewer.
-  func oldest(having bytes: Int, after sealed: SequenceNumber) -> [Subtree] {
-    var sum = 0
-    let count = subtrees.firstIndex { subtree in
-      sum += subtree.bytes(after: sealed)
-      return sum >= bytes
-    }
-    return count.map { Array(subtrees[...$0]) } ?? []
   }
 
   package mutating func remove(_ subtree: Subtree) { subtrees.removeAll { $0 == subtree } }

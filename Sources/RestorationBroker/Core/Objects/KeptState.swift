@@ -17,12 +17,15 @@ package final class KeptState {
   private var isFormerChanged = false
   /// How many states it was given.
   private(set) var count = 0
-  /// Bytes that storing it adds to the archive.
-  private(set) var growth = 0
+  /// What was counted of it: by how many bytes storing it enlarges the head, and the origins of its states.
+  private(set) var counted: (bytes: Int, contexts: [ContextID])
   /// A former broker may have known a newer one, so that the owner is asked when it can be saved again.
   var isLost = false
 
-  init(stored: StateSummary?, isLost: Bool = false) { (self.stored, self.isLost) = (stored, isLost) }
+  init(stored: StateSummary?, isLost: Bool = false) {
+    (self.stored, self.isLost) = (stored, isLost)
+    counted = (0, stored.map { [$0.context] } ?? [])
+  }
 
   /// What the archive does not have of it, the oldest first.
   func records(of node: Node) -> [StateRecord] {
@@ -35,16 +38,8 @@ package final class KeptState {
   /// The text of one of the node's states; nil if the archive has it.
   func text(of summary: StateSummary, at node: Node) -> StateRecord? { summary == node.state ? newest : former }
 
-  /// Bytes that a newer state frees of what is not in the archive; nil if all is. An early one replaces only an early
-  /// one.
-  func freed(byWritingTo node: Node, isEarly: Bool) -> Int? {
-    guard isChanged || stored == nil else { return nil }
-    if isEarly { return node.state?.isEarly == true ? newest?.bytes ?? 0 : 0 }
-    return (newest?.bytes ?? 0) + (former?.bytes ?? 0)
-  }
-
   /// Takes a state in place of the node's present one.
-  func take(_ record: StateRecord, freeing freed: Int, for node: Node, at sequence: SequenceNumber) {
+  func take(_ record: StateRecord, for node: Node, at sequence: SequenceNumber) {
     if !record.isEarly {
       (node.beforeClaim, former) = (nil, nil)
     } else if let old = node.state, !old.isEarly {
@@ -52,7 +47,6 @@ package final class KeptState {
     }
     (newest, isChanged, isLost) = (record, true, false)
     count += 1
-    growth += record.bytes - freed
     (node.isUnreadable, node.pulled) = (false, nil)
     node.state = StateSummary(record, at: sequence)
   }
@@ -66,6 +60,15 @@ package final class KeptState {
     }
   }
 
+  /// Counts it anew; returns what was counted before.
+  func count(of node: Node) -> (bytes: Int, contexts: [ContextID]) {
+    defer {
+      let contexts = [node.state, node.beforeClaim].compactMap { $0?.context }
+      counted = ((node.state?.bytes ?? 0) - (stored?.bytes ?? 0), contexts)
+    }
+    return counted
+  }
+
   /// What the archive has is not early either.
   func settle() {
     stored?.isEarly = false
@@ -76,9 +79,8 @@ package final class KeptState {
   ///
   /// - Returns: what it had; nil if that is needed, because the texts were not read yet.
   func removeStored(of node: Node) -> StateSummary? {
-    guard let stored, let newest, node.beforeClaim == nil || former != nil else { return nil }
+    guard let stored, newest != nil, node.beforeClaim == nil || former != nil else { return nil }
     self.stored = nil
-    growth = newest.bytes + (former?.bytes ?? 0)
     return stored
   }
 }

@@ -18,6 +18,9 @@ package final class Node {
   /// The newest row was found damaged; cleared by the next write (R32).
   package var isUnreadable = false
 
+  /// Bytes of its texts, as the head was counted.
+  var countedText = 0
+
   /// Its state is kept off the disk, because it is neither included nor reached; nearly always `nil` (R4).
   package internal(set) var kept: KeptState?
 
@@ -115,7 +118,16 @@ package final class Node {
     return state.isEarly ? beforeClaim : state
   }
 
+  /// Numbers of the origins of what is counted of it (R25).
+  var contexts: [ContextID] { kept?.counted.contexts ?? state.map { [$0.context] } ?? [] }
+
   // MARK: Quarantine
+
+  /// Those rows of what is withheld that nothing newer has taken the place of.
+  var withheldInUse: [StateRow] {
+    let current = [state, beforeClaim].compactMap { $0?.sequence }
+    return (withheld ?? []).map(\.row).filter { current.contains($0.sequence) }
+  }
 
   /// Whether a state of it is withheld from owners.
   package func isWithheld(_ state: StateSummary) -> Bool { withheldSince(state) != nil }
@@ -148,6 +160,11 @@ package final class Node {
     if isFirst { restoringSteps = [] }
     restoringSteps.note(step, at: context?.now.wall ?? 0)
   }
+}
+
+extension Sequence<Node> {
+  /// Bytes of their texts.
+  var textBytes: Int { reduce(0) { $0 + $1.record.textBytes } }
 }
 
 extension Array {

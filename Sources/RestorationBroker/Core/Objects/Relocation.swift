@@ -16,6 +16,9 @@ package struct Relocation {
     (self.node, self.parent, self.component, self.isPositional) = (node, parent, component, isPositional)
     self.kind = kind ?? node.record.kind
   }
+
+  /// By how many bytes of texts the head grows.
+  var growth: Int { (component?.utf8.count ?? 0) - (node.record.component?.utf8.count ?? 0) }
 }
 
 /// What a move did: everything the archive, the owners and the accounts must hear of.

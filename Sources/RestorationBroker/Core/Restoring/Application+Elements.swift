@@ -73,13 +73,12 @@ extension Application {
     var named = record
     named.node = view.id
     named.elements = elements.isEmpty ? nil : elements.stored(isKnown: true).text.string
-    let freed = freed(byWritingTo: view, isEarly: named.isEarly)
     guard named.elements != record.elements,
       named.text.count + (named.elements?.utf8.count ?? 0) <= turn.limits.stateBytesMax,
       (try? turn.requireWritable()) != nil,
-      (try? requireRoom(for: named.bytes - freed)) != nil
+      (try? requireRoom(for: growth(by: named.bytes, of: named.context, at: view))) != nil
     else { return }
-    store(named, freeing: freed, at: view)
+    store(named, at: view)
   }
 
   // MARK: Resolving

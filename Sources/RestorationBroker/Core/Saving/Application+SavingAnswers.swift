@@ -135,6 +135,7 @@ extension Application {
     let staged = StagedState(
       target: target,
       record: record,
+      origin: origins[record.context] ?? StateOrigin(),
       elements: encoded.elements.stored(isKnown: isKnown),
       digest: StateDigest(record),
       sequence: sequence,
@@ -142,8 +143,7 @@ extension Application {
     )
     guard isPull else {
       // What is there already is not written again.
-      let freed = freed(byWritingTo: node, isEarly: record.isEarly)
-      let growth = node.wasPulled(staged.digest) ? 0 : max(0, record.bytes - freed)
+      let growth = node.wasPulled(staged.digest) ? 0 : max(0, record.bytes - (node.state?.bytes ?? 0))
       let bytes = (saving.round?.stagedBytes ?? 0) + growth
       try requireRoom(for: bytes, path: tree.path(of: node))
       return saving.stage(staged, growth: growth)

@@ -59,8 +59,7 @@ extension Application {
     guard let (state, session) = round.application else { return }
     let node = ownNode()
     let record = record(of: state, at: node, by: sessions[session])
-    let freed = freed(byWritingTo: node, isEarly: record.isEarly)
-    _ = put(record, StateDigest(record), freeing: freed, at: node, by: sessions[session])
+    _ = put(record, StateDigest(record), at: node, by: sessions[session])
   }
 
   /// The node of the application's own state.
@@ -84,6 +83,7 @@ extension Application {
     var record = staged.record
     // A move may have put another node in its place (R6).
     record.node = node.id
+    if origins[record.context] == nil { record.context = origins.number(of: staged.origin) }
     if record.isEarly, isSettled(staged.target.session) { record.isEarly = false }
     if !staged.elements.isEmpty {
       let elements = staged.elements.compactMap { $0 }
@@ -94,9 +94,9 @@ extension Application {
     guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
     let isAsItCame = staged.elements.isEmpty && record.isEarly == staged.record.isEarly
     let digest = isAsItCame ? staged.digest : StateDigest(record)
-    let freed = freed(byWritingTo: node, isEarly: record.isEarly)
-    if !node.wasPulled(digest) { try requireRoom(for: record.bytes - freed, path: path) }
-    return put(record, digest, freeing: freed, at: node, by: sessions[staged.target.session])
+    let growth = growth(by: record.bytes, of: record.context, at: node)
+    if !node.wasPulled(digest) { try requireRoom(for: growth, path: path) }
+    return put(record, digest, at: node, by: sessions[staged.target.session])
   }
 
   /// Since the state came, the session has said that it is restored, or goodbye: what it wrote hides nothing (R19).
@@ -111,7 +111,6 @@ extension Application {
   private func put(
     _ record: StateRecord,
     _ digest: StateDigest,
-    freeing freed: Int,
     at node: Node,
     by session: Session?
   ) -> Bool {
@@ -122,7 +121,7 @@ extension Application {
     }
     node.note(.encoded(bytes: record.bytes))
     if record.isEarly { node.note(.early) }
-    put(record, freeing: freed, at: node, by: session)
+    put(record, at: node, by: session)
     if let state = node.state { node.pulled = Node.Pulled(sequence: state.sequence, digest: digest) }
     return true
   }

@@ -99,8 +99,7 @@ extension Application {
   private func applicationState(_ encoded: EncodedState, by session: Session?) throws(ErrorObject) -> CheckedState {
     _ = try check(encoded, [], path: nil)
     let state = try checked(encoded.detached(), elements: nil, revision: nil)
-    let freed = tree.applicationNode.map { self.freed(byWritingTo: $0, isEarly: isEarly(at: $0, by: session)) } ?? 0
-    try requireRoom(for: state.bytes - freed)
+    try requireRoom(for: state.bytes - (tree.applicationNode?.state?.bytes ?? 0))
     return state
   }
 }

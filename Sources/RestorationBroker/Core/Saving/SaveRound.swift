@@ -198,6 +198,8 @@ struct StagedState {
   let target: EncodeTarget
   /// Everything but the elements.
   var record: StateRecord
+  /// The writer, whose number may be another one when it is stored.
+  let origin: StateOrigin
   /// Those that the data source has not are nil (R28).
   var elements: [RestorableElement?]
   let digest: StateDigest

@@ -109,7 +109,7 @@ extension Application {
       runs.forgetBlame()
     }
     let released = nodes.filter(\.isQuarantined)
-    release(released.flatMap { node in rowsOfHead(of: node) })
+    release(released.flatMap(\.withheldInUse))
     writeRun()
     if !released.isEmpty {
       announce {
@@ -124,13 +124,7 @@ extension Application {
     note(.trialsEnded)
   }
 
-  /// Those rows of what is withheld that nothing newer has taken the place of.
-  private func rowsOfHead(of node: Node) -> [StateRow] {
-    let current = Set([node.state, node.beforeClaim].compactMap { $0?.sequence })
-    return (node.withheld ?? []).map(\.row).filter { current.contains($0.sequence) }
-  }
-
-  private func release(_ rows: [StateRow]) {
+  func release(_ rows: [StateRow]) {
     guard !rows.isEmpty else { return }
     write(.release(rows))
     for row in rows {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// What the archive may hold: so many bytes at the head, and as many besides, which give way.
+extension Application {
+  /// Passes if the head may grow by so many bytes.
+  func requireRoom(for bytes: Int, path: @autoclosure () -> IdentifierPath? = nil) throws(ErrorObject) {
+    try budget.requireRoom(for: bytes, origins: origins.usedBytes, path: path(), in: turn)
+  }
+
+  /// By how many bytes the head grows when a node gets a state.
+  func growth(by bytes: Int, of context: ContextID, at node: Node?) -> Int {
+    bytes - (node?.state?.bytes ?? 0) + origins.growth(from: node?.state?.context, to: context)
+  }
+
+  /// The head has another state of a node, or none.
+  func headChanged(from old: StateSummary?, to new: StateSummary?) {
+    budget.grow(by: (new?.bytes ?? 0) - (old?.bytes ?? 0), at: sequence)
+    guard old?.context != new?.context else { return }
+    origins.exchange(old.map { [$0.context] } ?? [], for: new.map { [$0.context] } ?? [], at: sequence)
+  }
+
+  /// What is kept of a node off the disk has changed.
+  func keptChanged(of node: Node, _ kept: KeptState) {
+    let before = kept.count(of: node)
+    budget.keep(kept.counted.bytes - before.bytes)
+    origins.exchange(before.contexts, for: kept.counted.contexts, at: sequence)
+  }
+
+  /// The head is another one.
+  func countHead() {
+    budget.count(tree.nodes.values, at: sequence)
+    origins.count(tree.nodes.values.flatMap(\.contexts), at: sequence)
+    for node in tree.nodes.values { if let hidden = node.beforeClaim { origins.name(hidden.context, at: sequence) } }
+  }
+
+  /// Everything up to this change is durable.
+  func committed(_ receipt: ArchiveReceipt) {
+    let before = budget.counted
+    budget.settle(receipt, origins: origins.usedBytes, max: turn.limits.archiveBytesMax)
+    keeping.settle(receipt.sequence)
+    if !receipt.unnamedContexts.isEmpty {
+      origins.forget(receipt.unnamedContexts, upTo: receipt.sequence, in: &turn)
+    }
+    guard budget.excess > 0, case .open = phase else { return }
+    giveUp(sealedUpTo: before)
+    budget.giveUp(at: sequence)
+  }
+
+  /// Gives up what is needed least; how much that frees, the archive tells. The pinned generation stays, and so does
+  /// one that has only just become durable, or has not.
+  private func giveUp(sealedUpTo sequence: SequenceNumber) {
+    if let oldest = runs.facts.shelf.subtrees.first { return takeOffShelf([oldest]) }
+    if generations.giveUpOldest(upTo: sequence, in: &turn) { return }
+    if let oldest = tree.oldestReplacedText { return release([oldest]) }
+    if let largest = tree.largestHidden(after: generations.sealedUpTo) { settle([largest]) }
+  }
+}
+
+extension NodeTree {
+  /// The oldest withheld text that something newer has taken the place of (R35).
+  fileprivate var oldestReplacedText: StateRow? {
+    let rows = nodes.values.filter { $0.withheld != nil }.flatMap { node in
+      (node.withheld ?? []).map(\.row).filter { !node.withheldInUse.contains($0) }
+    }
+    return rows.min { $0.sequence < $1.sequence }
+  }
+
+  /// The node with the largest state that an early one hides and no generation up to `sealed` has (R19).
+  fileprivate func largestHidden(after sealed: SequenceNumber) -> Node? {
+    let hidden = nodes.values.filter { $0.kept == nil && $0.beforeClaim.map { $0.sequence > sealed } ?? false }
+    return hidden.max { ($0.beforeClaim?.bytes ?? 0, $0.id) < ($1.beforeClaim?.bytes ?? 0, $1.id) }
+  }
+}
