@@ -6,7 +6,8 @@
 #ifndef CLINUX_SHIM_H
 #define CLINUX_SHIM_H
 
-// The Glibc module lists neither header.
+// The Glibc module lists none of these headers.
+#include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 

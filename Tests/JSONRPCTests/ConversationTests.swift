@@ -125,7 +125,7 @@ internal import Testing
     #expect(deliveries.count == 3)
     #expect(calls.count == 2)
     #expect(peer.output.isEmpty)
-    #expect(peer.conversation.gatheredBytes > 0)
+    #expect(peer.conversation.unfinishedBytes > 0)
     peer.conversation.respond(to: calls[1], with: .result(.null), into: &peer.output)
     #expect(peer.output.isEmpty)
     let other = try call(peer.send(Self.request("3")))
@@ -137,7 +137,35 @@ internal import Testing
     let answers = try #require(JSONCodec.parse(Array((lines.first ?? "").utf8)).array)
     #expect(answers.compactMap { $0["error"]?["code"]?.integer } == [-32600, -32600])
     #expect(answers.compactMap { $0["result"] != nil ? $0["id"]?.integer : nil } == [2, 1])
-    #expect(peer.conversation.gatheredBytes == 0)
+    #expect(peer.conversation.unfinishedBytes == 0)
+  }
+
+  @Test func requestsOfABatchWithoutRoomForTheirAnswersAreToBeRefused() throws {
+    var limits = ConversationLimits()
+    limits.batchReplyBytesMax = 20
+    var peer = PeerFixture(conversation: limits)
+    let calls = peer.send("[\(Self.request("1")),\(Self.request("2"))]").calls
+    let other = try call(peer.send(Self.request("3")))
+    #expect(peer.conversation.refusal(of: calls[1]) == nil)
+    peer.conversation.respond(to: calls[0], with: .result(.null), into: &peer.output)
+    let refusal = try #require(peer.conversation.refusal(of: calls[1]))
+    #expect(refusal.code == -32008)
+    #expect(peer.conversation.refusal(of: other) == nil)
+    peer.conversation.respond(to: calls[1], with: .error(refusal), into: &peer.output)
+    let next = peer.send("[\(Self.request("4"))]").calls
+    #expect(peer.conversation.refusal(of: next[0]) == nil, "each batch has its own")
+  }
+
+  @Test func whatIsExpectedCountsUntilItIsThere() throws {
+    var peer = PeerFixture()
+    let calls = try [call(peer.send(Self.request("1"))), call(peer.send(Self.request("2")))]
+    for call in calls { peer.conversation.expect(1_000, from: call) }
+    peer.conversation.expect(300, from: calls[0])
+    #expect(peer.conversation.expectedBytes == 1_300)
+    for call in calls { peer.conversation.respond(to: call, with: .result(.null), into: &peer.output) }
+    #expect(peer.conversation.expectedBytes == 0)
+    peer.conversation.expect(300, from: calls[0])
+    #expect(peer.conversation.expectedBytes == 0, "the call has ended")
   }
 
   @Test func aBatchOfNotificationsSendsZeroBytes() {

@@ -140,8 +140,11 @@ internal import Testing
 
   @Test func repliesAreNeverCutHoweverManyThereAre() async throws {
     let answer = JSONText(.string(String(repeating: "x", count: 200_000)))
-    try await ListenerFixture.run(limits: { $0.outQueueBytesMax = 1_000 }, answer: { _ in .result(answer) }) {
-      fixture in
+    let limits: @Sendable (inout TransportLimits) -> Void = {
+      $0.outQueueBytesMax = 1_000
+      $0.conversation.batchReplyBytesMax = .max
+    }
+    try await ListenerFixture.run(limits: limits, answer: { _ in .result(answer) }) { fixture in
       let peer = try fixture.connect()
       let connection = try #require(await fixture.delegate.events.opened())
       // As a batch they are all asked for before the first of them is sent.

@@ -37,14 +37,14 @@ internal import Testing
       return account.wrote(leaving: rest)
     }
 
-    var replies: Int { account.replies(collected: collected, gathered: 0, inChannel: inChannel) }
+    var replies: Int { account.replies(collected: collected, unfinished: 0, inChannel: inChannel) }
 
-    mutating func isFull(gathered: Int = 0) -> Bool {
+    mutating func isFull(unfinished: Int = 0) -> Bool {
       account.mayBeFull(collected: collected)
-        && account.isFull(collected: collected, gathered: gathered, inChannel: inChannel)
+        && account.isFull(collected: collected, unfinished: unfinished, inChannel: inChannel)
     }
 
-    var hasRoom: Bool { account.hasRoom(collected: collected, gathered: 0, inChannel: inChannel) }
+    var hasRoom: Bool { account.hasRoom(collected: collected, unfinished: 0, inChannel: inChannel) }
   }
 
   @Test func whatIsNeitherUnsolicitedNorOfferedIsAnswers() throws {
@@ -95,10 +95,42 @@ internal import Testing
 
   @Test func answersOfUnfinishedBatchesCountAsSoonAsOneWasGathered() {
     var peer = Peer { $0.replyBytesPause = 1_000 }
-    #expect(peer.isFull(gathered: 1_001) == false, "it is not asked for, as no answer was gathered")
-    peer.account.gatherAnswer()
-    #expect(peer.isFull(gathered: 1_001) && !peer.isFull(gathered: 0))
-    #expect(peer.isFull(gathered: 1_001) == false, "the batch has left")
+    #expect(peer.isFull(unfinished: 1_001) == false, "it is not asked for, as no answer was gathered")
+    peer.account.noteUnfinished()
+    #expect(peer.isFull(unfinished: 1_001) && !peer.isFull(unfinished: 0))
+    #expect(peer.isFull(unfinished: 1_001) == false, "the batch has left")
+  }
+
+  @Test func gatheredAnswersDoNotKeepTheRestOfTheirBatchFromBeginning() {
+    var peer = Peer { $0.replyBytesPause = 1_000 }
+    peer.reply(400)
+    func canBegin(expecting expected: Int) -> Bool {
+      peer.account.hasRoomToBegin(collected: peer.collected, expected: expected, inChannel: peer.inChannel)
+    }
+    #expect(canBegin(expecting: 600) && !canBegin(expecting: 601))
+    peer.account.noteUnfinished()
+    #expect(peer.isFull(unfinished: 601) && canBegin(expecting: 0))
+  }
+
+  @Test func whereConnectionsAreCrowdedEachMayHaveLittle() {
+    var peer = Peer { $0.replyBytesPause = 1_600 }
+    peer.account.noteUnfinished()
+    #expect(peer.isFull(unfinished: 1_600) == false)
+    peer.account.isCrowded = true
+    #expect(!peer.isFull(unfinished: 100) && peer.isFull(unfinished: 101))
+  }
+
+  @Test func memoryIsGivenBackOnceAfterAPeak() {
+    var load = ReplyLoad()
+    #expect(!load.change(by: 48 << 20) && !load.isHigh)
+    #expect(!load.change(by: 17 << 20) && load.isHigh)
+    #expect(load.change(by: -(32 << 20)) == false)
+    #expect(load.change(by: -1) == true)
+    load.trimmed()
+    #expect(load.change(by: -(32 << 20)) == false)
+    #expect(load.change(by: -load.bytes) == true)
+    load.trimmed()
+    #expect(load.change(by: 0) == false)
   }
 
   @Test func oneUnsolicitedByteTooManyEndsTheConnection() {
@@ -151,7 +183,7 @@ internal import Testing
     account.addUnsolicited(1_000)
     #expect(!account.overflows(inChannel: ask()) && account.addOffer(1_000, inChannel: ask()))
     #expect(!account.mayBeFull(collected: 2_000) && account.tellsOfRoom(inChannel: ask()) == false)
-    #expect(account.replies(collected: 2_000, gathered: 0, inChannel: ask()) == 0)
+    #expect(account.replies(collected: 2_000, unfinished: 0, inChannel: ask()) == 0)
     #expect(asked == 0)
   }
 }

@@ -46,6 +46,9 @@ struct Batches {
     return appendIfComplete(index, to: &out)
   }
 
+  /// Bytes of the answers to the batch so far.
+  func gatheredBytes(of key: Key) -> Int { index(of: key).map { open[$0].answers.count } ?? 0 }
+
   /// All messages of the batch have been taken; appends it to `out` and gives true when all its answers are there.
   mutating func endReading(_ key: Key, into out: inout [UInt8]) -> Bool {
     guard let index = index(of: key) else { return false }

@@ -6,6 +6,7 @@
 /// 1. A call is answered at most once; further answers are ignored.
 /// 2. A request with an id in flight, parked or not, is refused and leaves the first untouched; `null` is not an id.
 /// 3. The answers of one batch leave as one array when the last is there; a batch without answers leaves nothing.
+///    Those that are there are never replaced: what a batch has no room for, its receiver asks before it begins it.
 /// 4. Calls are delivered in the order of their arrival; while `inFlightMax` are in flight, later ones are held back.
 /// 5. Answers to our own calls are never held back.
 /// 6. Every frame in the output has the peer's framing.
@@ -69,8 +70,11 @@ package struct Conversation: Sendable {
   /// Requests parked.
   package var parked: Int { pending.parked }
 
-  /// Bytes of answers that wait for the rest of their batch.
-  package var gatheredBytes: Int { batches.gatheredBytes }
+  /// Bytes of answers in the making.
+  package var expectedBytes: Int { pending.expectedBytes }
+
+  /// Bytes of answers in the making, and of those that wait for the rest of their batch.
+  package var unfinishedBytes: Int { pending.expectedBytes + batches.gatheredBytes }
 
   package var hasHeldBackCalls: Bool { heldBackStart < heldBack.count }
 
@@ -242,6 +246,22 @@ extension Conversation {
     }
   }
 
+  /// The answer to a request will be made later, and have about this many bytes.
+  package mutating func expect(_ bytes: Int, from call: Call) { pending.expect(bytes, from: call) }
+
+  /// Why a request in a batch must not begin: the answers to those before it fill what they may have together.
+  package func refusal(of call: Call) -> ErrorObject? {
+    guard let batch = pending.batch(of: call) else { return nil }
+    let (gathered, max) = (batches.gatheredBytes(of: batch), limits.batchReplyBytesMax)
+    guard gathered >= max else { return nil }
+    return .limitExceeded(
+      "frameBytesMax",
+      max: max,
+      value: gathered,
+      hint: "The answers to its batch have half of frameBytesMax, so it was not done. Send it in another batch."
+    )
+  }
+
   /// Takes a request out of the count of those in flight, because its answer waits for an event.
   ///
   /// Throws the error to answer it with when too many are parked.
@@ -255,6 +275,8 @@ extension Conversation {
       )
     }
     pending.setParked(true, call)
+    // What it waits for may come from this very peer, which must be read.
+    pending.expect(0, from: call)
   }
 
   /// Counts a parked request among those in flight again.

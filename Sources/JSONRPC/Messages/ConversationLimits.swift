@@ -5,6 +5,9 @@ package struct ConversationLimits: Sendable, Equatable {
   /// Messages in one batch.
   package var batchMax = 256
 
+  /// Bytes of the answers to one batch. Once there are so many, the rest of its requests is refused.
+  package var batchReplyBytesMax = 2 << 20
+
   /// Requests awaiting their answer, parked ones not counted; beyond it further calls are held back.
   package var inFlightMax = 128
 

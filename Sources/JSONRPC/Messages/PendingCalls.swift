@@ -10,6 +10,7 @@ struct PendingCalls {
     var serial: UInt32
     var batch: Batches.Key?
     var isParked: Bool
+    var expectedBytes = 0
   }
 
   private var slots: [Slot?] = []
@@ -20,6 +21,8 @@ struct PendingCalls {
 
   private(set) var inFlight = 0
   private(set) var parked = 0
+  /// Of the answers that `expect` has announced.
+  private(set) var expectedBytes = 0
 
   var isEmpty: Bool { inFlight + parked == 0 }
 
@@ -44,6 +47,7 @@ struct PendingCalls {
   mutating func remove(_ call: Conversation.Call) -> (id: RequestID, batch: Batches.Key?)? {
     guard let slot = slot(of: call) else { return nil }
     if slot.isParked { parked -= 1 } else { inFlight -= 1 }
+    expectedBytes -= slot.expectedBytes
     if isEmpty, slots.count > 16 {
       slots.removeAll()
       fingerprints.removeAll()
@@ -62,6 +66,15 @@ struct PendingCalls {
     parked += isParked ? 1 : -1
     inFlight += isParked ? -1 : 1
   }
+
+  /// The answer will have about this many bytes.
+  mutating func expect(_ bytes: Int, from call: Conversation.Call) {
+    guard let slot = slot(of: call) else { return }
+    expectedBytes += bytes - slot.expectedBytes
+    slots[Int(call.slot)]?.expectedBytes = bytes
+  }
+
+  func batch(of call: Conversation.Call) -> Batches.Key? { slot(of: call)?.batch }
 
   func isParked(_ call: Conversation.Call) -> Bool { slot(of: call)?.isParked ?? false }
 

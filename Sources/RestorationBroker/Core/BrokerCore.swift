@@ -192,19 +192,41 @@ package struct BrokerCore {
     resume(client)
   }
 
+  /// Handles the message that was blocked.
   mutating func resume(_ client: Client) {
     client.waitsFor = nil
-    if client.pendingAdoption == nil { drain(client) } else { adopt(client) }
+    guard client.pendingAdoption == nil else { return adopt(client) }
+    if !client.isWaiting, !client.queue.isEmpty { process(client.queue.removeFirst(), client) }
+    drain(client)
   }
 
-  /// Handles messages queued behind one that was blocked.
+  /// The messages queued behind it follow one by one, each when there is room for its answer.
   mutating func drain(_ client: Client) {
-    while !client.isWaiting, !client.queue.isEmpty { process(client.queue.removeFirst(), client) }
+    if !client.isWaiting, !client.queue.isEmpty {
+      client.isDraining = true
+      hasRoom(client.id)
+    }
     if client.isHeld, !client.isWaiting {
       client.isHeld = false
       context.emit(.setWaiting(client.id, false))
     }
     if client.hasLeft, !client.isWaiting, clients[client.id] === client { leave(client) }
+  }
+
+  /// There may be room for the answer to the client's next message.
+  package func hasRoom(_ client: ClientID) {
+    guard let client = clients[client], client.isDraining, let next = client.queue.first else { return }
+    context.emit(.awaitRoom(next.caller))
+  }
+
+  /// - Parameter isRefused: the message was answered already.
+  package mutating func goOn(_ client: ClientID, isRefused: Bool, at now: Moment) {
+    context.now = now
+    guard let client = clients[client], client.isDraining else { return }
+    client.isDraining = false
+    let message = client.queue.removeFirst()
+    if isRefused { client.cancelled.remove(message.caller) } else { process(message, client) }
+    drain(client)
   }
 
   /// Everything up to this sequence is durable.

@@ -30,6 +30,8 @@ final class Client {
   var isProbing = false { didSet { tellWaiting() } }
   /// The document that it is importing.
   var upload: ArchiveUpload?
+  /// The next of its queued messages waits until there is room for its answer.
+  var isDraining = false { didSet { tellWaiting() } }
   /// Its connection has ended; it is removed when its queue is empty.
   var hasLeft = false
   /// Messages queued behind a waiting one.
@@ -52,7 +54,7 @@ final class Client {
   var canBeCalled = true
 
   /// Whether its messages wait behind an earlier one.
-  var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing || pendingAdoption != nil }
+  var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing || pendingAdoption != nil || isDraining }
 
   /// A waiting client keeps its connection busy, so that a restart cannot lose its message unnoticed.
   private var isHolding = false

@@ -100,6 +100,8 @@ package enum Effect: Sendable {
   case backUp(ApplicationID)
   /// Pause reading from the client while too many of its messages wait, or resume it.
   case setWaiting(ClientID, Bool)
+  /// Pass this message to `goOn` once there is room for its answer; those of its client behind it wait.
+  case awaitRoom(Caller)
   /// End the connection after its output.
   case disconnect(ClientID)
   case log(LogLevel, String, application: ApplicationName?)
@@ -172,9 +174,16 @@ package struct StateRequest: Sendable {
   package struct Row: Hashable, Sendable {
     package var node: NodeID
     package var sequence: SequenceNumber
+    /// Those of the text, if it is for an answer to a client.
+    package var bytes: Int
 
-    package init(node: NodeID, sequence: SequenceNumber) { (self.node, self.sequence) = (node, sequence) }
+    package init(node: NodeID, sequence: SequenceNumber, bytes: Int = 0) {
+      (self.node, self.sequence, self.bytes) = (node, sequence, bytes)
+    }
   }
+
+  /// About as long the answer will be.
+  var bytes: Int { rows.reduce(0) { $0 + $1.bytes } }
 
   package enum Purpose: Sendable {
     /// Answer a decode.

@@ -145,6 +145,7 @@ extension TransportLimits {
     frame.valuesPerFrameMax = limits.valuesPerFrameMax
     frame.keysPerObjectMax = limits.keysPerObjectMax
     conversation.batchMax = limits.batchMax
+    conversation.batchReplyBytesMax = limits.frameBytesMax / 2
     conversation.inFlightMax = limits.inFlightMax
     conversation.parkedMax = limits.parkedMax
   }

@@ -102,9 +102,15 @@ package actor BrokerService {
     case .respondAfter(let id, let sequence, let caller, let answer):
       archives.respond(answer, to: caller, after: sequence, in: id, for: self)
     case .readState(let id, let row, let caller): readState(id, row, caller)
-    case .read(let id, let request, let after): archives.read(id, request, after: after, for: self)
-    case .scan(let id, let request): archives.scan(id, request, for: self)
-    case .carryOut(let id, let job, let after): archives.carryOut(id, job, after: after, for: self)
+    case .read(let id, let request, let after):
+      clients.expect(request.bytes, for: request.caller)
+      archives.read(id, request, after: after, for: self)
+    case .scan(let id, let request):
+      clients.expect(request.page.bytesMax, for: request.caller)
+      archives.scan(id, request, for: self)
+    case .carryOut(let id, let job, let after):
+      clients.expect(job.replyBytes, for: job.caller)
+      archives.carryOut(id, job, after: after, for: self)
     case .open(let id, let name, let creating): archives.open(id, name, creating: creating, for: self)
     case .close(let id, let removal): archives.close(id, removal, for: self)
     case .list(let purpose): archives.list(purpose, for: self)
@@ -128,6 +134,9 @@ package actor BrokerService {
     case .release(let client): clients.release(client)
     case .clientChanged(let client): clients.setContext(core.record(of: client), of: client)
     case .setWaiting(let client, let isWaiting): clients.setWaiting(client, isWaiting)
+    case .awaitRoom(let caller):
+      let admission = clients.admit(caller)
+      if admission != .later { core.goOn(caller.client, isRefused: admission == .refused, at: clock.now) }
     case .disconnect(let client): clients.close(client)
     case .park(let caller): clients.park(caller)
     case .unpark(let caller): clients.unpark(caller)
@@ -159,6 +168,7 @@ package actor BrokerService {
 
   private func readState(_ id: ApplicationID, _ row: StateRequest.Row, _ caller: Caller) {
     guard let record = archives.cached(row, of: id), let reply = core.decoded(id, record) else {
+      clients.expect(row.bytes, for: caller)
       let request = StateRequest(caller: caller, purpose: .decode(node: row.node), rows: [row])
       return archives.read(id, request, after: row.sequence, for: self)
     }
@@ -334,11 +344,18 @@ extension BrokerService: ConnectionDelegate {
     assumeIsolated { service in service.clients.tellLosses(to: client) { service.core.reads($0, client) } }
   }
 
+  nonisolated package func hasRoomForReplies(_ connection: Connection) {
+    assumeIsolated { service in service.handle { core, _ in core.hasRoom(connection.id.value) } }
+  }
+
   nonisolated package func connectionClosed(_ connection: Connection, reason: CloseReason) {
     assumeIsolated { service in
       service.clients.closed(connection, reason)
       service.requests.end(allOf: connection.id.value, service.core)
-      service.handle { $0.disconnected(connection.id.value, at: $1) }
+      service.handle {
+        $0.disconnected(connection.id.value, at: $1)
+        $0.hasRoom(connection.id.value)
+      }
     }
   }
 }

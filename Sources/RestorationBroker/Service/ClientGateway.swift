@@ -118,6 +118,21 @@ final class ClientGateway {
 
   func resumeWriters() { for client in pauses.resumeWriters() { connections[client]?.setInputPaused(false) } }
 
+  /// Answers that are short do not count: those to as many calls as may be in flight are about one long one.
+  private static let shortAnswer = 4_096
+
+  /// The caller will get an answer of about so many bytes.
+  func expect(_ bytes: Int, for caller: Caller) {
+    guard bytes > Self.shortAnswer, let call = caller.call else { return }
+    connections[caller.client]?.expect(bytes, from: call)
+  }
+
+  /// Whether a message that the client has sent may be handled, as far as its answer is concerned.
+  func admit(_ caller: Caller) -> Connection.Admission {
+    guard let call = caller.call, let connection = connections[caller.client] else { return .granted }
+    return connection.admit(call)
+  }
+
   func setWaiting(_ client: ClientID, _ isWaiting: Bool) {
     let isPaused = pauses.setWaiting(client, isWaiting)
     connections[client]?.setInputPaused(isPaused)

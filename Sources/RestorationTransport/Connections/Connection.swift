@@ -42,6 +42,20 @@ package final class Connection: Sendable {
     handler.value.respond(to: call, writing: writing)
   }
 
+  /// The answer to a request will be made later, and have about this many bytes, which count as if they were there.
+  package func expect(_ bytes: Int, from call: Conversation.Call) { handler.value.expect(bytes, from: call) }
+
+  /// Whether a request may begin that the receiver has kept waiting.
+  package enum Admission {
+    case granted
+    /// Earlier answers must go first; `ConnectionDelegate.hasRoomForReplies` says when to ask again.
+    case later
+    /// It never may, and was answered so.
+    case refused
+  }
+
+  package func admit(_ call: Conversation.Call) -> Admission { handler.value.admitWaiting(call) }
+
   /// Sends a notification. Counts against `TransportLimits.outQueueBytesMax`.
   package func notify(method: String, parameters: JSONText?) {
     handler.value.notify(method: method, parameters: parameters)
@@ -108,7 +122,7 @@ package struct ConnectionUsage: Hashable, Sendable {
   package var inputBytes = 0
   /// Requests that were read while too many were in flight.
   package var heldBackBytes = 0
-  /// Answers that the peer has not taken.
+  /// Answers that the peer has not taken, or that are not finished.
   package var replyBytes = 0
   /// Notifications and calls that the peer has not taken.
   package var unsolicitedBytes = 0

@@ -24,6 +24,9 @@ package protocol ConnectionDelegate: AnyObject, Sendable {
   /// Notifications can be offered again; called once after offers were refused.
   func hasRoomForOffers(_ connection: Connection)
 
+  /// Requests may begin again; called once after `Connection.admit` said later.
+  func hasRoomForReplies(_ connection: Connection)
+
   /// Last call for a connection; all pending calls in both directions are void.
   func connectionClosed(_ connection: Connection, reason: CloseReason)
 }
@@ -34,6 +37,8 @@ extension ConnectionDelegate {
   }
 
   package func hasRoomForOffers(_ connection: Connection) {}
+
+  package func hasRoomForReplies(_ connection: Connection) {}
 }
 
 /// Why a connection has ended.

@@ -26,11 +26,19 @@ extension ConnectionHandler {
   /// An answer has added `count` bytes to the output.
   @inline(__always)
   private func responded(_ count: Int) {
-    if count == 0 { output.gatherAnswer() }
+    if count == 0 { output.noteUnfinished() }
     if exchanges != nil {
       if count > 0 { exchanges?.wroteResponse() }
       endExchangeIfAnswered()
     }
+    queueForEndOfTick()
+  }
+
+  func expect(_ bytes: Int, from call: Conversation.Call) {
+    guard isOpen else { return }
+    conversation.expect(bytes, from: call)
+    output.noteUnfinished()
+    pauseInputIfOutputIsFull()
     queueForEndOfTick()
   }
 
@@ -96,8 +104,9 @@ extension ConnectionHandler {
   /// Called after each message.
   func pauseInputIfOutputIsFull() {
     guard output.mayBeFull(collected: out.count) else { return }
-    let gathered = conversation.gatheredBytes
-    if output.isFull(collected: out.count, gathered: gathered, inChannel: bytesInChannel) { gate.pause(.output) }
+    output.isCrowded = flushQueue.load.isHigh
+    let unfinished = conversation.unfinishedBytes
+    if output.isFull(collected: out.count, unfinished: unfinished, inChannel: bytesInChannel) { gate.pause(.output) }
   }
 
   /// Writes collected output. What the kernel does not take waits in the channel.
@@ -120,8 +129,9 @@ extension ConnectionHandler {
       }
       pauseInputIfOutputIsFull()
     }
-    guard gate.isPaused(.output),
-      output.hasRoom(collected: out.count, gathered: conversation.gatheredBytes, inChannel: bytesInChannel)
+    guard gate.isPaused(.output) else { return }
+    output.isCrowded = flushQueue.load.isHigh
+    guard output.hasRoom(collected: out.count, unfinished: conversation.unfinishedBytes, inChannel: bytesInChannel)
     else { return }
     gate.resume(.output)
     queueForEndOfTick()
@@ -138,13 +148,17 @@ extension ConnectionHandler {
     context.writeAndFlush(wrapOutboundOut(rest), promise: promise)
   }
 
+  /// Bytes of answers that the peer has not taken, or that are not finished.
+  var replyBytes: Int {
+    output.replies(collected: out.count, unfinished: conversation.unfinishedBytes, inChannel: bytesInChannel)
+  }
+
   var usage: ConnectionUsage {
     guard context != nil else { return ConnectionUsage(isPaused: true) }
-    let gathered = conversation.gatheredBytes
     return ConnectionUsage(
       inputBytes: decoder.bufferedBytes,
       heldBackBytes: conversation.heldBackBytes,
-      replyBytes: output.replies(collected: out.count, gathered: gathered, inChannel: bytesInChannel),
+      replyBytes: replyBytes,
       unsolicitedBytes: output.unsolicited,
       offeredBytes: output.offered(inChannel: bytesInChannel),
       isPaused: !wantsInput

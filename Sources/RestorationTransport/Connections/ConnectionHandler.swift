@@ -19,7 +19,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   typealias OutboundOut = ByteBuffer
 
   let settings: ConnectionSettings
-  private let flushQueue: FlushQueue
+  let flushQueue: FlushQueue
   private var isQueued = false
   private var delegate: (any ConnectionDelegate)?
   /// Set before the channel is active; `nil` after it has closed, because the connection holds this handler.
@@ -34,8 +34,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Used instead of the decoder if the peer speaks HTTP.
   @exclusivity(unchecked) var exchanges: HTTPExchanges?
   @exclusivity(unchecked) var conversation: Conversation
-  /// Always empty here; kept for its capacity.
+  /// Messages that were taken and wait until earlier answers have gone, the next one last.
   private var deliveries: [Conversation.Delivery] = []
+  /// The delegate asked whether a request may begin, and is told when it may.
+  private var awaitsRoom = false
+  /// The bytes of replies that are counted in the load of all connections.
+  private var countedReplies = 0
   private var frameTimer: Scheduled<Void>?
   private var lingerTimer: Scheduled<Void>?
   /// Frames to be written at the end of the tick.
@@ -135,7 +139,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     stopFrameTimer()
     lingerTimer?.cancel()
     lingerTimer = nil
-    out = []
+    (out, deliveries) = ([], [])
+    flushQueue.count(-countedReplies)
+    countedReplies = 0
     socket = nil
     handoff?.closed(self)
     handoff = nil
@@ -170,10 +176,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     // Accessing a property that a call may change costs more than accessing a local variable.
     var deliveries: [Conversation.Delivery] = []
     swap(&deliveries, &self.deliveries)
-    while pullsInput {
+    while deliveries.isEmpty, pullsInput {
       guard let event = nextEvent() else {
         gate.inputWaits(false)
-        deliverEndOfInput()
+        deliverEndOfInput(&deliveries)
         break
       }
       stopFrameTimer()
@@ -203,8 +209,65 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   @inline(__always)
   private func deliver(_ deliveries: inout [Conversation.Delivery]) {
-    if deliveries.count > 1 { deliveries.reverse() }
-    while let delivery = deliveries.popLast() { deliver(delivery) }
+    if deliveries.count > 1 {
+      deliveries.reverse()
+      deliverWhileThereIsRoom(&deliveries)
+    } else if let delivery = deliveries.popLast() {
+      deliver(delivery)
+    }
+  }
+
+  /// Delivers messages, the last one first. Each request waits until answers to those before it have gone, and the
+  /// receiver has not too much to do; so what waits begins with a request.
+  private func deliverWhileThereIsRoom(_ deliveries: inout [Conversation.Delivery]) {
+    while let delivery = deliveries.popLast() {
+      if case .request(let call, _) = delivery {
+        switch isOpen && gate.isPaused(.receiver) ? .later : admit(call) {
+        case .granted: break
+        case .refused: continue
+        case .later: return deliveries.append(delivery)
+        }
+      }
+      deliver(delivery)
+    }
+  }
+
+  /// Delivers messages that have waited.
+  private func deliverRest() {
+    guard !deliveries.isEmpty else { return }
+    var rest: [Conversation.Delivery] = []
+    swap(&rest, &deliveries)
+    deliverWhileThereIsRoom(&rest)
+    swap(&rest, &deliveries)
+    pauseInputIfOutputIsFull()
+    if exchanges != nil { endExchangeIfAnswered() }
+  }
+
+  /// Whether a request that was read may begin. It is answered here if it never may.
+  private func admit(_ call: Conversation.Call) -> Connection.Admission {
+    guard isOpen else { return .granted }
+    if let error = conversation.refusal(of: call) {
+      respond(to: call, with: .error(error))
+      return .refused
+    }
+    return hasRoomToBegin ? .granted : .later
+  }
+
+  /// The same for a request that the delegate has kept waiting; if it still has to, the delegate is told when to ask
+  /// again.
+  func admitWaiting(_ call: Conversation.Call) -> Connection.Admission {
+    let admission = admit(call)
+    if case .later = admission {
+      awaitsRoom = true
+      queueForEndOfTick()
+    }
+    return admission
+  }
+
+  private var hasRoomToBegin: Bool {
+    // What was taken cannot be handed over: while the connection is drained it is done, even if the peer does not read.
+    if gate.isDraining { return conversation.expectedBytes <= settings.limits.replyBytesPause }
+    return output.hasRoomToBegin(collected: out.count, expected: conversation.expectedBytes, inChannel: bytesInChannel)
   }
 
   private func deliver(_ delivery: Conversation.Delivery) {
@@ -223,9 +286,9 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   /// Ends the conversation's input after all input was delivered.
-  private func deliverEndOfInput() {
+  private func deliverEndOfInput(_ deliveries: inout [Conversation.Delivery]) {
     guard gate.deliversEnd() else { return }
-    var deliveries = decoder.finish().map { conversation.receive($0, into: &out) } ?? []
+    if let event = decoder.finish() { conversation.receive(event, into: &out, &deliveries) }
     deliver(&deliveries)
     let abandoned = conversation.inputEnded()
     if !abandoned.isEmpty, let connection { delegate?.callsAbandoned(abandoned, by: connection) }
@@ -274,13 +337,16 @@ final class ConnectionHandler: ChannelInboundHandler {
   func endTick() {
     isQueued = false
     guard let context, !closing.isClosed else { return }
-    if isOpen, gate.hasWork {
+    if isOpen, gate.hasWork || !deliveries.isEmpty {
+      deliverRest()
       resumeHeldBackCalls()
       pull()
       requestInput()
       watchFrame(context)
     }
     writeOutput(context)
+    countReplies()
+    goOnIfThereIsRoom()
     if page != nil || gate.isDraining { updatePage() }
     if isOpen, output.hasRefusedOffer, output.tellsOfRoom(inChannel: bytesInChannel), let connection {
       delegate?.hasRoomForOffers(connection)
@@ -289,10 +355,27 @@ final class ConnectionHandler: ChannelInboundHandler {
     perform(closing.advance(), context)
   }
 
+  /// Has those that wait for earlier answers to go ask again, if these have gone.
+  private func goOnIfThereIsRoom() {
+    guard isOpen, awaitsRoom || !deliveries.isEmpty, hasRoomToBegin else { return }
+    if !deliveries.isEmpty, !gate.isPaused(.receiver) { queueForEndOfTick() }
+    guard awaitsRoom, let connection else { return }
+    awaitsRoom = false
+    delegate?.hasRoomForReplies(connection)
+  }
+
+  private func countReplies() {
+    guard countedReplies > 0 || output.mayBeFull(collected: out.count) else { return }
+    let replies = replyBytes
+    flushQueue.count(replies - countedReplies)
+    countedReplies = replies
+  }
+
   private func resumeHeldBackCalls() {
-    while isOpen, gate.resumesCalls(inFlight: conversation.inFlight) {
-      var deliveries = conversation.resume(into: &out)
-      deliver(&deliveries)
+    while isOpen, deliveries.isEmpty, gate.resumesCalls(inFlight: conversation.inFlight) {
+      deliveries = conversation.resume(into: &out)
+      if deliveries.count > 1 { deliveries.reverse() }
+      deliverRest()
       gate.holdBack(bytes: conversation.heldBackBytes)
       pauseInputIfOutputIsFull()
     }

@@ -2,7 +2,8 @@
 
 internal import NIOCore
 
-/// The connections that have work to do at the end of the event loop's current tick. Used on that loop only.
+/// What the connections of one listener share: those that have work to do at the end of the event loop's current tick,
+/// and the load of all. Used on that loop only.
 ///
 /// All answers of a tick are written together afterwards: writing inside the read loop was measured to be slower.
 final class FlushQueue {
@@ -10,6 +11,8 @@ final class FlushQueue {
   private var waiting: [ConnectionHandler] = []
   private var spare: [ConnectionHandler] = []
   private var isScheduled = false
+  private(set) var load = ReplyLoad()
+  private var isTrimScheduled = false
 
   init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
@@ -19,6 +22,18 @@ final class FlushQueue {
     if isScheduled { return }
     isScheduled = true
     eventLoop.assumeIsolated().execute { self.run() }
+  }
+
+  /// One connection holds so many bytes of replies more, or less. A second after a peak the memory is given back: the
+  /// allocator keeps it otherwise, for as long as the process lives.
+  func count(_ difference: Int) {
+    guard load.change(by: difference), !isTrimScheduled else { return }
+    isTrimScheduled = true
+    eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
+      self.isTrimScheduled = false
+      self.load.trimmed()
+      SystemCalls.trimMemory()
+    }
   }
 
   private func run() {

@@ -6,7 +6,8 @@
 /// Invariants:
 /// 1. Each byte counts in one of three sums: unsolicited output (notifications and calls), offers, and answers, which
 ///    are the rest.
-/// 2. Answers are never refused. Beyond `replyBytesPause` the peer is not read until half of that is left.
+/// 2. Answers are never refused. Beyond `replyBytesPause`, or a sixteenth of it where connections are crowded, the peer
+///    is not read until half of that is left. Answers that are expected, or gathered for a batch, count as well.
 /// 3. One unsolicited byte beyond `outQueueBytesMax` ends the connection.
 /// 4. An offer beyond `offeredBytesMax` is refused unless no other waits. After refusals, room is reported once, when
 ///    half of the limit is free again.
@@ -26,8 +27,10 @@ package struct OutputAccount {
   private var offeredInTick = 0
   private var offeredInChannel = 0
   private var writesInChannel = 0
-  /// Whether the conversation may hold answers of incomplete batches.
-  private var gathersAnswers = false
+  /// Whether the conversation may hold answers that are unfinished.
+  private var hasUnfinished = false
+  /// All connections together hold so much that each may have little.
+  package var isCrowded = false
   package private(set) var hasRefusedOffer = false
 
   package init(limits: TransportLimits) {
@@ -45,14 +48,14 @@ package struct OutputAccount {
     offeredInTick + (offeredInChannel > 0 ? min(offeredInChannel, inChannel()) : 0)
   }
 
-  /// Bytes of answers, including those of incomplete batches.
-  package func replies(collected: Int, gathered: Int, inChannel: @autoclosure () -> Int) -> Int {
+  /// Bytes of answers, including unfinished ones.
+  package func replies(collected: Int, unfinished: Int, inChannel: @autoclosure () -> Int) -> Int {
     let waiting = writesInChannel > 0 ? max(0, inChannel() - unsolicitedInChannel - offeredInChannel) : 0
-    return collected - unsolicitedInTick - offeredInTick + gathered + waiting
+    return collected - unsolicitedInTick - offeredInTick + unfinished + waiting
   }
 
-  /// An answer was added to its batch.
-  package mutating func gatherAnswer() { gathersAnswers = true }
+  /// An answer is in the making, or was added to its batch.
+  package mutating func noteUnfinished() { hasUnfinished = true }
 
   /// Counts a collected notification or call.
   package mutating func addUnsolicited(_ count: Int) { unsolicitedInTick += count }
@@ -86,19 +89,27 @@ package struct OutputAccount {
 
   /// Whether `isFull` can be true; cheap, because it is asked after each message.
   package func mayBeFull(collected: Int) -> Bool {
-    writesInChannel > 0 || gathersAnswers || collected > replyBytesPause
+    writesInChannel > 0 || hasUnfinished || collected > replyBytesPause
   }
 
   /// Whether so many answers wait that the peer must not be read.
-  package mutating func isFull(collected: Int, gathered: Int, inChannel: @autoclosure () -> Int) -> Bool {
-    if gathersAnswers { gathersAnswers = gathered > 0 }
-    return replies(collected: collected, gathered: gathered, inChannel: inChannel()) > replyBytesPause
+  package mutating func isFull(collected: Int, unfinished: Int, inChannel: @autoclosure () -> Int) -> Bool {
+    if hasUnfinished { hasUnfinished = unfinished > 0 }
+    return replies(collected: collected, unfinished: unfinished, inChannel: inChannel()) > repliesMax
   }
 
   /// Whether reading from the peer can resume.
-  package func hasRoom(collected: Int, gathered: Int, inChannel: @autoclosure () -> Int) -> Bool {
-    replies(collected: collected, gathered: gathered, inChannel: inChannel()) <= replyBytesPause / 2
+  package func hasRoom(collected: Int, unfinished: Int, inChannel: @autoclosure () -> Int) -> Bool {
+    replies(collected: collected, unfinished: unfinished, inChannel: inChannel()) <= repliesMax / 2
   }
+
+  /// Whether another request that was read already can begin. The answers gathered for batches do not count, because
+  /// they may leave only after it.
+  package func hasRoomToBegin(collected: Int, expected: Int, inChannel: @autoclosure () -> Int) -> Bool {
+    replies(collected: collected, unfinished: expected, inChannel: inChannel()) <= repliesMax
+  }
+
+  private var repliesMax: Int { isCrowded ? replyBytesPause / 16 : replyBytesPause }
 
   /// Collected output was written; its last `rest` bytes wait in the channel.
   ///

@@ -467,4 +467,7 @@ extension SystemCalls {
   /// Makes the event loop's epoll set close on exec; NIO creates it without the flag, so that child programs would
   /// inherit it. The set is found by a descriptor that the loop watches.
   static func closeEventLoopOnExec(watching descriptor: Int32) { clinux_close_epolls_on_exec(descriptor) }
+
+  /// Gives memory that the allocator has, and nobody uses, back to the kernel.
+  static func trimMemory() { _ = malloc_trim(0) }
 }

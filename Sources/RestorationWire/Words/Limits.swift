@@ -144,8 +144,8 @@ public struct Limit: Sendable {
       ),
     Limit("replyBytesPause", \.replyBytesPause, .bytes, 4_096...1 << 30)
       .described(
-        as: "Replies that a client has not read yet. Beyond it the broker stops reading its requests; replies are "
-          + "never dropped."
+        as: "Replies that a client has not read yet, and those in the making. Beyond it the broker stops reading its "
+          + "requests; replies are never dropped."
       ),
     Limit("outQueueBytesMax", \.outQueueBytesMax, .bytes, 64 << 10...1 << 30)
       .described(

@@ -76,7 +76,7 @@ extension Application {
       if bytes > bytesMax, end > place { break }
       if !entry.isRedacted {
         for state in [entry.state, entry.beforeClaim].compactMap({ $0 }) {
-          rows.append(StateRequest.Row(node: entry.record.node, sequence: state.sequence))
+          rows.append(StateRequest.Row(node: entry.record.node, sequence: state.sequence, bytes: state.bytes))
         }
       }
       end += 1

@@ -146,7 +146,7 @@ extension Application {
       bytes += size
       page.objects.append(archivedObject(reading, at: path, in: page))
       guard let state = reading.state else { continue }
-      rows.append(StateRequest.Row(node: reading.node.node, sequence: state.sequence))
+      rows.append(StateRequest.Row(node: reading.node.node, sequence: state.sequence, bytes: state.bytes))
       if page.generation != nil { for node in state.referencedNodes { page.targets[node] = past.path(of: node) } }
     }
     read(rows, for: .page(page), request.caller, after: page.sequence)

@@ -72,7 +72,8 @@ package struct ArchiveJobs {
     in turn: inout Turn
   ) {
     operations[number] = operation
-    let job = StoreJob(caller: caller, operation: number, step: step, holds: operation.holds)
+    let (holds, bytes) = (operation.holds, operation.replyBytes)
+    let job = StoreJob(caller: caller, operation: number, step: step, holds: holds, replyBytes: bytes)
     turn.ask(.carryOut(turn.application, job, after: sequence))
   }
 

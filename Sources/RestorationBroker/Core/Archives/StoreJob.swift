@@ -40,9 +40,11 @@ package struct StoreJob: Sendable {
   package var step: Step
   /// Sequences that stay readable for this step and the following ones.
   package var holds: [SequenceNumber]
+  /// About as long the answer to the caller may be.
+  package var replyBytes: Int
 
-  package init(caller: Caller, operation: Int, step: Step, holds: [SequenceNumber] = []) {
-    (self.caller, self.operation, self.step) = (caller, operation, step)
+  package init(caller: Caller, operation: Int, step: Step, holds: [SequenceNumber] = [], replyBytes: Int = 0) {
+    (self.caller, self.operation, self.step, self.replyBytes) = (caller, operation, step, replyBytes)
     self.holds = holds + (step.sequence.map { [$0] } ?? [])
   }
 }
@@ -64,6 +66,15 @@ package enum Operation {
     case .rollback(let rollback, _): rollback.call.caller
     case .comparison(let comparison, _): comparison.call.caller
     case .backup: nil
+    }
+  }
+
+  /// About as long its answer may be.
+  var replyBytes: Int {
+    switch self {
+    case .planning(let planning): planning.bytesMax
+    case .comparison(let comparison, _): comparison.bytesMax
+    case .verification, .rollback, .backup: 0
     }
   }
 

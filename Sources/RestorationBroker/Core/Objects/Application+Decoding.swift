@@ -52,7 +52,7 @@ extension Application {
     if let record = node.kept?.text(of: summary, at: node) {
       return finishDecode(ofView: object.id, .state(record, sequence: summary.sequence), for: caller)
     }
-    let row = StateRequest.Row(node: node.id, sequence: summary.sequence)
+    let row = StateRequest.Row(node: node.id, sequence: summary.sequence, bytes: summary.bytes)
     if isOwner, object.record.kind == .view || mayResolveElements(of: object) {
       let request = StateRequest(caller: caller, purpose: .decodeView(node: object.id), rows: [row])
       jobs.read(.read(id, request, after: summary.sequence), in: &turn)

@@ -26,7 +26,7 @@ extension Application {
     guard let node = tree.applicationNode, let state = isForDelegate ? node.stateBeforeClaim : node.state,
       !node.isWithheld(state)
     else { return nil }
-    return StateRequest.Row(node: node.id, sequence: state.sequence)
+    return StateRequest.Row(node: node.id, sequence: state.sequence, bytes: state.bytes)
   }
 
   // MARK: Withholding
@@ -196,7 +196,11 @@ extension Application {
       bytes += size
       after = node.id
       reply.objects.append(object)
-      if !object.redacted { rows += object.states.map { StateRequest.Row(node: node.id, sequence: $0.sequence) } }
+      if !object.redacted {
+        rows += (node.withheld ?? []).map {
+          StateRequest.Row(node: node.id, sequence: $0.row.sequence, bytes: $0.bytes)
+        }
+      }
     }
     read(rows, for: .quarantine(QuarantinePage(reply: reply)), caller, after: sequence)
   }
