@@ -44,6 +44,48 @@ internal import Testing
     #expect(peak < 48 * Self.mebibyte * Self.allowance, "\(peak) KiB more at the peak")
   }
 
+  @Test(.broker(alone: true)) func answersInTheMakingAreBoundedAndTheirMemoryIsGivenBack() throws {
+    let writer = try broker.session("a")
+    let pad = JSONValue.string(String(repeating: "x", count: 250_000))
+    for number in 0..<16 { try writer.encode("A\(number)", state: ["pad": pad]) }
+    for number in 0..<16 { _ = try writer.decode("A\(number)") }
+    let before = try broker.status.residentKiB
+    func requests(_ count: Int, _ method: String, _ parameters: (Int) -> JSONObject) -> [String] {
+      (1...count).map { number in
+        var members = parameters(number)
+        members["application"] = "a"
+        return String(WireClient.message(method, .object(members), id: .integer(Int64(number))).dropLast())
+      }
+    }
+    let decodes = requests(256, "decodeRestorableState") { ["object": .path("A\($0 % 16)")] }
+    let pages = requests(32, "readArchive") { _ in [:] }
+    var crowd: [WireClient] = []
+    for _ in 1...20 {
+      crowd.append(try broker.connect())
+      try crowd.last?.send("[\(decodes.joined(separator: ","))]\n")
+    }
+    for _ in 1...8 {
+      crowd.append(try broker.connect())
+      try crowd.last?.send(pages.map { $0 + "\n" }.joined())
+    }
+    for number in 1...100 {
+      try writer.encode("B", state: ["n": .integer(Int64(number))])
+      #expect(try writer.decode("B")["state"]?["n"] == .integer(Int64(number)))
+    }
+    for client in crowd where !client.hasInput(within: .seconds(30)) { Issue.record("a client was not answered") }
+    let answers = try #require(crowd[0].receiveMessage().array)
+    #expect(answers.count == 256)
+    let refused = answers.compactMap { $0["error"]?["data"]?["limit"] }
+    #expect(refused.count > 240 && refused.allSatisfy { $0 == "frameBytesMax" })
+    for _ in 1...32 { #expect(try crowd[20].receiveMessage()["result"] != nil) }
+    let peak = try broker.status.peakKiB
+    #expect(peak < 256 * Self.mebibyte * Self.allowance, "\(peak) KiB at the peak")
+    crowd = []
+    try Wait.until("the memory is given back", Deadline(.seconds(10))) {
+      try broker.status.residentKiB < before + 24 * Self.mebibyte * Self.allowance
+    }
+  }
+
   @Test(.broker(alone: true)) func tenThousandObjectsOfFourProcessesFitIntoLittleMemory() throws {
     try broker.connect().call("ping")
     let idle = try broker.status.residentKiB

@@ -55,7 +55,6 @@ internal import Testing
       case .read(_, let request, .success(let readings)):
         hear("read \(request.rows.count): \(readings.count { $0 != nil })")
       case .read(_, _, .failure(let error)): hear("read: \(error.kind)")
-      case .scanned: hear("scanned")
       case .carriedOut(_, let job, _): hear("carried out \(job.operation)")
       case .listed(_, let result): hear("listed \((try? result.get())?.map(\.application) ?? [])")
       }

@@ -100,7 +100,7 @@ extension Application {
   }
 
   /// Nothing is in progress, and no caller waits. (The core knows the clients of detached sessions.)
-  var isIdle: Bool {
+  package var isIdle: Bool {
     parentWaits.isEmpty && trials.isIdle && sessions.isIdle && jobs.isIdle && !isRestoring && saving.isIdle
       && calls.isEmpty
   }

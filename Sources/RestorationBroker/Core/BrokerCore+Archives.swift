@@ -10,7 +10,10 @@ extension BrokerCore {
     if !call.request.force, let others = call.application.unverifiedSessions {
       return probe(others, of: call.application, for: call.message, call.client)
     }
-    try call.application.rollBack(call.request, by: call.session, for: call.caller)
+    let (request, session, caller) = (call.request, call.session, call.caller)
+    try call.inTurn(isRollback: true) { application throws(ErrorObject) in
+      try application.rollBack(request, by: session, for: caller)
+    }
   }
 
   /// Removes an application; its sessions end, and their clients have none.

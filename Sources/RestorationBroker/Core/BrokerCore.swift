@@ -41,15 +41,7 @@ package struct BrokerCore {
   package mutating func received(_ message: IncomingMessage, at now: Moment) {
     context.now = now
     guard let client = clients[message.caller.client] else { return }
-    if client.isWaiting {
-      client.queue.append(message)
-      if client.queue.count >= Client.queuePause, !client.isHeld {
-        client.isHeld = true
-        context.emit(.setWaiting(client.id, true))
-      }
-      return
-    }
-    process(message, client)
+    if client.isWaiting { client.enqueue(message) } else { process(message, client) }
   }
 
   package mutating func disconnected(_ id: ClientID, at now: Moment) {
@@ -200,32 +192,24 @@ package struct BrokerCore {
     drain(client)
   }
 
-  /// The messages queued behind it follow one by one, each when there is room for its answer.
+  /// Has the messages queued behind it follow.
   mutating func drain(_ client: Client) {
-    if !client.isWaiting, !client.queue.isEmpty {
-      client.isDraining = true
-      hasRoom(client.id)
-    }
-    if client.isHeld, !client.isWaiting {
-      client.isHeld = false
-      context.emit(.setWaiting(client.id, false))
-    }
+    client.drain()
     if client.hasLeft, !client.isWaiting, clients[client.id] === client { leave(client) }
   }
 
   /// There may be room for the answer to the client's next message.
-  package func hasRoom(_ client: ClientID) {
-    guard let client = clients[client], client.isDraining, let next = client.queue.first else { return }
-    context.emit(.awaitRoom(next.caller))
-  }
+  package func hasRoom(_ client: ClientID) { clients[client]?.awaitRoom() }
 
-  /// - Parameter isRefused: the message was answered already.
-  package mutating func goOn(_ client: ClientID, isRefused: Bool, at now: Moment) {
+  /// The client's next message may begin.
+  ///
+  /// - Parameter isRefused: it was answered already.
+  package mutating func goOn(_ caller: Caller, isRefused: Bool, at now: Moment) {
     context.now = now
-    guard let client = clients[client], client.isDraining else { return }
+    guard let client = clients[caller.client], client.isDraining, client.queue.first?.caller == caller else { return }
     client.isDraining = false
     let message = client.queue.removeFirst()
-    if isRefused { client.cancelled.remove(message.caller) } else { process(message, client) }
+    if isRefused { client.cancelled.remove(caller) } else { process(message, client) }
     drain(client)
   }
 
@@ -286,21 +270,6 @@ package struct BrokerCore {
     case (.success(let readings), .quarantine(let page)):
       application.finishPage(readings, page, for: request.caller)
     case (.failure(let error), _): context.emit(.respond(request.caller, .error(.storeError(error))))
-    }
-  }
-
-  package mutating func scanFinished(
-    _ id: ApplicationID,
-    _ request: ScanRequest,
-    _ result: Result<[NodeReading], ArchiveError>,
-    at now: Moment
-  ) {
-    context.now = now
-    guard let application = applications[id] else { return }
-    application.jobs.endRead()
-    switch result {
-    case .success(let readings): application.finishScan(readings, request)
-    case .failure(let error): context.emit(.respond(request.caller, .error(.storeError(error))))
     }
   }
 

@@ -59,6 +59,26 @@ final class Client {
   /// A waiting client keeps its connection busy, so that a restart cannot lose its message unnoticed.
   private var isHolding = false
 
+  /// Queues a message behind one that waits.
+  func enqueue(_ message: IncomingMessage) {
+    queue.append(message)
+    guard queue.count >= Client.queuePause, !isHeld else { return }
+    isHeld = true
+    context.emit(.setWaiting(id, true))
+  }
+
+  /// The queued messages follow one by one, each when there is room for its answer.
+  func drain() {
+    guard !isWaiting else { return }
+    isDraining = !queue.isEmpty
+    awaitRoom()
+    guard isHeld, !isDraining else { return }
+    isHeld = false
+    context.emit(.setWaiting(id, false))
+  }
+
+  func awaitRoom() { if isDraining, let next = queue.first { context.emit(.awaitRoom(next.caller)) } }
+
   private func tellWaiting() {
     guard isWaiting != isHolding else { return }
     isHolding = isWaiting

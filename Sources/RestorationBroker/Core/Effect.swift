@@ -48,8 +48,6 @@ package enum Effect: Sendable {
   case readState(ApplicationID, StateRequest.Row, Caller)
   /// Read states once the changes up to `after` are durable, and bring them to `readingFinished`.
   case read(ApplicationID, StateRequest, after: SequenceNumber)
-  /// Read nodes and states as of an older sequence, and bring them to `scanFinished`.
-  case scan(ApplicationID, ScanRequest)
   /// Do a piece of work once the changes up to `after` are durable, and bring its outcome to `jobFinished`.
   case carryOut(ApplicationID, StoreJob, after: SequenceNumber)
   /// Open the archive, creating a missing one only if `creating`, and call `opened`.
@@ -100,6 +98,8 @@ package enum Effect: Sendable {
   case backUp(ApplicationID)
   /// Pause reading from the client while too many of its messages wait, or resume it.
   case setWaiting(ClientID, Bool)
+  /// The caller will get about so many bytes, which count from now on.
+  case expect(Int, Caller)
   /// Pass this message to `goOn` once there is room for its answer; those of its client behind it wait.
   case awaitRoom(Caller)
   /// End the connection after its output.
@@ -207,28 +207,6 @@ package struct StateRequest: Sendable {
     /// Open again what was closed.
     case reopening(ClosedShelf.Subtree)
   }
-}
-
-/// All nodes as of one sequence, for a page of `readArchive`.
-package struct ScanRequest: Sendable {
-  package var caller: Caller
-  package var page: ArchivePage
-}
-
-/// One page of `readArchive`: where it begins and what it may hold.
-package struct ArchivePage: Sendable {
-  /// `nil` for the head.
-  package var generation: Int64?
-  /// Fixed by the first page, so that all pages show one moment.
-  package var sequence: SequenceNumber
-  package var after: NodeID
-  package var reveals: Bool
-  package var bytesMax: Int
-  /// Set once the nodes are known: everything but the texts.
-  package var objects: [ArchivedObject] = []
-  /// The paths of what a generation's states refer to, at that time.
-  var targets: [NodeID: IdentifierPath] = [:]
-  package var next: NodeID?
 }
 
 /// A call that continues once it is known whether the blocking processes are alive.

@@ -88,18 +88,18 @@ package enum MethodTable {
     .call(Goodbye.self) { core, call throws(ErrorObject) in try core.sayGoodbye(call) },
 
     // Reports and archives
-    .reading(ReadArchive.self) { $0.readArchive },
+    .long(ReadArchive.self, givesPages: true) { $0.readArchive },
     .reading(ExplainRestoration.self) { $0.explain },
     .broker(ListApplications.self, takesNotifications: false) { core, message, _ in
       core.context.emit(.list(.listApplications(message.caller)))
     },
     .reading(DescribeApplication.self) { $0.describe },
     .reading(ListGenerations.self) { $0.listGenerations },
-    .reading(DiffGenerations.self) { $0.diffGenerations },
+    .long(DiffGenerations.self, givesPages: true) { $0.diffGenerations },
     .call(RollBack.self, isKnown: true) { core, call throws(ErrorObject) in try core.rollBack(call) },
-    .reading(VerifyArchive.self) { $0.verify },
-    .changing(BackupArchive.self) { $0.backUp },
-    .reading(ExportArchive.self) { $0.export },
+    .long(VerifyArchive.self) { $0.verify },
+    .long(BackupArchive.self, takesNotifications: true) { $0.backUp },
+    .long(ExportArchive.self, givesPages: true) { $0.export },
     .broker(ImportArchive.self, makesArchive: true) { core, message, client throws(ErrorObject) in
       try core.importArchive(message, client)
     },
@@ -127,6 +127,14 @@ package enum MethodTable {
       core.context.emit(.respond(message.caller, .result(document)))
     },
   ]
+}
+
+extension MethodTable.Call {
+  /// Begins at once, or when fewer such calls are under way. What waits must not keep the message.
+  func inTurn(isRollback: Bool = false, _ begin: @escaping ArchiveJobs.Beginning) throws(ErrorObject) {
+    let call = ArchiveJobs.Waiting(caller: caller, isRollback: isRollback, begin: begin)
+    if application.jobs.canBegin(call) { try begin(application) }
+  }
 }
 
 extension MethodTable.Row {
@@ -199,6 +207,27 @@ extension MethodTable.Row {
     -> MethodTable.Row
   {
     application(isKnown: true, takesNotifications: false, method)
+  }
+
+  /// A method that reads the archive piece by piece.
+  ///
+  /// - Parameter givesPages: whether its answer may have as many bytes as a page; they count also while it waits.
+  fileprivate static func long<Method: RestorationMethod>(
+    _: Method.Type,
+    givesPages: Bool = false,
+    takesNotifications: Bool = false,
+    _ method: @escaping Open<Method>
+  ) -> MethodTable.Row {
+    .call(Method.self, isKnown: true, takesNotifications: takesNotifications) { _, call throws(ErrorObject) in
+      let (request, session, caller) = (call.request, call.session, call.caller)
+      if givesPages {
+        let bytes = Application.pageBytes(for: session?.facts.messageBytesMax)
+        call.application.turn.ask(.expect(bytes, caller))
+      }
+      try call.inTurn { application throws(ErrorObject) in
+        try method(application)(request, session, caller)
+      }
+    }
   }
 
   fileprivate static func changing<Method: RestorationMethod>(_: Method.Type, _ method: @escaping Open<Method>)

@@ -15,7 +15,6 @@ package enum ArchiveEvent: Sendable {
   /// milliseconds; nil if nothing more is, because the broker is stopping.
   case commitFailed(ApplicationID, ErrorObject, pause: Int64?)
   case read(ApplicationID, StateRequest, Result<[StateReading?], ArchiveError>)
-  case scanned(ApplicationID, ScanRequest, Result<[NodeReading], ArchiveError>)
   case carriedOut(ApplicationID, StoreJob, Result<StoreJob.Outcome, ArchiveCopyError>)
   case listed(ListingPurpose, Result<[ArchiveSummary], ArchiveError>)
 }
@@ -295,7 +294,6 @@ package final class ArchiveGateway {
     delegate.settled(session.queue.settledClients())
     for notice in session.queue.readyNotices() { delegate.send(notice, of: id) }
     for request in session.queue.readyReads() { read(id, request, after: 0, for: delegate) }
-    for request in session.queue.readyScans() { scan(id, request, for: delegate) }
     for job in session.queue.readyJobs() { carryOut(id, job, after: 0, for: delegate) }
     delegate.report(.committed(id, receipt))
     delegate.carryOut()
@@ -388,24 +386,6 @@ package final class ArchiveGateway {
         delegate.report(.read(session.id, request, result))
         delegate.carryOut()
       }
-      callEnds(session, for: delegate)
-    }
-  }
-
-  package func scan(_ id: ApplicationID, _ request: ScanRequest, for delegate: isolated some Delegate) {
-    guard let session = sessions[id], let lease = session.lease else { return }
-    let sequence = request.page.sequence
-    guard sequence <= session.queue.durable else { return session.queue.await(request) }
-    session.held.hold([sequence], at: now)
-    session.callBegins()
-    Task {
-      do throws(ArchiveError) {
-        let nodes = try await store.scan(after: nil, limit: Int.max, at: .sequence(sequence), lease: lease)
-        delegate.report(.scanned(id, request, .success(nodes)))
-      } catch {
-        delegate.report(.scanned(id, request, .failure(error)))
-      }
-      delegate.carryOut()
       callEnds(session, for: delegate)
     }
   }

@@ -14,7 +14,6 @@ extension BrokerCore {
     case .committed(let id, let receipt): committed(id, receipt, at: now)
     case .commitFailed(let id, let error, let pause): commitFailed(id, error, pause: pause, at: now)
     case .read(let id, let request, let result): readingFinished(id, request, result, at: now)
-    case .scanned(let id, let request, let result): scanFinished(id, request, result, at: now)
     case .carriedOut(let id, let job, let result): jobFinished(id, job, result, at: now)
     case .listed(let purpose, let result): listingFinished(purpose, result, at: now)
     }

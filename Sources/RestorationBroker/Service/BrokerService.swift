@@ -105,12 +105,7 @@ package actor BrokerService {
     case .read(let id, let request, let after):
       clients.expect(request.bytes, for: request.caller)
       archives.read(id, request, after: after, for: self)
-    case .scan(let id, let request):
-      clients.expect(request.page.bytesMax, for: request.caller)
-      archives.scan(id, request, for: self)
-    case .carryOut(let id, let job, let after):
-      clients.expect(job.replyBytes, for: job.caller)
-      archives.carryOut(id, job, after: after, for: self)
+    case .carryOut(let id, let job, let after): archives.carryOut(id, job, after: after, for: self)
     case .open(let id, let name, let creating): archives.open(id, name, creating: creating, for: self)
     case .close(let id, let removal): archives.close(id, removal, for: self)
     case .list(let purpose): archives.list(purpose, for: self)
@@ -134,9 +129,11 @@ package actor BrokerService {
     case .release(let client): clients.release(client)
     case .clientChanged(let client): clients.setContext(core.record(of: client), of: client)
     case .setWaiting(let client, let isWaiting): clients.setWaiting(client, isWaiting)
+    case .expect(let bytes, let caller): clients.expect(bytes, for: caller)
     case .awaitRoom(let caller):
       let admission = clients.admit(caller)
-      if admission != .later { core.goOn(caller.client, isRefused: admission == .refused, at: clock.now) }
+      if admission == .refused { requests.end(.ofClient(caller), "refused", core) }
+      if admission != .later { core.goOn(caller, isRefused: admission == .refused, at: clock.now) }
     case .disconnect(let client): clients.close(client)
     case .park(let caller): clients.park(caller)
     case .unpark(let caller): clients.unpark(caller)

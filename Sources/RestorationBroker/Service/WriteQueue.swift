@@ -73,7 +73,6 @@ package struct WriteQueue {
   private var answers: [Waiting] = []
   private var notices = Waits<Notice>()
   private var reads = Waits<StateRequest>()
-  private var scans = Waits<ScanRequest>()
   private var jobs = Waits<StoreJob>()
   /// Clients that are told nothing, but whose connections are not idle before.
   private var clients = Waits<ClientID>()
@@ -127,8 +126,6 @@ package struct WriteQueue {
   }
 
   package mutating func await(_ request: StateRequest, after: SequenceNumber) { reads.add(request, after: after) }
-
-  package mutating func await(_ request: ScanRequest) { scans.add(request, after: request.page.sequence) }
 
   package mutating func await(_ job: StoreJob, after: SequenceNumber) { jobs.add(job, after: after) }
 
@@ -184,13 +181,11 @@ package struct WriteQueue {
 
   /// What is read by those who wait here: meanwhile the archive may not delete a row that is shown then.
   package var awaitedSequences: [SequenceNumber] {
-    reads.all.flatMap(\.element.rows).map(\.sequence) + scans.all.map(\.after) + jobs.all.map(\.after)
+    reads.all.flatMap(\.element.rows).map(\.sequence) + jobs.all.map(\.after)
   }
 
   /// Reads whose changes are durable now.
   package mutating func readyReads() -> [StateRequest] { reads.take(upTo: durable) }
-
-  package mutating func readyScans() -> [ScanRequest] { scans.take(upTo: durable) }
 
   /// Pieces of work whose changes are durable now.
   package mutating func readyJobs() -> [StoreJob] { jobs.take(upTo: durable) }
@@ -200,9 +195,9 @@ package struct WriteQueue {
 
   /// The transaction failed: nothing that was not durable before will be.
   package mutating func fail() -> Failure {
-    let (reads, scans, jobs) = (reads.all.map(\.element), scans.all.map(\.element), jobs.all.map(\.element))
+    let (reads, jobs) = (reads.all.map(\.element), jobs.all.map(\.element))
     let failure = Failure(
-      callers: answers.map(\.caller) + reads.map(\.caller) + scans.map(\.caller),
+      callers: answers.map(\.caller) + reads.map(\.caller),
       jobs: jobs,
       notices: notices.all.map(\.element).filter(\.followsFailure),
       clients: clients.all.map(\.element)

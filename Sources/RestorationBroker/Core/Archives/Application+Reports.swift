@@ -121,35 +121,32 @@ extension Application {
       page.after = after
     }
     if let number = page.generation { page.sequence = try generation(number).sequence }
-    jobs.read(.scan(id, ScanRequest(caller: caller, page: page)), in: &turn)
+    let omitted = page.generation.flatMap { generations[$0] }?.record.omitted ?? []
+    let reading = PageReading(page, omitting: omitted, isToday: isToday(page), for: caller)
+    jobs.begin(.page(reading), reading.first, for: caller, in: &turn)
+  }
+
+  /// Whether the tree shows what the page shows.
+  private func isToday(_ page: ArchivePage) -> Bool { page.generation == nil && turn.contentSequence <= page.sequence }
+
+  /// Nodes of a page were read.
+  func goOn(with reading: inout PageReading, _ nodes: [NodeReading], _ job: StoreJob) {
+    if let step = reading.take(nodes, isToday: isToday(reading.page)) {
+      jobs.goOn(with: .page(reading), step, job, in: &turn)
+    } else {
+      readTexts(of: reading)
+    }
   }
 
   /// The nodes of a page were read: finds their paths at that time, and asks for the texts that fit.
-  func finishScan(_ readings: [NodeReading], _ request: ScanRequest) {
-    var page = request.page
-    let omitted = Set(page.generation.flatMap { generations[$0] }?.record.omitted ?? [])
-    let past = NodeTree(readings)
-    var rows: [StateRequest.Row] = []
-    var bytes = 0
-    let candidates = readings.filter { reading in
-      reading.node.node > page.after && !reading.node.isRemoved && !omitted.contains(reading.node.node)
+  private func readTexts(of reading: PageReading) {
+    var page = reading.page
+    let chosen = reading.choose(for: &page, today: tree)
+    page.objects = chosen.map { archivedObject($0, at: $1, in: page) }
+    let rows = chosen.compactMap { object, _ in
+      object.state.map { StateRequest.Row(node: object.node.node, sequence: $0.sequence, bytes: $0.bytes) }
     }
-    for (index, var reading) in candidates.enumerated() {
-      // What is no longer saved must not be read, although the archive has it until the next generation (R4).
-      if page.generation == nil, tree.nodes[reading.node.node]?.kept != nil { reading.state = nil }
-      guard let node = past.nodes[reading.node.node], let path = past.path(of: node) else { continue }
-      let size = (reading.state?.bytes ?? 0) + path.bytes + 400
-      if bytes + size > page.bytesMax, !page.objects.isEmpty {
-        page.next = candidates[index - 1].node.node
-        break
-      }
-      bytes += size
-      page.objects.append(archivedObject(reading, at: path, in: page))
-      guard let state = reading.state else { continue }
-      rows.append(StateRequest.Row(node: reading.node.node, sequence: state.sequence, bytes: state.bytes))
-      if page.generation != nil { for node in state.referencedNodes { page.targets[node] = past.path(of: node) } }
-    }
-    read(rows, for: .page(page), request.caller, after: page.sequence)
+    read(rows, for: .page(page), reading.caller, after: page.sequence)
   }
 
   private func archivedObject(_ reading: NodeReading, at path: IdentifierPath, in page: ArchivePage) -> ArchivedObject {

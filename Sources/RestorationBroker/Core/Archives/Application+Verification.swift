@@ -23,13 +23,26 @@ extension Application {
     jobs.begin(.backup(call, to: request.to), .backUp(to: request.to), for: caller, in: &turn)
   }
 
+  private func beginWaiting() {
+    while let waiting = jobs.nextWaiting() {
+      guard sessions.isConnected(waiting.caller.client) else { continue }
+      do throws(ErrorObject) {
+        try waiting.begin(self)
+      } catch {
+        turn.refuse(waiting.caller, error)
+      }
+    }
+  }
+
   /// A step of an operation has ended.
   func jobFinished(_ job: StoreJob, _ result: Result<StoreJob.Outcome, ArchiveCopyError>) {
     // If the client has left, the rest is not needed.
+    defer { beginWaiting() }
     guard let operation = jobs.finishStep(of: job, in: &turn), sessions.isConnected(job.caller.client) else { return }
     switch (operation, result) {
     case (.verification(var verification), .success(let outcome)): goOn(with: &verification, outcome, job)
     case (.planning(var planning), .success(.nodes(let nodes))): goOn(with: &planning, nodes, job)
+    case (.page(var reading), .success(.nodes(let nodes))): goOn(with: &reading, nodes, job)
     case (.rollback(var rollback, let nodes), .success(let outcome)):
       goOn(with: &rollback, reading: nodes, outcome, job)
     case (.comparison(var comparison, let place), .success(let outcome)):

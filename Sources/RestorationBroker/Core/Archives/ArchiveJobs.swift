@@ -4,15 +4,31 @@ package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// What an application has asked of its archive: reads, what is done in several pieces, and exports whose next page may
-/// be asked for.
+/// What an application has asked of its archive: reads, what is done in several pieces, calls that wait until less of
+/// that is under way, and exports whose next page may be asked for.
 ///
 /// Invariants:
 /// 1. Each operation has one step under way, also if it was cancelled: nothing is closed before that has come back.
 /// 2. Numbers are never given again, so that a step or cursor of before the archive was opened anew means nothing.
 /// 3. A timer is set while there are exports.
 package struct ArchiveJobs {
+  /// Does what the call says; it may have become wrong while it waited.
+  package typealias Beginning = (Application) throws(ErrorObject) -> Void
+
+  /// A call that waits until it can begin.
+  package struct Waiting {
+    let caller: Caller
+    let isRollback: Bool
+    let begin: Beginning
+  }
+
+  /// Each may hold the places of all objects, and rolling back besides that the texts of a generation.
+  private static let operationsMax = 4
+  private static let rollbacksMax = 1
+
   private var operations: [Int: Operation] = [:]
+  /// In the order in which they came.
+  private var waiting: [Waiting] = []
   /// Operations whose caller has stopped waiting, until the step that is under way is done.
   private var cancelled: Set<Int> = []
   private var exports: [Int: ExportPlan] = [:]
@@ -22,7 +38,7 @@ package struct ArchiveJobs {
 
   package init() {}
 
-  package var isWorking: Bool { reads > 0 || !operations.isEmpty || !cancelled.isEmpty }
+  package var isWorking: Bool { reads > 0 || !operations.isEmpty || !cancelled.isEmpty || !waiting.isEmpty }
   package var isIdle: Bool { !isWorking && exports.isEmpty }
 
   /// The archive is opened anew at this change: steps that come back are of no use, and not all reads do. Exports of
@@ -34,7 +50,7 @@ package struct ArchiveJobs {
 
   // MARK: Reads
 
-  /// Each read comes back to `readingFinished`, `scanFinished` or `decoded`.
+  /// Each read comes back to `readingFinished` or `decoded`.
   package mutating func read(_ request: consuming Effect, in turn: inout Turn) {
     reads += 1
     turn.ask(request)
@@ -45,6 +61,24 @@ package struct ArchiveJobs {
   package mutating func endRead() { reads = max(0, reads - 1) }
 
   // MARK: Steps
+
+  private func hasRoom(forRollback isRollback: Bool) -> Bool {
+    let rollbacks = operations.values.count { $0.isRollback }
+    if isRollback { return rollbacks < Self.rollbacksMax }
+    return operations.count - rollbacks + cancelled.count < Self.operationsMax
+  }
+
+  /// Whether the call can begin now; otherwise it waits.
+  mutating func canBegin(_ call: Waiting) -> Bool {
+    if hasRoom(forRollback: call.isRollback) { return true }
+    waiting.append(call)
+    return false
+  }
+
+  /// The next call that can begin.
+  mutating func nextWaiting() -> Waiting? {
+    waiting.firstIndex { hasRoom(forRollback: $0.isRollback) }.map { waiting.remove(at: $0) }
+  }
 
   /// Begins an operation with its first step, once everything written so far is durable.
   package mutating func begin(_ operation: Operation, _ step: StoreJob.Step, for caller: Caller, in turn: inout Turn) {
@@ -72,8 +106,7 @@ package struct ArchiveJobs {
     in turn: inout Turn
   ) {
     operations[number] = operation
-    let (holds, bytes) = (operation.holds, operation.replyBytes)
-    let job = StoreJob(caller: caller, operation: number, step: step, holds: holds, replyBytes: bytes)
+    let job = StoreJob(caller: caller, operation: number, step: step, holds: operation.holds)
     turn.ask(.carryOut(turn.application, job, after: sequence))
   }
 
@@ -91,6 +124,10 @@ package struct ArchiveJobs {
   ///
   /// - Returns: whether it was waiting; it is answered elsewhere.
   package mutating func cancel(_ caller: Caller) -> Bool {
+    if let index = waiting.firstIndex(where: { $0.caller == caller }) {
+      waiting.remove(at: index)
+      return true
+    }
     guard let number = operations.first(where: { $0.value.cancellableFor == caller })?.key else { return false }
     cancel(number)
     return true
@@ -98,6 +135,8 @@ package struct ArchiveJobs {
 
   /// Ends everything that may be ended.
   package mutating func cancelAll(for error: ErrorObject, in turn: inout Turn) {
+    for call in waiting { turn.refuse(call.caller, error) }
+    waiting = []
     for (number, operation) in operations.sorted(by: { $0.key < $1.key }) {
       guard let caller = operation.cancellableFor else { continue }
       cancel(number)

@@ -40,11 +40,9 @@ package struct StoreJob: Sendable {
   package var step: Step
   /// Sequences that stay readable for this step and the following ones.
   package var holds: [SequenceNumber]
-  /// About as long the answer to the caller may be.
-  package var replyBytes: Int
 
-  package init(caller: Caller, operation: Int, step: Step, holds: [SequenceNumber] = [], replyBytes: Int = 0) {
-    (self.caller, self.operation, self.step, self.replyBytes) = (caller, operation, step, replyBytes)
+  package init(caller: Caller, operation: Int, step: Step, holds: [SequenceNumber] = []) {
+    (self.caller, self.operation, self.step) = (caller, operation, step)
     self.holds = holds + (step.sequence.map { [$0] } ?? [])
   }
 }
@@ -53,30 +51,25 @@ package struct StoreJob: Sendable {
 package enum Operation {
   case verification(Verification)
   case planning(ExportPlanning)
+  case page(PageReading)
   case backup(LongCall, to: String?)
   /// The nodes whose states are being read.
   case rollback(Rollback, reading: [NodeID])
   case comparison(Comparison, ComparisonPlace)
 
-  /// The caller, if the operation can be cancelled between two pieces; a copy is one piece.
+  /// The caller, if the operation can be cancelled between two pieces; a copy is one piece, and a page is quick.
   var cancellableFor: Caller? {
     switch self {
     case .verification(let verification): verification.call.caller
     case .planning(let planning): planning.call.caller
     case .rollback(let rollback, _): rollback.call.caller
     case .comparison(let comparison, _): comparison.call.caller
-    case .backup: nil
+    case .backup, .page: nil
     }
   }
 
-  /// About as long its answer may be.
-  var replyBytes: Int {
-    switch self {
-    case .planning(let planning): planning.bytesMax
-    case .comparison(let comparison, _): comparison.bytesMax
-    case .verification, .rollback, .backup: 0
-    }
-  }
+  /// Whether it may hold the texts of a whole generation.
+  var isRollback: Bool { if case .rollback = self { true } else { false } }
 
   /// Sequences that later steps read, besides that of its next step.
   var holds: [SequenceNumber] { if case .comparison(let comparison, _) = self { comparison.holds } else { [] } }
