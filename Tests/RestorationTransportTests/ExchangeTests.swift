@@ -87,6 +87,17 @@ internal import Testing
     #expect(await fixture.delegate.events.closed() == .partialFrame)
   }
 
+  @Test(.listener(limits: { $0.partialFrameMilliseconds = 100 }))
+  func aLineThatDoesNotEndAfterASyntaxErrorIsToldSoAndClosed() async throws {
+    let peer = try fixture.connect()
+    try peer.send("{] and so on")
+    #expect(try #require(try peer.readLine()).contains("-32700"))
+    let line = try #require(try peer.readLine())
+    #expect(line.contains("-32008") && line.contains("partialFrameMilliseconds") && line.contains("End the line"))
+    #expect(try peer.readToEnd() == "")
+    #expect(await fixture.delegate.events.closed() == .partialFrame)
+  }
+
   @Test(.listener(limits: { $0.partialFrameMilliseconds = 200 }))
   func aClientThatIsAlwaysWithinAFrameButGetsOnIsNotCut() async throws {
     let peer = try fixture.connect()

@@ -294,9 +294,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     if !abandoned.isEmpty, let connection { delegate?.callsAbandoned(abandoned, by: connection) }
   }
 
-  /// Limits how long a frame may stay incomplete. The timer exists only while a frame is incomplete and input is read.
+  /// Limits how long a frame may stay incomplete, and how long a line that is passed over. The timer exists only while
+  /// one is and input is read.
   private func watchFrame(_ context: ChannelHandlerContext) {
-    guard isOpen, wantsInput, position.isInsideFrame else { return stopFrameTimer() }
+    guard isOpen, wantsInput, position != .betweenFrames else { return stopFrameTimer() }
     guard frameTimer == nil else { return }
     let limit = TimeAmount.milliseconds(Int64(settings.limits.partialFrameMilliseconds))
     frameTimer = context.eventLoop.assumeIsolated().scheduleTask(in: limit) { [weak self] in
@@ -314,7 +315,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     frameTimer = nil
     guard isOpen else { return }
     let limit = settings.limits.partialFrameMilliseconds
-    let hint = "Send each frame without long interruptions; the connection is closed."
+    let hint =
+      position == .finishingLine
+      ? "End the line after a syntax error, so that reading can resume; the connection is closed."
+      : "Send each frame without long interruptions; the connection is closed."
     let error = ErrorObject.limitExceeded("partialFrameMilliseconds", max: limit, value: limit + 1, hint: hint)
     if exchanges != nil {
       out += HTTPExchanges.refusal("408 Request Timeout", error).utf8

@@ -159,7 +159,8 @@ public struct Limit: Sendable {
       .described(as: "Subscriptions of one connection."),
     Limit("partialFrameMilliseconds", \.partialFrameMilliseconds, .milliseconds, 100...86_400_000)
       .described(
-        as: "From the first byte of a frame to its last. Then the connection is cut; an idle one may stay for ever."
+        as: "From the first byte of a frame to its last, and of a line that is passed over after a syntax error. Then "
+          + "the connection is cut; an idle one may stay for ever."
       ),
     Limit("roundQuietMilliseconds", \.roundQuietMilliseconds, .milliseconds, 0...86_400_000)
       .described(
