@@ -33,7 +33,7 @@ final class Acceptor: ChannelInboundHandler {
     delegate: any ConnectionDelegate
   ) {
     (self.settings, self.allowedUser, self.handoff, self.delegate) = (settings, allowedUser, handoff, delegate)
-    self.flushQueue = FlushQueue(eventLoop: eventLoop)
+    self.flushQueue = FlushQueue(eventLoop: eventLoop, isShared: true)
   }
 
   /// Sets up an accepted channel. If this throws, the channel is closed.

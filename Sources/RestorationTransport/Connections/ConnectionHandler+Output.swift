@@ -161,7 +161,7 @@ extension ConnectionHandler {
       replyBytes: replyBytes,
       unsolicitedBytes: output.unsolicited,
       offeredBytes: output.offered(inChannel: bytesInChannel),
-      isPaused: !wantsInput
+      isPaused: !wantsInput && !isBehind
     )
   }
 }

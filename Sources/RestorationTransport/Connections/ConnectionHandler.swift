@@ -21,6 +21,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   let settings: ConnectionSettings
   let flushQueue: FlushQueue
   private var isQueued = false
+  /// Whether more input waits for this connection's turn.
+  private(set) var isBehind = false
   private var delegate: (any ConnectionDelegate)?
   /// Set before the channel is active; `nil` after it has closed, because the connection holds this handler.
   var connection: Connection?
@@ -133,8 +135,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     closeForPeer(context)
   }
 
-  /// Requests that are not delivered yet are dropped: their answers could not be sent.
+  /// What waits for its turn is delivered: the peer may have left after its last notification. Requests that were held
+  /// back are dropped: their answers could not be sent.
   func channelInactive(context: ChannelHandlerContext) {
+    if isBehind { pull(inTurns: false) }
     let reason = closing.end()
     stopFrameTimer()
     lingerTimer?.cancel()
@@ -171,12 +175,32 @@ final class ConnectionHandler: ChannelInboundHandler {
     context.read()
   }
 
-  /// Delivers the available frames until input pauses.
-  private func pull() {
+  /// Takes more of the input than others were to wait for.
+  func takeTurn() {
+    isBehind = false
+    guard isOpen else { return }
+    pull()
+    // There it continues to read.
+    queueForEndOfTick()
+  }
+
+  /// Delivers the available frames until input pauses, or others have their turn.
+  private func pull(inTurns: Bool = true) {
+    if isBehind, inTurns { return }
+    var left = FlushQueue.framesAtOnce
     // Accessing a property that a call may change costs more than accessing a local variable.
     var deliveries: [Conversation.Delivery] = []
     swap(&deliveries, &self.deliveries)
     while deliveries.isEmpty, pullsInput {
+      if left == 0, inTurns {
+        guard flushQueue.letsGoOn() else {
+          isBehind = true
+          flushQueue.fallBehind(self)
+          break
+        }
+        left = FlushQueue.framesAtOnce
+      }
+      left -= 1
       guard let event = nextEvent() else {
         gate.inputWaits(false)
         deliverEndOfInput(&deliveries)

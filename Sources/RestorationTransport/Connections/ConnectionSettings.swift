@@ -21,7 +21,8 @@ package struct ConnectionSettings: Sendable {
     peer: PeerCredentials,
     delegate: any ConnectionDelegate
   ) throws -> Connection {
-    try install(on: channel, peer: peer, flushQueue: FlushQueue(eventLoop: channel.eventLoop), delegate: delegate)
+    let flushQueue = FlushQueue(eventLoop: channel.eventLoop, isShared: false)
+    return try install(on: channel, peer: peer, flushQueue: flushQueue, delegate: delegate)
   }
 
   /// Makes a new channel a connection. Called on the channel's event loop, before the channel is active.
@@ -39,6 +40,8 @@ package struct ConnectionSettings: Sendable {
   ) throws -> Connection {
     if let options = channel.syncOptions {
       try options.setOption(.autoRead, value: false)
+      // What is read is taken in turns: more than one read would only wait here instead of in the socket's buffer.
+      try options.setOption(.maxMessagesPerRead, value: 1)
       try options.setOption(.allowRemoteHalfClosure, value: true)
       try options.setOption(.writeBufferWaterMark, value: ConnectionHandler.waterMark(for: limits))
     }

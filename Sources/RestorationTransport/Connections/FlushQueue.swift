@@ -2,23 +2,78 @@
 
 internal import NIOCore
 
-/// What the connections of one listener share: those that have work to do at the end of the event loop's current tick,
-/// and the load of all. Used on that loop only.
+/// What the connections of one event loop share: its time and its memory. It knows which of them have work to do at the
+/// end of the current tick, of which more waits than is taken at once, and the load of all. Used on that loop only.
 ///
 /// All answers of a tick are written together afterwards: writing inside the read loop was measured to be slower.
+///
+/// A connection's first frames are taken as soon as they are read. It may go on while nobody else waits and the tick is
+/// young. Otherwise it falls behind: those that are behind go on in turns, for a slice of each tick. So a connection
+/// that sends little waits for one slice of those that send much, however many these are.
 final class FlushQueue {
+  /// How many frames are taken before the first question whether to go on.
+  static let framesAtOnce = 4
+  /// How often a connection that was behind may go on before it is the next one's turn.
+  private static let stepsPerTurn = 16
+  private static let slice = TimeAmount.milliseconds(1)
+  /// The loop runs what is due before it looks for input again, so the next slice must not be due yet.
+  private static let pause = TimeAmount.microseconds(20)
+
   private let eventLoop: any EventLoop
+  /// Whether there is anybody to share with.
+  private let isShared: Bool
   private var waiting: [ConnectionHandler] = []
   private var spare: [ConnectionHandler] = []
   private var isScheduled = false
   private(set) var load = ReplyLoad()
   private var isTrimScheduled = false
+  /// The connections with frames left over, the next one first.
+  private var behind: [ConnectionHandler] = []
+  private var isServing = false
+  private var stepsLeft = 0
+  /// `nil` until somebody asks for time.
+  private var sliceEnd: NIODeadline?
+  /// Whether the next slice waits until the loop has looked for input.
+  private var isPausing = false
 
-  init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+  init(eventLoop: any EventLoop, isShared: Bool) { (self.eventLoop, self.isShared) = (eventLoop, isShared) }
 
   /// Schedules the handler's `endTick`, which may add the handler again.
   func add(_ handler: ConnectionHandler) {
     waiting.append(handler)
+    schedule()
+  }
+
+  /// Whether a connection that has taken `framesAtOnce` may take as many again.
+  func letsGoOn() -> Bool {
+    guard isShared else { return true }
+    if isServing {
+      guard stepsLeft > 0 else { return false }
+      stepsLeft -= 1
+    } else if !behind.isEmpty {
+      return false
+    }
+    return hasTime()
+  }
+
+  /// The handler's `takeTurn` will be called.
+  func fallBehind(_ handler: ConnectionHandler) {
+    behind.append(handler)
+    schedule()
+  }
+
+  private func hasTime() -> Bool {
+    let now = NIODeadline.now()
+    guard let sliceEnd else {
+      sliceEnd = now + Self.slice
+      // It ends with the tick.
+      schedule()
+      return true
+    }
+    return now < sliceEnd
+  }
+
+  private func schedule() {
     if isScheduled { return }
     isScheduled = true
     eventLoop.assumeIsolated().execute { self.run() }
@@ -37,10 +92,33 @@ final class FlushQueue {
   }
 
   private func run() {
+    isScheduled = true
+    if !behind.isEmpty, !isPausing { serve() }
     isScheduled = false
     // The arrays are swapped, so that neither is allocated again.
     swap(&waiting, &spare)
     for handler in spare { handler.endTick() }
     spare.removeAll(keepingCapacity: true)
+    sliceEnd = nil
+    guard !behind.isEmpty, !isPausing else { return }
+    isPausing = true
+    eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {
+      self.isPausing = false
+      self.run()
+    }
+  }
+
+  /// Lets those that are behind go on, each at least once if there is time.
+  private func serve() {
+    isServing = true
+    sliceEnd = nil
+    var served = 0
+    while served < behind.count, hasTime() {
+      stepsLeft = Self.stepsPerTurn
+      behind[served].takeTurn()
+      served += 1
+    }
+    behind.removeFirst(served)
+    isServing = false
   }
 }
