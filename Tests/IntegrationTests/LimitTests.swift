@@ -185,6 +185,19 @@ internal import Testing
     for client in clients { try client.call("ping") }
   }
 
+  @Test(.broker(limits: ["connectionsPerProcessMax": 4]))
+  func oneConnectionOfAProcessTooManyIsToldAndOtherProcessesAreServed() throws {
+    // The one that found the broker ready may still be closing.
+    let clients = try (1...3).map { _ in try broker.connect() }
+    for client in clients { try client.call("ping") }
+    var refused: [WireClient] = []
+    for _ in 1...3 { refused.append(try broker.connect()) }
+    let lines = try refused[2].receiveToEnd()
+    Self.expectLimit(try Self.frameFault(lines.first ?? "{}"), "connectionsPerProcessMax", max: 4, value: 5)
+    try ControlTool.run(["call", "ping"], status: 0)
+    for client in clients { try client.call("ping") }
+  }
+
   @Test(.broker(limits: ["connectionsPerApplicationMax": 2])) func oneConnectionOfAnApplicationTooManyIsRefused() throws
   {
     let first = try broker.session("a")

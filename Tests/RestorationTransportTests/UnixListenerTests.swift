@@ -155,7 +155,8 @@ internal import Testing
     try await group.shutdownGracefully()
   }
 
-  @Test(.listener) func aThousandConnectionsAreServedAtOnce() async throws {
+  @Test(.listener(limits: { ($0.connectionsMax, $0.connectionsPerProcessMax) = (2_000, 1_000) }))
+  func aThousandConnectionsAreServedAtOnce() async throws {
     let peers = try (1...1_000).map { _ in try fixture.connect() }
     for peer in peers { try peer.send(Self.ping) }
     for peer in peers { #expect(try peer.readLine() == Self.pong) }

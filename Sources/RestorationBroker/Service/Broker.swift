@@ -136,6 +136,7 @@ extension TransportLimits {
   package init(_ limits: Limits) {
     self.init()
     connectionsMax = limits.connectionsMax
+    connectionsPerProcessMax = limits.connectionsPerProcessMax
     partialFrameMilliseconds = limits.partialFrameMilliseconds
     replyBytesPause = limits.replyBytesPause
     outQueueBytesMax = limits.outQueueBytesMax

@@ -18,6 +18,7 @@ final class Acceptor: ChannelInboundHandler {
   /// Beyond this many, a refused connection is closed without a message.
   private static let lingeringMax = 64
   private(set) var statistics = AcceptStatistics()
+  private var quota: ProcessQuota
   /// Whether `UnixListener.stop` is closing the channel.
   var isStopping = false
   /// The last error since a connection was accepted.
@@ -33,19 +34,20 @@ final class Acceptor: ChannelInboundHandler {
     delegate: any ConnectionDelegate
   ) {
     (self.settings, self.allowedUser, self.handoff, self.delegate) = (settings, allowedUser, handoff, delegate)
+    quota = ProcessQuota(limits: settings.limits)
     self.flushQueue = FlushQueue(eventLoop: eventLoop, isShared: true)
   }
 
   /// Sets up an accepted channel. If this throws, the channel is closed.
   func accept(_ channel: any Channel) throws {
     let peer = try peer(of: channel)
-    guard statistics.connections < settings.limits.connectionsMax else { return try refuse(channel, peer) }
+    if let error = quota.refusal(to: peer.countedProcess) { return try refuse(channel, peer, error) }
     try install(on: channel, peer)
     lastError = nil
     statistics.accepted += 1
   }
 
-  /// Sets up the channel of a connection that the former process had.
+  /// Sets up the channel of a connection that the former process had. It counts, but is not refused.
   func adopt(_ channel: any Channel, key: UInt64, _ record: ConnectionSnapshot) throws {
     try install(on: channel, peer(of: channel), adopting: (key, record))
   }
@@ -63,8 +65,13 @@ final class Acceptor: ChannelInboundHandler {
       handoff: handoff,
       adopting: stored
     )
-    statistics.connections += 1
-    channel.closeFuture.assumeIsolated().whenComplete { [self] _ in statistics.connections -= 1 }
+    let process = peer.countedProcess
+    quota.add(process)
+    statistics.connections = quota.total
+    channel.closeFuture.assumeIsolated().whenComplete { [self] _ in
+      quota.remove(process)
+      statistics.connections = quota.total
+    }
   }
 
   private func peer(of channel: any Channel) throws -> PeerCredentials {
@@ -83,16 +90,13 @@ final class Acceptor: ChannelInboundHandler {
   }
 
   /// Sends the peer an error and closes: a connection without a delegate, whose only output is the error.
-  private func refuse(_ channel: any Channel, _ peer: PeerCredentials) throws {
+  private func refuse(_ channel: any Channel, _ peer: PeerCredentials, _ error: ErrorObject) throws {
     statistics.refusedOverLimit += 1
-    let limit = settings.limits.connectionsMax
     guard lingering < Self.lingeringMax else {
-      throw TransportError(.busy, "there are \(limit) connections already")
+      throw TransportError(.busy, "there are \(quota.total) connections already")
     }
     lingering += 1
     channel.closeFuture.assumeIsolated().whenComplete { [self] _ in lingering -= 1 }
-    let hint = "Close a connection that is no longer needed, or try again later."
-    let error = ErrorObject.limitExceeded("connectionsMax", max: limit, value: limit + 1, hint: hint)
     var refusal = ConnectionSnapshot()
     refusal.output = Conversation.text(of: error) + "\n".utf8
     refusal.isClosing = true

@@ -14,6 +14,11 @@ package struct PeerCredentials: Sendable {
     (self.pid, self.uid, self.gid, self.process) = (pid, uid, gid, process)
   }
 
+  /// The process that the connection counts for. One that had ended counts by its number.
+  var countedProcess: ProcessIdentity {
+    process?.identity ?? ProcessIdentity(pid: pid, startTicks: 0, bootID: "")
+  }
+
   static func read(from socket: Int32) throws(SystemCallError) -> PeerCredentials {
     let (pid, uid, gid) = try SystemCalls.peer(of: socket)
     let process: ProcessHandle?

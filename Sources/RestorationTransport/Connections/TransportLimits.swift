@@ -6,6 +6,8 @@ package import JSONRPC
 package struct TransportLimits: Sendable, Equatable {
   /// Open connections; one more gets an error and is closed.
   package var connectionsMax = 1_024
+  /// Open connections of one process; one more gets an error and is closed.
+  package var connectionsPerProcessMax = 128
   /// Connections that wait to be accepted; one more waits in `connect`.
   package var backlogMax = 1_024
   /// How long a frame may stay incomplete. A connection without an incomplete frame may stay idle for ever.

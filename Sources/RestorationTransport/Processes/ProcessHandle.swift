@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Synchronization
+
 /// A pidfd: names one process even after its end and the reuse of its number.
 package final class ProcessHandle: Sendable {
   /// 0 for a process outside our namespace.
   package let pid: Int32
   private let descriptor: Descriptor
+  private let knownIdentity = Mutex<ProcessIdentity?>(nil)
 
   /// The pidfd, for `ProcessWatcher`.
   var number: Int32 { descriptor.number }
@@ -45,8 +48,10 @@ package final class ProcessHandle: Sendable {
   /// What to store to find this process again; `nil` if it has ended.
   package var identity: ProcessIdentity? {
     // The number of a live process is not reused: what was read before the check is about this process.
-    guard let identity = ProcessIdentity.current(of: pid), !hasExited else { return nil }
-    return identity
+    let known = knownIdentity.withLock { $0 } ?? ProcessIdentity.current(of: pid)
+    guard let known, !hasExited else { return nil }
+    knownIdentity.withLock { $0 = known }
+    return known
   }
 
   /// The handle of a stored process; `nil` if it has ended.

@@ -17,6 +17,7 @@ public struct Limits: Hashable, Sendable {
   public package(set) var parkedMax = 1_024
   public package(set) var subscriptionsMax = 64
   public package(set) var connectionsMax = 1_024
+  public package(set) var connectionsPerProcessMax = 128
   public package(set) var connectionsPerApplicationMax = 256
   public package(set) var sessionsPerApplicationMax = 1_024
   public package(set) var objectsPerApplicationMax = 16_384
@@ -174,7 +175,15 @@ public struct Limit: Sendable {
     Limit("descriptorsAccepted", \.descriptorsAccepted, .count, 0...0)
       .described(as: "File descriptors a client may pass. The kernel discards any that are sent."),
     Limit("connectionsMax", \.connectionsMax, .count, 1...65_536)
-      .described(as: "Connections in total. One more is answered with `limitExceeded` and closed."),
+      .described(
+        as: "Connections in total. One more is answered with `limitExceeded` and closed. The last tenth is kept for "
+          + "processes without a connection."
+      ),
+    Limit("connectionsPerProcessMax", \.connectionsPerProcessMax, .count, 1...65_536)
+      .described(
+        as: "Connections of one process. One more is answered with `limitExceeded` and closed; those that a broker "
+          + "takes over from the one before stay."
+      ),
     Limit("connectionsPerApplicationMax", \.connectionsPerApplicationMax, .count, 1...65_536)
       .described(as: "Connections of one application, counted when a connection names it."),
     Limit("sessionsPerApplicationMax", \.sessionsPerApplicationMax, .count, 1...65_536)

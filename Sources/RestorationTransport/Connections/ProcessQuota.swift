@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// How many connections each process has, and whether it may have another. Pure.
+///
+/// The last tenth of all connections is kept for processes without any. So one process, or a few, shut nobody out.
+package struct ProcessQuota: Sendable {
+  private let connectionsMax: Int
+  private let connectionsPerProcessMax: Int
+  private var counts: [ProcessIdentity: Int] = [:]
+  package private(set) var total = 0
+
+  package init(limits: TransportLimits) {
+    connectionsMax = limits.connectionsMax
+    connectionsPerProcessMax = limits.connectionsPerProcessMax
+  }
+
+  /// Why the process may have no further connection.
+  package func refusal(to process: ProcessIdentity) -> ErrorObject? {
+    let own = counts[process, default: 0]
+    if own >= connectionsPerProcessMax {
+      let hint = "Close a connection of process \(process.pid), or use one for several applications."
+      return .limitExceeded("connectionsPerProcessMax", max: connectionsPerProcessMax, value: own + 1, hint: hint)
+    }
+    let kept = own > 0 ? connectionsMax / 10 : 0
+    guard total >= connectionsMax - kept else { return nil }
+    let hint =
+      kept > 0
+      ? "The last \(kept) of \(connectionsMax) connections are kept for processes without one. Use one that process "
+        + "\(process.pid) has, or try again later."
+      : "Close a connection that is no longer needed, or try again later."
+    return .limitExceeded("connectionsMax", max: connectionsMax - kept, value: total + 1, hint: hint)
+  }
+
+  package mutating func add(_ process: ProcessIdentity) {
+    counts[process, default: 0] += 1
+    total += 1
+  }
+
+  package mutating func remove(_ process: ProcessIdentity) {
+    guard let count = counts[process] else { return }
+    counts[process] = count > 1 ? count - 1 : nil
+    total -= 1
+  }
+}
