@@ -43,6 +43,50 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func sessionsOfAProcessInAllApplications() throws {
+    let broker = broker { $0.sessionsPerProcessMax = 2 }
+    let peers = (1...3).map { _ in broker.connect(pid: 7) }
+    try peers[0].call("initialize", #"{"application":"A"}"#)
+    try peers[1].call("initialize", #"{"application":"B"}"#)
+    expect(try peers[2].fail("initialize", #"{"application":"C"}"#), "sessionsPerProcessMax", 3)
+    try broker.connect(pid: 8).call("initialize", #"{"application":"C"}"#)
+    try peers[0].call("goodbye", #"{"reason":"closed"}"#)
+    try peers[2].call("initialize", #"{"application":"C"}"#)
+    broker.inspect()
+  }
+
+  @Test func sessionsOfAProcessInClosedArchives() throws {
+    let broker = broker { ($0.sessionsPerProcessMax, $0.openArchivesMax) = (1, 1) }
+    let lost = broker.connect(pid: 7)
+    try lost.call("initialize", #"{"application":"A"}"#)
+    try lost.call("registerObjectForStateRestoration", #"{"restorationIdentifier":"X"}"#)
+    broker.disconnect(lost)
+    expect(try broker.connect(pid: 7).fail("initialize", #"{"application":"B"}"#), "sessionsPerProcessMax", 2)
+    try broker.connect(pid: 8).call("initialize", #"{"application":"B"}"#)
+    broker.inspect()
+  }
+
+  @Test func aDetachedSessionInAClosedArchiveCountsAsLongAsItLives() throws {
+    let broker = broker { ($0.sessionsPerProcessMax, $0.openArchivesMax) = (1, 1) }
+    let gone = broker.connect(pid: 7)
+    try gone.encode(#"["X"]"#, "{}", #""application":"A""#)
+    broker.disconnect(gone)
+    expect(try broker.connect(pid: 7).fail("initialize", #"{"application":"B"}"#), "sessionsPerProcessMax", 2)
+    broker.advance(milliseconds: 11 * 60_000)
+    try broker.connect(pid: 7).call("initialize", #"{"application":"B"}"#)
+    broker.inspect()
+  }
+
+  @Test func theLastTenthOfAnApplicationsSessionsIsKeptForProcessesWithoutOne() throws {
+    let broker = broker { $0.sessionsPerApplicationMax = 10 }
+    let initialize = #"{"application":"App"}"#
+    for _ in 1...9 { try broker.connect(pid: 7).call("initialize", initialize) }
+    expect(try broker.connect(pid: 7).fail("initialize", initialize), "sessionsPerApplicationMax", 10)
+    try broker.connect(pid: 8).call("initialize", initialize)
+    expect(try broker.connect(pid: 9).fail("initialize", initialize), "sessionsPerApplicationMax", 11)
+    broker.inspect()
+  }
+
   /// Sessions that have no connection of their own count as well.
   @Test func sessionsOfAnApplication() throws {
     let broker = broker { $0.sessionsPerApplicationMax = 2 }

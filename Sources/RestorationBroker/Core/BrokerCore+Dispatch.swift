@@ -202,7 +202,7 @@ extension BrokerCore {
     var facts = SessionFacts()
     facts.isDetached = true
     facts.process = client.process
-    try application.sessions.requireRoom(in: application.turn)
+    try SessionQuota(applications, resting).requireRoom(for: client.process, in: application)
     let session = application.beginSession(facts, client: client.canBeCalled ? client.id : nil)
     session.isUnannounced = true
     remember(session, of: application, client)

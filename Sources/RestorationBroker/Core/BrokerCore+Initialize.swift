@@ -117,7 +117,7 @@ extension BrokerCore {
       )
     }
     guard let resumed, resumed.facts.process?.uid == client.process?.uid else {
-      try application.sessions.requireRoom(in: application.turn)
+      try SessionQuota(applications, resting).requireRoom(for: client.process, in: application)
       return application.beginSession(facts, client: client.canBeCalled ? client.id : nil, unit: client.unit)
     }
     if let before = resumed.client, before != client.id {

@@ -8,7 +8,7 @@ extension BrokerCore {
   package static let changeableLimits: Set<String> = [
     "subscriptionsMax", "connectionsPerApplicationMax", "sessionsPerApplicationMax", "objectsPerApplicationMax",
     "archiveBytesMax", "openArchivesMax", "roundQuietMilliseconds", "roundIntervalMilliseconds",
-    "stopRoundMilliseconds",
+    "sessionsPerProcessMax", "stopRoundMilliseconds",
   ]
 
   /// Applies these limits from now on, if they can change. What already exceeds one stays.

@@ -53,17 +53,7 @@ package struct SessionTable {
     }
   }
 
-  /// Connections bound most sessions, but not those that are detached or lost.
-  package func requireRoom(in turn: borrowing Turn) throws(ErrorObject) {
-    let (value, max) = (live.count + 1, turn.limits.sessionsPerApplicationMax)
-    guard value > max else { return }
-    throw .restoration(
-      .limitExceeded,
-      "sessionsPerApplicationMax is \(max), this is \(value)",
-      hint: "Go on in a session by its token, or say goodbye; a script that only encodes or reads needs none.",
-      details: ["limit": "sessionsPerApplicationMax", "max": .integer(Int64(max)), "value": .integer(Int64(value))]
-    )
-  }
+  func count(of process: ClientProcess) -> Int { live.values.count { $0.facts.process == process } }
 
   package mutating func begin(_ facts: SessionFacts, in turn: borrowing Turn) -> Session {
     last += 1

@@ -19,6 +19,7 @@ public struct Limits: Hashable, Sendable {
   public package(set) var connectionsMax = 1_024
   public package(set) var connectionsPerProcessMax = 128
   public package(set) var connectionsPerApplicationMax = 256
+  public package(set) var sessionsPerProcessMax = 256
   public package(set) var sessionsPerApplicationMax = 1_024
   public package(set) var objectsPerApplicationMax = 16_384
   public package(set) var stateBytesMax = 256 << 10
@@ -187,7 +188,14 @@ public struct Limit: Sendable {
     Limit("connectionsPerApplicationMax", \.connectionsPerApplicationMax, .count, 1...65_536)
       .described(as: "Connections of one application, counted when a connection names it."),
     Limit("sessionsPerApplicationMax", \.sessionsPerApplicationMax, .count, 1...65_536)
-      .described(as: "Live sessions of one application; a detached one lives for 10 minutes after its last call."),
+      .described(
+        as: "Live sessions of one application; a detached one lives for 10 minutes after its last call. The last tenth "
+          + "is kept for processes without a session in it."
+      ),
+    Limit("sessionsPerProcessMax", \.sessionsPerProcessMax, .count, 1...65_536)
+      .described(
+        as: "Live sessions of one process in all applications; those that a broker takes over from the one before stay."
+      ),
     Limit("objectsPerApplicationMax", \.objectsPerApplicationMax, .count, 1...1 << 20)
       .described(as: "Objects of one application, live and archived."),
     Limit("archiveBytesMax", \.archiveBytesMax, .bytes, 64 << 10...1 << 40)

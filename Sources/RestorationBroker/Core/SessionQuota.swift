@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationArchive
+internal import RestorationWire
+
+/// Whether another session may begin. Connections bound most sessions, but not those that are detached or lost.
+///
+/// The last tenth of an application's sessions is kept for processes without one.
+struct SessionQuota {
+  let applications: [ApplicationID: Application]
+  let resting: [ApplicationName: RestingSessions]
+
+  init(_ applications: [ApplicationID: Application], _ resting: [ApplicationName: RestingSessions]) {
+    (self.applications, self.resting) = (applications, resting)
+  }
+
+  /// - Parameter process: `nil` if it is not known; its sessions then count only for the application.
+  func requireRoom(for process: ClientProcess?, in application: Application) throws(ErrorObject) {
+    let limits = application.turn.limits
+    var own = 0
+    if let process {
+      own = application.sessions.count(of: process)
+      let elsewhere = applications.values.reduce(0) { $0 + ($1 === application ? 0 : $1.sessions.count(of: process)) }
+      let value = own + elsewhere + restingCount(of: process, at: application.turn.now) + 1
+      try Self.require("sessionsPerProcessMax", limits.sessionsPerProcessMax, value)
+    }
+    let max = limits.sessionsPerApplicationMax
+    try Self.require("sessionsPerApplicationMax", own > 0 ? max - max / 10 : max, application.sessions.count + 1)
+  }
+
+  private func restingCount(of process: ClientProcess, at now: Moment) -> Int {
+    resting.values.reduce(0) { count, resting in
+      resting.areOver(at: now) ? count : count + resting.sessions.values.count { $0.facts.process == process }
+    }
+  }
+
+  private static func require(_ limit: String, _ max: Int, _ value: Int) throws(ErrorObject) {
+    guard value > max else { return }
+    throw .restoration(
+      .limitExceeded,
+      "\(limit) is \(max), this is \(value)",
+      hint: "Go on in a session by its token, or say goodbye; a script that only encodes or reads needs none.",
+      details: ["limit": .string(limit), "max": .integer(Int64(max)), "value": .integer(Int64(value))]
+    )
+  }
+}
