@@ -39,6 +39,22 @@ internal import Testing
     )
   }
 
+  @Test func requestsTakeMemoryUntilTheyAreAnswered() throws {
+    var peer = PeerFixture()
+    _ = peer.send(Self.notification("n"))
+    #expect(peer.conversation.waitingBytes == 0)
+    let first = try call(peer.send(Self.request("1", String(repeating: "m", count: 1_000))))
+    let one = peer.conversation.waitingBytes
+    #expect(one > 1_000)
+    let second = try call(peer.send(Self.request("2")))
+    #expect(peer.conversation.waitingBytes > one)
+    try peer.conversation.park(first)
+    peer.conversation.respond(to: second, with: .result(.null), into: &peer.output)
+    #expect(peer.conversation.waitingBytes == one)
+    peer.conversation.respond(to: first, with: .result(.null), into: &peer.output)
+    #expect(peer.conversation.waitingBytes == 0)
+  }
+
   @Test func aCallIsAnsweredOnce() throws {
     var peer = PeerFixture()
     let first = try call(peer.send(Self.request("1")))

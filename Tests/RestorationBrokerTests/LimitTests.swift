@@ -3,6 +3,7 @@
 internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationBroker
+internal import RestorationTransport
 internal import RestorationWire
 internal import Testing
 
@@ -43,6 +44,26 @@ internal import Testing
     broker.inspect()
   }
 
+  /// What would wait is refused, so that the process goes on to be read.
+  @Test func bytesOfCallsThatWait() throws {
+    let broker = broker { $0.waitingBytesPerProcessMax = 65_536 }
+    let peer = broker.connect()
+    try peer.initialize()
+    let call = peer.registration("a", below: #"["Missing"]"#, #""awaitParentMilliseconds":1000"#)
+    let waiting = (0..<1_000).map { _ in peer.start("registerObjectForStateRestoration", call) }
+    let count = waiting.prefix { !peer.hasAnswer($0) }.count
+    #expect(count > 10 && count < 500)
+    for id in waiting.dropFirst(count) {
+      let failure = try peer.failure(of: id)
+      expect(failure, "waitingBytesPerProcessMax", 65_537)
+    }
+    try peer.call("ping")
+    broker.advance(milliseconds: 2_000)
+    for id in waiting.prefix(count) { #expect(try peer.failure(of: id).code != -32008) }
+    try peer.register("Missing")
+    broker.inspect()
+  }
+
   @Test func sessionsOfAProcessInAllApplications() throws {
     let broker = broker { $0.sessionsPerProcessMax = 2 }
     let peers = (1...3).map { _ in broker.connect(pid: 7) }
@@ -74,6 +95,21 @@ internal import Testing
     expect(try broker.connect(pid: 7).fail("initialize", #"{"application":"B"}"#), "sessionsPerProcessMax", 2)
     broker.advance(milliseconds: 11 * 60_000)
     try broker.connect(pid: 7).call("initialize", #"{"application":"B"}"#)
+    broker.inspect()
+  }
+
+  @Test func bytesOfNotificationsThatWait() throws {
+    let broker = broker { _ in }
+    broker.holdsOpenings = true
+    let peer = broker.connect()
+    let call = peer.start("initialize", #"{"application":"App"}"#)
+    let state = #"{"a":"\#(String(repeating: "x", count: 200_000))"}"#
+    for index in 1...5 { peer.notify("encodeRestorableState", peer.encoding(#"["o\#(index)"]"#, state)) }
+    #expect(!peer.connection.connection.usage.isPaused)
+    peer.notify("encodeRestorableState", peer.encoding(#"["o6"]"#, state))
+    #expect(peer.connection.connection.usage.isPaused)
+    broker.openHeld()
+    #expect(peer.hasAnswer(call) && !peer.connection.connection.usage.isPaused)
     broker.inspect()
   }
 

@@ -57,6 +57,26 @@ internal import Testing
     #expect(left.inputBytes + left.heldBackBytes + left.replyBytes + left.unsolicitedBytes == 0)
   }
 
+  @Test(.listener(limits: { $0.waitingBytesPerProcessMax = 100_000 }))
+  func aProcessOfWhichTooMuchWaitsIsNotReadOnAnyConnection() async throws {
+    let events = fixture.delegate.events
+    let busy = try fixture.connect()
+    let owner = try #require(await events.opened())
+    let quiet = try fixture.connect()
+    let other = try #require(await events.opened())
+    let text = String(repeating: "x", count: 60_000)
+    try busy.send((1...2).map { #"{"jsonrpc":"2.0","id":\#($0),"method":"wait","params":["\#(text)"]}"# }.joined())
+    let (call, _) = try #require(await events.request())
+    _ = await events.request()
+    try quiet.send(#"{"jsonrpc":"2.0","id":3,"method":"get_data"}"#)
+    while try await !fixture.onLoop({ other.usage.isPaused }) {}
+    #expect(fixture.delegate.received == 2)
+    try await fixture.onLoop { owner.respond(to: call, with: .result(.null)) }
+    #expect(try quiet.readLine() == #"{"jsonrpc":"2.0","id":3,"result":["hello",5]}"# + "\n")
+    #expect(try busy.readLine() == #"{"jsonrpc":"2.0","id":1,"result":null}"# + "\n")
+    #expect(try await !fixture.onLoop { owner.usage.isPaused })
+  }
+
   @Test(.listener(limits: { $0.replyBytesPause = 4_096 })) func aPeersOwnSocketBufferIsAllItCanFillAfterAHalfClose()
     async throws
   {

@@ -70,6 +70,18 @@ internal import Testing
     #expect(!gate.resumesCalls(inFlight: 0))
   }
 
+  @Test func callsHeldBackAreResumedAlsoIfTheirProcessIsNotRead() {
+    var gate = gate()
+    gate.holdBack(bytes: 1)
+    gate.pause(.process)
+    #expect(!gate.takesInput && gate.resumesCalls(inFlight: 0))
+    gate.pause(.output)
+    #expect(!gate.resumesCalls(inFlight: 0))
+    gate.resume(.output)
+    gate.resume(.process)
+    #expect(gate.takesInput)
+  }
+
   @Test func aDrainedConnectionTakesOnlyWhatNoOtherCouldFinish() {
     var gate = gate()
     gate.holdBack(bytes: 1)

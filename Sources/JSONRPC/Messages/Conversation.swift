@@ -76,6 +76,9 @@ package struct Conversation: Sendable {
   /// Bytes of answers in the making, and of those that wait for the rest of their batch.
   package var unfinishedBytes: Int { pending.expectedBytes + batches.gatheredBytes }
 
+  /// The memory of requests without an answer and of frames that are held back, in bytes, about.
+  package var waitingBytes: Int { pending.bytes + heldBackBytes }
+
   package var hasHeldBackCalls: Bool { heldBackStart < heldBack.count }
 
   /// The frames with calls held back, as the peer sent them or might have: for the next conversation with this peer.
@@ -181,12 +184,15 @@ extension Conversation {
   ) {
     switch frame.content(after: &lastMethod) {
     case .message(let message):
-      if message.isResponse ? responses : calls { take(message, batch: nil, into: &out, &deliveries) }
+      if message.isResponse ? responses : calls {
+        take(message, batch: nil, bytes: frame.memory, into: &out, &deliveries)
+      }
     case .batch(let messages):
       let chosen = messages.filter { $0.isResponse ? responses : calls }
-      guard calls else { return chosen.forEach { take($0, batch: nil, into: &out, &deliveries) } }
+      let share = frame.memory / max(1, chosen.count)
+      guard calls else { return chosen.forEach { take($0, batch: nil, bytes: share, into: &out, &deliveries) } }
       let batch = batches.begin()
-      chosen.forEach { take($0, batch: batch, into: &out, &deliveries) }
+      chosen.forEach { take($0, batch: batch, bytes: share, into: &out, &deliveries) }
       let start = out.count
       if batches.endReading(batch, into: &out) { framing.enclose(&out, from: start) }
     }
@@ -195,12 +201,13 @@ extension Conversation {
   private mutating func take(
     _ message: Message,
     batch: Batches.Key?,
+    bytes: Int,
     into out: inout [UInt8],
     _ deliveries: inout [Delivery]
   ) {
     switch message {
     case .request(let request):
-      guard let call = pending.add(request.id, batch: batch) else {
+      guard let call = pending.add(request.id, batch: batch, bytes: bytes) else {
         let error = ErrorObject.invalidRequest(hint: "A request with this id is still unanswered; use another id.")
         return answer(error, to: request.id, batch: batch, into: &out)
       }

@@ -68,6 +68,15 @@ package enum Parameters: Sendable {
   case named(JSONSlice)
   /// The elements of an array; the names of objects directly in it are unique.
   case positional([JSONSlice])
+
+  /// The length of their text.
+  package var bytes: Int {
+    switch self {
+    case .none: 0
+    case .named(let slice): slice.range.count
+    case .positional(let slices): slices.reduce(0) { $0 + $1.range.count }
+    }
+  }
 }
 
 /// The answer to a call of the peer.

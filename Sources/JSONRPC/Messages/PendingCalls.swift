@@ -9,6 +9,7 @@ struct PendingCalls {
     var id: RequestID
     var serial: UInt32
     var batch: Batches.Key?
+    var bytes: Int
     var isParked: Bool
     var expectedBytes = 0
   }
@@ -23,16 +24,20 @@ struct PendingCalls {
   private(set) var parked = 0
   /// Of the answers that `expect` has announced.
   private(set) var expectedBytes = 0
+  private(set) var bytes = 0
 
   var isEmpty: Bool { inFlight + parked == 0 }
 
   /// `nil` if a request with this id exists already.
-  mutating func add(_ id: RequestID, batch: Batches.Key?) -> Conversation.Call? {
+  ///
+  /// - Parameter bytes: the memory of its frame, or its share of that.
+  mutating func add(_ id: RequestID, batch: Batches.Key?, bytes: Int) -> Conversation.Call? {
     let fingerprint = id.fingerprint
     guard isEmpty || find(id, fingerprint: fingerprint) == nil else { return nil }
     lastSerial &+= 1
-    let slot = Slot(id: id, serial: lastSerial, batch: batch, isParked: false)
+    let slot = Slot(id: id, serial: lastSerial, batch: batch, bytes: bytes, isParked: false)
     inFlight += 1
+    self.bytes += bytes
     if let index = free.popLast() {
       slots[Int(index)] = slot
       fingerprints[Int(index)] = fingerprint
@@ -48,6 +53,7 @@ struct PendingCalls {
     guard let slot = slot(of: call) else { return nil }
     if slot.isParked { parked -= 1 } else { inFlight -= 1 }
     expectedBytes -= slot.expectedBytes
+    bytes -= slot.bytes
     if isEmpty, slots.count > 16 {
       slots.removeAll()
       fingerprints.removeAll()

@@ -40,7 +40,6 @@ final class Client {
   var cancelled: Set<Caller> = []
   /// Its input is paused, because too many of its messages wait.
   var isHeld = false
-  static let queuePause = 64
   /// Number of the subscription it made last.
   var lastSubscription: Int64 = 0
   /// The instance found for its `initialize` with `instance: "auto"`.
@@ -53,6 +52,13 @@ final class Client {
   /// It can be sent more than answers.
   var canBeCalled = true
 
+  /// Whether no more is to be read while its messages wait. The transport limits the bytes of requests, which wait for
+  /// their answers; of notifications it knows nothing after their delivery.
+  var hasEnoughQueued: Bool {
+    let bytes = queue.reduce(0) { $1.caller.call == nil ? $0 + $1.parameters.bytes : $0 }
+    return queue.count >= 64 || bytes > 1 << 20
+  }
+
   /// Whether its messages wait behind an earlier one.
   var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing || pendingAdoption != nil || isDraining }
 
@@ -62,7 +68,7 @@ final class Client {
   /// Queues a message behind one that waits.
   func enqueue(_ message: IncomingMessage) {
     queue.append(message)
-    guard queue.count >= Client.queuePause, !isHeld else { return }
+    guard !isHeld, hasEnoughQueued else { return }
     isHeld = true
     context.emit(.setWaiting(id, true))
   }

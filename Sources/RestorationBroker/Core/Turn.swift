@@ -97,9 +97,11 @@ package struct Turn: ~Copyable {
   /// A transaction was stored; returns whether there was trouble before.
   mutating func endTrouble() -> Bool { trouble.take() != nil }
 
-  /// Throws if a client has too many waiting calls.
+  /// Throws if a client has too many waiting calls, or its process has sent too much that waits.
   func requireRoom(toWaitBeside count: Int) throws(ErrorObject) {
     guard !isEnding else { throw .shuttingDown() }
+    let bytes = limits.waitingBytesPerProcessMax
+    guard context.mayPark else { throw .limitExceeded("waitingBytesPerProcessMax", max: bytes, value: bytes + 1) }
     let max = limits.parkedMax
     guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
   }

@@ -137,6 +137,7 @@ extension TransportLimits {
     self.init()
     connectionsMax = limits.connectionsMax
     connectionsPerProcessMax = limits.connectionsPerProcessMax
+    waitingBytesPerProcessMax = limits.waitingBytesPerProcessMax
     partialFrameMilliseconds = limits.partialFrameMilliseconds
     replyBytesPause = limits.replyBytesPause
     outQueueBytesMax = limits.outQueueBytesMax

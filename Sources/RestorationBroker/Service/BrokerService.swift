@@ -315,7 +315,9 @@ extension BrokerService: ConnectionDelegate {
     message.canBeCalled = connection.canBeCalled
     if message.caller.call == nil { log.notification = message }
     requests.begin(message, core)
+    core.context.mayPark = connection.mayPark
     core.received(message, at: clock.now)
+    core.context.mayPark = true
     carryOut()
     log.notification = nil
     if message.caller.call == nil { clients.notified(by: client, archives.awaitSettling(of: client)) }

@@ -19,6 +19,7 @@ final class Acceptor: ChannelInboundHandler {
   private static let lingeringMax = 64
   private(set) var statistics = AcceptStatistics()
   private var quota: ProcessQuota
+  private var accounts: [ProcessIdentity: ProcessAccount] = [:]
   /// Whether `UnixListener.stop` is closing the channel.
   var isStopping = false
   /// The last error since a connection was accepted.
@@ -57,19 +58,22 @@ final class Acceptor: ChannelInboundHandler {
     _ peer: PeerCredentials,
     adopting stored: (key: UInt64, record: ConnectionSnapshot)? = nil
   ) throws {
+    let process = peer.countedProcess
+    let account = accounts[process] ?? ProcessAccount(limits: settings.limits)
     _ = try settings.install(
       on: channel,
       peer: peer,
       flushQueue: flushQueue,
+      account: account,
       delegate: delegate,
       handoff: handoff,
       adopting: stored
     )
-    let process = peer.countedProcess
     quota.add(process)
+    accounts[process] = account
     statistics.connections = quota.total
     channel.closeFuture.assumeIsolated().whenComplete { [self] _ in
-      quota.remove(process)
+      if quota.remove(process) { accounts[process] = nil }
       statistics.connections = quota.total
     }
   }
@@ -100,7 +104,14 @@ final class Acceptor: ChannelInboundHandler {
     var refusal = ConnectionSnapshot()
     refusal.output = Conversation.text(of: error) + "\n".utf8
     refusal.isClosing = true
-    _ = try settings.install(on: channel, peer: peer, flushQueue: flushQueue, delegate: nil, adopting: (0, refusal))
+    _ = try settings.install(
+      on: channel,
+      peer: peer,
+      flushQueue: flushQueue,
+      account: ProcessAccount(limits: settings.limits),
+      delegate: nil,
+      adopting: (0, refusal)
+    )
   }
 
   /// Pauses after an error such as EMFILE, because the socket stays ready.

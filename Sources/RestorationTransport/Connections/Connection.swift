@@ -109,6 +109,9 @@ package final class Connection: Sendable {
   /// Whether the peer can be sent calls and notifications; otherwise they are dropped. Known after its first message.
   package var canBeCalled: Bool { handler.value.canBeCalled }
 
+  /// Whether another request of the peer's process may be parked.
+  package var mayPark: Bool { !handler.value.account.isOver }
+
   /// Whether output can still reach the peer.
   package var isOpen: Bool { handler.value.isOpen }
 

@@ -20,6 +20,9 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   let settings: ConnectionSettings
   let flushQueue: FlushQueue
+  let account: ProcessAccount
+  /// What `account` has of this connection.
+  private var charged = 0
   private var isQueued = false
   /// Whether more input waits for this connection's turn.
   private(set) var isBehind = false
@@ -58,11 +61,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   init(
     settings: ConnectionSettings,
     flushQueue: FlushQueue,
+    account: ProcessAccount,
     delegate: (any ConnectionDelegate)?,
     adopting snapshot: ConnectionSnapshot? = nil
   ) {
     let limits = settings.limits
-    (self.settings, self.flushQueue, self.delegate) = (settings, flushQueue, delegate)
+    (self.settings, self.flushQueue, self.account, self.delegate) = (settings, flushQueue, account, delegate)
     closing = Closing(lingers: limits.lingerSeconds > 0)
     gate = InputGate(limits: limits)
     decoder = FrameDecoder(limits: limits.frame, vocabulary: settings.vocabulary, framing: snapshot?.framing)
@@ -139,6 +143,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// back are dropped: their answers could not be sent.
   func channelInactive(context: ChannelHandlerContext) {
     if isBehind { pull(inTurns: false) }
+    account.change(by: -charged)
+    charged = 0
     let reason = closing.end()
     stopFrameTimer()
     lingerTimer?.cancel()
@@ -187,6 +193,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Delivers the available frames until input pauses, or others have their turn.
   private func pull(inTurns: Bool = true) {
     if isBehind, inTurns { return }
+    chargeProcess()
     var left = FlushQueue.framesAtOnce
     // Accessing a property that a call may change costs more than accessing a local variable.
     var deliveries: [Conversation.Delivery] = []
@@ -211,6 +218,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       conversation.receive(event, into: &out, &deliveries)
       if exchanges != nil, out.count > before { exchanges?.wroteResponse() }
       gate.holdBack(bytes: conversation.heldBackBytes)
+      chargeProcess()
       deliver(&deliveries)
       pauseInputIfOutputIsFull()
       if exchanges != nil { endExchangeIfAnswered() }
@@ -218,6 +226,24 @@ final class ConnectionHandler: ChannelInboundHandler {
     swap(&deliveries, &self.deliveries)
     if let hasInput = exchanges?.hasInput { gate.inputWaits(hasInput) }
     if !out.isEmpty { queueForEndOfTick() }
+  }
+
+  /// Counts what waits of this connection, and pauses its input while too much of its process does.
+  private func chargeProcess() {
+    let waiting = conversation.waitingBytes
+    if waiting != charged {
+      let change = waiting - charged
+      charged = waiting
+      account.change(by: change)
+    }
+    guard account.isOver, !gate.isPaused(.process) else { return }
+    gate.pause(.process)
+    account.addPaused(self)
+  }
+
+  func resumeForProcess() {
+    gate.resume(.process)
+    queueForEndOfTick()
   }
 
   @inline(__always)
@@ -365,6 +391,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func endTick() {
     isQueued = false
     guard let context, !closing.isClosed else { return }
+    chargeProcess()
     if isOpen, gate.hasWork || !deliveries.isEmpty {
       deliverRest()
       resumeHeldBackCalls()

@@ -22,18 +22,21 @@ package struct ConnectionSettings: Sendable {
     delegate: any ConnectionDelegate
   ) throws -> Connection {
     let flushQueue = FlushQueue(eventLoop: channel.eventLoop, isShared: false)
-    return try install(on: channel, peer: peer, flushQueue: flushQueue, delegate: delegate)
+    let account = ProcessAccount(limits: limits)
+    return try install(on: channel, peer: peer, flushQueue: flushQueue, account: account, delegate: delegate)
   }
 
   /// Makes a new channel a connection. Called on the channel's event loop, before the channel is active.
   ///
   /// - Parameters:
+  ///   - account: of the peer's process.
   ///   - handoff: lets the connection outlive this process.
   ///   - stored: the former process's snapshot of the connection, and its key.
   func install(
     on channel: any Channel,
     peer: PeerCredentials,
     flushQueue: FlushQueue,
+    account: ProcessAccount,
     delegate: (any ConnectionDelegate)?,
     handoff: ConnectionHandoff? = nil,
     adopting stored: (key: UInt64, record: ConnectionSnapshot)? = nil
@@ -48,6 +51,7 @@ package struct ConnectionSettings: Sendable {
     let handler = ConnectionHandler(
       settings: self,
       flushQueue: flushQueue,
+      account: account,
       delegate: delegate,
       adopting: stored?.record
     )

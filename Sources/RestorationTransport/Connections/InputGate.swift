@@ -21,6 +21,8 @@ package struct InputGate {
     package static let receiver = Pause(rawValue: 1)
     /// The peer does not read its answers.
     package static let output = Pause(rawValue: 2)
+    /// Too much of what the peer's process has sent waits.
+    package static let process = Pause(rawValue: 4)
   }
 
   private enum End { case no, reached, delivered }
@@ -77,9 +79,9 @@ package struct InputGate {
   /// Whether the end of a tick may continue with input.
   package var hasWork: Bool { hasInput || heldBackBytes > 0 || !isReading }
 
-  /// Whether to deliver calls that were held back.
+  /// Whether to deliver calls that were held back. They are among what waits of a process: it gets less by that.
   package func resumesCalls(inFlight: @autoclosure () -> Int) -> Bool {
-    heldBackBytes > 0 && !isDraining && pauses.isEmpty && inFlight() < inFlightMax
+    heldBackBytes > 0 && !isDraining && pauses.isSubset(of: .process) && inFlight() < inFlightMax
   }
 
   /// Whether to deliver the end now, after all input was taken.

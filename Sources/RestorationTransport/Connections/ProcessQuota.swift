@@ -38,9 +38,12 @@ package struct ProcessQuota: Sendable {
     total += 1
   }
 
-  package mutating func remove(_ process: ProcessIdentity) {
-    guard let count = counts[process] else { return }
+  /// - Returns: whether that was its last.
+  @discardableResult
+  package mutating func remove(_ process: ProcessIdentity) -> Bool {
+    guard let count = counts[process] else { return false }
     counts[process] = count > 1 ? count - 1 : nil
     total -= 1
+    return count == 1
   }
 }

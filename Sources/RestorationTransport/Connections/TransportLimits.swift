@@ -8,6 +8,9 @@ package struct TransportLimits: Sendable, Equatable {
   package var connectionsMax = 1_024
   /// Open connections of one process; one more gets an error and is closed.
   package var connectionsPerProcessMax = 128
+  /// Memory of one process's requests without an answer and of its input that is held back. Beyond it nothing is read
+  /// from the process.
+  package var waitingBytesPerProcessMax = Int.max
   /// Connections that wait to be accepted; one more waits in `connect`.
   package var backlogMax = 1_024
   /// How long a frame may stay incomplete. A connection without an incomplete frame may stay idle for ever.

@@ -18,6 +18,7 @@ public struct Limits: Hashable, Sendable {
   public package(set) var subscriptionsMax = 64
   public package(set) var connectionsMax = 1_024
   public package(set) var connectionsPerProcessMax = 128
+  public package(set) var waitingBytesPerProcessMax = 32 << 20
   public package(set) var connectionsPerApplicationMax = 256
   public package(set) var sessionsPerProcessMax = 256
   public package(set) var sessionsPerApplicationMax = 1_024
@@ -184,6 +185,12 @@ public struct Limit: Sendable {
       .described(
         as: "Connections of one process. One more is answered with `limitExceeded` and closed; those that a broker "
           + "takes over from the one before stay."
+      ),
+    Limit("waitingBytesPerProcessMax", \.waitingBytesPerProcessMax, .bytes, 64 << 10...1 << 40)
+      .described(
+        as: "Requests of one process that have no answer yet, and what is held back behind them, as memory. Beyond it "
+          + "the broker stops reading from the process until there is less, and refuses calls that would wait for "
+          + "another client or for a time."
       ),
     Limit("connectionsPerApplicationMax", \.connectionsPerApplicationMax, .count, 1...65_536)
       .described(as: "Connections of one application, counted when a connection names it."),
