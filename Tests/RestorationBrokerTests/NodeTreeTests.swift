@@ -3,6 +3,7 @@
 internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationWire
+internal import TestSupport
 internal import Testing
 
 /// What an application's tree knows besides paths, which the tests of moves go through.
@@ -32,5 +33,65 @@ internal import Testing
     #expect(tree.last == 7)
     #expect(tree.claimed.isEmpty)
     #expect(tree.count == 0)
+  }
+
+  // MARK: Deep trees
+
+  /// Objects of all kinds below each other, some without an identifier.
+  private static func randomTree(_ seed: UInt64, count: NodeID = 60) -> (NodeTree, SeededGenerator) {
+    var (tree, random) = (NodeTree(), SeededGenerator(seed: seed))
+    for id in 1...count {
+      let kind: NodeKind = [.object, .viewController, .viewController, .view].randomElement(using: &random) ?? .view
+      let isNamed = kind == .object || Int.random(in: 0..<6, using: &random) > 0
+      let parent = id > 3 ? NodeID.random(in: max(1, id - 6)..<id, using: &random) : nil
+      _ = tree.insert(NodeRecord(node: id, parent: parent, component: isNamed ? "n\"\(id)" : nil, kind: kind))
+    }
+    return (tree, random)
+  }
+
+  @Test(arguments: 1...20 as ClosedRange<UInt64>)
+  func whatNodesHaveByTheirAncestorsIsFoundOnceForEachNode(_ seed: UInt64) {
+    let (tree, _) = Self.randomTree(seed)
+    var ancestry = Ancestry()
+    for node in tree.nodes.values {
+      #expect(ancestry.isExcluded(node) == tree.isExcluded(node))
+      #expect(ancestry.isIncluded(node) == tree.isIncluded(node))
+      #expect(ancestry.pathBytes(of: node) == tree.path(of: node)?.bytes ?? 0)
+      #expect(ancestry.jsonBytes(of: node) == tree.path(of: node)?.jsonBytes ?? 0)
+    }
+    #expect(ancestry.count == tree.count)
+  }
+
+  /// A key names the parent, so that a move leaves most of a subtree alone; which of it, the tree itself tells.
+  @Test(arguments: 1...40 as ClosedRange<UInt64>)
+  func whateverMovesEachPathLeadsToItsNode(_ seed: UInt64) {
+    var (tree, random) = Self.randomTree(seed)
+    for step in 1...30 {
+      let movers = tree.nodes.keys.sorted().shuffled(using: &random).prefix(Int.random(in: 1...3, using: &random))
+      let relocations = movers.compactMap { tree.nodes[$0] }.enumerated().map { place, node in
+        let isNamed = node.record.kind == .object || Bool.random(using: &random)
+        let parent = Bool.random(using: &random) ? node.parent : tree.nodes[NodeID.random(in: 0...60, using: &random)]
+        return Relocation(node: node, parent: parent, component: isNamed ? "s\(step % 4 * 3 + place)" : nil)
+      }
+      let outcome = try? tree.relocate(relocations, takesOver: true, pathBytesMax: 60)
+      let named = tree.nodes.values.filter { $0.record.component != nil }
+      #expect(tree.pathCount == named.count)
+      for node in named {
+        let path = tree.path(of: node)
+        #expect(path.map { tree.node(at: $0) === node } == true)
+      }
+      for node in outcome?.moved ?? [] where tree.nodes[node.id] === node {
+        #expect(tree.path(of: node)?.bytes ?? 0 <= 60)
+      }
+    }
+  }
+
+  @Test func aPathIsFollowedAsFarAsItIsKnown() {
+    var tree = NodeTree()
+    _ = tree.insert(NodeRecord(node: 1, parent: nil, component: "a", kind: .object))
+    let last = tree.insert(NodeRecord(node: 2, parent: 1, component: "b", kind: .object))
+    let found = tree.walk(down: ["a", "b", "c", "d"])
+    #expect((found.known, found.node === last) == (2, true))
+    #expect(tree.walk(down: ["x"]).known == 0)
   }
 }

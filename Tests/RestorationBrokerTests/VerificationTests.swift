@@ -56,6 +56,22 @@ internal import Testing
     return (sequence, record)
   }
 
+  /// A foreign file may have it, with a checksum that is right.
+  @Test func aTableOfReferencesWithImpossibleNumbersEndsNothing() throws {
+    try fill()
+    let (sequence, record) = try state(with: "restorable")
+    for table in ["[[9223372036854775807,9,1]]", "[[5,9223372036854775807,1]]", "[[99999999999999999999,1,2]]", "[1"] {
+      _ = try problems { changes in
+        var record = record
+        record.references = table
+        changes[Int(sequence) - 1] = .state(record)
+      }
+      let main = #"{"application":"App","object":["Main"]}"#
+      let decoded = try broker.connect(pid: 8).call("decodeRestorableState", main)
+      #expect(decoded["state"]?["r"]?["$restorable"] == 2)
+    }
+  }
+
   @Test func aDamagedRowIsNamedByItsPath() throws {
     try fill()
     let (sequence, _) = try state(with: "0.1")

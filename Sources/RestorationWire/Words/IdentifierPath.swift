@@ -74,11 +74,14 @@ public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, Cus
   /// Whether an object can have it: every component is an identifier, or one with a position.
   package var isPossible: Bool { components.allSatisfy { RestorationIdentifier.split($0) != nil } }
 
-  /// Bytes of the path as JSON text; no identifier has control characters.
+  /// Bytes of the path as JSON text.
   package var jsonBytes: Int {
-    components.reduce(1 + max(1, components.count)) { bytes, component in
-      bytes + 2 + component.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: "\"") || $1 == UInt8(ascii: "\\") ? 2 : 1) }
-    }
+    components.reduce(1 + max(1, components.count)) { $0 + IdentifierPath.jsonBytes(of: $1) }
+  }
+
+  /// Bytes of a component as JSON text; no identifier has control characters.
+  package static func jsonBytes(of component: String) -> Int {
+    component.utf8.reduce(2) { $0 + ($1 == UInt8(ascii: "\"") || $1 == UInt8(ascii: "\\") ? 2 : 1) }
   }
 
   package func writeJSON(to writer: inout JSONWriter) { components.writeJSON(to: &writer) }

@@ -131,12 +131,18 @@ extension NodeTree {
   package var savedNodes: Set<NodeID> { reachedNodes(byHiddenStates: true) }
 
   private func reachedNodes(byHiddenStates hidden: Bool) -> Set<NodeID> {
-    var reached: Set<NodeID> = []
-    var next = nodes.values.filter { isIncluded($0) }
-    while let node = next.popLast() {
-      guard reached.insert(node.id).inserted else { continue }
-      next += (node.state?.referencedNodes ?? []).compactMap { self.node($0) }
-      if hidden { next += (node.beforeClaim?.referencedNodes ?? []).compactMap { self.node($0) } }
+    var ancestry = Ancestry()
+    var next = nodes.values.filter { ancestry.isIncluded($0) }
+    var reached = Set(next.lazy.map(\.id))
+    func follow(_ state: StateSummary?) {
+      for target in state?.referencedNodes ?? [] {
+        if let node = self.node(target), reached.insert(node.id).inserted { next.append(node) }
+      }
+    }
+    // Where all are reached, references lead to nothing more.
+    while reached.count < nodes.count, let node = next.popLast() {
+      follow(node.state)
+      if hidden { follow(node.beforeClaim) }
     }
     return reached
   }
@@ -147,7 +153,8 @@ extension NodeTree {
   /// Vacant nodes that are not kept: what no walk and no reference leads to, and what has no path to be claimed again
   /// by (R4, R5, R7). Placeholders stay.
   func unsaved(among nodes: some Sequence<Node>) -> [Node] {
-    let excluded = nodes.filter { $0.isVacant && !$0.isPlaceholder && !isIncluded($0) }
+    var ancestry = Ancestry()
+    let excluded = nodes.filter { $0.isVacant && !$0.isPlaceholder && !ancestry.isIncluded($0) }
     guard !excluded.isEmpty else { return [] }
     let saved = savedNodes
     return excluded.filter { $0.record.component == nil || !saved.contains($0.id) }.sorted { $0.id < $1.id }

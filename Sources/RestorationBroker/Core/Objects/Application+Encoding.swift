@@ -40,8 +40,8 @@ extension Application {
       node = existing
     } else {
       guard case .path(let path) = request.object else { throw .unknownObject(request.object) }
-      let texts = tree.missing(in: path).reduce(0) { $0 + $1.utf8.count }
-      try requireRoom(for: growth + texts, path: path)
+      let missing = path.components[tree.walk(down: path).known...]
+      try requireRoom(for: growth + missing.reduce(0) { $0 + $1.utf8.count }, path: path)
       node = path.components.isEmpty ? ownNode() : try makePath(path)
     }
     if node.isVacant, node.kept == nil, !tree.isIncluded(node), !tree.savedNodes.contains(node.id) {
@@ -94,7 +94,8 @@ extension Application {
       throw .limitExceeded("pathBytesMax", max: turn.limits.pathBytesMax, value: path.bytes, path: path)
     }
     guard path.isPossible else { throw .invalidComponent(of: path, "/object") }
-    let missing = tree.missing(in: path).count
+    let (known, last) = tree.walk(down: path)
+    let missing = path.components.count - known
     guard tree.count + missing <= turn.limits.objectsPerApplicationMax else {
       throw .limitExceeded(
         "objectsPerApplicationMax",
@@ -103,28 +104,15 @@ extension Application {
         path: path
       )
     }
-    var parent: Node?
-    for component in path.components {
-      // A plain object below an exclusion would be unscoped, and its path would differ from the given one (R4).
-      let kind: NodeKind = parent.map { tree.isExcluded($0) } ?? false ? .viewController : .object
-      if let node = tree.node(component, below: parent, kind: kind) {
-        parent = node
-      } else {
-        parent = try newNode(NodeRecord(node: 0, parent: parent?.id, component: component, kind: kind))
-      }
+    // A plain object below an exclusion would be unscoped, and its path would differ from the given one (R4).
+    let kind: NodeKind = last.map { tree.isExcluded($0) } ?? false ? .viewController : .object
+    var parent = last
+    for component in path.components[known...] {
+      parent = insert(NodeRecord(node: 0, parent: parent?.id, component: component, kind: kind))
     }
     guard let node = parent else { throw .unknownObject(.path(path)) }
     note(.appeared)
     return node
-  }
-}
-
-extension NodeTree {
-  /// The components of a path from the first on that leads to no node.
-  fileprivate func missing(in path: IdentifierPath) -> ArraySlice<String> {
-    let components = path.components
-    let first = components.indices.first { node(at: IdentifierPath(Array(components[...$0]))) == nil }
-    return components[(first ?? components.endIndex)...]
   }
 }
 

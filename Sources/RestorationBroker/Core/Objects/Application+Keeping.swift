@@ -13,11 +13,12 @@ extension Application {
     let saved = tree.savedNodes
     for id in keeping.nodes.sorted() where saved.contains(id) { if let node = tree.nodes[id] { storeKept(of: node) } }
     var (isAnyReached, unread): (Bool, [StateRequest.Row]) = (false, [])
+    var ancestry = Ancestry()
     for (_, node) in tree.claimed where node.kept == nil {
       if !saved.contains(node.id) {
         unread += keep(node)
-      } else if !tree.isIncluded(node) {
-        isAnyReached = true
+      } else if !isAnyReached {
+        isAnyReached = !ancestry.isIncluded(node)
       }
     }
     keeping.update(isAnyReached: isAnyReached)

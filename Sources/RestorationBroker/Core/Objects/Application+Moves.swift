@@ -176,8 +176,10 @@ extension Application {
     if hadWindows { note(.windowsClosed) }
     for (relocation, from) in zip(relocations, from) { announceMove(of: relocation.node, from: from) }
     for (handle, path) in before {
-      guard let node = tree.claimed[handle], let owner = owner(of: node), tree.path(of: node) != path else { continue }
-      notify(owner, PathChanged(object: handle, path: tree.path(of: node)))
+      guard let node = tree.claimed[handle], let owner = owner(of: node), case let present = tree.path(of: node),
+        present != path
+      else { continue }
+      notify(owner, PathChanged(object: handle, path: present))
     }
   }
 

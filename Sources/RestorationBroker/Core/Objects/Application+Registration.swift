@@ -229,22 +229,28 @@ extension Application {
     return node
   }
 
-  func newNode(_ record: NodeRecord) throws(ErrorObject) -> Node {
+  private func newNode(_ record: NodeRecord) throws(ErrorObject) -> Node {
     let limits = turn.limits
-    var record = record
-    record.node = tree.last + 1
     let parent = record.parent.flatMap { tree.node($0) }
-    let path = record.component.map { component in
-      IdentifierPath((parent.flatMap { tree.path(of: $0) }?.components ?? []) + [component])
+    var path: IdentifierPath? {
+      record.component.map { IdentifierPath((parent.flatMap { tree.path(of: $0) }?.components ?? []) + [$0]) }
     }
     let max = limits.objectsPerApplicationMax
     guard tree.count < max else {
       throw .limitExceeded("objectsPerApplicationMax", max: max, value: tree.count + 1, path: path)
     }
-    if let path, path.bytes > limits.pathBytesMax {
-      throw .limitExceeded("pathBytesMax", max: limits.pathBytesMax, value: path.bytes, path: path)
+    let bytes = tree.pathBytes(of: record.component, below: parent, kind: record.kind)
+    guard bytes <= limits.pathBytesMax else {
+      throw .limitExceeded("pathBytesMax", max: limits.pathBytesMax, value: bytes, path: path)
     }
     try requireRoom(for: record.textBytes, path: path)
+    return insert(record)
+  }
+
+  /// A new node within the limits.
+  func insert(_ record: NodeRecord) -> Node {
+    var record = record
+    record.node = tree.last + 1
     let node = tree.insert(record)
     write(node)
     return node

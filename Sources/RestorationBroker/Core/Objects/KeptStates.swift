@@ -42,8 +42,9 @@ struct KeptStates {
 
   /// Nodes have moved: another place may include them, or include them no longer.
   mutating func noteMove(_ outcome: RelocationOutcome, in tree: NodeTree) {
+    var ancestry = Ancestry()
     func matters(_ node: Node) -> Bool {
-      !tree.isIncluded(node) || node.kept != nil || node.isVacant && node.state?.references != nil
+      !ancestry.isIncluded(node) || node.kept != nil || node.isVacant && node.state?.references != nil
     }
     isStale =
       isStale || isInUse && !outcome.merged.isEmpty || outcome.moved.contains(where: matters)

@@ -18,7 +18,8 @@ package struct NodeTree {
   }
 
   package private(set) var nodes: [NodeID: Node] = [:]
-  fileprivate var index: [PathKey: NodeID] = [:]
+  /// Changed only here and by `Relocation.swift`.
+  var index: [PathKey: NodeID] = [:]
   /// Nodes that live sessions claim.
   package private(set) var claimed: [ObjectHandle: Node] = [:]
   /// The newest node there ever was: no id is given again.
@@ -66,12 +67,19 @@ package struct NodeTree {
   }
 
   package func node(at path: IdentifierPath) -> Node? {
-    var found: NodeID = 0
-    for component in path.components {
-      guard let id = index[PathKey(parent: found, component: component)] else { return nil }
-      found = id
+    let (known, node) = walk(down: path)
+    return known == path.components.count ? node : nil
+  }
+
+  /// How many components of a path lead to a node, and the last of these nodes.
+  package func walk(down path: IdentifierPath) -> (known: Int, node: Node?) {
+    var (known, found): (Int, NodeID) = (0, 0)
+    while known < path.components.count,
+      let id = index[PathKey(parent: found, component: path.components[known])]
+    {
+      (known, found) = (known + 1, id)
     }
-    return nodes[found]
+    return (known, nodes[found])
   }
 
   /// The node that would be `component` below `parent`.
@@ -94,6 +102,18 @@ package struct NodeTree {
 
   func path(of id: NodeID) -> IdentifierPath? { node(id).flatMap { path(of: $0) } }
 
+  /// Bytes of the path of a node that would be `component` below `parent`; 0 without a component.
+  func pathBytes(of component: String?, below parent: Node?, kind: NodeKind) -> Int {
+    guard let component else { return 0 }
+    var bytes = component.utf8.count
+    var above = pathParent(parent, kind: kind)
+    while let node = above, let name = node.record.component {
+      bytes += name.utf8.count + 1
+      above = pathParent(of: node)
+    }
+    return bytes
+  }
+
   /// Its own identifier or that of an ancestor in its walk is null (R4).
   package func isExcluded(_ node: Node) -> Bool {
     var current: Node? = node
@@ -109,14 +129,8 @@ package struct NodeTree {
   /// The node that excludes a node: the nearest of it and its ancestors without an identifier (R4), or the ancestor
   /// that a view must not be below (R5); `nil` if it is included.
   package func excluder(of node: Node) -> Node? {
-    if isIncluded(node) { return nil }
-    var current: Node? = node
-    while let ancestor = current {
-      if ancestor.record.component == nil { return ancestor }
-      if ancestor.record.kind == .object { return ancestor }
-      current = ancestor.parent
-    }
-    return node
+    var ancestry = Ancestry()
+    return ancestry.excluder(of: node)
   }
 
   /// Whether a walk from the roots reaches it (R4, R5).
@@ -311,181 +325,5 @@ extension NodeTree {
       }
     }
     return order.filter { needed.contains($0.id) }
-  }
-}
-
-extension NodeTree {
-  /// Moves nodes with their subtrees in one step, or leaves everything as it was (R6).
-  ///
-  /// A vacant node in the way gives way: the one of the two that has a state stays, with the claim of the mover.
-  /// - Parameter takesOver: with two states, or a state at a position, the mover's stays.
-  package mutating func relocate(
-    _ relocations: [Relocation],
-    takesOver: Bool,
-    pathBytesMax: Int
-  ) throws(RelocationFailure) -> RelocationOutcome {
-    var journal = RelocationJournal()
-    var outcome = RelocationOutcome()
-    outcome.left = relocations.compactMap(\.node.parent)
-    do throws(RelocationFailure) {
-      try place(relocations, takesOver: takesOver, journal: &journal, outcome: &outcome)
-      for node in outcome.moved where nodes[node.id] === node {
-        if let bytes = path(of: node)?.bytes, bytes > pathBytesMax { throw .pathTooLong(bytes: bytes) }
-      }
-    } catch {
-      journal.undo(in: &self)
-      throw error
-    }
-    for (gone, into) in outcome.merged {
-      if let parent = gone.parent { outcome.left.append(parent) }
-      remove(gone, successor: into)
-    }
-    return outcome
-  }
-
-  /// - Parameter arePresent: they were at the place the move leads to, and make way for what arrives there.
-  private mutating func place(
-    _ relocations: [Relocation],
-    takesOver: Bool,
-    arePresent: Bool = false,
-    journal: inout RelocationJournal,
-    outcome: inout RelocationOutcome
-  ) throws(RelocationFailure) {
-    let affected = uniqueSubtrees(of: relocations.map(\.node))
-    let before = affected.map { key(of: $0) }
-    for relocation in relocations {
-      journal.note(relocation.node)
-      relocation.node.parent?.children.remove(relocation.node.id)
-      relocation.node.parent = relocation.parent
-      relocation.parent?.children.insert(relocation.node.id)
-      relocation.node.record.parent = relocation.parent?.id
-      relocation.node.record.component = relocation.component
-      relocation.node.record.kind = relocation.kind
-      outcome.changed.append(relocation.node)
-    }
-    for relocation in relocations where hasCycle(from: relocation.node) { throw .cycle }
-    var rekeyed: [(node: Node, key: PathKey)] = []
-    for (node, old) in zip(affected, before) {
-      let new = key(of: node)
-      guard new != old else { continue }
-      if let old, index[old] == node.id { journal.set(old, nil, in: &self) }
-      if let new { rekeyed.append((node, new)) }
-    }
-    outcome.moved.append(contentsOf: affected)
-    let positional = relocations.filter(\.isPositional).map(\.node.id)
-    // A merge on the way may have moved a node of the list once more.
-    for (node, key) in rekeyed where self.key(of: node) == key {
-      guard let other = index[key].flatMap({ nodes[$0] }) else {
-        journal.set(key, node.id, in: &self)
-        continue
-      }
-      let pair = arePresent ? (arriving: other, present: node) : (arriving: node, present: other)
-      let displaces = positional.contains(node.id)
-      try merge(pair, at: key, takesOver: takesOver, displaces: displaces, journal: &journal, outcome: &outcome)
-    }
-  }
-
-  /// Two nodes have come to the same path: one gives way and its children go to the other.
-  ///
-  /// Of two states the arriving one stays, unless only the present one has an owner.
-  /// - Parameter displaces: the arriving node stays, with or without a state.
-  private mutating func merge(
-    _ pair: (arriving: Node, present: Node),
-    at key: PathKey,
-    takesOver: Bool,
-    displaces: Bool,
-    journal: inout RelocationJournal,
-    outcome: inout RelocationOutcome
-  ) throws(RelocationFailure) {
-    let (arriving, present) = pair
-    let (arrivingIsVacant, presentIsVacant) = (outcome.isVacant(arriving), outcome.isVacant(present))
-    guard presentIsVacant || arrivingIsVacant else { throw .occupied(present.id) }
-    guard takesOver || !(present.hasState && (arriving.hasState || displaces)) else { throw .occupied(present.id) }
-    let presentStays =
-      !displaces && (present.hasState == arriving.hasState ? !presentIsVacant : present.hasState)
-    let (gone, into) = presentStays ? (arriving, present) : (present, arriving)
-    journal.note(gone)
-    journal.note(into)
-    journal.set(key, into.id, in: &self)
-    outcome.merged.append((gone, into))
-    if !(presentStays ? arrivingIsVacant : presentIsVacant) {
-      outcome.given.insert(into.id)
-      try become(into, as: gone, takesOver: takesOver, journal: &journal, outcome: &outcome)
-    }
-    let children = gone.children.sorted().compactMap { nodes[$0] }
-    guard !children.isEmpty else { return }
-    try place(
-      children.map { Relocation(node: $0, parent: into, component: $0.record.component) },
-      takesOver: takesOver,
-      arePresent: !presentStays,
-      journal: &journal,
-      outcome: &outcome
-    )
-  }
-
-  /// What has an owner stays what it is: of a vacant path it gets the state, and what it does not record itself.
-  private mutating func become(
-    _ vacant: Node,
-    as owned: Node,
-    takesOver: Bool,
-    journal: inout RelocationJournal,
-    outcome: inout RelocationOutcome
-  ) throws(RelocationFailure) {
-    let (former, record) = (vacant.record, owned.record)
-    vacant.record.classes = record.classes ?? former.classes
-    vacant.record.restorationClass = record.restorationClass ?? former.restorationClass
-    vacant.record.storyboard = record.storyboard ?? former.storyboard
-    vacant.record.keepsForever = record.keepsForever || former.keepsForever
-    vacant.record.isConfidential = record.isConfidential || former.isConfidential
-    if vacant.parent !== owned.parent || former.kind != record.kind {
-      // Of two excluded parents both may have the path, and not every kind is scoped by one (R4).
-      if let parent = vacant.parent { outcome.left.append(parent) }
-      let place = Relocation(node: vacant, parent: owned.parent, component: record.component, kind: record.kind)
-      try self.place([place], takesOver: takesOver, journal: &journal, outcome: &outcome)
-    } else if vacant.record != former {
-      outcome.changed.append(vacant)
-    }
-  }
-
-  private func hasCycle(from node: Node) -> Bool {
-    var current = node.parent
-    var steps = 0
-    while let ancestor = current, steps <= nodes.count {
-      if ancestor === node { return true }
-      current = ancestor.parent
-      steps += 1
-    }
-    return current != nil
-  }
-
-  private func uniqueSubtrees(of roots: [Node]) -> [Node] {
-    guard roots.count > 1 else { return roots.flatMap { subtree(of: $0) } }
-    var seen: Set<NodeID> = []
-    var found: [Node] = []
-    for root in roots { for node in subtree(of: root) where seen.insert(node.id).inserted { found.append(node) } }
-    return found
-  }
-}
-
-/// Remembers what a move changed, so that one that fails half way leaves no trace.
-private struct RelocationJournal {
-  private var nodes: [(node: Node, record: NodeRecord, parent: Node?)] = []
-  private var keys: [(key: NodeTree.PathKey, old: NodeID?)] = []
-
-  mutating func note(_ node: Node) { nodes.append((node, node.record, node.parent)) }
-
-  mutating func set(_ key: NodeTree.PathKey, _ id: NodeID?, in tree: inout NodeTree) {
-    keys.append((key, tree.index[key]))
-    tree.index[key] = id
-  }
-
-  func undo(in tree: inout NodeTree) {
-    for (key, old) in keys.reversed() { tree.index[key] = old }
-    for (node, record, parent) in nodes.reversed() {
-      node.parent?.children.remove(node.id)
-      node.record = record
-      node.parent = parent
-      parent?.children.insert(node.id)
-    }
   }
 }

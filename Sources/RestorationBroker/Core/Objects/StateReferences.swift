@@ -95,15 +95,38 @@ enum ArchiveReferences {
 
   /// The numbers of a table, flat: offset, length and node of each reference.
   static func numbers(inTable table: String) -> [Int64] {
-    table.utf8.split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-      .compactMap { Int64(String($0) ?? "") }
+    var numbers: [Int64] = []
+    visitNumbers(inTable: table) { numbers.append($0) }
+    return numbers
   }
 
   /// The nodes that the references of a table lead to; empty without a table.
   static func targets(ofTable table: String?) -> [NodeID] {
     guard let table else { return [] }
-    let numbers = numbers(inTable: table)
-    return stride(from: 2, to: numbers.count, by: 3).map { numbers[$0] }
+    var targets: [NodeID] = []
+    var place = 0
+    visitNumbers(inTable: table) { number in
+      place += 1
+      if place.isMultiple(of: 3) { targets.append(number) }
+    }
+    return targets
+  }
+
+  /// A save may read a million of them.
+  private static func visitNumbers(inTable table: String, _ visit: (Int64) -> Void) {
+    var table = table
+    table.withUTF8 { text in
+      var number: Int64?
+      for byte in text {
+        guard case let digit = byte &- UInt8(ascii: "0"), digit < 10 else {
+          if let complete = number { visit(complete) }
+          number = nil
+          continue
+        }
+        // One that is too long is none of ours; it stays too large for any text and any node, and sums do not overflow.
+        if number ?? 0 < 1 << 56 { number = 10 * (number ?? 0) + Int64(digit) }
+      }
+    }
   }
 }
 

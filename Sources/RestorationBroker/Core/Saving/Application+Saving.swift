@@ -86,8 +86,9 @@ extension Application {
   func roundTimerFired() { advanceRound { $0.machine.timePassed(at: turn.now.monotonic) } }
 
   func invalidationTimerFired() {
+    var ancestry = Ancestry()
     saving.pullInvalidated { node in
-      tree.nodes[node].flatMap { EncodeTarget($0, in: tree, sessions, frameBytesMax: turn.limits.frameBytesMax) }
+      tree.nodes[node].flatMap { EncodeTarget($0, &ancestry, sessions, frameBytesMax: turn.limits.frameBytesMax) }
     }
     performSaving()
   }

@@ -138,10 +138,11 @@ extension Application {
       stale.append(StaleObject(owner, refusal ?? loss(of: session)).with { $0.path = [] })
     }
     let known = round.machine.known.compactMap { tree.node($0)?.id }
+    var ancestry = Ancestry()
     let late = reached.subtracting(known).sorted().compactMap { id -> EncodeTarget? in
       guard let node = tree.nodes[id], let claim = node.claim, claim.handle <= round.lastHandle else { return nil }
       // Time was up before it was known that something saved refers to it.
-      return EncodeTarget(node, in: tree, sessions, frameBytesMax: turn.limits.frameBytesMax)
+      return EncodeTarget(node, &ancestry, sessions, frameBytesMax: turn.limits.frameBytesMax)
     }
     let cases =
       round.machine.stale.map { ($0.target, replacement(of: $0.target) ?? $0.refusal ?? loss(of: $0.target.session)) }

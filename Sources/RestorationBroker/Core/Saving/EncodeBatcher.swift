@@ -21,11 +21,11 @@ package struct EncodeTarget: Hashable, Sendable {
   }
 
   /// Nil if there is no session to ask.
-  init?(_ node: Node, in tree: NodeTree, _ sessions: SessionTable, frameBytesMax: Int) {
+  init?(_ node: Node, _ ancestry: inout Ancestry, _ sessions: SessionTable, frameBytesMax: Int) {
     guard let claim = node.claim, let owner = sessions[claim.session], !owner.isDiscarded,
       owner.serves(.encodeRestorableStateWithCoder)
     else { return nil }
-    let bytes = (tree.path(of: node)?.jsonBytes ?? 0) + 64 + (node.state?.bytes ?? 0)
+    let bytes = ancestry.jsonBytes(of: node) + 64 + (node.state?.bytes ?? 0)
     let batchBytesMax = owner.batchBytesMax(frameBytesMax: frameBytesMax)
     self.init(node: node.id, handle: claim.handle, session: owner.id, bytes: bytes, batchBytesMax: batchBytesMax)
   }

@@ -70,13 +70,17 @@ extension SaveRound {
   package mutating func walk(_ tree: NodeTree, _ sessions: SessionTable, in turn: borrowing Turn) -> [Action] {
     lastHandle = turn.lastHandle
     var found: [Finding] = []
+    var (ancestry, excluders): (Ancestry, [NodeID: IdentifierPath?]) = (Ancestry(), [:])
     tree.applicationNode?.note(.included, isFirst: true)
-    for node in tree.walkOrder {
-      if tree.isIncluded(node) {
+    for node in tree.walkOrder(&ancestry) {
+      if let excluder = ancestry.excluder(of: node) {
+        // One path for all that it excludes.
+        let path = excluders[excluder.id] ?? tree.path(of: excluder)
+        excluders[excluder.id] = .some(path)
+        node.note(.excluded(by: path), isFirst: true)
+      } else {
         node.note(.included, isFirst: true)
         found.append((node.id, nil))
-      } else {
-        node.note(.excluded(by: tree.excluder(of: node).flatMap { tree.path(of: $0) }), isFirst: true)
       }
     }
     let own = application?.state.referencedNodes ?? tree.applicationNode?.state?.referencedNodes ?? []
@@ -87,24 +91,33 @@ extension SaveRound {
   /// those whose owners can be; what these refer to is known when they have answered.
   private mutating func reach(_ found: [Finding], _ tree: NodeTree, _ sessions: SessionTable) -> [Action] {
     var targets: [EncodeTarget] = []
-    var next = found[...]
-    while let (id, step) = next.popFirst() {
-      guard let node = tree.node(id), reached.insert(node.id).inserted else { continue }
+    var ancestry = Ancestry()
+    var next = admit(found, tree)[...]
+    while let (node, step) = next.popFirst() {
       if let step { node.note(step) }
-      if let target = EncodeTarget(node, in: tree, sessions, frameBytesMax: frameBytesMax) {
+      if let target = EncodeTarget(node, &ancestry, sessions, frameBytesMax: frameBytesMax) {
         targets.append(target)
       } else {
         node.note(node.claim.flatMap { sessions[$0.session] }.map { .notServed($0.owner) } ?? .orphaned)
-        next += references(of: node.id, tree)
+        next += admit(references(of: node.id, tree), tree)
       }
     }
     return machine.found(targets)
   }
 
-  /// What a node leads to by the state that came, or else by the one it has.
+  /// The nodes among these that the round has not reached before.
+  private mutating func admit(_ found: [Finding], _ tree: NodeTree) -> [(node: Node, step: SavingStep?)] {
+    found.compactMap { id, step in
+      guard let node = tree.node(id), reached.insert(node.id).inserted else { return nil }
+      return (node, step)
+    }
+  }
+
+  /// What a node leads to by the state that came, or else by the one it has, and the round has not reached.
   private func references(of id: NodeID, _ tree: NodeTree) -> [Finding] {
     guard let node = tree.nodes[id] else { return [] }
-    let targets = staged(id)?.record.referencedNodes ?? node.state?.referencedNodes ?? []
+    let named = staged(id)?.record.referencedNodes ?? node.state?.referencedNodes ?? []
+    let targets = named.filter { !reached.contains($0) }
     guard !targets.isEmpty else { return [] }
     let step = SavingStep.referenced(by: tree.path(of: node))
     return targets.map { ($0, step) }
@@ -176,10 +189,10 @@ extension SaveRound {
 
 extension NodeTree {
   /// All nodes, parents before children, siblings by age. An object below an exclusion is unscoped: a root (R4).
-  fileprivate var walkOrder: [Node] {
+  fileprivate func walkOrder(_ ancestry: inout Ancestry) -> [Node] {
     func isRoot(_ node: Node) -> Bool {
       guard let parent = node.parent else { return true }
-      return node.record.kind == .object && isExcluded(parent)
+      return node.record.kind == .object && ancestry.isExcluded(parent)
     }
     var order: [Node] = []
     order.reserveCapacity(count)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+/// What nodes have by their ancestors, found once for each node: a look at many of them costs one step a node, however
+/// deep they are.
+///
+/// It is of use until a node moves.
+package struct Ancestry {
+  fileprivate struct Traits {
+    /// The nearest of the node and its ancestors in its walk that has no identifier (R4).
+    var nameless: Node?
+    /// The nearest plain object above the node; no view may be below one (R5).
+    var object: Node?
+    /// Bytes of the path that its limit counts; 0 without a path.
+    var pathBytes = 0
+    /// Bytes of the path as JSON text.
+    var jsonBytes = 0
+  }
+
+  private var known: [NodeID: Traits] = [:]
+
+  package init() {}
+
+  /// How many nodes were looked at.
+  package var count: Int { known.count }
+
+  /// As `NodeTree.isExcluded` has it.
+  package mutating func isExcluded(_ node: Node) -> Bool { traits(of: node).nameless != nil }
+
+  /// As `NodeTree.isIncluded` has it.
+  package mutating func isIncluded(_ node: Node) -> Bool { excluder(of: node) == nil }
+
+  /// As `NodeTree.excluder` has it.
+  package mutating func excluder(of node: Node) -> Node? {
+    let traits = traits(of: node)
+    if let nameless = traits.nameless { return nameless }
+    guard node.record.kind == .view else { return nil }
+    return traits.object ?? (node.parent == nil ? node : nil)
+  }
+
+  /// As `NodeTree.pathParent` has it.
+  mutating func pathParent(of node: Node) -> Node? {
+    guard let parent = node.parent, parent.record.component != nil else { return nil }
+    return node.record.kind == .object && isExcluded(parent) ? nil : parent
+  }
+
+  package mutating func pathBytes(of node: Node) -> Int { traits(of: node).pathBytes }
+
+  package mutating func jsonBytes(of node: Node) -> Int { traits(of: node).jsonBytes }
+
+  private mutating func traits(of node: Node) -> Traits {
+    if let traits = known[node.id] { return traits }
+    var unknown = [node]
+    var above = Traits()
+    while let parent = unknown.last?.parent {
+      if let traits = known[parent.id] {
+        above = traits
+        break
+      }
+      unknown.append(parent)
+    }
+    for node in unknown.reversed() {
+      above = Traits(of: node, below: above)
+      known[node.id] = above
+    }
+    return above
+  }
+}
+
+extension Ancestry.Traits {
+  fileprivate init(of node: Node, below above: Self) {
+    object = node.parent?.record.kind == .object ? node.parent : above.object
+    guard let component = node.record.component else {
+      nameless = node.record.kind == .application ? nil : node
+      return
+    }
+    nameless = node.record.kind == .object ? nil : above.nameless
+    let beginsPath =
+      node.parent?.record.component == nil || node.record.kind == .object && above.nameless != nil
+    pathBytes = component.utf8.count + (beginsPath ? 0 : above.pathBytes + 1)
+    jsonBytes = IdentifierPath.jsonBytes(of: component) + (beginsPath ? 2 : above.jsonBytes + 1)
+  }
+}
