@@ -141,6 +141,63 @@ internal import Testing
     broker.inspect()
   }
 
+  /// A state of 20 KB, which refers 1,024 times to a path of 4 KB, would be given out as 4 MB.
+  @Test func bytesOfAStateWithThePathsOfItsReferences() throws {
+    let broker = MemoryBroker()
+    let peer = broker.connect()
+    try peer.initialize()
+    var deepest: Int64?
+    for level in 10...25 {
+      deepest = try peer.register("\(level)" + String(repeating: "x", count: 253), below: deepest.map { "\($0)" })
+    }
+    let reference = #"{"$restorable":\#(try #require(deepest))}"#
+    func state(_ count: Int) -> String {
+      #"{"list":[\#([String](repeating: reference, count: count).joined(separator: ","))]}"#
+    }
+    try peer.register("Main")
+    for count in [510, 1_024] {
+      let failure = try peer.fail("encodeRestorableState", peer.encoding(#"["Main"]"#, state(count)))
+      #expect(failure.kind == "limitExceeded")
+      #expect(failure.data["limit"] == "frameBytesMax")
+      #expect(failure.data["max"] == 2_097_152)
+      #expect(failure.data["value"]?.integer ?? 0 > 2_097_152)
+      #expect(failure.data["path"] == ["Main"])
+    }
+    try peer.encode(#"["Main"]"#, state(500))
+    #expect(try peer.decode(#"["Main"]"#)["state"]?["list"]?.array?.count == 500)
+    broker.inspect()
+  }
+
+  @Test func bytesOfAStateWithThePathsOfItsReferencesWhenItIsImportedOrBroughtBack() throws {
+    let broker = broker { ($0.frameBytesMax, $0.stateBytesMax) = (65_536, 32_768) }
+    let tool = broker.connect()
+    let long = String(repeating: "x", count: 250)
+    func document(_ count: Int) -> String {
+      let list = [String](repeating: #"{"$restorable":["\#(long)"]}"#, count: count).joined(separator: ",")
+      return Document.of(Document.object(#"["\#(long)"]"#, "{}"), Document.object(#"["B"]"#, #"{"list":[\#(list)]}"#))
+    }
+    let refused = try tool.fail("importArchive", tool.importing(document(120), into: "Other"))
+    #expect(refused.data["limit"] == "frameBytesMax")
+    #expect(refused.data["pointer"] == "/document/objects/1/state")
+    try tool.importDocument(document(100), into: "Other")
+
+    let peer = broker.connect(pid: 2)
+    try peer.initialize()
+    for name in ["a", "B"] { try peer.register(name) }
+    let list = [String](repeating: #"{"$restorable":["a"]}"#, count: 120).joined(separator: ",")
+    try peer.encode(#"["B"]"#, #"{"list":[\#(list)]}"#)
+    try peer.call("saveApplicationState")
+    try peer.encode(#"["B"]"#, "{}")
+    try peer.call("setRestorationIdentifier", #"{"object":["a"],"restorationIdentifier":"\#(long)"}"#)
+    let back = #"{"generation":1,"objects":[["B"]],"force":true}"#
+    expect(try peer.fail("rollBack", back), "frameBytesMax", Int64(11 + 119 + 120 * (42 + 254)))
+    #expect(try peer.decode(#"["B"]"#)["state"] == .object([:]))
+    try peer.call("setRestorationIdentifier", #"{"object":["\#(long)"],"restorationIdentifier":"b"}"#)
+    try peer.call("rollBack", back)
+    #expect(try peer.decode(#"["B"]"#)["state"]?["list"]?.array?.count == 120)
+    broker.inspect()
+  }
+
   @Test func bytesOfAPath() throws {
     let broker = broker { $0.pathBytesMax = 10 }
     let peer = broker.connect()

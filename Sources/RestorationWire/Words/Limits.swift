@@ -118,7 +118,10 @@ public struct Limit: Sendable {
   /// Every limit, in the order in which `limits` reports them.
   public static let all: [Limit] = [
     Limit("frameBytesMax", \.frameBytesMax, .bytes, 64 << 10...1 << 30)
-      .described(as: "One frame. A longer frame is skipped and answered with `limitExceeded` and id null."),
+      .described(
+        as: "One frame. A longer frame is skipped and answered with `limitExceeded` and id null. A state must fit into "
+          + "half of one with the paths of its references, else it is refused."
+      ),
     Limit("depthMax", \.depthMax, .levels, 16...64)
       .described(as: "Nesting of one frame; `{}` is 1. A deeper frame is skipped and answered with id null."),
     Limit("stateDepthMax", \.stateDepthMax, .levels, 1...56)

@@ -13,6 +13,8 @@ extension Application {
     let texts = tree.missing(of: chosen).textBytes
     try requireRoom(for: rollback.growth(of: tree) + texts + origins.growth(by: rollback.contexts))
     let states = rollback.states(beside: tree)
+    let past = Dictionary(chosen.map { ($0.id, $0) }) { first, _ in first }
+    try turn.limits.requireReadable(states, in: tree) { tree.node($0) ?? past[$0] }
     // From here on nothing can fail but the disk.
     note(.headGivenUp)
     let kept = generations.sealHead("rollBack", of: tree, in: &turn)

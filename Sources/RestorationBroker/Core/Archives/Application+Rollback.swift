@@ -63,9 +63,10 @@ extension Application {
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
     let texts = target.tree.nodes.values.textBytes - budget.texts
     try requireRoom(for: rollback.growth(of: former) + texts + origins.growth(by: rollback.contexts))
+    let states = rollback.states(beside: former)
+    try turn.limits.requireReadable(states, in: target.tree) { target.tree.node($0) }
     // From here on nothing can fail but the disk.
     note(.headGivenUp)
-    let states = rollback.states(beside: former)
     let kept = generations.sealHead("rollBack", of: tree, in: &turn)
     tree.become(target.tree)
     writeNodes(instead: former)

@@ -95,8 +95,12 @@ struct ArchiveUpload {
     let bytes = encoded.text.count - referenceBytes + 20 * references.count + (state.elements?.text.count ?? 0)
     // For the same reason one may be a level deeper.
     let depth = encoded.depth - (references.isEmpty ? 0 : 1)
+    let given = state.references.reduce(encoded.text.count) { bytes, reference in
+      bytes + ArchiveReferences.bytes(pathBytes: reference.target?.jsonBytes ?? 0) - reference.range.count
+    }
     do throws(ErrorObject) {
       try encoded.checkSize(bytes: bytes, depth: depth, path: path, limits)
+      try limits.requireReadable(bytes: given, path: path)
     } catch {
       throw error.below("/state")
     }

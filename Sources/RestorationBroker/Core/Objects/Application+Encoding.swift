@@ -32,7 +32,7 @@ extension Application {
       turn.answer(caller, EncodeRestorableState.Reply.superseded)
       return
     }
-    let state = try checked(request.state, elements: elements, revision: request.revision)
+    let state = try checked(request.state, elements: elements, revision: request.revision, path: path)
     let growth = growth(by: state.bytes, of: originID(at: existing, by: session), at: existing)
     let node: Node
     if let existing {

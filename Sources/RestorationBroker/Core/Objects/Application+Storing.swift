@@ -40,8 +40,13 @@ extension Application {
   }
 
   /// The state as it will be stored, if all its references lead somewhere (R14).
-  func checked(_ state: EncodedState, elements: String?, revision: Int64?) throws(ErrorObject) -> CheckedState {
-    let (text, references) = try resolveReferences(of: state)
+  func checked(
+    _ state: EncodedState,
+    elements: String?,
+    revision: Int64?,
+    path: @autoclosure () -> IdentifierPath?
+  ) throws(ErrorObject) -> CheckedState {
+    let (text, references) = try resolveReferences(of: state, path: path())
     return CheckedState(text: text, references: references, elements: elements, revision: revision)
   }
 

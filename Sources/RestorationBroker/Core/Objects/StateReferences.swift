@@ -7,10 +7,16 @@ internal import RestorationWire
 /// References in the text of a state: by archive id as they are stored, with a table of where they are, so that no move
 /// ever rewrites it (R6, R14); by path as they are given out (R27).
 extension Application {
-  /// The text as stored, if all its references lead somewhere.
-  func resolveReferences(of state: EncodedState) throws(ErrorObject) -> (text: ArraySlice<UInt8>, table: String?) {
+  /// The text as stored, if all its references lead somewhere, and it can be given out again.
+  func resolveReferences(
+    of state: EncodedState,
+    path: @autoclosure () -> IdentifierPath?
+  ) throws(ErrorObject) -> (text: ArraySlice<UInt8>, table: String?) {
     let text = state.text.bytes
     guard !state.references.isEmpty else { return (text, nil) }
+    // Paths may take far more room than the references that were given; hardly a state has so many that they could.
+    let isLong = !turn.limits.canAllBeGivenOut(text.count, references: state.references.count)
+    var (bytes, ancestry) = (text.count, Ancestry())
     let references = try state.references.map { reference throws(ErrorObject) in
       if reference.target.isNull { return (range: reference.objectRange, target: nil as NodeID?) }
       guard let target = ObjectReference(reference.target), let node = node(target), node.record.component != nil else {
@@ -21,8 +27,12 @@ extension Application {
           details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
         )
       }
+      if isLong {
+        bytes += ArchiveReferences.bytes(pathBytes: ancestry.jsonBytes(of: node)) - reference.objectRange.count
+      }
       return (range: reference.objectRange, target: node.id)
     }
+    try turn.limits.requireReadable(bytes: bytes, path: path())
     return ArchiveReferences.store(references, in: text)
   }
 
@@ -90,6 +100,14 @@ enum ArchiveReferences {
     }
   }
 
+  /// The bytes of a reference as it is given out, at most.
+  ///
+  /// - Parameter pathBytes: of its target's path as JSON text.
+  static func bytes(pathBytes: Int) -> Int { pathBytes + around }
+
+  /// What stands around the path, with the longest handle.
+  private static let around = "{\"$restorable\":,\"object\":}".utf8.count + String(1 << 53).utf8.count
+
   /// A reference to nothing, as it is stored and given out.
   static let nothing = JSONText(validated: Array("{\"$restorable\":null,\"object\":null}".utf8))
 
@@ -130,7 +148,57 @@ enum ArchiveReferences {
   }
 }
 
+extension Limits {
+  /// Passes if a state that has so many bytes when it is given out, with the paths of its references, can be read: in a
+  /// frame of its own at least.
+  func requireReadable(bytes: Int, path: @autoclosure () -> IdentifierPath?) throws(ErrorObject) {
+    let max = frameBytesMax / 2
+    guard bytes > max else { return }
+    throw .restoration(
+      .limitExceeded,
+      "with the paths of its references the state has \(bytes) bytes; half of frameBytesMax is \(max)",
+      hint: "Refer to fewer objects, give them shorter paths, or raise frameBytesMax in the broker's configuration.",
+      path: path(),
+      details: ["limit": "frameBytesMax", "max": .integer(Int64(max)), "value": .integer(Int64(bytes))]
+    )
+  }
+
+  /// Passes if what is brought back can be given out with the paths that its references get.
+  ///
+  /// - Parameter target: the node that a reference will name; nil for none.
+  func requireReadable(
+    _ states: [NodeID: Rollback.Restored],
+    in tree: NodeTree,
+    _ target: (NodeID) -> Node?
+  ) throws(ErrorObject) {
+    var ancestry = Ancestry()
+    for case .text(let record, _) in states.values {
+      let bytes = record.bytesGivenOut(&ancestry, target)
+      try requireReadable(bytes: bytes, path: target(record.node).flatMap { tree.path(of: $0) })
+    }
+  }
+
+  /// Whether a text can be given out wherever its references lead.
+  fileprivate func canAllBeGivenOut(_ bytes: Int, references: Int) -> Bool {
+    // A byte of a path is at most 2.5 bytes of JSON: one of each two is a quotation mark, the other one a separator.
+    bytes + references * ArchiveReferences.bytes(pathBytes: 3 * pathBytesMax) <= frameBytesMax / 2
+  }
+}
+
 extension StateRecord {
+  /// The bytes of its text as given out, at most.
+  ///
+  /// - Parameter target: the node that a reference names; nil for none.
+  func bytesGivenOut(_ ancestry: inout Ancestry, _ target: (NodeID) -> Node?) -> Int {
+    guard let table = references else { return text.count }
+    let numbers = ArchiveReferences.numbers(inTable: table)
+    return stride(from: 0, to: numbers.count - 2, by: 3).reduce(text.count) { bytes, index in
+      let path = target(numbers[index + 2]).map { ancestry.jsonBytes(of: $0) } ?? 0
+      // A foreign file may name any length.
+      return bytes + ArchiveReferences.bytes(pathBytes: path) - min(Int(numbers[index + 1]), text.count)
+    }
+  }
+
   /// The text as given out, with references as `write` has them; it is given the node that one names.
   func spliced(_ write: (NodeID, inout JSONWriter) -> Void) -> JSONText {
     guard let table = references else { return JSONText(validated: text) }

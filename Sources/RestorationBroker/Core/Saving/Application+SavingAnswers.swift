@@ -130,7 +130,12 @@ extension Application {
       return
     }
     let session = sessions[claim.session]
-    let state = try checked(encoded.state.detached(), elements: elements, revision: encoded.revision)
+    let state = try checked(
+      encoded.state.detached(),
+      elements: elements,
+      revision: encoded.revision,
+      path: tree.path(of: node)
+    )
     let record = record(of: state, at: node, by: session)
     let staged = StagedState(
       target: target,

@@ -98,7 +98,7 @@ extension Application {
 
   private func applicationState(_ encoded: EncodedState, by session: Session?) throws(ErrorObject) -> CheckedState {
     _ = try check(encoded, [], path: nil)
-    let state = try checked(encoded.detached(), elements: nil, revision: nil)
+    let state = try checked(encoded.detached(), elements: nil, revision: nil, path: nil)
     try requireRoom(for: state.bytes - (tree.applicationNode?.state?.bytes ?? 0))
     return state
   }
