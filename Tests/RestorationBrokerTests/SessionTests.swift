@@ -191,6 +191,19 @@ internal import Testing
     #expect(try automatic(7) == "App@2")
   }
 
+  @Test func autoTakesTheInstanceThatWasUsedLastNotTheOneThatWasWrittenLast() throws {
+    for (name, pid) in [("App@x", 1), ("App@y", 2)] as [(String, Int64)] {
+      let peer = broker.connect(pid: pid)
+      try peer.initialize(name)
+      try peer.encode(#"["A"]"#, "{}")
+      try peer.goodbye("restart")
+      broker.advance(milliseconds: 1_000)
+    }
+    try broker.connect(pid: 3).call("encodeRestorableState", #"{"application":"App@x","object":["A"],"state":{"n":2}}"#)
+    let chosen = try broker.connect(pid: 4).initialize("App", #""instance":"auto""#)
+    #expect(chosen["application"] == "App@y")
+  }
+
   /// An editor that is started again at once gets the windows of the one that was killed.
   @Test(arguments: [1, 3])
   func autoTakesTheInstanceOfAProcessWhoseEndIsUnknownSoFar(count: Int64) throws {

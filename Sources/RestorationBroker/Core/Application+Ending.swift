@@ -75,7 +75,8 @@ extension Application {
     guard !session.isDiscarded else { return }
     forgetUnit(of: session, ending)
     let isLast = sessions.allAreDiscarded
-    runs.sessionEnded(ending == .crashed ? .crashed : .clean, role: session.facts.role, isLast: isLast)
+    let outcome: RunFacts.Outcome = ending == .crashed ? .crashed : .clean
+    runs.sessionEnded(outcome, role: session.facts.role, isLast: isLast, at: turn.now.wall)
     writeRun()
   }
 

@@ -20,13 +20,17 @@ struct InstanceChoice {
   /// The number may be one that the user has quit, which begins empty: otherwise every run that the user quits would
   /// leave an archive.
   func choose(among summaries: [ArchiveSummary]) -> ApplicationName? {
-    let vacant = summaries.filter { summary in
+    let vacant = summaries.compactMap { summary -> (name: ApplicationName, used: Int64)? in
       guard let name = ApplicationName(summary.application), name.base == application.base,
         let instance = name.instance, !taken.contains(instance)
-      else { return false }
-      return !(summary.run.map { RunFacts(stored: $0.facts).endedByUserQuit } ?? false)
+      else { return nil }
+      let facts = summary.run.map { RunFacts(stored: $0.facts) } ?? RunFacts()
+      guard !facts.endedByUserQuit else { return nil }
+      // What was written after the end of the sessions is no use, and neither is a backup copy. Of a run whose end was
+      // not recorded, the last write is all that is known.
+      return (name, facts.isOpen || facts.used == 0 ? summary.modified : facts.used)
     }
-    if let last = vacant.max(by: { $0.modified < $1.modified }) { return ApplicationName(last.application) }
+    if let last = vacant.max(by: { $0.used < $1.used }) { return last.name }
     return (1...taken.count + 1).lazy.map(String.init).first { !taken.contains($0) }
       .flatMap { application.with(instance: $0) }
   }

@@ -35,6 +35,8 @@ package struct RunFacts: StoredFacts, Hashable {
   /// The first session that comes late, once a restoration was driven, and what that has not restored (R29).
   package var firstLate: SessionID?
   package var due: Set<NodeID> = []
+  /// Milliseconds since 1970 when a session last ended; 0 if that was not recorded.
+  package var used: Int64 = 0
   /// Milliseconds since 1970 of the last backup copy (R32).
   package var backedUp: Int64 = 0
   /// The objects and the application that crashes count against (R31).
@@ -96,6 +98,7 @@ package struct RunFacts: StoredFacts, Hashable {
     try members.stored("refused", &refused, unless: [])
     try members.stored("due", &due, unless: [])
     (self.refused, self.due) = (Set(refused), Set(due))
+    try members.stored("used", someCount: &used)
     try members.stored("backedUp", count: &backedUp)
     try members.stored("blame", &blame, unless: Blame())
     try members.stored("quarantined", someCount: &quarantined)

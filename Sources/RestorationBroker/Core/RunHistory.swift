@@ -60,7 +60,8 @@ package struct RunHistory {
   }
 
   /// - Parameter isLast: whether no session of the run is left.
-  package mutating func sessionEnded(_ outcome: RunFacts.Outcome, role: String?, isLast: Bool) {
+  package mutating func sessionEnded(_ outcome: RunFacts.Outcome, role: String?, isLast: Bool, at wall: Int64 = 0) {
+    facts.used = wall
     if outcome == .crashed { facts.outcome = .crashed }
     if let role, facts.outcomeByRole[role] != nil || facts.outcomeByRole.count < RunFacts.rolesMax {
       facts.outcomeByRole[role] = outcome

@@ -24,7 +24,7 @@ extension Application {
     reply.stale = staleObjects(of: round, refused, reached)
     reply.excluded = excludedObjects(reached)
     // One event writes all of this, so that one transaction holds it: readers see the generation whole or not at all.
-    if hasUnsealedContent {
+    if hasUnsealedContent, !isQuitAndEmpty(reached) {
       // The generation that this run started from has done its duty when the run was restored and is saved (R16).
       if runs.facts.hasCompletedRestoration { generations.unpin(in: &turn) }
       removeStoredCopies()
@@ -41,6 +41,11 @@ extension Application {
       tell(progress, of: call)
       turn.answer(call.caller, reply.listing(bytesMax: waiting.bytesMax))
     }
+  }
+
+  /// The user has quit the application, and nothing has been saved since (R17, R30).
+  private func isQuitAndEmpty(_ reached: Set<NodeID>) -> Bool {
+    runs.facts.endedByUserQuit && !reached.contains { tree.nodes[$0]?.hasState ?? false }
   }
 
   private func tellSaved(_ generation: Int64) {
