@@ -32,6 +32,15 @@ internal import Testing
     }
   }
 
+  @Test func pathsAreInOrderEachBeforeWhatIsBelowIt() throws {
+    try run(1) { try $0.encode(#"["b"]"#, "{}") }
+    try run(2) { peer in
+      for path in [#"["b-"]"#, #"["b","a","0"]"#, #"["a","z"]"#, #"["b","B"]"#] { try peer.encode(path, "{}") }
+    }
+    let added: JSONValue = [["a"], ["a", "z"], ["b", "B"], ["b", "a"], ["b", "a", "0"], ["b-"]]
+    #expect(try diff(#""from":1"#)["added"] == added)
+  }
+
   @Test(arguments: [
     "x", "1.2.3", "7.1.1.0.999.0.1", "7.1.1.0.1.-1.1", "7.1.1.0.1.0.9223372036854775807",
     "7.1.1.0.1.0.-9223372036854775808",

@@ -28,9 +28,8 @@ package struct Comparison {
     }
   }
 
-  /// An object by its path, with its nodes on both sides.
+  /// A path, by its nodes on both sides.
   private struct Entry {
-    let path: IdentifierPath
     var from: Node?
     var to: Node?
   }
@@ -56,6 +55,8 @@ package struct Comparison {
   private(set) var to: Side
   private var stage = Stage.nodesOfFrom
   private var entries: [Entry] = []
+  /// Nodes that have the same path on both sides.
+  private var unmoved: Set<NodeID> = []
   /// Entries before it are on this page or earlier ones.
   private var place: Int
   /// The end of the piece being read.
@@ -92,7 +93,7 @@ package struct Comparison {
     stage = .texts
     from.makeTree()
     to.makeTree()
-    entries = Comparison.entries(from, to)
+    findEntries()
     return nextPiece()
   }
 
@@ -134,20 +135,25 @@ package struct Comparison {
 
   // MARK: Comparing
 
-  /// All paths of both sides, in order.
-  private static func entries(_ from: Side, _ to: Side) -> [Entry] {
-    var entries: [IdentifierPath: Entry] = [:]
-    for node in from.tree.nodes.values where !from.omitted.contains(node.id) {
-      if let path = from.tree.path(of: node) { entries[path] = Entry(path: path, from: node) }
+  /// Finds all paths of both sides, in order: each below that of its parent, so that deep ones cost no more.
+  private mutating func findEntries() {
+    let (before, after) = (from.nodesByPathParent, to.nodesByPathParent)
+    var next = Comparison.entries(before[0], after[0])
+    while let entry = next.popLast() {
+      if let node = entry.from, node.id == entry.to?.id { unmoved.insert(node.id) }
+      let shown = Entry(from: from.shown(entry.from), to: to.shown(entry.to))
+      if shown.from != nil || shown.to != nil { entries.append(shown) }
+      next += Comparison.entries(entry.from.flatMap { before[$0.id] }, entry.to.flatMap { after[$0.id] })
     }
-    for node in to.tree.nodes.values where !to.omitted.contains(node.id) {
-      if let path = to.tree.path(of: node) { entries[path, default: Entry(path: path)].to = node }
-    }
-    return entries.values.sorted { left, right in
-      left.path.components.lexicographicallyPrecedes(right.path.components) {
-        $0.utf8.lexicographicallyPrecedes($1.utf8)
-      }
-    }
+  }
+
+  /// The paths of nodes below one path, the last one first.
+  private static func entries(_ before: [Node]?, _ after: [Node]?) -> [Entry] {
+    guard before != nil || after != nil else { return [] }
+    var found: [NodeTree.PathKey: Entry] = [:]
+    for node in before ?? [] { if let key = node.ownKey { found[key, default: Entry()].from = node } }
+    for node in after ?? [] { if let key = node.ownKey { found[key, default: Entry()].to = node } }
+    return found.sorted { $1.key.component.utf8.lexicographicallyPrecedes($0.key.component.utf8) }.map(\.value)
   }
 
   /// Whether the texts must be compared.
@@ -155,7 +161,9 @@ package struct Comparison {
     guard let from = entry.from, let to = entry.to else { return false }
     guard let old = from.state, let new = to.state else { return from.hasState || to.hasState }
     guard old.sequence == new.sequence else { return true }
-    return old.referencedNodes.contains { self.from.tree.path(of: $0) != self.to.tree.path(of: $0) }
+    return old.referencedNodes.contains { target in
+      !unmoved.contains(target) && self.from.tree.path(of: target) != self.to.tree.path(of: target)
+    }
   }
 
   /// Adds the differences of the piece to the page; returns where the next page begins if the page is full.
@@ -163,13 +171,13 @@ package struct Comparison {
     while place < pieceEnd {
       let entry = entries[place]
       let found = finding(for: entry)
-      bytes += found.bytes(at: entry.path)
+      bytes += found.bytes
       // A page has at least one object.
       if bytes > bytesMax, !reply.isEmpty { return .nothing(next: place) }
       switch found {
       case .nothing: break
-      case .added: reply.added.append(entry.path)
-      case .removed: reply.removed.append(entry.path)
+      case .added(let path): reply.added.append(path)
+      case .removed(let path): reply.removed.append(path)
       case .changed(let difference): reply.changed.append(difference)
       }
       place += 1
@@ -180,24 +188,28 @@ package struct Comparison {
   }
 
   private enum Finding {
-    case nothing, added, removed
+    case nothing
+    case added(IdentifierPath)
+    case removed(IdentifierPath)
     case changed(ObjectDifference)
 
     /// Its approximate size on the page.
-    func bytes(at path: IdentifierPath) -> Int {
+    var bytes: Int {
       switch self {
       case .nothing: 0
-      case .added, .removed: path.bytes + 8 * path.components.count
+      case .added(let path), .removed(let path): Self.bytes(of: path)
       case .changed(let difference):
-        difference.keys.reduce(path.bytes + 8 * path.components.count + 64) { $0 + $1.utf8.count + 4 }
+        difference.keys.reduce(Self.bytes(of: difference.path) + 64) { $0 + $1.utf8.count + 4 }
       }
     }
+
+    private static func bytes(of path: IdentifierPath) -> Int { path.bytes + 8 * path.components.count }
   }
 
   private func finding(for entry: Entry) -> Finding {
-    guard let old = entry.from else { return .added }
-    guard let new = entry.to else { return .removed }
-    guard mayDiffer(entry), let difference = difference(of: old, new, at: entry.path) else { return .nothing }
+    guard let old = entry.from else { return .added(to.path(of: entry.to)) }
+    guard let new = entry.to else { return .removed(from.path(of: old)) }
+    guard mayDiffer(entry), let difference = difference(of: old, new, at: from.path(of: old)) else { return .nothing }
     return .changed(difference)
   }
 
@@ -242,6 +254,18 @@ extension Comparison.Side {
     for node in omitted { tree.nodes[node]?.state = nil }
   }
 
+  /// Nodes with a path, by the node that it is below; 0 stands for none.
+  fileprivate var nodesByPathParent: [NodeID: [Node]] {
+    var ancestry = Ancestry()
+    let named = tree.nodes.values.filter { $0.record.component != nil }
+    return Dictionary(grouping: named) { ancestry.pathParent(of: $0)?.id ?? 0 }
+  }
+
+  /// `nil` for a node that the generation does not hold.
+  fileprivate func shown(_ node: Node?) -> Node? { node.flatMap { omitted.contains($0.id) ? nil : $0 } }
+
+  fileprivate func path(of node: Node?) -> IdentifierPath { node.flatMap { tree.path(of: $0) } ?? [] }
+
   /// `nil` if there is none, or it is damaged.
   fileprivate func record(of node: Node) -> StateRecord? {
     guard case .state(let record, node.state?.sequence) = texts[node.id] else { return nil }
@@ -257,4 +281,9 @@ extension Comparison.Side {
     for (name, value) in slice?.members ?? [] { members[Array(name.utf8)] = Array(value.text) }
     return members
   }
+}
+
+extension Node {
+  /// What tells it from the others below the same path.
+  fileprivate var ownKey: NodeTree.PathKey? { record.component.map { NodeTree.PathKey(parent: 0, component: $0) } }
 }
