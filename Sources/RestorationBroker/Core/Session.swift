@@ -126,6 +126,20 @@ package final class Session {
     return max(stored, revisions[node.id] ?? 0)
   }
 
+  /// Of its two counts the higher one goes on: it may send again what it has sent to either (R15).
+  func joinRevisions(of gone: Node, into: Node) {
+    let revision = max(revision(of: gone), revision(of: into))
+    revisions[gone.id] = nil
+    guard revision > 0 else { return }
+    if gone.claim?.session == id {
+      gone.claim?.revision = revision
+    } else if into.claim?.session == id {
+      into.claim?.revision = revision
+    } else {
+      revisions[into.id] = revision
+    }
+  }
+
   package var record: SessionRecord { SessionRecord(session: id, token: token, facts: facts.stored) }
 
   /// No message is sent unasked that is larger than this, in bytes, where a client does not say what it reads.

@@ -378,6 +378,7 @@ extension ReferenceModel {
     }
     for child in children(of: other) { self[child].parent = mover }
     self[mover].replaced.merge(two.replaced) { one, _ in one }
+    self[mover].revisions.merge(two.revisions, uniquingKeysWith: max)
     nodes[other] = nil
     lead(from: other, to: mover)
     return isDisplaced

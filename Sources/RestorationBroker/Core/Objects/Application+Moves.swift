@@ -239,6 +239,7 @@ extension Application {
 
   /// A node that gave way to another at the same path: its claim moves there, its state is displaced.
   private func absorb(_ gone: Node, into: Node) {
+    for session in sessions.values { session.joinRevisions(of: gone, into: into) }
     if var claim = gone.claim, let session = sessions[claim.session] {
       gone.claim = nil
       // It has not seen the state that it gets (R19).
