@@ -119,18 +119,26 @@ final class MemoryBroker {
   // MARK: Clients
 
   /// A new connection of the process with this number; the same number is the same process.
-  func open(pid: Int64 = 100, uid: Int64 = 1_000, unit: String? = nil) -> MemoryConnection {
+  func open(pid: Int64 = 100, uid: Int64 = 1_000, unit: String? = nil, confinement: String? = nil) -> MemoryConnection {
     let process = host.process(pid, unit: unit)
-    let connection = MemoryConnection(of: process, uid: uid, to: self)
+    let connection = MemoryConnection(of: process, uid: uid, confinement: confinement, to: self)
     connections.append(connection)
     return connection
   }
 
   /// A client over a new connection.
   ///
-  /// - Parameter canBeCalled: false for one that speaks HTTP and can be sent nothing but answers.
-  func connect(pid: Int64 = 100, uid: Int64 = 1_000, canBeCalled: Bool = true, unit: String? = nil) -> Peer {
-    let peer = Peer(open(pid: pid, uid: uid, unit: unit), canBeCalled: canBeCalled)
+  /// - Parameters:
+  ///   - canBeCalled: false for one that speaks HTTP and can be sent nothing but answers.
+  ///   - confinement: the application of the socket that it comes through.
+  func connect(
+    pid: Int64 = 100,
+    uid: Int64 = 1_000,
+    canBeCalled: Bool = true,
+    unit: String? = nil,
+    confinement: String? = nil
+  ) -> Peer {
+    let peer = Peer(open(pid: pid, uid: uid, unit: unit, confinement: confinement), canBeCalled: canBeCalled)
     run()
     return peer
   }

@@ -23,7 +23,7 @@ final class MemoryConnection: VectorConnection {
   private var input: [UInt8] = []
   private var frames: [String] = []
 
-  init(of process: MemoryProcess, uid: Int64, to broker: MemoryBroker) {
+  init(of process: MemoryProcess, uid: Int64, confinement: String? = nil, to broker: MemoryBroker) {
     (self.process, self.broker) = (process, broker)
     channel = EmbeddedChannel(loop: broker.loop.channels)
     var limits = TransportLimits(broker.limits)
@@ -32,7 +32,7 @@ final class MemoryConnection: VectorConnection {
     let settings = ConnectionSettings(limits: limits, vocabulary: EncodedState.vocabulary)
     let peer = PeerCredentials(pid: process.pid, uid: UInt32(uid), gid: UInt32(uid), process: nil)
     do {
-      connection = try settings.install(on: channel, peer: peer, delegate: broker.service)
+      connection = try settings.install(on: channel, peer: peer, confinement: confinement, delegate: broker.service)
       try channel.connect(to: SocketAddress(unixDomainSocketPath: "/memory")).wait()
     } catch {
       preconditionFailure("a channel in memory takes every handler: \(error)")

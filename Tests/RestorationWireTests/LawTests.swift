@@ -48,6 +48,9 @@ struct DescribedObject: CustomTestStringConvertible {
 
   static let all = (methods + replies + events + notifications + calls + parts).map { DescribedObject(type: $0) }
 
+  /// Those that the broker sends. What a client gave as `storyboard` is the client's.
+  static let toClients = all.filter { !($0.type is any RestorationMethod.Type) && $0.type != Storyboard.self }
+
   private static let methods: [any WireObject.Type] = MethodTable.methods.map { $0 }
 
   private static let replies: [any WireObject.Type] = {
@@ -157,6 +160,57 @@ struct DescribedObject: CustomTestStringConvertible {
       try call.walk(&members)
       #expect(call.text == expected, "[\(positional)]")
     }
+  }
+
+  /// What a confined client gets.
+  @Test(arguments: DescribedObject.toClients)
+  func nothingConcealedNamesAProcessOrAUnit(_ object: DescribedObject) throws {
+    for member in object.type.members {
+      for sample in member.schema.samples {
+        let value = try object.type.init(wire: slice(object.text(with: [member.name: sample])))
+        let concealed = value.concealed.text.string
+        for found in try Self.ofHost(parse(concealed)) { Issue.record("\(found) in \(concealed)") }
+        // Reading it is possible.
+        _ = try object.type.init(wire: slice(concealed))
+      }
+    }
+  }
+
+  /// Members that name a process or unit. What a client gave as `storyboard` is the client's.
+  private static func ofHost(_ value: JSONValue) -> [String] {
+    switch value {
+    case .object(let object):
+      object.members.flatMap { name, value in
+        switch name {
+        case "storyboard", "UIStateRestorationViewControllerStoryboardKey": [String]()
+        case "pid", "unit", "units": [.null, 0, "", []].contains(value) ? [] : [name]
+        default: ofHost(value)
+        }
+      }
+    case .array(let values): values.flatMap(ofHost)
+    default: []
+    }
+  }
+
+  /// Calls of the broker are not concealed.
+  @Test func noCallNamesAProcess() {
+    for served in ServedMethod.allCases {
+      guard case .call(let type) = served.form else { continue }
+      #expect(!type.members.contains { $0.schema.samples.contains { $0.contains("\"pid\"") } || $0.name == "pid" })
+    }
+  }
+
+  @Test func anErrorIsConcealedWithoutItsOwnersAndFiles() {
+    let owner = ObjectOwner(process: "editor", pid: 7)
+    let details: JSONObject = ["owners": [owner.json], "pointer": "/x"]
+    let error = ErrorObject.restoration(.notOwner, "it is of editor (7)", hint: "Go.", path: ["A"], details: details)
+    let concealed = error.concealed
+    #expect(concealed.code == error.code && concealed.message == ErrorCode.notOwner.summary)
+    #expect(concealed.data == ["kind": "notOwner", "hint": "Go.", "path": ["A"], "owners": [], "pointer": "/x"])
+    let full = ErrorObject.restoration(.storeFailed, "/x: disk full", hint: "Go.", details: ["indeterminate": true])
+    #expect(full.concealed.message == ErrorCode.storeFailed.summary && full.concealed.data == full.data)
+    let limit = ErrorObject.limitExceeded("batchMax", max: 1, value: 2)
+    #expect(limit.concealed == limit)
   }
 
   @Test func namesOfMembersAreUniqueInEachObject() {

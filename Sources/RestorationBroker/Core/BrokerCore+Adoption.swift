@@ -23,6 +23,7 @@ extension BrokerCore {
     record.subscriptions = context.subscriptions.entries(of: id)
     record.lastSubscription = client.lastSubscription
     record.canBeCalled = client.canBeCalled
+    record.confinement = client.confinement
     return record == ClientSnapshot() ? [] : Array(record.stored.utf8)
   }
 
@@ -46,15 +47,15 @@ extension BrokerCore {
     afterKill: Bool,
     at now: Moment
   ) {
-    connected(id, process: process, at: now)
-    guard let client = clients[id] else { return }
     var record = ClientSnapshot(stored: text)
+    connected(id, process: process, confinement: record.confinement, at: now)
+    guard let client = clients[id] else { return }
     record.isAfterKill = afterKill
     client.canBeCalled = record.canBeCalled
     client.lastSubscription = record.lastSubscription
     for entry in record.subscriptions {
       let subscriber = Subscriber(client: id, number: entry.number)
-      context.subscriptions.add(subscriber, to: entry.names, of: entry.application)
+      context.subscriptions.add(subscriber, to: entry.names, of: entry.application, within: client.confinement)
       // Durable changes may not have been reported.
       if afterKill { context.emit(.tellLoss(subscriber)) }
     }
@@ -95,6 +96,7 @@ extension BrokerCore {
     context.emit(.cancelTimer(.lost(application.id, session.id)))
     session.client = client.id
     session.isPolling = record.polls
+    session.isConfined = record.confinement != nil
     client.bound = (application.id, session.id)
     if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
     application.note(.sessionReturned(session.id))
@@ -110,6 +112,7 @@ extension BrokerCore {
       session.client = client.id
       session.usedElsewhere = false
     }
+    if record.confinement != nil { session.isConfined = true }
     client.detached[application.id] = name.token
     if !record.isAfterKill { application.adopt(name.kept, of: session) }
   }
@@ -156,12 +159,15 @@ struct ClientSnapshot: StoredFacts, Equatable {
   var subscriptions: [Subscriptions.Entry] = []
   var lastSubscription: Int64 = 0
   var canBeCalled = true
+  /// The application that it is confined to, without instance.
+  var confinement: String?
   /// Whether the former broker was killed. Not part of the text.
   var isAfterKill = false
 
   init() {}
 
   mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.stored("confinement", &confinement)
     try members.stored("canBeCalled", &canBeCalled)
     try members.stored("session", &session)
     try members.stored("polls", &polls, unless: false)

@@ -91,9 +91,7 @@ extension BrokerCore {
     let scope = try CallScope(message.parameters, after: client.lastApplication?.text ?? "")
     if let (application, session) = boundSession(client) {
       application.heard(from: session)
-      if let named = scope.application, !application.name.isSpelled(named) {
-        throw Self.otherApplication(than: application)
-      }
+      if let named = scope.application { try require(named, of: application, client) }
       if let token = scope.session, token != session.token {
         return (application, try detached(token, client, application))
       }
@@ -111,13 +109,19 @@ extension BrokerCore {
   /// `nil` if none is named.
   func namedApplication(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) -> ApplicationName? {
     let named = try CallScope(message.parameters).application
-    guard let (application, _) = boundSession(client) else { return try named.map(Self.name) }
-    if let named, !application.name.isSpelled(named) { throw Self.otherApplication(than: application) }
+    guard let (application, _) = boundSession(client) else {
+      guard let named else { return nil }
+      return try client.application(named: named)
+    }
+    if let named { try require(named, of: application, client) }
     return application.name
   }
 
-  private static func otherApplication(than application: Application) -> ErrorObject {
-    .invalidParameter(
+  /// Throws if a call names another application than that of the connection's session.
+  private func require(_ named: String, of application: Application, _ client: Client) throws(ErrorObject) {
+    guard !application.name.isSpelled(named) else { return }
+    _ = try client.application(named: named)
+    throw .invalidParameter(
       "/application",
       "this connection was initialized for \(application.name)",
       hint: "Omit application, or use another connection."
@@ -130,17 +134,6 @@ extension BrokerCore {
       "the call names no application",
       hint: "Call initialize first, or give application as a member of params."
     )
-  }
-
-  static func name(_ text: String) throws(ErrorObject) -> ApplicationName {
-    guard let name = ApplicationName(text) else {
-      throw .invalidParameter(
-        "/application",
-        "invalid application name",
-        hint: "Use letters, digits, '.', '_' and '-', at most 128, optionally followed by @instance."
-      )
-    }
-    return name
   }
 
   /// The open application that a call names; `nil` if the client must wait for it.
@@ -156,7 +149,8 @@ extension BrokerCore {
       application.sessions.use(in: application.turn)
       return application
     }
-    guard let application = try application(named: Self.name(text), for: client, message) else { return nil }
+    let name = try client.application(named: text)
+    guard let application = try application(named: name, for: client, message) else { return nil }
     try count(client, application)
     client.lastApplication = (application.name.description, application.id)
     return application
@@ -188,6 +182,7 @@ extension BrokerCore {
         hint: "Omit session to begin a new one."
       )
     }
+    if client.confinement != nil { session.isConfined = true }
     session.lastUsed = context.now.monotonic
     if session.client != client.id, !session.usedElsewhere {
       session.usedElsewhere = true
@@ -212,6 +207,7 @@ extension BrokerCore {
   /// From now on, calls on this connection belong to this detached session, unless they give another token.
   func remember(_ session: Session, of application: Application, _ client: Client) {
     client.detached[application.id] = session.token
+    if client.confinement != nil { session.isConfined = true }
     context.emit(.setTimer(.detached(application.id, session.id), milliseconds: Application.detachedMilliseconds))
     guard !client.canBeCalled else { return }
     // Such connections may serve a single call.

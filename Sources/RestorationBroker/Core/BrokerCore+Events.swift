@@ -37,7 +37,8 @@ extension BrokerCore {
     guard message.caller.call != nil else { return }
     client.lastSubscription += 1
     let subscriber = Subscriber(client: client.id, number: client.lastSubscription)
-    context.subscriptions.add(subscriber, to: request.events.map { Set($0) }, of: application)
+    let names = request.events.map { Set($0) }
+    context.subscriptions.add(subscriber, to: names, of: application, within: client.confinement)
     context.emit(.clientChanged(client.id))
     let reply = Subscribe.Reply().with { $0.subscription = subscriber.number }
     context.emit(.respond(message.caller, .result(reply)))
@@ -88,10 +89,10 @@ extension BrokerCore {
     }
   }
 
-  /// `nil` if the application of the event is unknown.
+  /// `nil` if the application of the event is unknown, or none of the client's.
   private func applicationName(of message: IncomingMessage, _ client: Client) -> ApplicationName? {
     if let (application, _) = boundSession(client) { return application.name }
-    return (try? CallScope(message.parameters))?.application.flatMap { ApplicationName($0) }
+    return (try? CallScope(message.parameters))?.application.flatMap { try? client.application(named: $0) }
   }
 
   private func session(of message: IncomingMessage, _ client: Client, _ application: Application?) -> Session? {

@@ -15,6 +15,7 @@ extension BrokerCore {
         details: ["supported": .array(ProtocolVersion.supported.map { .integer($0) })]
       )
     }
+    try client.require(request.application)
     if let (application, session) = boundSession(client), request.session != session.token {
       if request.application.base != application.name.base {
         throw .invalidParameter(
@@ -38,6 +39,7 @@ extension BrokerCore {
       return
     }
     let session = try session(for: request, client, application)
+    session.isConfined = client.confinement != nil
     client.chosenInstance = nil
     context.emit(.cancelTimer(.lost(application.id, session.id)))
     if client.canBeCalled {
@@ -176,7 +178,10 @@ extension BrokerCore {
     context.now = now
     switch (result, purpose) {
     case (.success(let summaries), .listApplications(let caller)):
-      let reply = ListApplications.Reply().with { $0.applications = overviews(summaries) }
+      guard let client = clients[caller.client] else { return }
+      let reply = ListApplications.Reply().with {
+        $0.applications = overviews(summaries).filter { client.mayUse($0.application) }
+      }
       context.emit(.respond(caller, .result(reply)))
     case (.success(let summaries), .chooseInstance(let message)): chooseInstance(message, summaries)
     case (.failure(let error), .listApplications(let caller)):

@@ -32,10 +32,21 @@ package struct BrokerCore {
 
   // MARK: Clients
 
-  package mutating func connected(_ id: ClientID, process: ClientProcess?, unit: String? = nil, at now: Moment) {
+  /// - Parameter confinement: the application, without instance, that the client is confined to.
+  package mutating func connected(
+    _ id: ClientID,
+    process: ClientProcess?,
+    confinement: String? = nil,
+    unit: String? = nil,
+    at now: Moment
+  ) {
     context.now = now
-    clients[id] = Client(id: id, process: process, unit: unit, context: context)
+    clients[id] = Client(id: id, process: process, confinement: confinement, unit: unit, context: context)
     counters.connections += 1
+    guard confinement != nil else { return }
+    context.emit(.confine(id))
+    // The next broker must know it, whatever the client does.
+    context.emit(.clientChanged(id))
   }
 
   package mutating func received(_ message: IncomingMessage, at now: Moment) {

@@ -8,6 +8,8 @@ internal import RestorationWire
 final class Client {
   let id: ClientID
   let process: ClientProcess?
+  /// The application that it may use, without instance; `nil` if it may use all.
+  let confinement: String?
   private unowned let context: CoreContext
   /// The unit its process was seen in.
   let unit: String?
@@ -91,7 +93,7 @@ final class Client {
     context.emit(isHolding ? .hold(id) : .release(id))
   }
 
-  init(id: ClientID, process: ClientProcess?, unit: String?, context: CoreContext) {
-    (self.id, self.process, self.unit, self.context) = (id, process, unit, context)
+  init(id: ClientID, process: ClientProcess?, confinement: String?, unit: String?, context: CoreContext) {
+    (self.id, self.process, self.confinement, self.unit, self.context) = (id, process, confinement, unit, context)
   }
 }

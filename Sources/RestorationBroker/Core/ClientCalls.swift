@@ -105,7 +105,7 @@ extension Application {
     by session: Session
   ) -> (Recipient, JSONText)? {
     guard session.serves(Notification.method), session.isReachable else { return nil }
-    let parameters = notification.text
+    let parameters = (session.isConfined ? notification.concealed : notification).text
     guard session.reads(Notification.method, parameters) else {
       let text = "\(Notification.method.rawValue) was not sent: it exceeds the client's messageBytesMax"
       turn.ask(.log(.warning, text, application: name))

@@ -71,6 +71,8 @@ package enum Effect: Sendable {
   /// A message of the client begins to wait in the core, or ends waiting; both are reported equally often.
   case hold(ClientID)
   case release(ClientID)
+  /// The client is confined to one application, and not told what is outside of it.
+  case confine(ClientID)
   /// The client's context for the next broker has changed.
   case clientChanged(ClientID)
   /// Tell subscribers of an event when its condition is met.

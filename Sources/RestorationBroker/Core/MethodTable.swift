@@ -98,7 +98,11 @@ package enum MethodTable {
     .long(DiffGenerations.self, givesPages: true) { $0.diffGenerations },
     .call(RollBack.self, isKnown: true) { core, call throws(ErrorObject) in try core.rollBack(call) },
     .long(VerifyArchive.self) { $0.verify },
-    .long(BackupArchive.self, takesNotifications: true) { $0.backUp },
+    .call(BackupArchive.self, isKnown: true) { _, call throws(ErrorObject) in
+      let (request, session, caller) = (call.request, call.session, call.caller)
+      if request.to != nil { try call.client.requireHost(to: "name a file") }
+      try call.inTurn { application throws(ErrorObject) in try application.backUp(request, by: session, for: caller) }
+    },
     .long(ExportArchive.self, givesPages: true) { $0.export },
     .broker(ImportArchive.self, makesArchive: true) { core, message, client throws(ErrorObject) in
       try core.importArchive(message, client)
@@ -138,7 +142,8 @@ extension MethodTable.Call {
 }
 
 extension MethodTable.Row {
-  /// A method about the broker, or one that finds its application itself.
+  /// A method about the broker, or one that finds its application itself (`Client.application(named:)`). It answers
+  /// confined clients for their application alone.
   fileprivate static func broker<Method: RestorationMethod>(
     _: Method.Type,
     takesNotifications: Bool = true,

@@ -38,6 +38,8 @@ package final class Session {
   /// Whether it fetches the broker's calls and notifications by `nextRequest`; otherwise they are sent over its
   /// connection.
   var isPolling = false
+  /// Whether a client in a sandbox has used it: it is not told who others are.
+  var isConfined = false
   /// Its unfetched entries, and its waiting `nextRequest`.
   var polled = PollQueue()
   var poll: Caller?

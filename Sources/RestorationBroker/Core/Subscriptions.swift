@@ -37,6 +37,8 @@ struct Subscriptions {
   }
 
   private var entries: [ClientID: [Entry]] = [:]
+  /// The applications, without instance, of clients that get events of these only.
+  private var confinements: [ClientID: String] = [:]
   /// Clients with subscriptions to all applications, and to one application, in order of subscription.
   private var general: [ClientID] = []
   private var particular: [ApplicationName: [ClientID]] = [:]
@@ -52,8 +54,15 @@ struct Subscriptions {
     entries[subscriber.client]?.contains { $0.number == subscriber.number } ?? false
   }
 
-  mutating func add(_ subscriber: Subscriber, to names: Set<EventName>?, of application: ApplicationName?) {
+  /// - Parameter confinement: the application, without instance, that the client is confined to.
+  mutating func add(
+    _ subscriber: Subscriber,
+    to names: Set<EventName>?,
+    of application: ApplicationName?,
+    within confinement: String? = nil
+  ) {
     count += 1
+    confinements[subscriber.client] = confinement
     entries[subscriber.client, default: []].append(Entry(subscriber.number, names: names, application: application))
     if let application {
       if particular[application]?.contains(subscriber.client) != true {
@@ -78,6 +87,7 @@ struct Subscriptions {
 
   /// The connection has ended.
   mutating func removeAll(of client: ClientID) {
+    confinements[client] = nil
     guard let removed = entries.removeValue(forKey: client) else { return }
     count -= removed.count
     for entry in removed { forget(client, entry.application) }
@@ -92,6 +102,11 @@ struct Subscriptions {
   /// The subscriptions that get an event.
   func subscribers(to name: EventName, of application: ApplicationName) -> [Subscriber] {
     var found: [Subscriber] = []
+    var general = general
+    if !confinements.isEmpty {
+      let base = application.base
+      general.removeAll { confinements[$0].map { $0 != base } ?? false }
+    }
     collect(general, name, nil, into: &found)
     if let clients = particular[application] { collect(clients, name, application, into: &found) }
     return found

@@ -27,32 +27,45 @@ extension BrokerCore {
     case .unitFailed(let id, let unit, let message): unitFailed(id, unit, message, at: now)
     }
   }
+}
 
-  /// Counters and gauges of core and service together.
-  func statistics(
-    uptime: Int64,
-    _ archives: ArchiveGateway,
-    _ clients: ClientGateway,
-    _ timers: Timers
-  ) -> ReportStatistics.Reply {
-    ReportStatistics.Reply().with {
-      $0.broker = BrokerVersion().with {
-        $0.name = "restorationd"
-        $0.version = context.settings.version
-      }
-      $0.pid = Host.processID
-      $0.uptimeMilliseconds = uptime
-      $0.counters = [
-        "connections": counters.connections, "requests": counters.requests, "errors": counters.errors,
-        "encodes": counters.encodes, "decodes": counters.decodes, "registrations": counters.registrations,
-        "transactions": archives.transactions, "events": clients.outlet.sent, "eventsLost": clients.outlet.lost,
-      ]
-      $0.gauges = [
-        "connections": Int64(clients.count), "openArchives": Int64(archives.count),
-        "sessions": Int64(sessionCount), "objects": Int64(objectCount),
-        "cachedBytes": Int64(archives.cachedBytes), "timers": Int64(timers.count),
-        "subscriptions": Int64(subscriptionCount),
-      ]
+extension BrokerStatistics {
+  /// Without counters and gauges.
+  init(of core: BrokerCore, uptime: Int64) {
+    self.init()
+    broker = BrokerVersion().with {
+      $0.name = "restorationd"
+      $0.version = core.context.settings.version
     }
+    pid = Host.processID
+    uptimeMilliseconds = uptime
+  }
+
+  /// Adds those of core and service together.
+  mutating func add(_ core: BrokerCore, _ archives: ArchiveGateway, _ clients: ClientGateway, _ timers: Timers) {
+    let counted = core.counters
+    counters = [
+      "connections": counted.connections, "requests": counted.requests, "errors": counted.errors,
+      "encodes": counted.encodes, "decodes": counted.decodes, "registrations": counted.registrations,
+      "transactions": archives.transactions, "events": clients.outlet.sent, "eventsLost": clients.outlet.lost,
+    ]
+    gauges = [
+      "connections": Int64(clients.count), "openArchives": Int64(archives.count),
+      "sessions": Int64(core.sessionCount), "objects": Int64(core.objectCount),
+      "cachedBytes": Int64(archives.cachedBytes), "timers": Int64(timers.count),
+      "subscriptions": Int64(core.subscriptionCount),
+    ]
+  }
+
+  /// Adds what there is of one application and its instances, for clients confined to it. Totals are of all clients.
+  mutating func add(_ core: BrokerCore, only application: String) {
+    let own = core.applications.values.filter { $0.name.base == application }
+    let clients = core.clients.values.filter { $0.confinement == application }
+    gauges = [
+      "connections": Int64(clients.count), "openArchives": Int64(own.count),
+      "sessions": Int64(own.reduce(0) { $0 + $1.sessions.count }),
+      "objects": Int64(own.reduce(0) { $0 + $1.tree.count }),
+      "subscriptions": Int64(clients.reduce(0) { $0 + core.context.subscriptions.count(of: $1.id) }),
+    ]
   }
 }

@@ -127,6 +127,7 @@ package actor BrokerService {
     case .endSubscription(let subscriber): clients.endSubscription(subscriber)
     case .hold(let client): clients.hold(client)
     case .release(let client): clients.release(client)
+    case .confine(let client): clients.confine(client)
     case .clientChanged(let client): clients.setContext(core.record(of: client), of: client)
     case .setWaiting(let client, let isWaiting): clients.setWaiting(client, isWaiting)
     case .expect(let bytes, let caller): clients.expect(bytes, for: caller)
@@ -152,8 +153,13 @@ package actor BrokerService {
       timers.set(name, milliseconds: milliseconds) { self.assumeIsolated { $0.timerFired(name) } }
     case .cancelTimer(let name): timers.cancel(name)
     case .reportStatistics(let caller):
-      let uptime = clock.now.monotonic - clock.start.monotonic
-      send(.result(core.statistics(uptime: uptime, archives, clients, timers)), to: caller)
+      var statistics = BrokerStatistics(of: core, uptime: clock.now.monotonic - clock.start.monotonic)
+      if let application = core.clients[caller.client]?.confinement {
+        statistics.add(core, only: application)
+      } else {
+        statistics.add(core, archives, clients, timers)
+      }
+      send(.result(statistics), to: caller)
     case .log(let level, let text, let application): log.log(level, text, of: application, core)
     }
   }
@@ -266,7 +272,10 @@ extension BrokerService: ConnectionDelegate {
       service.clients.opened(connection)
       let process = service.processes.host.process(of: connection.peer)
       let (client, unit) = (ClientProcess(process, connection.peer), service.processes.unit(of: process))
-      service.handle { $0.connected(connection.id.value, process: client, unit: unit, at: $1) }
+      service.handle {
+        let id = connection.id.value
+        $0.connected(id, process: client, confinement: connection.confinement, unit: unit, at: $1)
+      }
     }
   }
 

@@ -21,6 +21,8 @@ final class ClientGateway {
   private var connections: [ClientID: Connection] = [:]
   /// Calls that have not ended, by the connection's id of the call.
   private var calls: [ClientID: [Int: Call]] = [:]
+  /// Clients that are not told what is outside of their application.
+  private var confined: Set<ClientID> = []
   private var pauses = InputPauses()
   /// Events on their way to subscribers.
   private(set) var outlet = EventOutlet()
@@ -41,9 +43,14 @@ final class ClientGateway {
     pauses.forget(client)
     outlet.forget(client)
     calls[client] = nil
+    confined.remove(client)
     guard reason == .outputOverflow else { return }
     logger.warning("a client did not read its notifications and was cut", metadata: ["pid": "\(connection.peer.pid)"])
   }
+
+  func confine(_ client: ClientID) { confined.insert(client) }
+
+  private func isConfined(_ client: ClientID) -> Bool { !confined.isEmpty && confined.contains(client) }
 
   func close(_ client: ClientID) { connections[client]?.close(afterOutput: true) }
 
@@ -52,9 +59,15 @@ final class ClientGateway {
   // MARK: Answers and notifications
 
   func respond(_ answer: Answer, to call: Conversation.Call, of client: ClientID) {
+    let isConfined = isConfined(client)
     switch answer {
-    case .result(let result): respond(result, to: call, of: client)
-    case .error(let error): connections[client]?.respond(to: call, with: .error(error))
+    case .result(let result):
+      if isConfined, let result = result as? any WireValue {
+        respond(result.concealed, to: call, of: client)
+      } else {
+        respond(result, to: call, of: client)
+      }
+    case .error(let error): connections[client]?.respond(to: call, with: .error(isConfined ? error.concealed : error))
     }
   }
 
@@ -182,7 +195,7 @@ final class ClientGateway {
       let notification = EventNotification(
         subscription: subscriber.number,
         application: announcement.application,
-        event: announcement.event
+        event: isConfined(subscriber.client) ? announcement.event.concealed : announcement.event
       )
       let parameters = notification.parameters
       isTooLong = !reads(parameters)

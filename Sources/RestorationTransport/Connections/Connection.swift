@@ -22,12 +22,15 @@ package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
 package final class Connection: Sendable {
   package let id: ConnectionID
   package let peer: PeerCredentials
+  /// As its listener says: what the delegate confines the peer to. `nil` of an adopted connection, whose context says
+  /// it.
+  package let confinement: String?
   package let eventLoop: any EventLoop
   private let handler: NIOLoopBound<ConnectionHandler>
 
-  init(peer: PeerCredentials, eventLoop: any EventLoop, handler: ConnectionHandler) {
+  init(peer: PeerCredentials, confinement: String?, eventLoop: any EventLoop, handler: ConnectionHandler) {
     self.id = ConnectionID.next()
-    (self.peer, self.eventLoop) = (peer, eventLoop)
+    (self.peer, self.confinement, self.eventLoop) = (peer, confinement, eventLoop)
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
   }
 

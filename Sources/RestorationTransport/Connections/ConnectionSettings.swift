@@ -19,11 +19,19 @@ package struct ConnectionSettings: Sendable {
   package func install(
     on channel: any Channel,
     peer: PeerCredentials,
+    confinement: String? = nil,
     delegate: any ConnectionDelegate
   ) throws -> Connection {
     let flushQueue = FlushQueue(eventLoop: channel.eventLoop, isShared: false)
     let account = ProcessAccount(limits: limits)
-    return try install(on: channel, peer: peer, flushQueue: flushQueue, account: account, delegate: delegate)
+    return try install(
+      on: channel,
+      peer: peer,
+      confinement: confinement,
+      flushQueue: flushQueue,
+      account: account,
+      delegate: delegate
+    )
   }
 
   /// Makes a new channel a connection. Called on the channel's event loop, before the channel is active.
@@ -35,6 +43,7 @@ package struct ConnectionSettings: Sendable {
   func install(
     on channel: any Channel,
     peer: PeerCredentials,
+    confinement: String? = nil,
     flushQueue: FlushQueue,
     account: ProcessAccount,
     delegate: (any ConnectionDelegate)?,
@@ -55,7 +64,8 @@ package struct ConnectionSettings: Sendable {
       delegate: delegate,
       adopting: stored?.record
     )
-    let connection = Connection(peer: peer, eventLoop: channel.eventLoop, handler: handler)
+    let eventLoop = channel.eventLoop
+    let connection = Connection(peer: peer, confinement: confinement, eventLoop: eventLoop, handler: handler)
     handler.connection = connection
     handler.socket = try channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
       $0

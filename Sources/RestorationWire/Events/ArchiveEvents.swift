@@ -83,7 +83,7 @@ public struct ArchiveDamaged: RestorationEvent {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("message", &message, "For people: what is wrong and what was done.")
+    try members.required("message", &message, .hostText, "For people: what is wrong and what was done.")
   }
 }
 
@@ -96,7 +96,7 @@ public struct ArchiveUnreadable: RestorationEvent {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("message", &message, "For people: what is wrong and what was done.")
+    try members.required("message", &message, .hostText, "For people: what is wrong and what was done.")
   }
 }
 

@@ -10,7 +10,7 @@ public struct SessionIdentity: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.nullable("process", &process, "Role of the session's process; null if unknown.")
-    try members.nullable("pid", &pid, .from(1), "Number of the process; null if unknown.")
+    try members.nullable("pid", &pid, .processID, "Number of the process; null if unknown.")
   }
 }
 

@@ -23,6 +23,9 @@ package protocol WireValue: JSONWritable, Sendable {
 
   /// Whether null is one of its values, even if it may be absent.
   static var takesNull: Bool { get }
+
+  /// Takes out what a confined client is not told; by default there is nothing.
+  mutating func conceal(within bounds: Bounds)
 }
 
 extension WireValue {
@@ -31,6 +34,7 @@ extension WireValue {
   package static func expected(within _: Bounds) -> String { expected }
   package func fits(_: Bounds) -> Bool { true }
   package static var takesNull: Bool { false }
+  package mutating func conceal(within _: Bounds) {}
 
   /// `nil` if the value has another form.
   package init?(_ slice: JSONSlice) { try? self.init(wire: slice) }
@@ -93,6 +97,8 @@ package enum Bounds: Sendable {
   case role
   /// The absolute path of a file.
   case file
+  /// A name or text that may say what is outside of the application: units, files of the broker.
+  case hostText
   case some
   /// Parameters of whichever method.
   case parameters
@@ -134,7 +140,7 @@ extension String: WireValue {
     case .identifier: .identifier
     case .role: .text(pattern: nil, length: roleBytes)
     case .file: .text(pattern: "^/", length: 2...filePathBytesMax)
-    case .none, .from, .range, .handle, .processID, .some, .parameters, .document: schema
+    case .none, .from, .range, .handle, .processID, .hostText, .some, .parameters, .document: schema
     }
   }
 
@@ -143,8 +149,8 @@ extension String: WireValue {
     case .bytes(let length): "a string of \(length.lowerBound) to \(length.upperBound) bytes"
     case .file: "the absolute path of a file"
     case .role: "a name of 1 to \(roleBytes.upperBound) bytes without control characters"
-    case .none, .from, .range, .handle, .uuid, .sessionToken, .processID, .text, .identifier, .some, .parameters,
-      .document:
+    case .none, .from, .range, .handle, .uuid, .sessionToken, .processID, .text, .identifier, .hostText, .some,
+      .parameters, .document:
       expected
     }
   }
@@ -154,8 +160,8 @@ extension String: WireValue {
     case .bytes(let length): length.contains(utf8.count)
     case .file: isFilePath
     case .role: Self.roleBytes.contains(utf8.count) && !hasControlCharacter
-    case .none, .from, .range, .handle, .uuid, .sessionToken, .processID, .text, .identifier, .some, .parameters,
-      .document:
+    case .none, .from, .range, .handle, .uuid, .sessionToken, .processID, .text, .identifier, .hostText, .some,
+      .parameters, .document:
       true
     }
   }
@@ -193,7 +199,9 @@ extension Int64: WireValue {
     case .range(let range): .integer(range)
     case .handle: .handle
     case .processID: .integer(1...)
-    case .none, .bytes, .uuid, .sessionToken, .text, .identifier, .role, .file, .some, .parameters, .document: schema
+    case .none, .bytes, .uuid, .sessionToken, .text, .identifier, .role, .file, .hostText, .some, .parameters,
+      .document:
+      schema
     }
   }
 
@@ -202,8 +210,8 @@ extension Int64: WireValue {
     case .from(let least): "an integer of at least \(least)"
     case .range(let range): "an integer from \(range.lowerBound) to \(range.upperBound)"
     case .handle: "a handle (positive integer)"
-    case .none, .bytes, .uuid, .sessionToken, .processID, .text, .identifier, .role, .file, .some, .parameters,
-      .document:
+    case .none, .bytes, .uuid, .sessionToken, .processID, .text, .identifier, .role, .file, .hostText, .some,
+      .parameters, .document:
       expected
     }
   }
@@ -213,8 +221,8 @@ extension Int64: WireValue {
     case .from(let least): self >= least
     case .range(let range): range.contains(self)
     case .handle: Self.handles.contains(self)
-    case .none, .bytes, .uuid, .sessionToken, .processID, .text, .identifier, .role, .file, .some, .parameters,
-      .document:
+    case .none, .bytes, .uuid, .sessionToken, .processID, .text, .identifier, .role, .file, .hostText, .some,
+      .parameters, .document:
       true
     }
   }
@@ -313,8 +321,8 @@ extension Array: WireValue where Element: WireValue {
     switch bounds {
     case .none, .text: true
     case .some: !isEmpty
-    case .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .parameters,
-      .document:
+    case .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .hostText,
+      .parameters, .document:
       allSatisfy { $0.fits(bounds) }
     }
   }
@@ -402,7 +410,8 @@ extension JSONText: WireValue {
     case .text(let type): type.schema
     case .parameters: .parameters
     case .document: ArchiveDocument.schema
-    case .none, .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .some:
+    case .none, .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .hostText,
+      .some:
       schema
     }
   }
@@ -411,7 +420,8 @@ extension JSONText: WireValue {
     switch bounds {
     case .text(let type): type.expected
     case .parameters, .document: "an object"
-    case .none, .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .some:
+    case .none, .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .hostText,
+      .some:
       expected
     }
   }
@@ -420,7 +430,9 @@ extension JSONText: WireValue {
     switch bounds {
     case .text: bytes.first != UInt8(ascii: "n")
     case .parameters, .document: bytes.first == UInt8(ascii: "{")
-    case .none, .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .some: true
+    case .none, .from, .range, .bytes, .handle, .uuid, .sessionToken, .processID, .identifier, .role, .file, .hostText,
+      .some:
+      true
     }
   }
 }

@@ -35,10 +35,11 @@ public struct ApplicationOverview: WireObject, Hashable {
     try members.optional("fileBytes", &fileBytes, "Of the archive's files, if there are any.")
     try members.required("state", &state, "`none`, `available`, `unreadable` or `quarantined`.")
     try members.added("restoreAtLogin", &restoreAtLogin, "What happens to it when its user logs in.")
-    try members.added("units", &units, "Units that start its processes again, the delegate's first.")
+    try members.added("units", &units, .hostText, "Units that start its processes again, the delegate's first.")
     try members.optional(
       "damaged",
       &damaged,
+      .hostText,
       "Present until a run has ended, if its archive was found damaged: what was found and done, for people (R32)."
     )
   }

@@ -11,7 +11,7 @@ public struct BrokerStatistics: WireObject, Hashable {
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("broker", &broker, "The broker's program.")
-    try members.required("pid", &pid, .from(1), "Process id of the broker.")
+    try members.required("pid", &pid, .processID, "Process id of the broker.")
     try members.required("uptimeMilliseconds", &uptimeMilliseconds, .count, "Milliseconds since it started.")
     try members.required("counters", &counters, .count, "Totals since the start, as integers; they only grow.")
     try members.required("gauges", &gauges, .count, "What there is at this moment, as integers.")

@@ -40,6 +40,8 @@ extension NotedStep: WireValue, JSONWritable where Step: TaggedWireValue {
     try Self.walk(&members, &at, &times)
   }
 
+  package mutating func conceal(within bounds: Bounds) { step.conceal(within: bounds) }
+
   package func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       step.writeMembers(to: &writer)

@@ -52,6 +52,6 @@ public struct ProcessOutcome: WireObject, Hashable {
     try members.nullable("how", &how, "How the process ended; null if it lives or said goodbye.")
     try members.nullable("code", &code, "Its exit code; null if it did not exit.")
     try members.nullable("signal", &signal, "Name of the signal that ended it; null if none.")
-    try members.nullable("unit", &unit, "The unit it belonged to; null if unknown.")
+    try members.nullable("unit", &unit, .hostText, "The unit it belonged to; null if unknown.")
   }
 }

@@ -58,6 +58,8 @@ private struct KnownSteps<Step: WireValue>: WireValue {
     steps = slices.compactMap { Step($0) }
   }
 
+  mutating func conceal(within bounds: Bounds) { steps.conceal(within: bounds) }
+
   func writeJSON(to writer: inout JSONWriter) { steps.writeJSON(to: &writer) }
 }
 
@@ -215,9 +217,10 @@ extension RestoringStep: TaggedWireValue {
     case .located(let owner): self = .located(try members.required("owner", owner))
     case .refused(let lookup): self = .refused(try members.required("by", lookup))
     case .passed(let owner): self = .passed(try members.required("owner", owner))
-    case .unitStarted(let unit): self = .unitStarted(unit: try members.required("unit", unit))
+    case .unitStarted(let unit): self = .unitStarted(unit: try members.required("unit", unit, .hostText))
     case .unitFailed(let unit, let message):
-      self = .unitFailed(unit: try members.required("unit", unit), message: try members.required("message", message))
+      let unit = try members.required("unit", unit, .hostText)
+      self = .unitFailed(unit: unit, message: try members.required("message", message, .hostText))
     case .ownerEnded(let owner, let ending, var outcome):
       let (owner, ending) = (try members.required("owner", owner), try members.required("ending", ending))
       try outcome.walk(&members)

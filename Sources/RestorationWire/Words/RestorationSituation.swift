@@ -69,6 +69,7 @@ public struct RestorationSituation: WireObject, Hashable {
     try members.optional(
       "damaged",
       &damaged,
+      .hostText,
       "Present until a run has ended, if the archive was found damaged: what was found and done, for people (R32)."
     )
   }

@@ -190,7 +190,7 @@ public struct FailedUnit: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("unit", &unit, "The unit's name.")
-    try members.required("message", &message, "Why it was not started, for people.")
+    try members.required("unit", &unit, .hostText, "The unit's name.")
+    try members.required("message", &message, .hostText, "Why it was not started, for people.")
   }
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// Takes out of a message what a client confined to one application is not told: numbers of processes, names of units,
+/// texts that may name files of the broker. Which members these are say their bounds; states are never looked into.
+struct MemberConcealer: MemberWalk {
+  mutating func required(_: StaticString, _ value: inout some WireValue, _ bounds: Bounds, _: StaticString) {
+    value.conceal(within: bounds)
+  }
+
+  mutating func nullable(_: StaticString, _ value: inout (some WireValue)?, _ bounds: Bounds, _: StaticString) {
+    if bounds.isOfHost { value = nil } else { value?.conceal(within: bounds) }
+  }
+
+  /// Whether there is such a member remains known.
+  mutating func optional(_: StaticString, _ value: inout (some WireValue)?, _ bounds: Bounds, _: StaticString) {
+    value?.conceal(within: bounds)
+  }
+
+  mutating func member<Value: WireValue & Equatable>(
+    _: StaticString,
+    _ value: inout Value,
+    default _: @autoclosure () -> Value,
+    _: StaticString,
+    as _: @autoclosure () -> Schema?
+  ) {
+    value.conceal(within: .none)
+  }
+}
+
+extension Bounds {
+  fileprivate var isOfHost: Bool {
+    switch self {
+    case .processID, .hostText: true
+    case .none, .from, .range, .bytes, .handle, .uuid, .sessionToken, .text, .identifier, .role, .file, .some,
+      .parameters, .document:
+      false
+    }
+  }
+}
+
+extension WireValue {
+  /// The same value for a confined client.
+  package var concealed: Self {
+    var value = self
+    value.conceal(within: .none)
+    return value
+  }
+}
+
+extension WireObject {
+  package mutating func conceal(within _: Bounds) {
+    var concealer = MemberConcealer()
+    // It does not throw.
+    try? walk(&concealer)
+  }
+}
+
+extension TaggedWireValue {
+  package mutating func conceal(within _: Bounds) {
+    var concealer = MemberConcealer()
+    try? walk(&concealer)
+  }
+}
+
+extension Int64 {
+  package mutating func conceal(within bounds: Bounds) { if bounds.isOfHost { self = 0 } }
+}
+
+extension String {
+  package mutating func conceal(within bounds: Bounds) { if bounds.isOfHost { self = "" } }
+}
+
+extension Optional where Wrapped: WireValue {
+  package mutating func conceal(within bounds: Bounds) { self?.conceal(within: bounds) }
+}
+
+extension Array where Element: WireValue {
+  package mutating func conceal(within bounds: Bounds) {
+    if bounds.isOfHost { self = [] }
+    for index in indices { self[index].conceal(within: bounds) }
+  }
+}
+
+extension Dictionary where Key == String, Value: WireValue {
+  package mutating func conceal(within bounds: Bounds) { for name in keys { self[name]?.conceal(within: bounds) } }
+}
+
+extension ErrorObject {
+  /// The same error for a confined client: it does not say who the others are, nor what the disk said of which file.
+  package var concealed: ErrorObject {
+    let code = ErrorCode(rawValue: code)
+    let isOfFiles = code == .archiveUnreadable || code == .storeFailed
+    guard case .object(var data)? = data, isOfFiles || data["owners"] != nil, let summary = code.summary else {
+      return self
+    }
+    if data["owners"] != nil { data["owners"] = [] }
+    return ErrorObject(code: code.rawValue, message: summary, data: .object(data))
+  }
+}
