@@ -10,7 +10,7 @@ internal import Synchronization
 package final class Notifier: Sendable {
   /// Descriptors that may wait, which is as many as the manager keeps: a manager that does not read must not take all
   /// that this process may have.
-  package static let waitingDescriptorsMax = 1_100
+  package static let waitingDescriptorsMax = 1_200
 
   private let outbox: Outbox<Entry>?
   /// Names whose descriptors were not taken; the manager will not be told to close them.

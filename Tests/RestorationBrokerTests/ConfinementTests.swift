@@ -96,6 +96,8 @@ internal import Testing
     try peer.encode(#"["A"]"#, "{}", #""application":"App""#)
     #expect(try peer.fail("backupArchive", #"{"application":"App","to":"/free"}"#).kind == "forbidden")
     #expect(try peer.call("backupArchive", #"{"application":"App"}"#)["to"] == .null)
+    #expect(try peer.fail("openApplicationSocket", #"{"application":"App"}"#).kind == "forbidden")
+    #expect(try peer.fail("openApplicationSocket", #"{"application":"Other"}"#).kind == "forbidden")
   }
 
   // MARK: Who the others are

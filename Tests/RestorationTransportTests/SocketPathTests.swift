@@ -45,4 +45,25 @@ internal import Testing
     #expect(try SocketPath(path).directory == directory)
     #expect(try SocketPath(path).lockPath == lock)
   }
+
+  @Test func theSocketOfAnApplicationIsInADirectoryOfItsName() throws {
+    let below = "/run/user/1000/restorationd/sandbox"
+    let path = try SocketPath.ofApplication("org.example.Notes", below: below)
+    #expect(path.path == "\(below)/org.example.Notes/broker.sock" && path.directoryUse == .dedicated)
+    for length in 57...61 {
+      let name = String(repeating: "n", count: length)
+      let path = try SocketPath.ofApplication(name, below: below).path
+      #expect(path.utf8.count <= SocketPath.bytesMax)
+      #expect((path == "\(below)/\(name)/broker.sock") == (length <= 59), "\(length)")
+    }
+  }
+
+  @Test func longNamesOfTheSameBeginningHaveDirectoriesOfTheirOwn() throws {
+    let names = (0..<100).map { String(repeating: "n", count: 120) + String($0) }
+    let paths = try names.map { try SocketPath.ofApplication($0, below: "/run/user/1000/restorationd/sandbox").path }
+    #expect(Set(paths).count == 100)
+    for path in paths { #expect(path.utf8.count <= SocketPath.bytesMax && path.contains("+")) }
+    let deep = "/" + String(repeating: "d", count: 107)
+    #expect(throws: TransportError.self) { try SocketPath.ofApplication("n", below: deep) }
+  }
 }

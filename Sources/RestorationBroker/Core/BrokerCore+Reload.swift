@@ -7,8 +7,8 @@ extension BrokerCore {
   /// connections.
   package static let changeableLimits: Set<String> = [
     "subscriptionsMax", "connectionsPerApplicationMax", "sessionsPerApplicationMax", "objectsPerApplicationMax",
-    "archiveBytesMax", "openArchivesMax", "roundQuietMilliseconds", "roundIntervalMilliseconds",
-    "sessionsPerProcessMax", "stopRoundMilliseconds",
+    "applicationSocketsMax", "archiveBytesMax", "openArchivesMax", "roundQuietMilliseconds",
+    "roundIntervalMilliseconds", "sessionsPerProcessMax", "stopRoundMilliseconds",
   ]
 
   /// Applies these limits from now on, if they can change. What already exceeds one stays.

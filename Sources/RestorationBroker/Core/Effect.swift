@@ -56,6 +56,8 @@ package enum Effect: Sendable {
   case close(ApplicationID, ArchiveRemoval?)
   /// List all archives, and pass the list to `listingFinished`.
   case list(ListingPurpose)
+  /// Have a socket for the application, of which there may be so many in all, and answer where it is.
+  case openSocket(application: String, socketsMax: Int, Caller)
   /// Answer `statistics`: counters and gauges of core and service together.
   case reportStatistics(Caller)
   /// Call the client, and pass the outcome to `callEnded`.

@@ -120,6 +120,13 @@ package enum MethodTable {
       try call.application.answerRequest(call.request, at: pointer, by: session, for: call.caller)
     },
 
+    .broker(OpenApplicationSocket.self, takesNotifications: false) { core, message, client throws(ErrorObject) in
+      try client.requireHost(to: "open sockets")
+      let name = try OpenApplicationSocket(message.parameters).application.description
+      let max = core.context.limits.applicationSocketsMax
+      core.context.emit(.openSocket(application: name, socketsMax: max, message.caller))
+    },
+
     // The broker
     .broker(ReportLimits.self) { core, message, _ in
       core.context.emit(.respond(message.caller, .result(core.context.limits)))

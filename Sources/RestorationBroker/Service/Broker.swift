@@ -88,6 +88,21 @@ package final class Broker: Sendable {
         delegate: service
       )
     }
+    if let sandboxes = configuration.sandboxes {
+      let (listener, backlog) = (listener, transport.backlogMax)
+      try eventLoop.submit {
+        service.assumeIsolated {
+          let sockets = ApplicationSockets(
+            beside: listener,
+            below: sandboxes,
+            keptBy: descriptors,
+            backlog: backlog,
+            logger: logger
+          )
+          $0.open(sockets, adopting: inherited.applicationSockets)
+        }
+      }.wait()
+    }
     (self.service, self.store, self.watcher) = (service, store, watcher)
     logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
   }
@@ -123,6 +138,7 @@ package final class Broker: Sendable {
     }
     defer { limit.cancel() }
     await listener.stop()
+    await service.stopSockets()
     await service.prepareToStop()
     await listener.drain(milliseconds: Self.drainMilliseconds)
     await service.stop()

@@ -10,6 +10,8 @@ package import RestorationWire
 package struct BrokerConfiguration: Sendable {
   package var socket: Endpoint
   package var archives: String
+  /// Holds the sockets that lead to one application each: beside the broker's own. Nil if that has no absolute path.
+  package private(set) var sandboxes: String?
   package var limits = Limits()
   /// Whom to bring back when the user logs in.
   package var restoreAtLogin = LoginPolicies()
@@ -74,6 +76,12 @@ package struct BrokerConfiguration: Sendable {
       let said = flags.socket ?? variable("RESTORATIOND_SOCKET")
       self.socket = .path(try Self.socketPath(said, settings, environment))
     }
+    let beside: SocketPath? =
+      switch socket {
+      case .path(let path): path
+      case .inherited: try? SocketPath.resolve(flag: nil, environment: environment)
+      }
+    sandboxes = beside.flatMap { $0.path.hasPrefix("/") ? "\($0.directory)/sandbox" : nil }
     archives =
       try flags.archives ?? variable("RESTORATIOND_ARCHIVES") ?? settings["archives"]?.string
       ?? Self.defaultArchives(variable)

@@ -31,6 +31,8 @@ package actor BrokerService {
   nonisolated let whenFatal: @Sendable (String) -> Void
   /// Told after each event.
   let activity: ActivityMonitor
+  /// Nil if the broker has no place for them.
+  private var sockets: ApplicationSockets?
   let retention: RetentionUpkeep
 
   /// Time, randomness, archives and processes are handed in, so that a test can own them.
@@ -152,6 +154,7 @@ package actor BrokerService {
     case .setTimer(let name, let milliseconds):
       timers.set(name, milliseconds: milliseconds) { self.assumeIsolated { $0.timerFired(name) } }
     case .cancelTimer(let name): timers.cancel(name)
+    case .openSocket(let application, let max, let caller): openSocket(application, max, caller)
     case .reportStatistics(let caller):
       var statistics = BrokerStatistics(of: core, uptime: clock.now.monotonic - clock.start.monotonic)
       if let application = core.clients[caller.client]?.confinement {
@@ -163,6 +166,22 @@ package actor BrokerService {
     case .log(let level, let text, let application): log.log(level, text, of: application, core)
     }
   }
+
+  private func openSocket(_ application: String, _ max: Int, _ caller: Caller) {
+    guard let sockets else {
+      let why = "the broker's own socket has no absolute path; give it --socket PATH"
+      return send(.error(.noSocket(why)), to: caller)
+    }
+    sockets.open(application, max: max) { answer in self.assumeIsolated { $0.send(answer, to: caller) } }
+  }
+
+  /// Clients come through the broker's own socket only, unless that is called.
+  func open(_ sockets: ApplicationSockets, adopting inherited: [(application: String, descriptor: Int32)]) {
+    self.sockets = sockets
+    sockets.adopt(inherited)
+  }
+
+  func stopSockets() async { await sockets?.stop() }
 
   private func timerFired(_ name: TimerName) {
     timers.fired(name)
@@ -207,8 +226,9 @@ package actor BrokerService {
 
   var now: Moment { clock.now }
 
-  /// No client is connected, and none is expected to resume what is kept in memory.
-  var isUnused: Bool { clients.count == 0 && core.sessionCount == 0 }
+  /// No client is connected, and none is expected to resume what is kept in memory. Nobody else would start the broker
+  /// for a client that comes through the socket of an application.
+  var isUnused: Bool { clients.count == 0 && core.sessionCount == 0 && sockets?.isEmpty ?? true }
 
   /// Something is still being done, though nobody waits for it.
   var isAtWork: Bool {

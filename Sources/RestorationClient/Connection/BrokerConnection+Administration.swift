@@ -38,6 +38,13 @@ extension BrokerConnection {
     SavedObjects(connection: self, generation: generation, reveal: reveal, application: application)
   }
 
+  /// A socket for a sandbox: whoever comes through it may use this application and its instances only. It is made if
+  /// there is none. Not for clients in sandboxes.
+  public func openSocket(of application: String) async throws -> ApplicationSocket {
+    let name = try ApplicationName(sending: application)
+    return try await perform(OpenApplicationSocket().with { $0.application = name })
+  }
+
   /// The limits that the broker enforces.
   public func limits() async throws -> Limits { try await perform(ReportLimits()) }
 

@@ -99,15 +99,7 @@ public struct SessionOptions: Hashable, Sendable {
     serving served: [ServedMethod]? = nil,
     messageBytesMax: Int64? = nil
   ) throws -> Initialize {
-    guard let name = ApplicationName(application) else {
-      throw RestorationError(
-        .invalidParameter(
-          "/application",
-          "\"\(application)\" is not an application name",
-          hint: "Use letters, digits, dots, dashes and underscores, at most \(ApplicationName.baseMax)."
-        )
-      )
-    }
+    let name = try ApplicationName(sending: application)
     let chosen: String? =
       switch instance {
       case nil: nil
@@ -161,5 +153,21 @@ extension SessionInfo: CustomStringConvertible {
   /// For logs: without the token.
   public var description: String {
     "\(application): \(restoration.state), \(restoration.reason), by \(broker.name) \(broker.version)"
+  }
+}
+
+extension ApplicationName {
+  /// Throws a `RestorationError` if `text` is no such name.
+  init(sending text: String) throws {
+    guard let name = ApplicationName(text) else {
+      throw RestorationError(
+        .invalidParameter(
+          "/application",
+          "\"\(text)\" is not an application name",
+          hint: "Use letters, digits, dots, dashes and underscores, at most \(ApplicationName.baseMax)."
+        )
+      )
+    }
+    self = name
   }
 }

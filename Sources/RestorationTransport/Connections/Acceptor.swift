@@ -12,6 +12,10 @@ final class Acceptor: ChannelInboundHandler {
   private let allowedUser: UInt32
   private let delegate: any ConnectionDelegate
   private let flushQueue: FlushQueue
+  /// Of the listener's own socket, if this one is of a further one: there all connections are counted.
+  private let main: Acceptor?
+  /// Of all connections that come in here (`Connection.confinement`).
+  private let confinement: String?
   let handoff: ConnectionHandoff?
   /// Refused connections whose peers have not read the refusal yet.
   private var lingering = 0
@@ -36,15 +40,27 @@ final class Acceptor: ChannelInboundHandler {
   ) {
     (self.settings, self.allowedUser, self.handoff, self.delegate) = (settings, allowedUser, handoff, delegate)
     quota = ProcessQuota(limits: settings.limits)
-    self.flushQueue = FlushQueue(eventLoop: eventLoop, isShared: true)
+    flushQueue = FlushQueue(eventLoop: eventLoop, isShared: true)
+    (main, confinement) = (nil, nil)
+  }
+
+  /// For a further socket of the same listener.
+  init(besides main: Acceptor, confinement: String) {
+    (settings, allowedUser, delegate) = (main.settings, main.allowedUser, main.delegate)
+    (flushQueue, handoff, quota) = (main.flushQueue, main.handoff, main.quota)
+    (self.main, self.confinement) = (main, confinement)
   }
 
   /// Sets up an accepted channel. If this throws, the channel is closed.
   func accept(_ channel: any Channel) throws {
+    try (main ?? self).accept(channel, confinement: confinement)
+    lastError = nil
+  }
+
+  private func accept(_ channel: any Channel, confinement: String?) throws {
     let peer = try peer(of: channel)
     if let error = quota.refusal(to: peer.countedProcess) { return try refuse(channel, peer, error) }
-    try install(on: channel, peer)
-    lastError = nil
+    try install(on: channel, peer, confinement: confinement)
     statistics.accepted += 1
   }
 
@@ -56,6 +72,7 @@ final class Acceptor: ChannelInboundHandler {
   private func install(
     on channel: any Channel,
     _ peer: PeerCredentials,
+    confinement: String? = nil,
     adopting stored: (key: UInt64, record: ConnectionSnapshot)? = nil
   ) throws {
     let process = peer.countedProcess
@@ -63,6 +80,7 @@ final class Acceptor: ChannelInboundHandler {
     _ = try settings.install(
       on: channel,
       peer: peer,
+      confinement: confinement,
       flushQueue: flushQueue,
       account: account,
       delegate: delegate,

@@ -51,6 +51,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
     self.descriptor = Descriptor(number)
   }
 
+  package var number: Int32 { descriptor.number }
+
   /// Gives the descriptor away: the caller closes it.
   consuming func releaseDescriptor() -> Int32 { descriptor.release() }
 }

@@ -7,11 +7,13 @@ package struct SocketPath: Hashable, Sendable {
 
   package let path: String
   package let directoryUse: PrivateDirectory.Use
+  /// The lock, by default beside the socket: `broker.lock` for `broker.sock`.
+  package let lockPath: String
 
   /// A path given by the user. Throws `invalidPath` if it is empty, ends in a slash or is too long.
   package init(_ path: String) throws(TransportError) { try self.init(path, directoryUse: .named) }
 
-  private init(_ path: String, directoryUse: PrivateDirectory.Use) throws(TransportError) {
+  private init(_ path: String, directoryUse: PrivateDirectory.Use, lock: String? = nil) throws(TransportError) {
     guard !path.isEmpty, !path.utf8.contains(0), !path.hasSuffix("/") else {
       throw TransportError(.invalidPath, "invalid socket path \"\(path)\"; give --socket the path of a file")
     }
@@ -23,7 +25,7 @@ package struct SocketPath: Hashable, Sendable {
           + "give --socket a shorter path"
       )
     }
-    (self.path, self.directoryUse) = (path, directoryUse)
+    (self.path, self.directoryUse, lockPath) = (path, directoryUse, lock ?? Self.lockPath(of: path))
   }
 
   /// The flag's path, otherwise `$RESTORATIOND_SOCKET`, otherwise `$XDG_RUNTIME_DIR/restorationd/broker.sock`. Empty
@@ -42,13 +44,35 @@ package struct SocketPath: Hashable, Sendable {
     return try SocketPath("\(directory)/restorationd/broker.sock", directoryUse: .dedicated)
   }
 
+  /// The path of a socket that leads to one application, in a directory of its own that can be mounted into a sandbox.
+  /// Always the same for the same name: the directory has that name, or its beginning and a number made of all of it if
+  /// the path would be too long otherwise. The lock is outside, because it names the broker's process.
+  package static func ofApplication(_ name: String, below directory: String) throws(TransportError) -> SocketPath {
+    let file = "broker.sock"
+    let room = bytesMax - directory.utf8.count - file.utf8.count - 2
+    var folder = name
+    if name.utf8.count > room {
+      // FNV-1a. No name of an application has a '+'.
+      let hash = name.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+      let mark = "+" + String(hash, radix: 16)
+      folder = name.prefix(max(0, room - mark.utf8.count)) + mark
+    }
+    let lock = "\(directory)/\(folder)+lock"
+    return try SocketPath("\(directory)/\(folder)/\(file)", directoryUse: .dedicated, lock: lock)
+  }
+
+  /// Whether there is a socket of this user.
+  package var hasSocket: Bool {
+    guard let status = try? SystemCalls.status(of: path) else { return false }
+    return status.kind == .socket && status.owner == SystemCalls.userID
+  }
+
   package var directory: String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// The lock beside the socket: `broker.lock` for `broker.sock`.
-  package var lockPath: String {
+  private static func lockPath(of path: String) -> String {
     let suffix = ".sock"
     let stem = path.hasSuffix(suffix) && !path.hasSuffix("/" + suffix) ? String(path.dropLast(suffix.count)) : path
     return stem + ".lock"

@@ -49,22 +49,51 @@ package final class UnixListener: Sendable {
         return (NIOLoopBound(acceptor, eventLoop: eventLoop), adopted)
       }.get()
       whenAdopted(try await adopted.get())
-      let channel = try await accept(on: descriptor, acceptor)
-      // NIO has called `listen` with a backlog of its own.
-      try? SystemCalls.listen(descriptor, backlog: Int32(clamping: settings.limits.backlogMax))
+      let backlog = settings.limits.backlogMax
+      let listener = try await listen(on: descriptor, name, acceptor, backlog: backlog, whenLost: whenLost).get()
       SystemCalls.closeEventLoopOnExec(watching: descriptor)
-      channel.closeFuture.whenComplete { _ in
-        guard !acceptor.value.isStopping else { return }
-        whenLost(acceptor.value.lastError.map { "\($0)" } ?? "the system gave no reason")
-      }
-      return UnixListener(name: name, channel: channel, acceptor: acceptor)
+      return listener
     } catch {
       throw TransportError(.closed, "cannot accept connections: \(error)")
     }
   }
 
-  private static func accept(on descriptor: Int32, _ acceptor: NIOLoopBound<Acceptor>) async throws -> any Channel {
-    try await ServerBootstrap(group: acceptor.eventLoop)
+  /// A listener on a further socket. Its connections count with those of this one and are handed over with them; each
+  /// has that `confinement`. On the event loop only.
+  package func listen(
+    on socket: consuming ListeningSocket,
+    confinement: String,
+    backlog: Int,
+    whenLost: @escaping @Sendable (String) -> Void
+  ) -> EventLoopFuture<UnixListener> {
+    let name = socket.name
+    let further = NIOLoopBound(Acceptor(besides: acceptor.value, confinement: confinement), eventLoop: eventLoop)
+    return Self.listen(on: socket.releaseDescriptor(), name, further, backlog: backlog, whenLost: whenLost)
+  }
+
+  private static func listen(
+    on descriptor: Int32,
+    _ name: SocketName?,
+    _ acceptor: NIOLoopBound<Acceptor>,
+    backlog: Int,
+    whenLost: @escaping @Sendable (String) -> Void
+  ) -> EventLoopFuture<UnixListener> {
+    accept(on: descriptor, acceptor).map { channel in
+      // NIO has called `listen` with a backlog of its own.
+      try? SystemCalls.listen(descriptor, backlog: Int32(clamping: backlog))
+      channel.closeFuture.whenComplete { _ in
+        guard !acceptor.value.isStopping else { return }
+        whenLost(acceptor.value.lastError.map { "\($0)" } ?? "the system gave no reason")
+      }
+      return UnixListener(name: name, channel: channel, acceptor: acceptor)
+    }
+  }
+
+  private static func accept(
+    on descriptor: Int32,
+    _ acceptor: NIOLoopBound<Acceptor>
+  ) -> EventLoopFuture<any Channel> {
+    ServerBootstrap(group: acceptor.eventLoop)
       .serverChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(acceptor.value) }
       }
@@ -72,13 +101,14 @@ package final class UnixListener: Sendable {
         channel.eventLoop.makeCompletedFuture { try acceptor.value.accept(channel) }
       }
       .withBoundSocket(descriptor)
-      .get()
   }
 
   /// Stops accepting and removes the socket's name. Connections stay open, and the lock is held while this object
   /// lives.
-  package func stop() async {
-    name?.unlink()
+  ///
+  /// - Parameter keepsName: whether another process goes on accepting on the socket.
+  package func stop(keepsName: Bool = false) async {
+    if !keepsName { name?.unlink() }
     let (channel, acceptor) = (channel, acceptor)
     // Fails only if the channel is closed already.
     try? await eventLoop.flatSubmit {

@@ -7,6 +7,8 @@ internal import NIOPosix
 package struct InheritedConnections: Sendable {
   private let ledger: Int32?
   private let sockets: [(key: UInt64, name: String, descriptor: Int32)]
+  /// Listening sockets that lead to one application each. Whoever takes them owns them.
+  package let applicationSockets: [(application: String, descriptor: Int32)]
   /// Descriptors of unknown names, which are closed.
   private let others: [(name: String, descriptor: Int32)]
 
@@ -15,14 +17,26 @@ package struct InheritedConnections: Sendable {
     ledger = descriptors.last { $0.name == ConnectionHandoff.ledgerName }?.descriptor
     var sockets: [(key: UInt64, name: String, descriptor: Int32)] = []
     var others: [(name: String, descriptor: Int32)] = []
+    var applicationSockets: [(application: String, descriptor: Int32)] = []
     for (name, descriptor) in descriptors {
       if let key = ConnectionPage.key(ofName: name) {
         sockets.append((key, name, descriptor))
+      } else if let application = Self.application(ofStored: name) {
+        applicationSockets.append((application, descriptor))
       } else if descriptor != ledger {
         others.append((name, descriptor))
       }
     }
-    (self.sockets, self.others) = (sockets, others)
+    (self.sockets, self.others, self.applicationSockets) = (sockets, others, applicationSockets)
+  }
+
+  private static let applicationPrefix = "application-"
+
+  /// The name under which the socket of an application is stored.
+  package static func storedName(ofApplication name: String) -> String { applicationPrefix + name }
+
+  private static func application(ofStored name: String) -> String? {
+    name.hasPrefix(applicationPrefix) ? String(name.dropFirst(applicationPrefix.count)) : nil
   }
 
   /// Adopts the connections whose snapshots are valid, and ends the others. On the acceptor's event loop.

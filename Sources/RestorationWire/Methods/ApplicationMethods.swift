@@ -179,3 +179,26 @@ package struct ReleaseQuarantine: RestorationMethod {
     }
   }
 }
+
+/// Makes a socket for a sandbox: whoever comes through it may use one application and its instances only.
+package struct OpenApplicationSocket: RestorationMethod {
+  package static let method = "openApplicationSocket"
+  package static let summary = "Makes a socket that leads to one application, for a sandbox."
+  package static let errors: [ErrorCode] = [.invalidParams, .forbidden, .limitExceeded, .storeFailed, .shuttingDown]
+  package static let isScoped = false
+
+  package typealias Reply = ApplicationSocket
+
+  package var application = ApplicationName.blank
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("application", &application, "The application's name, without instance.")
+  }
+
+  package func check() throws(Misfit) {
+    guard application.instance != nil else { return }
+    let hint = "Give \(application.base): all instances of an application share its socket."
+    throw Misfit(.unsuited("a socket is for an application with all its instances", hint: hint), at: "application")
+  }
+}

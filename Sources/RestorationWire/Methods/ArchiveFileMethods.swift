@@ -88,7 +88,9 @@ package struct ImportArchive: LongMethod {
 package struct BackupArchive: LongMethod {
   package static let method = "backupArchive"
   package static let summary = "Copies the archive."
-  package static let errors: [ErrorCode] = [.invalidParams, .unknownApplication, .archiveUnreadable, .storeFailed]
+  package static let errors: [ErrorCode] = [
+    .invalidParams, .forbidden, .unknownApplication, .archiveUnreadable, .storeFailed,
+  ]
 
   package typealias Reply = ArchiveBackup
 

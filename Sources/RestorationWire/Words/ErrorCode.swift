@@ -120,6 +120,7 @@ extension ErrorCode: CustomStringConvertible {
   /// Errors that any call may be answered with; methods list the others.
   package static let everyCall: [ErrorCode] = [
     .parseError, .invalidRequest, .methodNotFound, .invalidParams, .internalError, .notInitialized, .limitExceeded,
+    .forbidden,
   ]
 
   /// The word in `data.kind`, otherwise the number.

@@ -30,6 +30,7 @@ public struct Limits: Hashable, Sendable {
   public package(set) var applicationsMax = 1_024
   public package(set) var allArchivesBytesMax = 1 << 30
   public package(set) var openArchivesMax = 64
+  public package(set) var applicationSocketsMax = 64
   public package(set) var replyBytesPause = 1 << 20
   public package(set) var outQueueBytesMax = 8 << 20
   public package(set) var eventBytesMax = 1 << 20
@@ -222,5 +223,7 @@ public struct Limit: Sendable {
         as: "Archives open at a time. When another is needed, the least recently used one whose sessions can rest is "
           + "closed; if there is none, the call is refused."
       ),
+    Limit("applicationSocketsMax", \.applicationSocketsMax, .count, 0...1_024)
+      .described(as: "Sockets that lead to one application each (`openApplicationSocket`)."),
   ]
 }

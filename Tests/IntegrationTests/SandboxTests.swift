@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// Sockets that lead to one application, with real processes, mounts and restarts.
+@Suite struct SandboxTests {
+  private static let application = "org.example.Notes"
+
+  /// Opens the socket of an application and gives its path.
+  private static func open(_ application: String = application, by host: WireClient? = nil) throws -> String {
+    let host = try host ?? broker.connect()
+    let result = try host.call("openApplicationSocket", ["application": .string(application)])
+    let (directory, socket) = (try #require(result["directory"]?.string), try #require(result["socket"]?.string))
+    #expect(socket == "\(directory)/broker.sock")
+    return socket
+  }
+
+  private static func expectConfined(_ client: WireClient) throws {
+    try client.encode("A", state: ["a": 1], of: application)
+    #expect(try client.failure("describeApplication", ["application": "org.example.Other"]).code == -32014)
+    #expect(try client.call("statistics")["pid"] == 0)
+  }
+
+  private static func expectConfined(_ client: ProcessClient) throws {
+    try client.encode("A", state: ["a": 1], of: application)
+    #expect(try client.failure("describeApplication", ["application": "org.example.Other"]).code == -32014)
+    #expect(try client.call("statistics")["pid"] == 0)
+  }
+
+  @Test(.broker) func whoComesThroughTheSocketIsConfinedToItsApplication() throws {
+    let path = try Self.open()
+    try Self.expectConfined(WireClient(path))
+    #expect(Files.mode(path) == 0o600)
+    let directory = String(path.dropLast("/broker.sock".utf8.count))
+    #expect(Files.mode(directory) == 0o700)
+    #expect(Files.list(directory) == ["broker.sock"])
+    #expect(directory == broker.directory.file("run/sandbox/\(Self.application)"))
+    #expect(try ControlTool.run(["sandbox", Self.application], status: 0).output == directory + "\n")
+    #expect(try ControlTool.run(["sandbox", "\(Self.application)@1"], status: 1).errors.contains(Self.application))
+    try ControlTool.run(["--socket", path, "sandbox", Self.application], status: 1)
+    try ControlTool.run(["--socket", path, "tree", Self.application], status: 0)
+  }
+
+  @Test(.broker) func theSocketStaysTheSameUntilItsNameIsRemoved() throws {
+    let path = try Self.open()
+    let client = try WireClient(path)
+    #expect(try Self.open() == path)
+    try Self.expectConfined(WireClient(path))
+    #expect(unlink(path) == 0)
+    #expect(try Self.open() == path)
+    try Self.expectConfined(WireClient(path))
+    try Self.expectConfined(client)
+  }
+
+  @Test(.broker(limits: ["applicationSocketsMax": 2])) func thereAreAsManySocketsAsTheLimitSays() throws {
+    for name in ["a", "b", "a"] { _ = try Self.open(name) }
+    let failure = try broker.connect().failure("openApplicationSocket", ["application": "c"])
+    #expect(failure.code == -32008 && failure.data["limit"] == "applicationSocketsMax" && failure.data["value"] == 3)
+  }
+
+  @Test(.broker(limits: ["connectionsMax": 4])) func connectionsCountWhicheverSocketTheyComeThrough() throws {
+    let host = try broker.connect()
+    let path = try Self.open(by: host)
+    let clients = try [host] + [path, broker.socket, path].map { try WireClient($0) }
+    for client in clients { try client.call("ping") }
+    #expect(try WireClient(path).receive().contains("connectionsMax"))
+    #expect(try WireClient(broker.socket).receive().contains("connectionsMax"))
+    for client in clients { try client.call("ping") }
+  }
+
+  @Test(.broker) func aBrokerThatEndsRemovesTheNameAndTheNextMakesItInTheSameDirectory() throws {
+    let path = try Self.open()
+    #expect(try broker.terminate() == .exit(0))
+    #expect(!Files.exists(path) && Files.mode(String(path.dropLast("/broker.sock".utf8.count))) == 0o700)
+    try broker.start()
+    #expect(try Self.open() == path)
+    try broker.crashAndRestart()
+    #expect(try Self.open() == path)
+    try Self.expectConfined(WireClient(path))
+  }
+
+  private static let unshare = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child"]
+  private static let canMount = (try? ChildProcess.run(unshare + ["true"]))?.end == .exit(0)
+
+  /// The directory is mounted where clients look for the broker, in namespaces of users, mounts and processes.
+  @Test(.enabled(if: canMount, "needs user namespaces"), .broker)
+  func aProcessInASandboxFindsTheBrokerWhereItLooksAndSurvivesASocketMadeAnew() throws {
+    let path = try Self.open()
+    let inside = try broker.directory.makeDirectory("inside")
+    _ = try broker.directory.makeDirectory("inside/restorationd")
+    let script = """
+      mount --bind "$1" "$2/restorationd" && mount -o remount,bind,ro,nosuid,nodev,noexec "$2/restorationd" &&
+      exec python3 -u "$3" "$2/restorationd/broker.sock"
+      """
+    let directory = String(path.dropLast("/broker.sock".utf8.count))
+    let client = try ProcessClient(
+      "sandbox",
+      Self.unshare + ["sh", "-c", script, "sh"]
+        + [directory, inside, "\(Products.repository)/Tests/Clients/client.py"],
+      errors: broker.directory.file("client.log")
+    )
+    defer { client.end() }
+    try Self.expectConfined(client)
+    #expect(unlink(path) == 0)
+    #expect(try Self.open() == path)
+    try client.tell("disconnect")
+    try client.tell("connect")
+    try Self.expectConfined(client)
+  }
+}
+
+/// The same where a service manager keeps sockets.
+@Suite(.enabled(if: UserManager.isUsable, UserManager.condition)) struct SandboxServiceTests {
+  @Test(.userManager) func theSocketAndItsConnectionsStayConfinedOverRestartsAndKills() throws {
+    try manager.allowManyRestarts()
+    let application = "org.example.Notes"
+    let directory = try manager.output("restorationctl", "sandbox", application).filter { $0 != "\n" }
+    let program = ["python3", "-u", "\(try manager.added("Tests/Clients"))/client.py", "\(directory)/broker.sock"]
+    let command = manager.command(program)
+    let old = try ProcessClient("sandbox", command, errors: manager.directory.file("client.log"))
+    defer { old.end() }
+    try old.call("initialize", ["application": .string(application)])
+    for isKilled in [false, true, false] {
+      let pid = try manager.mainPID
+      if isKilled { try manager.killBroker() } else { try manager.systemctl("restart", UserManager.service) }
+      try manager.waitForSuccessor(of: pid)
+      let new = try ProcessClient("sandbox", command, errors: manager.directory.file("client.log"))
+      defer { new.end() }
+      for client in [old, new] {
+        #expect(try client.failure("describeApplication", ["application": "org.example.Other"]).code == -32014)
+        #expect(try client.call("statistics")["pid"] == 0)
+      }
+      // The one that it had before still has its session.
+      _ = try old.call("describeApplication")
+      #expect(try manager.output("restorationctl", "sandbox", application) == "\(directory)\n")
+    }
+  }
+}
