@@ -89,8 +89,8 @@ internal import Testing
 
   @Test func aDetachedSessionInAClosedArchiveCountsAsLongAsItLives() throws {
     let broker = broker { ($0.sessionsPerProcessMax, $0.openArchivesMax) = (1, 1) }
-    let gone = broker.connect(pid: 7)
-    try gone.encode(#"["X"]"#, "{}", #""application":"A""#)
+    let gone = broker.connect(pid: 7, canBeCalled: false)
+    try gone.call("registerObjectForStateRestoration", #"{"application":"A","restorationIdentifier":"X"}"#)
     broker.disconnect(gone)
     expect(try broker.connect(pid: 7).fail("initialize", #"{"application":"B"}"#), "sessionsPerProcessMax", 2)
     broker.advance(milliseconds: 11 * 60_000)

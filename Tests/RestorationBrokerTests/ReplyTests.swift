@@ -63,7 +63,8 @@ internal import Testing
       }
       #expect(answers[41]?["error"] != nil)
     }
-    #expect(try broker.connect().decode(#"["B"]"#, application)["status"] == "none")
+    let failure = try broker.connect().fail("decodeRestorableState", #"{\#(application),"object":["B"]}"#)
+    #expect(failure.kind == "unknownObject")
     #expect(client.connection.usage.replyBytes == 0)
   }
 

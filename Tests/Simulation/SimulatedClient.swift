@@ -26,8 +26,6 @@ final class SimulatedClient {
   private var pathsByHandle: [Int64: Path] = [:]
   /// Counts connections of all clients: what was sent over one of them is in order.
   private(set) var link = 0
-  private static nonisolated(unsafe) var lastLink = 0
-  private static nonisolated(unsafe) var lastPID: Int64 = 100
   private var calls: [Int: (method: String, complete: (Answer) -> Void)] = [:]
   private var lastID = 0
   /// Does not answer what the broker asks.
@@ -39,16 +37,8 @@ final class SimulatedClient {
 
   init(_ number: Int, of application: String, in world: World, checker: HistoryChecker) {
     (self.number, self.application, self.world, self.checker) = (number, application, world, checker)
-    process = Self.newProcess(in: world)
+    process = world.newProcess()
   }
-
-  private static func newProcess(in world: World) -> MemoryProcess {
-    lastPID += 1
-    return world.host.process(lastPID, unit: nil)
-  }
-
-  /// For each history anew: the numbers of processes are part of what happens.
-  static func startCounting() { (lastLink, lastPID) = (0, 100) }
 
   /// It has not noticed yet if the connection is gone.
   var hasConnection: Bool { connection != nil }
@@ -73,8 +63,7 @@ final class SimulatedClient {
   }
 
   fileprivate func open() {
-    Self.lastLink += 1
-    (link, isNoisy) = (Self.lastLink, false)
+    (link, isNoisy) = (world.nextLink(), false)
     let connection = world.connect(process)
     connection.whenReceived = { [weak self] in self?.take($0, $1) }
     self.connection = connection
@@ -98,7 +87,7 @@ final class SimulatedClient {
     disconnect()
     (token, isSilent, isLying) = (nil, false, false)
     loseObjects()
-    process = Self.newProcess(in: world)
+    process = world.newProcess()
   }
 
   func loseObjects() {

@@ -19,7 +19,6 @@ final class Simulation {
   init(_ history: History, keepsTrace: Bool = false) {
     self.history = history
     trace = Trace(keepsLines: keepsTrace)
-    SimulatedClient.startCounting()
     let world = World(seed: history.seed, limits: Limits(), trace: trace)
     let checker = HistoryChecker(trace)
     (self.world, self.checker) = (world, checker)

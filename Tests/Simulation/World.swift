@@ -25,6 +25,8 @@ final class World {
   private var epoch: Int64 = 1
   private let seed: UInt64
   private let chance: NIOLoopBoundBox<SeededGenerator>
+  private var lastLink = 0
+  private var lastPID: Int64 = 100
   private let clockMilliseconds: NIOLoopBoundBox<Int64>
   private let messages: NIOLoopBoundBox<[String]>
   private var connections: [SimulatedConnection] = []
@@ -187,6 +189,17 @@ final class World {
   }
 
   // MARK: Clients
+
+  func newProcess() -> MemoryProcess {
+    lastPID += 1
+    return host.process(lastPID, unit: nil)
+  }
+
+  /// A number for a connection, higher than those before.
+  func nextLink() -> Int {
+    lastLink += 1
+    return lastLink
+  }
 
   func connect(_ process: MemoryProcess) -> SimulatedConnection {
     let connection = SimulatedConnection(of: process, to: self)

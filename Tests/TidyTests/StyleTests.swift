@@ -86,6 +86,12 @@ internal import Testing
       "a semaphore has to stay at one address; only its own calls touch it"
     ),
     ("@unchecked Sendable", "Traits.swift", "what a test is given is its own; it uses it from one thread at a time"),
+    ("@unchecked Sendable", "SimulatedDisk.swift", "a simulation has one thread"),
+    ("nonisolated(unsafe)", "SimulatedDisk.swift", "counts disks; a simulation has one thread"),
+    (
+      "nonisolated(unsafe)", "SimulatedDisk+SQLite.swift",
+      "a table of functions for SQLite has to stay at one address; it never changes"
+    ),
     ("unsafeBitCast", "SQLiteConnection.swift", "SQLite's mark for memory that it is to copy is the address -1"),
   ]
 

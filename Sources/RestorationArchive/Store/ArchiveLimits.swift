@@ -40,4 +40,9 @@ package struct ArchiveUpkeep: Sendable {
     (self.batchRowsMax, self.batchBytesMax, self.logBytesMax) = (batchRowsMax, batchBytesMax, logBytesMax)
     (self.freeBytesMax, self.ballastBytes) = (freeBytesMax, ballastBytes)
   }
+
+  /// Keeps files below about two and a half times the limit: it holds for the head, and as much again for all else.
+  package init(archiveBytesMax: Int) {
+    self.init(deadBytesMax: max(4 << 20, archiveBytesMax / 8), deadPerReachable: 0, logBytesMax: 8 << 20)
+  }
 }

@@ -51,19 +51,13 @@ package final class Broker: Sendable {
       remedy: "stop it first or give another --archives DIR"
     )
     let quota = ArchiveQuota(applicationsMax: limits.applicationsMax, allArchivesBytesMax: limits.allArchivesBytesMax)
-    // Files of at most two and a half times the limit: it holds for the head, and as much again for all else.
-    let upkeep = ArchiveUpkeep(
-      deadBytesMax: max(4 << 20, limits.archiveBytesMax / 8),
-      deadPerReachable: 0,
-      logBytesMax: 8 << 20
-    )
+    let upkeep = ArchiveUpkeep(archiveBytesMax: limits.archiveBytesMax)
     let store = try SQLiteArchiveStore(directory: archives.path, quota: quota, upkeep: upkeep)
-    let epoch = try CounterFile(path: "\(archives.path)/epoch").increment()
     let watcher = try ProcessWatcher()
-    let service = BrokerService(
+    let service = try BrokerService(
       on: eventLoop,
       limits: limits,
-      settings: Self.settings(configuration, epoch: epoch),
+      settings: Self.settings(configuration, epoch: CounterFile(path: "\(archives.path)/epoch").increment()),
       store: store,
       lock: lock,
       processes: watcher,
@@ -88,23 +82,33 @@ package final class Broker: Sendable {
         delegate: service
       )
     }
-    if let sandboxes = configuration.sandboxes {
-      let (listener, backlog) = (listener, transport.backlogMax)
-      try eventLoop.submit {
-        service.assumeIsolated {
-          let sockets = ApplicationSockets(
-            beside: listener,
-            below: sandboxes,
-            keptBy: descriptors,
-            backlog: backlog,
-            logger: logger
-          )
-          $0.open(sockets, adopting: inherited.applicationSockets)
-        }
-      }.wait()
-    }
     (self.service, self.store, self.watcher) = (service, store, watcher)
+    if let sandboxes = configuration.sandboxes {
+      try openSockets(below: sandboxes, transport.backlogMax, keptBy: descriptors, adopting: inherited, logger)
+    }
     logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
+  }
+
+  /// Serves the sockets of applications beside the listener's.
+  private func openSockets(
+    below directory: String,
+    _ backlog: Int,
+    keptBy descriptors: (any DescriptorStore)?,
+    adopting inherited: InheritedConnections,
+    _ logger: Logger
+  ) throws {
+    try service.eventLoop.submit { [service, listener] in
+      service.assumeIsolated {
+        let sockets = ApplicationSockets(
+          beside: listener,
+          below: directory,
+          keptBy: descriptors,
+          backlog: backlog,
+          logger: logger
+        )
+        $0.open(sockets, adopting: inherited)
+      }
+    }.wait()
   }
 
   /// How long connections have to come to the end of what their peers have begun to send.

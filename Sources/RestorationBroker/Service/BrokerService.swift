@@ -176,9 +176,9 @@ package actor BrokerService {
   }
 
   /// Clients come through the broker's own socket only, unless that is called.
-  func open(_ sockets: ApplicationSockets, adopting inherited: [(application: String, descriptor: Int32)]) {
+  func open(_ sockets: ApplicationSockets, adopting inherited: InheritedConnections) {
     self.sockets = sockets
-    sockets.adopt(inherited)
+    sockets.adopt(inherited.applicationSockets)
   }
 
   func stopSockets() async { await sockets?.stop() }

@@ -21,8 +21,6 @@ final class ConnectionHandler: ChannelInboundHandler {
   let settings: ConnectionSettings
   let flushQueue: FlushQueue
   let account: ProcessAccount
-  /// What `account` has of this connection.
-  private var charged = 0
   private var isQueued = false
   /// Whether more input waits for this connection's turn.
   private(set) var isBehind = false
@@ -43,10 +41,9 @@ final class ConnectionHandler: ChannelInboundHandler {
   private var deliveries: [Conversation.Delivery] = []
   /// The delegate asked whether a request may begin, and is told when it may.
   private var awaitsRoom = false
-  /// The bytes of replies that are counted in the load of all connections.
-  private var countedReplies = 0
-  private var frameTimer: Scheduled<Void>?
-  private var lingerTimer: Scheduled<Void>?
+  /// The bytes of this connection that `account` counts, and those that the load of all connections does.
+  private var counted = (waiting: 0, replies: 0)
+  private var timers: (frame: Scheduled<Void>?, linger: Scheduled<Void>?)
   /// Frames to be written at the end of the tick.
   var out: [UInt8] = []
   @exclusivity(unchecked) var output: OutputAccount
@@ -143,15 +140,13 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// back are dropped: their answers could not be sent.
   func channelInactive(context: ChannelHandlerContext) {
     if isBehind { pull(inTurns: false) }
-    account.change(by: -charged)
-    charged = 0
+    account.change(by: -counted.waiting)
     let reason = closing.end()
     stopFrameTimer()
-    lingerTimer?.cancel()
-    lingerTimer = nil
+    timers.linger?.cancel()
     (out, deliveries) = ([], [])
-    flushQueue.count(-countedReplies)
-    countedReplies = 0
+    flushQueue.count(-counted.replies)
+    counted = (0, 0)
     socket = nil
     handoff?.closed(self)
     handoff = nil
@@ -231,9 +226,9 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Counts what waits of this connection, and pauses its input while too much of its process does.
   private func chargeProcess() {
     let waiting = conversation.waitingBytes
-    if waiting != charged {
-      let change = waiting - charged
-      charged = waiting
+    if waiting != counted.waiting {
+      let change = waiting - counted.waiting
+      counted.waiting = waiting
       account.change(by: change)
     }
     guard account.isOver, !gate.isPaused(.process) else { return }
@@ -348,21 +343,20 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// one is and input is read.
   private func watchFrame(_ context: ChannelHandlerContext) {
     guard isOpen, wantsInput, position != .betweenFrames else { return stopFrameTimer() }
-    guard frameTimer == nil else { return }
+    guard timers.frame == nil else { return }
     let limit = TimeAmount.milliseconds(Int64(settings.limits.partialFrameMilliseconds))
-    frameTimer = context.eventLoop.assumeIsolated().scheduleTask(in: limit) { [weak self] in
+    timers.frame = context.eventLoop.assumeIsolated().scheduleTask(in: limit) { [weak self] in
       self?.frameIsOverdue()
     }
   }
 
   private func stopFrameTimer() {
-    guard let timer = frameTimer else { return }
-    frameTimer = nil
-    timer.cancel()
+    timers.frame?.cancel()
+    timers.frame = nil
   }
 
   private func frameIsOverdue() {
-    frameTimer = nil
+    timers.frame = nil
     guard isOpen else { return }
     let limit = settings.limits.partialFrameMilliseconds
     let hint =
@@ -420,10 +414,10 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   private func countReplies() {
-    guard countedReplies > 0 || output.mayBeFull(collected: out.count) else { return }
+    guard counted.replies > 0 || output.mayBeFull(collected: out.count) else { return }
     let replies = replyBytes
-    flushQueue.count(replies - countedReplies)
-    countedReplies = replies
+    flushQueue.count(replies - counted.replies)
+    counted.replies = replies
   }
 
   private func resumeHeldBackCalls() {
@@ -459,7 +453,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       // With our output shut down, the peer's end of input closes the channel.
       guard closing.isLingering else { return }
       let time = TimeAmount.seconds(Int64(settings.limits.lingerSeconds))
-      lingerTimer = context.eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in
+      timers.linger = context.eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in
         guard let self, let context = self.context else { return }
         closeForPeer(context)
       }

@@ -211,8 +211,10 @@ public struct Limit: Sendable {
       .described(as: "Objects of one application, live and archived."),
     Limit("archiveBytesMax", \.archiveBytesMax, .bytes, 64 << 10...1 << 40)
       .described(
-        as: "States of one archive that a reader can still reach: head, kept generations and states an owner has not "
-          + "decoded; and states that are kept off the disk (R4), as if they were stored."
+        as: "The head of one archive: its states, also those that are kept off the disk (R4), the texts of its objects "
+          + "(identifier, classes, restoration class, storyboard), and once for each different writer what its states "
+          + "say of it (classes, role, versions). What is kept besides has as much again. An archive over a limit that "
+          + "was lowered refuses only what makes its head larger."
       ),
     Limit("applicationsMax", \.applicationsMax, .count, 1...1 << 20)
       .described(as: "Applications that have an archive."),

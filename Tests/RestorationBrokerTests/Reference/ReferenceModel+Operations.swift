@@ -163,7 +163,7 @@ extension ReferenceModel {
     if isQuit, restoration != nil { return nil }
     sessions[id]!.isOver = true
     if isQuit, !isDeveloperMode, !session.isDiscarded {
-      (nodes, own, hasChanged) = ([:], nil, true)
+      (nodes, own, hasChanged, run.hasQuit) = ([:], nil, true, true)
       for other in sessions.keys { sessions[other]!.isDiscarded = true }
       return "done"
     }

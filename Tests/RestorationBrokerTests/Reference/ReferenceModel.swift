@@ -88,6 +88,7 @@ struct ReferenceModel {
     /// written them since.
     var isCompleted = false
     var isBegun = false
+    var hasQuit = false
     var broken: Set<ID> = []
     var isDeclined = false
     /// The sessions that were there when the first restoration was asked for.
@@ -446,7 +447,10 @@ struct ReferenceModel {
   }
 
   /// The head is not what the newest generation holds, or something new is there (R17).
-  var isNew: Bool { hasChanged || content != generation }
+  var isNew: Bool {
+    if run.hasQuit, own == nil, content.states.isEmpty { return false }
+    return hasChanged || content != generation
+  }
 
   mutating func seal() { (generation, hasChanged) = (content, false) }
 }

@@ -103,23 +103,7 @@ extension Application {
 
   func readArchive(_ request: ReadArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
-    let bytes = Application.pageBytes(for: session?.facts.messageBytesMax)
-    var page = ArchivePage(
-      generation: request.generation,
-      sequence: sequence,
-      after: 0,
-      reveals: request.reveal,
-      bytesMax: bytes
-    )
-    if let cursor = request.cursor {
-      let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).map { Int64($0) }
-      guard numbers.count == 3, let generation = numbers[0], let fixed = numbers[1], let after = numbers[2],
-        (0...sequence).contains(fixed), generation == request.generation ?? generation
-      else { throw .invalidCursor() }
-      page.generation = generation == 0 ? nil : generation
-      page.sequence = fixed
-      page.after = after
-    }
+    var page = try ArchivePage(request, upTo: sequence, bytesMax: Self.pageBytes(for: session?.facts.messageBytesMax))
     if let number = page.generation { page.sequence = try generation(number).sequence }
     let omitted = page.generation.flatMap { generations[$0] }?.record.omitted ?? []
     let reading = PageReading(page, omitting: omitted, isToday: isToday(page), for: caller)
@@ -184,11 +168,10 @@ extension Application {
       case nil: objects[index].status = .none
       }
     }
-    let cursor = page.next.map { "\(page.generation ?? 0).\(page.sequence).\($0)" }
     let reply = ReadArchive.Reply().with {
       $0.generation = page.generation
       $0.objects = objects
-      $0.cursor = cursor
+      $0.cursor = page.cursor
     }
     turn.ask(.respond(caller, .result(reply)))
   }

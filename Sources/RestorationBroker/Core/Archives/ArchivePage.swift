@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
@@ -17,6 +18,29 @@ package struct ArchivePage: Sendable {
   /// The paths of what a generation's states refer to, at that time.
   var targets: [NodeID: IdentifierPath] = [:]
   package var next: NodeID?
+}
+
+extension ArchivePage {
+  /// - Parameter sequence: of the head.
+  init(_ request: ReadArchive, upTo sequence: SequenceNumber, bytesMax: Int) throws(ErrorObject) {
+    self.init(
+      generation: request.generation,
+      sequence: sequence,
+      after: 0,
+      reveals: request.reveal,
+      bytesMax: bytesMax
+    )
+    guard let cursor = request.cursor else { return }
+    let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).map { Int64($0) }
+    guard numbers.count == 3, let generation = numbers[0], let fixed = numbers[1], let after = numbers[2],
+      (0...sequence).contains(fixed), generation == request.generation ?? generation
+    else { throw .invalidCursor() }
+    self.generation = generation == 0 ? nil : generation
+    (self.sequence, self.after) = (fixed, after)
+  }
+
+  /// Of the next page.
+  var cursor: String? { next.map { "\(generation ?? 0).\(sequence).\($0)" } }
 }
 
 /// A page whose nodes are being read. As long as the tree of today shows the page's moment, it needs no nodes but its

@@ -4,7 +4,7 @@ package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// The bytes of the archive, checked against its limit: so many for the head, and as many for all that it keeps besides.
+/// The bytes of the archive, checked against its limit: so many for the head, and as many for what it keeps besides.
 package struct ArchiveBudget {
   /// Bytes of the states at the head, and of the texts of its nodes.
   package private(set) var states = 0

@@ -18,8 +18,7 @@ package struct NodeTree {
   }
 
   package private(set) var nodes: [NodeID: Node] = [:]
-  /// Changed only here and by `Relocation.swift`.
-  var index: [PathKey: NodeID] = [:]
+  private var index: [PathKey: NodeID] = [:]
   /// Nodes that live sessions claim.
   package private(set) var claimed: [ObjectHandle: Node] = [:]
   /// The newest node there ever was: no id is given again.
@@ -80,6 +79,12 @@ package struct NodeTree {
       (known, found) = (known + 1, id)
     }
     return (known, nodes[found])
+  }
+
+  /// What is at a key; set only by a move (`Relocation.swift`).
+  subscript(key: PathKey) -> NodeID? {
+    get { index[key] }
+    set { index[key] = newValue }
   }
 
   /// The node that would be `component` below `parent`.

@@ -100,14 +100,14 @@ extension NodeTree {
     for relocation in relocations where hasCycle(from: relocation.node) { throw .cycle }
     var rekeyed: [(node: Node, key: PathKey)] = []
     for (node, (old, new)) in zip(affected, zip(before, keys(of: affected))) where new != old {
-      if let old, index[old] == node.id { journal.set(old, nil, in: &self) }
+      if let old, self[old] == node.id { journal.set(old, nil, in: &self) }
       if let new { rekeyed.append((node, new)) }
     }
     let positional = relocations.filter(\.isPositional).map(\.node.id)
     let merges = outcome.merged.count
     // A merge on the way may have moved a node of the list once more.
     for (node, key) in rekeyed where outcome.merged.count == merges || self.key(of: node) == key {
-      guard let other = index[key].flatMap({ nodes[$0] }) else {
+      guard let other = self[key].flatMap({ nodes[$0] }) else {
         journal.set(key, node.id, in: &self)
         continue
       }
@@ -243,12 +243,12 @@ private struct RelocationJournal {
   mutating func note(_ node: Node) { nodes.append((node, node.record, node.parent)) }
 
   mutating func set(_ key: NodeTree.PathKey, _ id: NodeID?, in tree: inout NodeTree) {
-    keys.append((key, tree.index[key]))
-    tree.index[key] = id
+    keys.append((key, tree[key]))
+    tree[key] = id
   }
 
   func undo(in tree: inout NodeTree) {
-    for (key, old) in keys.reversed() { tree.index[key] = old }
+    for (key, old) in keys.reversed() { tree[key] = old }
     for (node, record, parent) in nodes.reversed() {
       node.parent?.children.remove(node.id)
       node.record = record

@@ -14,9 +14,6 @@ extension Application {
   ) throws(ErrorObject) -> (text: ArraySlice<UInt8>, table: String?) {
     let text = state.text.bytes
     guard !state.references.isEmpty else { return (text, nil) }
-    // Paths may take far more room than the references that were given; hardly a state has so many that they could.
-    let isLong = !turn.limits.canAllBeGivenOut(text.count, references: state.references.count)
-    var (bytes, ancestry) = (text.count, Ancestry())
     let references = try state.references.map { reference throws(ErrorObject) in
       if reference.target.isNull { return (range: reference.objectRange, target: nil as NodeID?) }
       guard let target = ObjectReference(reference.target), let node = node(target), node.record.component != nil else {
@@ -27,35 +24,24 @@ extension Application {
           details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
         )
       }
-      if isLong {
-        bytes += ArchiveReferences.bytes(pathBytes: ancestry.jsonBytes(of: node)) - reference.objectRange.count
-      }
       return (range: reference.objectRange, target: node.id)
     }
-    try turn.limits.requireReadable(bytes: bytes, path: path())
-    return ArchiveReferences.store(references, in: text)
+    let (stored, table) = ArchiveReferences.store(references, in: text)
+    try turn.limits.requireReadable(stored, with: references.count, of: table, in: tree, path: path())
+    return (stored, table)
   }
 
   /// The text as given out: references name today's paths, and the handle if the target is live.
   func splice(_ record: StateRecord) -> JSONText {
     record.spliced { target, writer in
       let node = tree.node(target)
-      Application.write(node.flatMap { tree.path(of: $0) }, node?.claim?.handle, to: &writer)
+      ArchiveReferences.write(node.flatMap { tree.path(of: $0) }, node?.claim?.handle, to: &writer)
     }
   }
 
   /// The text as a generation has it: references name the paths of that time, and no handle.
   func splice(_ record: StateRecord, to targets: [NodeID: IdentifierPath]) -> JSONText {
-    record.spliced { target, writer in Application.write(targets[target], nil, to: &writer) }
-  }
-
-  private static func write(_ path: IdentifierPath?, _ handle: ObjectHandle?, to writer: inout JSONWriter) {
-    writer.beginObject()
-    writer.key("$restorable")
-    if let path { path.writeJSON(to: &writer) } else { writer.null() }
-    writer.key("object")
-    if let handle { writer.integer(handle) } else { writer.null() }
-    writer.endObject()
+    record.spliced { target, writer in ArchiveReferences.write(targets[target], nil, to: &writer) }
   }
 }
 
@@ -92,6 +78,17 @@ enum ArchiveReferences {
     return (stored[...], String(decoding: table.bytes, as: UTF8.self))
   }
 
+  /// As clients get it.
+  fileprivate static func write(_ path: IdentifierPath?, _ handle: ObjectHandle?, to writer: inout JSONWriter) {
+    writer.beginObject()
+    writer.key("$restorable")
+    if let path { path.writeJSON(to: &writer) } else { writer.null() }
+    writer.key("object")
+    if let handle { writer.integer(handle) } else { writer.null() }
+    writer.endObject()
+  }
+
+  /// As documents have it.
   static func write(_ path: IdentifierPath?, to writer: inout JSONWriter) {
     if let path {
       writer.object { $0.member("$restorable", path) }
@@ -104,6 +101,21 @@ enum ArchiveReferences {
   ///
   /// - Parameter pathBytes: of its target's path as JSON text.
   static func bytes(pathBytes: Int) -> Int { pathBytes + around }
+
+  /// The bytes of a text with these references as it is given out, at most.
+  static func bytes(
+    ofText bytes: Int,
+    _ table: String,
+    _ ancestry: inout Ancestry,
+    _ target: (NodeID) -> Node?
+  ) -> Int {
+    let numbers = numbers(inTable: table)
+    return stride(from: 0, to: numbers.count - 2, by: 3).reduce(bytes) { sum, index in
+      let path = target(numbers[index + 2]).map { ancestry.jsonBytes(of: $0) } ?? 0
+      // A foreign file may name any length.
+      return sum + Self.bytes(pathBytes: path) - min(Int(numbers[index + 1]), bytes)
+    }
+  }
 
   /// What stands around the path, with the longest handle.
   private static let around = "{\"$restorable\":,\"object\":}".utf8.count + String(1 << 53).utf8.count
@@ -149,8 +161,22 @@ enum ArchiveReferences {
 }
 
 extension Limits {
-  /// Passes if a state that has so many bytes when it is given out, with the paths of its references, can be read: in a
-  /// frame of its own at least.
+  /// Passes if a state, as it is stored, can be read when it is given out with the paths of its references: in a frame
+  /// of its own at least.
+  fileprivate func requireReadable(
+    _ text: ArraySlice<UInt8>,
+    with references: Int,
+    of table: String,
+    in tree: NodeTree,
+    path: @autoclosure () -> IdentifierPath?
+  ) throws(ErrorObject) {
+    // Paths may take far more room than the references that were given; hardly a state has so many that they could.
+    guard !canAllBeGivenOut(text.count, references: references) else { return }
+    var ancestry = Ancestry()
+    let bytes = ArchiveReferences.bytes(ofText: text.count, table, &ancestry) { tree.node($0) }
+    try requireReadable(bytes: bytes, path: path())
+  }
+
   func requireReadable(bytes: Int, path: @autoclosure () -> IdentifierPath?) throws(ErrorObject) {
     let max = frameBytesMax / 2
     guard bytes > max else { return }
@@ -190,13 +216,7 @@ extension StateRecord {
   ///
   /// - Parameter target: the node that a reference names; nil for none.
   func bytesGivenOut(_ ancestry: inout Ancestry, _ target: (NodeID) -> Node?) -> Int {
-    guard let table = references else { return text.count }
-    let numbers = ArchiveReferences.numbers(inTable: table)
-    return stride(from: 0, to: numbers.count - 2, by: 3).reduce(text.count) { bytes, index in
-      let path = target(numbers[index + 2]).map { ancestry.jsonBytes(of: $0) } ?? 0
-      // A foreign file may name any length.
-      return bytes + ArchiveReferences.bytes(pathBytes: path) - min(Int(numbers[index + 1]), text.count)
-    }
+    references.map { ArchiveReferences.bytes(ofText: text.count, $0, &ancestry, target) } ?? text.count
   }
 
   /// The text as given out, with references as `write` has them; it is given the node that one names.

@@ -45,7 +45,8 @@ extension Application {
 
   /// The user has quit the application, and nothing has been saved since (R17, R30).
   private func isQuitAndEmpty(_ reached: Set<NodeID>) -> Bool {
-    runs.facts.endedByUserQuit && !reached.contains { tree.nodes[$0]?.hasState ?? false }
+    guard runs.facts.endedByUserQuit, tree.applicationNode?.state == nil else { return false }
+    return !reached.contains { tree.nodes[$0]?.hasState ?? false }
   }
 
   private func tellSaved(_ generation: Int64) {
@@ -97,7 +98,8 @@ extension Application {
     let (path, max) = (tree.path(of: node), turn.limits.stateBytesMax)
     let bytes = record.text.count + (record.elements?.utf8.count ?? 0)
     guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
-    let isAsItCame = staged.elements.isEmpty && record.isEarly == staged.record.isEarly
+    let came = staged.record
+    let isAsItCame = staged.elements.isEmpty && (record.isEarly, record.context) == (came.isEarly, came.context)
     let digest = isAsItCame ? staged.digest : StateDigest(record)
     let growth = growth(by: record.bytes, of: record.context, at: node)
     if !node.wasPulled(digest) { try requireRoom(for: growth, path: path) }
