@@ -84,6 +84,16 @@ internal import Testing
     }
   }
 
+  /// `Protocol/guarantees.md` names tests, and suites.
+  @Test func everyTestThatHoldsAGuaranteeIsThere() throws {
+    let tests = Set(try Self.tests().keys)
+    let suites = Set(tests.map { String($0.prefix { $0 != "." }) })
+    let page = try SourceFile("Protocol/guarantees.md").text
+    let names = page.matches(of: /`(\w+Tests(?:\.\w+)?)`/).map { String($0.1) }
+    #expect(names.count > 80)
+    for name in names { #expect(tests.contains(name) || suites.contains(name), "\(name)") }
+  }
+
   /// Vectors show a rule to authors of other brokers: the table lists all of them.
   @Test func everyVectorOfARuleIsInTheTable() throws {
     let vectors = try Self.vectors.get()
