@@ -2,6 +2,7 @@
 
 internal import JSONRPC
 internal import RestorationTransport
+internal import Synchronization
 internal import Testing
 
 /// Peers that send more than they read.
@@ -11,6 +12,8 @@ internal import Testing
   }
 
   private func wait(_ id: Int) -> String { #"{"jsonrpc":"2.0","id":\#(id),"method":"wait"}"# }
+
+  private static let note = #"{"jsonrpc":"2.0","method":"note"}"#
 
   /// Sends until the other end stops reading; returns the number of bytes sent.
   private func sendUntilPaused(
@@ -75,6 +78,63 @@ internal import Testing
     #expect(try quiet.readLine() == #"{"jsonrpc":"2.0","id":3,"result":["hello",5]}"# + "\n")
     #expect(try busy.readLine() == #"{"jsonrpc":"2.0","id":1,"result":null}"# + "\n")
     #expect(try await !fixture.onLoop { owner.usage.isPaused })
+  }
+
+  @Test(.listener(limits: { $0.waitingBytesPerProcessMax = 100_000 }))
+  func whatCameWhileTooMuchOfAProcessWaitedIsTakenAlsoAfterItsPeerHasLeft() async throws {
+    let events = fixture.delegate.events
+    let busy = try fixture.connect()
+    let text = String(repeating: "x", count: 120_000)
+    try busy.send(#"{"jsonrpc":"2.0","id":1,"method":"wait","params":["\#(text)"]}"#)
+    _ = try #require(await events.request())
+    do {
+      let leaving = try fixture.connect()
+      try leaving.send(String(repeating: Self.note, count: 3))
+    }
+    #expect(await events.closed() != nil)
+    #expect(fixture.delegate.received == 4)
+    withExtendedLifetime(busy) {}
+  }
+
+  @Test func notificationsBehindARequestThatWaitsAreTakenAlsoAfterTheirPeerHasLeft() async throws {
+    let opened = Opened()
+    let pause: TestDelegate.Answer = { _ in
+      opened.connection.withLock { $0 }?.setInputPaused(true)
+      return nil
+    }
+    try await ListenerFixture.run(answer: pause) { fixture in
+      let events = fixture.delegate.events
+      do {
+        let peer = try fixture.connect()
+        let connection = try #require(await events.opened())
+        opened.connection.withLock { $0 = connection }
+        try peer.send("[\(wait(1)),\(wait(2)),\(Self.note)]")
+      }
+      #expect(await events.closed() != nil)
+      #expect(fixture.delegate.received == 2)
+    }
+  }
+
+  private final class Opened: Sendable {
+    let connection = Mutex<Connection?>(nil)
+  }
+
+  /// It holds more than a sixteenth of what it may, and nothing else happens to it.
+  @Test(.listener) func aPeerIsReadAgainWhenAllTogetherHoldLittle() async throws {
+    let events = fixture.delegate.events
+    let (large, small) = (try fixture.connect(), try fixture.connect())
+    let (first, second) = (try #require(await events.opened()), try #require(await events.opened()))
+    try large.send(wait(1))
+    let (most, _) = try #require(await events.request())
+    try await fixture.onLoop { first.expect(100 << 20, from: most) }
+    try small.send(wait(1))
+    let (some, _) = try #require(await events.request())
+    try await fixture.onLoop { second.expect(100 << 10, from: some) }
+    try small.send(wait(2))
+    while try await fixture.onLoop({ second.usage.inputBytes }) == 0 {}
+    #expect(fixture.delegate.received == 2)
+    try await fixture.onLoop { first.respond(to: most, with: .result(.null)) }
+    #expect(await events.request()?.1.id.description == "2")
   }
 
   @Test(.listener(limits: { $0.replyBytesPause = 4_096 })) func aPeersOwnSocketBufferIsAllItCanFillAfterAHalfClose()

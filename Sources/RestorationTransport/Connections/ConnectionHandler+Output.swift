@@ -132,7 +132,10 @@ extension ConnectionHandler {
     guard gate.isPaused(.output) else { return }
     output.isCrowded = flushQueue.load.isHigh
     guard output.hasRoom(collected: out.count, unfinished: conversation.unfinishedBytes, inChannel: bytesInChannel)
-    else { return }
+    else {
+      if output.isCrowded { flushQueue.awaitLowLoad(self) }
+      return
+    }
     gate.resume(.output)
     queueForEndOfTick()
   }

@@ -136,15 +136,21 @@ final class ConnectionHandler: ChannelInboundHandler {
     closeForPeer(context)
   }
 
-  /// What waits for its turn is delivered: the peer may have left after its last notification. Requests that were held
-  /// back are dropped: their answers could not be sent.
+  /// What waits for its turn, for room or for others of its process is delivered: the peer may have left after its last
+  /// notification. Requests that were held back are dropped: their answers could not be sent.
   func channelInactive(context: ChannelHandlerContext) {
-    if isBehind { pull(inTurns: false) }
+    if gate.isPaused(.process) {
+      gate.resume(.process)
+      account.removePaused(self)
+    }
+    while let delivery = deliveries.popLast() { if case .notification = delivery { deliver(delivery) } }
+    pull(inTurns: false)
     account.change(by: -counted.waiting)
     let reason = closing.end()
     stopFrameTimer()
     timers.linger?.cancel()
     (out, deliveries) = ([], [])
+    flushQueue.forget(self)
     flushQueue.count(-counted.replies)
     counted = (0, 0)
     socket = nil
@@ -186,9 +192,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   /// Delivers the available frames until input pauses, or others have their turn.
+  ///
+  /// - Parameter inTurns: false at the end, where nothing will wait.
   private func pull(inTurns: Bool = true) {
     if isBehind, inTurns { return }
-    chargeProcess()
+    if inTurns { chargeProcess() }
     var left = FlushQueue.framesAtOnce
     // Accessing a property that a call may change costs more than accessing a local variable.
     var deliveries: [Conversation.Delivery] = []
@@ -213,7 +221,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       conversation.receive(event, into: &out, &deliveries)
       if exchanges != nil, out.count > before { exchanges?.wroteResponse() }
       gate.holdBack(bytes: conversation.heldBackBytes)
-      chargeProcess()
+      if inTurns { chargeProcess() }
       deliver(&deliveries)
       pauseInputIfOutputIsFull()
       if exchanges != nil { endExchangeIfAnswered() }

@@ -26,6 +26,8 @@ final class FlushQueue {
   private var spare: [ConnectionHandler] = []
   private var isScheduled = false
   private(set) var load = ReplyLoad()
+  /// The connections that are to go on when the load is no longer high.
+  private var crowded: [ObjectIdentifier: ConnectionHandler] = [:]
   private var isTrimScheduled = false
   /// The connections with frames left over, the next one first.
   private var behind: [ConnectionHandler] = []
@@ -82,7 +84,13 @@ final class FlushQueue {
   /// One connection holds so many bytes of replies more, or less. A second after a peak the memory is given back: the
   /// allocator keeps it otherwise, for as long as the process lives.
   func count(_ difference: Int) {
-    guard load.change(by: difference), !isTrimScheduled else { return }
+    let wasHigh = load.isHigh
+    let isFarBelowPeak = load.change(by: difference)
+    if wasHigh, !load.isHigh {
+      for handler in crowded.values { handler.queueForEndOfTick() }
+      crowded = [:]
+    }
+    guard isFarBelowPeak, !isTrimScheduled else { return }
     isTrimScheduled = true
     eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
       self.isTrimScheduled = false
@@ -90,6 +98,12 @@ final class FlushQueue {
       SystemCalls.trimMemory()
     }
   }
+
+  /// The handler's `endTick` will be called when the load is no longer high: nothing else may happen to it then.
+  func awaitLowLoad(_ handler: ConnectionHandler) { crowded[ObjectIdentifier(handler)] = handler }
+
+  /// It has closed.
+  func forget(_ handler: ConnectionHandler) { crowded[ObjectIdentifier(handler)] = nil }
 
   private func run() {
     isScheduled = true

@@ -14,6 +14,9 @@ final class ProcessAccount {
   /// The connection has paused its input until there is less.
   func addPaused(_ handler: ConnectionHandler) { paused.append(handler) }
 
+  /// It has closed.
+  func removePaused(_ handler: ConnectionHandler) { paused.removeAll { $0 === handler } }
+
   func change(by bytes: Int) {
     waitingBytes += bytes
     guard !paused.isEmpty, !isOver else { return }
