@@ -154,12 +154,15 @@ internal import Testing
     #expect(broker.isPreparedToStop)
     let object = #"{"application":"App","object":["Main"]}"#
     let calls = [second.start("unregisterObject", object), third.start("decodeRestorableState", object)]
+    let behind = [third.start("ping"), third.start("decodeRestorableState", object)]
     broker.stop()
     broker.advance(milliseconds: 80)
     #expect(!broker.isStopped)
     broker.failCommit("App")
     #expect(broker.isStopped && broker.removed.isEmpty)
     for call in zip([second, third], calls) { #expect(try call.0.failure(of: call.1).code == -32012) }
+    _ = try third.result(of: behind[0])
+    #expect(try third.failure(of: behind[1]).code == -32012)
     broker.restart()
     broker.holdsCommits = false
     let peer = broker.connect(pid: 4)

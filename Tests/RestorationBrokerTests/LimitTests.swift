@@ -64,6 +64,18 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func bytesOfACallThatHasWaitedForItsArchive() throws {
+    let broker = broker { $0.waitingBytesPerProcessMax = 65_536 }
+    broker.holdsOpenings = true
+    let peer = broker.connect()
+    let padding = String(repeating: " ", count: 70_000)
+    let more = #""application":"App","awaitParentMilliseconds":1000\#(padding)"#
+    let call = peer.start("registerObjectForStateRestoration", peer.registration("a", below: #"["Missing"]"#, more))
+    #expect(!peer.hasAnswer(call))
+    broker.openHeld()
+    expect(try peer.failure(of: call), "waitingBytesPerProcessMax", 65_537)
+  }
+
   @Test func sessionsOfAProcessInAllApplications() throws {
     let broker = broker { $0.sessionsPerProcessMax = 2 }
     let peers = (1...3).map { _ in broker.connect(pid: 7) }

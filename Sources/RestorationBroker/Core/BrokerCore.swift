@@ -237,7 +237,7 @@ package struct BrokerCore {
   package mutating func commitFailed(_ id: ApplicationID, _ error: ErrorObject, pause: Int64?, at now: Moment) {
     context.now = now
     guard let application = applications[id] else { return }
-    application.turn.fail(error, pause: pause ?? 0)
+    application.turn.fail(error, pause: pause)
     application.note(.archiveLost)
     while pause == nil, let client = waiting(for: id).first { refuse(client, with: error) }
     if pause != nil { context.emit(.open(id, application.name, creating: true)) }
@@ -391,6 +391,7 @@ package struct BrokerCore {
     if let id = applicationIDs[name], let application = applications[id] {
       application.sessions.use(in: application.turn)
       if application.isUnsettled {
+        try application.turn.requireReopening()
         wait(client, for: application, with: message)
         return nil
       }

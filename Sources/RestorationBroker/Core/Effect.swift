@@ -250,8 +250,8 @@ package final class CoreContext {
   var roundsEnd: Int64?
   /// The broker is ending: no call may begin to wait.
   var isEnding = false
-  /// Not too much of what the caller's process has sent waits already.
-  package var mayPark = true
+  /// Whether not too much of what the client's process has sent waits already.
+  package var mayPark: (ClientID) -> Bool = { _ in true }
   private var handleCounter: Int64 = 0
   private var callCounter: Int64 = 0
   /// Applications whose archives were opened since the broker began, and are still there.

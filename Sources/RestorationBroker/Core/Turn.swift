@@ -31,7 +31,7 @@ package struct Turn: ~Copyable {
   /// The last transaction has failed, and nothing was stored since.
   private struct Trouble {
     let error: ErrorObject
-    /// Nothing is tried before, in monotonic milliseconds.
+    /// Nothing is tried before, in monotonic milliseconds; `.max` if nothing is tried any more.
     let until: Int64
     /// Changes of clients after this one are being tried.
     var sequence: SequenceNumber
@@ -82,11 +82,14 @@ package struct Turn: ~Copyable {
 
   // MARK: Failed transactions
 
-  /// The last transaction has failed; nothing is written for the pause, in milliseconds.
-  mutating func fail(_ error: ErrorObject, pause: Int64) {
+  /// The last transaction has failed; nothing is written for the pause, in milliseconds, or ever again without one.
+  mutating func fail(_ error: ErrorObject, pause: Int64?) {
     phase = .opening
-    trouble = Trouble(error: error, until: now.monotonic + pause, sequence: sequence)
+    trouble = Trouble(error: error, until: pause.map { now.monotonic + $0 } ?? .max, sequence: sequence)
   }
+
+  /// Throws if the archive is not opened again after a failed transaction: nobody may wait for that.
+  func requireReopening() throws(ErrorObject) { if let trouble, trouble.until == .max { throw trouble.error } }
 
   /// Calls wait until it is known what becomes of what is being tried: what they read of it may never be durable.
   var isOnTrial: Bool { if let trouble { sequence > trouble.sequence } else { false } }
@@ -97,11 +100,13 @@ package struct Turn: ~Copyable {
   /// A transaction was stored; returns whether there was trouble before.
   mutating func endTrouble() -> Bool { trouble.take() != nil }
 
-  /// Throws if a client has too many waiting calls, or its process has sent too much that waits.
-  func requireRoom(toWaitBeside count: Int) throws(ErrorObject) {
+  /// Throws if so many calls of a client wait that no other may, or too much that its process has sent does.
+  func requireRoom(toWaitBeside count: Int, of client: ClientID) throws(ErrorObject) {
     guard !isEnding else { throw .shuttingDown() }
-    let bytes = limits.waitingBytesPerProcessMax
-    guard context.mayPark else { throw .limitExceeded("waitingBytesPerProcessMax", max: bytes, value: bytes + 1) }
+    guard context.mayPark(client) else {
+      let max = limits.waitingBytesPerProcessMax
+      throw .limitExceeded("waitingBytesPerProcessMax", max: max, value: max + 1)
+    }
     let max = limits.parkedMax
     guard count < max else { throw .limitExceeded("parkedMax", max: max, value: count + 1) }
   }

@@ -59,7 +59,9 @@ package actor BrokerService {
     core = BrokerCore(limits: limits, settings: settings)
     archives = ArchiveGateway(on: eventLoop, store: store, lock: lock, random: settings.random, logger: logger)
     processes = ProcessGateway(on: eventLoop, host: host, manager: manager, logger: logger)
-    clients = ClientGateway(handsConnectionsOver: handsConnectionsOver, logger: logger)
+    let clients = ClientGateway(handsConnectionsOver: handsConnectionsOver, logger: logger)
+    core.context.mayPark = { clients.mayPark($0) }
+    self.clients = clients
     clock = BrokerClock(on: eventLoop, wallMilliseconds: wallMilliseconds)
     timers = Timers(on: eventLoop)
     log = BrokerLog(logger)
@@ -344,9 +346,7 @@ extension BrokerService: ConnectionDelegate {
     message.canBeCalled = connection.canBeCalled
     if message.caller.call == nil { log.notification = message }
     requests.begin(message, core)
-    core.context.mayPark = connection.mayPark
     core.received(message, at: clock.now)
-    core.context.mayPark = true
     carryOut()
     log.notification = nil
     if message.caller.call == nil { clients.notified(by: client, archives.awaitSettling(of: client)) }

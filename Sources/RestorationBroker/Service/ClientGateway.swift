@@ -108,6 +108,8 @@ final class ClientGateway {
     return Caller(client: client, call: call)
   }
 
+  func mayPark(_ client: ClientID) -> Bool { connections[client]?.mayPark ?? true }
+
   func park(_ caller: Caller) {
     guard let call = caller.call else { return hold(caller.client) }
     guard let connection = connections[caller.client] else { return }

@@ -32,7 +32,8 @@ package struct ParentWaits {
     for caller: Caller,
     in turn: inout Turn
   ) throws(ErrorObject) {
-    try turn.requireRoom(toWaitBeside: waiting.count { $0.caller.client == caller.client })
+    let client = caller.client
+    try turn.requireRoom(toWaitBeside: waiting.count { $0.caller.client == client }, of: client)
     counter += 1
     var request = request
     request.awaitParentMilliseconds = nil

@@ -11,10 +11,10 @@ extension Application {
   /// Hands out the oldest entry, or waits for one.
   func nextRequest(_ request: NextRequest, by session: Session, for caller: Caller) throws(ErrorObject) {
     let wait = request.waitMilliseconds ?? 0
-    let waits =
-      wait > 0 && session.polled.isEmpty && caller.call != nil && !turn.isEnding
+    let waits = wait > 0 && session.polled.isEmpty && caller.call != nil && !turn.isEnding
     if waits {
-      try turn.requireRoom(toWaitBeside: sessions.values.count { $0 !== session && $0.poll?.client == caller.client })
+      let others = sessions.values.count { $0 !== session && $0.poll?.client == caller.client }
+      try turn.requireRoom(toWaitBeside: others, of: caller.client)
     }
     let written = request.serves.map { serve(Set($0), session) } ?? 0
     if !session.isPolling, let client = session.client { turn.ask(.clientChanged(client)) }

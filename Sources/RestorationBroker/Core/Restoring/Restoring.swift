@@ -86,7 +86,7 @@ package struct Restoring {
     in turn: inout Turn
   ) throws(ErrorObject) -> Int64? {
     let client = call.caller.client
-    if isUnderWay { try turn.requireRoom(toWaitBeside: waitingCount(of: client)) }
+    if isUnderWay { try turn.requireRoom(toWaitBeside: waitingCount(of: client), of: client) }
     callers.append((call, bytesMax))
     turn.ask(.park(call.caller))
     guard !isUnderWay else { return nil }
@@ -106,7 +106,7 @@ package struct Restoring {
   func covers(_ scope: Set<NodeID>?) -> Bool { self.scope.map { scope?.isSubset(of: $0) ?? false } ?? true }
 
   mutating func postpone(_ call: PostponedCall, in turn: inout Turn) throws(ErrorObject) {
-    try turn.requireRoom(toWaitBeside: waitingCount(of: call.caller.client))
+    try turn.requireRoom(toWaitBeside: waitingCount(of: call.caller.client), of: call.caller.client)
     postponed.append(call)
     turn.ask(.park(call.caller))
   }

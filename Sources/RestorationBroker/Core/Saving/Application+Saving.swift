@@ -17,7 +17,7 @@ extension Application {
     }
     var waiting: SaveRound.Waiting?
     if caller.call != nil {
-      try turn.requireRoom(toWaitBeside: saving.waiting(of: caller.client))
+      try turn.requireRoom(toWaitBeside: saving.waiting(of: caller.client), of: caller.client)
       turn.ask(.park(caller))
       let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
       waiting = (call, Application.pageBytes(for: session?.facts.messageBytesMax))

@@ -200,7 +200,8 @@ package struct DecodeTrials {
     for caller: Caller,
     in turn: inout Turn
   ) throws(ErrorObject) {
-    try turn.requireRoom(toWaitBeside: waiting.count { $0.caller.client == caller.client })
+    let client = caller.client
+    try turn.requireRoom(toWaitBeside: waiting.count { $0.caller.client == client }, of: client)
     waiting.append(WaitingDecode(caller: caller, session: session, request: request))
     turn.ask(.park(caller))
     watch(in: &turn)
