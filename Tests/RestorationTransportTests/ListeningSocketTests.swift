@@ -2,6 +2,7 @@
 
 internal import Glibc
 internal import RestorationTransport
+internal import Synchronization
 internal import Testing
 
 /// The socket's name: its lock, its mode and an earlier file.
@@ -137,6 +138,25 @@ internal import Testing
     name.unlink()
     #expect(status(of: path) == nil)
     name.unlink()
+  }
+
+  private final class Removals: DescriptorStore {
+    let names = Mutex<[String]>([])
+
+    func store(_: Int32, as _: String) {}
+    func remove(_ name: String) { names.withLock { $0.append(name) } }
+  }
+
+  @Test func inheritedSocketsOfApplicationsAreEndedWhereTheyHaveNoPlace() throws {
+    let path = scratch.file("b.sock")
+    let socket = try ListeningSocket(binding: SocketPath(path), backlog: 8)
+    let inherited = fcntl(socket.number, F_DUPFD_CLOEXEC, 0)
+    _ = consume socket
+    #expect(throws: Never.self) { try RawPeer(connectingTo: path) }
+    let (name, store) = (InheritedConnections.storedName(ofApplication: "App"), Removals())
+    InheritedConnections([(name, inherited)]).endApplicationSockets(store)
+    #expect(store.names.withLock { $0 } == [name])
+    #expect(throws: (any Error).self) { try RawPeer(connectingTo: path) }
   }
 
   @Test func aDescriptorThatDoesNotListenIsNotTakenOver() throws {

@@ -85,6 +85,8 @@ package final class Broker: Sendable {
     (self.service, self.store, self.watcher) = (service, store, watcher)
     if let sandboxes = configuration.sandboxes {
       try openSockets(below: sandboxes, transport.backlogMax, keptBy: descriptors, adopting: inherited, logger)
+    } else {
+      inherited.endApplicationSockets(descriptors)
     }
     logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
   }

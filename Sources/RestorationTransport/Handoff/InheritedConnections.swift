@@ -39,6 +39,14 @@ package struct InheritedConnections: Sendable {
     name.hasPrefix(applicationPrefix) ? String(name.dropFirst(applicationPrefix.count)) : nil
   }
 
+  /// Ends the sockets of applications, for a process that has no place for any.
+  package func endApplicationSockets(_ store: (any DescriptorStore)?) {
+    for (application, descriptor) in applicationSockets {
+      store?.remove(Self.storedName(ofApplication: application))
+      SystemCalls.close(descriptor)
+    }
+  }
+
   /// Adopts the connections whose snapshots are valid, and ends the others. On the acceptor's event loop.
   func adopt(
     _ store: any DescriptorStore,
