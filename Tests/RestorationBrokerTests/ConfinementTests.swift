@@ -152,6 +152,32 @@ internal import Testing
     #expect(told?["by"] == ["process": "editor", "pid": 0], "\(String(describing: told))")
   }
 
+  @Test func whoTakesAPathOverIsNotNamedAfterAFailedTransaction() throws {
+    let peer = confined()
+    try peer.initialize("App", #""serves":["registrationReplaced"]"#)
+    try peer.register("Main")
+    broker.holdsCommits = true
+    peer.start("encodeRestorableState", peer.encoding(#"["Main"]"#, "{}"))
+    broker.failCommit("App")
+    broker.holdsCommits = false
+    try owner("App", #""process":"editor""#).register("Main", #""takeOver":true"#)
+    let told = peer.takeNotifications("registrationReplaced").first
+    #expect(told?["by"] == ["process": "editor", "pid": 0], "\(String(describing: told))")
+  }
+
+  /// What is there for it is made before it calls the next broker.
+  @Test func whoTakesAPathOverIsNotNamedByTheNextBroker() throws {
+    let serves = #""serves":["registrationReplaced"]"#
+    let peer = confined(canBeCalled: false)
+    let token = try #require(try peer.initialize("App", serves)["session"]?.string)
+    let session = #""application":"App","session":"\#(token)""#
+    try peer.register("Main", session)
+    broker.restart()
+    try owner("App", #""process":"editor""#).register("Main", #""takeOver":true"#)
+    let told = try confined(canBeCalled: false).call("nextRequest", "{\(session)}")["params"]
+    #expect(told?["by"] == ["process": "editor", "pid": 0], "\(String(describing: told))")
+  }
+
   @Test func textsThatNameFilesAreLeftOut() throws {
     broker.openingFailures["App"] = ArchiveError(.unreadable, "/var/lib/App.sqlite: permission denied")
     let failure = try confined().fail("encodeRestorableState", #"{"application":"App","object":["A"],"state":{}}"#)

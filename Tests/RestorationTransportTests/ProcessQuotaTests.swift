@@ -55,6 +55,16 @@ internal import Testing
     expect(quota.refusal(to: process(4)), "connectionsMax", max: 20, value: 21)
   }
 
+  /// A peer in a sandbox is not told its number outside.
+  @Test func noRefusalNamesTheProcess() {
+    for (total, own) in [(100, 1), (10, 20)] {
+      var quota = quota(total, own)
+      for _ in 1...9 { quota.add(process(77_777)) }
+      let hint = quota.refusal(to: process(77_777))?.data?["hint"]?.string
+      #expect(hint?.contains("77777") == false)
+    }
+  }
+
   @Test func whatIsTakenOverCountsBeyondALimit() {
     var quota = quota(20, 2)
     for _ in 1...3 { quota.add(process(1)) }

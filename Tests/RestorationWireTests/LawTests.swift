@@ -213,6 +213,17 @@ struct DescribedObject: CustomTestStringConvertible {
     #expect(limit.concealed == limit)
   }
 
+  @Test func whatAllApplicationsHaveTogetherIsConcealed() {
+    for limit in ["applicationsMax", "openArchivesMax", "allArchivesBytesMax"] {
+      let error = ErrorObject.limitExceeded(limit, max: 1, value: 7_777)
+      #expect(error.concealed == ErrorObject.limitExceeded(limit, max: 1, value: 2))
+    }
+  }
+
+  @Test func aProblemOfAnArchiveIsConcealedWithoutItsMessage() {
+    #expect(ArchiveProblem(.file, "/x: permission denied").concealed == ArchiveProblem(.file, ""))
+  }
+
   @Test func namesOfMembersAreUniqueInEachObject() {
     for object in DescribedObject.all {
       let names = object.type.members.map(\.name)

@@ -96,7 +96,6 @@ extension BrokerCore {
     context.emit(.cancelTimer(.lost(application.id, session.id)))
     session.client = client.id
     session.isPolling = record.polls
-    session.isConfined = record.confinement != nil
     client.bound = (application.id, session.id)
     if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
     application.note(.sessionReturned(session.id))
@@ -112,7 +111,6 @@ extension BrokerCore {
       session.client = client.id
       session.usedElsewhere = false
     }
-    if record.confinement != nil { session.isConfined = true }
     client.detached[application.id] = name.token
     if !record.isAfterKill { application.adopt(name.kept, of: session) }
   }

@@ -182,7 +182,10 @@ extension BrokerCore {
         hint: "Omit session to begin a new one."
       )
     }
-    if client.confinement != nil { session.isConfined = true }
+    if client.confinement != nil, !session.facts.isConfined {
+      session.facts.isConfined = true
+      application.write(.session(session.record))
+    }
     session.lastUsed = context.now.monotonic
     if session.client != client.id, !session.usedElsewhere {
       session.usedElsewhere = true
@@ -196,6 +199,7 @@ extension BrokerCore {
     try application.turn.requireStorable()
     var facts = SessionFacts()
     facts.isDetached = true
+    facts.isConfined = client.confinement != nil
     facts.process = client.process
     try SessionQuota(applications, resting).requireRoom(for: client.process, in: application)
     let session = application.beginSession(facts, client: client.canBeCalled ? client.id : nil)
@@ -207,7 +211,6 @@ extension BrokerCore {
   /// From now on, calls on this connection belong to this detached session, unless they give another token.
   func remember(_ session: Session, of application: Application, _ client: Client) {
     client.detached[application.id] = session.token
-    if client.confinement != nil { session.isConfined = true }
     context.emit(.setTimer(.detached(application.id, session.id), milliseconds: Application.detachedMilliseconds))
     guard !client.canBeCalled else { return }
     // Such connections may serve a single call.

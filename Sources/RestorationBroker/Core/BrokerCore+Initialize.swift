@@ -39,7 +39,6 @@ extension BrokerCore {
       return
     }
     let session = try session(for: request, client, application)
-    session.isConfined = client.confinement != nil
     client.chosenInstance = nil
     context.emit(.cancelTimer(.lost(application.id, session.id)))
     if client.canBeCalled {
@@ -104,6 +103,7 @@ extension BrokerCore {
     facts.role = request.process
     facts.process = client.process
     facts.isDetached = !client.canBeCalled
+    facts.isConfined = client.confinement != nil
     facts.bundleVersion = request.bundleVersion
     facts.userInterfaceIdiom = request.userInterfaceIdiom
     facts.storyboard = request.storyboard

@@ -105,7 +105,7 @@ extension Application {
     by session: Session
   ) -> (Recipient, JSONText)? {
     guard session.serves(Notification.method), session.isReachable else { return nil }
-    let parameters = (session.isConfined ? notification.concealed : notification).text
+    let parameters = (session.facts.isConfined ? notification.concealed : notification).text
     guard session.reads(Notification.method, parameters) else {
       let text = "\(Notification.method.rawValue) was not sent: it exceeds the client's messageBytesMax"
       turn.ask(.log(.warning, text, application: name))
@@ -126,9 +126,7 @@ extension Application {
 
   /// The session whose connection was lost with this call, if it was resumed meanwhile and can be asked again.
   func sessionBack(after call: PendingCall) -> Session? {
-    guard let session = sessions[call.session], session.isReachable, session.isPolling || session.client != call.client
-    else { return nil }
-    return session
+    sessions[call.session].flatMap { $0.isReachable && ($0.isPolling || $0.client != call.client) ? $0 : nil }
   }
 
   /// A call has ended, answered or not.

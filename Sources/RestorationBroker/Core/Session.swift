@@ -38,8 +38,6 @@ package final class Session {
   /// Whether it fetches the broker's calls and notifications by `nextRequest`; otherwise they are sent over its
   /// connection.
   var isPolling = false
-  /// Whether a client in a sandbox has used it: it is not told who others are.
-  var isConfined = false
   /// Its unfetched entries, and its waiting `nextRequest`.
   var polled = PollQueue()
   var poll: Caller?
@@ -96,6 +94,8 @@ package final class Session {
       return
     }
     self.lastUsed = former.lastUsed
+    // What the session did last may be what was not stored.
+    if former.facts.isConfined { facts.isConfined = true }
     client = former.client
     exit = former.exit
     unitName = former.unitName
@@ -195,6 +195,8 @@ package struct SessionFacts: StoredFacts, Hashable {
   package var isDelegate = false
   package var isDetached = false
   package var isDiscarded = false
+  /// A client in a sandbox has used it: it is not told who others are.
+  package var isConfined = false
   package var serves: Set<ServedMethod> = []
   package var messageBytesMax: Int64?
   package var aliases = Aliases()
@@ -228,6 +230,7 @@ package struct SessionFacts: StoredFacts, Hashable {
     try members.stored("delegate", &isDelegate)
     try members.stored("detached", &isDetached)
     try members.stored("discarded", &isDiscarded)
+    try members.stored("confined", &isConfined, unless: false)
     try members.stored("serves", words: &serves)
     try members.stored("aliases", &aliases)
     try members.stored("role", &role)

@@ -20,15 +20,15 @@ package struct ProcessQuota: Sendable {
   package func refusal(to process: ProcessIdentity) -> ErrorObject? {
     let own = counts[process, default: 0]
     if own >= connectionsPerProcessMax {
-      let hint = "Close a connection of process \(process.pid), or use one for several applications."
+      let hint = "Close a connection of your process, or use one for several applications."
       return .limitExceeded("connectionsPerProcessMax", max: connectionsPerProcessMax, value: own + 1, hint: hint)
     }
     let kept = own > 0 ? connectionsMax / 10 : 0
     guard total >= connectionsMax - kept else { return nil }
     let hint =
       kept > 0
-      ? "The last \(kept) of \(connectionsMax) connections are kept for processes without one. Use one that process "
-        + "\(process.pid) has, or try again later."
+      ? "The last \(kept) of \(connectionsMax) connections are kept for processes without one. Use one that yours has, "
+        + "or try again later."
       : "Close a connection that is no longer needed, or try again later."
     return .limitExceeded("connectionsMax", max: connectionsMax - kept, value: total + 1, hint: hint)
   }

@@ -88,13 +88,20 @@ extension Dictionary where Key == String, Value: WireValue {
 }
 
 extension ErrorObject {
-  /// The same error for a confined client: it does not say who the others are, nor what the disk said of which file.
+  /// Of what all applications have together.
+  private static let sharedLimits = ["applicationsMax", "openArchivesMax", "allArchivesBytesMax"]
+
+  /// The same error for a confined client: it does not say who the others are or how much they have, nor what the disk
+  /// said of which file.
   package var concealed: ErrorObject {
     let code = ErrorCode(rawValue: code)
     let isOfFiles = code == .archiveUnreadable || code == .storeFailed
-    guard case .object(var data)? = data, isOfFiles || data["owners"] != nil, let summary = code.summary else {
-      return self
+    guard case .object(var data)? = data else { return self }
+    if let limit = data["limit"]?.string, let max = data["max"]?.integer, Self.sharedLimits.contains(limit) {
+      data["value"] = .integer(max + 1)
+      return ErrorObject(code: code.rawValue, message: message, data: .object(data))
     }
+    guard isOfFiles || data["owners"] != nil, let summary = code.summary else { return self }
     if data["owners"] != nil { data["owners"] = [] }
     return ErrorObject(code: code.rawValue, message: summary, data: .object(data))
   }

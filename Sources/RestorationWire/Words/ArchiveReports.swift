@@ -118,6 +118,6 @@ public struct ArchiveProblem: WireObject, Hashable {
       .generation,
       "The newest generation that shows it; absent if the head shows it."
     )
-    try members.required("message", &message, "For people.")
+    try members.required("message", &message, .hostText, "For people.")
   }
 }
