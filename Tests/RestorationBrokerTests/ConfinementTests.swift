@@ -186,6 +186,17 @@ internal import Testing
 
   // MARK: The next broker
 
+  @Test(arguments: ["{", "[]", #"{"confinement":5}"#, #"{"confinement":null}"#, #"{"confinement":{}}"#])
+  func whoseRecordIsInvalidIsNotAdoptedButDisconnected(_ record: String) {
+    let settings = CoreSettings(epoch: 1, version: "1", systemVersion: nil) { (1, 2) }
+    var core = BrokerCore(limits: Limits(), settings: settings)
+    var outcome = Outcome()
+    core.adopted(3, process: nil, record: Array(record.utf8), afterKill: false, at: Moment())
+    core.swapOutcome(with: &outcome)
+    #expect(outcome.effects.count == 1)
+    #expect(outcome.effects.contains { if case .disconnect(3) = $0 { true } else { false } })
+  }
+
   @Test func theNextBrokerKnowsItHoweverTheFormerEnded() throws {
     let settings = CoreSettings(epoch: 1, version: "1", systemVersion: nil) { (1, 2) }
     var core = BrokerCore(limits: Limits(), settings: settings)

@@ -47,7 +47,8 @@ extension BrokerCore {
     afterKill: Bool,
     at now: Moment
   ) {
-    var record = ClientSnapshot(stored: text)
+    // Perhaps it is confined: its peer sees the connection end, and is judged anew when it comes again.
+    guard var record = ClientSnapshot(record: text) else { return context.emit(.disconnect(id)) }
     connected(id, process: process, confinement: record.confinement, at: now)
     guard let client = clients[id] else { return }
     record.isAfterKill = afterKill
@@ -163,6 +164,15 @@ struct ClientSnapshot: StoredFacts, Equatable {
   var isAfterKill = false
 
   init() {}
+
+  /// `nil` if the text does not say for sure what the client is confined to; it may be invalid elsewhere.
+  init?(record text: [UInt8]) {
+    guard !text.isEmpty else { return }
+    guard let slice = Self.scan(text), let record = Self(slice),
+      (slice["confinement"] == nil) == (record.confinement == nil)
+    else { return nil }
+    self = record
+  }
 
   mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.stored("confinement", &confinement)

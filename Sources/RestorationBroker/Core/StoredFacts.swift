@@ -9,9 +9,13 @@ package protocol StoredFacts: WireObject {}
 
 extension StoredFacts {
   package init(stored text: some Collection<UInt8>) {
+    self = Self.scan(text).flatMap { Self($0) } ?? Self()
+  }
+
+  /// `nil` if it is not JSON.
+  static func scan(_ text: some Collection<UInt8>) -> JSONSlice? {
     // The limits of peers do not apply to text that the broker wrote.
-    let slice = try? JSONSlice.scan(Array(text), vocabulary: EncodedState.vocabulary, limits: .unframed)
-    self = slice.flatMap { Self($0) } ?? Self()
+    try? JSONSlice.scan(Array(text), vocabulary: EncodedState.vocabulary, limits: .unframed)
   }
 
   package init(wire slice: JSONSlice) throws(Misfit) {
