@@ -5,7 +5,9 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// Sockets that lead to one application, with real processes, mounts and restarts.
+private let unshare = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child"]
+
+/// Sockets that lead to one application, and who is confined without, with real processes, mounts and restarts.
 @Suite struct SandboxTests {
   private static let application = "org.example.Notes"
 
@@ -82,8 +84,39 @@ internal import Testing
     try Self.expectConfined(WireClient(path))
   }
 
-  private static let unshare = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child"]
-  private static let canMount = (try? ChildProcess.run(unshare + ["true"]))?.end == .exit(0)
+  /// What a process that comes by the broker's own socket gets, until the broker closes the connection.
+  private static func answers(to command: [String]) throws -> [JSONValue] {
+    let program = """
+      import socket, sys
+      connection = socket.socket(socket.AF_UNIX)
+      connection.connect(sys.argv[1])
+      connection.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\\n')
+      connection.shutdown(socket.SHUT_WR)
+      sys.stdout.write(connection.makefile().read())
+      """
+    let result = try ChildProcess.run(command + ["python3", "-c", program, broker.socket])
+    #expect(result.end == .exit(0), "\(result.errors)")
+    return try result.output.split(separator: "\n").map { try JSONCodec.parse(Array($0.utf8)) }
+  }
+
+  @Test(.enabled(if: canMount, "needs user namespaces"), .broker)
+  func whoComesByTheBrokersOwnSocketFromAnotherUserNamespaceIsToldWhatToDo() throws {
+    let answers = try Self.answers(to: unshare)
+    #expect(answers.count == 1 && answers.first?["id"] == .null)
+    let error = answers.first?["error"]
+    #expect(error?["code"] == -32014 && error?["data"]?["kind"] == "forbidden")
+    #expect(error?["data"]?["hint"]?.string?.contains("restorationctl sandbox") == true)
+    try broker.connect().call("ping")
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can make these namespaces alone"), .broker)
+  func namespacesOfTheHostChangeNothing() throws {
+    for options in [["--mount"], ["--mount", "--pid", "--fork", "--kill-child"], ["--uts", "--ipc"]] {
+      #expect(try Self.answers(to: ["unshare"] + options).map { $0["result"] } == [[:]])
+    }
+  }
+
+  fileprivate static let canMount = (try? ChildProcess.run(unshare + ["true"]))?.end == .exit(0)
 
   /// The directory is mounted where clients look for the broker, in namespaces of users, mounts and processes.
   @Test(.enabled(if: canMount, "needs user namespaces"), .broker)
@@ -98,7 +131,7 @@ internal import Testing
     let directory = String(path.dropLast("/broker.sock".utf8.count))
     let client = try ProcessClient(
       "sandbox",
-      Self.unshare + ["sh", "-c", script, "sh"]
+      unshare + ["sh", "-c", script, "sh"]
         + [directory, inside, "\(Products.repository)/Tests/Clients/client.py"],
       errors: broker.directory.file("client.log")
     )
@@ -136,6 +169,28 @@ internal import Testing
       // The one that it had before still has its session.
       _ = try old.call("describeApplication")
       #expect(try manager.output("restorationctl", "sandbox", application) == "\(directory)\n")
+    }
+  }
+
+  @Test(.enabled(if: SandboxTests.canMount, "needs user namespaces"), .userManager)
+  func aFlatpakIsConfinedByTheBrokersOwnSocketOverRestartsAndKills() throws {
+    try manager.allowManyRestarts()
+    let application = "org.example.Notes"
+    let program = ["python3", "-u", "\(try manager.added("Tests/Clients"))/client.py", manager.socket]
+    let command = try manager.flatpak(application, program)
+    let client = try ProcessClient("flatpak", command, errors: manager.directory.file("client.log"))
+    defer { client.end() }
+    try client.call("initialize", ["application": .string(application)])
+    for isKilled in [nil, true, false] {
+      if let isKilled {
+        let pid = try manager.mainPID
+        if isKilled { try manager.killBroker() } else { try manager.systemctl("restart", UserManager.service) }
+        try manager.waitForSuccessor(of: pid)
+      }
+      #expect(try client.failure("describeApplication", ["application": "org.example.Other"]).code == -32014)
+      #expect(try client.call("statistics")["pid"] == 0)
+      // It still has its session.
+      _ = try client.call("describeApplication")
     }
   }
 }

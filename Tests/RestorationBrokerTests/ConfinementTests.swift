@@ -3,6 +3,7 @@
 internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationBroker
+internal import RestorationTransport
 internal import RestorationWire
 internal import Testing
 
@@ -182,6 +183,19 @@ internal import Testing
     broker.openingFailures["App"] = ArchiveError(.unreadable, "/var/lib/App.sqlite: permission denied")
     let failure = try confined().fail("encodeRestorableState", #"{"application":"App","object":["A"],"state":{}}"#)
     #expect(failure.kind == "archiveUnreadable" && !failure.message.contains("/var"))
+  }
+
+  // MARK: Through the broker's own socket
+
+  @Test func aFlatpakIsConfinedToItsApplicationAndWhoIsUnclearGetsToKnowWhatToDo() throws {
+    #expect(try PeerOrigin.host.confinement.get() == nil)
+    #expect(try PeerOrigin.flatpak("App").confinement.get() == "App")
+    let doubts: [PeerOrigin.Doubt] = [.ended, .unseen, .otherUserNamespace, .halfFlatpak]
+    for doubt in doubts {
+      let error = #expect(throws: ErrorObject.self) { try PeerOrigin.unclear(doubt).confinement.get() }
+      #expect(error?.code == -32014 && error?.kind == "forbidden" && error?.message.contains("\(doubt)") == true)
+      #expect(error?.data?["hint"]?.string?.contains("restorationctl sandbox") == true)
+    }
   }
 
   // MARK: The next broker

@@ -28,6 +28,7 @@ struct ListenerFixture: Sendable {
   static func run(
     limits: @Sendable (inout TransportLimits) -> Void = { _ in },
     allowedUser: UInt32? = nil,
+    confining confine: @escaping PeerConfining = { _ in .success(nil) },
     answer: @escaping TestDelegate.Answer = ExampleMethods.answer,
     _ body: (ListenerFixture) async throws -> Void
   ) async throws {
@@ -41,6 +42,7 @@ struct ListenerFixture: Sendable {
         on: group.any(),
         settings: settings(limits),
         allowedUser: allowedUser,
+        confining: confine,
         delegate: delegate
       )
       let fixture = ListenerFixture(listener: listener, delegate: delegate, path: path, directory: directory)

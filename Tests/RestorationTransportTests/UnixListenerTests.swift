@@ -72,6 +72,33 @@ internal import Testing
     try Self.exchange(try fixture.connect())
   }
 
+  @Test func whatAPeerIsConfinedToIsKnownFromTheStart() async throws {
+    try await ListenerFixture.run(confining: { .success("of \($0.pid)") }) { fixture in
+      let peer = try fixture.connect()
+      #expect(await fixture.delegate.events.opened()?.confinement == "of \(getpid())")
+      try Self.exchange(peer)
+    }
+  }
+
+  @Test func whoCannotBeConfinedIsToldWhyAndNotReadNorCounted() async throws {
+    let error = ErrorObject(code: -32014, message: "nobody knows")
+    try await ListenerFixture.run(
+      limits: { $0.connectionsMax = 1 },
+      confining: { _ in .failure(error) },
+      { fixture in
+        for _ in 1...2 {
+          let refused = try fixture.connect()
+          try refused.send(Self.ping)
+          let line = try #require(try refused.readLine())
+          #expect(line.contains("-32014") && line.contains("nobody knows") && line.contains(#""id":null"#))
+          #expect(try refused.readToEnd() == "")
+        }
+        let statistics = try await fixture.statistics
+        #expect(statistics.refusedUnconfined == 2 && statistics.accepted == 0 && statistics.refusedOverLimit == 0)
+      }
+    )
+  }
+
   @Test func descriptorsOfConnectionsCloseOnExecAndNoneIsLeftBehind() async {
     await #expect(processExitsWith: .success) {
       let inherited = openDescriptors()

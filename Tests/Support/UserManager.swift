@@ -187,10 +187,14 @@ package final class UserManager {
 
   /// Starts a program that may trace the user's.
   package func startAsRoot(_ command: [String]) throws -> ChildProcess {
-    try ChildProcess(
-      ["nsenter", "--target", "\(pid)", "--mount", "--pid", "--cgroup"] + command,
-      errors: directory.file("client.log")
-    )
+    try ChildProcess(enteringAsRoot + command, errors: directory.file("client.log"))
+  }
+
+  private var enteringAsRoot: [String] { ["nsenter", "--target", "\(pid)", "--mount", "--pid", "--cgroup"] }
+
+  /// A command that enters the namespaces and runs another one as the user, as Flatpak runs an application.
+  package func flatpak(_ application: String, _ command: [String]) throws -> [String] {
+    enteringAsRoot + ["sh", "\(try added("Tests/usermanager"))/flatpak.sh", home, application] + command
   }
 
   package func client(_ kind: ProcessClient.Kind) throws -> ProcessClient {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
+package import JSONRPC
 package import Logging
 package import NIOCore
 internal import RestorationArchive
@@ -74,6 +74,7 @@ package final class Broker: Sendable {
         settings: ConnectionSettings(limits: transport, vocabulary: EncodedState.vocabulary),
         handingOverTo: descriptors,
         adopting: inherited,
+        confining: { PeerOrigin(of: $0).confinement },
         whenAdopted: { outcome in
           guard outcome != AdoptedConnections() else { return }
           logger.info("going on with \(outcome.kept) connections, \(outcome.ended) were busy and have ended")
@@ -150,6 +151,25 @@ package final class Broker: Sendable {
     await service.stop()
     _ = await listener.handOver()
     watcher.stop()
+  }
+}
+
+extension PeerOrigin {
+  /// The application, without instance, that a client is confined to which has come through the broker's own socket;
+  /// `nil` if it may use all.
+  package var confinement: Result<String?, ErrorObject> {
+    switch self {
+    case .host: .success(nil)
+    case .flatpak(let application): .success(application)
+    case .unclear(let doubt):
+      .failure(
+        .restoration(
+          .forbidden,
+          "it cannot be told which application this client may use: \(doubt)",
+          hint: "Run `restorationctl sandbox APPLICATION` outside, and give the sandbox the directory that it prints."
+        )
+      )
+    }
   }
 }
 

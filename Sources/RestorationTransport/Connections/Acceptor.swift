@@ -14,8 +14,7 @@ final class Acceptor: ChannelInboundHandler {
   private let flushQueue: FlushQueue
   /// Of the listener's own socket, if this one is of a further one: there all connections are counted.
   private let main: Acceptor?
-  /// Of all connections that come in here (`Connection.confinement`).
-  private let confinement: String?
+  private let confine: PeerConfining
   let handoff: ConnectionHandoff?
   /// Refused connections whose peers have not read the refusal yet.
   private var lingering = 0
@@ -36,32 +35,42 @@ final class Acceptor: ChannelInboundHandler {
     settings: ConnectionSettings,
     allowedUser: UInt32,
     handoff: ConnectionHandoff?,
+    confining confine: @escaping PeerConfining,
     delegate: any ConnectionDelegate
   ) {
     (self.settings, self.allowedUser, self.handoff, self.delegate) = (settings, allowedUser, handoff, delegate)
     quota = ProcessQuota(limits: settings.limits)
     flushQueue = FlushQueue(eventLoop: eventLoop, isShared: true)
-    (main, confinement) = (nil, nil)
+    (main, self.confine) = (nil, confine)
   }
 
-  /// For a further socket of the same listener.
+  /// For a further socket of the same listener, whose peers all have that confinement.
   init(besides main: Acceptor, confinement: String) {
     (settings, allowedUser, delegate) = (main.settings, main.allowedUser, main.delegate)
     (flushQueue, handoff, quota) = (main.flushQueue, main.handoff, main.quota)
-    (self.main, self.confinement) = (main, confinement)
+    (self.main, confine) = (main, { _ in .success(confinement) })
   }
 
   /// Sets up an accepted channel. If this throws, the channel is closed.
   func accept(_ channel: any Channel) throws {
-    try (main ?? self).accept(channel, confinement: confinement)
+    try (main ?? self).accept(channel, confining: confine)
     lastError = nil
   }
 
-  private func accept(_ channel: any Channel, confinement: String?) throws {
+  private func accept(_ channel: any Channel, confining confine: PeerConfining) throws {
     let peer = try peer(of: channel)
-    if let error = quota.refusal(to: peer.countedProcess) { return try refuse(channel, peer, error) }
-    try install(on: channel, peer, confinement: confinement)
-    statistics.accepted += 1
+    if let error = quota.refusal(to: peer.countedProcess) {
+      statistics.refusedOverLimit += 1
+      return try refuse(channel, peer, error)
+    }
+    switch confine(peer) {
+    case .success(let confinement):
+      try install(on: channel, peer, confinement: confinement)
+      statistics.accepted += 1
+    case .failure(let error):
+      statistics.refusedUnconfined += 1
+      try refuse(channel, peer, error)
+    }
   }
 
   /// Sets up the channel of a connection that the former process had. It counts, but is not refused.
@@ -113,7 +122,6 @@ final class Acceptor: ChannelInboundHandler {
 
   /// Sends the peer an error and closes: a connection without a delegate, whose only output is the error.
   private func refuse(_ channel: any Channel, _ peer: PeerCredentials, _ error: ErrorObject) throws {
-    statistics.refusedOverLimit += 1
     guard lingering < Self.lingeringMax else {
       throw TransportError(.busy, "there are \(quota.total) connections already")
     }

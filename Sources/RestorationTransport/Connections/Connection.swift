@@ -22,8 +22,7 @@ package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
 package final class Connection: Sendable {
   package let id: ConnectionID
   package let peer: PeerCredentials
-  /// As its listener says: what the delegate confines the peer to. `nil` of an adopted connection, whose context says
-  /// it.
+  /// What the delegate confines the peer to (`PeerConfining`). `nil` of an adopted connection, whose context says it.
   package let confinement: String?
   package let eventLoop: any EventLoop
   private let handler: NIOLoopBound<ConnectionHandler>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import JSONRPC
 package import NIOCore
 internal import NIOPosix
 
@@ -20,6 +21,7 @@ package final class UnixListener: Sendable {
   /// - Parameters:
   ///   - store: keeps connections beyond the end of this process. `nil` ends them with it.
   ///   - inherited: connections of the former process, which are adopted first.
+  ///   - confine: says at the start of each connection what it is confined to.
   ///   - whenAdopted: gets the outcome of that before any other connection is accepted.
   ///   - whenLost: gets the reason if the listener closes without `stop`: no client can connect then.
   package static func start(
@@ -29,6 +31,7 @@ package final class UnixListener: Sendable {
     allowedUser: UInt32? = nil,
     handingOverTo store: (any DescriptorStore)? = nil,
     adopting inherited: InheritedConnections = InheritedConnections(),
+    confining confine: @escaping PeerConfining = { _ in .success(nil) },
     whenAdopted: @Sendable (AdoptedConnections) -> Void = { _ in },
     whenLost: @escaping @Sendable (String) -> Void = { _ in },
     delegate: any ConnectionDelegate
@@ -37,7 +40,14 @@ package final class UnixListener: Sendable {
     let descriptor = socket.releaseDescriptor()
     let user = allowedUser ?? SystemCalls.userID
     @Sendable func makeAcceptor(_ handoff: ConnectionHandoff?) -> Acceptor {
-      Acceptor(eventLoop: eventLoop, settings: settings, allowedUser: user, handoff: handoff, delegate: delegate)
+      Acceptor(
+        eventLoop: eventLoop,
+        settings: settings,
+        allowedUser: user,
+        handoff: handoff,
+        confining: confine,
+        delegate: delegate
+      )
     }
     do {
       let (acceptor, adopted) = try await eventLoop.submit {
@@ -147,6 +157,10 @@ package final class UnixListener: Sendable {
   package var statistics: AcceptStatistics { acceptor.value.statistics }
 }
 
+/// What the delegate confines a peer to (`Connection.confinement`), or what the peer is told before its connection is
+/// closed. Asked on the event loop, before a byte of the peer is read.
+package typealias PeerConfining = @Sendable (PeerCredentials) -> Result<String?, ErrorObject>
+
 package struct AcceptStatistics: Hashable, Sendable {
   /// Open connections.
   package var connections = 0
@@ -156,6 +170,8 @@ package struct AcceptStatistics: Hashable, Sendable {
   package var refusedUsers = 0
   /// Connections above the limit, closed after an error.
   package var refusedOverLimit = 0
+  /// Connections of which nobody can tell what they are to be confined to, closed after an error.
+  package var refusedUnconfined = 0
   /// How often accepting was paused, for lack of descriptors or memory.
   package var pauses = 0
 }

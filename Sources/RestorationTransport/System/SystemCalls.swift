@@ -79,8 +79,13 @@ enum SystemCalls {
   }
 
   /// The first `bytesMax` bytes of a regular file; reading anything else could block.
-  static func contents(of path: String, bytesMax: Int) throws(SystemCallError) -> [UInt8] {
-    let file = Descriptor(try checked("open") { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) })
+  static func contents(
+    of path: String,
+    bytesMax: Int,
+    followsLink: Bool = true
+  ) throws(SystemCallError) -> [UInt8] {
+    let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (followsLink ? 0 : O_NOFOLLOW)
+    let file = Descriptor(try checked("open") { open(path, flags) })
     var status = stat()
     _ = try checked("fstat") { fstat(file.number, &status) }
     switch status.st_mode & S_IFMT {
@@ -120,6 +125,13 @@ enum SystemCalls {
   static func status(of path: String) throws(SystemCallError) -> FileStatus {
     var status = stat()
     _ = try checked("lstat") { lstat(path, &status) }
+    return FileStatus(status)
+  }
+
+  /// Follows a symbolic link.
+  static func status(ofTarget path: String) throws(SystemCallError) -> FileStatus {
+    var status = stat()
+    _ = try checked("stat") { stat(path, &status) }
     return FileStatus(status)
   }
 
