@@ -35,8 +35,11 @@ internal import Testing
     }
   }
 
-  /// Plays all vectors and documented exchanges, and mutates the messages.
-  @Test(.broker, .enabled(if: usable, Comment(rawValue: PythonPackages.requirement)))
+  /// Plays all vectors and documented exchanges, and mutates the messages. One process has all their sessions.
+  @Test(
+    .broker(limits: ["sessionsPerProcessMax": 65_536]),
+    .enabled(if: usable, Comment(rawValue: PythonPackages.requirement))
+  )
   func everythingThatIsSaidIsDescribed() throws {
     let result = try Self.validate(Self.file, broker.socket)
     #expect(result.end == .exit(0), "\(result.output)\(result.errors)")

@@ -411,6 +411,27 @@ internal import Testing
   }
 
   @Test(arguments: ArchiveEngine.allCases)
+  func theContextOfARowThatIsStillReadOutlivesAReopening(engine: ArchiveEngine) async throws {
+    let fixture = try ArchiveFixture(engine)
+    var author = try await fixture.author()
+    func state(_ context: ContextID) -> ArchiveChange {
+      .state(StateRecord(node: 1, context: context, written: 0, text: Array("{}".utf8)[...]))
+    }
+    let contexts: [ContextID: String] = [1: "one", 2: "two"]
+    try await author.apply(.node(1, "a"), .context(1, text: "one"), .context(2, text: "two"), state(1))
+    let read = author.sequence
+    try await author.apply(state(2))
+    for _ in 1...2 {
+      author = try await fixture.author()
+      #expect(author.opening.contexts == contexts)
+      _ = try await author.store.maintain(author.lease, holding: [read])
+    }
+    try await author.maintain()
+    try await author.apply(.node(2, "b"))
+    #expect(author.unnamedContexts == [1])
+  }
+
+  @Test(arguments: ArchiveEngine.allCases)
   func contextsThatNoRowNamesAreToldAndForgotten(engine: ArchiveEngine) async throws {
     var fixture = try ArchiveFixture(engine)
     var author = try await fixture.author()
@@ -431,7 +452,8 @@ internal import Testing
     // Its number may be used for the same text again.
     try await author.apply(.context(1, text: "one"), state(1))
     try await fixture.restart(author)
-    #expect(try await fixture.author().opening.contexts == [1: "one"])
+    // A dead row may have the other one.
+    #expect(try await fixture.author().opening.contexts[1] == "one")
   }
 
   @Test(arguments: ArchiveEngine.allCases)

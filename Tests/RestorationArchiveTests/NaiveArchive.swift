@@ -148,9 +148,11 @@ struct NaiveArchive {
   func isNamed(_ context: ContextID) -> Bool { reachable.values.contains { $0.context == context } }
 
   /// The opening after a reopen, which removes unused contexts.
-  mutating func reopen() -> ArchiveOpening {
+  ///
+  /// - Parameter listed: contexts that the archive still has, because rows name them that nobody can reach.
+  mutating func reopen(listing listed: Set<ContextID>) -> ArchiveOpening {
     let used = Set(reachable.values.map(\.context))
-    contexts = contexts.filter { used.contains($0.key) }
+    contexts = contexts.filter { used.contains($0.key) || listed.contains($0.key) }
     let shown = kept.reduce(into: Set<NodeID>()) { $0.formUnion($1.nodes.keys) }
     return ArchiveOpening(
       lease: ArchiveLease(application: "", epoch: 0),

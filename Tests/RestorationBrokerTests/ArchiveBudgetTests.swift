@@ -55,4 +55,38 @@ internal import Testing
     #expect(excess(2_031, at: 8) == 1)
     #expect(excess(2_030, at: 9) == 0)
   }
+
+  @Test func whereNothingWasFoundToGiveUpIsLookedAgainOnlyIfThereMayBeMore() throws {
+    var budget = ArchiveBudget()
+    var sequence: SequenceNumber = 0
+    func reach(_ bytes: Int) {
+      sequence += 1
+      budget.settle(ArchiveReceipt(sequence: sequence, reachableBytes: 1_000 + bytes), origins: 0, max: 1_000)
+    }
+    reach(300)
+    #expect(budget.mayFindMore(beside: []))
+    budget.giveUp(at: 1, after: 1, beside: [])
+    reach(300)
+    #expect(!budget.mayFindMore(beside: []))
+    let record = GenerationRecord(generation: 1, kind: "round", committed: 0, objects: 0, bytes: 0, omitted: [])
+    #expect(budget.mayFindMore(beside: [SealedGeneration(record: record, sequence: 2, isPinned: false)]))
+    reach(301)
+    #expect(budget.mayFindMore(beside: []))
+    // Less, and then more again.
+    budget.giveUp(at: 3, after: 3, beside: [])
+    reach(100)
+    #expect(!budget.mayFindMore(beside: []))
+    budget.giveUp(at: 4, after: 4, beside: [])
+    reach(200)
+    #expect(budget.mayFindMore(beside: []))
+    budget.giveUp(at: 5, after: 5, beside: [])
+    reach(0)
+    reach(100)
+    #expect(budget.mayFindMore(beside: []))
+    // Something was found.
+    budget.giveUp(at: 8, after: 7, beside: [])
+    sequence = 8
+    reach(100)
+    #expect(budget.excess == 100 && budget.mayFindMore(beside: []))
+  }
 }

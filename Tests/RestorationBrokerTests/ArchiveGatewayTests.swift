@@ -155,7 +155,7 @@ internal import Testing
   @Test func whatWasWrittenLatelyIsReadAtOnceAndTheRestFromTheStore() {
     open()
     let early = perform { owner in
-      let changes = [.context(1, text: "{}"), Self.node(1), Self.state]
+      let changes: [ArchiveChange] = [.context(1, text: "{}"), Self.node(1), Self.state]
       for change in changes { owner.archives.write(change, to: 1, for: owner) }
       owner.archives.read(1, Self.decode(1, at: 3), after: 3, for: owner)
     }
@@ -200,7 +200,8 @@ internal import Testing
       let job = StoreJob(caller: Self.caller(7), operation: 5, step: .check(nil))
       owner.archives.carryOut(1, job, after: 1, for: owner)
     }
-    #expect(heard == ["carried out 5", "failed 1, pause 80", "carry out"])
+    // What waits for its end must not begin before the archive is opened again.
+    #expect(heard == ["failed 1, pause 80", "carried out 5", "carry out"])
   }
 
   /// Whoever has it opened again reads at once.
@@ -220,6 +221,48 @@ internal import Testing
     #expect(perform { _ in }.isEmpty)
     while loop.advance(to: end) {}
     #expect(perform { _ in } == ["answer 7", "committed 1 at 1", "carry out"])
+  }
+
+  /// What the broker has to write of itself it would write, and reload the archive, as fast as the disk refuses it.
+  @Test func afterAFailedTransactionWhatNobodyWaitsForIsWrittenASecondLater() {
+    open()
+    func fail() {
+      perform { $0.archives.write(.pin(generation: 9), to: 1, for: $0) }
+      perform { [name] owner in
+        owner.archives.open(1, name, creating: true, for: owner)
+        owner.archives.write(Self.node(1), to: 1, for: owner)
+      }
+    }
+    func heard(after milliseconds: Int64) -> [String] {
+      let end = loop.now + .milliseconds(milliseconds)
+      while loop.advance(to: end) {}
+      return perform { _ in }
+    }
+    fail()
+    #expect(heard(after: 999).isEmpty)
+    #expect(heard(after: 1) == ["committed 1 at 1", "carry out"])
+    fail()
+    #expect(heard(after: 500).isEmpty)
+    let read = perform { $0.archives.read(1, Self.decode(1, at: 2), after: 2, for: $0) }
+    #expect(read.contains("committed 1 at 2"))
+  }
+
+  /// A step of the store that began before a commit failed succeeds, and its operation asks for texts.
+  @Test func whatIsReadWhileAnArchiveIsReopenedIsAnsweredWhenItIsOpen() {
+    open()
+    perform { owner in
+      let changes = [.context(1, text: "{}"), Self.node(1), Self.state]
+      for change in changes { owner.archives.write(change, to: 1, for: owner) }
+    }
+    perform { $0.archives.write(.pin(generation: 9), to: 1, for: $0) }
+    let heard = perform { [name] owner in
+      owner.archives.open(1, name, creating: true, for: owner)
+      owner.archives.read(1, Self.decode(1, at: 3), after: 3, for: owner)
+      // The change that it is to follow was lost.
+      let job = StoreJob(caller: Self.caller(7), operation: 5, step: .check(nil))
+      owner.archives.carryOut(1, job, after: 4, for: owner)
+    }
+    #expect(heard == ["carried out 5", "opened 1 at 3", "carry out", "read 1: 1", "carry out"])
   }
 
   @Test func drainingWaitsForWhatIsUnderWay() {

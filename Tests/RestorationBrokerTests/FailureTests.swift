@@ -124,6 +124,30 @@ internal import Testing
     broker.inspect()
   }
 
+  /// What waits for a place begins in the archive that is opened anew, or is told that there is none.
+  @Test(arguments: [nil, .unreadable, .definite] as [ArchiveError.Kind?])
+  func callsThatWaitForEarlierOnesAreAnsweredAfterAFailedCommit(_ failure: ArchiveError.Kind?) throws {
+    let peer = broker.connect(pid: 1)
+    try peer.initialize()
+    let main = try peer.register("Main")
+    try peer.encode("\(main)", #"{"a":1}"#)
+    broker.holdsCommits = true
+    peer.start("encodeRestorableState", peer.encoding("\(main)", #"{"a":2}"#))
+    let readers = (1...5).map { _ in broker.connect() }
+    let pages = readers.map { ($0, $0.start("readArchive", #"{"application":"App"}"#)) }
+    if let failure { broker.openingFailures["App"] = ArchiveError(failure, "the disk is gone") }
+    broker.failCommit("App")
+    for (reader, page) in pages.prefix(4) { #expect(try reader.failure(of: page).code == -32012) }
+    let (last, page) = pages[4]
+    if failure == nil {
+      #expect(try last.result(of: page)["objects"]?.array?.first?["state"] == ["a": 1])
+      broker.inspect()
+    } else {
+      _ = try last.failure(of: page)
+    }
+    #expect(peer.unanswered.isEmpty)
+  }
+
   /// What makes room, or ends something, is tried as soon as that may succeed.
   @Test func whatRemovesSomethingIsNotRefusedWhileTheDiskIsFull() throws {
     let peer = broker.connect(pid: 1)

@@ -251,7 +251,7 @@ struct Flood {
     broker.holdsCommits = false
     let fails = chance(2)
     recent.append(fails ? "the commit fails" : "commit")
-    if fails { broker.failCommit("App") } else { broker.commit() }
+    if fails { broker.failCommit("App", thenWait: 1_000) } else { broker.commit() }
   }
 
   private mutating func restart() {

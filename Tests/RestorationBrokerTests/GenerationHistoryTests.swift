@@ -43,6 +43,34 @@ internal import Testing
     #expect(event.written() == [.seal(record)])
   }
 
+  @Test mutating func oneThatShowsWhatTheHeadDoesIsNotGivenUpForRoom() {
+    let first = seal().generation
+    let sealed = generations.sealedUpTo
+    #expect(!generations.giveUpOldest(upTo: sealed, in: &event.turn))
+    event.turn.write(.removeState(1))
+    #expect(!generations.giveUpOldest(upTo: sealed - 1, in: &event.turn))
+    #expect(generations.giveUpOldest(upTo: sealed, in: &event.turn))
+    #expect(event.written().last == .dropGeneration(first))
+  }
+
+  @Test mutating func aHiddenStateGivesWayUnlessAGenerationShowsIt() throws {
+    addNode(10, "a")
+    let node = try #require(tree.nodes[10])
+    let text = Array("{}".utf8)[...]
+    node.beforeClaim = node.state
+    node.state = StateSummary(StateRecord(node: 10, context: 1, isEarly: true, written: 0, text: text), at: 20)
+    func hidden(_ sealed: SequenceNumber...) -> NodeID? {
+      let record = GenerationRecord(generation: 1, kind: "round", committed: 0, objects: 0, bytes: 0, omitted: [])
+      let generations = sealed.map { SealedGeneration(record: record, sequence: $0, isPinned: true) }
+      return tree.largestHidden(beside: generations)?.id
+    }
+    #expect(hidden() == 10)
+    // They show what was there before, and the early state.
+    #expect(hidden(9, 20, 30) == 10)
+    #expect(hidden(10) == nil)
+    #expect(hidden(19, 30) == nil)
+  }
+
   @Test mutating func threeAreKeptBesideThePinnedOne() {
     let first = seal().generation
     generations.pinNewest(in: &event.turn)

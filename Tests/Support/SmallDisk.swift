@@ -13,7 +13,7 @@ package final class SmallDisk: Sendable {
   package init(bytes: Int, at path: String? = nil) throws {
     scratch = path == nil ? try ScratchDirectory() : nil
     self.path = path ?? scratch?.path ?? ""
-    guard mount("small-disk", self.path, "tmpfs", 0, "size=\(bytes)") == 0 else {
+    guard mount("small-disk", self.path, "tmpfs", 0, "size=\(bytes),mode=700") == 0 else {
       throw TestFailure("mount: \(SystemError.current)")
     }
   }
@@ -23,9 +23,12 @@ package final class SmallDisk: Sendable {
     scratch?.remove()
   }
 
-  package func makeReadOnly() throws {
-    let flags = UInt(MS_REMOUNT | MS_RDONLY)
-    guard mount("small-disk", path, "tmpfs", flags, nil) == 0 else {
+  package func makeReadOnly() throws { try remount(MS_RDONLY, nil) }
+
+  package func grow(to bytes: Int) throws { try remount(0, "size=\(bytes)") }
+
+  private func remount(_ flags: Int, _ options: String?) throws {
+    guard mount("small-disk", path, "tmpfs", UInt(MS_REMOUNT | flags), options) == 0 else {
       throw TestFailure("remount: \(SystemError.current)")
     }
   }

@@ -24,9 +24,6 @@ struct ArchiveTotals {
 
   func isStored(_ context: ContextID) -> Bool { contexts[context]?.bytes != nil }
 
-  /// Stored contexts of states that no reader can reach.
-  var unusedContexts: [ContextID] { contexts.filter { $0.value.bytes != nil && $0.value.shown == 0 }.map(\.key) }
-
   mutating func store(_ context: ContextID, bytes: Int) {
     let use = contexts[context] ?? Context()
     contexts[context] = Context(bytes: bytes, rows: use.rows, shown: use.shown)
@@ -59,7 +56,7 @@ struct ArchiveTotals {
     if use.bytes == nil { contexts[context] = nil } else { unnamed.insert(context) }
   }
 
-  /// Contexts are deleted that no reader can reach.
+  /// Contexts are deleted that no row names.
   mutating func forget(_ gone: [ContextID]) {
     for context in gone {
       deadBytes -= contexts[context]?.bytes ?? 0

@@ -10,7 +10,8 @@ final class OpenArchive<Rows: ArchiveRows> {
   /// The epoch of the newest lease.
   private(set) var epoch: Int64
   private let upkeep: ArchiveUpkeep
-  /// Contexts that no reachable state named when the archive was opened; the opening did not list them.
+  /// Contexts that no row named when the archive was opened; the opening did not list them. Those that rows name which
+  /// nobody can reach are listed: they may be read still, and are told once their rows have gone.
   private var unusedContexts: [ContextID]
   /// Why nothing can be written: the outcome of the last commit is unknown.
   private(set) var failure: ArchiveError?
@@ -21,14 +22,14 @@ final class OpenArchive<Rows: ArchiveRows> {
   init(_ application: String, rows: Rows, index: ArchiveIndex, epoch: Int64, upkeep: ArchiveUpkeep) {
     (self.application, self.rows, self.epoch, self.upkeep) = (application, rows, epoch, upkeep)
     self.index = index
-    unusedContexts = index.totals.unusedContexts
+    unusedContexts = index.totals.unnamed.sorted()
   }
 
   /// Hands out a new lease; the earlier ones are fenced off.
   func reopen(epoch: Int64) throws(ArchiveError) {
     try checkUsable()
     self.epoch = epoch
-    unusedContexts = index.totals.unusedContexts
+    unusedContexts = index.totals.unnamed.sorted()
   }
 
   /// Fails unless the lease is the newest and writing is still possible.

@@ -120,6 +120,7 @@ package struct BrokerCore {
       application.announce(.settled) { ArchiveUnreadable().with { $0.message = error.message } }
       context.emit(.log(.error, error.message, application: application.name))
     case .failure(let error):
+      application.jobs.abandon(for: .storeError(error), in: &application.turn)
       close(application)
       for client in waiting(for: id) {
         // Meanwhile another client may have made a call that creates the archive.
@@ -131,6 +132,7 @@ package struct BrokerCore {
       }
       return
     }
+    application.beginWaiting()
     for client in waiting(for: id) { resume(client) }
     closeIfUseless(application)
   }
@@ -239,6 +241,7 @@ package struct BrokerCore {
     guard let application = applications[id] else { return }
     application.turn.fail(error, pause: pause)
     application.note(.archiveLost)
+    if pause == nil { application.jobs.cancelAll(for: error, in: &application.turn) }
     while pause == nil, let client = waiting(for: id).first { refuse(client, with: error) }
     if pause != nil { context.emit(.open(id, application.name, creating: true)) }
   }
@@ -393,6 +396,7 @@ package struct BrokerCore {
       if application.isUnsettled {
         try application.turn.requireReopening()
         wait(client, for: application, with: message)
+        context.emit(.hurry(application.id))
         return nil
       }
       return application

@@ -52,6 +52,8 @@ package enum Effect: Sendable {
   case carryOut(ApplicationID, StoreJob, after: SequenceNumber)
   /// Open the archive, creating a missing one only if `creating`, and call `opened`.
   case open(ApplicationID, ApplicationName, creating: Bool)
+  /// A client waits for what becomes of the archive after a failed transaction.
+  case hurry(ApplicationID)
   /// Close the archive, and then remove its files if that is said.
   case close(ApplicationID, ArchiveRemoval?)
   /// List all archives, and pass the list to `listingFinished`.

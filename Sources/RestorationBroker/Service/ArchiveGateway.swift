@@ -40,9 +40,6 @@ package final class ArchiveGateway {
   /// Notifications are not counted as calls in flight, so the memory of what they leave waiting for the disk is: beyond
   /// this many bytes their sender is not read, until half of them are durable.
   private static let pendingBytesPause = 8 << 20
-  /// Milliseconds after a failed transaction before the next one: a writer that tries again and again must not keep the
-  /// thread from others, and is to hear soon that there is room.
-  private static let failurePause: Int64 = 80
 
   private let eventLoop: any EventLoop
   /// Resumes what has waited.
@@ -105,8 +102,11 @@ package final class ArchiveGateway {
         session.queue.opened(at: opening.sequence)
         scheduleFlush(id, for: delegate)
         delegate.report(.opened(id, .success(opening)))
+        // Steps of before have come back meanwhile, and asked for what is durable.
+        for request in session.queue.readyReads() { read(id, request, after: 0, for: delegate) }
       } catch {
         session.hasFailed = true
+        for caller in session.queue.fail().callers { delegate.send(.error(.storeError(error)), to: caller) }
         delegate.report(.opened(id, .failure(error)))
       }
       delegate.carryOut()
@@ -209,6 +209,7 @@ package final class ArchiveGateway {
       return delegate.send(answer, to: caller)
     }
     session.queue.await(WriteQueue.Waiting(after: sequence, caller: caller, answer: answer))
+    shortenPause(of: session, for: delegate)
   }
 
   /// Keeps what clients are to be told until `sendNotices`.
@@ -262,7 +263,7 @@ package final class ArchiveGateway {
   }
 
   private func commitNext(_ session: ArchiveSession, for delegate: isolated some Delegate) {
-    guard !session.isPaused, let lease = session.lease,
+    guard !session.isPaused(at: now), let lease = session.lease,
       case .commit(let batch, let expecting) = session.queue.next()
     else { return }
     session.upkeepTimer?.cancel()
@@ -290,6 +291,7 @@ package final class ArchiveGateway {
   private func finishCommit(_ session: ArchiveSession, _ receipt: ArchiveReceipt, for delegate: isolated some Delegate)
   {
     let id = session.id
+    session.failed = nil
     for waiting in session.queue.committed(receipt) { delegate.send(waiting.answer, to: waiting.caller) }
     delegate.settled(session.queue.settledClients())
     for notice in session.queue.readyNotices() { delegate.send(notice, of: id) }
@@ -321,23 +323,33 @@ package final class ArchiveGateway {
       return delegate.broke(error.message)
     }
     pause(session, for: delegate)
+    delegate.report(.commitFailed(session.id, refusal, pause: isStopping ? nil : ArchiveSession.pause))
+    // After that: what waits for their end must not begin before the archive is open again.
     for job in failure.jobs { delegate.report(.carriedOut(session.id, job, .failure(.archive(error)))) }
-    delegate.report(.commitFailed(session.id, refusal, pause: isStopping ? nil : Self.failurePause))
     delegate.carryOut()
     becomeIdle(session, for: delegate)
   }
 
   private func pause(_ session: ArchiveSession, for delegate: isolated some Delegate) {
     let id = session.id
-    session.isPaused = true
-    eventLoop.scheduleTask(in: .milliseconds(Self.failurePause)) {
-      delegate.assumeIsolated { $0.archives.resume(id, for: $0) }
+    session.failed = now
+    for pause in [ArchiveSession.pause, ArchiveSession.longPause] {
+      eventLoop.scheduleTask(in: .milliseconds(pause)) {
+        delegate.assumeIsolated { $0.archives.scheduleFlush(id, for: $0) }
+      }
     }
   }
 
-  private func resume(_ id: ApplicationID, for delegate: isolated some Delegate) {
-    sessions[id]?.isPaused = false
+  /// A client waits until a transaction has succeeded or failed.
+  package func hurry(_ id: ApplicationID, for delegate: isolated some Delegate) {
+    guard let session = sessions[id], session.failed != nil else { return }
+    session.isHurried = true
     scheduleFlush(id, for: delegate)
+  }
+
+  /// Somebody waits for the next transaction from now on.
+  private func shortenPause(of session: ArchiveSession, for delegate: isolated some Delegate) {
+    if session.failed != nil { scheduleFlush(session.id, for: delegate) }
   }
 
   // MARK: Reading
@@ -358,7 +370,10 @@ package final class ArchiveGateway {
   ) {
     guard let session = sessions[id] else { return }
     if case .export(let page) = request.purpose { session.held.hold(page.holds, at: now) }
-    guard after <= session.queue.durable else { return session.queue.await(request, after: after) }
+    guard after <= session.queue.durable else {
+      session.queue.await(request, after: after)
+      return shortenPause(of: session, for: delegate)
+    }
     var readings: [StateReading?] = []
     for row in request.rows {
       guard let record = cache.record(id, row.node, sequence: row.sequence) else {
@@ -400,10 +415,14 @@ package final class ArchiveGateway {
     guard let session = sessions[id] else { return }
     // Already while it waits: what is written meanwhile must not take away what it is about.
     session.held.hold(job.holds, at: now)
-    guard after <= session.queue.durable else { return session.queue.await(job, after: after) }
+    // Before it is known whether it waits: the change may be one that was lost.
     guard let lease = session.lease else {
       let error = ArchiveError(.definite, "the archive of \(session.name) is being opened anew")
       return delegate.report(.carriedOut(id, job, .failure(.archive(error))))
+    }
+    guard after <= session.queue.durable else {
+      session.queue.await(job, after: after)
+      return shortenPause(of: session, for: delegate)
     }
     session.callBegins()
     Task {

@@ -6,6 +6,12 @@ internal import RestorationWire
 
 /// One opening of an application's archive, until it is closed or opened again.
 final class ArchiveSession {
+  /// Milliseconds after a failed transaction before the next one: a writer that tries again and again must not keep the
+  /// thread from others, and is to hear soon that there is room.
+  static let pause: Int64 = 80
+  /// The same if nobody waits for the next one: what the broker has to write of itself, it writes after each reopening.
+  static let longPause: Int64 = 1_000
+
   let id: ApplicationID
   let name: ApplicationName
   /// The core no longer needs it; it is closed as soon as nothing is under way.
@@ -14,8 +20,10 @@ final class ArchiveSession {
   var removal: ArchiveRemoval?
   var lease: ArchiveLease?
   var hasFailed = false
-  /// A transaction has failed just now: what is added waits.
-  var isPaused = false
+  /// When the last transaction failed; nil if it was stored.
+  var failed: Int64? { didSet { isHurried = false } }
+  /// Whether a client waits for the next one that the queue does not know of.
+  var isHurried = false
   private var failureLogged: Int64?
   var queue = WriteQueue()
   /// Reads that the cache had no answer to; one call of the store brings all of them.
@@ -36,7 +44,14 @@ final class ArchiveSession {
   func takeOver(from before: ArchiveSession) {
     swap(&whenIdle, &before.whenIdle)
     swap(&missing, &before.missing)
-    (isPaused, held, failureLogged) = (before.isPaused, before.held, before.failureLogged)
+    (failed, held, failureLogged) = (before.failed, before.held, before.failureLogged)
+    isHurried = before.isHurried
+  }
+
+  /// A transaction has failed just now: what is added waits.
+  func isPaused(at now: Int64) -> Bool {
+    guard let failed else { return false }
+    return now < failed + (isHurried || queue.isAwaited ? Self.pause : Self.longPause)
   }
 
   /// While the disk is full one entry every few seconds is enough.

@@ -111,6 +111,7 @@ package actor BrokerService {
       archives.read(id, request, after: after, for: self)
     case .carryOut(let id, let job, let after): archives.carryOut(id, job, after: after, for: self)
     case .open(let id, let name, let creating): archives.open(id, name, creating: creating, for: self)
+    case .hurry(let id): archives.hurry(id, for: self)
     case .close(let id, let removal): archives.close(id, removal, for: self)
     case .list(let purpose): archives.list(purpose, for: self)
     case .backUp(let id): archives.backUp(id, for: self)

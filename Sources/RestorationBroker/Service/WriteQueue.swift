@@ -81,6 +81,8 @@ package struct WriteQueue {
   private struct Waits<Element> {
     private(set) var all: [(element: Element, after: SequenceNumber)] = []
 
+    var isEmpty: Bool { all.isEmpty }
+
     mutating func add(_ element: Element, after: SequenceNumber) { all.append((element, after)) }
 
     mutating func take(upTo durable: SequenceNumber) -> [Element] {
@@ -102,6 +104,9 @@ package struct WriteQueue {
   }
 
   package var isIdle: Bool { handedOver.isEmpty && changes.isEmpty }
+
+  /// A client waits for what is not durable.
+  package var isAwaited: Bool { !answers.isEmpty || !reads.isEmpty || !jobs.isEmpty || !clients.isEmpty }
 
   package init() {}
 

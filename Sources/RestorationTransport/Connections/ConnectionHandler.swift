@@ -403,13 +403,14 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
     writeOutput(context)
     countReplies()
-    goOnIfThereIsRoom()
     if page != nil || gate.isDraining { updatePage() }
     if isOpen, output.hasRefusedOffer, output.tellsOfRoom(inChannel: bytesInChannel), let connection {
       delegate?.hasRoomForOffers(connection)
     }
     if isOpen, gate.endIsDelivered, conversation.isDrained { beginClosing(.peerClosed, afterOutput: true) }
     perform(closing.advance(), context)
+    // Last: the answers that this brings are written at the end of the next tick, before the connection can close.
+    goOnIfThereIsRoom()
   }
 
   /// Has those that wait for earlier answers to go ask again, if these have gone.

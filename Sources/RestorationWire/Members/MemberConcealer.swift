@@ -98,8 +98,7 @@ extension ErrorObject {
     let isOfFiles = code == .archiveUnreadable || code == .storeFailed
     guard case .object(var data)? = data else { return self }
     if let limit = data["limit"]?.string, let max = data["max"]?.integer, Self.sharedLimits.contains(limit) {
-      data["value"] = .integer(max + 1)
-      return ErrorObject(code: code.rawValue, message: message, data: .object(data))
+      return .limitExceeded(limit, max: Int(max), value: Int(max) + 1)
     }
     guard isOfFiles || data["owners"] != nil, let summary = code.summary else { return self }
     if data["owners"] != nil { data["owners"] = [] }

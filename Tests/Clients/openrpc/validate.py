@@ -19,7 +19,8 @@ RARE_EVENTS = {
     "archiveClosed", "archiveDamaged", "archiveUnreadable", "generationDropped", "restorationCrashed", "stateQuarantined",
     "archiveQuarantined", "quarantineEnded", "eventsLost",
 }
-RARE_METHODS = {"$/cancelRequest", "stateWanted"}
+# The last one makes files; a vector is played in memory as well.
+RARE_METHODS = {"$/cancelRequest", "stateWanted", "openApplicationSocket"}
 # The share of a method's members whose loss must be noticed; the others are optional.
 DROPS_NOTICED_MIN = 0.5
 

@@ -83,9 +83,7 @@ extension Application {
           $0.generation = sealed.record.generation
           $0.kind = sealed.record.kind
           $0.committed = Timestamp(milliseconds: sealed.record.committed)
-          $0.objects = sealed.record.objects
-          $0.bytes = sealed.record.bytes
-          $0.pinned = sealed.isPinned
+          ($0.objects, $0.bytes, $0.pinned) = (sealed.record.objects, sealed.record.bytes, sealed.isPinned)
         }
       }
     }

@@ -23,7 +23,9 @@ extension Application {
     jobs.begin(.backup(call, to: request.to), .backUp(to: request.to), for: caller, in: &turn)
   }
 
-  private func beginWaiting() {
+  /// Begins the calls for which there is room now. If the archive is being reopened, they wait for that.
+  func beginWaiting() {
+    if case .opening = phase { return }
     while let waiting = jobs.nextWaiting() {
       guard sessions.isConnected(waiting.caller.client) else { continue }
       do throws(ErrorObject) {
@@ -50,9 +52,7 @@ extension Application {
     case (.backup(var call, let path), .success(.copied(let bytes))):
       tell(call.progress(bytes, of: bytes, isLast: true, at: turn.now), of: call)
       let reply = BackupArchive.Reply().with {
-        $0.to = path
-        $0.bytes = bytes
-        $0.milliseconds = call.milliseconds(at: turn.now)
+        ($0.to, $0.bytes, $0.milliseconds) = (path, bytes, call.milliseconds(at: turn.now))
       }
       turn.ask(.respond(job.caller, .result(reply)))
     case (_, .failure(.archive(let error))): turn.refuse(job.caller, .storeError(error))

@@ -144,6 +144,13 @@ package struct ArchiveJobs {
     }
   }
 
+  /// The archive is closed: nothing comes back.
+  mutating func abandon(for error: ErrorObject, in turn: inout Turn) {
+    for call in waiting { turn.refuse(call.caller, error) }
+    for operation in operations.sorted(by: { $0.key < $1.key }) { turn.refuse(operation.value.caller, error) }
+    (waiting, operations) = ([], [:])
+  }
+
   private mutating func cancel(_ number: Int) {
     operations[number] = nil
     cancelled.insert(number)

@@ -57,13 +57,21 @@ package enum Operation {
   case rollback(Rollback, reading: [NodeID])
   case comparison(Comparison, ComparisonPlace)
 
-  /// The caller, if the operation can be cancelled between two pieces; a copy is one piece, and a page is quick.
-  var cancellableFor: Caller? {
+  var caller: Caller {
     switch self {
     case .verification(let verification): verification.call.caller
     case .planning(let planning): planning.call.caller
+    case .page(let reading): reading.caller
+    case .backup(let call, _): call.caller
     case .rollback(let rollback, _): rollback.call.caller
     case .comparison(let comparison, _): comparison.call.caller
+    }
+  }
+
+  /// The caller, if the operation can be cancelled between two pieces; a copy is one piece, and a page is quick.
+  var cancellableFor: Caller? {
+    switch self {
+    case .verification, .planning, .rollback, .comparison: caller
     case .backup, .page: nil
     }
   }

@@ -87,11 +87,13 @@ package struct GenerationHistory {
     }
   }
 
-  /// Forgets the oldest one that was sealed by a change up to this and is not pinned, because there is no room.
+  /// Forgets the oldest one that was sealed by a change up to this and is not pinned, because there is no room. One
+  /// that shows what the head does would free nothing.
   ///
   /// - Returns: whether there was one.
-  mutating func giveUpOldest(upTo sequence: SequenceNumber, in turn: inout Turn) -> Bool {
-    guard let oldest = all.firstIndex(where: { !$0.isPinned && $0.sequence <= sequence }) else { return false }
+  package mutating func giveUpOldest(upTo sequence: SequenceNumber, in turn: inout Turn) -> Bool {
+    let last = min(sequence, turn.contentSequence - 1)
+    guard let oldest = all.firstIndex(where: { !$0.isPinned && $0.sequence <= last }) else { return false }
     let generation = all.remove(at: oldest).record.generation
     turn.write(.dropGeneration(generation))
     turn.announce {

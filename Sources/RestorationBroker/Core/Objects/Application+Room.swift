@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationArchive
+package import RestorationArchive
 internal import RestorationWire
 
 /// What the archive may hold: so many bytes at the head, and as many besides, which give way.
@@ -42,12 +42,11 @@ extension Application {
     let before = budget.counted
     budget.settle(receipt, origins: origins.usedBytes, max: turn.limits.archiveBytesMax)
     keeping.settle(receipt.sequence)
-    if !receipt.unnamedContexts.isEmpty {
-      origins.forget(receipt.unnamedContexts, upTo: receipt.sequence, in: &turn)
-    }
+    origins.forget(receipt.unnamedContexts, upTo: receipt.sequence, in: &turn)
     guard budget.excess > 0, case .open = phase else { return }
+    let last = sequence
     giveUp(sealedUpTo: before)
-    budget.giveUp(at: sequence)
+    budget.giveUp(at: sequence, after: last, beside: generations.all)
   }
 
   /// Gives up what is needed least; how much that frees, the archive tells. The pinned generation stays, and so does
@@ -55,8 +54,9 @@ extension Application {
   private func giveUp(sealedUpTo sequence: SequenceNumber) {
     if let oldest = runs.facts.shelf.subtrees.first { return takeOffShelf([oldest]) }
     if generations.giveUpOldest(upTo: sequence, in: &turn) { return }
+    guard budget.mayFindMore(beside: generations.all) else { return }
     if let oldest = tree.oldestReplacedText { return release([oldest]) }
-    if let largest = tree.largestHidden(after: generations.sealedUpTo) { settle([largest]) }
+    if let largest = tree.largestHidden(beside: generations.all) { settle([largest]) }
   }
 }
 
@@ -69,9 +69,12 @@ extension NodeTree {
     return rows.min { $0.sequence < $1.sequence }
   }
 
-  /// The node with the largest state that an early one hides and no generation up to `sealed` has (R19).
-  fileprivate func largestHidden(after sealed: SequenceNumber) -> Node? {
-    let hidden = nodes.values.filter { $0.kept == nil && $0.beforeClaim.map { $0.sequence > sealed } ?? false }
+  /// The node with the largest state that an early one hides and no generation shows (R19).
+  package func largestHidden(beside generations: [SealedGeneration]) -> Node? {
+    let hidden = nodes.values.filter { node in
+      guard node.kept == nil, let hidden = node.beforeClaim, let state = node.state else { return false }
+      return !generations.contains { hidden.sequence <= $0.sequence && $0.sequence < state.sequence }
+    }
     return hidden.max { ($0.beforeClaim?.bytes ?? 0, $0.id) < ($1.beforeClaim?.bytes ?? 0, $1.id) }
   }
 }

@@ -17,6 +17,8 @@ package struct ArchiveBudget {
   package private(set) var excess = 0
   /// The change by which something was given up last.
   private var givenUp: SequenceNumber = 0
+  /// For this excess nothing was found to give up, beside the generations that these changes sealed.
+  private var hopeless: (excess: Int, generations: [SequenceNumber])?
   /// The change that the archive has counted last.
   package private(set) var counted: SequenceNumber = 0
 
@@ -80,7 +82,23 @@ package struct ArchiveBudget {
     counted = receipt.sequence
     // What was given up is still in the count.
     excess = receipt.sequence < givenUp ? 0 : Swift.max(0, receipt.reachableBytes - head - max)
+    if excess == 0 { hopeless = nil }
   }
 
-  mutating func giveUp(at sequence: SequenceNumber) { givenUp = sequence }
+  /// Whether looking through all nodes may find something to give up. Whatever there is more of it than before has
+  /// enlarged the excess, or a generation that showed it has gone.
+  package func mayFindMore(beside generations: [SealedGeneration]) -> Bool {
+    guard let hopeless else { return true }
+    return excess > hopeless.excess || hopeless.generations != generations.map(\.sequence)
+  }
+
+  /// Something was given up if there are changes after `last`.
+  package mutating func giveUp(
+    at sequence: SequenceNumber,
+    after last: SequenceNumber,
+    beside generations: [SealedGeneration]
+  ) {
+    hopeless = sequence > last ? nil : (excess, generations.map(\.sequence))
+    if sequence > last { givenUp = sequence }
+  }
 }

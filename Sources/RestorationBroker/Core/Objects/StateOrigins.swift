@@ -129,23 +129,23 @@ package struct StateOrigins {
   }
 
   private mutating func dropIfUseless(_ number: ContextID) {
-    guard unwritten.contains(number), let entry = entries[number], entry.uses == 0 else { return }
+    guard unwritten.contains(number), entries[number]?.uses == 0 else { return }
     unwritten.remove(number)
-    entries[number] = nil
-    numbers[entry.origin] = nil
+    drop(number)
   }
 
-  /// The archive has no row with these, up to a change; those that none was given since go.
+  private mutating func drop(_ number: ContextID) {
+    if let entry = entries.removeValue(forKey: number) { numbers[entry.origin] = nil }
+  }
+
+  /// The archive has no row with these, up to a change; those go that none was given since. One that is in use by what
+  /// is kept off the disk stays: it may be about to get a row, and is told again if it does not.
   package mutating func forget(_ unnamed: [ContextID], upTo sequence: SequenceNumber, in turn: inout Turn) {
     let gone = unnamed.filter { number in
-      !unwritten.contains(number) && entries[number].map { $0.named <= sequence } ?? false
+      !unwritten.contains(number) && entries[number].map { $0.uses == 0 && $0.named <= sequence } ?? false
     }
     guard !gone.isEmpty else { return }
     turn.write(.forgetContexts(gone))
-    for number in gone {
-      // What is kept off the disk may have it.
-      unwritten.insert(number)
-      dropIfUseless(number)
-    }
+    for number in gone { drop(number) }
   }
 }
