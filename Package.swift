@@ -103,6 +103,7 @@ let package = Package(
     .testTarget(
       name: "RestorationBrokerTests",
       dependencies: [
+        "CSQLite",
         "InMemory",
         "JSONRPC",
         "RestorationArchive",

@@ -14,27 +14,32 @@ struct ArchiveFixture {
   let directory: ArchiveFolder
   let quota: ArchiveQuota
   let upkeep: ArchiveUpkeep
+  private let system: any FileSystem
   private(set) var store: any ArchiveStore
 
   init(
     _ engine: ArchiveEngine,
     quota: ArchiveQuota = ArchiveQuota(),
-    upkeep: ArchiveUpkeep = ArchiveUpkeep(ballastBytes: 0)
+    upkeep: ArchiveUpkeep = ArchiveUpkeep(ballastBytes: 0),
+    in system: (_ directory: String) -> any FileSystem = { _ in SystemFiles() }
   ) throws {
     self.engine = engine
     self.quota = quota
     self.upkeep = upkeep
     directory = try ArchiveFolder()
+    self.system = system(directory.path)
     switch engine {
     case .memory: store = try MemoryArchiveStore(quota: quota, upkeep: upkeep)
-    case .sqlite: store = try SQLiteArchiveStore(directory: directory.path, quota: quota, upkeep: upkeep)
+    case .sqlite:
+      store = try SQLiteArchiveStore(directory: directory.path, of: self.system, quota: quota, upkeep: upkeep)
     }
   }
 
   /// Closes an archive, and for files takes a new store, as if the broker had been started again.
   mutating func restart(_ author: ArchiveAuthor) async throws {
     await store.close(author.lease)
-    if engine == .sqlite { store = try SQLiteArchiveStore(directory: directory.path, quota: quota, upkeep: upkeep) }
+    guard engine == .sqlite else { return }
+    store = try SQLiteArchiveStore(directory: directory.path, of: system, quota: quota, upkeep: upkeep)
   }
 
   /// Opens an application's archive for writing.

@@ -49,6 +49,55 @@ internal import Testing
     if kind == .link { #expect(try fixture.directory.read("elsewhere") == [1]) }
   }
 
+  /// What stands in the place of the backup does not hinder a sound archive; a damaged one is left as it is.
+  @Test(arguments: Kind.allCases)
+  func whatStandsInThePlaceOfABackupIsNotTakenForOne(kind: Kind) async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    let name = "x+backup.sqlite"
+    for _ in 1...2 {
+      var author = try await fixture.author("x")
+      #expect(author.opening.damage == nil)
+      try await author.apply(.node(1, "a"))
+      await author.store.close(author.lease)
+      if !fixture.directory.names.contains(name) { try kind.make(name, in: fixture.directory) }
+    }
+    #expect(try await fixture.store.list().map(\.state) == [.available])
+    try fixture.directory.write(Array("garbage".utf8), to: "x.sqlite")
+    let names = fixture.directory.names
+    let store = fixture.store
+    let error = await #expect(throws: ArchiveError.self) { _ = try await store.open("x") }
+    #expect(error?.kind == .unreadable)
+    #expect(error?.message.contains(fixture.directory.file(name)) == true)
+    #expect(fixture.directory.names == names)
+    #expect(try fixture.directory.read("x.sqlite") == Array("garbage".utf8))
+  }
+
+  /// Notes without content, which the store only looks for and removes: what they are a link to stays as it is.
+  @Test(arguments: Kind.allCases, ["x+removed", "+ballast"])
+  func whatStandsInThePlaceOfANoteIsNotOpened(kind: Kind, name: String) async throws {
+    let upkeep = ArchiveUpkeep(ballastBytes: 4096)
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author("x")
+    try await author.apply(.node(1, "a"))
+    await author.store.close(author.lease)
+    try kind.make(name, in: fixture.directory)
+    let store = try SQLiteArchiveStore(directory: fixture.directory.path, upkeep: upkeep)
+    #expect(try await store.list().map(\.state) == [.available])
+    var message = ""
+    do throws(ArchiveError) {
+      let opening = try await store.open("x")
+      #expect(opening.sequence == 1)
+      while try await store.maintain(opening.lease, holding: []) {}
+      await store.close(opening.lease)
+    } catch {
+      message = error.message
+    }
+    // A folder cannot be removed like a file.
+    #expect(message.contains(fixture.directory.file(name)) == (kind == .folder && name == "x+removed"))
+    #expect(fixture.directory.names.contains(name) == (kind == .folder || name == "+ballast"))
+    if kind == .link { #expect(try fixture.directory.read("elsewhere") == [1]) }
+  }
+
   /// A rollback journal beside an archive is never its own: SQLite would play it back.
   @Test func aRollbackJournalIsNotPlayedBack() async throws {
     let fixture = try ArchiveFixture(.sqlite)

@@ -5,14 +5,15 @@ internal import RestorationArchive
 internal import TestSupport
 internal import Testing
 
+private let headerBytes = 32
+private let frameBytes = 24 + 4096
+
 /// The log of an archive whose broker was killed is damaged, cut, missing, or an older one: its content is served
 /// completely, or the opening reports the loss; and no byte of it is destroyed (R20, R32).
 @Suite struct LogDamageTests {
   private static let application = "x"
   private static let log = "x.sqlite-wal"
   private static let files = ["x.sqlite", log, "x+mark"]
-  private static let headerBytes = 32
-  private static let frameBytes = 24 + 4096
 
   /// The files of an archive that was never closed, as a kill leaves them.
   private struct Remains {
@@ -73,9 +74,9 @@ internal import Testing
     try await write(&author, author.sequence + 1...author.sequence + 5)
     try await author.maintain()
     await author.store.close(author.lease)
-    if report != nil, let log = remains.files[log] {
+    if let report, let log = remains.files[log], let main = remains.files["x.sqlite"] {
       let kept = try fixture.directory.names.filter { $0.contains("+damaged-") }.map { try fixture.directory.read($0) }
-      #expect(kept.contains(log), "\(comment.rawValue): \(report ?? "")")
+      #expect(kept.contains(log) && kept.contains(main), "\(comment.rawValue): \(report)")
     }
     var again = try await fixture.author(application)
     #expect(again.opening.damage == report, comment)
@@ -98,49 +99,76 @@ internal import Testing
     return remains
   }
 
+  enum Damage {
+    case flip(bit: Int), cut(at: Int), delete(frame: Int), swap(frame: Int), duplicate(frame: Int), missing
+
+    func applied(to log: [UInt8]) -> [UInt8]? {
+      func frame(_ number: Int) -> ArraySlice<UInt8> {
+        log.dropFirst(headerBytes + number * frameBytes).prefix(frameBytes)
+      }
+      func replacing(_ number: Int, _ count: Int, with frames: [ArraySlice<UInt8>]) -> [UInt8] {
+        let start = headerBytes + number * frameBytes
+        return Array(log[..<start]) + frames.joined() + log.dropFirst(start + count * frameBytes)
+      }
+      switch self {
+      case .flip(let bit):
+        var bytes = log
+        bytes[bit / 8] ^= 1 << (bit % 8)
+        return bytes
+      case .cut(let byte): return Array(log[..<byte])
+      case .delete(let number): return replacing(number, 1, with: [])
+      case .swap(let number): return replacing(number, 2, with: [frame(number + 1), frame(number)])
+      case .duplicate(let number): return replacing(number, 1, with: [frame(number), frame(number)])
+      case .missing: return nil
+      }
+    }
+
+    /// Damages of every byte of the header and of every frame; the short form does one thing to each frame.
+    static func all(of log: [UInt8], _ generator: inout SeededGenerator) -> [Damage] {
+      var damages = [Damage.missing] + [0, 1, 31, 32, 33, log.count - 1].map { .cut(at: $0) }
+      damages += (0..<headerBytes).map { .flip(bit: $0 * 8 + Int.random(in: 0..<8, using: &generator)) }
+      for number in 0..<(log.count - headerBytes) / frameBytes {
+        let start = headerBytes + number * frameBytes
+        let flips = (0..<16).map { index in
+          let byte = start + Int.random(in: index < 8 ? 0..<24 : 24..<frameBytes, using: &generator)
+          return Damage.flip(bit: byte * 8 + Int.random(in: 0..<8, using: &generator))
+        }
+        let inside = start + Int.random(in: 1..<frameBytes, using: &generator)
+        let moves = [
+          Damage.cut(at: start), .cut(at: inside), .delete(frame: number), .swap(frame: number),
+          .duplicate(frame: number),
+        ]
+        damages += Environment.isLong ? flips + moves : [([flips[0], flips[8]] + moves)[number % 7]]
+      }
+      return damages
+    }
+  }
+
   @Test(arguments: [false, true])
   func everyDamageOfALogIsServedWholeOrReported(begunAnew: Bool) async throws {
     let whole = try await Self.remains(begunAnew: begunAnew)
     var generator = SeededGenerator(seed: begunAnew ? 2 : 1)
-    let size = whole.log.count
-    let frames = (size - Self.headerBytes) / Self.frameBytes
-    #expect(frames > 20)
+    #expect(whole.log.count > 20 * frameBytes)
     #expect(try await !Self.check(whole, of: whole, "not damaged"))
+    let damages = Damage.all(of: whole.log, &generator)
     var reported = 0
-    for byte in 0..<Self.headerBytes {
-      let remains = whole.flipping(byte * 8 + Int.random(in: 0..<8, using: &generator))
-      if try await Self.check(remains, of: whole, "bit of header byte \(byte)") { reported += 1 }
+    for damage in damages {
+      let remains = whole.with(log: damage.applied(to: whole.log))
+      if try await Self.check(remains, of: whole, "\(damage)") { reported += 1 }
     }
-    #expect(reported == Self.headerBytes)
-    for frame in 0..<frames {
-      let start = Self.headerBytes + frame * Self.frameBytes
-      for range in [0..<24, 24..<Self.frameBytes] {
-        let offset = Int.random(in: range, using: &generator)
-        let remains = whole.flipping((start + offset) * 8 + Int.random(in: 0..<8, using: &generator))
-        if try await Self.check(remains, of: whole, "bit of byte \(offset) of frame \(frame)") { reported += 1 }
-      }
-    }
-    for cut in [0, 1, 31, 32, 33, size - 1] + (0..<40).map({ _ in Int.random(in: 0..<size, using: &generator) }) {
-      let remains = whole.with(log: Array(whole.log[..<cut]))
-      if try await Self.check(remains, of: whole, "cut at \(cut) of \(size)") { reported += 1 }
-    }
-    for frame in stride(from: 0, to: frames, by: 3) {
-      let cut = Self.headerBytes + frame * Self.frameBytes
-      if try await Self.check(whole.with(log: Array(whole.log[..<cut])), of: whole, "cut behind frame \(frame)") {
-        reported += 1
-      }
-    }
-    #expect(try await Self.check(whole.with(log: nil), of: whole, "missing"))
-    #expect(reported > 50)
+    // The header, the cuts in it, and a missing log alone.
+    #expect(reported >= headerBytes + 6)
+    if Environment.isLong, !begunAnew { #expect(damages.count >= 1_000) }
+    print("\(damages.count) damages of a log: \(reported) reported, none silent, no byte destroyed")
   }
 
   /// Without the mark, as after a power cut, the files themselves show all damage but that at the end.
   @Test func withoutAMarkDamageBeforeTheLastCommitIsReported() async throws {
     var whole = try await Self.remains(begunAnew: false)
     whole.files["x+mark"] = nil
-    let frames = (whole.log.count - Self.headerBytes) / Self.frameBytes
+    let frames = (whole.log.count - headerBytes) / frameBytes
     for frame in stride(from: 0, to: frames - 8, by: 2) {
-      let remains = whole.flipping((Self.headerBytes + frame * Self.frameBytes + 1_000) * 8)
+      let remains = whole.flipping((headerBytes + frame * frameBytes + 1_000) * 8)
       #expect(try await Self.check(remains, of: whole, "frame \(frame)"))
     }
     #expect(try await Self.check(whole.flipping(100), of: whole, "header"))
@@ -193,9 +221,9 @@ internal import Testing
     try await author.store.backUp(author.lease)
     let whole = try Remains(of: fixture.directory, author)
     await author.store.close(author.lease)
-    let frames = (whole.log.count - Self.headerBytes) / Self.frameBytes
+    let frames = (whole.log.count - headerBytes) / frameBytes
     for frame in stride(from: 0, to: frames, by: 3) {
-      let remains = whole.flipping((Self.headerBytes + frame * Self.frameBytes + 100) * 8)
+      let remains = whole.flipping((headerBytes + frame * frameBytes + 100) * 8)
       #expect(try await Self.check(remains, of: whole, "frame \(frame)"))
       let opened = try await remains.fixture().author(Self.application)
       #expect(opened.sequence == whole.sequence, "frame \(frame)")
@@ -213,7 +241,7 @@ internal import Testing
     await #expect(throws: ArchiveError.self) { try await author.apply(changes) }
     disk.heal()
     let remains = try Remains(of: fixture.directory, author)
-    #expect(remains.log.count > 100 * Self.frameBytes)
+    #expect(remains.log.count > 100 * frameBytes)
     let opened = try remains.fixture()
     let again = try await opened.author(Self.application)
     #expect(again.opening.damage == nil)
@@ -241,7 +269,7 @@ internal import Testing
   /// The finding is in the archive before the log that shows it is removed: the next opening still reports it.
   @Test(arguments: [true, false])
   func aDiskThatFailsWhileALossIsNotedDoesNotHideIt(isLasting: Bool) async throws {
-    let frame = Self.headerBytes + 9 * Self.frameBytes
+    let frame = headerBytes + 9 * frameBytes
     let remains = try await Self.remains(begunAnew: false).flipping((frame + 1_000) * 8)
     for count in 0... {
       let fixture = try remains.fixture()

@@ -9,7 +9,7 @@ internal import Testing
 /// A disk that fails to read once while an archive is opened: nothing is replaced, nothing is lost (R20, R32).
 @Suite struct ReadErrorTests {
   enum Condition: CaseIterable, Sendable {
-    case closed, withLog, withBackup, inRecovery
+    case closed, withLog, withBackup, inRecovery, withDamagedLog
 
     /// The files of an archive whose last state says "new", in this condition.
     func files() async throws -> [String: [UInt8]] {
@@ -17,9 +17,13 @@ internal import Testing
       var author = try await fixture.author("x")
       try await author.apply((1...9).map { .node($0, "n\($0)") })
       try await author.apply((1...9).map { .state($0, "old" + String(repeating: "x", count: 1_000)) })
-      if self != .closed { try await author.store.backUp(author.lease) }
+      switch self {
+      case .closed: break
+      case .withLog, .withBackup, .inRecovery: try await author.store.backUp(author.lease)
+      case .withDamagedLog: try await author.maintain()
+      }
       try await author.apply((1...9).map { .state($0, "new" + String(repeating: "x", count: 1_000)) })
-      let isKilled = self == .withLog || self == .inRecovery
+      let isKilled = self != .closed && self != .withBackup
       if !isKilled { await author.store.close(author.lease) }
       var files: [String: [UInt8]] = [:]
       for name in fixture.directory.names { files[name] = try fixture.directory.read(name) }
@@ -28,56 +32,77 @@ internal import Testing
         // The main file is damaged, so that the backup is read.
         files["x.sqlite"] = main[..<100] + main[100...].map { $0 ^ 0xa5 }
       }
+      if self == .withDamagedLog { files["x.sqlite-wal"]?[20] ^= 1 }
       return files
     }
 
-    var state: String { self == .inRecovery ? "old" : "new" }
+    /// Something is lost before any read fails, and the opening reports that.
+    var isDamaged: Bool { self == .inRecovery || self == .withDamagedLog }
+    var state: String { isDamaged ? "old" : "new" }
   }
 
-  /// What SQLite's system layer makes of a read error.
-  private static func code(_ error: Int32) -> Int32 { SQLITE_IOERR | (error == EIO ? 33 << 8 : 1 << 8) }
+  /// SQLite takes the first three for damage.
+  private static let errors = [EIO, ENXIO, ERANGE, EACCES, ENOSPC, EDQUOT]
 
-  @Test(arguments: Condition.allCases, [EIO, EACCES, ENOSPC, EDQUOT])
-  func oneErrorOfReadingReplacesNothing(condition: Condition, error: Int32) async throws {
+  /// Every call by which an archive is read while it is opened: `open`, `stat`, `lstat`, `fstat`, `pread` and listing
+  /// the directory. The long form tries every error at each, once and lasting; the short form one.
+  @Test(arguments: Condition.allCases)
+  func anErrorOfReadingReplacesNothing(condition: Condition) async throws {
     let files = try await condition.files()
-    let names = files.keys.sorted()
-    for count in 0... {
-      let fixture = try ArchiveFixture(.sqlite)
-      for (name, bytes) in files { try fixture.directory.write(bytes, to: name) }
-      let disk = FaultingDisk(fixture.directory.path)
-      disk.fail(
-        FaultingDisk.Fault(
-          code: Self.code(error),
-          systemError: error,
-          operations: [.read],
-          after: count,
-          isLasting: false
-        )
-      )
-      let kind = await failure { () async throws(ArchiveError) in
-        let opening = try await fixture.store.open("x")
-        await fixture.store.close(opening.lease)
+    var (calls, tried) = (0, 0)
+    var hasFailed = true
+    while hasFailed {
+      for error in Environment.isLong ? Self.errors : [Self.errors[calls % Self.errors.count]] where hasFailed {
+        for isLasting in Environment.isLong ? [false, true] : [false] where hasFailed {
+          let fault = FaultingReads.Fault(error: error, after: calls, isLasting: isLasting)
+          hasFailed = try await Self.check(files, condition, fault)
+          if hasFailed { tried += 1 }
+        }
       }
-      let hasFailed = disk.heal()
-      if kind != nil, condition != .inRecovery {
-        // SQLite may have made an empty log.
-        let now = fixture.directory.names.filter { $0 != "x.sqlite-wal" || names.contains($0) }
-        #expect(now == names, "read \(count)")
-      }
-      let author = try await fixture.author("x")
-      let text = try await author.text(of: 9)
-      #expect(text?.hasPrefix(condition.state) == true, "read \(count), \(String(describing: kind))")
-      #expect(!fixture.directory.names.contains("x+damaged-2.sqlite"), "read \(count)")
-      // If an opening fails after it replaced the file, the next one still reports it.
-      #expect((author.opening.damage != nil) == (condition == .inRecovery), "read \(count)")
-      #expect(fixture.directory.names.contains("x+damaged-1.sqlite") == (condition == .inRecovery), "read \(count)")
-      await author.store.close(author.lease)
-      if !hasFailed {
-        #expect(count > 10)
-        return
-      }
+      if hasFailed { calls += 1 }
     }
+    #expect(calls > 20)
+    print("\(condition): \(tried) errors of \(calls) calls; none replaced anything that was sound")
   }
+
+  /// Opens the files with a fault and again without; returns whether the fault has happened.
+  private static func check(
+    _ files: [String: [UInt8]],
+    _ condition: Condition,
+    _ fault: FaultingReads.Fault
+  ) async throws -> Bool {
+    let fixture = try ArchiveFixture(.sqlite) { FaultingReads($0) }
+    let directory = fixture.directory
+    for (name, bytes) in files { try directory.write(bytes, to: name) }
+    let reads = FaultingReads(directory.path)
+    reads.fail(fault)
+    let kind = await failure { () async throws(ArchiveError) in
+      let opening = try await fixture.store.open("x")
+      await fixture.store.close(opening.lease)
+    }
+    let hasFailed = reads.heal()
+    let comment: Comment = "\(fault): \(String(describing: kind))"
+    if kind != nil, !condition.isDamaged {
+      // SQLite may have made an empty log.
+      #expect(directory.names.filter { $0 != "x.sqlite-wal" || files[$0] != nil } == files.keys.sorted(), comment)
+      for (name, bytes) in files { #expect(try directory.read(name) == bytes, comment) }
+    }
+    let author = try await fixture.author("x")
+    #expect(try await author.text(of: 9)?.hasPrefix(condition.state) == true, comment)
+    // If an opening fails after it replaced the file, the next one still reports it.
+    #expect((author.opening.damage != nil) == condition.isDamaged, comment)
+    await author.store.close(author.lease)
+    let aside = directory.names.filter { $0.contains("+damaged-") }
+    #expect(aside == (condition.isDamaged ? ["x+damaged-1.sqlite", "x+damaged-1.sqlite-wal"] : []), comment)
+    for name in aside {
+      let original = name.replacing("+damaged-1", with: "")
+      #expect(try directory.read(name) == files[original], "\(comment.rawValue): \(name)")
+    }
+    return hasFailed
+  }
+
+  /// What SQLite's system layer makes of EIO.
+  private static let readError = SQLITE_IOERR | 33 << 8
 
   /// The log is unchanged: nothing is uncertain.
   @Test func aCheckpointThatCannotReadTheLogIsTriedAgain() async throws {
@@ -89,7 +114,7 @@ internal import Testing
     try await author.maintain()
     for number in 1...3 {
       try await author.apply(.state(1, "text \(number)"))
-      disk.fail(FaultingDisk.Fault(code: Self.code(EIO), operations: [.read], isLasting: false))
+      disk.fail(FaultingDisk.Fault(code: Self.readError, operations: [.read], isLasting: false))
       let kind = await failure { () async throws(ArchiveError) in try await author.maintain() }
       #expect(kind == .definite)
       #expect(disk.heal())

@@ -31,13 +31,15 @@ final class MemoryBroker {
   private var epoch: Int64 = 7
   private var connections: [MemoryConnection] = []
 
+  /// - Parameter makeStore: for archives elsewhere than on `disk`; the store is to run on the loop.
   init(
     limits: Limits = Limits(),
     isDeveloperMode: Bool = false,
     hasManager: Bool = true,
     logLevel: Logger.Level = .info,
     unusedDays: Int = 0,
-    seed: UInt64 = 1
+    seed: UInt64 = 1,
+    makeStore: ((TestEventLoop) -> any ArchiveStore)? = nil
   ) {
     let (loop, host) = (loop, MemoryHost(on: loop))
     let chance = NIOLoopBoundBox(SeededGenerator(seed: seed), eventLoop: loop)
@@ -64,7 +66,7 @@ final class MemoryBroker {
         on: loop,
         limits: limits,
         settings: settings,
-        store: disk.connect(),
+        store: makeStore?(loop) ?? disk.connect(),
         processes: host,
         manager: hasManager ? host : nil,
         wallMilliseconds: { Self.wallMilliseconds(loop, days.value) },

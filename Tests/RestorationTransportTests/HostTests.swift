@@ -40,6 +40,21 @@ internal import Testing
     #expect(try Host.readFile(path) == text)
   }
 
+  @Test func whatIsNoRegularFileIsNotCountedIn() throws {
+    let path = scratch.file("epoch")
+    let kinds: [() -> Void] = [
+      { mkfifo(path, 0o600) }, { mkdir(path, 0o700) }, { symlink(self.scratch.file("elsewhere"), path) },
+    ]
+    for make in kinds {
+      make()
+      let error = #expect(throws: TransportError.self) { try CounterFile(path: path).increment() }
+      #expect(error?.message.contains(path) == true)
+      #expect(status(of: path) != nil)
+      remove(path)
+    }
+    #expect(status(of: scratch.file("elsewhere")) == nil)
+  }
+
   @Test func aFileThatIsMissingHasNoText() throws {
     #expect(try Host.readFile(scratch.file("nothing")) == nil)
     #expect(throws: TransportError.self) { try Host.readFile(scratch.path) }

@@ -82,6 +82,16 @@ internal import Testing
     #expect(status(of: scratch.file("elsewhere")) == nil)
   }
 
+  @Test func aLockThatIsNoFileIsRefusedByName() throws {
+    let path = scratch.file("archives.lock")
+    for make in [{ mkfifo(path, 0o600) }, { mkdir(path, 0o700) }] {
+      #expect(make() == 0)
+      let error = #expect(throws: TransportError.self) { try LockFile(path: path, subject: "the test") }
+      #expect(error?.message.contains(path) == true)
+      remove(path)
+    }
+  }
+
   @Test func aStaleSocketIsReplaced() throws {
     let path = scratch.file("b.sock")
     try leaveStaleSocket(path)

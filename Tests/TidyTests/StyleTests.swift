@@ -93,6 +93,7 @@ internal import Testing
       "a table of functions for SQLite has to stay at one address; it never changes"
     ),
     ("unsafeBitCast", "SQLiteConnection.swift", "SQLite's mark for memory that it is to copy is the address -1"),
+    ("unsafeBitCast", "FaultingReads.swift", "SQLite takes each system call as a function without parameters"),
   ]
 
   private static let guarded = [

@@ -119,8 +119,11 @@ struct ArchiveRecovery {
       the log of the archive of \(files.application) \(loss): the archive is as it was at sequence \(sequence), and \
       changes after that, if there were any, are lost\(place)
       """
-    try OpeningFailure.deciding { () throws(SQLiteFailure) in
+    do throws(SQLiteFailure) {
       try SQLiteArchive.settle(at: directory.pathname(files.main), in: directory.system, damage: damage)
+    } catch {
+      // The file has just been read whole: SQLite takes some read errors for damage.
+      throw error.isDamage ? .unreadable(error.description) : OpeningFailure(error)
     }
     return try openFile(files.main)
   }
