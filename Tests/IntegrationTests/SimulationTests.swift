@@ -11,7 +11,7 @@ internal import Testing
     return bounds.count == 2 ? bounds[0]...max(bounds[0], bounds[1]) : 1...(Environment.isLong ? 100_000 : 2_000)
   }()
   /// Histories a process plays: what a killed broker still waited for is never released.
-  private static let portion = 1_000
+  private static let portion = 250
 
   private static func play(_ seeds: ClosedRange<Int>) throws -> String {
     let (end, output, errors) = try ChildProcess.run(
