@@ -214,6 +214,7 @@ let package = Package(
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       path: "Tests/Simulation",
+      exclude: ["planted.py"],
       swiftSettings: settings
     ),
     .executableTarget(
