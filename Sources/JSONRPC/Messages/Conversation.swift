@@ -50,6 +50,10 @@ package struct Conversation: Sendable {
   /// The memory that frames with calls held back take, in bytes, about.
   package private(set) var heldBackBytes = 0
 
+  /// The memory of requests without an answer and of frames that are held back, in bytes, about. Stored, because it is
+  /// read at each message: what has to be computed from values of this module costs its reader a copy of them all.
+  package private(set) var waitingBytes = 0
+
   /// - Parameter past: calls that another conversation has made to the same peer.
   package init(limits: ConversationLimits, after past: CallsMade = CallsMade()) {
     self.limits = limits
@@ -75,9 +79,6 @@ package struct Conversation: Sendable {
 
   /// Bytes of answers in the making, and of those that wait for the rest of their batch.
   package var unfinishedBytes: Int { pending.expectedBytes + batches.gatheredBytes }
-
-  /// The memory of requests without an answer and of frames that are held back, in bytes, about.
-  package var waitingBytes: Int { pending.bytes + heldBackBytes }
 
   package var hasHeldBackCalls: Bool { heldBackStart < heldBack.count }
 
@@ -136,6 +137,7 @@ extension Conversation {
       let frame = heldBack[heldBackStart]
       heldBackStart += 1
       heldBackBytes -= frame.memory
+      waitingBytes -= frame.memory
       take(frame, responses: false, into: &out, &deliveries)
     }
     // Seldom enough that the cost of a frame does not depend on how many there are.
@@ -170,6 +172,7 @@ extension Conversation {
       if frame.holdsCalls {
         heldBack.append(frame)
         heldBackBytes += frame.memory
+        waitingBytes += frame.memory
       }
     }
   }
@@ -211,6 +214,7 @@ extension Conversation {
         let error = ErrorObject.invalidRequest(hint: "A request with this id is still unanswered; use another id.")
         return answer(error, to: request.id, batch: batch, into: &out)
       }
+      waitingBytes += bytes
       if let batch { batches.expect(batch) }
       deliveries.append(.request(call, request))
     case .notification(let notification):
@@ -242,12 +246,14 @@ extension Conversation {
   /// Answers a request. The answer of one in a batch waits for the others.
   package mutating func respond(to call: Call, with outcome: Outcome, into out: inout [UInt8]) {
     guard let ended = pending.remove(call) else { return }
+    waitingBytes -= ended.bytes
     answer(batch: ended.batch, into: &out) { Self.write(outcome, to: ended.id, into: &$0) }
   }
 
   /// Answers a request with the result that `writing` writes as one value, straight into the output.
   package mutating func respond(to call: Call, into out: inout [UInt8], writing: (inout JSONWriter) -> Void) {
     guard let ended = pending.remove(call) else { return }
+    waitingBytes -= ended.bytes
     answer(batch: ended.batch, into: &out) {
       Self.write(#","result":"#, to: ended.id, into: &$0, writing)
     }

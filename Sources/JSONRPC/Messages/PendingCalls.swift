@@ -5,7 +5,7 @@
 /// A slot is used again after its request is answered; the serial number in a `Call` tells the two apart. Ids are
 /// compared by fingerprint first, over a flat array: quicker than hashing for the few that are in flight.
 struct PendingCalls {
-  private struct Slot {
+  struct Slot {
     var id: RequestID
     var serial: UInt32
     var batch: Batches.Key?
@@ -24,7 +24,6 @@ struct PendingCalls {
   private(set) var parked = 0
   /// Of the answers that `expect` has announced.
   private(set) var expectedBytes = 0
-  private(set) var bytes = 0
 
   var isEmpty: Bool { inFlight + parked == 0 }
 
@@ -37,7 +36,6 @@ struct PendingCalls {
     lastSerial &+= 1
     let slot = Slot(id: id, serial: lastSerial, batch: batch, bytes: bytes, isParked: false)
     inFlight += 1
-    self.bytes += bytes
     if let index = free.popLast() {
       slots[Int(index)] = slot
       fingerprints[Int(index)] = fingerprint
@@ -49,11 +47,10 @@ struct PendingCalls {
   }
 
   /// `nil` when the call has been answered before.
-  mutating func remove(_ call: Conversation.Call) -> (id: RequestID, batch: Batches.Key?)? {
+  mutating func remove(_ call: Conversation.Call) -> Slot? {
     guard let slot = slot(of: call) else { return nil }
     if slot.isParked { parked -= 1 } else { inFlight -= 1 }
     expectedBytes -= slot.expectedBytes
-    bytes -= slot.bytes
     if isEmpty, slots.count > 16 {
       slots.removeAll()
       fingerprints.removeAll()
@@ -63,7 +60,7 @@ struct PendingCalls {
       fingerprints[Int(call.slot)] = 0
       free.append(call.slot)
     }
-    return (slot.id, slot.batch)
+    return slot
   }
 
   mutating func setParked(_ isParked: Bool, _ call: Conversation.Call) {

@@ -24,9 +24,9 @@ final class ConnectionHandler: ChannelInboundHandler {
   private var isQueued = false
   /// Whether more input waits for this connection's turn.
   private(set) var isBehind = false
-  private var delegate: (any ConnectionDelegate)?
+  @exclusivity(unchecked) private var delegate: (any ConnectionDelegate)?
   /// Set before the channel is active; `nil` after it has closed, because the connection holds this handler.
-  var connection: Connection?
+  @exclusivity(unchecked) var connection: Connection?
   private(set) var context: ChannelHandlerContext?
   /// `nil` after the channel has closed.
   var socket: Int32?
@@ -38,14 +38,14 @@ final class ConnectionHandler: ChannelInboundHandler {
   @exclusivity(unchecked) var exchanges: HTTPExchanges?
   @exclusivity(unchecked) var conversation: Conversation
   /// Messages that were taken and wait until earlier answers have gone, the next one last.
-  private var deliveries: [Conversation.Delivery] = []
+  @exclusivity(unchecked) private var deliveries: [Conversation.Delivery] = []
   /// The delegate asked whether a request may begin, and is told when it may.
   private var awaitsRoom = false
   /// The bytes of this connection that `account` counts, and those that the load of all connections does.
   private var counted = (waiting: 0, replies: 0)
   private var timers: (frame: Scheduled<Void>?, linger: Scheduled<Void>?)
   /// Frames to be written at the end of the tick.
-  var out: [UInt8] = []
+  @exclusivity(unchecked) var out: [UInt8] = []
   @exclusivity(unchecked) var output: OutputAccount
 
   var handoffState: HandoffState
@@ -221,6 +221,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       conversation.receive(event, into: &out, &deliveries)
       if exchanges != nil, out.count > before { exchanges?.wroteResponse() }
       gate.holdBack(bytes: conversation.heldBackBytes)
+      // Before the delivery: what would wait is refused if too much does.
       if inTurns { chargeProcess() }
       deliver(&deliveries)
       pauseInputIfOutputIsFull()
@@ -233,10 +234,9 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Counts what waits of this connection, and pauses its input while too much of its process does.
   private func chargeProcess() {
-    let waiting = conversation.waitingBytes
-    if waiting != counted.waiting {
-      let change = waiting - counted.waiting
-      counted.waiting = waiting
+    let change = conversation.waitingBytes - counted.waiting
+    if change != 0 {
+      counted.waiting += change
       account.change(by: change)
     }
     guard account.isOver, !gate.isPaused(.process) else { return }

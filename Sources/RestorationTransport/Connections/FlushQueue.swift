@@ -22,7 +22,7 @@ final class FlushQueue {
   private let eventLoop: any EventLoop
   /// Whether there is anybody to share with.
   private let isShared: Bool
-  private var waiting: [ConnectionHandler] = []
+  @exclusivity(unchecked) private var waiting: [ConnectionHandler] = []
   private var spare: [ConnectionHandler] = []
   private var isScheduled = false
   private(set) var load = ReplyLoad()

@@ -4,8 +4,8 @@
 /// held back behind them. While that is too much, none of these connections is read. Used on their event loop only.
 final class ProcessAccount {
   private let waitingBytesMax: Int
-  private var waitingBytes = 0
-  private var paused: [ConnectionHandler] = []
+  @exclusivity(unchecked) private var waitingBytes = 0
+  @exclusivity(unchecked) private var paused: [ConnectionHandler] = []
 
   init(limits: TransportLimits) { waitingBytesMax = limits.waitingBytesPerProcessMax }
 
