@@ -18,6 +18,25 @@ struct ArchiveTotals {
     /// Rows that name it, and those of them that are not dead.
     var rows = 0
     var shown = 0
+
+    // Each gives the bytes whose count it changes, so that a change of a row finds its context once.
+
+    mutating func name() -> Int? {
+      rows += 1
+      shown += 1
+      return shown == 1 ? bytes : nil
+    }
+
+    mutating func bury() -> Int? {
+      shown -= 1
+      return shown == 0 ? bytes : nil
+    }
+
+    /// Whether a row is left.
+    mutating func unname() -> Bool {
+      rows -= 1
+      return rows > 0
+    }
   }
 
   // MARK: Contexts
@@ -33,9 +52,7 @@ struct ArchiveTotals {
 
   /// A row that a reader can reach names it.
   mutating func name(_ context: ContextID) {
-    contexts[context, default: Context()].rows += 1
-    contexts[context]?.shown += 1
-    guard let use = contexts[context], use.shown == 1, let bytes = use.bytes else { return }
+    guard let bytes = contexts[context, default: Context()].name() else { return }
     reachableBytes += bytes
     deadBytes -= bytes
     unnamed.remove(context)
@@ -43,17 +60,15 @@ struct ArchiveTotals {
 
   /// A row that names it has died.
   mutating func bury(_ context: ContextID) {
-    contexts[context]?.shown -= 1
-    guard let use = contexts[context], use.shown == 0, let bytes = use.bytes else { return }
+    guard let bytes = contexts[context]?.bury() else { return }
     reachableBytes -= bytes
     deadBytes += bytes
   }
 
   /// A dead row that names it has been deleted.
   mutating func unname(_ context: ContextID) {
-    contexts[context]?.rows -= 1
-    guard let use = contexts[context], use.rows == 0 else { return }
-    if use.bytes == nil { contexts[context] = nil } else { unnamed.insert(context) }
+    guard contexts[context]?.unname() == false else { return }
+    if isStored(context) { unnamed.insert(context) } else { contexts[context] = nil }
   }
 
   /// Contexts are deleted that no row names.

@@ -16,7 +16,7 @@ package final class Application {
   @exclusivity(unchecked) var turn: Turn
   @exclusivity(unchecked) package internal(set) var tree = NodeTree()
   @exclusivity(unchecked) package internal(set) var sessions = SessionTable()
-  var origins = StateOrigins()
+  @exclusivity(unchecked) var origins = StateOrigins()
   @exclusivity(unchecked) package internal(set) var generations = GenerationHistory()
   @exclusivity(unchecked) var runs = RunHistory()
   @exclusivity(unchecked) package internal(set) var budget = ArchiveBudget()

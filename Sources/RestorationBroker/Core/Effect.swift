@@ -246,7 +246,7 @@ package final class CoreContext {
   package internal(set) var settings: CoreSettings
   /// Times of the event being handled.
   package var now = Moment()
-  package internal(set) var outcome = Outcome()
+  @exclusivity(unchecked) package internal(set) var outcome = Outcome()
   var subscriptions = Subscriptions()
   /// When save rounds end because the broker ends, in monotonic milliseconds (R33).
   var roundsEnd: Int64?

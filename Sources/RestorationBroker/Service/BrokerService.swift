@@ -20,9 +20,9 @@ package actor BrokerService {
   package let processes: ProcessGateway
   private let clients: ClientGateway
   package private(set) var timers: Timers
-  private var log: BrokerLog
-  private var requests: RequestLog
-  private var clock: BrokerClock
+  @exclusivity(unchecked) private var log: BrokerLog
+  @exclusivity(unchecked) private var requests: RequestLog
+  @exclusivity(unchecked) private var clock: BrokerClock
   @exclusivity(unchecked) package private(set) var core: BrokerCore
   @exclusivity(unchecked) private var outcome = Outcome()
   @exclusivity(unchecked) private var isCarryingOut = false

@@ -58,6 +58,7 @@ package struct NodeTree {
   }
 
   /// The node a reference names; nil if there is none.
+  @inline(__always)
   package func node(_ reference: ObjectReference) -> Node? {
     switch reference {
     case .path(let path): node(at: path)
@@ -65,12 +66,16 @@ package struct NodeTree {
     }
   }
 
+  @inline(__always)
   package func node(at path: IdentifierPath) -> Node? {
     let (known, node) = walk(down: path)
     return known == path.components.count ? node : nil
   }
 
   /// How many components of a path lead to a node, and the last of these nodes.
+  ///
+  /// Inline: called, it would get a copy of the tree, whose fields are counted references.
+  @inline(__always)
   package func walk(down path: IdentifierPath) -> (known: Int, node: Node?) {
     var (known, found): (Int, NodeID) = (0, 0)
     while known < path.components.count,
