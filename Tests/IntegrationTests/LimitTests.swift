@@ -174,6 +174,26 @@ internal import Testing
     }
   }
 
+  @Test(.broker(limits: ["openArchivesMax": 8])) func sessionsOfManyApplicationsTakeTurnsWithFewOpenFiles() throws {
+    let names = (1...40).map { "a\($0)" }
+    let sessions = try names.map { try broker.session($0) }
+    let descriptors = "/proc/\(try broker.pid)/fd"
+    for round in 1...3 {
+      for (name, session) in zip(names, sessions) {
+        try session.encode("A", state: ["in": .string(name), "n": .integer(Int64(round))])
+      }
+      let open = Files.list(descriptors).filter { Files.target("\(descriptors)/\($0)").hasSuffix(".sqlite") }
+      #expect(open.count <= 8)
+    }
+    // So far from memory; a broker that comes after a kill reads it from the files.
+    for _ in 1...2 {
+      let reader = try broker.connect()
+      for name in names { #expect(try reader.decode("A", of: name)["state"] == ["in": .string(name), "n": 3]) }
+      try broker.crashAndRestart()
+    }
+    #expect(!broker.log.contains("damaged"), "\(broker.log)")
+  }
+
   @Test(.broker(limits: ["connectionsMax": 4])) func oneConnectionTooManyIsToldAndClosed() throws {
     // The one that found the broker ready may still be closing.
     let clients = try (1...3).map { _ in try broker.connect() }

@@ -298,26 +298,6 @@ internal import Testing
 
   // MARK: Other brokers
 
-  @Test func r4WhatIsKeptRestsWithItsSession() throws {
-    var limits = Limits()
-    limits.openArchivesMax = 1
-    let broker = MemoryBroker(limits: limits)
-    let (peer, other) = (broker.connect(pid: 1), broker.connect(pid: 2))
-    let token = try #require(try peer.initialize()["session"]?.string)
-    let excluder = try peer.register(nil, below: nil, #""kind":"viewController""#)
-    let sheet = try peer.register("Sheet", below: "\(excluder)", #""kind":"viewController""#)
-    try peer.encode("\(sheet)", #"{"n":1}"#, #""revision":2"#)
-    broker.disconnect(peer)
-    try other.encode(#"["Y"]"#, "{}", #""application":"Other""#)
-    #expect(broker.closed == ["App"])
-    broker.disconnect(other)
-    let back = broker.connect(pid: 1)
-    try back.initialize("App", #""session":"\#(token)""#)
-    #expect(try back.state("\(sheet)") == ["n": 1])
-    #expect(try back.encode("\(sheet)", "{}", #""revision":2"#)["superseded"] == true)
-    broker.inspect()
-  }
-
   @Test func r4AfterAKillWhoServesEncodeIsAskedWhenTheObjectIsReachedAgain() throws {
     let peer = broker.connect(pid: 1)
     let serves = #""serves":["encodeRestorableStateWithCoder","stateWanted"]"#

@@ -10,6 +10,8 @@ final class MemoryDisk {
   var openingFailures: [String: ArchiveError] = [:]
   /// Damage that is found when an archive is opened, by application.
   var openingDamage: [String: String] = [:]
+  /// Why reads and pieces of long work fail until the archive is opened anew, by application.
+  var readFailures: [String: ArchiveError] = [:]
   /// Why copies to these files fail.
   var copyFailures: [String: ArchiveCopyError] = ["/dev/null": .target("File exists")]
   /// Changes are not made durable until `commit()`.
@@ -169,6 +171,7 @@ final class MemoryDisk {
     private func piece(of lease: ArchiveLease) async throws(ArchiveError) {
       disk.jobCount += 1
       try await pass(.piece, lease.application)
+      if let failure = disk.readFailures[lease.application] { throw failure }
     }
 
     /// As a reader sees it.
@@ -185,6 +188,7 @@ final class MemoryDisk {
       if let failure, creating || disk.archive(application) != nil { throw failure }
       var opening = try await disk.archives.open(application, creating: creating)
       opening.damage = disk.openingDamage[application]
+      disk.readFailures[application] = nil
       disk.names.insert(application)
       return opening
     }

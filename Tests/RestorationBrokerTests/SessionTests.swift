@@ -98,12 +98,13 @@ internal import Testing
     limits.openArchivesMax = 1
     let broker = MemoryBroker(limits: limits)
     let first = broker.connect(pid: 1)
-    let token = try #require(try first.initialize()["session"]?.string)
+    try first.initialize()
     let before = try first.register("A", below: nil)
-    broker.disconnect(first)
+    try first.goodbye("restart")
     try broker.connect(pid: 2).encode(#"["A"]"#, "{}", #""application":"Other""#)
+    #expect(broker.closed == ["App"])
     let second = broker.connect(pid: 1)
-    try second.initialize("App", #""session":"\#(token)""#)
+    try second.initialize()
     #expect(try second.register("B", below: nil) == before + 1)
   }
 

@@ -218,7 +218,8 @@ extension SimulatedDisk: FileSystem {
   func entry(_ path: String) throws(SystemError) -> FileEntry {
     try check(.other, "stat", path)
     guard let content = names[path] else { return .absent }
-    return .file(size: content.bytes.count, changed: content.changed)
+    let identity = FileIdentity(device: 0, inode: UInt64(UInt(bitPattern: ObjectIdentifier(content))))
+    return .file(size: content.bytes.count, changed: content.changed, identity: identity)
   }
 
   func isSameDirectory(_ path: String, as other: String) throws(SystemError) -> Bool { path == other }

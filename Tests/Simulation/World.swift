@@ -60,6 +60,7 @@ final class World {
         directory: SimulatedDisk.directory,
         of: disk,
         on: executor,
+        quota: ArchiveQuota(openArchivesMax: limits.openArchivesMax),
         upkeep: ArchiveUpkeep(deadBytesMax: 40_000, logBytesMax: 200_000, freeBytesMax: 20_000, ballastBytes: 40_960)
       )
     } catch {

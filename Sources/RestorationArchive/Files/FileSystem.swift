@@ -63,11 +63,19 @@ extension OpenFile {
 
 package enum FileEntry: Equatable, Sendable {
   case absent
-  /// Size in bytes, and the time of the last change in nanoseconds since 1970.
-  case file(size: Int, changed: Int)
+  /// Size in bytes, the time of the last change in nanoseconds since 1970, and which file it is.
+  case file(size: Int, changed: Int, identity: FileIdentity)
   /// A symbolic link, a directory, …: no store makes one.
   case other
 
   /// 0 if it is not a file.
-  var bytes: Int { if case .file(let size, _) = self { size } else { 0 } }
+  var bytes: Int { if case .file(let size, _, _) = self { size } else { 0 } }
+}
+
+/// Tells a file from another that got its name.
+package struct FileIdentity: Equatable, Sendable {
+  let device: UInt64
+  let inode: UInt64
+
+  package init(device: UInt64, inode: UInt64) { (self.device, self.inode) = (device, inode) }
 }

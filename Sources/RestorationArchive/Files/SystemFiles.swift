@@ -64,7 +64,8 @@ package struct SystemFiles: FileSystem {
     }
     guard status.st_mode & S_IFMT == S_IFREG else { return .other }
     let changed = Int(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int(status.st_mtim.tv_nsec)
-    return .file(size: Int(status.st_size), changed: changed)
+    let identity = FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+    return .file(size: Int(status.st_size), changed: changed, identity: identity)
   }
 
   package func isSameDirectory(_ path: String, as other: String) throws(SystemError) -> Bool {

@@ -44,7 +44,7 @@ struct ArchiveDirectory: Sendable {
 
   /// Whether there is a second file with the same bytes as the first.
   func isSame(_ name: String, as other: String) throws(SystemError) -> Bool {
-    guard case .file(let size, _) = try entry(name), case .file(size, _) = try entry(other) else { return false }
+    guard case .file(let size, _, _) = try entry(name), case .file(size, _, _) = try entry(other) else { return false }
     let second = try system.open(pathname(other), .reading)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
     defer { buffer.deallocate() }

@@ -25,6 +25,8 @@ struct ArchiveRecovery {
   let quota: ArchiveQuota
   /// Whether to create the archive if it does not exist.
   let isCreating: Bool
+  /// What others did to the files while this store had them closed and relied on them; `nil` if nothing.
+  let change: String?
 
   func open() throws(ArchiveError) -> Opened {
     do throws(OpeningFailure) {
@@ -35,31 +37,15 @@ struct ArchiveRecovery {
         return try openWithoutMain()
       case .other:
         throw .unreadable(directory.irregular(files.main))
-      case .file(size: 0, _):
+      case .file(size: 0, _, _):
         // An archive gets its name when it is complete: an empty one has lost everything.
         return try replace(because: "the file is empty")
       case .file:
         return try openMain()
       }
     } catch {
-      throw archiveError(error)
-    }
-  }
-
-  private func archiveError(_ failure: OpeningFailure) -> ArchiveError {
-    switch failure {
-    // Only a replacement that is bad right after it was written is still called damaged here.
-    case .damaged(let text), .unreadable(let text):
-      ArchiveError(.unreadable, "archive of \(files.application): \(text)")
-    case .absent:
-      ArchiveError(.absent, "there is no archive of \(files.application)")
-    case .limit(let name, let max, let value):
-      ArchiveError(
-        .limit(name: name, max: max, value: value),
-        "no further archive is allowed: \(name) is \(max), this would make it \(value)"
-      )
-    case .full(let text):
-      ArchiveError(.full, "archive of \(files.application): \(text); free some space")
+      // Only a replacement that is bad right after it was written is still called damaged here.
+      throw ArchiveError(error, of: files.application)
     }
   }
 
@@ -81,7 +67,7 @@ struct ArchiveRecovery {
     do throws(OpeningFailure) {
       if let damage = log?.damage { return try settle(damage, hasLog: true) }
       let opened = try openFile(files.main)
-      if let loss = self.loss(in: opened, hasLog: log != nil, mark) {
+      if let loss = change ?? self.loss(in: opened, hasLog: log != nil, mark) {
         opened.archive.connection.close()
         return try settle(loss, hasLog: log != nil)
       }
@@ -98,8 +84,8 @@ struct ArchiveRecovery {
   private func loss(in opened: Opened, hasLog: Bool, _ mark: [UInt8]) -> String? {
     let last = opened.index.tip.sequence
     let acknowledged = AcknowledgedMark.sequence(in: mark, archive: opened.archive.archive) ?? last
-    if !hasLog, acknowledged > last || opened.archive.isUnclosed { return "is missing" }
-    return acknowledged > last ? "was damaged (it ends before sequence \(acknowledged))" : nil
+    if !hasLog, acknowledged > last || opened.archive.isUnclosed { return "its log is missing" }
+    return acknowledged > last ? "its log was damaged (it ends before sequence \(acknowledged))" : nil
   }
 
   /// Opens the readable part of an archive, and records in it the finding and the action.
@@ -114,10 +100,10 @@ struct ArchiveRecovery {
       }
       sequence = alone
     }
-    guard let sequence else { throw .damaged("its log \(loss)") }
+    guard let sequence else { throw .damaged(loss) }
     let damage = """
-      the log of the archive of \(files.application) \(loss): the archive is as it was at sequence \(sequence), and \
-      changes after that, if there were any, are lost\(place)
+      the archive of \(files.application) was damaged (\(loss)): it is as it was at sequence \(sequence), and changes \
+      after that, if there were any, are lost\(place)
       """
     do throws(SQLiteFailure) {
       try SQLiteArchive.settle(at: directory.pathname(files.main), in: directory.system, damage: damage)
@@ -162,7 +148,7 @@ struct ArchiveRecovery {
   /// The text of the mark; empty if the file is missing or of another size.
   private func acknowledgedMark() throws(OpeningFailure) -> [UInt8] {
     var text: [UInt8] = []
-    guard case .file(AcknowledgedMark.bytes, _) = try entry(files.mark) else { return text }
+    guard case .file(AcknowledgedMark.bytes, _, _) = try entry(files.mark) else { return text }
     try OpeningFailure.deciding { () throws(SystemError) in
       try directory.read(files.mark) { text.append(contentsOf: $0) }
     }
@@ -191,23 +177,15 @@ struct ArchiveRecovery {
   }
 
   private func openOnce(_ name: String) throws(OpeningFailure) -> Opened {
-    let path = directory.pathname(name)
-    let connection = try OpeningFailure.deciding { () throws(SQLiteFailure) in
-      try SQLiteConnection(path, in: directory.system)
-    }
-    do throws(OpeningFailure) {
+    try SQLiteArchive.opening(directory.pathname(name), in: directory.system) { connection throws(OpeningFailure) in
       let archive = try SQLiteArchive(checking: connection, mark: directory.pathname(files.mark), in: directory.system)
       let index = try OpeningFailure.deciding { () throws(SQLiteFailure) in try connection.archiveIndex() }
       return Opened(archive: archive, index: index)
-    } catch {
-      let code = connection.fileError
-      connection.close()
-      guard case .damaged(let text) = error, code != 0 else { throw error }
-      throw OpeningFailure(SystemError("read (\(text))", path, code: code))
     }
   }
 
   private func openWithoutMain() throws(OpeningFailure) -> Opened {
+    if let change { return try replace(because: change) }
     for name in [files.log, files.mark, files.backup] where try entry(name) != .absent {
       return try replace(because: "the file is missing")
     }
@@ -385,5 +363,5 @@ extension ArchiveDirectory {
 }
 
 extension LogWalk.Finding {
-  fileprivate var damage: String? { if case .damaged(let text) = self { "was damaged (\(text))" } else { nil } }
+  fileprivate var damage: String? { if case .damaged(let text) = self { "its log was damaged (\(text))" } else { nil } }
 }

@@ -45,7 +45,59 @@ enum OpeningFailure: Error {
   }
 }
 
+extension ArchiveError {
+  /// Damage is told as `unreadable`: nothing else can take the archive's place.
+  init(_ failure: OpeningFailure, of application: String) {
+    switch failure {
+    case .damaged(let text), .unreadable(let text):
+      self.init(.unreadable, "archive of \(application): \(text)")
+    case .absent: self.init(.absent, "there is no archive of \(application)")
+    case .limit(let name, let max, let value):
+      self.init(
+        .limit(name: name, max: max, value: value),
+        "no further archive is allowed: \(name) is \(max), this would make it \(value)"
+      )
+    case .full(let text): self.init(.full, "archive of \(application): \(text); free some space")
+    }
+  }
+}
+
 extension SQLiteArchive {
+  /// Passes a connection to a file on; if that fails, the connection is closed, and damage that came with a read error
+  /// is not called damage.
+  static func opening<Value>(
+    _ path: String,
+    in system: any FileSystem,
+    _ body: (SQLiteConnection) throws(OpeningFailure) -> Value
+  ) throws(OpeningFailure) -> Value {
+    let connection = try OpeningFailure.deciding { () throws(SQLiteFailure) in try SQLiteConnection(path, in: system) }
+    do throws(OpeningFailure) {
+      return try body(connection)
+    } catch {
+      let code = connection.fileError
+      connection.close()
+      guard case .damaged(let text) = error, code != 0 else { throw error }
+      throw OpeningFailure(SystemError("read (\(text))", path, code: code))
+    }
+  }
+
+  /// Opens the files of a parked archive again; they are damaged unless they hold the same archive, as far as `tip`.
+  mutating func wake(_ path: String, expecting tip: ArchiveTip) throws(OpeningFailure) {
+    let uuid = archive
+    connection = try Self.opening(path, in: system) { connection throws(OpeningFailure) in
+      try Self.identify(connection)
+      try OpeningFailure.deciding { () throws(SQLiteFailure) in
+        try connection.execute(ArchiveSchema.settings)
+        guard try connection.text("SELECT uuid FROM archive") == uuid else { throw .unsound("it is another archive") }
+        let found = try connection.archiveTip()
+        guard (found.sequence, found.changeID) == (tip.sequence, tip.changeID) else {
+          throw .unsound("it ends at sequence \(found.sequence), not \(tip.sequence)")
+        }
+      }
+      return connection
+    }
+  }
+
   /// Checks the whole file of a connection.
   ///
   /// Nothing is written until the file is known to be a sound archive of a version that is understood.

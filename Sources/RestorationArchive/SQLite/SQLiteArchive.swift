@@ -10,7 +10,7 @@
 /// 5. While the log may hold changes that the main file lacks, the main file says so (`unclosed`). That row is removed
 ///    before the log is. From the first commit to the next checkpoint the acknowledged mark stands in for it.
 struct SQLiteArchive: ArchiveRows {
-  let connection: SQLiteConnection
+  var connection: SQLiteConnection
   let archive: String
   let system: any FileSystem
   private let markPath: String
@@ -21,6 +21,10 @@ struct SQLiteArchive: ArchiveRows {
   private(set) var isMainUnclosed = false
   /// Somebody has removed or replaced the files: those at their names are not this connection's.
   private var isLost = false
+  /// How the files were left when they were parked; `nil` if that is unknown.
+  var left: FileStamp?
+  /// Counts the uses of all archives of the store.
+  var lastUse: UInt64 = 0
 
   init(
     _ connection: SQLiteConnection,
@@ -40,6 +44,15 @@ struct SQLiteArchive: ArchiveRows {
       !keepingLog && !isLost && (!isUnclosed || (try? connection.execute("DELETE FROM unclosed")) != nil)
     connection.checkpointsOnClose = isRemovable
     connection.close()
+  }
+
+  /// Whether the files are closed until the next use.
+  var isParked: Bool { connection.isClosed }
+
+  /// Closes the files and leaves them, with log and mark, as a kill would.
+  mutating func park() {
+    connection.close()
+    mark = nil
   }
 
   // MARK: Transactions

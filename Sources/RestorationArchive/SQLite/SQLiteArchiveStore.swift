@@ -7,7 +7,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
   private let executor: any SerialExecutor
   let queueEnd: QueueEnd
   let directory: ArchiveDirectory
-  private let quota: ArchiveQuota
+  private var quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
   private var archives: [String: OpenArchive<SQLiteArchive>] = [:]
   /// Tells leases apart. It need not outlast the store: while this one lives, no other can open the files.
@@ -18,7 +18,11 @@ package actor SQLiteArchiveStore: LeasedArchives {
   private var isShortOfSpace = false
   /// Archives whose log moves into the main file as soon as the waiting work is done.
   private var checkpointsDue: Set<String> = []
-  /// Summaries of closed archives, valid while their files have the same stamp.
+  /// Counts the uses of archives.
+  private var uses: UInt64 = 0
+  /// What others did to the files of parked archives, until an opening has dealt with it.
+  private var changes: [String: String] = [:]
+  /// Summaries of closed and parked archives, valid while their files have the same stamp.
   private var summaries: [String: (stamp: FileStamp, summary: ArchiveSummary)] = [:]
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -63,41 +67,76 @@ package actor SQLiteArchiveStore: LeasedArchives {
     lastEpoch += 1
     if let archive = archives[application] {
       try archive.reopen(epoch: lastEpoch)
-      // The main file may have room for what is in the log; then the next commit writes from the log's beginning.
-      if isShortOfSpace { try? checkpoint(archive, .keepingFile) }
-      if !archive.isDoubtful, let opening = try? archive.opening() { return opening }
+      if try hasItsFiles(archive) {
+        // The main file may have room for what is in the log; then the next commit writes from the log's beginning.
+        if isShortOfSpace { try? checkpoint(archive, .keepingFile) }
+        if !archive.isDoubtful, let opening = try? archive.opening() { return opening }
+      }
       close(archive)
     }
-    let files = ArchiveFiles(application)
-    let opened = try ArchiveRecovery(directory: directory, files: files, quota: quota, isCreating: creating).open()
+    parkOldest(leaving: quota.openArchivesMax - 1)
+    let recovery = ArchiveRecovery(
+      directory: directory,
+      files: ArchiveFiles(application),
+      quota: quota,
+      isCreating: creating,
+      change: changes[application]
+    )
+    let opened = try recovery.open()
     let archive = OpenArchive(application, rows: opened.archive, index: opened.index, epoch: lastEpoch, upkeep: upkeep)
     let opening = try archive.opening()
     archives[application] = archive
-    summaries[application] = nil
+    (summaries[application], changes[application]) = (nil, nil)
+    try use(archive)
     return opening
+  }
+
+  /// Uses an archive unless others changed its files.
+  private func hasItsFiles(_ archive: OpenArchive<SQLiteArchive>) throws(ArchiveError) -> Bool {
+    do throws(ArchiveError) {
+      try use(archive)
+      return true
+    } catch {
+      guard error.kind == .changed else { throw error }
+      return false
+    }
   }
 
   package func close(_ lease: ArchiveLease) async {
     guard let archive = archives[lease.application], archive.epoch == lease.epoch else { return }
+    _ = try? hasItsFiles(archive)
     let summary = try? archive.summary()
     close(archive)
-    guard var summary, let stamp = stamp(of: lease.application) else { return }
+    keep(summary, of: lease.application)
+  }
+
+  /// Returns the stamp of the files; `nil` if it cannot be read.
+  @discardableResult
+  private func keep(_ summary: ArchiveSummary?, of application: String) -> FileStamp? {
+    guard let stamp = stamp(of: application) else { return nil }
+    guard var summary else { return stamp }
     summary.bytes = stamp.bytes
-    summaries[lease.application] = (stamp, summary)
+    summaries[application] = (stamp, summary)
+    return stamp
   }
 
   private func close(_ archive: OpenArchive<SQLiteArchive>) {
     let application = archive.application
     archives[application] = nil
     checkpointsDue.remove(application)
+    // What others made of its files, the next opening finds as it is.
+    guard !archive.rows.isParked else { return }
     archive.rows.close(keepingLog: archive.failure != nil)
     let files = ArchiveFiles(application)
     if (try? directory.entry(files.log)) == .absent { try? directory.remove(files.mark) }
   }
 
   package func remove(_ application: String, damaged: Bool) async throws(ArchiveError) {
-    guard archives[application] == nil else { throw ArchiveError(.definite, "the archive of \(application) is open") }
-    summaries[application] = nil
+    guard archives[application]?.rows.isParked ?? true else {
+      throw ArchiveError(.definite, "the archive of \(application) is open")
+    }
+    archives[application] = nil
+    (summaries[application], changes[application]) = (nil, nil)
     do throws(SystemError) {
       try directory.remove(ArchiveFiles(application), damaged: damaged)
     } catch {
@@ -110,7 +149,68 @@ package actor SQLiteArchiveStore: LeasedArchives {
       throw ArchiveError(.fenced, "the archive of \(lease.application) has been closed")
     }
     try archive.check(lease)
+    try use(archive)
     return archive
+  }
+
+  // MARK: Parking
+
+  /// Bytes of a log that are moved into the main file before an archive is parked: waking it reads all of the log.
+  private static let parkedLogBytesMax = 1 << 20
+
+  package func setOpenArchivesMax(_ max: Int) async {
+    quota.openArchivesMax = max
+    parkOldest(leaving: max)
+  }
+
+  /// Notes a use, and opens the files if they are parked.
+  private func use(_ archive: OpenArchive<SQLiteArchive>) throws(ArchiveError) {
+    uses += 1
+    archive.rows.lastUse = uses
+    guard archive.rows.isParked else { return }
+    parkOldest(leaving: quota.openArchivesMax - 1)
+    try wake(archive)
+  }
+
+  /// Fails as `changed` if the files are not as they were left, and then until the archive is opened anew.
+  private func wake(_ archive: OpenArchive<SQLiteArchive>) throws(ArchiveError) {
+    let files = ArchiveFiles(archive.application)
+    if let change = changes[files.application] {
+      throw ArchiveError(.changed, "archive of \(files.application): \(change)")
+    }
+    do throws(OpeningFailure) {
+      let (foreign, found) = try OpeningFailure.deciding { () throws(SystemError) in
+        (try directory.foreignFile(among: files), try stamp(of: files))
+      }
+      if let foreign { throw .unreadable(foreign) }
+      guard found.main != .absent else { throw .damaged("the archive is gone") }
+      guard found == archive.rows.left ?? found else { throw .damaged("they are not as it left them") }
+      try archive.rows.wake(directory.pathname(files.main), expecting: archive.index.tip)
+    } catch {
+      guard case .damaged(let text) = error else { throw ArchiveError(error, of: files.application) }
+      let change = "its files were changed while the broker had closed them to make room (\(text))"
+      changes[files.application] = change
+      throw ArchiveError(.changed, "archive of \(files.application): \(change)")
+    }
+  }
+
+  /// Parks the archives that were used least recently, until `count` have their files open.
+  private func parkOldest(leaving count: Int) {
+    let open = archives.values.filter { !$0.rows.isParked }
+    guard open.count > count else { return }
+    let oldest = open.sorted { $0.rows.lastUse < $1.rows.lastUse }
+    for archive in oldest.prefix(open.count - count) { park(archive) }
+  }
+
+  /// Closes the files as a kill would, and keeps what is known of them.
+  private func park(_ archive: OpenArchive<SQLiteArchive>) {
+    if checkpointsDue.remove(archive.application) != nil || archive.rows.logBytes > Self.parkedLogBytesMax {
+      try? checkpoint(archive, .emptyingFile)
+    }
+    guard archive.failure == nil, !archive.isDoubtful else { return }
+    let summary = try? archive.summary()
+    archive.rows.park()
+    archive.rows.left = keep(summary, of: archive.application)
   }
 
   // MARK: Writing
@@ -244,7 +344,7 @@ package actor SQLiteArchiveStore: LeasedArchives {
   private func summary(of application: String) -> ArchiveSummary? {
     guard let stamp = stamp(of: application) else { return nil }
     var summary: ArchiveSummary
-    if let archive = archives[application] {
+    if let archive = archives[application], !archive.rows.isParked {
       do throws(ArchiveError) {
         summary = try archive.summary()
       } catch {
@@ -277,9 +377,12 @@ package actor SQLiteArchiveStore: LeasedArchives {
   }
 
   private func stamp(of application: String) -> FileStamp? {
-    let files = ArchiveFiles(application)
-    guard let main = try? directory.entry(files.main), main != .absent else { return nil }
-    return FileStamp(main: main, log: (try? directory.entry(files.log)) ?? .absent)
+    guard let stamp = try? stamp(of: ArchiveFiles(application)), stamp.main != .absent else { return nil }
+    return stamp
+  }
+
+  private func stamp(of files: ArchiveFiles) throws(SystemError) -> FileStamp {
+    FileStamp(main: try directory.entry(files.main), log: try directory.entry(files.log))
   }
 }
 

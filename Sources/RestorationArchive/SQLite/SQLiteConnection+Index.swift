@@ -102,7 +102,7 @@ extension SQLiteConnection {
     }
   }
 
-  private func archiveTip() throws(SQLiteFailure) -> ArchiveTip {
+  func archiveTip() throws(SQLiteFailure) -> ArchiveTip {
     let sql = """
       SELECT sequence, changeHigh, changeLow, lastNode, lastContext, lastSession, lastGeneration, pinned, written,
       content FROM tip

@@ -53,7 +53,7 @@ final class SQLiteConnection {
   private var statements: [SQLiteStatement?] = Array(repeating: nil, count: ArchiveStatement.allCases.count)
   /// Frames in the write-ahead log since it was last restarted.
   private let logFrames: UnsafeMutablePointer<Int32>
-  private var isClosed = false
+  private(set) var isClosed = false
 
   /// Opens a database file that exists already.
   ///

@@ -37,7 +37,7 @@ extension SQLiteArchiveStore: ArchiveAging {
   private func isUnwritten(_ files: ArchiveFiles, since time: Int64) -> Bool {
     [files.main, files.log].allSatisfy { name in
       switch try? directory.entry(name) {
-      case .file(_, let changed)?: Int64(changed / 1_000_000) < time
+      case .file(_, let changed, _)?: Int64(changed / 1_000_000) < time
       case .absent?: name == files.log
       case .other?, nil: false
       }
@@ -49,7 +49,7 @@ extension SQLiteArchiveStore: ArchiveAging {
       let entry = try directory.entry(Self.daysFile)
       guard entry != .absent else { return nil }
       // Whatever else it is holds no days.
-      guard case .file(let size, _) = entry, size <= Self.daysBytesMax else { return "" }
+      guard case .file(let size, _, _) = entry, size <= Self.daysBytesMax else { return "" }
       var text: [UInt8] = []
       try directory.read(Self.daysFile) { text.append(contentsOf: $0) }
       return String(decoding: text, as: UTF8.self)

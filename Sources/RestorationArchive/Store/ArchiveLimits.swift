@@ -5,9 +5,12 @@ package struct ArchiveQuota: Hashable, Sendable {
   package var applicationsMax: Int
   /// Bytes of all archives at rest.
   package var allArchivesBytesMax: Int
+  /// So many have their files open at a time; those of others are closed, and opened again when they are used.
+  package var openArchivesMax: Int
 
-  package init(applicationsMax: Int = 1_024, allArchivesBytesMax: Int = 1 << 30) {
+  package init(applicationsMax: Int = 1_024, allArchivesBytesMax: Int = 1 << 30, openArchivesMax: Int = 64) {
     (self.applicationsMax, self.allArchivesBytesMax) = (applicationsMax, allArchivesBytesMax)
+    self.openArchivesMax = openArchivesMax
   }
 }
 

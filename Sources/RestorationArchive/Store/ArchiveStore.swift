@@ -71,6 +71,9 @@ package protocol ArchiveStore: Sendable {
 
   func close(_ lease: ArchiveLease) async
 
+  /// Changes how many archives have their files open at a time.
+  func setOpenArchivesMax(_ max: Int) async
+
   /// Removes an archive that is not open, with its backup; its name is free then.
   ///
   /// - Parameter damaged: whether files that were moved aside because of damage go as well (R32).
@@ -88,6 +91,9 @@ package protocol ArchiveStore: Sendable {
 }
 
 extension ArchiveStore {
+  /// An engine without files has none to close.
+  package func setOpenArchivesMax(_ max: Int) async {}
+
   package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
     try await open(application, creating: true)
   }

@@ -63,6 +63,8 @@ package struct ArchiveError: Error, Hashable, Sendable {
     case fenced
     /// The archive exists and cannot be read now (permission, I/O error, newer format); nothing was touched.
     case unreadable
+    /// Others changed the files while the store had them closed; nothing was touched. The next opening deals with it.
+    case changed
     /// The archive does not exist, and was not to be created.
     case absent
     /// A configured limit on archives is reached; nothing was created.

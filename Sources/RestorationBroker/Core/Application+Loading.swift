@@ -8,11 +8,9 @@ extension Application {
   ///
   /// Earlier sessions exist again, without a connection. A live process resumes its session by its token; the service
   /// reports which processes have ended.
-  ///
-  /// - Parameter resting: what this broker knew of the sessions when it closed the archive.
-  func load(_ opening: ArchiveOpening, after resting: RestingSessions? = nil) {
+  func load(_ opening: ArchiveOpening) {
     let connected = sessions.values
-    let former = resting ?? restingSessions
+    let former = formerSessions
     // What was asked for has come, and was lost with its transaction.
     let hasLost = tree.claimed.values.contains { ($0.pulled?.sequence ?? 0) > opening.sequence }
     reset(at: opening.sequence)
@@ -33,8 +31,7 @@ extension Application {
     }
     tree.indexAll()
     countHead()
-    let lastUsed = resting?.lastUsed ?? turn.now.monotonic
-    sessions.load(opening.sessions, last: opening.lastSession, former: former.sessions, lastUsed: lastUsed)
+    sessions.load(opening.sessions, last: opening.lastSession, former: former.sessions, lastUsed: turn.now.monotonic)
     loadRoles()
     for session in connected where sessions[session.id] == nil { abandonPoll(of: session) }
     loadClaims(opening.claims, former: former.claims)
@@ -57,7 +54,7 @@ extension Application {
     saving.reset(in: &turn)
   }
 
-  /// - Parameter former: claims from before a transaction failed or the archive was closed.
+  /// - Parameter former: claims from before a transaction failed.
   private func loadClaims(_ claims: [ClaimRecord], former: [ObjectHandle: Node.Claim]) {
     for record in claims {
       guard let node = tree.nodes[record.node] else { continue }

@@ -70,7 +70,8 @@ extension BrokerCore {
   mutating func adopt(_ client: Client) {
     guard let record = client.pendingAdoption else { return }
     for name in record.detached + (record.session.map { [$0] } ?? []) {
-      guard let application = reopened(name.application), case .opening = application.phase else { continue }
+      let application = reopened(name.application)
+      guard case .opening = application.phase else { continue }
       counters.waits += 1
       client.waitsFor = application.id
       client.waitsSince = counters.waits
@@ -83,10 +84,10 @@ extension BrokerCore {
     drain(client)
   }
 
-  /// The application, open or opening; `nil` if there is no room for it.
-  private mutating func reopened(_ name: ApplicationName) -> Application? {
+  /// The application, open or opening.
+  private mutating func reopened(_ name: ApplicationName) -> Application {
     if let id = applicationIDs[name], let application = applications[id] { return application }
-    return try? open(name, creating: false)
+    return open(name, creating: false)
   }
 
   private mutating func adopt(_ client: Client, to name: ClientSnapshot.SessionName, _ record: ClientSnapshot) -> Bool {

@@ -201,7 +201,7 @@ extension BrokerCore {
     facts.isDetached = true
     facts.isConfined = client.confinement != nil
     facts.process = client.process
-    try SessionQuota(applications, resting).requireRoom(for: client.process, in: application)
+    try SessionQuota(applications).requireRoom(for: client.process, in: application)
     let session = application.beginSession(facts, client: client.canBeCalled ? client.id : nil)
     session.isUnannounced = true
     remember(session, of: application, client)

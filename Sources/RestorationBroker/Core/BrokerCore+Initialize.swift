@@ -119,7 +119,7 @@ extension BrokerCore {
       )
     }
     guard let resumed, resumed.facts.process?.uid == client.process?.uid else {
-      try SessionQuota(applications, resting).requireRoom(for: client.process, in: application)
+      try SessionQuota(applications).requireRoom(for: client.process, in: application)
       return application.beginSession(facts, client: client.canBeCalled ? client.id : nil, unit: client.unit)
     }
     if let before = resumed.client, before != client.id {
@@ -231,8 +231,6 @@ extension BrokerCore {
     guard let client = clients[message.caller.client], let request = try? Initialize(message.parameters) else { return }
     var choice = InstanceChoice(of: request.application)
     for application in applications.values where !application.sessions.isEmpty { choice.exclude(application.name) }
-    // Detached sessions exist even while their archive is closed.
-    for (name, sessions) in resting where sessions.isRecent(at: context.now) { choice.exclude(name) }
     for name in clients.values.compactMap(\.chosenInstance) { choice.exclude(name) }
     client.chosenInstance = choice.choose(among: summaries)
     client.choosesInstance = false

@@ -13,8 +13,6 @@ package struct BrokerCore {
   var clients: [ClientID: Client] = [:]
   package internal(set) var applications: [ApplicationID: Application] = [:]
   var applicationIDs: [ApplicationName: ApplicationID] = [:]
-  /// Applications whose archives were closed although they have sessions.
-  var resting: [ApplicationName: RestingSessions] = [:]
   private var applicationCounter = 0
   package internal(set) var counters = Counters()
 
@@ -26,8 +24,6 @@ package struct BrokerCore {
   package mutating func swapOutcome(with outcome: inout Outcome) { swap(&context.outcome, &outcome) }
 
   package var sessionCount: Int { applications.values.reduce(0) { $0 + $1.sessions.count } }
-  /// Whether sessions of closed archives may be resumed: what is known of them would be lost with the broker.
-  package func awaitsRestingSessions(at now: Moment) -> Bool { resting.values.contains { $0.isAwaited(at: now) } }
   package var objectCount: Int { applications.values.reduce(0) { $0 + $1.tree.count } }
 
   // MARK: Clients
@@ -109,7 +105,7 @@ package struct BrokerCore {
     }
     switch result {
     case .success(let opening):
-      application.load(opening, after: resting.removeValue(forKey: application.name))
+      application.load(opening)
       forgetLostSessions(of: application)
       application.announceOpening(damage: opening.damage)
       if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }
@@ -403,12 +399,12 @@ package struct BrokerCore {
     }
     let row = MethodTable.rows[message.method]
     if let row, row.makesArchive { try row.check(message.parameters) }
-    wait(client, for: try open(name, creating: row?.makesArchive == true), with: message)
+    wait(client, for: open(name, creating: row?.makesArchive == true), with: message)
     return nil
   }
 
-  mutating func open(_ name: ApplicationName, creating: Bool) throws(ErrorObject) -> Application {
-    try makeRoom()
+  mutating func open(_ name: ApplicationName, creating: Bool) -> Application {
+    makeRoom()
     applicationCounter += 1
     let application = Application(id: applicationCounter, name: name, context: context)
     application.sessions.use(in: application.turn)
@@ -425,31 +421,15 @@ package struct BrokerCore {
     client.queue.insert(message, at: 0)
   }
 
-  /// If the limit of open archives is reached, closes the least recently used one that is not needed: preferably one
-  /// without sessions, otherwise one whose sessions have lost their connections. These are in the archive, and are
-  /// loaded when it is opened.
-  private mutating func makeRoom() throws(ErrorObject) {
-    let max = context.limits.openArchivesMax
-    guard applications.count >= max else { return }
-    let needed = clients.values.reduce(into: Set<ApplicationID>()) { needed, client in
-      for (id, token) in client.detached where applications[id]?.sessions[token: token] != nil { needed.insert(id) }
-      if let waitsFor = client.waitsFor { needed.insert(waitsFor) }
-    }
-    let idle = applications.values.filter { $0.isIdle && !needed.contains($0.id) }
-    let empty = idle.filter(\.sessions.isEmpty)
-    guard let oldest = (empty.isEmpty ? idle : empty).min(by: { $0.sessions.lastUsed < $1.sessions.lastUsed }) else {
-      throw .limitExceeded("openArchivesMax", max: max, value: applications.count + 1)
-    }
-    for (name, sessions) in resting where sessions.areOver(at: context.now) { resting[name]?.forget() }
-    // Sessions of an unreadable archive cannot rest.
-    if !oldest.sessions.isEmpty, case .open = oldest.phase { resting[oldest.name] = oldest.restingSessions }
-    for session in oldest.sessions.values {
-      session.objects = [:]
-      context.emit(.cancelTimer(.lost(oldest.id, session.id)))
-      context.emit(.cancelTimer(.detached(oldest.id, session.id)))
-      context.emit(.unwatch(oldest.id, session.id))
-    }
-    close(oldest)
+  /// Before a further application: closes the least recently used ones without sessions, as far as there are more than
+  /// archives may be open. All others stay; the store closes the files of those that it has not used for longest.
+  private mutating func makeRoom() {
+    let excess = applications.count + 1 - context.limits.openArchivesMax
+    guard excess > 0 else { return }
+    let awaited = Set(clients.values.compactMap(\.waitsFor))
+    let useless = applications.values.filter { $0.sessions.isEmpty && $0.isIdle && !awaited.contains($0.id) }
+    let oldest = useless.sorted { ($0.sessions.lastUsed, $0.id) < ($1.sessions.lastUsed, $1.id) }
+    for application in oldest.prefix(excess) { close(application) }
   }
 
   /// - Parameter removal: whether its files go; those of a blank one do anyway.

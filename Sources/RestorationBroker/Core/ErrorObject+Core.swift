@@ -68,7 +68,7 @@ extension ErrorObject {
     case .limit(let name, let max, let value): return .limitExceeded(name, max: max, value: value)
     case .absent: return unknownApplication(error.message)
     case .indeterminate: return storeFailed(error.message, indeterminate: true)
-    case .definite, .fenced, .full: return storeFailed(error.message, indeterminate: false)
+    case .definite, .fenced, .full, .changed: return storeFailed(error.message, indeterminate: false)
     }
   }
 

@@ -9,11 +9,8 @@ internal import RestorationWire
 /// The last tenth of an application's sessions is kept for processes without one.
 struct SessionQuota {
   let applications: [ApplicationID: Application]
-  let resting: [ApplicationName: RestingSessions]
 
-  init(_ applications: [ApplicationID: Application], _ resting: [ApplicationName: RestingSessions]) {
-    (self.applications, self.resting) = (applications, resting)
-  }
+  init(_ applications: [ApplicationID: Application]) { self.applications = applications }
 
   /// - Parameter process: `nil` if it is not known; its sessions then count only for the application.
   func requireRoom(for process: ClientProcess?, in application: Application) throws(ErrorObject) {
@@ -22,17 +19,10 @@ struct SessionQuota {
     if let process {
       own = application.sessions.count(of: process)
       let elsewhere = applications.values.reduce(0) { $0 + ($1 === application ? 0 : $1.sessions.count(of: process)) }
-      let value = own + elsewhere + restingCount(of: process, at: application.turn.now) + 1
-      try Self.require("sessionsPerProcessMax", limits.sessionsPerProcessMax, value)
+      try Self.require("sessionsPerProcessMax", limits.sessionsPerProcessMax, own + elsewhere + 1)
     }
     let max = limits.sessionsPerApplicationMax
     try Self.require("sessionsPerApplicationMax", own > 0 ? max - max / 10 : max, application.sessions.count + 1)
-  }
-
-  private func restingCount(of process: ClientProcess, at now: Moment) -> Int {
-    resting.values.reduce(0) { count, resting in
-      resting.areOver(at: now) ? count : count + resting.sessions.values.count { $0.facts.process == process }
-    }
   }
 
   private static func require(_ limit: String, _ max: Int, _ value: Int) throws(ErrorObject) {

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import JSONRPC
+internal import JSONRPC
 package import Logging
 package import NIOCore
 package import RestorationArchive
 package import RestorationTransport
 package import RestorationWire
-
-/// What the gateway of archives reports.
-package enum ArchiveEvent: Sendable {
-  case opened(ApplicationID, Result<ArchiveOpening, ArchiveError>)
-  case committed(ApplicationID, ArchiveReceipt)
-  /// Nothing of the transaction was stored: the archive is to be opened again. Nothing is written for the pause, in
-  /// milliseconds; nil if nothing more is, because the broker is stopping.
-  case commitFailed(ApplicationID, ErrorObject, pause: Int64?)
-  case read(ApplicationID, StateRequest, Result<[StateReading?], ArchiveError>)
-  case carriedOut(ApplicationID, StoreJob, Result<StoreJob.Outcome, ArchiveCopyError>)
-  case listed(ListingPurpose, Result<[ArchiveSummary], ArchiveError>)
-}
 
 /// The traffic with the archive store: what is open, what waits for the disk, what is read from it.
 ///
@@ -209,7 +197,7 @@ package final class ArchiveGateway {
       return delegate.send(answer, to: caller)
     }
     session.queue.await(WriteQueue.Waiting(after: sequence, caller: caller, answer: answer))
-    shortenPause(of: session, for: delegate)
+    hurry(session.id, for: delegate)
   }
 
   /// Keeps what clients are to be told until `sendNotices`.
@@ -330,6 +318,12 @@ package final class ArchiveGateway {
     becomeIdle(session, for: delegate)
   }
 
+  /// Others changed the files: what is known of the archive does not hold for them, even if nothing was being written.
+  private func failIfChanged(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
+    guard error.kind == .changed, !session.hasFailed, sessions[session.id] === session else { return }
+    failCommit(session, error, for: delegate)
+  }
+
   private func pause(_ session: ArchiveSession, for delegate: isolated some Delegate) {
     let id = session.id
     session.failed = now
@@ -345,11 +339,6 @@ package final class ArchiveGateway {
     guard let session = sessions[id], session.failed != nil else { return }
     session.isHurried = true
     scheduleFlush(id, for: delegate)
-  }
-
-  /// Somebody waits for the next transaction from now on.
-  private func shortenPause(of session: ArchiveSession, for delegate: isolated some Delegate) {
-    if session.failed != nil { scheduleFlush(session.id, for: delegate) }
   }
 
   // MARK: Reading
@@ -372,7 +361,7 @@ package final class ArchiveGateway {
     if case .export(let page) = request.purpose { session.held.hold(page.holds, at: now) }
     guard after <= session.queue.durable else {
       session.queue.await(request, after: after)
-      return shortenPause(of: session, for: delegate)
+      return hurry(session.id, for: delegate)
     }
     var readings: [StateReading?] = []
     for row in request.rows {
@@ -392,7 +381,8 @@ package final class ArchiveGateway {
     session.missing = []
     session.callBegins()
     Task {
-      for (request, result) in await store.readings(of: requests, lease) {
+      let readings = await store.readings(of: requests, lease)
+      for (request, result) in readings {
         if case .success(let readings) = result, case .decode = request.purpose {
           for case .state(let record, let sequence) in readings {
             cache.insert(record, sequence: sequence, of: session.id)
@@ -401,6 +391,7 @@ package final class ArchiveGateway {
         delegate.report(.read(session.id, request, result))
         delegate.carryOut()
       }
+      if case .failure(let error)? = readings.first?.result { failIfChanged(session, error, for: delegate) }
       callEnds(session, for: delegate)
     }
   }
@@ -422,12 +413,14 @@ package final class ArchiveGateway {
     }
     guard after <= session.queue.durable else {
       session.queue.await(job, after: after)
-      return shortenPause(of: session, for: delegate)
+      return hurry(session.id, for: delegate)
     }
     session.callBegins()
     Task {
-      delegate.report(.carriedOut(id, job, await store.outcome(of: job, lease)))
+      let result = await store.outcome(of: job, lease)
+      delegate.report(.carriedOut(id, job, result))
       delegate.carryOut()
+      if case .failure(.archive(let error)) = result { failIfChanged(session, error, for: delegate) }
       callEnds(session, for: delegate)
     }
   }

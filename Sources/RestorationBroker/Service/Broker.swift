@@ -50,7 +50,11 @@ package final class Broker: Sendable {
       subject: "the archives in \(archives.path)",
       remedy: "stop it first or give another --archives DIR"
     )
-    let quota = ArchiveQuota(applicationsMax: limits.applicationsMax, allArchivesBytesMax: limits.allArchivesBytesMax)
+    let quota = ArchiveQuota(
+      applicationsMax: limits.applicationsMax,
+      allArchivesBytesMax: limits.allArchivesBytesMax,
+      openArchivesMax: limits.openArchivesMax
+    )
     let upkeep = ArchiveUpkeep(archiveBytesMax: limits.archiveBytesMax)
     let store = try SQLiteArchiveStore(directory: archives.path, quota: quota, upkeep: upkeep)
     let watcher = try ProcessWatcher()

@@ -236,7 +236,6 @@ package actor BrokerService {
   /// Something is still being done, though nobody waits for it.
   var isAtWork: Bool {
     archives.isAtWork || processes.isStartingUnits || core.applications.values.contains { $0.isRestoring }
-      || core.awaitsRestingSessions(at: clock.now)
   }
 
   var currentActivity: BrokerActivity { BrokerActivity(core, connections: clients.count) }
@@ -244,6 +243,7 @@ package actor BrokerService {
   /// Takes over what may change while clients are connected.
   package func configure(_ limits: Limits, _ policies: LoginPolicies) {
     core.change(to: limits)
+    Task { await archives.store.setOpenArchivesMax(limits.openArchivesMax) }
     core.configure(policies)
   }
 }

@@ -222,8 +222,9 @@ public struct Limit: Sendable {
       .described(as: "All archives together, checked when another is made."),
     Limit("openArchivesMax", \.openArchivesMax, .count, 1...4_096)
       .described(
-        as: "Archives open at a time. When another is needed, the least recently used one whose sessions can rest is "
-          + "closed; if there is none, the call is refused."
+        as: "Archives whose files are open at a time. More may be in use: the files of those that were used least "
+          + "recently are closed, and opened again by their next call. Beyond this number, applications without "
+          + "sessions leave memory."
       ),
     Limit("applicationSocketsMax", \.applicationSocketsMax, .count, 0...1_024)
       .described(as: "Sockets that lead to one application each (`openApplicationSocket`)."),

@@ -129,8 +129,8 @@ extension Application {
 
   /// The archive was loaded.
   ///
-  /// - Parameter former: what was known before a transaction failed or the archive was closed.
-  func loadKept(_ former: RestingSessions) {
+  /// - Parameter former: what was known before a transaction failed.
+  func loadKept(_ former: FormerSessions) {
     keeping = KeptStates()
     keeping.becomeStale()
     var known = former.kept

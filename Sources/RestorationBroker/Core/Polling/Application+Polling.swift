@@ -185,11 +185,6 @@ extension BrokerCore {
     at now: Moment
   ) {
     context.now = now
-    if let application = applications[id] {
-      application.putNotification(method, parameters, for: session)
-    } else if let sessions = resting.values.first(where: { $0.application == id }) {
-      // The archive was closed after the write.
-      sessions.sessions[session]?.polled.add(PollQueue.Entry(call: nil, method: method, parameters: parameters))
-    }
+    applications[id]?.putNotification(method, parameters, for: session)
   }
 }

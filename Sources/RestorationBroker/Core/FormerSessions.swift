@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationWire
+
+/// What the broker knows of an application's sessions besides its archive, while that is opened anew after a failure.
+struct FormerSessions {
+  let sessions: [SessionID: Session]
+  let claims: [ObjectHandle: Node.Claim]
+  /// What is kept of states off the disk, and what of it was stored and is not known to be durable (R4).
+  let kept: [NodeID: KeptRecords]
+  let leaving: [KeptStates.Leaving]
+  /// What sessions are still to be asked for.
+  let pulled: [ObjectHandle]
+  /// What the restoration still waits for (R19).
+  let trials: DecodeTrials
+}
+
+extension Application {
+  var formerSessions: FormerSessions {
+    FormerSessions(
+      sessions: sessions.byNumber,
+      claims: tree.claimed.compactMapValues(\.claim),
+      kept: keptRecords,
+      leaving: keeping.leaving,
+      pulled: saving.pulled.compactMap { tree.nodes[$0]?.claim?.handle },
+      trials: trials
+    )
+  }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationArchive
+internal import RestorationWire
+
+/// What the gateway of archives reports.
+package enum ArchiveEvent: Sendable {
+  case opened(ApplicationID, Result<ArchiveOpening, ArchiveError>)
+  case committed(ApplicationID, ArchiveReceipt)
+  /// Nothing of the transaction was stored: the archive is to be opened again. Nothing is written for the pause, in
+  /// milliseconds; nil if nothing more is, because the broker is stopping.
+  case commitFailed(ApplicationID, ErrorObject, pause: Int64?)
+  case read(ApplicationID, StateRequest, Result<[StateReading?], ArchiveError>)
+  case carriedOut(ApplicationID, StoreJob, Result<StoreJob.Outcome, ArchiveCopyError>)
+  case listed(ListingPurpose, Result<[ArchiveSummary], ArchiveError>)
+}
