@@ -38,8 +38,9 @@ struct Service {
     // Blocked in all threads, so that only the wait below ever takes them.
     signals.block()
     signal(SIGPIPE, SIG_IGN)
-    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    let broker = try start(configuration, on: group.next())
+    let meter = LoopMeter()
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: meter)
+    let broker = try start(configuration, on: group.next(), meter)
     let watchdog = try environment.watchdogMicroseconds.map { interval in
       // Three beats an interval: the manager kills us only if the broker makes no progress for two thirds of it.
       try broker.beat(everyMicroseconds: interval / 3) { [notifier] in notifier.send(.watchdog) }
@@ -56,7 +57,11 @@ struct Service {
     if loss.hasHappened.load(ordering: .relaxed) { throw loss }
   }
 
-  private func start(_ configuration: BrokerConfiguration, on eventLoop: any EventLoop) throws -> Broker {
+  private func start(
+    _ configuration: BrokerConfiguration,
+    on eventLoop: any EventLoop,
+    _ meter: LoopMeter
+  ) throws -> Broker {
     // If neither is set, no manager can be reached.
     let variables: [String] = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"]
     let hasUser = variables.contains { getenv($0) != nil }
@@ -66,6 +71,7 @@ struct Service {
         handingOverTo: notifier.isActive ? ManagerDescriptorStore(notifier: notifier) : nil,
         adopting: InheritedConnections(environment.descriptors.map { ($0.name, $0.number) }),
         on: eventLoop,
+        meter: meter,
         manager: hasUser ? UserServiceManager() : nil,
         logger: logger,
         whenLost: { [loss, logger] reason in

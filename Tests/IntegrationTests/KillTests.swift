@@ -72,8 +72,7 @@ internal import Testing
   @Test(.broker(alone: true)) func aKillAtAnyMomentOfAnImportLeavesAllOfItOrNothing() throws {
     let rounds = Environment.isLong ? 100 : 8
     let count = 3_000
-    try broker.connect().send(ArchiveTests.importing(ArchiveTests.document(0, count: count)))
-    try Wait.until("the first import is there") { (try? ArchiveTests.value(count: count)) == 0 }
+    try ArchiveTests.importFirst(0, count: count)
     var expected: Int64 = 0
     for round in 1...rounds {
       let client = try broker.connect()

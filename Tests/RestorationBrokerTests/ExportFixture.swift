@@ -28,9 +28,12 @@ extension Peer {
     return "{\(head),\"objects\":[\n\(objects.joined(separator: ",\n"))\n]}"
   }
 
+  /// Lets the time pass that a large document takes.
   @discardableResult
   func importDocument(_ document: String, into application: String, _ more: String = "") throws -> JSONValue {
-    try call("importArchive", importing(document, into: application, more))
+    let id = start("importArchive", importing(document, into: application, more))
+    connection.wait { hasAnswer(id) }
+    return try result(of: id)
   }
 
   func importing(_ document: String, into application: String, _ more: String = "") -> String {

@@ -184,4 +184,102 @@ internal import Testing
     broker.openingFailures = [:]
     #expect(try tool.importDocument(document, into: "Fine")["objects"] == 1)
   }
+
+  // MARK: Pieces
+
+  /// Takes longer than what is done at once; each state refers to another object, and the last one to the first.
+  private var large: String {
+    let count = 1_000
+    return (1...count).map { number in
+      Document.object(#"["n\#(number)"]"#, #"{"next":{"$restorable":["n\#(number % count + 1)"]}}"#)
+    }.joined(separator: ",")
+  }
+
+  private func startLarge(_ tool: Peer, _ more: String = "") -> Int {
+    tool.start("importArchive", tool.importing(Document.of(large), into: "App", more))
+  }
+
+  @Test func othersAreServedWhileALargeDocumentIsRead() throws {
+    let (tool, other) = (broker.connect(), broker.connect(pid: 7))
+    let id = startLarge(tool)
+    #expect(!tool.hasAnswer(id))
+    try other.encode(#"["A"]"#, "{}", #""application":"Other""#)
+    #expect(broker.names == ["Other"])
+    broker.advance(milliseconds: 100)
+    #expect(try tool.result(of: id)["objects"] == 1_000)
+    broker.inspect()
+  }
+
+  @Test func messagesBehindALargePartWait() throws {
+    let tool = broker.connect()
+    let first = tool.start("importArchive", part(large, more: #""more":true"#))
+    let ping = tool.start("ping")
+    #expect(tool.unanswered == [first, ping])
+    broker.advance(milliseconds: 100)
+    #expect(tool.answered == [first, ping])
+    let upload = try #require(try tool.result(of: first)["upload"]?.string)
+    let rest = part(Document.object(#"["B"]"#, #"{"b":{"$restorable":["n7"]}}"#), more: #""upload":"\#(upload)""#)
+    let last = tool.start("importArchive", rest)
+    broker.advance(milliseconds: 100)
+    #expect(try tool.result(of: last)["objects"] == 1_001)
+    #expect(try tool.call("statistics")["counters"]?["requests"] == 4)
+    broker.inspect()
+  }
+
+  @Test func aLargeImportCanBeCancelled() throws {
+    let tool = broker.connect()
+    let id = startLarge(tool)
+    tool.notify("$/cancelRequest", #"{"id":\#(id)}"#)
+    broker.advance(milliseconds: 2)
+    #expect(try tool.failure(of: id).kind == "requestCancelled")
+    #expect(broker.names.isEmpty)
+    #expect(broker.timerCount == 0)
+    #expect(try tool.importDocument(Document.of(Document.object(#"["A"]"#, "{}")), into: "App")["objects"] == 1)
+  }
+
+  @Test func aLargeImportEndsWithItsConnection() throws {
+    let tool = broker.connect()
+    let id = startLarge(tool)
+    #expect(!tool.hasAnswer(id))
+    broker.disconnect(tool)
+    broker.advance(milliseconds: 100)
+    #expect(broker.names.isEmpty)
+    #expect(broker.timerCount == 0)
+  }
+
+  @Test func aLargeImportIsRefusedWhenTheBrokerEnds() throws {
+    let tool = broker.connect()
+    let id = startLarge(tool)
+    broker.saveBeforeEnd()
+    #expect(try tool.failure(of: id).kind == "shuttingDown")
+    #expect(broker.names.isEmpty)
+    #expect(broker.timerCount == 0)
+  }
+
+  @Test func objectsMayComeWhileALargeDocumentIsRead() throws {
+    let (tool, other) = (broker.connect(), broker.connect(pid: 7))
+    try other.encode(#"["A"]"#, "{}", #""application":"App""#)
+    let id = startLarge(tool, #""force":true"#)
+    for number in 1...100 where !tool.hasAnswer(id) {
+      try other.encode(#"["B\#(number)"]"#, "{}", #""application":"App""#)
+      broker.advance(milliseconds: 1)
+    }
+    #expect(try tool.result(of: id)["objects"] == 1_000)
+    try tool.importDocument(Document.of(large), into: "Copy")
+    #expect(try tool.export("App") == tool.export("Copy"))
+    #expect(try tool.call("verifyArchive", #"{"application":"App"}"#)["sound"] == true)
+    broker.inspect()
+  }
+
+  @Test func anImportThatWasCancelledWhileItsArchiveOpenedIsForgotten() throws {
+    broker.holdsOpenings = true
+    let tool = broker.connect()
+    let old = Document.of(Document.object(#"["Old"]"#, "{}"))
+    let id = tool.start("importArchive", tool.importing(old, into: "App"))
+    tool.notify("$/cancelRequest", #"{"id":\#(id)}"#)
+    broker.openHeld()
+    #expect(try tool.failure(of: id).kind == "requestCancelled")
+    try tool.importDocument(Document.of(Document.object(#"["New"]"#, "{}")), into: "App")
+    #expect(try tool.paths(#""application":"App""#) == ["New"])
+  }
 }

@@ -62,6 +62,11 @@ final class MemoryConnection: VectorConnection {
     return frames.removeFirst()
   }
 
+  /// Lets up to five seconds pass, until this has come true.
+  func wait(until hasComeTrue: () -> Bool) {
+    for _ in 0..<5_000 where isOpen && !hasComeTrue() { broker.advance(milliseconds: 1) }
+  }
+
   func receiveToEnd() throws -> [String] {
     for _ in 0..<500 where isOpen { broker.advance(milliseconds: 10) }
     guard !isOpen else { throw TestFailure("the broker did not close the connection") }

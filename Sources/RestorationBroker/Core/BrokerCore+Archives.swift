@@ -56,16 +56,7 @@ extension BrokerCore {
   /// refused document creates none.
   mutating func importArchive(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     do throws(ErrorObject) {
-      // The last part is handled again when its archive is open.
-      if client.upload?.plan == nil, try !takePart(of: message, client) { return }
-      guard let upload = client.upload, let plan = upload.plan else { return }
-      guard let (application, session) = try scope(of: message, client) else { return }
-      if let others = application.unverifiedSessions { return probe(others, of: application, for: message, client) }
-      let request = try ImportArchive(message.parameters)
-      var call = LongCall(message.caller, by: session, token: request.progressToken, at: context.now)
-      let count = plan.objects.count
-      let progress = call.progress(count, of: count, isLast: true, at: context.now)
-      try application.importArchive(plan, force: request.force, progress: progress, of: call)
+      guard try goOn(importing: message, client) else { return }
     } catch {
       dropUpload(of: client)
       throw error
@@ -73,34 +64,80 @@ extension BrokerCore {
     dropUpload(of: client)
   }
 
-  /// - Returns: whether it was the last part, and the upload has its plan.
-  private mutating func takePart(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> Bool {
+  /// Does a piece of what the call says; it is handled again until all is done.
+  ///
+  /// - Returns: whether the document was imported.
+  private mutating func goOn(importing message: IncomingMessage, _ client: Client) throws(ErrorObject) -> Bool {
     guard let target = try namedApplication(message, client) else { throw Self.noApplication() }
     let request = try ImportArchive(message.parameters)
-    var upload = try self.upload(for: request, into: target, client)
+    if client.upload?.isUnderWay != true { try begin(request, into: target, client) }
     let roomLeft = 2 * context.limits.archiveBytesMax - clients.values.reduce(0) { $0 + ($1.upload?.charge ?? 0) }
-    if let document = request.document {
-      try upload.take(document, at: "/document", context.limits, roomLeft: roomLeft)
-    } else if let part = request.part {
-      try upload.take(part, at: "/part", context.limits, roomLeft: roomLeft)
+    // 0 while the archive is not open.
+    let last = applicationIDs[target].flatMap { applications[$0]?.tree.last } ?? 0
+    let plan: ImportPlan
+    switch try client.upload?.goOn(request, context.limits, roomLeft: roomLeft, above: last) {
+    case .planned(let whole): plan = whole
+    case .paused:
+      try pause(message, client)
+      return false
+    case .read, nil:
+      endPart(request, of: message, client)
+      return false
     }
-    if upload.isIncomplete, !request.force {
-      throw .restoration(
-        .needsForce,
-        "states are missing in the document: it was exported without confidential ones, or some could not be read",
-        hint: "Export it with reveal: true, or use force: true to import the rest."
+    guard let (application, session) = try scope(of: message, client) else { return false }
+    if let others = application.unverifiedSessions {
+      probe(others, of: application, for: message, client)
+      return false
+    }
+    var call = LongCall(message.caller, by: session, token: request.progressToken, at: context.now)
+    let count = plan.objects.count
+    let progress = call.progress(count, of: count, isLast: true, at: context.now)
+    try application.importArchive(plan, force: request.force, progress: progress, of: call)
+    return true
+  }
+
+  /// The call goes on a little later; messages behind it wait.
+  private mutating func pause(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
+    guard !context.isEnding else { throw .shuttingDown() }
+    client.isImporting = true
+    client.queue.insert(message, at: 0)
+    context.emit(.setTimer(.upload(client.id), milliseconds: ArchiveUpload.pauseMilliseconds))
+  }
+
+  /// The client's import has paused long enough.
+  mutating func goOnImporting(_ client: Client) {
+    client.isImporting = false
+    resume(client)
+  }
+
+  mutating func uploadTimerFired(of client: Client) {
+    if client.isImporting { return goOnImporting(client) }
+    // A complete document that waits for its archive is not idle.
+    if client.upload?.isUnderWay == false { dropUpload(of: client) }
+  }
+
+  /// Begins with the part of a call; the first one begins an upload.
+  private mutating func begin(
+    _ request: ImportArchive,
+    into application: ApplicationName,
+    _ client: Client
+  ) throws(ErrorObject) {
+    if request.upload == nil {
+      dropUpload(of: client)
+      counters.uploads += 1
+      client.upload = ArchiveUpload(token: "\(counters.uploads)", application: application)
+    } else if client.upload?.token != request.upload || client.upload?.application != application {
+      throw .invalidParameter(
+        "/upload",
+        "unknown upload for this connection and application",
+        hint: "Begin again with the first part; the next ones must follow within a minute."
       )
     }
-    guard request.more else {
-      upload.plan = try ImportPlan(upload)
-      let bytes = upload.plan?.headBytes(after: 0) ?? 0
-      guard bytes <= context.limits.archiveBytesMax else {
-        throw .limitExceeded("archiveBytesMax", max: context.limits.archiveBytesMax, value: bytes)
-      }
-      client.upload = upload
-      return true
-    }
-    client.upload = upload
+  }
+
+  /// A part was read, and others follow.
+  private mutating func endPart(_ request: ImportArchive, of message: IncomingMessage, _ client: Client) {
+    guard let upload = client.upload else { return }
     context.emit(.setTimer(.upload(client.id), milliseconds: ArchiveUpload.idleMilliseconds))
     tellProgress(of: upload, token: request.progressToken, for: message.caller, client)
     let reply = ImportArchive.Reply().with {
@@ -110,7 +147,6 @@ extension BrokerCore {
       $0.bytes = upload.charge
     }
     context.emit(.respond(message.caller, .result(reply)))
-    return false
   }
 
   /// The archive need not be open yet, so a detached session cannot be checked. It would also block the last part.
@@ -123,27 +159,6 @@ extension BrokerCore {
     } else {
       context.emit(.tell(caller.client, method: ArchiveProgress.method.rawValue, parameters: progress.text))
     }
-  }
-
-  /// The upload of a part; a first part begins one.
-  private mutating func upload(
-    for request: ImportArchive,
-    into application: ApplicationName,
-    _ client: Client
-  ) throws(ErrorObject) -> ArchiveUpload {
-    guard let token = request.upload else {
-      dropUpload(of: client)
-      counters.uploads += 1
-      return ArchiveUpload(token: "\(counters.uploads)", application: application)
-    }
-    guard let upload = client.upload, upload.token == token, upload.application == application else {
-      throw .invalidParameter(
-        "/upload",
-        "unknown upload for this connection and application",
-        hint: "Begin again with the first part; the next ones must follow within a minute."
-      )
-    }
-    return upload
   }
 
   mutating func dropUpload(of client: Client) {

@@ -7,10 +7,10 @@ internal import RestorationWire
 /// Finds the application of a message, and passes the message to it.
 extension BrokerCore {
   mutating func process(_ message: IncomingMessage, _ client: Client) {
-    counters.requests += 1
     client.canBeCalled = message.canBeCalled
     if !client.cancelled.isEmpty, client.cancelled.remove(message.caller) != nil {
       client.chosenInstance = nil
+      if message.method == ImportArchive.method { dropUpload(of: client) }
       return refuseCancelled(message.caller)
     }
     do throws(ErrorObject) {

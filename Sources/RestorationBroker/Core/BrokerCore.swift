@@ -48,6 +48,7 @@ package struct BrokerCore {
   package mutating func received(_ message: IncomingMessage, at now: Moment) {
     context.now = now
     guard let client = clients[message.caller.client] else { return }
+    counters.requests += 1
     if client.isWaiting { client.enqueue(message) } else { process(message, client) }
   }
 
@@ -55,6 +56,7 @@ package struct BrokerCore {
     context.now = now
     guard let client = clients[id] else { return }
     client.hasLeft = true
+    client.abandonImport()
     context.subscriptions.removeAll(of: id)
     // Messages sent before it left still take effect, even if an archive must be opened first.
     if !client.isWaiting { leave(client) }
@@ -373,9 +375,7 @@ package struct BrokerCore {
     case .poll(let id, let session): applications[id]?.pollTimerFired(session)
     case .restoration(let id): applications[id]?.restorationTimerFired()
     case .elements(let id, let number): applications[id]?.finishResolution(number)
-    case .upload(let id):
-      // A complete import that waits for its archive is not idle.
-      if let client = clients[id], client.upload?.plan == nil { dropUpload(of: client) }
+    case .upload(let id): if let client = clients[id] { uploadTimerFired(of: client) }
     }
   }
 

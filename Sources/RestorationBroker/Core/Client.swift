@@ -32,6 +32,8 @@ final class Client {
   var isProbing = false { didSet { tellWaiting() } }
   /// The document that it is importing.
   var upload: ArchiveUpload?
+  /// The first of its queued messages is an import that goes on a little later.
+  var isImporting = false { didSet { tellWaiting() } }
   /// The next of its queued messages waits until there is room for its answer.
   var isDraining = false { didSet { tellWaiting() } }
   /// Its connection has ended; it is removed when its queue is empty.
@@ -62,7 +64,9 @@ final class Client {
   }
 
   /// Whether its messages wait behind an earlier one.
-  var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing || pendingAdoption != nil || isDraining }
+  var isWaiting: Bool {
+    waitsFor != nil || choosesInstance || isProbing || isImporting || pendingAdoption != nil || isDraining
+  }
 
   /// A waiting client keeps its connection busy, so that a restart cannot lose its message unnoticed.
   private var isHolding = false
@@ -83,6 +87,12 @@ final class Client {
     guard isHeld, !isDraining else { return }
     isHeld = false
     context.emit(.setWaiting(id, false))
+  }
+
+  /// Nobody waits any longer for the import that goes on a little later; it ends as if it was cancelled.
+  func abandonImport() {
+    guard isImporting, let caller = queue.first?.caller, caller.call != nil else { return }
+    cancelled.insert(caller)
   }
 
   func awaitRoom() { if isDraining, let next = queue.first { context.emit(.awaitRoom(next.caller)) } }

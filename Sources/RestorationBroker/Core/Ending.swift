@@ -10,6 +10,7 @@ extension BrokerCore {
     context.now = now
     context.isEnding = true
     for application in applications.values.sorted(by: { $0.id < $1.id }) { application.endWaiting() }
+    for client in clients.values.filter(\.isImporting).sorted(by: { $0.id < $1.id }) { goOnImporting(client) }
   }
 }
 

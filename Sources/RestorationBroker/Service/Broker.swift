@@ -22,6 +22,7 @@ package final class Broker: Sendable {
   /// - Parameters:
   ///   - descriptors: keeps connections when this process ends; nil if nothing does.
   ///   - inherited: the connections that it has kept of the process before.
+  ///   - meter: that of the event loop, if it has one.
   ///   - manager: the user's service manager; nil where there is none.
   ///   - whenLost: no client can connect from now on, for this reason: the process is to end in order, with an error.
   ///   - whenFatal: to continue would break a promise: the process is to end with an error, at once.
@@ -30,6 +31,7 @@ package final class Broker: Sendable {
     handingOverTo descriptors: (any DescriptorStore)? = nil,
     adopting inherited: InheritedConnections = InheritedConnections(),
     on eventLoop: any EventLoop,
+    meter: LoopMeter? = nil,
     manager: (any ServiceManager)? = nil,
     logger: Logger,
     whenLost: @escaping @Sendable (String) -> Void,
@@ -37,12 +39,7 @@ package final class Broker: Sendable {
   ) throws {
     let limits = configuration.limits
     let transport = TransportLimits(limits)
-    // Each connection takes a socket and a pidfd; the rest is for archives and the process itself.
-    let needed = 2 * limits.connectionsMax + 512
-    let allowed = Host.raiseDescriptorLimit(to: needed)
-    if allowed < needed {
-      logger.warning("\(allowed) descriptors are allowed, \(needed) may be needed; raise the hard limit of open files")
-    }
+    Self.raiseDescriptorLimit(limits, logger)
     let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
     // A second broker must not get at the same archives, whatever socket it is to listen on.
     let lock = try LockFile(
@@ -60,6 +57,7 @@ package final class Broker: Sendable {
     let watcher = try ProcessWatcher()
     let service = try BrokerService(
       on: eventLoop,
+      meter: meter,
       limits: limits,
       settings: Self.settings(configuration, epoch: CounterFile(path: "\(archives.path)/epoch").increment()),
       store: store,
@@ -94,6 +92,15 @@ package final class Broker: Sendable {
       inherited.endApplicationSockets(descriptors)
     }
     logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
+  }
+
+  private static func raiseDescriptorLimit(_ limits: Limits, _ logger: Logger) {
+    // Each connection takes a socket and a pidfd; the rest is for archives and the process itself.
+    let needed = 2 * limits.connectionsMax + 512
+    let allowed = Host.raiseDescriptorLimit(to: needed)
+    if allowed < needed {
+      logger.warning("\(allowed) descriptors are allowed, \(needed) may be needed; raise the hard limit of open files")
+    }
   }
 
   /// Serves the sockets of applications beside the listener's.

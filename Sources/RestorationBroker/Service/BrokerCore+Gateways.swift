@@ -42,13 +42,23 @@ extension BrokerStatistics {
   }
 
   /// Adds those of core and service together.
-  mutating func add(_ core: BrokerCore, _ archives: ArchiveGateway, _ clients: ClientGateway, _ timers: Timers) {
+  mutating func add(
+    _ core: BrokerCore,
+    _ archives: ArchiveGateway,
+    _ clients: ClientGateway,
+    _ timers: Timers,
+    _ meter: LoopMeter?
+  ) {
     let counted = core.counters
     counters = [
       "connections": counted.connections, "requests": counted.requests, "errors": counted.errors,
       "encodes": counted.encodes, "decodes": counted.decodes, "registrations": counted.registrations,
       "transactions": archives.transactions, "events": clients.outlet.sent, "eventsLost": clients.outlet.lost,
     ]
+    if let meter {
+      counters["busyMilliseconds"] = meter.busyMilliseconds
+      counters["longestTurnMilliseconds"] = meter.longestTurnMilliseconds
+    }
     gauges = [
       "connections": Int64(clients.count), "openArchives": Int64(archives.count),
       "sessions": Int64(core.sessionCount), "objects": Int64(core.objectCount),

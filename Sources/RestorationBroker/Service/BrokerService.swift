@@ -13,6 +13,7 @@ package import RestorationWire
 /// the core has left them, so that no access to it overlaps another (`@exclusivity`).
 package actor BrokerService {
   nonisolated let eventLoop: any EventLoop
+  private let meter: LoopMeter?
   /// Stored, because it is asked for with every message.
   nonisolated package let unownedExecutor: UnownedSerialExecutor
 
@@ -38,11 +39,13 @@ package actor BrokerService {
   /// Time, randomness, archives and processes are handed in, so that a test can own them.
   ///
   /// - Parameters:
+  ///   - meter: that of the event loop, if it has one.
   ///   - lock: held for as long as the archives are used.
   ///   - manager: `nil` if the broker runs without a service manager.
   ///   - whenFatal: called when to continue would break a promise; the process is to end with an error.
   package init(
     on eventLoop: any EventLoop,
+    meter: LoopMeter? = nil,
     limits: Limits,
     settings: CoreSettings,
     store: any ArchiveStore,
@@ -54,7 +57,7 @@ package actor BrokerService {
     logger: Logger,
     whenFatal: @escaping @Sendable (String) -> Void
   ) {
-    self.eventLoop = eventLoop
+    (self.eventLoop, self.meter) = (eventLoop, meter)
     unownedExecutor = eventLoop.executor.asUnownedSerialExecutor()
     core = BrokerCore(limits: limits, settings: settings)
     archives = ArchiveGateway(on: eventLoop, store: store, lock: lock, random: settings.random, logger: logger)
@@ -163,7 +166,7 @@ package actor BrokerService {
       if let application = core.clients[caller.client]?.confinement {
         statistics.add(core, only: application)
       } else {
-        statistics.add(core, archives, clients, timers)
+        statistics.add(core, archives, clients, timers, meter)
       }
       send(.result(statistics), to: caller)
     case .log(let level, let text, let application): log.log(level, text, of: application, core)

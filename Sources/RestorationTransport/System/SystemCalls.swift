@@ -294,10 +294,15 @@ enum SystemCalls {
   /// Milliseconds of a clock that never goes back.
   static var monotonicMilliseconds: Int64 { milliseconds(of: CLOCK_MONOTONIC) }
 
-  private static func milliseconds(of clock: clockid_t) -> Int64 {
+  /// The CPU time of the calling thread.
+  static var threadNanoseconds: Int64 { nanoseconds(of: CLOCK_THREAD_CPUTIME_ID) }
+
+  private static func milliseconds(of clock: clockid_t) -> Int64 { nanoseconds(of: clock) / 1_000_000 }
+
+  private static func nanoseconds(of clock: clockid_t) -> Int64 {
     var time = timespec()
     clock_gettime(clock, &time)
-    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
   }
 
   /// A variable of the environment; `nil` if it is not set.

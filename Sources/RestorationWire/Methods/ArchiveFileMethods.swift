@@ -40,7 +40,7 @@ package struct ImportArchive: LongMethod {
   package static let summary = "Replaces the saved state by a document."
   package static let errors: [ErrorCode] = [
     .invalidParams, .invalidIdentifier, .unknownParent, .duplicatePath, .reservedKey, .invalidReference,
-    .limitExceeded, .needsForce, .alreadyServed, .archiveUnreadable, .storeFailed,
+    .limitExceeded, .needsForce, .alreadyServed, .archiveUnreadable, .requestCancelled, .storeFailed,
   ]
 
   package typealias Reply = ImportedArchive

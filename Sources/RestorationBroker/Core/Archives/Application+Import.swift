@@ -7,6 +7,8 @@ internal import RestorationWire
 /// Replacing the head by a document (`Protocol/export-format.md`).
 extension Application {
   /// Writes the document in one transaction; the former state stays as the newest generation.
+  ///
+  /// - Parameter plan: with node ids above all there are.
   func importArchive(
     _ plan: ImportPlan,
     force: Bool,
@@ -24,19 +26,18 @@ extension Application {
         hint: "Use force: true; the present state stays as the newest generation."
       )
     }
-    let first = tree.last
-    try requireRoom(for: plan.headBytes(after: first) - budget.headWithKept - origins.usedBytes)
+    try requireRoom(for: plan.headBytes - budget.headWithKept - origins.usedBytes)
     // From here on nothing can fail but the disk.
     let former = generations.sealHead("import", of: tree, in: &turn)
     clearHead()
-    tree.become(plan.makeTree(after: first))
-    for object in plan.objects { write(object, after: first) }
+    tree.become(plan.tree)
+    for object in plan.objects { write(object) }
     countHead()
     beginAnew()
     tell(progress, of: call)
     let reply = ImportArchive.Reply().with { message in
       message.objects = plan.objects.count
-      message.states = plan.objects.count { $0.state != nil }
+      message.states = plan.states
       message.bytes = budget.states
       message.generation = former
     }
@@ -75,27 +76,23 @@ extension Application {
     if let damage = runs.facts.damage { throw .unreadable(damage) }
   }
 
-  private func write(_ object: ImportPlan.Object, after first: NodeID) {
-    let record = object.record(after: first)
-    guard let node = tree.nodes[record.node] else { return }
-    write(.node(record))
+  private func write(_ object: ImportPlan.Object) {
+    guard let node = tree.nodes[object.record.node] else { return }
+    write(.node(object.record))
     // It is unclaimed: from now on it is an orphan (R13).
-    if record.component != nil { writeRelease(of: node, at: turn.now.wall) }
-    if let before = object.beforeClaim { node.beforeClaim = write(before, isEarly: false, of: node, after: first) }
-    if let state = object.state {
-      node.state = write(state, isEarly: object.isEarly, of: node, after: first)
-    }
+    if object.record.component != nil { writeRelease(of: node, at: turn.now.wall) }
+    if let before = object.beforeClaim { node.beforeClaim = write(before, isEarly: false, of: node) }
+    if let state = object.state { node.state = write(state, isEarly: object.isEarly, of: node) }
   }
 
-  private func write(_ state: ImportPlan.State, isEarly: Bool, of node: Node, after first: NodeID) -> StateSummary {
-    let (text, table) = state.stored(after: first)
+  private func write(_ state: ImportPlan.State, isEarly: Bool, of node: Node) -> StateSummary {
     let record = StateRecord(
       node: node.id,
       context: origins.number(of: state.writer, in: &turn),
       isEarly: isEarly,
       written: state.written,
-      text: text,
-      references: table,
+      text: state.text,
+      references: state.references,
       elements: state.elements
     )
     return StateSummary(record, at: write(.state(record)))

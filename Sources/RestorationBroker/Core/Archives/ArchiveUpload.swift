@@ -6,15 +6,31 @@ internal import RestorationWire
 
 /// A document on its way into an archive: what has come of it so far, checked object by object.
 ///
-/// Pointers in its errors are into the whole document, even if it comes in parts.
+/// A part is read piece by piece, and so is the plan made, so that others are served in between. Pointers in its errors
+/// are into the whole document, even if it comes in parts.
 struct ArchiveUpload {
-  /// The bytes that an object counts besides its texts.
-  private static let overhead = 512
-  /// The bytes of a path component.
-  private static let componentBytes = 16
+  /// What is done at once, in bytes of the document: some milliseconds' work.
+  struct Piece {
+    private var bytesLeft = 256 << 10
+
+    var isOver: Bool { bytesLeft <= 0 }
+
+    mutating func use(_ bytes: Int) { bytesLeft -= bytes }
+  }
+
+  enum Progress {
+    /// There is more to do.
+    case paused
+    /// The part was read, and others follow.
+    case read
+    /// The whole document was checked.
+    case planned(ImportPlan)
+  }
 
   /// An import is dropped if its next part does not come within this time.
   static let idleMilliseconds: Int64 = 60_000
+  /// Between two pieces, so that whatever has come meanwhile is read.
+  static let pauseMilliseconds: Int64 = 1
 
   let token: String
   let application: ApplicationName
@@ -24,33 +40,87 @@ struct ArchiveUpload {
   private(set) var isIncomplete = false
   /// Its approximate memory.
   private(set) var charge = 0
-  /// Set after the last part: what will be written.
-  var plan: ImportPlan?
+  /// Whether the call with the last part that came has yet to be answered.
+  private(set) var isUnderWay = false
+  /// Objects of that part.
+  private var unread: ArraySlice<JSONText> = []
+  private var plan: ImportPlan?
 
   init(token: String, application: ApplicationName) { (self.token, self.application) = (token, application) }
 
-  /// Reads a document or its next part, and checks all that can be checked in it alone.
+  /// Does a piece of what the call says.
   ///
   /// - Parameters:
-  ///   - place: its JSON pointer in the parameters.
   ///   - roomLeft: bytes that all current imports may still read.
-  mutating func take(_ document: JSONSlice, at place: String, _ limits: Limits, roomLeft: Int) throws(ErrorObject) {
-    let document = try ArchiveDocument(document, at: place)
+  ///   - last: the newest node where the document goes.
+  mutating func goOn(
+    _ request: ImportArchive,
+    _ limits: Limits,
+    roomLeft: Int,
+    above last: NodeID
+  ) throws(ErrorObject) -> Progress {
+    var piece = Piece()
+    if !isUnderWay {
+      if let document = request.document { try begin(document, at: "/document", limits, &piece) }
+      if let part = request.part { try begin(part, at: "/part", limits, &piece) }
+    }
+    guard try read(limits, roomLeft: roomLeft, &piece) else { return .paused }
+    if isIncomplete, !request.force {
+      throw .restoration(
+        .needsForce,
+        "states are missing in the document: it was exported without confidential ones, or some could not be read",
+        hint: "Export it with reveal: true, or use force: true to import the rest."
+      )
+    }
+    if request.more {
+      (unread, isUnderWay) = ([], false)
+      return .read
+    }
+    guard let plan = try makePlan(above: last, &piece) else { return .paused }
+    guard plan.headBytes <= limits.archiveBytesMax else {
+      throw .limitExceeded("archiveBytesMax", max: limits.archiveBytesMax, value: plan.headBytes)
+    }
+    return .planned(plan)
+  }
+
+  // MARK: Pieces
+
+  /// Takes in a document or its next part.
+  ///
+  /// - Parameter place: its JSON pointer in the parameters.
+  private mutating func begin(
+    _ part: JSONSlice,
+    at place: String,
+    _ limits: Limits,
+    _ piece: inout Piece
+  ) throws(ErrorObject) {
+    let document = try ArchiveDocument(part, at: place)
     if document.redacted { isIncomplete = true }
     let count = objects.count + document.objects.count
     guard count <= limits.objectsPerApplicationMax else {
       throw .limitExceeded("objectsPerApplicationMax", max: limits.objectsPerApplicationMax, value: count)
     }
     objects.reserveCapacity(count)
+    (unread, isUnderWay) = (document.objects[...], true)
+    // To find the objects is a small part of what it takes to read them.
+    piece.use(part.text.count / 8)
+  }
+
+  /// Reads objects, and checks all that can be checked in them alone.
+  ///
+  /// - Returns: whether all objects of the part were read.
+  private mutating func read(_ limits: Limits, roomLeft: Int, _ piece: inout Piece) throws(ErrorObject) -> Bool {
     let before = charge
-    for text in document.objects {
+    while !piece.isOver, let text = unread.popFirst() {
       do throws(ErrorObject) {
         var object = try DocumentObject(text)
         try Self.check(object, limits)
         // The scan is far larger than the texts.
         object.state?.releaseFrame()
         object.beforeClaim?.releaseFrame()
-        charge += text.count + Self.overhead + Self.componentBytes * object.componentCount
+        let bytes = text.count + object.overhead
+        charge += bytes
+        piece.use(bytes)
         if object.state != nil { states += 1 }
         if object.missing != nil { isIncomplete = true }
         objects.append(object)
@@ -62,6 +132,19 @@ struct ArchiveUpload {
         throw .limitExceeded("archiveBytesMax", max: max, value: max - roomLeft + charge - before)
       }
     }
+    return unread.isEmpty
+  }
+
+  /// Goes on with the plan of the whole document. If there are nodes by now with the ids that it was made for, it is
+  /// made anew, with room for more.
+  ///
+  /// - Returns: `nil` while there is more to do.
+  private mutating func makePlan(above last: NodeID, _ piece: inout Piece) throws(ErrorObject) -> ImportPlan? {
+    var plan = self.plan.take() ?? ImportPlan(after: last)
+    if plan.last < last { plan = ImportPlan(after: last + NodeID(objects.count)) }
+    let isComplete = try plan.goOn(objects, &piece)
+    self.plan = plan
+    return isComplete ? plan : nil
   }
 
   // MARK: One object
@@ -108,9 +191,13 @@ struct ArchiveUpload {
 }
 
 extension DocumentObject {
-  /// Components of its path, and of those its states refer to.
-  fileprivate var componentCount: Int {
+  /// What it takes besides the bytes of its texts: itself, its path, and the paths that its states refer to.
+  var overhead: Int {
     let references = (state?.references ?? []) + (beforeClaim?.references ?? [])
-    return references.reduce(path?.components.count ?? 0) { $0 + ($1.target?.components.count ?? 0) }
+    let components = references.reduce(path?.components.count ?? 0) { $0 + ($1.target?.components.count ?? 0) }
+    return 512 + 16 * components
   }
+
+  /// Bytes of its states' texts.
+  var stateBytes: Int { (state?.state.text.count ?? 0) + (beforeClaim?.state.text.count ?? 0) }
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+package import NIOPosix
+internal import Synchronization
+
+/// Measures how long an event loop does not look for input, which is how long it keeps everybody else waiting: in CPU
+/// time of its thread, so that it does not matter what else the machine does.
+package final class LoopMeter: NIOEventLoopMetricsDelegate {
+  private let turns = Mutex(LoopTurns())
+
+  package init() {}
+
+  package func processedTick(info: NIOEventLoopTickInfo) {
+    turns.withLock { $0.ended(at: info.endTime) { SystemCalls.threadNanoseconds } }
+  }
+
+  package var longestTurnMilliseconds: Int64 { turns.withLock { $0.longest } / 1_000_000 }
+
+  /// All the CPU time of the loop; ask on the event loop.
+  package var busyMilliseconds: Int64 { SystemCalls.threadNanoseconds / 1_000_000 }
+}
+
+/// The turns of an event loop: all that it does between two looks for input.
+///
+/// A thread's CPU time takes a system call to read, and many turns take no longer than that. So it is read at most once
+/// a millisecond, and what ends in between counts with the next turn: the longest is told too long by less than that.
+package struct LoopTurns {
+  private static let resolution = TimeAmount.milliseconds(1)
+
+  /// The last reading.
+  private var reading: (time: NIODeadline, nanoseconds: Int64)?
+  /// In nanoseconds of CPU time.
+  package private(set) var longest: Int64 = 0
+
+  package init() {}
+
+  /// A turn has ended.
+  ///
+  /// - Parameter read: the CPU time of the loop, in nanoseconds.
+  package mutating func ended(at now: NIODeadline, _ read: () -> Int64) {
+    if let reading, now - reading.time < Self.resolution { return }
+    let nanoseconds = read()
+    if let reading { longest = max(longest, nanoseconds - reading.nanoseconds) }
+    reading = (now, nanoseconds)
+  }
+}
