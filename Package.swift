@@ -36,7 +36,16 @@ let package = Package(
 
     // JSONRPC
     .target(name: "JSONRPC", dependencies: ["CJansson"], swiftSettings: settings),
-    .testTarget(name: "JSONRPCTests", dependencies: ["CJansson", "JSONRPC", "TestSupport"], swiftSettings: settings),
+    .testTarget(
+      name: "JSONRPCTests",
+      dependencies: [
+        "CJansson",
+        "JSONRPC",
+        "SeededRandom",
+        "TestSupport",
+      ],
+      swiftSettings: settings
+    ),
 
     // RestorationWire
     .target(name: "RestorationWire", dependencies: ["JSONRPC"], swiftSettings: settings),
@@ -79,7 +88,12 @@ let package = Package(
     ),
     .testTarget(
       name: "RestorationArchiveTests",
-      dependencies: ["RestorationArchive", "CSQLite", "TestSupport"],
+      dependencies: [
+        "CSQLite",
+        "RestorationArchive",
+        "SeededRandom",
+        "TestSupport",
+      ],
       swiftSettings: settings
     ),
 
@@ -110,6 +124,7 @@ let package = Package(
         "RestorationBroker",
         "RestorationTransport",
         "RestorationWire",
+        "SeededRandom",
         "TestSupport",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -139,6 +154,7 @@ let package = Package(
         "RestorationClient",
         "RestorationTransport",
         "RestorationWire",
+        "SeededRandom",
         "TestSupport",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -186,6 +202,7 @@ let package = Package(
 
     // Tests over the whole product
     .target(name: "TestSupport", dependencies: ["CLinux", "JSONRPC"], path: "Tests/Support", swiftSettings: settings),
+    .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
     .target(
       name: "InMemory",
       dependencies: [
@@ -207,7 +224,7 @@ let package = Package(
         "RestorationBroker",
         "RestorationTransport",
         "RestorationWire",
-        "TestSupport",
+        "SeededRandom",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -229,6 +246,7 @@ let package = Package(
         "JSONRPC",
         "RestorationBroker",
         "RestorationWire",
+        "SeededRandom",
         "TestSupport",
         "restoration-sample",
         "restoration-test-client",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import SeededRandom
 internal import TestSupport
 internal import Testing
 

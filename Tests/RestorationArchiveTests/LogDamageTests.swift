@@ -2,6 +2,7 @@
 
 internal import CSQLite
 internal import RestorationArchive
+internal import SeededRandom
 internal import TestSupport
 internal import Testing
 

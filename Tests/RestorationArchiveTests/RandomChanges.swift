@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import SeededRandom
 internal import TestSupport
 
 /// Makes changes such as a broker could make of an archive in the state of `model`.

@@ -3,6 +3,7 @@
 internal import CSQLite
 internal import JSONRPC
 internal import RestorationArchive
+internal import SeededRandom
 internal import TestSupport
 internal import Testing
 

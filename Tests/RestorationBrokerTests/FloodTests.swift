@@ -4,6 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationWire
+internal import SeededRandom
 internal import TestSupport
 internal import Testing
 

@@ -3,6 +3,7 @@
 internal import JSONRPC
 internal import RestorationBroker
 internal import RestorationWire
+internal import SeededRandom
 internal import TestSupport
 internal import Testing
 

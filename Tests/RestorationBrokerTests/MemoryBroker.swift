@@ -7,6 +7,7 @@ internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationTransport
 internal import RestorationWire
+internal import SeededRandom
 internal import TestSupport
 internal import Testing
 

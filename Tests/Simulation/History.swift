@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import TestSupport
+internal import SeededRandom
 
 /// What is done in one simulated run. A step says all that it needs, so that others can be left out before it.
 struct History {

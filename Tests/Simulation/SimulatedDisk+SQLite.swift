@@ -2,8 +2,7 @@
 
 internal import CSQLite
 internal import Glibc
-
-internal import struct TestSupport.SeededGenerator
+internal import SeededRandom
 
 /// One file as SQLite has it open.
 private final class Handle {

@@ -3,8 +3,7 @@
 internal import CSQLite
 internal import Glibc
 internal import RestorationArchive
-
-internal import struct TestSupport.SeededGenerator
+internal import SeededRandom
 
 /// A disk in memory, below SQLite and below the store's own files, that forgets what was not synced when the power
 /// fails.

@@ -2,7 +2,7 @@
 
 internal import InMemory
 internal import NIOCore
-internal import TestSupport
+internal import SeededRandom
 
 /// The store's thread: does one job after the other, each after a while of simulated time.
 final class SimulatedExecutor: SerialExecutor {

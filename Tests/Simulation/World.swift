@@ -7,7 +7,7 @@ internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationTransport
 internal import RestorationWire
-internal import TestSupport
+internal import SeededRandom
 
 /// A broker and all that it lives in: disk, clock, processes, connections. One seed decides everything.
 ///

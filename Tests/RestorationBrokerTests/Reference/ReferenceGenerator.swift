@@ -3,6 +3,7 @@
 // What is unwrapped is there: a session or an object that is named without being there is a fault of the model.
 // swift-format-ignore-file: NeverForceUnwrap
 
+internal import SeededRandom
 internal import TestSupport
 
 /// Chooses what happens next in a history: it looks at the model, so that most of what it asks for is possible.
