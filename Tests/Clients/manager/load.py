@@ -323,11 +323,12 @@ class Slow(Client):
     def after(self):
         while self.pending:
             message = self.connection.receive()
-            if message.get("id") != self.pending[0]:
-                raise Fault(f"not an answer to {self.pending[0]}: {str(message)[:200]}")
+            # In any order: a state that is not at hand is read, while those that were read before are answered.
+            if message.get("id") not in self.pending:
+                raise Fault(f"not an answer to one of {self.pending}: {str(message)[:200]}")
             if message.get("result", {}).get("state") != self.big:
                 raise Fault(f"not the state: {str(message)[:200]}")
-            self.pending.pop(0)
+            self.pending.remove(message["id"])
             self.answered()
 
     end = after
