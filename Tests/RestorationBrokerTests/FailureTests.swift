@@ -263,6 +263,20 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func aReaderThatFoundNothingIsAnsweredOnceThereIsSomething() throws {
+    let (first, second, reader) = (broker.connect(pid: 1), broker.connect(pid: 2), broker.connect(pid: 3))
+    broker.holdsCommits = true
+    let lost = first.start("initialize", #"{"application":"App"}"#)
+    broker.failCommit("App")
+    #expect(try first.failure(of: lost).code == -32012)
+    broker.holdsCommits = false
+    let named = #"{"application":"App"}"#
+    #expect(try reader.fail("readArchive", named).code == -32018)
+    try second.initialize()
+    #expect(try reader.call("readArchive", named)["objects"]?.array?.isEmpty == true)
+    broker.inspect()
+  }
+
   @Test func aDetachedSessionThatWasNotDurableBeginsAnew() throws {
     let peer = broker.connect(pid: 1)
     try peer.encode(#"["A"]"#, "{}", #""application":"App""#)

@@ -168,6 +168,7 @@ package struct BrokerCore {
     for application in client.applications.compactMap({ applications[$0] }) {
       guard application.sequence == 0, application.isBlank else { continue }
       client.applications.remove(application.id)
+      client.lastApplication = nil
       application.sessions.disconnect(client.id)
       closeIfUseless(application)
     }
