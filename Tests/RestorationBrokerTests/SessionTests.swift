@@ -46,6 +46,29 @@ internal import Testing
     broker.inspect()
   }
 
+  /// Its message is handled all the same, though no connection knows its process any longer.
+  @Test(arguments: [false, true])
+  func aProcessWhoseConnectionIsLostWhileTheArchiveIsOpenedHasNotEnded(_ isBackAtOnce: Bool) throws {
+    let first = broker.connect(pid: 1)
+    let token = try #require(try first.initialize()["session"]?.string)
+    let main = try first.register("Main")
+    broker.restart()
+    broker.holdsOpenings = true
+    let resuming = #"{"application":"App","session":"\#(token)"}"#
+    let lost = broker.connect(pid: 1)
+    lost.start("initialize", resuming)
+    broker.disconnect(lost)
+    let second = broker.connect(pid: 1)
+    let early = isBackAtOnce ? second.start("initialize", resuming) : nil
+    broker.openHeld()
+    broker.advance(milliseconds: 2_000)
+    #expect(broker.application("App")?.sessions.count == 1)
+    let call = early ?? second.start("initialize", resuming)
+    #expect(try second.result(of: call)["session"] == .string(token))
+    try second.encode("\(main)", #"{"a":1}"#)
+    broker.inspect()
+  }
+
   /// The archive knows by which start of the broker handles were given out; the first start here is the seventh.
   @Test(arguments: [1, 7, 8])
   func aLostCountOfStartsGivesNoOldHandleOut(_ start: Int64) throws {

@@ -99,7 +99,7 @@ extension BrokerCore {
     session.client = client.id
     session.isPolling = record.polls
     client.bound = (application.id, session.id)
-    if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
+    watch(session, of: application, for: client)
     application.note(.sessionReturned(session.id))
     if record.isAfterKill { application.invalidateAll(of: session) } else { application.adopt(name.kept, of: session) }
     return true

@@ -43,7 +43,7 @@ extension BrokerCore {
     context.emit(.cancelTimer(.lost(application.id, session.id)))
     if client.canBeCalled {
       client.bound = (application.id, session.id)
-      if session.facts.process != nil { context.emit(.watch(client.id, application.id, session.id)) }
+      watch(session, of: application, for: client)
     } else {
       context.emit(.unwatch(application.id, session.id))
       remember(session, of: application, client)

@@ -83,6 +83,14 @@ package struct BrokerCore {
     for application in client.applications.compactMap({ applications[$0] }) { closeIfUseless(application) }
   }
 
+  /// Has the end of the session's process noticed.
+  func watch(_ session: Session, of application: Application, for client: Client) {
+    guard let process = session.facts.process else { return }
+    // A connection that is gone does not know its process, which may live.
+    if client.hasLeft { return context.emit(.watchProcess(process, application.id, session.id)) }
+    context.emit(.watch(client.id, application.id, session.id))
+  }
+
   func boundSession(_ client: Client) -> (Application, Session)? {
     guard let bound = client.bound, let application = applications[bound.application],
       let session = application.sessions[bound.session]
