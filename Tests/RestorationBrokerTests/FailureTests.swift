@@ -277,6 +277,22 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func aReadThatIsUnderWayWhenTheArchiveCannotBeOpenedAnewIsAnswered() throws {
+    try broker.connect(pid: 1).encode(#"["A"]"#, "{}", #""application":"App""#)
+    // The next broker has no state at hand.
+    broker.restart()
+    let (owner, reader) = (broker.connect(pid: 2), broker.connect(pid: 3))
+    try owner.initialize()
+    broker.holdsCommits = true
+    let lost = owner.start("registerObjectForStateRestoration", owner.registration("B"))
+    broker.openingFailures["App"] = ArchiveError(.definite, "the disk is gone")
+    broker.betweenPieces = { [broker] in broker.failCommit("App", thenWait: 0) }
+    let read = reader.start("decodeRestorableState", #"{"application":"App","object":["A"]}"#)
+    broker.betweenPieces = nil
+    #expect(try owner.failure(of: lost).code == -32012)
+    #expect(try reader.failure(of: read).code == -32012)
+  }
+
   @Test func aDetachedSessionThatWasNotDurableBeginsAnew() throws {
     let peer = broker.connect(pid: 1)
     try peer.encode(#"["A"]"#, "{}", #""application":"App""#)

@@ -267,7 +267,12 @@ package struct BrokerCore {
     at now: Moment
   ) {
     context.now = now
-    guard let application = applications[id] else { return }
+    guard let application = applications[id] else {
+      // It could not be opened anew after a failed transaction.
+      let error = ErrorObject.storeFailed("the archive was closed meanwhile", indeterminate: false)
+      if request.caller.call != nil { context.emit(.respond(request.caller, .error(error))) }
+      return
+    }
     application.jobs.endRead()
     switch (result, request.purpose) {
     case (.success(let readings), .decode(let node)):

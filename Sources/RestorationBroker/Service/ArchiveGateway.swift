@@ -94,7 +94,9 @@ package final class ArchiveGateway {
         for request in session.queue.readyReads() { read(id, request, after: 0, for: delegate) }
       } catch {
         session.hasFailed = true
-        for caller in session.queue.fail().callers { delegate.send(.error(.storeError(error)), to: caller) }
+        let callers = session.queue.fail().callers + session.missing.map(\.caller)
+        session.missing = []
+        for caller in callers { delegate.send(.error(.storeError(error)), to: caller) }
         delegate.report(.opened(id, .failure(error)))
       }
       delegate.carryOut()
