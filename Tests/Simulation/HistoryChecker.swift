@@ -42,6 +42,13 @@ final class HistoryChecker {
     var claims = 0
   }
 
+  /// What may take states away until it is over.
+  private struct Removal {
+    let application: String
+    let isRemoved: (Path) -> Bool
+    let isOver: () -> Bool
+  }
+
   /// What was known when a read or a save was asked for.
   struct Expectation {
     fileprivate var floors: [Place: Floor] = [:]
@@ -51,6 +58,8 @@ final class HistoryChecker {
   private let trace: Trace
   private var records: [Place: Record] = [:]
   private var lastValue = 0
+  /// Asked for over connections that have ended without an answer: other connections' calls may be done before.
+  private var removals: [Removal] = []
   /// Contents of generations as they were first read, and what they must hold.
   private var generations: [String: [Int64: [Path: Int]]] = [:]
   private var promises: [String: [Int64: Expectation]] = [:]
@@ -83,6 +92,7 @@ final class HistoryChecker {
     _ result: JSONValue,
     since expectation: Expectation
   ) {
+    noteRemovals()
     let place = Place(application: application, path: path)
     guard let sequence = result["sequence"]?.integer, result["durability"] != nil else { return }
     acknowledged += 1
@@ -98,6 +108,19 @@ final class HistoryChecker {
       records[place]?.floor = nil
       records[place]?.removals += 1
     }
+  }
+
+  /// The answer to a removal will not come, but the broker may do it until it is done with the connection.
+  func removing(_ application: String, where isRemoved: @escaping (Path) -> Bool, until isOver: @escaping () -> Bool) {
+    removals.append(Removal(application: application, isRemoved: isRemoved, isOver: isOver))
+  }
+
+  /// What was known before a removal is over does not hold after it.
+  private func noteRemovals() {
+    guard !removals.isEmpty else { return }
+    let over = removals.map { $0.isOver() }
+    for removal in removals { removing(removal.application, where: removal.isRemoved) }
+    removals = zip(removals, over).filter { !$0.1 }.map(\.0)
   }
 
   /// Generations of the application may go, and others get their numbers.
@@ -136,6 +159,7 @@ final class HistoryChecker {
   // MARK: Reading
 
   func expectation(_ application: String) -> Expectation {
+    noteRemovals()
     var expectation = Expectation()
     for (place, record) in records where place.application == application {
       expectation.floors[place] = record.floor
@@ -146,6 +170,7 @@ final class HistoryChecker {
 
   /// - Parameter state: `nil` if there is none.
   func read(_ path: Path, of application: String, _ state: JSONValue?, _ expectation: Expectation, by reader: String) {
+    noteRemovals()
     let place = Place(application: application, path: path)
     reads += 1
     let push = state.flatMap { check($0, at: place, reader) }
@@ -210,6 +235,7 @@ final class HistoryChecker {
   }
 
   func read(generation: Int64, of application: String, _ states: [Path: JSONValue]) {
+    noteRemovals()
     reads += 1
     var values: [Path: Int] = [:]
     for (path, state) in states.sorted(by: { $0.key < $1.key }) {

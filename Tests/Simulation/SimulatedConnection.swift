@@ -12,6 +12,8 @@ internal import RestorationWire
 final class SimulatedConnection {
   var whenReceived: ((JSONValue, String) -> Void)?
   private unowned let world: World
+  /// The broker's end.
+  private let connection: Connection
   private let channel: EmbeddedChannel
   private var input: [UInt8] = []
 
@@ -23,13 +25,14 @@ final class SimulatedConnection {
     let settings = ConnectionSettings(limits: limits, vocabulary: EncodedState.vocabulary)
     let peer = PeerCredentials(pid: process.pid, uid: 1_000, gid: 1_000, process: nil)
     do {
-      _ = try settings.install(on: channel, peer: peer, delegate: world.service)
+      connection = try settings.install(on: channel, peer: peer, delegate: world.service)
       try channel.connect(to: SocketAddress(unixDomainSocketPath: "/simulation")).wait()
     } catch {
       preconditionFailure("a channel in memory takes every handler: \(error)")
     }
   }
 
+  var id: ConnectionID { connection.id }
   var isOpen: Bool { channel.isActive }
 
   func send(_ text: String) {

@@ -157,9 +157,8 @@ final class Simulation {
   private func unregister(_ client: SimulatedClient, _ path: Path, _ keepsState: Bool) {
     guard let handle = client.handles[path] else { return }
     client.lose(path)
-    checker.removing(client.application) { $0 == path || $0.isBelow(path) }
-    client.call("unregisterObject", #"{"object":\#(handle),"keepState":\#(keepsState)}"#) { [checker] _ in
-      checker.removing(client.application) { $0 == path || $0.isBelow(path) }
+    remove("unregisterObject", #"{"object":\#(handle),"keepState":\#(keepsState)}"#, client) {
+      $0 == path || $0.isBelow(path)
     }
   }
 
@@ -167,10 +166,26 @@ final class Simulation {
     guard client.isConnected else { return }
     let removes = reason == "closed" || reason == "userQuit"
     client.loseObjects()
-    if removes { checker.removing(client.application) }
-    client.call("goodbye", #"{"reason":"\#(reason)"}"#) { [checker] _ in
-      client.loseObjects()
-      if removes { checker.removing(client.application) }
+    remove("goodbye", #"{"reason":"\#(reason)"}"#, client, { _ in removes }) { client.loseObjects() }
+  }
+
+  /// Makes a call that removes states.
+  private func remove(
+    _ method: String,
+    _ parameters: String,
+    _ client: SimulatedClient,
+    _ isRemoved: @escaping (Path) -> Bool,
+    _ complete: @escaping () -> Void = {}
+  ) {
+    checker.removing(client.application, where: isRemoved)
+    let connection = client.connection
+    client.call(method, parameters) { [checker, world] answer in
+      complete()
+      if case .lost = answer, let connection {
+        checker.removing(client.application, where: isRemoved) { world.isDone(with: connection) }
+      } else {
+        checker.removing(client.application, where: isRemoved)
+      }
     }
   }
 

@@ -208,6 +208,11 @@ final class World {
     return connection
   }
 
+  /// Whether nothing that was sent over the connection, which is closed, can still take effect.
+  func isDone(with connection: SimulatedConnection) -> Bool {
+    service.assumeIsolated { [id = connection.id] in $0.core.isDone(with: id.value) }
+  }
+
   func forget(_ connection: SimulatedConnection) { connections.removeAll { $0 === connection } }
 }
 

@@ -45,6 +45,9 @@ package struct BrokerCore {
     context.emit(.clientChanged(id))
   }
 
+  /// Nothing more comes of what the client has sent.
+  package func isDone(with client: ClientID) -> Bool { clients[client] == nil }
+
   package mutating func received(_ message: IncomingMessage, at now: Moment) {
     context.now = now
     guard let client = clients[message.caller.client] else { return }

@@ -77,7 +77,7 @@ final class RetentionUpkeep {
           try await store.keepDays(retention.text)
         }
         // The one before may still be opened.
-        guard isForgetting, isDue, let cutoff = retention.cutoff, service.core.clients[Caller.nobody.client] == nil
+        guard isForgetting, isDue, let cutoff = retention.cutoff, service.core.isDone(with: Caller.nobody.client)
         else { return }
         let found = try await store.unwritten(since: cutoff, after: last)
         guard limit == self.limit, !service.isStopping else { return }
@@ -115,7 +115,7 @@ final class RetentionUpkeep {
     let (caller, method) = (Caller.nobody, ForgetApplication.method)
     let message = IncomingMessage(caller: caller, method: method, parameters: .named(members))
     service.handle { core, now in
-      guard core.clients[caller.client] == nil, core.applicationIDs[name] == nil else { return }
+      guard core.isDone(with: caller.client), core.applicationIDs[name] == nil else { return }
       let why = "it was not used on the last \(limit) days on which the broker ran"
       logger.info("forgetting an application: \(why)", metadata: ["application": "\(name)"])
       core.connected(caller.client, process: nil, at: now)
