@@ -19,7 +19,10 @@ final class Simulation {
   init(_ history: History, keepsTrace: Bool = false) {
     self.history = history
     trace = Trace(keepsLines: keepsTrace)
-    let world = World(seed: history.seed, limits: Limits(), trace: trace)
+    var limits = Limits()
+    // Each of the two applications has its files closed whenever the other one is used.
+    if history.seed % 3 == 0 { limits.openArchivesMax = 1 }
+    let world = World(seed: history.seed, limits: limits, trace: trace)
     let checker = HistoryChecker(trace)
     (self.world, self.checker) = (world, checker)
     clients = History.clients.enumerated().map { number, application in
