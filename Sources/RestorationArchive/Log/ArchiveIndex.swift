@@ -9,12 +9,15 @@ internal import DequeModule
 /// Invariants:
 /// 1. `totals.reachableBytes` is exactly the bytes of the rows that are not dead (`NodeLog`): of states, of nodes that
 ///    are not removed, and once of each stored context that such a state names.
-/// 2. Every dead row is in `totals.dead` or in `waiting`, and costs its share of `totals.deadBytes`.
+/// 2. `objects` is exactly the number of nodes whose description at the head says that they are not removed.
+/// 3. Every dead row is in `totals.dead` or in `waiting`, and costs its share of `totals.deadBytes`.
 struct ArchiveIndex {
   var tip = ArchiveTip()
   private(set) var horizon = Horizon()
   private(set) var generations: [SealedGeneration] = []
   private(set) var totals = ArchiveTotals()
+  /// Nodes at the head that are not removed.
+  private(set) var objects = 0
   private var logs: [NodeID: NodeLog] = [:]
   /// Keys of `logs`, ascending; `nil` if they must be sorted again.
   private var order: [NodeID]? = []
@@ -33,14 +36,6 @@ struct ArchiveIndex {
   }
 
   func isShown(_ node: NodeID) -> Bool { logs[node]?.isShown ?? false }
-
-  /// Nodes at the head that are not removed.
-  var objects: Int {
-    logs.values.reduce(0) { count, log in
-      guard let row = log.description(at: .head, under: horizon), !row.isRemoved else { return count }
-      return count + 1
-    }
-  }
 
   /// How many nodes have rows.
   var nodeCount: Int { logs.count }
@@ -165,7 +160,10 @@ struct ArchiveIndex {
   private mutating func append(_ record: NodeRecord) -> ChangeEffect {
     tip.lastNode = max(tip.lastNode, record.node)
     var effect = ChangeEffect()
-    effect.writesRow = !record.leavesNothing || description(of: record.node, at: .head) != nil
+    let former = description(of: record.node, at: .head)
+    effect.writesRow = !record.leavesNothing || former != nil
+    if former?.isRemoved == false { objects -= 1 }
+    if !record.isRemoved { objects += 1 }
     if effect.writesRow {
       let row = NodeLog.Description(record, at: tip.sequence)
       update(record.node) { $0.append(row, under: $1, &$2) }
@@ -198,6 +196,7 @@ struct ArchiveIndex {
     }
     guard showsAnything else { return false }
     horizon.cuts.append(tip.sequence)
+    objects = 0
     cutsAreChecked = false
     for node in Array(logs.keys) { update(node) { $0.cut(under: $1, &$2) } }
     return true
@@ -256,6 +255,7 @@ struct ArchiveIndex {
     order = nil
     for node in Array(logs.keys) { update(node) { $0.finishLoading(under: $1, &$2) } }
     totals.dead.sort()
+    objects = logs.values.count { $0.description(at: .head, under: horizon)?.isRemoved == false }
   }
 
   // MARK: Upkeep
