@@ -48,6 +48,11 @@ struct ArchiveFixture {
   }
 }
 
+extension ArchiveFixture {
+  /// Returns when no more files are open than may be: other archives do not wait for those that close theirs.
+  func waitForParking() async { await store.setOpenArchivesMax(quota.openArchivesMax) }
+}
+
 /// Writes an archive under one lease and keeps count.
 struct ArchiveAuthor {
   let store: any ArchiveStore

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CSQLite
+internal import Dispatch
 internal import Glibc
 internal import Synchronization
+internal import TestSupport
 
 /// The system's files as SQLite sees them, failing on demand below one directory.
 ///
@@ -21,6 +23,27 @@ struct FaultingDisk: Sendable {
     var after = 0
     /// Whether all later calls fail too.
     var isLasting = true
+    /// Calls do not fail, but wait here.
+    var gate: Gate?
+  }
+
+  /// Where calls of a slow disk wait until it is opened.
+  final class Gate: Sendable {
+    private let arrivals = DispatchSemaphore(value: 0)
+    private let opening = DispatchSemaphore(value: 0)
+
+    fileprivate func pass() {
+      arrivals.signal()
+      opening.wait()
+      opening.signal()
+    }
+
+    /// Returns when a call waits here.
+    func waitForCall() throws {
+      guard arrivals.wait(timeout: .now() + .seconds(20)) == .success else { throw TestFailure("no call has come") }
+    }
+
+    func open() { opening.signal() }
   }
 
   private let directory: String
@@ -32,6 +55,13 @@ struct FaultingDisk: Sendable {
 
   /// Makes calls fail from now on.
   func fail(_ fault: Fault) { Self.state.withLock { $0.faults[directory] = fault } }
+
+  /// Makes calls wait from now on.
+  func hold(_ operations: Set<Operation>) -> Gate {
+    let gate = Gate()
+    fail(Fault(code: SQLITE_OK, operations: operations, gate: gate))
+    return gate
+  }
 
   /// Lets all calls pass; returns whether any has failed since `fail`.
   @discardableResult
@@ -59,6 +89,13 @@ struct FaultingDisk: Sendable {
 
   /// The result code a call gets instead of being made; `nil` if it passes.
   private static func fault(_ operation: Operation, _ file: File?) -> Int32? {
+    guard let (code, gate) = firing(operation, file) else { return nil }
+    guard let gate else { return code }
+    gate.pass()
+    return nil
+  }
+
+  private static func firing(_ operation: Operation, _ file: File?) -> (code: Int32, gate: Gate?)? {
     state.withLock { state in
       guard let path = state.paths[UInt(bitPattern: file)] else { return nil }
       for (directory, fault) in state.faults where path.hasPrefix(directory) && fault.operations.contains(operation) {
@@ -69,7 +106,7 @@ struct FaultingDisk: Sendable {
         if !fault.isLasting { state.faults[directory] = nil }
         state.fired.insert(directory)
         state.systemErrors[UInt(bitPattern: file)] = fault.systemError
-        return fault.code
+        return (fault.code, fault.gate)
       }
       return nil
     }

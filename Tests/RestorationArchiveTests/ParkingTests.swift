@@ -28,6 +28,7 @@ internal import Testing
     for round in 1...4 {
       for index in authors.indices {
         try await authors[index].apply(.node(1, "x"), .state(1, "\(names[index]) \(round)"), .seal(Int64(round)))
+        await fixture.waitForParking()
         #expect(Self.open(in: fixture.directory).count == 2)
       }
       for index in authors.indices {
@@ -35,11 +36,13 @@ internal import Testing
         #expect(try await authors[index].scan().count == 1)
       }
     }
+    await fixture.waitForParking()
     #expect(Self.open(in: fixture.directory) == ["d", "e"])
     for author in authors {
       try await author.maintain()
       #expect(try await author.store.verify(author.lease, from: nil).faults.isEmpty)
       #expect(try await author.store.backUp(author.lease) > 0)
+      await fixture.waitForParking()
       #expect(Self.open(in: fixture.directory).count == 2)
     }
     let list = try await fixture.store.list()
@@ -84,8 +87,10 @@ internal import Testing
       try await author.apply(.state(1, "\(number)"))
       // Every other one is the first since the files were opened again.
       if number % 2 == 0 { _ = try await fixture.author("b") }
+      await fixture.waitForParking()
     }
     _ = try await fixture.author("b")
+    await fixture.waitForParking()
     #expect(Self.open(in: fixture.directory) == ["b"])
     let copy = try Self.fixture()
     for name in ["a.sqlite", "a.sqlite-wal", "a+mark"] {
@@ -155,10 +160,12 @@ internal import Testing
     var author = try await fixture.author("a")
     try await author.apply(.node(1, "x"), .state(1, "one"))
     let other = try await fixture.author("b")
+    await fixture.waitForParking()
     let older = try ["a.sqlite", "a.sqlite-wal"].map { try fixture.directory.read($0) }
     if change == .older {
       try await author.apply(.state(1, "two"))
       _ = try await other.text(of: 1)
+      await fixture.waitForParking()
     }
     try await change.make(in: fixture.directory, older: older)
     let (store, lease, sequence) = (fixture.store, author.lease, author.sequence)
@@ -192,6 +199,7 @@ internal import Testing
     var author = try await fixture.author("a")
     try await author.apply(.node(1, "x"), .state(1, "one"))
     _ = try await fixture.author("b")
+    await fixture.waitForParking()
     try fixture.directory.write(try fixture.directory.read("a.sqlite"), to: "copy")
     try fixture.directory.rename("copy", to: "a.sqlite")
     await author.store.close(author.lease)
@@ -205,6 +213,7 @@ internal import Testing
     var author = try await fixture.author("a")
     try await author.apply(.node(1, "x"), .state(1, "one"))
     _ = try await fixture.author("b")
+    await fixture.waitForParking()
     // SQLite would play it back.
     try fixture.directory.write([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7], to: "a.sqlite-journal")
     let kind = await failure { [author] () async throws(ArchiveError) in _ = try await author.text(of: 1) }
@@ -219,6 +228,7 @@ internal import Testing
     var author = try await fixture.author("a")
     try await author.apply(.node(1, "x"), .state(1, "one"))
     _ = try await fixture.author("b")
+    await fixture.waitForParking()
     disk.fail(FaultingDisk.Fault(code: SQLITE_IOERR | 1 << 8, systemError: EIO, operations: [.read]))
     for _ in 0..<2 {
       let kind = await failure { [author] () async throws(ArchiveError) in _ = try await author.text(of: 1) }

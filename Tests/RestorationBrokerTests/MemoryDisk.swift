@@ -295,7 +295,7 @@ final class MemoryDisk {
 
     func comeRound() async -> UInt64 { await disk.archives.comeRound() }
 
-    nonisolated var progress: UInt64 { 0 }
+    nonisolated var progress: StoreProgress { StoreProgress() }
 
     func list() async throws(ArchiveError) -> [ArchiveSummary] {
       try await pass(.list)

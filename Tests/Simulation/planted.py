@@ -26,7 +26,7 @@ FAULTS = [
     ("the name of a new archive is not synced", STORE + "Recovery/ArchiveRecovery.swift",
      "      try directory.move(files.fresh, to: files.main)\n      try directory.sync()\n",
      "      try directory.move(files.fresh, to: files.main)\n"),
-    ("the mark runs ahead", STORE + "SQLite/SQLiteArchiveStore.swift",
+    ("the mark runs ahead", STORE + "SQLite/ApplicationArchive.swift",
      "archive.rows.acknowledge(receipt.sequence)", "archive.rows.acknowledge(receipt.sequence + 1)"),
     ("purging forgets generations", STORE + "Log/LogRow.swift",
      "if end == .max || horizon.keeps(self[index].sequence, until: end) { return false }",

@@ -82,7 +82,7 @@ internal import Testing
   /// A word that needs a reason, and the files that have one.
   private static let allowed: [(word: String, file: String, reason: String)] = [
     (
-      "nonisolated(unsafe)", "ArchiveWriter.swift",
+      "nonisolated(unsafe)", "ArchiveThreads.swift",
       "a semaphore has to stay at one address; only its own calls touch it"
     ),
     ("@unchecked Sendable", "Traits.swift", "what a test is given is its own; it uses it from one thread at a time"),

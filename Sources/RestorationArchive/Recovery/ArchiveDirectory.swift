@@ -24,6 +24,16 @@ struct ArchiveDirectory: Sendable {
     try system.isSameDirectory(path, as: other.path)
   }
 
+  func stamp(of files: ArchiveFiles) throws(SystemError) -> FileStamp {
+    FileStamp(main: try entry(files.main), log: try entry(files.log))
+  }
+
+  /// `nil` if there is no archive of the application, or that is unknown.
+  func stamp(of application: String) -> FileStamp? {
+    guard let stamp = try? stamp(of: ArchiveFiles(application)), stamp.main != .absent else { return nil }
+    return stamp
+  }
+
   func pathname(_ name: String) -> String { path == "/" ? "/\(name)" : "\(path)/\(name)" }
 
   func names() throws(SystemError) -> [String] { try system.names(in: path) }
@@ -154,4 +164,12 @@ struct ArchiveDirectory: Sendable {
     // Only here does a quota show; half a ballast is useless.
     if (try? file.allocate(bytes: bytes)) == nil { _ = releaseBallast() }
   }
+}
+
+/// Changes whenever the files of an archive do.
+struct FileStamp: Equatable {
+  var main: FileEntry
+  var log: FileEntry
+
+  var bytes: Int { main.bytes + log.bytes }
 }

@@ -22,6 +22,7 @@ struct ArchiveRecovery {
 
   let directory: ArchiveDirectory
   let files: ArchiveFiles
+  let register: ArchiveRegister
   let quota: ArchiveQuota
   /// Whether to create the archive if it does not exist.
   let isCreating: Bool
@@ -194,25 +195,41 @@ struct ArchiveRecovery {
     }
     guard isCreating else { throw .absent }
     try createFresh()
+    try installWithinQuota()
+    return try openMain()
+  }
+
+  private func installWithinQuota() throws(OpeningFailure) {
+    let bytes = try entry(files.fresh).bytes
+    let others = register.beginCreating(files.application, bytes: bytes)
+    defer { register.endCreating(files.application) }
     do throws(OpeningFailure) {
-      try checkQuota(adding: entry(files.fresh).bytes)
+      try checkQuota(adding: bytes, others)
     } catch {
       try removeLeftovers()
       throw error
     }
     try install()
-    return try openMain()
   }
 
   /// Counts archives by names and sizes alone: none is opened for it.
-  private func checkQuota(adding addition: Int) throws(OpeningFailure) {
+  ///
+  /// - Parameter others: those that are being created at the same time and came first.
+  private func checkQuota(
+    adding addition: Int,
+    _ others: [(application: String, bytes: Int)]
+  ) throws(OpeningFailure) {
+    var unlisted = Dictionary(others) { $1 }
     var archives = 1
     var bytes = addition
     for name in try OpeningFailure.deciding({ () throws(SystemError) in try directory.names() }) {
       guard let application = ArchiveFiles.application(of: name) else { continue }
+      unlisted[application] = nil
       archives += 1
       bytes += try entry(name).bytes + entry(ArchiveFiles(application).log).bytes
     }
+    archives += unlisted.count
+    bytes += unlisted.values.reduce(0, +)
     guard archives <= quota.applicationsMax else {
       throw .limit(name: "applicationsMax", max: quota.applicationsMax, value: archives)
     }

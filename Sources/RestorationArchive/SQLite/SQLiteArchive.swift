@@ -23,8 +23,6 @@ struct SQLiteArchive: ArchiveRows {
   private var isLost = false
   /// How the files were left when they were parked; `nil` if that is unknown.
   var left: FileStamp?
-  /// Counts the uses of all archives of the store.
-  var lastUse: UInt64 = 0
 
   init(
     _ connection: SQLiteConnection,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CSQLite
-internal import Synchronization
 
 struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
   /// The extended result code.
@@ -91,7 +90,7 @@ final class SQLiteConnection {
       handle,
       Self.progressSteps,
       { _ in
-        SQLiteConnection.progressCount.wrappingAdd(1, ordering: .relaxed)
+        ArchiveThreads.noteStep()
         return 0
       },
       nil
@@ -120,10 +119,8 @@ final class SQLiteConnection {
     sqlite3_close_v2(handle)
   }
 
-  /// Grows while statements of any connection advance.
-  static var progress: UInt64 { progressCount.load(ordering: .relaxed) }
-  private static let progressCount = Atomic<UInt64>(0)
-  /// Instructions of SQLite's machine per count: far less than a second, and enough that counting costs nothing.
+  /// Instructions of SQLite's machine per step that is noted: far less than a second, and enough that counting costs
+  /// nothing.
   private static let progressSteps: Int32 = 20_000
 
   /// Whether closing moves the write-ahead log into the main file and removes it.

@@ -25,12 +25,8 @@ extension SQLiteArchiveStore: ArchiveAging {
     } catch {
       throw ArchiveError(.unreadable, error.message)
     }
-    for application in names.compactMap(ArchiveFiles.application(of:)).sorted() where application > name {
-      if isUnwritten(ArchiveFiles(application), since: time) { return application }
-      // Commits that arrive meanwhile go first.
-      await queueEnd.reach()
-    }
-    return nil
+    return names.compactMap(ArchiveFiles.application(of:)).sorted()
+      .first { $0 > name && isUnwritten(ArchiveFiles($0), since: time) }
   }
 
   /// False if it is not known.

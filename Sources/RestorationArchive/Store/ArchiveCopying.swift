@@ -7,7 +7,7 @@ package protocol ArchiveCopying: Sendable {
   ///
   /// - Parameter path: absolute; nothing may be there.
   /// - Returns: bytes of the copy.
-  func copy(_ lease: ArchiveLease, to path: String) async throws(ArchiveCopyError) -> Int
+  nonisolated(nonsending) func copy(_ lease: ArchiveLease, to path: String) async throws(ArchiveCopyError) -> Int
 }
 
 /// Why an archive was not copied; it is unchanged, and there is no new file.
@@ -19,7 +19,22 @@ package enum ArchiveCopyError: Error, Hashable, Sendable {
 }
 
 extension SQLiteArchiveStore: ArchiveCopying {
-  package func copy(_ lease: ArchiveLease, to path: String) async throws(ArchiveCopyError) -> Int {
+  nonisolated(nonsending) package func copy(
+    _ lease: ArchiveLease,
+    to path: String
+  ) async throws(ArchiveCopyError) -> Int {
+    let archive: ApplicationArchive
+    do throws(ArchiveError) {
+      archive = try self.archive(lease)
+    } catch {
+      throw .archive(error)
+    }
+    return try await archive.copy(lease, to: path)
+  }
+}
+
+extension ApplicationArchive {
+  fileprivate func copy(_ lease: ArchiveLease, to path: String) throws(ArchiveCopyError) -> Int {
     let archive: OpenArchive<SQLiteArchive>
     do throws(ArchiveError) {
       archive = try self.archive(lease)

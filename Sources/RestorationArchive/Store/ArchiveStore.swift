@@ -12,6 +12,8 @@
 ///    generation, every held sequence) or that is withheld is never deleted.
 /// 4. A row whose checksum is wrong makes only that state `unreadable`.
 /// 5. Writes under a lease that is no longer the newest fail as `fenced`.
+/// 6. Calls for one application take effect in the order in which they were made. No call waits for another
+///    application's disk, but for those that are about all of them.
 package protocol ArchiveStore: Sendable {
   /// Opens an application's archive and takes the write lease.
   ///
@@ -19,7 +21,7 @@ package protocol ArchiveStore: Sendable {
   /// opening says so.
   ///
   /// - Parameter creating: whether to create the archive if it does not exist; otherwise fails as `absent`.
-  func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening
+  nonisolated(nonsending) func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening
 
   /// Makes all changes of the batch durable in one transaction, including those added before the transaction begins.
   ///
@@ -27,7 +29,7 @@ package protocol ArchiveStore: Sendable {
   /// - Parameter changeID: names this transaction; if the last one is repeated, it writes nothing and returns the same.
   /// - Parameter holding: sequences that open cursors still read at: if upkeep does not keep pace, a commit deletes
   ///   dead rows.
-  func apply(
+  nonisolated(nonsending) func apply(
     _ batch: ArchiveBatch,
     lease: ArchiveLease,
     expecting: SequenceNumber,
@@ -36,14 +38,14 @@ package protocol ArchiveStore: Sendable {
   ) async throws(ArchiveError) -> ArchiveReceipt
 
   /// The states of `nodes` as seen at `point`, in the same order; `nil` if a node has no state.
-  func read(
+  nonisolated(nonsending) func read(
     _ nodes: [NodeID],
     at point: ArchivePoint,
     lease: ArchiveLease
   ) async throws(ArchiveError) -> [StateReading?]
 
   /// Nodes in ascending order of id, with the summary of their state as seen at `point`, without its text.
-  func scan(
+  nonisolated(nonsending) func scan(
     after node: NodeID?,
     limit: Int,
     at point: ArchivePoint,
@@ -54,45 +56,47 @@ package protocol ArchiveStore: Sendable {
   ///
   /// - Parameter holding: sequences that open cursors still read at.
   /// - Returns: whether there is more to do.
-  func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool
+  nonisolated(nonsending) func maintain(
+    _ lease: ArchiveLease,
+    holding: [SequenceNumber]
+  ) async throws(ArchiveError) -> Bool
 
   /// Checks a bounded piece of the stored rows and changes nothing; other calls run between two pieces.
   ///
   /// Every row that a reader can reach is compared with its checksum. The caller gets the text, because a store does
   /// not interpret it. Begin with `nil`, then pass the position that each piece names.
-  func verify(
+  nonisolated(nonsending) func verify(
     _ lease: ArchiveLease,
     from position: VerificationPosition?
   ) async throws(ArchiveError) -> VerificationPiece
 
   /// Keeps a copy of the archive as the last good one (R32); returns its size in bytes.
   @discardableResult
-  func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int
+  nonisolated(nonsending) func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int
 
-  func close(_ lease: ArchiveLease) async
+  nonisolated(nonsending) func close(_ lease: ArchiveLease) async
 
   /// Changes how many archives have their files open at a time.
-  func setOpenArchivesMax(_ max: Int) async
+  nonisolated(nonsending) func setOpenArchivesMax(_ max: Int) async
 
   /// Removes an archive that is not open, with its backup; its name is free then.
   ///
   /// - Parameter damaged: whether files that were moved aside because of damage go as well (R32).
-  func remove(_ application: String, damaged: Bool) async throws(ArchiveError)
+  nonisolated(nonsending) func remove(_ application: String, damaged: Bool) async throws(ArchiveError)
 
-  /// Returns when all earlier calls have run; how often it has been called.
+  /// Returns after a turn through the store; how often it has been called.
   @discardableResult
-  func comeRound() async -> UInt64
+  nonisolated(nonsending) func comeRound() async -> UInt64
 
-  /// Counts finished work: while it grows, the store does not hang.
-  nonisolated var progress: UInt64 { get }
+  nonisolated var progress: StoreProgress { get }
 
   /// The summary of every archive, open or not, in ascending order of application.
-  func list() async throws(ArchiveError) -> [ArchiveSummary]
+  nonisolated(nonsending) func list() async throws(ArchiveError) -> [ArchiveSummary]
 }
 
 extension ArchiveStore {
   /// An engine without files has none to close.
-  package func setOpenArchivesMax(_ max: Int) async {}
+  nonisolated(nonsending) package func setOpenArchivesMax(_ max: Int) async {}
 
   package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
     try await open(application, creating: true)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Keeps archives in memory: for tests, and as a second engine that shows the interface is not SQLite's.
-package actor MemoryArchiveStore: LeasedArchives {
+package actor MemoryArchiveStore: ArchiveStore {
   private let executor: any SerialExecutor
   private let newIdentifier: @Sendable () -> String
   private let quota: ArchiveQuota
@@ -14,7 +14,7 @@ package actor MemoryArchiveStore: LeasedArchives {
   package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// - Parameters:
-  ///   - executor: does all the work; a thread of the store's own if nil.
+  ///   - executor: does all the work; a lane of the store's own if nil.
   ///   - newIdentifier: makes a name for a new archive; random if nil.
   package init(
     on executor: (any SerialExecutor)? = nil,
@@ -22,7 +22,7 @@ package actor MemoryArchiveStore: LeasedArchives {
     quota: ArchiveQuota = ArchiveQuota(),
     upkeep: ArchiveUpkeep = ArchiveUpkeep()
   ) throws(ArchiveError) {
-    if let executor { self.executor = executor } else { self.executor = try ArchiveWriter() }
+    if let executor { self.executor = executor } else { self.executor = try ArchiveThreads().lane() }
     self.newIdentifier = newIdentifier ?? { SQLiteArchive.newUUID(of: SystemFiles()) }
     (self.quota, self.upkeep) = (quota, upkeep)
   }
@@ -52,7 +52,7 @@ package actor MemoryArchiveStore: LeasedArchives {
     return rounds
   }
 
-  package nonisolated var progress: UInt64 { 0 }
+  package nonisolated var progress: StoreProgress { StoreProgress() }
 
   private func checkQuota() throws(ArchiveError) {
     let bytes = archives.values.reduce(0) { $0 + $1.rows.bytes }
@@ -67,7 +67,7 @@ package actor MemoryArchiveStore: LeasedArchives {
     throw ArchiveError(limit, "no further archive is allowed; discard one, or raise the limit")
   }
 
-  func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<MemoryArchive> {
+  private func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<MemoryArchive> {
     guard let archive = archives[lease.application] else {
       throw ArchiveError(.fenced, "there is no archive of \(lease.application)")
     }
@@ -84,6 +84,30 @@ package actor MemoryArchiveStore: LeasedArchives {
   ) async throws(ArchiveError) -> ArchiveReceipt {
     let changes = batch.take()
     return try archive(lease).apply(changes, expecting: expecting, changeID: changeID, holding: holding)
+  }
+
+  package func read(
+    _ nodes: [NodeID],
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [StateReading?] {
+    try archive(lease).read(nodes, at: point)
+  }
+
+  package func scan(
+    after node: NodeID?,
+    limit: Int,
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [NodeReading] {
+    try archive(lease).scan(after: node ?? 0, limit: limit, at: point)
+  }
+
+  package func verify(
+    _ lease: ArchiveLease,
+    from position: VerificationPosition?
+  ) async throws(ArchiveError) -> VerificationPiece {
+    try archive(lease).verify(from: position)
   }
 
   package func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool {

@@ -2,7 +2,7 @@
 
 /// One open archive of either engine: checks, decides and answers; its rows lie in `rows`.
 ///
-/// Used from its store's actor only.
+/// Used from one actor only: its store's, or the archive's own.
 final class OpenArchive<Rows: ArchiveRows> {
   let application: String
   var rows: Rows
@@ -204,39 +204,5 @@ final class OpenArchive<Rows: ArchiveRows> {
     var purge = ArchivePurge(rowsMax: .max, bytesMax: added + added / 4)
     index.purge(&purge, holding: holding)
     if !purge.isEmpty { try rows.delete(purge) }
-  }
-}
-
-/// A store of either engine: what only reads an archive is the same for both.
-protocol LeasedArchives: Actor, ArchiveStore {
-  associatedtype Rows: ArchiveRows
-
-  /// Fails unless the lease is the newest of its archive, and writing is still possible.
-  func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<Rows>
-}
-
-extension LeasedArchives {
-  package func read(
-    _ nodes: [NodeID],
-    at point: ArchivePoint,
-    lease: ArchiveLease
-  ) async throws(ArchiveError) -> [StateReading?] {
-    try archive(lease).read(nodes, at: point)
-  }
-
-  package func scan(
-    after node: NodeID?,
-    limit: Int,
-    at point: ArchivePoint,
-    lease: ArchiveLease
-  ) async throws(ArchiveError) -> [NodeReading] {
-    try archive(lease).scan(after: node ?? 0, limit: limit, at: point)
-  }
-
-  package func verify(
-    _ lease: ArchiveLease,
-    from position: VerificationPosition?
-  ) async throws(ArchiveError) -> VerificationPiece {
-    try archive(lease).verify(from: position)
   }
 }

@@ -6,7 +6,7 @@ internal import RestorationWire
 
 /// One opening of an application's archive, until it is closed or opened again.
 final class ArchiveSession {
-  /// Milliseconds after a failed transaction before the next one: a writer that tries again and again must not keep the
+  /// Milliseconds after a failed transaction before the next one: a writer that tries again and again must not keep a
   /// thread from others, and is to hear soon that there is room.
   static let pause: Int64 = 80
   /// The same if nobody waits for the next one: what the broker has to write of itself, it writes after each reopening.
@@ -103,7 +103,7 @@ package struct HeldSequences {
 package struct UpkeepSchedule {
   private static let quiet: Int64 = 500
   private static let deferralsMax = 1
-  /// Between two pieces the thread is left to others for this many times as long as the piece took.
+  /// Between two pieces the archive and its disk are left to others for this many times as long as the piece took.
   private static let restFactor: Int64 = 4
 
   /// Between `isDue` and `ended`.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NIOCore
-internal import RestorationArchive
+package import RestorationArchive
 
-/// Beats as long as the event loop and the archives' thread get on: each beat has gone through both.
+/// Beats as long as the event loop and the threads of the archives get on: a beat has gone through the loop and the
+/// store, and no thread hangs.
 package final class Heartbeat: Sendable {
   private struct State {
-    /// On its way to the archives' thread and back.
+    /// On its way to the store and back.
     var isUnderWay = false
-    var progress: UInt64 = 0
+    var hangs = HangDetector()
     var task: RepeatedTask?
   }
 
@@ -39,19 +40,41 @@ package final class Heartbeat: Sendable {
   }
 
   private func pulse() {
-    let progress = store.progress
+    let hasAdvanced = state.value.hangs.hasAdvanced(to: store.progress)
     if state.value.isUnderWay {
-      // Behind a long queue, which is no fault as long as the thread gets on with it.
-      if progress != state.value.progress { beat() }
+      // Behind a long queue, which is no fault as long as it gets shorter.
+      if hasAdvanced, !state.value.hangs.isHanging { beat() }
     } else {
       state.value.isUnderWay = true
       Task(executorPreference: executor) {
         await self.store.comeRound()
         self.state.value.isUnderWay = false
-        if self.state.value.task != nil { self.beat() }
+        if self.state.value.task != nil, !self.state.value.hangs.isHanging { self.beat() }
       }
     }
-    state.value.progress = progress
+  }
+}
+
+/// Finds out whether a thread of the store hangs: it is at work and makes no step from one look to the next.
+///
+/// It is over when every thread that was at work at the last look without a hang has made a step. So no row of looks
+/// with a hang is longer than the longest step of a single thread, however many threads are slow in turn.
+package struct HangDetector {
+  private var steps: UInt64 = 0
+  private var suspects: [StoreProgress.Thread] = []
+  package private(set) var isHanging = false
+
+  package init() {}
+
+  /// Looks at the store; returns whether any thread has made a step since the last look.
+  package mutating func hasAdvanced(to progress: StoreProgress) -> Bool {
+    isHanging = zip(suspects, progress.threads).contains { before, now in
+      before.isAtWork && now.isAtWork && before.steps == now.steps
+    }
+    if !isHanging { suspects = progress.threads }
+    let before = steps
+    steps = progress.threads.reduce(0) { $0 &+ $1.steps }
+    return steps != before
   }
 }
 

@@ -3,7 +3,7 @@
 internal import JSONRPC
 package import RestorationArchive
 
-/// Texts that were written or read lately, so that a decode need not ask the archive's thread for them.
+/// Texts that were written or read lately, so that a decode need not ask the archive's lane for them.
 ///
 /// A row may be here before it is durable; whoever answers with one looks at that first.
 ///

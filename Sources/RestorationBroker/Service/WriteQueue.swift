@@ -8,7 +8,7 @@ internal import RestorationWire
 ///
 /// Invariants:
 /// 1. Whatever is written while a transaction is under way shares the next one, which is handed over at once, so that
-///    the archive's thread continues without waiting for this one.
+///    the archive's lane continues without waiting for this one.
 /// 2. An answer that promises durability leaves only when its change is durable (R15).
 /// 3. `answers` is in ascending order of what it waits for; one that waits for less leaves with the one before it.
 /// 4. The archive gives changes the numbers `durable + 1, durable + 2 …` in the order they were added.

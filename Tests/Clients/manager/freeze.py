@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stops one thread of a process while the others run, until the process is killed: freeze.py PID NAME
+"""Stops some threads of a process while the others run, until the process is killed: freeze.py PID NAME
 
-NAME is how the thread's name begins; of several threads it is the first.
+NAME is how the names of the threads begin.
 """
 
 import ctypes
@@ -27,18 +27,20 @@ def find(pid, name):
         with open(f"/proc/{pid}/task/{thread}/comm", encoding="utf-8") as file:
             names[int(thread)] = file.read().strip()
     found = [thread for thread, known in sorted(names.items()) if known.startswith(name)]
-    return found[0] if found else sys.exit(f"there is no thread {name}: {names}")
+    return found or sys.exit(f"there is no thread {name}: {names}")
 
 
 def main():
-    thread = find(int(sys.argv[1]), sys.argv[2])
-    trace(PTRACE_SEIZE, thread)
-    trace(PTRACE_INTERRUPT, thread)
-    os.waitpid(thread, WALL)
+    threads = find(int(sys.argv[1]), sys.argv[2])
+    for thread in threads:
+        trace(PTRACE_SEIZE, thread)
+        trace(PTRACE_INTERRUPT, thread)
+        os.waitpid(thread, WALL)
     print("frozen", flush=True)
     # A traced thread ends only when its tracer has waited for it.
-    while os.WIFSTOPPED(os.waitpid(thread, WALL)[1]):
-        pass
+    for thread in threads:
+        while os.WIFSTOPPED(os.waitpid(thread, WALL)[1]):
+            pass
 
 
 if __name__ == "__main__":

@@ -82,32 +82,34 @@ class Service(Manager):
         finally:
             self.notify.settimeout(DEADLINE)
 
-    def thread(self, name):
-        """The number of a thread by its name: the first one, because those it starts may inherit the name."""
+    def threads(self, name):
+        """The numbers of the threads whose names begin so; those that they start may inherit the name."""
         tasks = f"/proc/{self.process.pid}/task"
         names = {int(task): open(f"{tasks}/{task}/comm", encoding="utf-8").read().strip() for task in os.listdir(tasks)}
         found = [task for task, title in names.items() if title.startswith(name)]
         assert found, names
-        return min(found)
+        return found
 
 
 class Frozen:
-    """One stopped thread, while all others of its process run."""
+    """Some stopped threads, while all others of their process run."""
 
     SEIZE, INTERRUPT, DETACH, ALL = 0x4206, 0x4207, 17, 0x40000000
 
-    def __init__(self, thread):
-        self.thread = thread
+    def __init__(self, threads):
+        self.threads = threads
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
     def trace(self, request):
-        assert self.libc.ptrace(request, self.thread, None, None) == 0, os.strerror(ctypes.get_errno())
+        for thread in self.threads:
+            assert self.libc.ptrace(request, thread, None, None) == 0, os.strerror(ctypes.get_errno())
 
     def __enter__(self):
         self.trace(self.SEIZE)
         self.trace(self.INTERRUPT)
-        os.waitpid(self.thread, self.ALL)
+        for thread in self.threads:
+            os.waitpid(thread, self.ALL)
         return self
 
     def __exit__(self, *_):
@@ -197,7 +199,7 @@ def reload(program):
 
 
 def watchdog(program, name):
-    """Pings stop if one thread hangs although all others run, and continue with it."""
+    """Pings stop if the threads of one kind hang although all others run, and continue with them."""
     variables = {"WATCHDOG_USEC": "600000"}
     service = Service(program, variables=variables).start()
     client = service.connect()
@@ -205,7 +207,7 @@ def watchdog(program, name):
     service.call(client, "registerObjectForStateRestoration", restorationIdentifier="Main")
     for _ in range(5):
         assert service.says_within("WATCHDOG=1", 0.6), "the broker is well"
-    with Frozen(service.thread(name)):
+    with Frozen(service.threads(name)):
         service.drain()
         # One may have been sent already.
         service.says_within("WATCHDOG=1", 0.4)
@@ -226,7 +228,7 @@ def watchdog_is_for_this_process(program):
 
 
 def long_work_is_no_hang(program):
-    """A long queue for the archives' thread is no fault while it gets shorter."""
+    """A long queue for the archives' threads is no fault while it gets shorter."""
     service = Service(program, variables={"WATCHDOG_USEC": "500000"}).start()
     clients = [service.connect() for _ in range(8)]
     for number, client in enumerate(clients):

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+
+/// One application's archive: all that is done with its files is done here, one call after the other in a lane of its
+/// own, so that no other application waits for its disk.
+///
+/// Invariants:
+/// 1. Only this actor opens, moves, writes and removes files of the application, also those of a closed archive.
+/// 2. No method suspends: each runs as one job of the lane, so calls take effect in the order in which they were made.
+/// 3. It waits for no other archive. What archives share lies in the register, which never waits for a disk.
+/// 4. After each change of what is open, `note` tells the register.
+actor ApplicationArchive {
+  nonisolated let application: String
+  private let executor: any SerialExecutor
+  let directory: ArchiveDirectory
+  private let register: ArchiveRegister
+  private let quota: ArchiveQuota
+  private let upkeep: ArchiveUpkeep
+  private let files: ArchiveFiles
+  /// Open or parked.
+  private var current: OpenArchive<SQLiteArchive>?
+  /// What others did to the files while they were parked, until an opening has dealt with it.
+  private var change: String?
+  /// The log moves into the main file as soon as the waiting work is done.
+  private var isCheckpointDue = false
+  /// What lists say of the archive while its files are open: they must not wait for it.
+  private nonisolated let published = Mutex<ArchiveSummary?>(nil)
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  init(
+    _ application: String,
+    in directory: ArchiveDirectory,
+    sharing register: ArchiveRegister,
+    quota: ArchiveQuota,
+    upkeep: ArchiveUpkeep,
+    on executor: any SerialExecutor
+  ) {
+    (self.application, self.directory, self.register) = (application, directory, register)
+    (self.quota, self.upkeep, self.executor) = (quota, upkeep, executor)
+    files = ArchiveFiles(application)
+  }
+
+  // MARK: Opening and closing
+
+  func open(creating: Bool) throws(ArchiveError) -> ArchiveOpening {
+    defer { note() }
+    let epoch = register.nextEpoch()
+    if let archive = current {
+      try archive.reopen(epoch: epoch)
+      if try hasItsFiles(archive) {
+        // The main file may have room for what is in the log; then the next commit writes from the log's beginning.
+        if register.isShortOfSpace { try? checkpoint(archive, .keepingFile) }
+        if !archive.isDoubtful, let opening = try? archive.opening() { return opening }
+      }
+      close(archive)
+    }
+    takePlace()
+    let recovery = ArchiveRecovery(
+      directory: directory,
+      files: files,
+      register: register,
+      quota: quota,
+      isCreating: creating,
+      change: change
+    )
+    let opened = try recovery.open()
+    let archive = OpenArchive(application, rows: opened.archive, index: opened.index, epoch: epoch, upkeep: upkeep)
+    let opening = try archive.opening()
+    (current, change) = (archive, nil)
+    register.forgetSummary(of: application)
+    publish(archive)
+    return opening
+  }
+
+  /// Opens the files if they are parked, unless others changed them.
+  private func hasItsFiles(_ archive: OpenArchive<SQLiteArchive>) throws(ArchiveError) -> Bool {
+    do throws(ArchiveError) {
+      try wakeIfParked(archive)
+      return true
+    } catch {
+      guard error.kind == .changed else { throw error }
+      return false
+    }
+  }
+
+  func close(_ lease: ArchiveLease) {
+    guard let archive = current, archive.epoch == lease.epoch else { return }
+    defer { note() }
+    _ = try? hasItsFiles(archive)
+    let summary = try? archive.summary()
+    close(archive)
+    keep(summary)
+  }
+
+  /// Returns the stamp of the files; `nil` if it cannot be read.
+  @discardableResult
+  private func keep(_ summary: ArchiveSummary?) -> FileStamp? {
+    guard let stamp = directory.stamp(of: application) else { return nil }
+    guard var summary else { return stamp }
+    summary.bytes = stamp.bytes
+    register.keep(summary, of: application, stamp)
+    return stamp
+  }
+
+  private func close(_ archive: OpenArchive<SQLiteArchive>) {
+    current = nil
+    isCheckpointDue = false
+    published.withLock { $0 = nil }
+    // What others made of its files, the next opening finds as it is.
+    guard !archive.rows.isParked else { return }
+    archive.rows.close(keepingLog: archive.failure != nil)
+    if (try? directory.entry(files.log)) == .absent { try? directory.remove(files.mark) }
+  }
+
+  func remove(damaged: Bool) throws(ArchiveError) {
+    guard current?.rows.isParked ?? true else {
+      throw ArchiveError(.definite, "the archive of \(application) is open")
+    }
+    defer { note() }
+    (current, change) = (nil, nil)
+    published.withLock { $0 = nil }
+    register.forgetSummary(of: application)
+    do throws(SystemError) {
+      try directory.remove(files, damaged: damaged)
+    } catch {
+      throw ArchiveError(.definite, error.message)
+    }
+  }
+
+  private func note() {
+    register.note(
+      application,
+      isKept: current != nil || change != nil,
+      hasFiles: current.map { !$0.rows.isParked } ?? false
+    )
+  }
+
+  /// The archive with its files open; fails unless the lease is the newest, and writing is still possible.
+  func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<SQLiteArchive> {
+    guard let current else {
+      throw ArchiveError(.fenced, "the archive of \(application) has been closed")
+    }
+    try current.check(lease)
+    try wakeIfParked(current)
+    return current
+  }
+
+  // MARK: Parking
+
+  /// Bytes of a log that are moved into the main file before an archive is parked: waking it reads all of the log.
+  private static let parkedLogBytesMax = 1 << 20
+
+  private func takePlace() {
+    for other in register.takePlace(application) {
+      // Goes before all other work, so that no more files are opened than are being closed.
+      Task.immediate(priority: .high) { await other.park() }
+    }
+  }
+
+  /// Fails as `changed` if the files are not as they were left, and then until the archive is opened anew.
+  private func wakeIfParked(_ archive: OpenArchive<SQLiteArchive>) throws(ArchiveError) {
+    guard archive.rows.isParked else { return }
+    if let change { throw ArchiveError(.changed, "archive of \(application): \(change)") }
+    takePlace()
+    defer { note() }
+    do throws(OpeningFailure) {
+      let (foreign, found) = try OpeningFailure.deciding { () throws(SystemError) in
+        (try directory.foreignFile(among: files), try directory.stamp(of: files))
+      }
+      if let foreign { throw .unreadable(foreign) }
+      guard found.main != .absent else { throw .damaged("the archive is gone") }
+      guard found == archive.rows.left ?? found else { throw .damaged("they are not as it left them") }
+      try archive.rows.wake(directory.pathname(files.main), expecting: archive.index.tip)
+    } catch {
+      guard case .damaged(let text) = error else { throw ArchiveError(error, of: application) }
+      let change = "its files were changed while the broker had closed them to make room (\(text))"
+      self.change = change
+      throw ArchiveError(.changed, "archive of \(application): \(change)")
+    }
+  }
+
+  /// Closes the files as a kill would, and keeps what is known of them.
+  func park() {
+    guard let archive = current, !archive.rows.isParked else { return }
+    defer { note() }
+    if isCheckpointDue || archive.rows.logBytes > Self.parkedLogBytesMax {
+      isCheckpointDue = false
+      try? checkpoint(archive, .emptyingFile)
+    }
+    guard archive.failure == nil, !archive.isDoubtful else { return }
+    let summary = try? archive.summary()
+    archive.rows.park()
+    archive.rows.left = keep(summary)
+  }
+
+  // MARK: Writing
+
+  func apply(
+    _ batch: ArchiveBatch,
+    lease: ArchiveLease,
+    expecting: SequenceNumber,
+    changeID: ChangeID,
+    holding: [SequenceNumber]
+  ) throws(ArchiveError) -> ArchiveReceipt {
+    let changes = batch.take()
+    let archive = try archive(lease)
+    do throws(ArchiveError) {
+      let receipt = try withBallast(if: changes.areSmall) { () throws(ArchiveError) in
+        try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
+      }
+      archive.rows.acknowledge(receipt.sequence)
+      if archive.rows.logBytes > upkeep.logBytesMax || !archive.rows.isMainUnclosed { checkpointSoon(lease) }
+      publish(archive, after: changes)
+      return receipt
+    } catch {
+      publish(archive)
+      throw error
+    }
+  }
+
+  /// If the body fails for lack of space and is entitled to the ballast, gives it up and retries once.
+  private func withBallast<Value>(
+    if isEntitled: @autoclosure () -> Bool,
+    _ body: () throws(ArchiveError) -> Value
+  ) throws(ArchiveError) -> Value {
+    do throws(ArchiveError) {
+      return try body()
+    } catch {
+      guard error.kind == .full else { throw error }
+      register.noteShortage()
+      guard isEntitled(), directory.releaseBallast() else { throw error }
+      return try body()
+    }
+  }
+
+  /// Moves the log into the main file after the commits that wait have been answered.
+  private func checkpointSoon(_ lease: ArchiveLease) {
+    guard !isCheckpointDue else { return }
+    isCheckpointDue = true
+    Task { self.checkpointIfDue(lease) }
+  }
+
+  private func checkpointIfDue(_ lease: ArchiveLease) {
+    guard isCheckpointDue else { return }
+    isCheckpointDue = false
+    guard let archive = try? archive(lease) else { return }
+    // The next commit notices a full disk, and every later call a failed sync.
+    try? checkpoint(archive, .keepingFile)
+  }
+
+  private func checkpoint(
+    _ archive: OpenArchive<SQLiteArchive>,
+    _ kind: SQLiteConnection.Checkpoint
+  ) throws(ArchiveError) {
+    do throws(ArchiveError) {
+      try archive.rows.checkpoint(kind)
+    } catch {
+      if error.kind == .indeterminate {
+        archive.fail(error)
+        publish(archive)
+      }
+      throw error
+    }
+  }
+
+  // MARK: Reading
+
+  func read(
+    _ nodes: [NodeID],
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) throws(ArchiveError) -> [StateReading?] {
+    try archive(lease).read(nodes, at: point)
+  }
+
+  func scan(
+    after node: NodeID?,
+    limit: Int,
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) throws(ArchiveError) -> [NodeReading] {
+    try archive(lease).scan(after: node ?? 0, limit: limit, at: point)
+  }
+
+  func verify(
+    _ lease: ArchiveLease,
+    from position: VerificationPosition?
+  ) throws(ArchiveError) -> VerificationPiece {
+    try archive(lease).verify(from: position)
+  }
+
+  // MARK: Upkeep
+
+  func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) throws(ArchiveError) -> Bool {
+    let archive = try archive(lease)
+    let isSparing = register.isShortOfSpace
+    let isDone = try withBallast(if: true) { () throws(ArchiveError) in
+      // Zeroing deleted rows fills as much of the log as writing them did; pages cut off the main file need not be
+      // moved there.
+      if isSparing { try archive.rows.setErasing(false) }
+      if try archive.purge(holding: holding) { return false }
+      let unused = isSparing ? 0 : upkeep.freeBytesMax
+      if try archive.rows.releasePages(beyond: unused, atMost: upkeep.batchBytesMax) { return false }
+      try checkpoint(archive, .emptyingFile)
+      return true
+    }
+    if isDone {
+      let shortages = register.shortages
+      directory.makeBallast(bytes: upkeep.ballastBytes)
+      if upkeep.ballastBytes == 0 || directory.hasBallast { register.noteRelief(after: shortages) }
+      if isSparing { try archive.rows.setErasing(true) }
+    } else if archive.rows.logBytes > upkeep.logBytesMax, !isSparing {
+      try checkpoint(archive, .keepingFile)
+    }
+    return !isDone
+  }
+
+  func backUp(_ lease: ArchiveLease) throws(ArchiveError) -> Int {
+    let archive = try archive(lease)
+    // If the log is lost later, the main file must not be older than the backup.
+    try checkpoint(archive, .keepingFile)
+    do throws(OpeningFailure) {
+      try OpeningFailure.deciding { () throws(SystemError) in _ = try directory.createEmpty(files.newBackup) }
+      try OpeningFailure.deciding { () throws(SQLiteFailure) in
+        try archive.rows.copy(to: directory.pathname(files.newBackup))
+      }
+      try OpeningFailure.deciding { () throws(SystemError) in
+        try directory.syncFile(files.newBackup)
+        try directory.replace(files.backup, with: files.newBackup)
+        try directory.sync()
+      }
+      return try OpeningFailure.deciding { () throws(SystemError) in try directory.entry(files.backup).bytes }
+    } catch {
+      // The archive and the earlier backup are as they were.
+      try? directory.remove(files.newBackup)
+      switch error {
+      case .damaged(let text), .unreadable(let text): throw ArchiveError(.definite, "backup: \(text)")
+      case .absent, .limit: throw ArchiveError(.definite, "backup: the archive is not there")
+      case .full(let text): throw ArchiveError(.full, "backup: \(text)")
+      }
+    }
+  }
+
+  // MARK: Listing
+
+  /// What is known without waiting for the disk; `nil` if the archive is not open.
+  nonisolated var publishedSummary: ArchiveSummary? { published.withLock { $0 } }
+
+  private func publish(_ archive: OpenArchive<SQLiteArchive>) {
+    let summary: ArchiveSummary
+    do throws(ArchiveError) {
+      summary = try archive.summary()
+    } catch {
+      summary = .unreadable(application, error.message)
+    }
+    published.withLock { $0 = summary }
+  }
+
+  /// The same after a transaction: nothing is read from the file.
+  private func publish(_ archive: OpenArchive<SQLiteArchive>, after changes: [ArchiveChange]) {
+    let isUpdated = published.withLock { summary in
+      guard summary?.state == .available else { return false }
+      summary?.update(archive.index, after: changes)
+      return true
+    }
+    if !isUpdated { publish(archive) }
+  }
+
+  /// What is known of it, or can be read without opening it; `nil` if there is no archive.
+  func summary() -> ArchiveSummary? {
+    if let current, !current.rows.isParked { return publishedSummary }
+    guard let stamp = directory.stamp(of: application) else { return nil }
+    if let known = register.summary(of: application, stamp) { return known }
+    var summary = closedSummary(stamp)
+    if summary.state == .available {
+      summary.bytes = stamp.bytes
+      register.keep(summary, of: application, stamp)
+    }
+    return summary
+  }
+
+  private func closedSummary(_ stamp: FileStamp) -> ArchiveSummary {
+    do throws(SystemError) {
+      if let foreign = try directory.foreignFile(among: files) { return .unreadable(application, foreign) }
+      if case .damaged(let text) = try directory.logFinding(of: files) {
+        return .unreadable(application, "its log is damaged (\(text)); \(ArchiveSummary.isSettledByOpening)")
+      }
+    } catch {
+      return .unreadable(application, error.message)
+    }
+    return SQLiteArchive.summary(of: application, in: directory, log: stamp.log)
+  }
+}
+
+extension ArchiveSummary {
+  fileprivate mutating func update(_ index: ArchiveIndex, after changes: [ArchiveChange]) {
+    objects = index.objects
+    generation = index.generations.last?.record.generation ?? 0
+    modified = index.tip.written
+    for case .run(let record) in changes { run = record }
+  }
+}
+
+extension [ArchiveChange] {
+  /// Whether to release the ballast for them: removals, and the notes they need, add little. What empties the head
+  /// frees more than the nodes it leaves take.
+  fileprivate var areSmall: Bool {
+    let emptiesHead = contains(.removeAll)
+    return allSatisfy { change in
+      if case .node = change, emptiesHead { true } else { change.isSmall }
+    }
+  }
+}
+
+extension ArchiveChange {
+  fileprivate var isSmall: Bool {
+    switch self {
+    case .node(let record): record.isRemoved
+    case .removeState, .removeAll, .settle, .withhold, .release, .forgetContexts, .pin, .dropGeneration, .session,
+      .forgetSessions, .claim, .run:
+      true
+    case .state, .context, .seal: false
+    }
+  }
+}

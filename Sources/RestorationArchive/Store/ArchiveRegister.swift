@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+
+/// What the archives of a store have in common, and the only thing they share: which are in use, whose files are open,
+/// what is known of those that are not, and how space is doing. Nothing here waits for a disk.
+///
+/// Invariants:
+/// 1. An application has at most one `ApplicationArchive` whose files are open: it is in the register from the first
+///    visit until nothing is kept of it and nobody visits. So openings, closings and removals of the same application
+///    follow each other in its lane.
+/// 2. Who opens files takes a place for them before (`open`). If all places are taken, those used least recently are to
+///    leave theirs: their archives are asked to park, in lanes of their own, and nobody waits for it. Until they have
+///    done so, more than `openArchivesMax` have files open: at most as many more as there are threads, because such a
+///    request goes before all other work.
+/// 3. Epochs of leases grow, over all archives.
+final class ArchiveRegister: Sendable {
+  private enum Place {
+    case none
+    case taken
+    /// The archive was asked to park.
+    case leaving
+  }
+
+  private struct Entry {
+    let archive: ApplicationArchive
+    /// Calls under way that may be the first or the last one.
+    var visits = 0
+    /// It is open or parked, or something is known of it that the next opening must be told.
+    var isKept = false
+    var place = Place.none
+    var lastUse: UInt64 = 0
+  }
+
+  private struct State {
+    var entries: [String: Entry] = [:]
+    /// Counts the uses of archives.
+    var uses: UInt64 = 0
+    var openArchivesMax: Int
+    var lastEpoch: Int64 = 0
+    /// Summaries of closed and parked archives, valid while their files have the same stamp.
+    var summaries: [String: (stamp: FileStamp, summary: ArchiveSummary)] = [:]
+    /// Archives being created, in the order in which they began.
+    var creations: [(application: String, bytes: Int)] = []
+    /// How often something failed for lack of space, and how many of these times there is ballast again for.
+    var shortages = 0
+    var relieved = 0
+
+    mutating func removeIfUnused(_ application: String) {
+      guard let entry = entries[application], entry.visits == 0, !entry.isKept else { return }
+      entries[application] = nil
+    }
+
+    /// Chooses the archives that are to leave their places: those used least recently, until no more than allowed have
+    /// one.
+    mutating func displaced(sparing application: String? = nil) -> [ApplicationArchive] {
+      let surplus = entries.values.count { $0.place == .taken } - openArchivesMax
+      guard surplus > 0 else { return [] }
+      let oldest = entries.filter { $0.value.place == .taken && $0.key != application }
+        .sorted { $0.value.lastUse < $1.value.lastUse }
+        .prefix(surplus)
+      for (application, _) in oldest { entries[application]?.place = .leaving }
+      return oldest.map(\.value.archive)
+    }
+  }
+
+  private let state: Mutex<State>
+
+  init(openArchivesMax: Int) { state = Mutex(State(openArchivesMax: openArchivesMax)) }
+
+  // MARK: Who is in use
+
+  /// The archive of an application, made if there is none; it stays in the register until `leave`.
+  func visit(_ application: String, making make: () -> ApplicationArchive) -> ApplicationArchive {
+    state.withLock { state in
+      state.uses += 1
+      var entry = state.entries[application] ?? Entry(archive: make())
+      entry.visits += 1
+      entry.lastUse = state.uses
+      state.entries[application] = entry
+      return entry.archive
+    }
+  }
+
+  func leave(_ application: String) {
+    state.withLock { state in
+      state.entries[application]?.visits -= 1
+      state.removeIfUnused(application)
+    }
+  }
+
+  /// The archive of an application if something is kept of it or it is visited; notes the use.
+  func use(_ application: String) -> ApplicationArchive? {
+    state.withLock { state in
+      guard let index = state.entries.index(forKey: application) else { return nil }
+      state.uses += 1
+      state.entries.values[index].lastUse = state.uses
+      return state.entries.values[index].archive
+    }
+  }
+
+  /// The archive of an application if its files are open, or are being opened.
+  func opened(_ application: String) -> ApplicationArchive? {
+    state.withLock { state in
+      guard let entry = state.entries[application], entry.place != .none else { return nil }
+      return entry.archive
+    }
+  }
+
+  func nextEpoch() -> Int64 {
+    state.withLock { state in
+      state.lastEpoch += 1
+      return state.lastEpoch
+    }
+  }
+
+  /// Lets go of all archives, which refer to the register themselves.
+  func clear() {
+    let entries = state.withLock { state in
+      defer { state.entries = [:] }
+      return state.entries
+    }
+    // Files are closed here, where nothing is locked.
+    _ = consume entries
+  }
+
+  // MARK: Open files
+
+  /// An archive is about to open its files; returns those that are to park.
+  func takePlace(_ application: String) -> [ApplicationArchive] {
+    state.withLock { state in
+      state.entries[application]?.place = .taken
+      return state.displaced(sparing: application)
+    }
+  }
+
+  /// What has become of an archive.
+  func note(_ application: String, isKept: Bool, hasFiles: Bool) {
+    state.withLock { state in
+      state.entries[application]?.isKept = isKept
+      state.entries[application]?.place = hasFiles ? .taken : .none
+      state.removeIfUnused(application)
+    }
+  }
+
+  /// Returns the archives that are to park, also those that were asked before and have not done so.
+  func setOpenArchivesMax(_ max: Int) -> [ApplicationArchive] {
+    state.withLock { state in
+      state.openArchivesMax = max
+      _ = state.displaced()
+      return state.entries.values.filter { $0.place == .leaving }.map(\.archive)
+    }
+  }
+
+  // MARK: Summaries
+
+  /// The summary of an archive whose files are closed; `nil` if they are not as they were then.
+  func summary(of application: String, _ stamp: FileStamp) -> ArchiveSummary? {
+    state.withLock { state in
+      guard let known = state.summaries[application], known.stamp == stamp else { return nil }
+      return known.summary
+    }
+  }
+
+  func keep(_ summary: ArchiveSummary, of application: String, _ stamp: FileStamp) {
+    state.withLock { $0.summaries[application] = (stamp, summary) }
+  }
+
+  func forgetSummary(of application: String) { state.withLock { $0.summaries[application] = nil } }
+
+  // MARK: Space
+
+  /// An archive is about to be created, until `endCreating`; returns those that others began to create before and may
+  /// not be listed yet.
+  func beginCreating(_ application: String, bytes: Int) -> [(application: String, bytes: Int)] {
+    state.withLock { state in
+      defer { state.creations.append((application, bytes)) }
+      return state.creations
+    }
+  }
+
+  func endCreating(_ application: String) {
+    state.withLock { $0.creations.removeAll { $0.application == application } }
+  }
+
+  /// Something failed for lack of space, and the ballast has not been made again.
+  var isShortOfSpace: Bool { state.withLock { $0.shortages != $0.relieved } }
+
+  func noteShortage() { state.withLock { $0.shortages += 1 } }
+
+  /// So far.
+  var shortages: Int { state.withLock { $0.shortages } }
+
+  /// There is ballast again, which was looked at after so many shortages.
+  func noteRelief(after shortages: Int) { state.withLock { $0.relieved = max($0.relieved, shortages) } }
+}

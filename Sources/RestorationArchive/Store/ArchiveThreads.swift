@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import DequeModule
+// Swift itself cannot start a thread.
+internal import Glibc
+internal import Synchronization
+
+/// The threads on which a store reads, writes and syncs, so that a slow disk blocks nobody else. Each takes the next
+/// *lane* that has jobs (`ArchiveLane`).
+///
+/// The first one starts with the store. Another one starts when a lane has jobs and all threads are at work, up to
+/// `countMax`. If the system does not allow it, the lane waits for the threads there are. A thread without work is
+/// blocked and makes no system call.
+final class ArchiveThreads: Sendable {
+  static let countMax = 8
+  private let pool = Pool()
+
+  init() throws(ArchiveError) {
+    let code = pool.start(pool.addWorker())
+    guard code == 0 else {
+      throw ArchiveError(.definite, "cannot start a thread: \(String(cString: strerror(code)))")
+    }
+  }
+
+  deinit { pool.stop() }
+
+  func lane() -> ArchiveLane { ArchiveLane(of: self) }
+
+  var progress: StoreProgress { pool.progress }
+
+  /// Has the jobs of a lane run; wakes or starts at most one thread.
+  ///
+  /// - Parameter isUrgent: whether it goes before the lanes that wait already.
+  func schedule(_ lane: ArchiveLane, isUrgent: Bool) {
+    switch pool.add(lane, isUrgent) {
+    case .nothing: break
+    case .wake(let worker): sem_post(worker.wakeup)
+    case .start(let worker): if pool.start(worker) != 0 { pool.remove(worker) }
+    }
+  }
+
+  /// A long job of the calling thread, which may be any, has made a step.
+  static func noteStep() {
+    guard let worker = pthread_getspecific(currentWorker) else { return }
+    Unmanaged<Worker>.fromOpaque(worker).takeUnretainedValue().noteStep()
+  }
+
+  /// Under it each thread finds its `Worker`.
+  fileprivate static let currentWorker: pthread_key_t = {
+    var key = pthread_key_t()
+    pthread_key_create(&key, nil)
+    return key
+  }()
+}
+
+/// One thread, as the others see it.
+private final class Worker: Sendable {
+  private let steps = Atomic<UInt64>(0)
+  // A semaphore is made to be used by several threads, but pointers are never Sendable.
+  nonisolated(unsafe) let wakeup: UnsafeMutablePointer<sem_t>
+
+  init() {
+    wakeup = .allocate(capacity: 1)
+    sem_init(wakeup, 0, 0)
+  }
+
+  deinit {
+    sem_destroy(wakeup)
+    wakeup.deallocate()
+  }
+
+  var stepCount: UInt64 { steps.load(ordering: .relaxed) }
+
+  func noteStep() { steps.wrappingAdd(1, ordering: .relaxed) }
+}
+
+/// What the threads look at; outlives `ArchiveThreads` by the job that released it.
+private final class Pool: Sendable {
+  private struct State {
+    /// Lanes with jobs that no thread has taken.
+    var ready: Deque<ArchiveLane> = []
+    var workers: [Worker] = []
+    /// Those that sleep; the last one is woken first.
+    var idle: [Worker] = []
+    var isStopped = false
+  }
+
+  enum Summons {
+    case nothing
+    case wake(Worker)
+    case start(Worker)
+  }
+
+  private enum Next {
+    case lane(ArchiveLane)
+    case sleep
+    case end
+  }
+
+  private let state = Mutex(State())
+
+  func addWorker() -> Worker {
+    let worker = Worker()
+    state.withLock { $0.workers.append(worker) }
+    return worker
+  }
+
+  func remove(_ worker: Worker) { state.withLock { $0.workers.removeAll { $0 === worker } } }
+
+  /// Makes a lane ready; returns what is to be done for it.
+  func add(_ lane: ArchiveLane, _ isUrgent: Bool) -> Summons {
+    state.withLock { state in
+      if isUrgent { state.ready.prepend(lane) } else { state.ready.append(lane) }
+      if let worker = state.idle.popLast() { return .wake(worker) }
+      guard state.workers.count < ArchiveThreads.countMax else { return .nothing }
+      let worker = Worker()
+      state.workers.append(worker)
+      return .start(worker)
+    }
+  }
+
+  /// All threads end once no lane is ready.
+  func stop() {
+    let idle = state.withLock { state in
+      state.isStopped = true
+      defer { state.idle = [] }
+      return state.idle
+    }
+    for worker in idle { sem_post(worker.wakeup) }
+  }
+
+  var progress: StoreProgress {
+    state.withLock { state in
+      StoreProgress(
+        threads: state.workers.map { worker in
+          StoreProgress.Thread(steps: worker.stepCount, isAtWork: !state.idle.contains { $0 === worker })
+        }
+      )
+    }
+  }
+
+  /// Returns an errno; 0 if the thread has started.
+  func start(_ worker: Worker) -> Int32 {
+    // Signals are for the threads that wait for them; the new thread inherits this mask.
+    var all = sigset_t()
+    var former = sigset_t()
+    sigfillset(&all)
+    pthread_sigmask(SIG_SETMASK, &all, &former)
+    defer { pthread_sigmask(SIG_SETMASK, &former, nil) }
+    var thread = pthread_t()
+    let start = Unmanaged.passRetained(Start(pool: self, worker: worker))
+    let code = pthread_create(
+      &thread,
+      nil,
+      { argument in
+        guard let argument else { return nil }
+        let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+        pthread_setspecific(ArchiveThreads.currentWorker, Unmanaged.passUnretained(start.worker).toOpaque())
+        start.pool.run(start.worker)
+        return nil
+      },
+      start.toOpaque()
+    )
+    if code == 0 { pthread_detach(thread) } else { start.release() }
+    return code
+  }
+
+  /// What a new thread is given.
+  private final class Start {
+    let pool: Pool
+    let worker: Worker
+
+    init(pool: Pool, worker: Worker) { (self.pool, self.worker) = (pool, worker) }
+  }
+
+  private func run(_ worker: Worker) {
+    nameThread()
+    var jobs: [UnownedJob] = []
+    var unfinished: ArchiveLane?
+    while true {
+      switch next(for: worker, after: unfinished) {
+      case .lane(let lane): unfinished = lane.run(&jobs, noting: worker.noteStep) ? lane : nil
+      case .sleep: while sem_wait(worker.wakeup) != 0 {}
+      case .end: return
+      }
+    }
+  }
+
+  /// - Parameter unfinished: a lane that got more jobs while its former ones ran: other lanes go first.
+  private func next(for worker: Worker, after unfinished: ArchiveLane?) -> Next {
+    state.withLock { state in
+      if let unfinished { state.ready.append(unfinished) }
+      if let lane = state.ready.popFirst() { return .lane(lane) }
+      if state.isStopped { return .end }
+      // Even if there was nothing to do, it did not hang.
+      worker.noteStep()
+      state.idle.append(worker)
+      return .sleep
+    }
+  }
+
+  /// So that `ps -L` and debuggers tell the threads apart from others.
+  private func nameThread() {
+    let descriptor = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    let name: StaticString = "archive-writer"
+    _ = write(descriptor, name.utf8Start, name.utf8CodeUnitCount)
+  }
+}
