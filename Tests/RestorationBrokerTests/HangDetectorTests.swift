@@ -53,4 +53,19 @@ internal import Testing
     #expect(rows.max() == 1)
     #expect(rows.count > 5)
   }
+
+  @Test func anAnswerDuringAHangBeatsAsSoonAsItIsOver() {
+    var decision = BeatDecision()
+    var looks: [(beats: Bool, asks: Bool)] = []
+    var rounds: [Bool] = []
+    looks.append(decision.look(at: Self.progress(1, 1)))
+    looks.append(decision.look(at: Self.progress(1, 2)))
+    rounds.append(decision.cameRound())
+    looks.append(decision.look(at: Self.progress(1, 3)))
+    rounds.append(decision.cameRound())
+    looks.append(decision.look(at: Self.progress(2, 3)))
+    rounds.append(decision.cameRound())
+    #expect(looks.map(\.beats) == [false, false, false, true])
+    #expect(rounds == [false, false, true])
+  }
 }

@@ -7,9 +7,7 @@ package import RestorationArchive
 /// store, and no thread hangs.
 package final class Heartbeat: Sendable {
   private struct State {
-    /// On its way to the store and back.
-    var isUnderWay = false
-    var hangs = HangDetector()
+    var beats = BeatDecision()
     var task: RepeatedTask?
   }
 
@@ -40,18 +38,41 @@ package final class Heartbeat: Sendable {
   }
 
   private func pulse() {
-    let hasAdvanced = state.value.hangs.hasAdvanced(to: store.progress)
-    if state.value.isUnderWay {
-      // Behind a long queue, which is no fault as long as it gets shorter.
-      if hasAdvanced, !state.value.hangs.isHanging { beat() }
-    } else {
-      state.value.isUnderWay = true
-      Task(executorPreference: executor) {
-        await self.store.comeRound()
-        self.state.value.isUnderWay = false
-        if self.state.value.task != nil, !self.state.value.hangs.isHanging { self.beat() }
-      }
+    let (beats, asks) = state.value.beats.look(at: store.progress)
+    if beats { beat() }
+    guard asks else { return }
+    Task(executorPreference: executor) {
+      await self.store.comeRound()
+      if self.state.value.beats.cameRound(), self.state.value.task != nil { self.beat() }
     }
+  }
+}
+
+/// Decides when to beat.
+package struct BeatDecision {
+  /// A question is on its way to the store and back.
+  private var isUnderWay = false
+  /// The store has answered while a thread seemed to hang.
+  private var isOwed = false
+  private var hangs = HangDetector()
+
+  package init() {}
+
+  /// Looks at the store; returns whether to beat now, and whether to ask it.
+  package mutating func look(at progress: StoreProgress) -> (beats: Bool, asks: Bool) {
+    let hasAdvanced = hangs.hasAdvanced(to: progress)
+    // Behind a long queue, which is no fault as long as it gets shorter.
+    let beats = !hangs.isHanging && (isOwed || isUnderWay && hasAdvanced)
+    if beats { isOwed = false }
+    defer { isUnderWay = true }
+    return (beats, !isUnderWay)
+  }
+
+  /// The store has answered; returns whether to beat now. Otherwise the next look without a hang makes up for it.
+  package mutating func cameRound() -> Bool {
+    isUnderWay = false
+    isOwed = hangs.isHanging
+    return !hangs.isHanging
   }
 }
 
