@@ -94,7 +94,7 @@ package final class ArchiveGateway {
         for request in session.queue.readyReads() { read(id, request, after: 0, for: delegate) }
       } catch {
         session.hasFailed = true
-        let callers = session.queue.fail().callers + session.missing.map(\.caller)
+        let callers = session.queue.fail().callers + session.missing.map(\.caller).filter { $0.call != nil }
         session.missing = []
         for caller in callers { delegate.send(.error(.storeError(error)), to: caller) }
         delegate.report(.opened(id, .failure(error)))
