@@ -164,6 +164,37 @@ internal import Testing
     }
   }
 
+  /// Each archive has the next job waiting when one is done, so that none ever leaves the queue.
+  @Test func filesOfFewArchivesAreOpenHoweverManyAreInUseAtATime() async throws {
+    let fixture = try ArchiveFixture(.sqlite, quota: ArchiveQuota(openArchivesMax: 3))
+    var authors: [ArchiveAuthor] = []
+    for number in 100..<160 {
+      authors.append(try await fixture.author("a\(number)"))
+      try await authors[authors.count - 1].apply(.node(1, "x"), .state(1, "\(number)"))
+    }
+    let directory = fixture.directory.path
+    let counts = try await withThrowingTaskGroup(of: Int.self) { group in
+      for author in authors {
+        for _ in 1...2 {
+          group.addTask {
+            var most = 0
+            for _ in 1...20 {
+              let states = try await author.store.read([1], at: .head, lease: author.lease)
+              #expect(states.count == 1)
+              let open = Files.list("/proc/self/fd").map { Files.target("/proc/self/fd/\($0)") }
+              most = max(most, open.count { $0.hasPrefix(directory) && $0.hasSuffix(".sqlite") })
+            }
+            return most
+          }
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    // Each thread may have opened one, and may be about to close another.
+    let most = counts.max() ?? 0
+    #expect((3...3 + 16).contains(most), "\(most) were open")
+  }
+
   @Test func archivesThatAreCreatedAtATimeKeepTheQuota() async throws {
     let fixture = try ArchiveFixture(.sqlite, quota: ArchiveQuota(applicationsMax: 4))
     let store = fixture.store

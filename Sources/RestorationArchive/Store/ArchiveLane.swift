@@ -7,11 +7,12 @@ internal import Synchronization
 /// Invariant: from the first job that waits until none does (`isScheduled`), the lane is either ready once or taken by
 /// one thread; so no two of its jobs run at a time, and each sees what the former ones did.
 ///
-/// An urgent job (of more than medium priority) lets the lane, if nothing of it waits, go before other lanes.
+/// A lane with an urgent job (of more than medium priority) goes before others.
 final class ArchiveLane: SerialExecutor {
   private struct State {
     var jobs: [UnownedJob] = []
     var isScheduled = false
+    var isUrgent = false
   }
 
   private let state = Mutex(State())
@@ -24,11 +25,19 @@ final class ArchiveLane: SerialExecutor {
     let job = UnownedJob(job)
     let wasScheduled = state.withLock { state in
       state.jobs.append(job)
+      if isUrgent { state.isUrgent = true }
       defer { state.isScheduled = true }
       return state.isScheduled
     }
-    if !wasScheduled { threads.schedule(self, isUrgent: isUrgent) }
+    if !wasScheduled {
+      threads.schedule(self)
+    } else if isUrgent {
+      threads.hurry(self)
+    }
   }
+
+  /// Whether it goes before other lanes.
+  var isUrgent: Bool { state.withLock { $0.isUrgent } }
 
   /// Runs the jobs that wait; returns whether more have come meanwhile, and then the lane is still scheduled.
   ///
@@ -36,7 +45,10 @@ final class ArchiveLane: SerialExecutor {
   ///   - jobs: empty, before and afterwards; its memory is used.
   ///   - noteStep: called after each job.
   func run(_ jobs: inout [UnownedJob], noting noteStep: () -> Void) -> Bool {
-    state.withLock { swap(&jobs, &$0.jobs) }
+    state.withLock { state in
+      swap(&jobs, &state.jobs)
+      state.isUrgent = false
+    }
     for job in jobs {
       job.runSynchronously(on: asUnownedSerialExecutor())
       noteStep()

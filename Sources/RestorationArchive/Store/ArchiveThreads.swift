@@ -29,15 +29,16 @@ final class ArchiveThreads: Sendable {
   var progress: StoreProgress { pool.progress }
 
   /// Has the jobs of a lane run; wakes or starts at most one thread.
-  ///
-  /// - Parameter isUrgent: whether it goes before the lanes that wait already.
-  func schedule(_ lane: ArchiveLane, isUrgent: Bool) {
-    switch pool.add(lane, isUrgent) {
+  func schedule(_ lane: ArchiveLane) {
+    switch pool.add(lane) {
     case .nothing: break
     case .wake(let worker): sem_post(worker.wakeup)
     case .start(let worker): if pool.start(worker) != 0 { pool.remove(worker) }
     }
   }
+
+  /// A lane that is scheduled has become urgent.
+  func hurry(_ lane: ArchiveLane) { pool.hurry(lane) }
 
   /// A long job of the calling thread, which may be any, has made a step.
   static func noteStep() {
@@ -83,6 +84,10 @@ private final class Pool: Sendable {
     /// Those that sleep; the last one is woken first.
     var idle: [Worker] = []
     var isStopped = false
+
+    mutating func makeReady(_ lane: ArchiveLane) {
+      if lane.isUrgent { ready.prepend(lane) } else { ready.append(lane) }
+    }
   }
 
   enum Summons {
@@ -108,14 +113,22 @@ private final class Pool: Sendable {
   func remove(_ worker: Worker) { state.withLock { $0.workers.removeAll { $0 === worker } } }
 
   /// Makes a lane ready; returns what is to be done for it.
-  func add(_ lane: ArchiveLane, _ isUrgent: Bool) -> Summons {
+  func add(_ lane: ArchiveLane) -> Summons {
     state.withLock { state in
-      if isUrgent { state.ready.prepend(lane) } else { state.ready.append(lane) }
+      state.makeReady(lane)
       if let worker = state.idle.popLast() { return .wake(worker) }
       guard state.workers.count < ArchiveThreads.countMax else { return .nothing }
       let worker = Worker()
       state.workers.append(worker)
       return .start(worker)
+    }
+  }
+
+  /// Puts a lane that waits before the others; one that a thread has taken goes there afterwards.
+  func hurry(_ lane: ArchiveLane) {
+    state.withLock { state in
+      guard let place = state.ready.firstIndex(where: { $0 === lane }) else { return }
+      state.ready.prepend(state.ready.remove(at: place))
     }
   }
 
@@ -186,10 +199,11 @@ private final class Pool: Sendable {
     }
   }
 
-  /// - Parameter unfinished: a lane that got more jobs while its former ones ran: other lanes go first.
+  /// - Parameter unfinished: a lane that got more jobs while its former ones ran: other lanes go first, unless it is
+  ///   urgent.
   private func next(for worker: Worker, after unfinished: ArchiveLane?) -> Next {
     state.withLock { state in
-      if let unfinished { state.ready.append(unfinished) }
+      if let unfinished { state.makeReady(unfinished) }
       if let lane = state.ready.popFirst() { return .lane(lane) }
       if state.isStopped { return .end }
       // Even if there was nothing to do, it did not hang.
