@@ -52,7 +52,10 @@ actor ApplicationArchive {
       if try hasItsFiles(archive) {
         // The main file may have room for what is in the log; then the next commit writes from the log's beginning.
         if register.isShortOfSpace { try? checkpoint(archive, .keepingFile) }
-        if !archive.isDoubtful, let opening = try? archive.opening() { return opening }
+        if !archive.isDoubtful, let opening = try? archive.opening() {
+          publish(archive)
+          return opening
+        }
       }
       close(archive)
     }
@@ -295,6 +298,8 @@ actor ApplicationArchive {
 
   func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) throws(ArchiveError) -> Bool {
     let archive = try archive(lease)
+    // It may have failed.
+    defer { publish(archive) }
     let isSparing = register.isShortOfSpace
     let isDone = try withBallast(if: true) { () throws(ArchiveError) in
       // Zeroing deleted rows fills as much of the log as writing them did; pages cut off the main file need not be
