@@ -235,6 +235,26 @@ let package = Package(
       swiftSettings: settings
     ),
     .executableTarget(
+      name: "fuzz",
+      dependencies: [
+        "CSQLite",
+        "InMemory",
+        "JSONRPC",
+        "RestorationArchive",
+        "RestorationBroker",
+        "RestorationClient",
+        "RestorationTransport",
+        "RestorationWire",
+        "SeededRandom",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+      ],
+      path: "Tests/Fuzz",
+      swiftSettings: settings
+    ),
+    .executableTarget(
       name: "restoration-test-client",
       dependencies: ["JSONRPC", "RestorationClient"],
       path: "Tests/Clients/Swift",
@@ -248,6 +268,7 @@ let package = Package(
         "RestorationWire",
         "SeededRandom",
         "TestSupport",
+        "fuzz",
         "restoration-sample",
         "restoration-test-client",
         "restorationctl",

@@ -18,14 +18,10 @@ internal import Testing
     #"{"text":"Lorem ipsum dolor sit amet, consectetur","list":[0,1,2,3,4,10,123456789],"deep":[[[[[[{}]]]]]]}"#,
   ].map { Array($0.utf8) }
 
-  private static let interesting: [UInt8] =
-    Array("{}[]\",:\\/u0123456789.eE+-tfn \n\tdDcC89abAB".utf8)
-    + [0, 1, 0x1F, 0x7F, 0x80, 0xBF, 0xC0, 0xC3, 0xE0, 0xED, 0xF0, 0xF4, 0xFF]
-
   @Test func theScanAndJanssonJudgeAlike() {
     var random = SeededGenerator(seed: 0x5EED)
     for _ in 0..<6_000 {
-      let text = Self.mutation(&random)
+      let text = random.mutation(of: Self.seeds)
       let scanned = Result { try scan(text) }
       let (isAccepted, isKnownDifference) = Self.jansson(text)
       if isKnownDifference { continue }
@@ -37,7 +33,7 @@ internal import Testing
   @Test func everyCutGivesTheSameEvents() {
     var random = SeededGenerator(seed: 0xC07)
     for _ in 0..<1_500 {
-      let text = Self.mutation(&random) + Self.mutation(&random)
+      let text = random.mutation(of: Self.seeds) + random.mutation(of: Self.seeds)
       var whole = PeerFixture()
       let expected = whole.events(text).map(\.summary) + [whole.decoder.finish()?.summary ?? ""]
       var pieces = PeerFixture()
@@ -50,7 +46,7 @@ internal import Testing
   @Test func whatIsAcceptedIsUnderstoodAlike() throws {
     var random = SeededGenerator(seed: 0xA11)
     for _ in 0..<1_000 {
-      let text = Self.mutation(&random)
+      let text = random.mutation(of: Self.seeds)
       guard let slice = try? scan(text), let value = try? slice.value() else { continue }
       #expect(Self.tree(slice) == value)
       #expect(try JSONCodec.parse(slice.compactText.bytes) == value)
@@ -68,25 +64,6 @@ internal import Testing
     case .bool: .bool(slice.bool() ?? false)
     case .null: .null
     }
-  }
-
-  /// One of the seeds with a few bytes changed, inserted, removed, or copied from elsewhere.
-  private static func mutation(_ random: inout SeededGenerator) -> [UInt8] {
-    var text = seeds[random.below(seeds.count)]
-    for _ in 0..<random.below(4) + 1 where !text.isEmpty {
-      let index = random.below(text.count)
-      let byte = interesting[random.below(interesting.count)]
-      switch random.below(5) {
-      case 0: text[index] = byte
-      case 1: text.insert(byte, at: index)
-      case 2: text.remove(at: index)
-      case 3:
-        let end = min(text.count, index + random.below(12))
-        text.insert(contentsOf: text[index..<end], at: random.below(text.count))
-      default: text.removeSubrange(index..<min(text.count, index + random.below(6)))
-      }
-    }
-    return text
   }
 
   /// Whether jansson accepts the text, and whether it is known to judge such text otherwise than the scan.
@@ -109,8 +86,4 @@ internal import Testing
     ]
     return (false, known.contains { message.contains($0) })
   }
-}
-
-extension SeededGenerator {
-  fileprivate mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }

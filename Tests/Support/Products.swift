@@ -8,6 +8,7 @@ package enum Products {
   package static var broker: String { path("restorationd", "RESTORATIOND_BINARY") }
   package static var control: String { path("restorationctl", "RESTORATIONCTL_BINARY") }
   package static var simulation: String { path("simulation", "RESTORATION_SIMULATION_BINARY") }
+  package static var fuzz: String { path("fuzz", "RESTORATION_FUZZ_BINARY") }
   package static var swiftClient: String { path("restoration-test-client", "RESTORATION_TEST_CLIENT_BINARY") }
 
   /// Figures hold for optimised builds; `Tests/run.sh` tests one.

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import TestSupport
+internal import Testing
+
+/// The targets of `Tests/fuzz.sh` with their seeds and some mutations, without a search and without a sanitizer.
+@Suite(.scratch, .passesTurnstile) struct FuzzTests {
+  /// Mutations in the default form; a target that needs a broker or a socket for each input is slower.
+  private static let targets = [
+    ("frames", 3_000), ("http", 500), ("words", 3_000), ("texts", 2_000), ("ledger", 500), ("messages", 40),
+    ("archive", 20), ("client", 100),
+  ]
+
+  @Test(arguments: targets) func noInputMakesItTrapOrContradictItself(_ target: String, _ runs: Int) throws {
+    let last = directory.file("input")
+    let (end, output, errors) = try ChildProcess.run(
+      [Products.fuzz, target, "--runs", "\(runs * (Environment.isLong ? 100 : 1))", "--last", last],
+      environment: ["SWIFT_BACKTRACE": "enable=no", "SWIFT_DETERMINISTIC_HASHING": "1"],
+      Deadline(.seconds(Environment.isLong ? 1_200 : 60))
+    )
+    let input = (try? Files.read(last)) ?? []
+    #expect(end == .exit(0), "\(errors.suffix(2_000)) with \(String(decoding: input, as: UTF8.self).debugDescription)")
+    print(output)
+  }
+}
