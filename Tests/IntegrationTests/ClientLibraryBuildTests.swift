@@ -63,6 +63,18 @@ internal import Testing
     try broker.kill()
   }
 
+  @Test("Silence, a line without an end, and an end at any byte are errors, and cost no memory")
+  func bearsABrokerThatStops() throws {
+    let program = "\(Products.repository)/Tests/Clients/libraries/bounds.py"
+    let result = try ChildProcess.run(
+      ["python3", "-B", program, Environment.isLong ? "1" : "20", try LibraryClient.driver.get()],
+      environment: ["PYTHONPATH": LibraryClient.module, "ASAN_OPTIONS": "exitcode=86"],
+      Deadline(.seconds(120))
+    )
+    #expect(result.end == .exit(0), "\(result.errors)")
+    print(result.output)
+  }
+
   @Test("The notes in Python and C come back, and say what is wrong", .broker, arguments: ["python", "c"])
   func notesComeBack(_ language: String) throws {
     let folder = "\(Products.repository)/Protocol/examples"

@@ -418,8 +418,12 @@ def _beyond(text: str, limits: Mapping[str, int]) -> Optional[Dict[str, Any]]:
     return None
 
 
+# A broker's frames are no longer: what is, comes from something else, and would fill the memory.
+_LINE_BYTES_MAX = 1 << 30
+
+
 class _Lines:
-    """Splits the input at line feeds; lines may have any length."""
+    """Splits the input at line feeds. A line that is too long counts as an empty one, which is no message."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -429,7 +433,7 @@ class _Lines:
         end = self.buffer.find(b"\n", self.searched)
         if end < 0:
             self.searched = len(self.buffer)
-            return None
+            return b"" if self.searched > _LINE_BYTES_MAX else None
         line = bytes(self.buffer[:end])
         del self.buffer[: end + 1]
         self.searched = 0
