@@ -20,6 +20,7 @@ class Manager:
     def __init__(self, program, arguments=()):
         self.program = program
         self.arguments = list(arguments)
+        self.variables = {}  # more of the broker's environment
         self.directory = tempfile.mkdtemp(prefix="keeping-")
         self.path = os.path.join(self.directory, "broker.sock")
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -40,7 +41,7 @@ class Manager:
         passed = [("restorationd", self.listener.fileno())] + self.store
         self.store = [(name, os.dup(fd)) for name, fd in self.store]
         numbers = [fd for _, fd in passed]
-        environment = dict(os.environ, NOTIFY_SOCKET=self.notify_path, XDG_RUNTIME_DIR=self.directory)
+        environment = dict(os.environ, NOTIFY_SOCKET=self.notify_path, XDG_RUNTIME_DIR=self.directory, **self.variables)
         environment.pop("RESTORATIOND_SOCKET", None)
         environment["LISTEN_FDS"] = str(len(passed))
         environment["LISTEN_FDNAMES"] = ":".join(name for name, _ in passed)
