@@ -129,15 +129,33 @@ internal import Testing
     try await author.apply(.node(1, "a"), .state(1, text), .node(2, "b"), .state(2, "{}"))
     while try await author.store.maintain(author.lease, holding: []) {}
     #expect(try await author.text(of: 1) == text)
-    let path = "\(fixture.directory.path)/\(Self.application).sqlite"
-    let file = try #require(FileHandle(forUpdatingAtPath: path))
-    let bytes = try #require(try file.readToEnd())
-    let place = try #require(bytes.firstRange(of: Data(String(repeating: "y", count: 64).utf8))).lowerBound + 40
-    try file.seek(toOffset: UInt64(place))
-    try file.write(contentsOf: Data([UInt8(ascii: "z")]))
-    try file.close()
+    try Self.flip(String(repeating: "y", count: 64), in: fixture)
     let outcome = try await Self.verify(author)
     #expect(outcome.rows.filter { $0.fault != nil }.map(\.node) == [1])
+  }
+
+  /// Changes the first byte of a text in the file.
+  private static func flip(_ text: String, in fixture: ArchiveFixture) throws {
+    let file = try #require(FileHandle(forUpdatingAtPath: "\(fixture.directory.path)/\(application).sqlite"))
+    let bytes = try #require(try file.readToEnd())
+    try file.seek(toOffset: UInt64(try #require(bytes.firstRange(of: Data(text.utf8))).lowerBound))
+    try file.write(contentsOf: Data([UInt8(ascii: "_")]))
+    try file.close()
+  }
+
+  @Test(arguments: [("needle", "wrong", 1), ("thread", "context 1", nil)] as [(String, String, NodeID?)])
+  func aDescriptionThatFlipsWhileTheArchiveIsOpenIsFound(text: String, finding: String, node: NodeID?) async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author(Self.application)
+    try await author.apply(.node(1, "needle"), .context(1, text: "thread"), .node(2, "b"), .state(2, "{}"))
+    while try await author.store.maintain(author.lease, holding: []) {}
+    #expect(try await Self.verify(author).faults.isEmpty)
+    try Self.flip(text, in: fixture)
+    let faults = try await Self.verify(author).faults
+    #expect(faults.map(\.node) == [node] && faults[0].message.contains(finding), "\(faults)")
+    guard node != nil else { return }
+    // It is not served either.
+    await #expect(throws: ArchiveError.self) { try await author.scan() }
   }
 
   /// A changed page of the table: rows on it cannot be read, and the file is found damaged.

@@ -84,7 +84,7 @@ internal import Testing
     let fixture = try Self.fixture()
     var author = try await fixture.author("a")
     for number in 1...commits {
-      try await author.apply(.state(1, "\(number)"))
+      try await author.apply(.node(1, "n"), .state(1, "\(number)"))
       // Every other one is the first since the files were opened again.
       if number % 2 == 0 { _ = try await fixture.author("b") }
       await fixture.waitForParking()
@@ -99,7 +99,7 @@ internal import Testing
     let found = try await copy.author("a")
     #expect(found.opening.damage == nil)
     #expect(found.opening.archive == author.opening.archive)
-    #expect(found.sequence == SequenceNumber(commits))
+    #expect(found.sequence == SequenceNumber(2 * commits))
     #expect(try await found.text(of: 1) == "\(commits)")
     await found.store.close(found.lease)
     // What is missing is noticed, as after every kill.

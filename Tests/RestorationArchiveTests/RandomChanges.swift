@@ -68,7 +68,8 @@ struct RandomChanges {
   private mutating func record(_ node: NodeID) -> NodeRecord {
     NodeRecord(
       node: node,
-      parent: chance(50) ? nil : Int64(number(1...9)),
+      // A parent that is not there would be damage; the store does not mind circles.
+      parent: chance(50) ? nil : node,
       component: chance(10) ? nil : text(12),
       kind: NodeKind(rawValue: Int64(number(0...2))) ?? .object,
       classes: chance(50) ? nil : text(30),

@@ -212,7 +212,7 @@ internal import Testing
 
   @Test(
     arguments: [
-      "PRAGMA user_version = 2", "PRAGMA application_id = 1", "UPDATE archive SET keyId = 'k'",
+      "PRAGMA user_version = 3", "PRAGMA application_id = 1", "UPDATE archive SET keyId = 'k'",
       "PRAGMA user_version = 0",
     ]
   )
@@ -239,7 +239,7 @@ internal import Testing
     let log = try original.directory.read(Self.log)
     try copy.directory.write(log, to: Self.log)
     // Leaving the log as it is takes a connection that does not clean up when it closes.
-    try runSQL("PRAGMA user_version = 2", in: copy.directory.file(Self.main), keepingLog: true)
+    try runSQL("PRAGMA user_version = 3", in: copy.directory.file(Self.main), keepingLog: true)
     let files = [try copy.directory.read(Self.main), try copy.directory.read(Self.log)]
     #expect(files[1].count > log.count)
     let kind = await failure { () async throws(ArchiveError) in _ = try await copy.store.open(Self.application) }

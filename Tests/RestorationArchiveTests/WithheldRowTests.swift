@@ -58,17 +58,4 @@ internal import Testing
     author = try await fixture.author()
     #expect(author.opening.withheld.isEmpty)
   }
-
-  @Test func anArchiveWithoutTheTableGetsIt() async throws {
-    var fixture = try ArchiveFixture(.sqlite)
-    var author = try await fixture.author()
-    try await author.apply(.node(1, "a"), .state(1, "bad"))
-    await author.store.close(author.lease)
-    try runSQL("DROP TABLE withheld", in: "\(fixture.directory.path)/org.example.Notes.sqlite")
-    try await fixture.restart(author)
-    author = try await fixture.author()
-    try await author.apply(.withhold([Self.row(2)], since: 1))
-    try await fixture.restart(author)
-    #expect(try await fixture.author().opening.withheld.count == 1)
-  }
 }

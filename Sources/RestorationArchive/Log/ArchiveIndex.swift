@@ -37,6 +37,12 @@ struct ArchiveIndex {
 
   func isShown(_ node: NodeID) -> Bool { logs[node]?.isShown ?? false }
 
+  /// `nil` if the node has no rows at all.
+  func nodeRows(of node: NodeID) -> NodeLog? { logs[node] }
+
+  /// The rows of all nodes, in no order.
+  var rowsOfNodes: some Sequence<NodeLog> { logs.values }
+
   /// How many nodes have rows.
   var nodeCount: Int { logs.count }
 

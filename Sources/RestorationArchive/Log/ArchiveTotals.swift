@@ -43,6 +43,15 @@ struct ArchiveTotals {
 
   func isStored(_ context: ContextID) -> Bool { contexts[context]?.bytes != nil }
 
+  /// Contexts that are not stored although a row that is not dead names them.
+  func missing(upTo last: ContextID) -> Set<ContextID> {
+    Set(
+      contexts.lazy.filter { $0.value.bytes == nil && $0.value.shown > 0 && (1...max(1, last)).contains($0.key) }.map(
+        \.key
+      )
+    )
+  }
+
   mutating func store(_ context: ContextID, bytes: Int) {
     let use = contexts[context] ?? Context()
     contexts[context] = Context(bytes: bytes, rows: use.rows, shown: use.shown)

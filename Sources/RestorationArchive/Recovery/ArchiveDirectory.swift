@@ -96,7 +96,9 @@ struct ArchiveDirectory: Sendable {
     } else if !aside.isEmpty {
       try createEmpty(files.removed)
     }
-    for name in [files.newBackup, files.fresh, files.backup, files.mark, files.log, files.main] { try remove(name) }
+    for name in [files.newBackup, files.fresh, files.former, files.backup, files.mark, files.log, files.main] {
+      try remove(name)
+    }
     try sync()
   }
 

@@ -16,6 +16,8 @@ struct ArchiveFiles {
   /// The newest sequence that was acknowledged (`AcknowledgedMark`).
   var mark: String { "\(application)+mark" }
   var backup: String { "\(application)+backup\(Self.suffix)" }
+  /// A copy from before the archive was migrated from format 1.
+  var former: String { "\(application)+format1\(Self.suffix)" }
   /// A copy being made.
   var newBackup: String { "\(application)+newbackup\(Self.suffix)" }
   /// An archive being made, or made from the backup, before it gets its name.

@@ -14,10 +14,13 @@
 ///    error all files stay as they are.
 /// 7. If SQLite would drop a part of a log, log and main file are copied aside before SQLite sees them.
 /// 8. The finding and the action are durable in the archive (`ArchiveRows.damage`) before their evidence is removed.
+/// 9. An archive of format 1 is migrated last, when it is known to be sound, in one transaction, and after a copy of it
+///    has got its name. An earlier copy is not overwritten.
 struct ArchiveRecovery {
   struct Opened {
     var archive: SQLiteArchive
     let index: ArchiveIndex
+    let faults: RowFaults
   }
 
   let directory: ArchiveDirectory
@@ -33,21 +36,43 @@ struct ArchiveRecovery {
     do throws(OpeningFailure) {
       try refuseForeignFiles()
       try removeLeftovers()
-      switch try entry(files.main) {
-      case .absent:
-        return try openWithoutMain()
-      case .other:
-        throw .unreadable(directory.irregular(files.main))
-      case .file(size: 0, _, _):
-        // An archive gets its name when it is complete: an empty one has lost everything.
-        return try replace(because: "the file is empty")
-      case .file:
-        return try openMain()
-      }
+      let opened = try openAnyFormat()
+      if let finding = opened.faults.finding { throw .damaged(finding) }
+      try migrate(opened)
+      return opened
     } catch {
       // Only a replacement that is bad right after it was written is still called damaged here.
       throw ArchiveError(error, of: files.application)
     }
+  }
+
+  private func openAnyFormat() throws(OpeningFailure) -> Opened {
+    switch try entry(files.main) {
+    case .absent:
+      return try openWithoutMain()
+    case .other:
+      throw .unreadable(directory.irregular(files.main))
+    case .file(size: 0, _, _):
+      // An archive gets its name when it is complete: an empty one has lost everything.
+      return try replace(because: "the file is empty")
+    case .file:
+      return try openMain()
+    }
+  }
+
+  /// If the archive has format 1, keeps a copy of it, and makes it one of format 2.
+  private func migrate(_ opened: Opened) throws(OpeningFailure) {
+    let connection = opened.archive.connection
+    guard try OpeningFailure.deciding({ () throws(SQLiteFailure) in try !connection.hasChecksums() }) else { return }
+    if try entry(files.former) == .absent {
+      try opened.archive.copy(to: files.former, by: files.newBackup, in: directory)
+    }
+    try OpeningFailure.deciding { () throws(SQLiteFailure) in
+      try connection.execute("BEGIN IMMEDIATE")
+      try connection.addChecksums()
+      try connection.execute("COMMIT")
+    }
+    try emptyLog(of: opened)
   }
 
   private func refuseForeignFiles() throws(OpeningFailure) {
@@ -68,7 +93,8 @@ struct ArchiveRecovery {
     do throws(OpeningFailure) {
       if let damage = log?.damage { return try settle(damage, hasLog: true) }
       let opened = try openFile(files.main)
-      if let loss = change ?? self.loss(in: opened, hasLog: log != nil, mark) {
+      let loss = change ?? self.loss(in: opened, hasLog: log != nil, mark)
+      if loss != nil || !opened.faults.isEmpty {
         opened.archive.connection.close()
         return try settle(loss, hasLog: log != nil)
       }
@@ -90,24 +116,31 @@ struct ArchiveRecovery {
   }
 
   /// Opens the readable part of an archive, and records in it the finding and the action.
-  private func settle(_ loss: String, hasLog: Bool) throws(OpeningFailure) -> Opened {
-    let copies = hasLog ? try keepCopies() : nil
-    let place = copies.map { "; the files are kept as found in \(directory.pathname($0))" } ?? ""
-    var sequence = try lastSequence(of: files.main)
-    if hasLog, let alone = try lastSequenceWithoutLog(), alone > sequence ?? -1 {
+  ///
+  /// - Parameter loss: `nil` if only rows are damaged.
+  private func settle(_ loss: String?, hasLog: Bool) throws(OpeningFailure) -> Opened {
+    // If the log is missing, nothing is lost but what is missing.
+    var copies = hasLog || loss == nil ? try keepCopies(hasLog: hasLog) : nil
+    var found = try examine(files.main)
+    if hasLog, loss != nil, let alone = try examineWithoutLog(), alone.sequence > found?.sequence ?? -1 {
       try OpeningFailure.deciding { () throws(SystemError) in
         try directory.remove(files.log)
         try directory.sync()
       }
-      sequence = alone
+      found = alone
     }
-    guard let sequence else { throw .damaged(loss) }
+    guard let found else { throw .damaged(loss ?? "its rows are damaged") }
+    if copies == nil, !found.faults.isEmpty { copies = try keepCopies(hasLog: hasLog) }
+    let findings = [loss, found.faults.finding].compactMap(\.self).joined(separator: "; ")
+    let rest = loss == nil ? "everything else is" : "it is"
+    let end = loss == nil ? "" : " at sequence \(found.sequence), and changes after that, if there were any, are lost"
+    let place = copies.map { "; the files are kept as found in \(directory.pathname($0))" } ?? ""
     let damage = """
-      the archive of \(files.application) was damaged (\(loss)): it is as it was at sequence \(sequence), and changes \
-      after that, if there were any, are lost\(place)
+      the archive of \(files.application) was damaged (\(findings)): \(rest) as it was\(end)\(found.faults.remedy)\(place)
       """
+    let path = directory.pathname(files.main)
     do throws(SQLiteFailure) {
-      try SQLiteArchive.settle(at: directory.pathname(files.main), in: directory.system, damage: damage)
+      try SQLiteArchive.settle(at: path, in: directory.system, damage: damage, mending: found.faults)
     } catch {
       // The file has just been read whole: SQLite takes some read errors for damage.
       throw error.isDamage ? .unreadable(error.description) : OpeningFailure(error)
@@ -115,21 +148,21 @@ struct ArchiveRecovery {
     return try openFile(files.main)
   }
 
-  /// The last sequence in the main file alone: if a damaged log is from before the last checkpoint, replaying it would
+  /// The same of the main file alone: if a damaged log is from before the last checkpoint, replaying it would
   /// overwrite newer rows.
-  private func lastSequenceWithoutLog() throws(OpeningFailure) -> SequenceNumber? {
+  private func examineWithoutLog() throws(OpeningFailure) -> (sequence: SequenceNumber, faults: RowFaults)? {
     try OpeningFailure.deciding { () throws(SystemError) in try directory.copy(files.main, to: files.fresh) }
-    let sequence = try lastSequence(of: files.fresh)
+    let found = try examine(files.fresh)
     try removeLeftovers()
-    return sequence
+    return found
   }
 
-  /// The last sequence in an archive file; `nil` if the file is damaged.
-  private func lastSequence(of name: String) throws(OpeningFailure) -> SequenceNumber? {
+  /// The last sequence in an archive file, and what is damaged in it; `nil` if the file is.
+  private func examine(_ name: String) throws(OpeningFailure) -> (sequence: SequenceNumber, faults: RowFaults)? {
     do throws(OpeningFailure) {
       let opened = try openFile(name)
       opened.archive.connection.close()
-      return opened.index.tip.sequence
+      return (opened.index.tip.sequence, opened.faults)
     } catch {
       guard case .damaged = error else { throw error }
       return nil
@@ -156,19 +189,27 @@ struct ArchiveRecovery {
     return text
   }
 
-  /// Opens an archive file; it is damaged only if two checks find the same and it can be read whole after each.
+  /// Opens an archive file; it, or a row, is damaged only if two checks find the same and it can be read whole after
+  /// each.
   ///
   /// SQLite takes some read errors for damage, or reports them as a finding of its check.
   private func openFile(_ name: String, foundDamaged former: String? = nil) throws(OpeningFailure) -> Opened {
+    let finding: String
     do throws(OpeningFailure) {
-      return try openOnce(name)
+      let opened = try openOnce(name)
+      guard let rows = opened.faults.finding, rows != former else { return opened }
+      opened.archive.connection.close()
+      finding = rows
     } catch {
       guard case .damaged(let text) = error else { throw error }
-      try readThrough(name)
-      guard let former else { return try openFile(name, foundDamaged: text) }
-      guard text == former else { throw .unreadable("two reads found different damage, \(former) and \(text)") }
-      throw error
+      finding = text
     }
+    try readThrough(name)
+    guard let former else { return try openFile(name, foundDamaged: finding) }
+    guard finding == former else {
+      throw .unreadable("two reads found different damage, \(former) and \(finding)")
+    }
+    throw .damaged(finding)
   }
 
   private func readThrough(_ name: String) throws(OpeningFailure) {
@@ -180,14 +221,14 @@ struct ArchiveRecovery {
   private func openOnce(_ name: String) throws(OpeningFailure) -> Opened {
     try SQLiteArchive.opening(directory.pathname(name), in: directory.system) { connection throws(OpeningFailure) in
       let archive = try SQLiteArchive(checking: connection, mark: directory.pathname(files.mark), in: directory.system)
-      let index = try OpeningFailure.deciding { () throws(SQLiteFailure) in try connection.archiveIndex() }
-      return Opened(archive: archive, index: index)
+      let (index, faults) = try OpeningFailure.deciding { () throws(SQLiteFailure) in try connection.archiveIndex() }
+      return Opened(archive: archive, index: index, faults: faults)
     }
   }
 
   private func openWithoutMain() throws(OpeningFailure) -> Opened {
     if let change { return try replace(because: change) }
-    for name in [files.log, files.mark, files.backup] where try entry(name) != .absent {
+    for name in [files.log, files.mark, files.backup, files.former] where try entry(name) != .absent {
       return try replace(because: "the file is missing")
     }
     if try lastDamaged() != 0, try entry(files.removed) == .absent {
@@ -242,12 +283,13 @@ struct ArchiveRecovery {
 
   /// Puts the backup, or an empty archive, in the place of the files, which move aside.
   private func replace(because reason: String) throws(OpeningFailure) -> Opened {
-    let source = try prepareReplacement()
+    let (source, faults) = try prepareReplacement()
     let moves = try movesAside()
     let place = moves.first.map { "; the damaged archive is kept as \(directory.pathname($0.to))" } ?? ""
-    let damage = "the archive of \(files.application) was damaged (\(reason)): \(source)\(place)"
+    let damage = "the archive of \(files.application) was damaged (\(reason)): \(source)\(faults.remedy)\(place)"
+    let path = directory.pathname(files.fresh)
     try OpeningFailure.deciding { () throws(SQLiteFailure) in
-      try SQLiteArchive.settle(at: directory.pathname(files.fresh), in: directory.system, damage: damage)
+      try SQLiteArchive.settle(at: path, in: directory.system, damage: damage, mending: faults)
     }
     try OpeningFailure.deciding { () throws(SystemError) in try directory.syncFile(files.fresh) }
     try OpeningFailure.deciding { () throws(SystemError) in
@@ -258,26 +300,25 @@ struct ArchiveRecovery {
     return try openFile(files.main)
   }
 
-  /// Makes the file that will replace the archive; says what it is.
-  private func prepareReplacement() throws(OpeningFailure) -> String {
-    switch try entry(files.backup) {
-    case .file: break
-    case .absent:
-      try createFresh()
-      return "there is no backup, so an empty archive replaces it"
-    case .other:
-      throw .unreadable(directory.irregular(files.backup))
-    }
-    try OpeningFailure.deciding { () throws(SystemError) in try directory.copy(files.backup, to: files.fresh) }
-    do throws(OpeningFailure) {
-      try openFile(files.fresh).archive.connection.close()
-      return "the last good backup replaces it"
-    } catch {
-      guard case .damaged(let text) = error else { throw error }
+  /// Makes the file that will replace the archive; says what it is, and what is damaged in it.
+  private func prepareReplacement() throws(OpeningFailure) -> (String, RowFaults) {
+    var why = "there is no backup"
+    for (name, title) in [(files.backup, "backup"), (files.former, "copy in format 1")] {
+      switch try entry(name) {
+      case .file: break
+      case .absent: continue
+      case .other: throw .unreadable(directory.irregular(name))
+      }
+      try OpeningFailure.deciding { () throws(SystemError) in try directory.copy(name, to: files.fresh) }
+      if let found = try examine(files.fresh) {
+        let rows = found.faults.finding.map { " (\($0))" } ?? ""
+        return ("the last good \(title)\(rows) replaces it", found.faults)
+      }
+      why = "the \(title) is damaged too"
       try removeLeftovers()
-      try createFresh()
-      return "the backup is damaged too (\(text)), so an empty archive replaces it"
     }
+    try createFresh()
+    return ("\(why), so an empty archive replaces it", RowFaults())
   }
 
   private func createFresh() throws(OpeningFailure) {
@@ -312,17 +353,18 @@ struct ArchiveRecovery {
   /// Copies main file and log aside as they are, under the next free number; returns the main file's new name.
   ///
   /// If opening fails afterwards and the next one finds the same bytes, it makes no more copies.
-  private func keepCopies() throws(OpeningFailure) -> String {
+  ///
+  /// - Parameter hasLog: whether there was a log; looking at a closed archive makes an empty one.
+  private func keepCopies(hasLog: Bool) throws(OpeningFailure) -> String {
     let number = try lastDamaged()
     let (last, target) = (files.damaged(number), files.damaged(number + 1))
     return try OpeningFailure.deciding { () throws(SystemError) -> String in
-      if try directory.isSame(files.main, as: last.main), try directory.isSame(files.log, as: last.log) {
-        return last.main
-      }
+      let hasSameLog = hasLog ? try directory.isSame(files.log, as: last.log) : try directory.entry(last.log) == .absent
+      if hasSameLog, try directory.isSame(files.main, as: last.main) { return last.main }
       try directory.copy(files.main, to: files.fresh)
-      try directory.copy(files.log, to: files.fresh + ArchiveFiles.logSuffix)
+      if hasLog { try directory.copy(files.log, to: files.fresh + ArchiveFiles.logSuffix) }
       try directory.move(files.fresh, to: target.main)
-      try directory.move(files.fresh + ArchiveFiles.logSuffix, to: target.log)
+      if hasLog { try directory.move(files.fresh + ArchiveFiles.logSuffix, to: target.log) }
       try directory.sync()
       return target.main
     }

@@ -52,7 +52,7 @@ actor ApplicationArchive {
       if try hasItsFiles(archive) {
         // The main file may have room for what is in the log; then the next commit writes from the log's beginning.
         if register.isShortOfSpace { try? checkpoint(archive, .keepingFile) }
-        if !archive.isDoubtful, let opening = try? archive.opening() {
+        if !archive.isDoubtful, let opening = try? opening(of: archive) {
           publish(archive)
           return opening
         }
@@ -70,10 +70,16 @@ actor ApplicationArchive {
     )
     let opened = try recovery.open()
     let archive = OpenArchive(application, rows: opened.archive, index: opened.index, epoch: epoch, upkeep: upkeep)
-    let opening = try archive.opening()
+    let opening = try self.opening(of: archive)
     (current, change) = (archive, nil)
     register.forgetSummary(of: application)
     publish(archive)
+    return opening
+  }
+
+  private func opening(of archive: OpenArchive<SQLiteArchive>) throws(ArchiveError) -> ArchiveOpening {
+    var opening = try archive.opening()
+    opening.hasFormer = (try? directory.entry(files.former)) != .absent
     return opening
   }
 
@@ -322,21 +328,16 @@ actor ApplicationArchive {
     return !isDone
   }
 
-  func backUp(_ lease: ArchiveLease) throws(ArchiveError) -> Int {
+  func backUp(_ lease: ArchiveLease, replacingFormer: Bool) throws(ArchiveError) -> Int {
     let archive = try archive(lease)
     // If the log is lost later, the main file must not be older than the backup.
     try checkpoint(archive, .keepingFile)
     do throws(OpeningFailure) {
-      try OpeningFailure.deciding { () throws(SystemError) in _ = try directory.createEmpty(files.newBackup) }
-      try OpeningFailure.deciding { () throws(SQLiteFailure) in
-        try archive.rows.copy(to: directory.pathname(files.newBackup))
+      try archive.rows.copy(to: files.backup, by: files.newBackup, in: directory)
+      return try OpeningFailure.deciding { () throws(SystemError) in
+        if replacingFormer { try directory.remove(files.former) }
+        return try directory.entry(files.backup).bytes
       }
-      try OpeningFailure.deciding { () throws(SystemError) in
-        try directory.syncFile(files.newBackup)
-        try directory.replace(files.backup, with: files.newBackup)
-        try directory.sync()
-      }
-      return try OpeningFailure.deciding { () throws(SystemError) in try directory.entry(files.backup).bytes }
     } catch {
       // The archive and the earlier backup are as they were.
       try? directory.remove(files.newBackup)

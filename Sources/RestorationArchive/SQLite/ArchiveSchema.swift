@@ -5,7 +5,7 @@ enum ArchiveSchema {
   /// `PRAGMA application_id` of every archive: "rstd" in ASCII.
   static let applicationID: Int64 = 0x7273_7464
   /// `PRAGMA user_version`; a file with a higher version is left alone.
-  static let version: Int64 = 1
+  static let version: Int64 = 2
 
   /// Set before the first table, because they shape the file.
   static let shape = """
@@ -24,11 +24,17 @@ enum ArchiveSchema {
     PRAGMA cache_size = -1000;
     """
 
-  /// Tables that the first archives of this version lack; opening adds them.
+  /// Tables that the first archives of format 1 lack; opening adds them.
   static let additions = """
     CREATE TABLE IF NOT EXISTS withheld (sequence INTEGER PRIMARY KEY, node INTEGER, since INTEGER);
     CREATE TABLE IF NOT EXISTS unclosed (id INTEGER PRIMARY KEY);
     CREATE TABLE IF NOT EXISTS damage (id INTEGER PRIMARY KEY, text TEXT)
+    """
+
+  /// Columns that archives of format 1 lack.
+  static let checksums = """
+    ALTER TABLE node ADD COLUMN checksum INTEGER;
+    ALTER TABLE context ADD COLUMN checksum INTEGER
     """
 
   /// Small columns come first and texts last, so that reading the small ones touches no overflow page.
@@ -48,14 +54,14 @@ enum ArchiveSchema {
     CREATE TABLE node (
       sequence INTEGER PRIMARY KEY, node INTEGER, parent INTEGER, kind INTEGER, keepsForever INTEGER,
       isConfidential INTEGER, isRemoved INTEGER, successor INTEGER, bytes INTEGER, component TEXT, classes TEXT,
-      restorationClass TEXT, storyboard TEXT
+      restorationClass TEXT, storyboard TEXT, checksum INTEGER
     );
     CREATE TABLE emptied (sequence INTEGER PRIMARY KEY);
     CREATE TABLE generation (
       sequence INTEGER PRIMARY KEY, generation INTEGER, committed INTEGER, objects INTEGER, bytes INTEGER,
       kind TEXT, omitted TEXT
     );
-    CREATE TABLE context (context INTEGER PRIMARY KEY, text TEXT);
+    CREATE TABLE context (context INTEGER PRIMARY KEY, text TEXT, checksum INTEGER);
     CREATE TABLE session (
       session INTEGER PRIMARY KEY, ended INTEGER, restorationsAtEnd INTEGER, token TEXT, ending TEXT, facts TEXT
     );
@@ -85,9 +91,9 @@ enum ArchiveStatement: Int, CaseIterable {
     case .rollBack: "ROLLBACK"
     case .insertState: "INSERT INTO state VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
     case .insertEarly: "INSERT INTO early VALUES (?1)"
-    case .insertNode: "INSERT INTO node VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+    case .insertNode: "INSERT INTO node VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
     case .insertEmptied: "INSERT INTO emptied VALUES (?1)"
-    case .insertContext: "INSERT INTO context VALUES (?1, ?2)"
+    case .insertContext: "INSERT INTO context VALUES (?1, ?2, ?3)"
     case .insertGeneration: "INSERT INTO generation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
     case .insertWithheld: "INSERT INTO withheld VALUES (?1, ?2, ?3)"
     case .writeTip:
@@ -114,10 +120,7 @@ enum ArchiveStatement: Int, CaseIterable {
       FROM state WHERE sequence = ?1
       """
     case .readNode:
-      """
-      SELECT node, parent, kind, keepsForever, isConfidential, isRemoved, successor, component, classes,
-      restorationClass, storyboard FROM node WHERE sequence = ?1
-      """
+      "SELECT \(CheckedRow.node.columns), checksum FROM node WHERE sequence = ?1"
     }
   }
 }

@@ -108,7 +108,7 @@ extension SQLiteArchive {
       let finding = try connection.text("PRAGMA quick_check(1)")
       guard finding == "ok" else { throw .unsound(finding ?? "no answer from quick_check") }
       guard let uuid = try connection.text("SELECT uuid FROM archive") else { throw .missing("the archive row") }
-      try connection.execute(ArchiveSchema.additions)
+      if try !connection.hasChecksums() { try connection.execute(ArchiveSchema.additions) }
       return SQLiteArchive(
         connection,
         archive: uuid,
@@ -159,11 +159,19 @@ extension SQLiteArchive {
   /// Makes of a file a closed archive of its own: it gets a new UUID, because sequences known from the old one do not
   /// hold for it, and it needs no log.
   ///
-  /// - Parameter damage: what its next opening reports; `nil` if it is a copy of a sound archive.
-  static func settle(at path: String, in system: any FileSystem, damage: String?) throws(SQLiteFailure) {
+  /// - Parameters:
+  ///   - damage: what its next opening reports; `nil` if it is a copy of a sound archive.
+  ///   - faults: what is mended.
+  static func settle(
+    at path: String,
+    in system: any FileSystem,
+    damage: String?,
+    mending faults: RowFaults = RowFaults()
+  ) throws(SQLiteFailure) {
     let connection = try SQLiteConnection(path, in: system)
     defer { connection.close() }
-    try connection.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; \(ArchiveSchema.additions)")
+    try connection.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE")
+    try connection.mend(faults)
     let uuid = newUUID(of: system)
     try connection.execute("UPDATE archive SET uuid = '\(uuid)'; DELETE FROM unclosed; DELETE FROM damage")
     if let damage { try connection.prepare("INSERT INTO damage VALUES (1, ?1)").run(damage) }

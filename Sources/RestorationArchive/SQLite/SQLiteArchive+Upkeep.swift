@@ -36,6 +36,10 @@ extension SQLiteArchive {
       try connection.forEachRow("PRAGMA quick_check(16)") { row in
         if let text = row.string(0), text != "ok" { faults.append("the file is damaged: \(text)") }
       }
+      try connection.forEachRow(CheckedRow.context.selection) { row in
+        guard !row.isSound(.context) else { return }
+        faults.append("context \(row.integer(0)) is damaged: its states lack class and reserved keys")
+      }
     } catch {
       faults.append("the file cannot be checked: \(error)")
     }
@@ -46,6 +50,17 @@ extension SQLiteArchive {
   func copy(to path: String) throws(SQLiteFailure) {
     try connection.prepare("VACUUM INTO ?1").run(path)
     try Self.settle(at: path, in: system, damage: nil)
+  }
+
+  /// Keeps such a copy beside the archive; an earlier one stays until it is complete.
+  func copy(to target: String, by draft: String, in directory: ArchiveDirectory) throws(OpeningFailure) {
+    try OpeningFailure.deciding { () throws(SystemError) in _ = try directory.createEmpty(draft) }
+    try OpeningFailure.deciding { () throws(SQLiteFailure) in try copy(to: directory.pathname(draft)) }
+    try OpeningFailure.deciding { () throws(SystemError) in
+      try directory.syncFile(draft)
+      try directory.replace(target, with: draft)
+      try directory.sync()
+    }
   }
 
   /// Reads what is known of an archive that is not open, and leaves its files as they are.
@@ -96,7 +111,7 @@ extension SQLiteArchive {
 }
 
 extension SQLiteConnection {
-  /// Whether the log may hold changes that the main file lacks. Archives of the first brokers lack this table.
+  /// Whether the log may hold changes that the main file lacks. The first archives of format 1 lack this table.
   func isUnclosed() throws(SQLiteFailure) -> Bool {
     guard try integer("SELECT count(*) FROM sqlite_schema WHERE name = 'unclosed'") > 0 else { return false }
     return try integer("SELECT count(*) FROM unclosed") > 0

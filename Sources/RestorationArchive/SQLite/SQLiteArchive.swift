@@ -119,7 +119,7 @@ struct SQLiteArchive: ArchiveRows {
       switch change {
       case .state(let record): try insert(record, at: sequence)
       case .node(let record):
-        if effect.writesRow { try insert(record, at: sequence) }
+        if effect.writesRow { try connection.insert(record, at: sequence) }
         if effect.removesState { try insertRemoval(of: record.node, at: sequence) }
       case .removeState(let node):
         if effect.writesRow { try insertRemoval(of: node, at: sequence) }
@@ -131,7 +131,7 @@ struct SQLiteArchive: ArchiveRows {
         for row in effect.rows { try connection.statement(.insertWithheld).run([row.sequence, row.node, since]) }
       case .release:
         for row in effect.rows { try connection.statement(.deleteWithheld).run(row.sequence) }
-      case .context(let context, let text): try connection.statement(.insertContext).run([context, text])
+      case .context(let context, let text): try connection.insert(context, text)
       case .forgetContexts:
         for context in effect.contexts { try connection.statement(.deleteContext).run(context) }
       case .seal(let record): try insert(record, at: sequence)
@@ -168,14 +168,6 @@ struct SQLiteArchive: ArchiveRows {
 
   private func insertRemoval(of node: NodeID, at sequence: SequenceNumber) throws(SQLiteFailure) {
     try connection.statement(.insertState).run([sequence, node, 0, 0, 0, 0, 0, nil, nil, nil, nil])
-  }
-
-  private func insert(_ record: NodeRecord, at sequence: SequenceNumber) throws(SQLiteFailure) {
-    try connection.statement(.insertNode).run([
-      sequence, record.node, record.parent, record.kind.rawValue, record.keepsForever, record.isConfidential,
-      record.isRemoved, record.successor, record.textBytes, record.component, record.classes,
-      record.restorationClass, record.storyboard,
-    ])
   }
 
   private func insert(_ record: GenerationRecord, at sequence: SequenceNumber) throws(SQLiteFailure) {
@@ -244,51 +236,11 @@ struct SQLiteArchive: ArchiveRows {
   // MARK: Reading
 
   func state(at sequence: SequenceNumber) throws(ArchiveError) -> StateReading {
-    try reading("read") { () throws(SQLiteFailure) in
-      let statement = try connection.statement(.readState)
-      statement.bind(1, sequence)
-      defer { statement.reset() }
-      guard try statement.step(), let text = statement.bytes(6) else { return .unreadable(sequence: sequence) }
-      let record = StateRecord(
-        node: statement.integer(0),
-        context: statement.integer(1),
-        session: statement.integer(2),
-        revision: statement.integer(3),
-        written: statement.integer(4),
-        text: text[...],
-        references: statement.string(7),
-        elements: statement.string(8)
-      )
-      guard Int64(record.checksum(at: sequence)) == statement.integer(5), Int64(record.bytes) == statement.integer(9)
-      else {
-        return .unreadable(sequence: sequence)
-      }
-      return .state(record, sequence: sequence)
-    }
+    try reading("read") { () throws(SQLiteFailure) in try connection.state(at: sequence) }
   }
 
   func node(at sequence: SequenceNumber) throws(ArchiveError) -> NodeRecord {
-    let record = try reading("read") { () throws(SQLiteFailure) -> NodeRecord? in
-      let statement = try connection.statement(.readNode)
-      statement.bind(1, sequence)
-      defer { statement.reset() }
-      guard try statement.step() else { return nil }
-      return NodeRecord(
-        node: statement.integer(0),
-        parent: statement.optionalInteger(1),
-        component: statement.string(7),
-        kind: NodeKind(rawValue: statement.integer(2)) ?? .object,
-        classes: statement.string(8),
-        restorationClass: statement.string(9),
-        storyboard: statement.string(10),
-        keepsForever: statement.bool(3),
-        isConfidential: statement.bool(4),
-        isRemoved: statement.bool(5),
-        successor: statement.optionalInteger(6)
-      )
-    }
-    guard let record else { throw ArchiveError(.unreadable, "read: node row \(sequence) is missing") }
-    return record
+    try reading("read") { () throws(SQLiteFailure) in try connection.node(at: sequence) }
   }
 
   func contexts() throws(ArchiveError) -> [ContextID: String] {
@@ -340,7 +292,12 @@ struct SQLiteArchive: ArchiveRows {
   }
 
   func index() throws(ArchiveError) -> ArchiveIndex {
-    try reading("read") { () throws(SQLiteFailure) in try connection.archiveIndex() }
+    try reading("read") { () throws(SQLiteFailure) in
+      let (index, faults) = try connection.archiveIndex()
+      // Only an opening mends them.
+      if let finding = faults.finding { throw .unsound(finding) }
+      return index
+    }
   }
 }
 

@@ -122,8 +122,11 @@ package actor SQLiteArchiveStore: ArchiveStore {
     try await archive(lease).maintain(lease, holding: holding)
   }
 
-  nonisolated(nonsending) package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
-    try await archive(lease).backUp(lease)
+  nonisolated(nonsending) package func backUp(
+    _ lease: ArchiveLease,
+    replacingFormer: Bool
+  ) async throws(ArchiveError) -> Int {
+    try await archive(lease).backUp(lease, replacingFormer: replacingFormer)
   }
 
   nonisolated func archive(_ lease: ArchiveLease) throws(ArchiveError) -> ApplicationArchive {

@@ -18,17 +18,39 @@ extension SQLiteConnection {
     }.last
   }
 
-  /// Reads every row of an archive without its texts, which lie behind the columns read.
+  /// Reads every row of an archive, states without their texts, which lie behind the columns read. Rows of nodes and
+  /// contexts that are not as they were written are left out.
   ///
   /// Fails as damage if a table holds a number that the tip has not given out: a later row would collide with it.
-  func archiveIndex() throws(SQLiteFailure) -> ArchiveIndex {
+  func archiveIndex() throws(SQLiteFailure) -> (index: ArchiveIndex, faults: RowFaults) {
     var index = ArchiveIndex()
+    var faults = RowFaults()
     index.tip = try archiveTip()
     try check(index.tip)
     try forEachRow("SELECT sequence FROM emptied ORDER BY sequence") { index.load(cut: $0.integer(0)) }
-    try forEachRow("SELECT context, length(CAST(text AS BLOB)) FROM context") { row in
-      index.load(row.integer(0), bytes: Int(row.clamped(1)))
+    try loadContexts(into: &index, &faults)
+    try loadGenerations(into: &index)
+    try loadStates(into: &index)
+    let parents = try loadNodes(into: &index, &faults)
+    index.finishLoading()
+    try findMissing(in: index, parents, &faults)
+    return (index, faults)
+  }
+
+  private func loadContexts(into index: inout ArchiveIndex, _ faults: inout RowFaults) throws(SQLiteFailure) {
+    let isChecked = try hasChecksums()
+    let selection = isChecked ? CheckedRow.context.selection : CheckedRow.context.formerSelection
+    try forEachRow(selection) { row throws(SQLiteFailure) in
+      let context = row.integer(0)
+      guard !isChecked || row.isSound(.context) else { return faults.contexts.append(context) }
+      guard (0...index.tip.lastContext).contains(context) else {
+        throw .unsound("context.context is \(context), and the last number given out is \(index.tip.lastContext)")
+      }
+      index.load(context, bytes: row.text(1)?.count ?? 0)
     }
+  }
+
+  private func loadGenerations(into index: inout ArchiveIndex) throws(SQLiteFailure) {
     let generations = """
       SELECT sequence, generation, committed, objects, bytes, kind, omitted FROM generation ORDER BY sequence
       """
@@ -44,6 +66,9 @@ extension SQLiteConnection {
       let isPinned = record.generation == index.tip.pinned
       index.load(SealedGeneration(record: record, sequence: row.integer(0), isPinned: isPinned))
     }
+  }
+
+  private func loadStates(into index: inout ArchiveIndex) throws(SQLiteFailure) {
     let early = Set(try rows("SELECT sequence FROM early") { $0.integer(0) })
     let withheld = Set(try rows("SELECT sequence FROM withheld") { $0.integer(0) })
     let states = """
@@ -68,21 +93,54 @@ extension SQLiteConnection {
       let state = NodeLog.State(summary: summary, isTombstone: row.isNull(7), isWithheld: isWithheld)
       index.load(state, of: node)
     }
-    try forEachRow("SELECT sequence, node, isRemoved, successor, bytes FROM node ORDER BY sequence") {
-      row throws(SQLiteFailure) in
-      let sequence = row.integer(0)
-      let node = row.integer(1)
-      try index.tip.require(sequence, node, in: "node")
+  }
+
+  /// Returns the parents that rows name.
+  private func loadNodes(
+    into index: inout ArchiveIndex,
+    _ faults: inout RowFaults
+  ) throws(SQLiteFailure) -> [(child: StateRow, parent: NodeID)] {
+    var parents: [(child: StateRow, parent: NodeID)] = []
+    let isChecked = try hasChecksums()
+    let selection = isChecked ? CheckedRow.node.selection : CheckedRow.node.formerSelection
+    try forEachRow(selection) { row throws(SQLiteFailure) in
+      let place = StateRow(node: row.integer(1), sequence: row.integer(0))
+      guard !isChecked || row.isSound(.node) else { return faults.nodes.append(place) }
+      try index.tip.require(place.sequence, place.node, in: "node")
       let description = NodeLog.Description(
-        sequence: sequence,
-        bytes: UInt32(clamping: row.integer(4)),
-        isRemoved: row.bool(2),
-        isTombstone: row.bool(2) && row.isNull(3)
+        sequence: place.sequence,
+        bytes: UInt32(clamping: row.integer(12)),
+        isRemoved: row.bool(6),
+        isTombstone: row.bool(6) && row.id(7) == nil
       )
-      index.load(description, of: node)
+      index.load(description, of: place.node)
+      if let parent = row.id(2) { parents.append((place, parent)) }
     }
-    index.finishLoading()
-    return index
+    return parents
+  }
+
+  /// Finds what sound rows of the head need and is not there. A state that is damaged itself proves nothing.
+  private func findMissing(
+    in index: ArchiveIndex,
+    _ parents: [(child: StateRow, parent: NodeID)],
+    _ faults: inout RowFaults
+  ) throws(SQLiteFailure) {
+    for row in index.statesWithoutNode() where try isSound(row) { faults.orphans.append(row) }
+    faults.orphans += index.missingParents(among: parents)
+    for (context, row) in index.statesWithoutContext() where try isSound(row) && !faults.contexts.contains(context) {
+      faults.contexts.append(context)
+    }
+    for gap in index.gaps(in: faults) {
+      let newer = try index.nextDescription(of: gap.node, after: gap.sequence).map { sequence throws(SQLiteFailure) in
+        try node(at: sequence)
+      }
+      faults.substitutes.append((gap.sequence, newer ?? RowFaults.unknown(gap.node)))
+    }
+  }
+
+  private func isSound(_ row: StateRow) throws(SQLiteFailure) -> Bool {
+    guard case .state(let record, _) = try state(at: row.sequence) else { return false }
+    return record.node == row.node
   }
 
   /// Compares the small tables with the tip.
@@ -90,7 +148,7 @@ extension SQLiteConnection {
     let tables = [
       ("emptied", "sequence", tip.sequence), ("generation", "sequence", tip.sequence),
       ("generation", "generation", tip.lastGeneration), ("early", "sequence", tip.sequence),
-      ("withheld", "sequence", tip.sequence), ("context", "context", tip.lastContext),
+      ("withheld", "sequence", tip.sequence),
       ("session", "session", tip.lastSession), ("claim", "session", tip.lastSession), ("claim", "node", tip.lastNode),
     ]
     for (table, column, last) in tables {

@@ -338,15 +338,21 @@ final class SQLiteStatement {
 
   func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
 
+  /// `nil` for null and for -1, which checksums take for the same.
+  func id(_ column: Int32) -> Int64? { optionalInteger(column).flatMap { $0 == -1 ? nil : $0 } }
+
   func bool(_ column: Int32) -> Bool { integer(column) != 0 }
 
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
 
   func string(_ column: Int32) -> String? { bytes(column).map { String(decoding: $0, as: UTF8.self) } }
 
-  func bytes(_ column: Int32) -> [UInt8]? {
+  func bytes(_ column: Int32) -> [UInt8]? { text(column).map { Array($0) } }
+
+  /// In place until the next step.
+  func text(_ column: Int32) -> UnsafeRawBufferPointer? {
     guard let start = sqlite3_column_text(pointer, column) else { return nil }
-    return Array(UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
+    return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column)))
   }
 }
 

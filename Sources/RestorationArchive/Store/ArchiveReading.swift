@@ -11,6 +11,8 @@ package struct ArchiveOpening: Sendable {
   package var reachableBytes: Int
   /// How a damaged file was handled, for logs and people; `nil` if nothing was wrong (R32).
   package var damage: String?
+  /// Whether a copy in an earlier format is kept, from before the archive was migrated.
+  package var hasFormer = false
   /// Nodes at the head with their states at the head, in ascending order of id, removed ones with a successor included.
   package var nodes: [NodeReading]
   package var contexts: [ContextID: String]

@@ -71,8 +71,10 @@ package protocol ArchiveStore: Sendable {
   ) async throws(ArchiveError) -> VerificationPiece
 
   /// Keeps a copy of the archive as the last good one (R32); returns its size in bytes.
+  ///
+  /// - Parameter replacingFormer: whether a copy in an earlier format, from before the archive was migrated, goes then.
   @discardableResult
-  nonisolated(nonsending) func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int
+  nonisolated(nonsending) func backUp(_ lease: ArchiveLease, replacingFormer: Bool) async throws(ArchiveError) -> Int
 
   nonisolated(nonsending) func close(_ lease: ArchiveLease) async
 
@@ -97,6 +99,11 @@ package protocol ArchiveStore: Sendable {
 extension ArchiveStore {
   /// An engine without files has none to close.
   nonisolated(nonsending) package func setOpenArchivesMax(_ max: Int) async {}
+
+  @discardableResult
+  nonisolated(nonsending) package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
+    try await backUp(lease, replacingFormer: false)
+  }
 
   package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
     try await open(application, creating: true)

@@ -69,6 +69,27 @@ package struct Checksum: Sendable {
   }()
 }
 
+extension Checksum {
+  /// The checksum stored in the row of a node or a context, over its integers (−1 for null), the byte lengths of its
+  /// texts (−1 for null), and these texts.
+  init(integers: [Int64?], texts: [String?]) {
+    self.init()
+    let header = (integers + texts.map { $0.map { Int64($0.utf8.count) } }).map { ($0 ?? -1).littleEndian }
+    header.withUnsafeBytes { update($0) }
+    for text in texts { update(text) }
+  }
+}
+
+extension NodeRecord {
+  func checksum(at sequence: SequenceNumber) -> UInt32 {
+    let flags = [keepsForever, isConfidential, isRemoved].map { $0 ? 1 : 0 as Int64? }
+    return Checksum(
+      integers: [sequence, node, parent, kind.rawValue] + flags + [successor],
+      texts: [component, classes, restorationClass, storyboard]
+    ).value
+  }
+}
+
 extension StateRecord {
   /// The checksum stored beside the state, over its sequence, every column and every text.
   func checksum(at sequence: SequenceNumber) -> UInt32 {

@@ -115,7 +115,9 @@ package actor MemoryArchiveStore: ArchiveStore {
   }
 
   /// Only checks the lease: a backup in memory would be of no use.
-  package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int { try archive(lease).rows.bytes }
+  package func backUp(_ lease: ArchiveLease, replacingFormer: Bool) async throws(ArchiveError) -> Int {
+    try archive(lease).rows.bytes
+  }
 
   package func close(_ lease: ArchiveLease) async {
     guard let archive = archives[lease.application], archive.epoch == lease.epoch else { return }
