@@ -39,6 +39,8 @@ package struct RunFacts: StoredFacts, Hashable {
   package var used: Int64 = 0
   /// Milliseconds since 1970 of the last backup copy (R32).
   package var backedUp: Int64 = 0
+  /// The copy from before the archive was migrated; `nil` if there is none.
+  package var former: Former?
   /// The objects and the application that crashes count against (R31).
   package var blame = Blame()
   /// When the whole archive was quarantined, in milliseconds since 1970; 0 if it was not.
@@ -71,6 +73,22 @@ package struct RunFacts: StoredFacts, Hashable {
     }
   }
 
+  /// A copy of the archive in an earlier format.
+  package struct Former: StoredFacts, Hashable {
+    /// Milliseconds since 1970 when it was first seen, and how many restorations had completed by then.
+    package var since: Int64 = 0
+    package var restorations: Int64 = 0
+
+    package init() {}
+
+    init(since: Int64, restorations: Int64) { (self.since, self.restorations) = (since, restorations) }
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.stored("since", count: &since)
+      try members.stored("restorations", count: &restorations)
+    }
+  }
+
   static let unitsMax = 64
   static let rolesMax = 256
 
@@ -100,6 +118,7 @@ package struct RunFacts: StoredFacts, Hashable {
     (self.refused, self.due) = (Set(refused), Set(due))
     try members.stored("used", someCount: &used)
     try members.stored("backedUp", count: &backedUp)
+    try members.stored("former", &former)
     try members.stored("blame", &blame, unless: Blame())
     try members.stored("quarantined", someCount: &quarantined)
     try members.stored("withholdsAll", &withholdsAll, unless: false)

@@ -222,6 +222,21 @@ package struct RunHistory {
     return true
   }
 
+  /// Notes since when a copy in an earlier format is kept.
+  package mutating func keepFormer(_ isKept: Bool, in turn: borrowing Turn) {
+    facts.former = isKept ? facts.former ?? RunFacts.Former(since: turn.now.wall, restorations: restorations) : nil
+  }
+
+  /// Whether that copy is no longer needed: the present format has proved itself for 30 days and in 3 restorations, of
+  /// which the first may have begun before. Neither suffices: the clock may have been wrong.
+  package mutating func isFormerDue(in turn: borrowing Turn) -> Bool {
+    guard var former = facts.former else { return false }
+    // A time of the future was noted while the clock was wrong.
+    former.since = min(former.since, turn.now.wall)
+    facts.former = former
+    return restorations - former.restorations >= 3 && turn.now.wall - former.since >= 30 * 24 * 3_600 * 1_000
+  }
+
   /// Quarantines the whole archive.
   package mutating func quarantine(in turn: borrowing Turn) { facts.quarantined = turn.now.wall }
 

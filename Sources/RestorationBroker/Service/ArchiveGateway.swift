@@ -478,13 +478,13 @@ package final class ArchiveGateway {
   }
 
   /// Keeps a copy of the archive as the last good one (R32).
-  package func backUp(_ id: ApplicationID, for delegate: isolated some Delegate) {
+  package func backUp(_ id: ApplicationID, replacingFormer: Bool, for delegate: isolated some Delegate) {
     guard let session = sessions[id], let lease = session.lease else { return }
     let name = session.name
     Task {
       _ = delegate  // whose executor this runs on
       do throws(ArchiveError) {
-        try await store.backUp(lease)
+        try await store.backUp(lease, replacingFormer: replacingFormer)
       } catch {
         logger.warning("no backup copy was made: \(error.message)", metadata: ["application": "\(name)"])
       }

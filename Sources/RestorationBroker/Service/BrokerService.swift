@@ -117,7 +117,7 @@ package actor BrokerService {
     case .hurry(let id): archives.hurry(id, for: self)
     case .close(let id, let removal): archives.close(id, removal, for: self)
     case .list(let purpose): archives.list(purpose, for: self)
-    case .backUp(let id): archives.backUp(id, for: self)
+    case .backUp(let id, let replacingFormer): archives.backUp(id, replacingFormer: replacingFormer, for: self)
     case .notify(let id, let recipient, let method, let parameters):
       archives.add(.notification(recipient, method: method, parameters: parameters), of: id)
     case .announce(let id, let announcement): archives.add(.announcement(announcement), of: id)

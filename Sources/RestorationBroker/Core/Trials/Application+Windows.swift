@@ -86,7 +86,7 @@ extension Application {
     if runs.completeRestoration() {
       retireOrphans()
       runs.forgetOldUnits()
-      if runs.isBackupDue(in: turn) { turn.ask(.backUp(id)) }
+      if runs.isBackupDue(in: turn) { turn.ask(.backUp(id, replacingFormer: runs.isFormerDue(in: turn))) }
     } else if !hasCleared {
       return
     }
