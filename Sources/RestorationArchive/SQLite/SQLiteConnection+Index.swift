@@ -130,6 +130,7 @@ extension SQLiteConnection {
     for (context, row) in index.statesWithoutContext() where try isSound(row) && !faults.contexts.contains(context) {
       faults.contexts.append(context)
     }
+    guard !faults.isEmpty else { return }
     for gap in index.gaps(in: faults) {
       let newer = try index.nextDescription(of: gap.node, after: gap.sequence).map { sequence throws(SQLiteFailure) in
         try node(at: sequence)

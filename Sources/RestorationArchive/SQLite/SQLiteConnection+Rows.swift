@@ -54,7 +54,11 @@ extension SQLiteStatement {
     var bytes = 0
     let count = row.integers.count + row.texts.count
     withUnsafeTemporaryAllocation(of: Int64.self, capacity: count) { header in
-      for column in row.integers { header[Int(column)] = (optionalInteger(column) ?? -1).littleEndian }
+      for column in row.integers {
+        // Null reads as 0; most integers are neither.
+        let value = integer(column)
+        header[Int(column)] = (value == 0 && isNull(column) ? -1 : value).littleEndian
+      }
       for column in row.texts {
         let length = text(column)?.count
         bytes += length ?? 0
