@@ -50,7 +50,7 @@ internal import Testing
     return "UPDATE OR REPLACE \(table) SET \(column) = \(value) WHERE rowid = \(row)"
   }
 
-  @Test func noChangedRowIsServedAndNoStateIsLost() async throws {
+  @Test func r32NoChangedRowIsServedAndNoStateIsLost() async throws {
     let count = Environment.isLong ? 10_000 : 150
     let (bytes, contents) = try await Self.files()
     var generator = SeededGenerator(seed: 20_261_125)
@@ -140,7 +140,7 @@ internal import Testing
     #expect(found.first { $0.node == 3 }?.parent == 1)
   }
 
-  @Test(arguments: ["DELETE FROM node WHERE node = 1", "UPDATE node SET node = 6 WHERE sequence = 6"])
+  @Test(arguments: ["DELETE FROM node WHERE node=1", "UPDATE node SET node=6 WHERE sequence=6"])
   func aNodeWithoutARowIsFoundByItsStateOrItsChildren(sql: String) async throws {
     let (author, contents) = try await Self.opening(after: sql)
     #expect(author.opening.damage?.contains("damaged-1") == true)
@@ -151,7 +151,17 @@ internal import Testing
     #expect(alone.contents.nodes[0].first { $0.node.node == 1 }?.node.component == "damaged-1")
   }
 
-  @Test(arguments: ["UPDATE context SET text = '{}' WHERE context = 2", "DELETE FROM context WHERE context = 2"])
+  /// What is mended must not be out of range afterwards.
+  @Test func aDamagedContextThatWasNeverGivenOutIsDropped() async throws {
+    let (author, contents) = try await Self.opening(
+      after: "UPDATE tip SET lastContext = 0",
+      "UPDATE context SET checksum = 0"
+    )
+    #expect(author.opening.damage?.contains("context 1, 2): everything else is as it was") == true)
+    #expect(contents.contexts.isEmpty)
+  }
+
+  @Test(arguments: ["UPDATE context SET text='{}' WHERE context=2", "DELETE FROM context WHERE context=2"])
   func aDamagedContextCostsOnlyWhatItSays(sql: String) async throws {
     let (author, contents) = try await Self.opening(after: sql)
     #expect(author.opening.damage?.contains("context 2): everything else is as it was") == true)

@@ -45,11 +45,7 @@ struct ArchiveTotals {
 
   /// Contexts that are not stored although a row that is not dead names them.
   func missing(upTo last: ContextID) -> Set<ContextID> {
-    Set(
-      contexts.lazy.filter { $0.value.bytes == nil && $0.value.shown > 0 && (1...max(1, last)).contains($0.key) }.map(
-        \.key
-      )
-    )
+    Set(contexts.filter { $0.value.bytes == nil && $0.value.shown > 0 && last.hasGivenOut($0.key) }.keys)
   }
 
   mutating func store(_ context: ContextID, bytes: Int) {

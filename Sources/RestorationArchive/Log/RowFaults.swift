@@ -4,7 +4,7 @@
 struct RowFaults {
   /// Rows of nodes with a wrong checksum, and the nodes they name. They are dropped: an older row of the node applies.
   var nodes: [StateRow] = []
-  /// Nodes that the head shows a state or a child of, but not themselves; each with the sequence of that state or child.
+  /// Nodes of which the head shows a state or a child, but not themselves; each with the sequence of that row.
   var orphans: [StateRow] = []
   /// Contexts with a wrong checksum, and those that are missing although a state names them: they become empty.
   var contexts: [ContextID] = []
@@ -61,7 +61,7 @@ extension ArchiveIndex {
       let cut = horizon.lastCut(upTo: .sequence(row.sequence))
       fill(row, at: stride(from: row.sequence, to: cut, by: -1).first { !taken.contains($0) })
     }
-    for row in faults.nodes where (1...max(1, tip.sequence)).contains(row.sequence) && !isFilled(row) {
+    for row in faults.nodes where tip.sequence.hasGivenOut(row.sequence) && !isFilled(row) {
       let isNeeded = nodeRows(of: row.node) != nil || gaps.contains { $0.node == row.node }
       if isNeeded, description(of: row.node, at: .sequence(row.sequence)) == nil { fill(row, at: row.sequence) }
     }
@@ -84,7 +84,7 @@ extension ArchiveIndex {
   func missingParents(among parents: [(child: StateRow, parent: NodeID)]) -> [StateRow] {
     var missing: [NodeID: SequenceNumber] = [:]
     var present: NodeID?
-    for (child, parent) in parents where parent != present && (1...max(1, tip.lastNode)).contains(parent) {
+    for (child, parent) in parents where parent != present && tip.lastNode.hasGivenOut(parent) {
       guard description(of: parent, at: .head) == nil else {
         present = parent
         continue
@@ -116,4 +116,9 @@ extension ArchiveIndex {
   }
 
   private var nodeSequences: Set<SequenceNumber> { Set(rowsOfNodes.flatMap { $0.descriptions.map(\.sequence) }) }
+}
+
+extension Int64 {
+  /// Whether a number can have been given out if this is the last that was; 0 is none.
+  func hasGivenOut(_ number: Int64) -> Bool { number > 0 && number <= self }
 }

@@ -136,7 +136,8 @@ struct ArchiveRecovery {
     let end = loss == nil ? "" : " at sequence \(found.sequence), and changes after that, if there were any, are lost"
     let place = copies.map { "; the files are kept as found in \(directory.pathname($0))" } ?? ""
     let damage = """
-      the archive of \(files.application) was damaged (\(findings)): \(rest) as it was\(end)\(found.faults.remedy)\(place)
+      the archive of \(files.application) was damaged (\(findings)): \(rest) as it was\(end)\(found.faults.remedy)\
+      \(place)
       """
     let path = directory.pathname(files.main)
     do throws(SQLiteFailure) {

@@ -113,7 +113,7 @@ extension SQLiteConnection {
     let last = try integer("SELECT lastContext FROM tip")
     for context in faults.contexts {
       try statement(.deleteContext).run(context)
-      if (1...max(1, last)).contains(context) { try insert(context, "{}") }
+      if last.hasGivenOut(context) { try insert(context, "{}") }
     }
   }
 

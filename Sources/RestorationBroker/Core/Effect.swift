@@ -100,7 +100,7 @@ package enum Effect: Sendable {
   case checkUnit(ApplicationID, SessionID, unit: UnitName)
   /// Start a unit for the application if its file permits that; otherwise call `unitFailed` (R22).
   case startUnit(ApplicationID, unit: UnitName)
-  /// Keep a copy of the archive as the last good one (R32), also in place of the one in an earlier format if that is due.
+  /// Keep a copy of the archive as the last good one (R32), also in place of one in an earlier format if that is due.
   case backUp(ApplicationID, replacingFormer: Bool)
   /// Pause reading from the client while too many of its messages wait, or resume it.
   case setWaiting(ClientID, Bool)
