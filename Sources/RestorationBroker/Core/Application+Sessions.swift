@@ -145,7 +145,7 @@ extension Application {
       return turn.answer(caller, EmptyResult())
     }
     let node = try requireOwn(request.object, session)
-    let wasOpen = session.map { trials.forget(node.id, of: $0.id) } ?? false
+    let wasOpen = session.map { trials.release(node.id, of: $0.id) } ?? false
     announceUnregistration(of: node, .unregistered, stateKept: request.keepState && canKeepState(node))
     if request.keepState {
       releaseKeepingState(node)

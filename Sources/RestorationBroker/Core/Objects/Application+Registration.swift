@@ -169,7 +169,7 @@ extension Application {
     announceUnregistration(of: node, .replaced, stateKept: true)
     sessions[claim.session]?.objects[claim.handle] = nil
     if claim.revision > 0 { sessions[claim.session]?.revisions[node.id] = claim.revision }
-    trials.forget(node.id, of: claim.session)
+    trials.release(node.id, of: claim.session)
     tree.release(claim.handle)
     node.claim = nil
     note(.released(node.id, isGone: false))

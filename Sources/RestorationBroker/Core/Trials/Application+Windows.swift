@@ -98,7 +98,7 @@ extension Application {
     guard !isRestoring else { return }
     for (number, nodes) in trials.takeUnfinished() {
       guard let session = sessions[number] else { continue }
-      let own = nodes.compactMap { tree.node($0) }.filter { $0.claim?.session == number }
+      let own = nodes.compactMap { tree.nodes[$0] }.filter { $0.claim?.session == number }
       tellFinished(own, of: session, isDurable: false)
     }
   }

@@ -150,10 +150,17 @@ package struct DecodeTrials {
     standings[session]?.windows.removeValue(forKey: node) != nil
   }
 
+  /// The session no longer has the object. Returns whether its window was open.
+  @discardableResult
+  package mutating func release(_ node: NodeID, of session: SessionID) -> Bool {
+    standings[session]?.unfinished.remove(node)
+    return forget(node, of: session)
+  }
+
   /// Another node takes the place of one.
   package mutating func move(_ gone: NodeID, to into: NodeID, of session: SessionID) {
-    guard let window = standings[session]?.windows.removeValue(forKey: gone) else { return }
-    standings[session]?.windows[into] = window
+    if let window = standings[session]?.windows.removeValue(forKey: gone) { standings[session]?.windows[into] = window }
+    if standings[session]?.unfinished.remove(gone) != nil { standings[session]?.unfinished.insert(into) }
   }
 
   // MARK: Signs of life
