@@ -48,7 +48,7 @@ extension ReferenceModel {
       for (id, session) in sessions where session.serves && !session.isOver { tell(4, "\(id) saved") }
     }
     let lists = "stale \(stale.sorted()) excluded \(left.sorted())"
-    return "\(isNew ? "saved" : "unchanged") \(content.states.count) \(lists)"
+    return "\(isNew ? "saved" : "unchanged") \(generation.states.count) \(lists)"
   }
 
   private mutating func ask(_ id: ID, _ answers: Answers, _ rank: Int, _ stale: inout [String]) {
