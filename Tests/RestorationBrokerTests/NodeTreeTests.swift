@@ -67,6 +67,8 @@ internal import Testing
   @Test(arguments: 1...40 as ClosedRange<UInt64>)
   func whateverMovesEachPathLeadsToItsNode(_ seed: UInt64) {
     var (tree, random) = Self.randomTree(seed)
+    var limits = Limits()
+    limits.pathBytesMax = 60
     for step in 1...30 {
       let movers = tree.nodes.keys.sorted().shuffled(using: &random).prefix(Int.random(in: 1...3, using: &random))
       let relocations = movers.compactMap { tree.nodes[$0] }.enumerated().map { place, node in
@@ -74,7 +76,7 @@ internal import Testing
         let parent = Bool.random(using: &random) ? node.parent : tree.nodes[NodeID.random(in: 0...60, using: &random)]
         return Relocation(node: node, parent: parent, component: isNamed ? "s\(step % 4 * 3 + place)" : nil)
       }
-      let outcome = try? tree.relocate(relocations, takesOver: true, pathBytesMax: 60)
+      let outcome = try? tree.relocate(relocations, takesOver: true, within: limits)
       let named = tree.nodes.values.filter { $0.record.component != nil }
       #expect(tree.pathCount == named.count)
       for node in named {
@@ -85,6 +87,34 @@ internal import Testing
         #expect(tree.path(of: node)?.bytes ?? 0 <= 60)
       }
     }
+  }
+
+  /// One that a lowered limit has made too long is not in the way of other moves.
+  @Test func r14AStateThatIsTooLongMustNotGrow() {
+    var (tree, limits) = (NodeTree(), Limits())
+    limits.frameBytesMax = 512
+    let nodes = (1...3).map { tree.insert(NodeRecord(node: $0, parent: nil, component: "n\($0)", kind: .object)) }
+    let references = (0..<8).map { "[\($0 * 20),19,1]" }.joined(separator: ",")
+    nodes[2].state = StateSummary(
+      sequence: 1,
+      context: 0,
+      session: 0,
+      revision: 0,
+      isEarly: false,
+      written: 0,
+      bytes: 200,
+      references: "[\(references)]"
+    )
+    func isMoved(_ node: Node, _ component: String) -> Bool {
+      let relocation = Relocation(node: node, parent: nil, component: component)
+      return (try? tree.relocate([relocation], takesOver: false, within: limits)) != nil
+    }
+    #expect(isMoved(nodes[1], "another"))
+    #expect(isMoved(nodes[0], "o1"))
+    #expect(!isMoved(nodes[0], "n11"))
+    #expect(tree.path(of: nodes[0]) == ["o1"])
+    #expect(isMoved(nodes[0], "n"))
+    #expect(!isMoved(nodes[0], "n1"))
   }
 
   @Test func aPathIsFollowedAsFarAsItIsKnown() {

@@ -68,6 +68,7 @@ package final class Application {
   @discardableResult
   func write(_ change: ArchiveChange) -> SequenceNumber {
     if case .open = phase, change.isContent { saving.noteChange(in: &turn) }
+    if case .state(let record) = change { tree.noteLength(of: record, turn.limits) }
     return turn.write(change)
   }
 

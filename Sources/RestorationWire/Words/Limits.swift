@@ -121,7 +121,8 @@ public struct Limit: Sendable {
     Limit("frameBytesMax", \.frameBytesMax, .bytes, 64 << 10...1 << 30)
       .described(
         as: "One frame. A longer frame is skipped and answered with `limitExceeded` and id null. A state must fit into "
-          + "half of one with the paths of its references, else it is refused."
+          + "half of one with its elements and the paths of its references; what would make it longer is refused, "
+          + "also a move."
       ),
     Limit("depthMax", \.depthMax, .levels, 16...64)
       .described(as: "Nesting of one frame; `{}` is 1. A deeper frame is skipped and answered with id null."),

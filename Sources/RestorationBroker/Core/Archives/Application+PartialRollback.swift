@@ -14,7 +14,9 @@ extension Application {
     try requireRoom(for: rollback.growth(of: tree) + texts + origins.growth(by: rollback.contexts))
     let states = rollback.states(beside: tree)
     let past = Dictionary(chosen.map { ($0.id, $0) }) { first, _ in first }
-    try turn.limits.requireReadable(states, in: tree) { tree.node($0) ?? past[$0] }
+    try tree.requireReadable(besides: states.values.compactMap(\.record), turn.limits) { [tree] in
+      tree.node($0) ?? past[$0]
+    }
     // From here on nothing can fail but the disk.
     note(.headGivenUp)
     let kept = generations.sealHead("rollBack", of: tree, in: &turn)

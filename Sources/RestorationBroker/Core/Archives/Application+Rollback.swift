@@ -64,7 +64,7 @@ extension Application {
     let texts = target.tree.nodes.values.textBytes - budget.texts
     try requireRoom(for: rollback.growth(of: former) + texts + origins.growth(by: rollback.contexts))
     let states = rollback.states(beside: former)
-    try turn.limits.requireReadable(states, in: target.tree) { target.tree.node($0) }
+    try turn.limits.requireReadable(states.values.compactMap(\.record), in: target.tree) { target.tree.node($0) }
     // From here on nothing can fail but the disk.
     note(.headGivenUp)
     let kept = generations.sealHead("rollBack", of: tree, in: &turn)

@@ -175,10 +175,11 @@ struct ArchiveUpload {
     // References by path are longer than encoded ones, so each counts as much as the shortest.
     let references = encoded.references
     let referenceBytes = references.reduce(0) { $0 + $1.objectRange.count }
-    let bytes = encoded.text.count - referenceBytes + 20 * references.count + (state.elements?.text.count ?? 0)
+    let elements = state.elements?.text.count ?? 0
+    let bytes = encoded.text.count - referenceBytes + 20 * references.count + elements
     // For the same reason one may be a level deeper.
     let depth = encoded.depth - (references.isEmpty ? 0 : 1)
-    let given = state.references.reduce(encoded.text.count) { bytes, reference in
+    let given = state.references.reduce(encoded.text.count + elements) { bytes, reference in
       bytes + ArchiveReferences.bytes(pathBytes: reference.target?.jsonBytes ?? 0) - reference.range.count
     }
     do throws(ErrorObject) {

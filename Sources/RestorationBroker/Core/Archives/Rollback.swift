@@ -127,6 +127,8 @@ package struct Rollback {
     case same
     /// A copy of this row.
     case text(StateRecord, of: SequenceNumber)
+
+    var record: StateRecord? { if case .text(let record, _) = self { record } else { nil } }
   }
 
   /// The new state of each node; other nodes get none.

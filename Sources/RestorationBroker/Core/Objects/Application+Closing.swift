@@ -127,11 +127,12 @@ extension Application {
     do throws(ErrorObject) {
       guard runs.facts.shelf.subtrees.contains(subtree) else { throw .unknownObject(.path(subtree.path)) }
       // What was so when the call came may have changed since.
-      let contexts = readings.compactMap { if case .state(let record, _)? = $0 { record.context } else { nil } }
-      try requirePlace(for: subtree, contexts: Set(contexts))
-      let parent = subtree.ancestors.reduce(nil as Node?) { place($1, below: $0) }
       var records: [NodeID: StateRecord] = [:]
       for case .state(let record, _)? in readings { records[record.node] = record }
+      try requirePlace(for: subtree, contexts: Set(records.values.map(\.context)))
+      let back = tree.nodes(of: subtree)
+      try tree.requireReadable(besides: records.values, turn.limits) { [tree] in tree.node($0) ?? back[$0] }
+      let parent = subtree.ancestors.reduce(nil as Node?) { place($1, below: $0) }
       var places: [NodeID: Node] = [:]
       for object in subtree.objects {
         let node = place(object, below: object.parent == 0 ? parent : places[object.parent])
@@ -185,5 +186,29 @@ extension Application {
     let state = StateSummary(record, at: write(.state(record)))
     headChanged(from: nil, to: state)
     node.state = state
+  }
+}
+
+extension NodeTree {
+  /// What will be at the places of its objects: nodes that are there, and such as will be made.
+  fileprivate func nodes(of subtree: ClosedShelf.Subtree) -> [NodeID: Node] {
+    func node(_ object: ClosedShelf.Object, below parent: Node?) -> Node {
+      var record = object.record(below: parent?.id)
+      if let node = self.node(object.component, below: parent, kind: record.kind) { return node }
+      if self.node(object.node) != nil { record.node = last + 1 }
+      let node = Node(record: record)
+      node.parent = parent
+      return node
+    }
+    var nodes: [NodeID: Node] = [:]
+    var parent: Node?
+    for ancestor in subtree.ancestors {
+      parent = node(ancestor, below: parent)
+      nodes[ancestor.node] = parent
+    }
+    for object in subtree.objects {
+      nodes[object.node] = node(object, below: object.parent == 0 ? parent : nodes[object.parent])
+    }
+    return nodes
   }
 }

@@ -212,7 +212,7 @@ extension Application {
     for node in replaced { node.claim = nil }
     let outcome: RelocationOutcome
     do {
-      outcome = try tree.relocate(relocations, takesOver: takesOver, pathBytesMax: turn.limits.pathBytesMax)
+      outcome = try tree.relocate(relocations, takesOver: takesOver, within: turn.limits)
     } catch {
       for (node, claim) in zip(replaced, claims) { node.claim = claim }
       throw explain(error, relocations)
@@ -285,6 +285,8 @@ extension Application {
       )
     case .pathTooLong(let bytes):
       return .limitExceeded("pathBytesMax", max: turn.limits.pathBytesMax, value: bytes, path: path)
+    case .stateTooLong(let number, let bytes):
+      return .stateTooLong(bytes: bytes, turn.limits, path: tree.path(of: number))
     }
   }
 }

@@ -46,7 +46,7 @@ extension Application {
     revision: Int64?,
     path: @autoclosure () -> IdentifierPath?
   ) throws(ErrorObject) -> CheckedState {
-    let (text, references) = try resolveReferences(of: state, path: path())
+    let (text, references) = try resolveReferences(of: state, besides: elements?.utf8.count ?? 0, path: path())
     return CheckedState(text: text, references: references, elements: elements, revision: revision)
   }
 
@@ -112,6 +112,7 @@ extension Application {
       acquit(node.id)
     }
     if let kept = node.kept {
+      tree.noteLength(of: record, turn.limits)
       kept.take(record, for: node, at: sequence)
       return keptChanged(of: node, kept)
     }

@@ -27,6 +27,8 @@ package struct NodeTree {
   private(set) var successors: [NodeID: NodeID] = [:]
   /// Holds the application's own state; nobody sees or claims it.
   package private(set) var applicationNode: Node?
+  /// Whether a move may make a state too long to be given out (R14). False once a look at all states has found none.
+  private var mayHaveLongStates = true
   /// Tells nodes the time; `nil` if no application works with the tree.
   private(set) var context: CoreContext?
 
@@ -190,6 +192,21 @@ package struct NodeTree {
   }
 
   package mutating func release(_ handle: ObjectHandle) { claimed[handle] = nil }
+
+  // MARK: Lengths of states
+
+  /// A node gets a state.
+  mutating func noteLength(of record: StateRecord, _ limits: Limits) {
+    if let table = record.references, !limits.canAllBeGivenOut(record.bytes, table) { mayHaveLongStates = true }
+  }
+
+  /// States that may become too long when their targets get other paths.
+  mutating func findLongStates(_ limits: Limits) -> LongStates {
+    guard mayHaveLongStates else { return LongStates() }
+    let states = LongStates(in: self, limits)
+    mayHaveLongStates = !states.isEmpty
+    return states
+  }
 
   // MARK: Changes
 

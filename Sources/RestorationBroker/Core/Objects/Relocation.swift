@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import RestorationArchive
-internal import RestorationWire
+package import RestorationWire
 
 /// Where a node is to go.
 package struct Relocation {
@@ -43,6 +43,8 @@ package enum RelocationFailure: Error {
   /// This node is in the way.
   case occupied(NodeID)
   case pathTooLong(bytes: Int)
+  /// The state of this node refers to what moves, and could not be given out any longer (R14).
+  case stateTooLong(NodeID, bytes: Int)
 }
 
 extension NodeTree {
@@ -53,10 +55,11 @@ extension NodeTree {
   package mutating func relocate(
     _ relocations: [Relocation],
     takesOver: Bool,
-    pathBytesMax: Int
+    within limits: Limits
   ) throws(RelocationFailure) -> RelocationOutcome {
     var journal = RelocationJournal()
     var outcome = RelocationOutcome()
+    let long = findLongStates(limits)
     outcome.left = relocations.compactMap(\.node.parent)
     do throws(RelocationFailure) {
       try place(relocations, takesOver: takesOver, journal: &journal, outcome: &outcome)
@@ -64,8 +67,9 @@ extension NodeTree {
       var ancestry = Ancestry()
       for node in outcome.moved {
         let bytes = ancestry.pathBytes(of: node)
-        guard bytes <= pathBytesMax else { throw .pathTooLong(bytes: bytes) }
+        guard bytes <= limits.pathBytesMax else { throw .pathTooLong(bytes: bytes) }
       }
+      if let (node, bytes) = long.tooLong({ self.node($0) }) { throw .stateTooLong(node, bytes: bytes) }
     } catch {
       journal.undo(in: &self)
       throw error

@@ -8,8 +8,11 @@ internal import RestorationWire
 /// ever rewrites it (R6, R14); by path as they are given out (R27).
 extension Application {
   /// The text as stored, if all its references lead somewhere, and it can be given out again.
+  ///
+  /// - Parameter elements: bytes of the elements that come with it.
   func resolveReferences(
     of state: EncodedState,
+    besides elements: Int,
     path: @autoclosure () -> IdentifierPath?
   ) throws(ErrorObject) -> (text: ArraySlice<UInt8>, table: String?) {
     let text = state.text.bytes
@@ -27,7 +30,7 @@ extension Application {
       return (range: reference.objectRange, target: node.id)
     }
     let (stored, table) = ArchiveReferences.store(references, in: text)
-    try turn.limits.requireReadable(stored, with: references.count, of: table, in: tree, path: path())
+    try turn.limits.requireReadable(stored.count + elements, table, references.count, in: tree, path: path())
     return (stored, table)
   }
 
@@ -97,29 +100,6 @@ enum ArchiveReferences {
     }
   }
 
-  /// The bytes of a reference as it is given out, at most.
-  ///
-  /// - Parameter pathBytes: of its target's path as JSON text.
-  static func bytes(pathBytes: Int) -> Int { pathBytes + around }
-
-  /// The bytes of a text with these references as it is given out, at most.
-  static func bytes(
-    ofText bytes: Int,
-    _ table: String,
-    _ ancestry: inout Ancestry,
-    _ target: (NodeID) -> Node?
-  ) -> Int {
-    let numbers = numbers(inTable: table)
-    return stride(from: 0, to: numbers.count - 2, by: 3).reduce(bytes) { sum, index in
-      let path = target(numbers[index + 2]).map { ancestry.jsonBytes(of: $0) } ?? 0
-      // A foreign file may name any length.
-      return sum + Self.bytes(pathBytes: path) - min(Int(numbers[index + 1]), bytes)
-    }
-  }
-
-  /// What stands around the path, with the longest handle.
-  private static let around = "{\"$restorable\":,\"object\":}".utf8.count + String(1 << 53).utf8.count
-
   /// A reference to nothing, as it is stored and given out.
   static let nothing = JSONText(validated: Array("{\"$restorable\":null,\"object\":null}".utf8))
 
@@ -160,65 +140,7 @@ enum ArchiveReferences {
   }
 }
 
-extension Limits {
-  /// Passes if a state, as it is stored, can be read when it is given out with the paths of its references: in a frame
-  /// of its own at least.
-  fileprivate func requireReadable(
-    _ text: ArraySlice<UInt8>,
-    with references: Int,
-    of table: String,
-    in tree: NodeTree,
-    path: @autoclosure () -> IdentifierPath?
-  ) throws(ErrorObject) {
-    // Paths may take far more room than the references that were given; hardly a state has so many that they could.
-    guard !canAllBeGivenOut(text.count, references: references) else { return }
-    var ancestry = Ancestry()
-    let bytes = ArchiveReferences.bytes(ofText: text.count, table, &ancestry) { tree.node($0) }
-    try requireReadable(bytes: bytes, path: path())
-  }
-
-  func requireReadable(bytes: Int, path: @autoclosure () -> IdentifierPath?) throws(ErrorObject) {
-    let max = frameBytesMax / 2
-    guard bytes > max else { return }
-    throw .restoration(
-      .limitExceeded,
-      "with the paths of its references the state has \(bytes) bytes; half of frameBytesMax is \(max)",
-      hint: "Refer to fewer objects, give them shorter paths, or raise frameBytesMax in the broker's configuration.",
-      path: path(),
-      details: ["limit": "frameBytesMax", "max": .integer(Int64(max)), "value": .integer(Int64(bytes))]
-    )
-  }
-
-  /// Passes if what is brought back can be given out with the paths that its references get.
-  ///
-  /// - Parameter target: the node that a reference will name; nil for none.
-  func requireReadable(
-    _ states: [NodeID: Rollback.Restored],
-    in tree: NodeTree,
-    _ target: (NodeID) -> Node?
-  ) throws(ErrorObject) {
-    var ancestry = Ancestry()
-    for case .text(let record, _) in states.values {
-      let bytes = record.bytesGivenOut(&ancestry, target)
-      try requireReadable(bytes: bytes, path: target(record.node).flatMap { tree.path(of: $0) })
-    }
-  }
-
-  /// Whether a text can be given out wherever its references lead.
-  fileprivate func canAllBeGivenOut(_ bytes: Int, references: Int) -> Bool {
-    // A byte of a path is at most 2.5 bytes of JSON: one of each two is a quotation mark, the other one a separator.
-    bytes + references * ArchiveReferences.bytes(pathBytes: 3 * pathBytesMax) <= frameBytesMax / 2
-  }
-}
-
 extension StateRecord {
-  /// The bytes of its text as given out, at most.
-  ///
-  /// - Parameter target: the node that a reference names; nil for none.
-  func bytesGivenOut(_ ancestry: inout Ancestry, _ target: (NodeID) -> Node?) -> Int {
-    references.map { ArchiveReferences.bytes(ofText: text.count, $0, &ancestry, target) } ?? text.count
-  }
-
   /// The text as given out, with references as `write` has them; it is given the node that one names.
   func spliced(_ write: (NodeID, inout JSONWriter) -> Void) -> JSONText {
     guard let table = references else { return JSONText(validated: text) }

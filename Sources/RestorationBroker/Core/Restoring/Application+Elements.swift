@@ -74,8 +74,7 @@ extension Application {
     named.node = view.id
     named.elements = elements.isEmpty ? nil : elements.stored(isKnown: true).text.string
     guard named.elements != record.elements,
-      named.text.count + (named.elements?.utf8.count ?? 0) <= turn.limits.stateBytesMax,
-      (try? turn.requireWritable()) != nil,
+      (try? turn.limits.requireSize(of: named, in: tree, path: nil)) != nil, (try? turn.requireWritable()) != nil,
       (try? requireRoom(for: growth(by: named.bytes, of: named.context, at: view))) != nil
     else { return }
     store(named, at: view)

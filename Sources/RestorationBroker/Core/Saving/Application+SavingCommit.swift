@@ -95,9 +95,9 @@ extension Application {
       let elements = staged.elements.compactMap { $0 }
       record.elements = elements.isEmpty ? nil : elements.text.string
     }
-    let (path, max) = (tree.path(of: node), turn.limits.stateBytesMax)
-    let bytes = record.text.count + (record.elements?.utf8.count ?? 0)
-    guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
+    let path = tree.path(of: node)
+    // Its elements have got identifiers, and what it refers to may have moved since it came.
+    try turn.limits.requireSize(of: record, in: tree, path: path)
     let came = staged.record
     let isAsItCame = staged.elements.isEmpty && (record.isEarly, record.context) == (came.isEarly, came.context)
     let digest = isAsItCame ? staged.digest : StateDigest(record)
