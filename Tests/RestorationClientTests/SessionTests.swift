@@ -92,6 +92,20 @@ internal import Testing
     #expect(try await third == "[3]")
   }
 
+  @Test(.session) func r30AfterTheUserHasQuitTheApplicationCallsSayThatNothingIsStored() async throws {
+    let object = try await session.register(ObjectRegistration("A"))
+    let renaming = Task { try await session.setRestorationIdentifier(of: object, to: "B") }
+    try await fake.events.request().answer(#"{"discarded":true}"#)
+    #expect((await thrownError { try await renaming.value } as? RestorationSessionError)?.code == .discarded)
+    script.change { $0.silent = ["registerObjectForStateRestoration"] }
+    let registration = Task { try await session.register(ObjectRegistration("C")) }
+    try await fake.events.request().answer(#"{"discarded":true}"#)
+    let error = await thrownError { try await registration.value } as? RestorationSessionError
+    #expect(error?.code == .discarded)
+    #expect(error?.message.hasPrefix("registerObjectForStateRestoration has no effect") == true)
+    #expect(session.object(at: ["C"]) == nil)
+  }
+
   @Test(.session) func aWriteThatPerhapsFailedIsSentAgainToTheNextBroker() async throws {
     let object = try await session.register(ObjectRegistration("A"))
     async let outcome = session.encode(Self.state, for: object)

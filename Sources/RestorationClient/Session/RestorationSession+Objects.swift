@@ -29,8 +29,9 @@ extension RestorationSession {
       if let parent = references.first { wire.restorationParent = parent }
       return wire
     }
-    guard let object = try await answer(call).object else {
-      throw unexpectedAnswer(to: RegisterObjectForStateRestoration.method)
+    let (result, registered) = try await answer(call)
+    guard let object = registered else {
+      throw unexpectedAnswer(to: RegisterObjectForStateRestoration.method, result)
     }
     if let restoring, object.restoring !== restoring { throw RestorationSessionError.duplicateObject(object.path) }
     return object

@@ -123,7 +123,8 @@ public final class RestorationSession: Sendable {
 extension RestorationSession {
   /// Calls a method and reads its result.
   func perform<Method: RestorationMethod>(_ method: Method.Type, _ call: SessionCall) async throws -> Method.Reply {
-    guard let reply = Method.Reply(try await answer(call).result) else { throw unexpectedAnswer(to: Method.method) }
+    let result = try await answer(call).result
+    guard let reply = Method.Reply(result) else { throw unexpectedAnswer(to: Method.method, result) }
     return reply
   }
 
@@ -139,7 +140,9 @@ extension RestorationSession {
 
   var live: LiveObjects { driver.live }
 
-  func unexpectedAnswer(to method: String) -> BrokerConnectionError {
-    .unexpectedAnswer(to: method, path: driver.socket.path)
+  /// The error of a result that is not the method's.
+  func unexpectedAnswer(to method: String, _ result: JSONSlice? = nil) -> any Error {
+    if result?["discarded"]?.bool() == true { return RestorationSessionError.discarded(method) }
+    return BrokerConnectionError.unexpectedAnswer(to: method, path: driver.socket.path)
   }
 }

@@ -7,7 +7,7 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
   /// The kind of the error. Programs decide by this; later versions add cases.
   public struct Code: Hashable, Sendable {
     private enum Value: Hashable, Sendable {
-      case ended, timedOut, outcomeUnknown, notRegistered, duplicateObject
+      case ended, timedOut, outcomeUnknown, notRegistered, duplicateObject, discarded
     }
 
     private let value: Value
@@ -26,6 +26,9 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
     public static let notRegistered = Code(value: .notRegistered)
     /// Another object of this program is registered under the path. It stays; the one given is not registered.
     public static let duplicateObject = Code(value: .duplicateObject)
+    /// The user has quit the application, or its state was discarded, while this session lived: nothing of it is stored
+    /// any longer (R30).
+    public static let discarded = Code(value: .discarded)
   }
 
   public let code: Code
@@ -67,6 +70,13 @@ extension RestorationSessionError {
       .duplicateObject,
       "this process has registered another object as \(path?.description ?? "this one"); give one of them another "
         + "identifier or position, or unregister the first one"
+    )
+  }
+
+  static func discarded(_ method: String) -> RestorationSessionError {
+    RestorationSessionError(
+      .discarded,
+      "\(method) has no effect: the application was quit or emptied meanwhile; end this session and start another one"
     )
   }
 
