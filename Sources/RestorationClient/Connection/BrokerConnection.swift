@@ -54,7 +54,7 @@ public final class BrokerConnection: Sendable {
   ///
   /// Throws a `BrokerConnectionError` whose message says what to start if no broker runs.
   public static func connect(to socketPath: String? = nil) async throws -> BrokerConnection {
-    BrokerConnection(link: try await BrokerLink.connect(to: try resolve(socketPath)))
+    BrokerConnection(link: try await BrokerLink.connect(by: SocketRoute(socket: try resolve(socketPath))))
   }
 
   /// The path that `connect()` uses. Throws a `BrokerConnectionError` if the environment names none.

@@ -2,7 +2,6 @@
 
 internal import JSONRPC
 internal import NIOCore
-internal import NIOPosix
 internal import RestorationTransport
 internal import RestorationWire
 
@@ -12,9 +11,6 @@ internal import RestorationWire
 actor BrokerLink {
   typealias Ticket = BrokerConnection.StateMachine.Ticket
   typealias Ending = BrokerConnection.StateMachine.Ending
-
-  /// One thread for all connections of the process; it sleeps while nothing comes.
-  private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
   /// The most bytes on their way to the broker; a frame of the broker's default limit.
   private static let windowBytes = 4 << 20
@@ -30,7 +26,7 @@ actor BrokerLink {
   /// Events that one subscription keeps until they are taken.
   private static let eventsMax = 1_024
 
-  nonisolated let eventLoop: any EventLoop = BrokerLink.group.next()
+  nonisolated let eventLoop: any EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
 
   nonisolated let socketPath: String
@@ -83,16 +79,19 @@ actor BrokerLink {
     var waiters: [(ticket: Ticket, continuation: CheckedContinuation<BrokerEvent?, any Error>)] = []
   }
 
-  private init(socketPath: String, isToBeObserved: Bool) {
-    self.socketPath = socketPath
+  private init(by route: any BrokerRoute, isToBeObserved: Bool) {
+    (eventLoop, socketPath) = (route.eventLoop, route.path)
     heldCalls = isToBeObserved ? [] : nil
   }
 
-  /// Connects to the socket.
+  /// Connects to the broker.
   ///
   /// - Parameter isToBeObserved: calls of the broker are kept for an observer, which is going to come.
-  static func connect(to path: SocketPath, isToBeObserved: Bool = false) async throws -> BrokerLink {
-    let link = BrokerLink(socketPath: path.path, isToBeObserved: isToBeObserved)
+  nonisolated(nonsending) static func connect(
+    by route: any BrokerRoute,
+    isToBeObserved: Bool = false
+  ) async throws -> BrokerLink {
+    let link = BrokerLink(by: route, isToBeObserved: isToBeObserved)
     var limits = TransportLimits()
     limits.frame = .ofAnswers
     // The window bounds what we send, and how long an answer takes is the broker's matter.
@@ -101,15 +100,13 @@ actor BrokerLink {
     // An error without an id is about one of our messages, which will get no other answer, and it is unknown which.
     limits.conversation.strayResponsesMax = 0
     do throws(TransportError) {
-      _ = try await UnixConnector.connect(
-        to: path,
-        on: link.eventLoop,
-        settings: ConnectionSettings(limits: limits, vocabulary: EncodedState.vocabulary),
+      try await route.connect(
+        ConnectionSettings(limits: limits, vocabulary: EncodedState.vocabulary),
         delegate: link
       )
     } catch {
       // A connection that has ended at once has told the link why; so will the first call.
-      guard error.code == .closed, await link.wasOpened else { throw BrokerConnectionError(error, path: path.path) }
+      guard error.code == .closed, await link.wasOpened else { throw BrokerConnectionError(error, path: route.path) }
     }
     return link
   }

@@ -75,8 +75,17 @@ public final class RestorationSession: Sendable {
     socket socketPath: String? = nil,
     brokerTimeout: Duration? = nil
   ) async throws -> RestorationSession {
-    let socket = try BrokerConnection.resolve(socketPath)
-    let driver = try await SessionDriver.start(options, delegate: delegate, socket: socket, timeout: brokerTimeout)
+    let route = SocketRoute(socket: try BrokerConnection.resolve(socketPath))
+    return try await start(options, delegate: delegate, by: route, brokerTimeout: brokerTimeout)
+  }
+
+  package static func start(
+    _ options: SessionOptions,
+    delegate: (any RestorationDelegate)? = nil,
+    by route: any BrokerRoute,
+    brokerTimeout: Duration? = nil
+  ) async throws -> RestorationSession {
+    let driver = try await SessionDriver.start(options, delegate: delegate, by: route, timeout: brokerTimeout)
     let session = RestorationSession(driver: driver)
     await driver.begin(session)
     return session
@@ -143,6 +152,6 @@ extension RestorationSession {
   /// The error of a result that is not the method's.
   func unexpectedAnswer(to method: String, _ result: JSONSlice? = nil) -> any Error {
     if result?["discarded"]?.bool() == true { return RestorationSessionError.discarded(method) }
-    return BrokerConnectionError.unexpectedAnswer(to: method, path: driver.socket.path)
+    return BrokerConnectionError.unexpectedAnswer(to: method, path: driver.route.path)
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationTransport
 internal import RestorationWire
 internal import Synchronization
 
@@ -9,7 +8,7 @@ extension SessionDriver: BrokerLinkObserver {
   nonisolated func answered(_ ticket: BrokerLink.Ticket, _ answer: Response.Outcome, by link: BrokerLink) {
     assumeIsolated { driver in
       guard driver.link === link, let question = driver.pending.takeQuestion(of: ticket) else { return }
-      driver.machine.heard(at: Host.monotonicMilliseconds)
+      driver.machine.heard(at: driver.now)
       driver.take(answer, to: question)
     }
   }
@@ -25,7 +24,7 @@ extension SessionDriver: BrokerLinkObserver {
     self.link = nil
     pending.forgetQuestions()
     dropCalls()
-    act(machine.lost(at: Host.monotonicMilliseconds))
+    act(machine.lost(at: now))
   }
 
   private func take(_ answer: Response.Outcome, to question: Question) {
@@ -64,7 +63,7 @@ extension SessionDriver: BrokerLinkObserver {
       limits = reply.limits
       if !resumed.wasResumed { live.forgetHandles() }
       serveAgain(isResumed: resumed.wasResumed)
-      act(machine.initialized(isResumed: resumed.wasResumed, at: Host.monotonicMilliseconds))
+      act(machine.initialized(isResumed: resumed.wasResumed, at: now))
     }
   }
 

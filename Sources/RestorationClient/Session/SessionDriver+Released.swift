@@ -29,6 +29,7 @@ extension SessionDriver {
 
   /// Returns when the broker has answered.
   func unregister(_ released: [RestorableObject]) async {
+    guard !released.isEmpty else { return }
     await withTaskGroup { group in
       for object in released {
         group.addTask { _ = try? await self.perform(.unregistering(object, keepState: false)) }

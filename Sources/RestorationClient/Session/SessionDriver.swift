@@ -2,7 +2,6 @@
 
 internal import JSONRPC
 internal import NIOCore
-internal import RestorationTransport
 internal import RestorationWire
 internal import Synchronization
 
@@ -41,10 +40,10 @@ actor SessionDriver {
     }
   }
 
-  nonisolated let eventLoop: any EventLoop
+  nonisolated var eventLoop: any EventLoop { route.eventLoop }
   nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
 
-  nonisolated let socket: SocketPath
+  nonisolated let route: any BrokerRoute
   /// The broker's answer to the last `initialize`.
   nonisolated let info: Mutex<SessionInfo>
   nonisolated let events: SessionEvents
@@ -83,16 +82,15 @@ actor SessionDriver {
   /// - Parameter options: with the application's full name: an instance is chosen only once.
   private init(
     _ link: BrokerLink,
-    socket: SocketPath,
+    by route: any BrokerRoute,
     options: SessionOptions,
     delegate: (any RestorationDelegate)?,
     info: SessionInfo,
     timeout: Duration?
   ) {
-    eventLoop = link.eventLoop
     (self.link, self.delegate) = (link, delegate)
     served = options.served(byDelegate: delegate != nil)
-    (self.socket, self.options) = (socket, options)
+    (self.route, self.options) = (route, options)
     self.info = Mutex(info)
     events = SessionEvents()
     limits = info.limits
@@ -100,18 +98,25 @@ actor SessionDriver {
     machine = RestorationSession.StateMachine(
       windowBytes: Self.windowBytes,
       timeout: timeout.map(Self.milliseconds),
-      at: Host.monotonicMilliseconds
+      at: Self.now(on: route.eventLoop)
     )
+  }
+
+  /// The machine's clock, in milliseconds.
+  var now: Int64 { Self.now(on: eventLoop) }
+
+  private static func now(on eventLoop: any EventLoop) -> Int64 {
+    Int64(eventLoop.now.uptimeNanoseconds / 1_000_000)
   }
 
   /// Connects and opens a session, which begins with `begin`.
   static func start(
     _ options: SessionOptions,
     delegate: (any RestorationDelegate)?,
-    socket: SocketPath,
+    by route: any BrokerRoute,
     timeout: Duration?
   ) async throws -> SessionDriver {
-    let link = try await BrokerLink.connect(to: socket, isToBeObserved: true)
+    let link = try await BrokerLink.connect(by: route, isToBeObserved: true)
     var options = options
     options.isDelegate = options.isDelegate || delegate != nil
     // A broker that is stopped takes connections all the same.
@@ -125,17 +130,17 @@ actor SessionDriver {
       let call = try options.forSession(serving: options.served(byDelegate: delegate != nil), resuming: nil)
       let result = try await link.call(Initialize.method, BrokerConnection.parameters(of: call)).get()
       guard let reply = Initialize.Reply(result) else {
-        throw BrokerConnectionError.unexpectedAnswer(to: Initialize.method, path: socket.path)
+        throw BrokerConnectionError.unexpectedAnswer(to: Initialize.method, path: route.path)
       }
       info = SessionInfo(reply, resuming: nil)
     } catch {
       link.abandon()
       let isOver = (error as? BrokerConnectionError)?.code == .closed
-      throw isOver ? RestorationSessionError.timedOut(socket.path) : error
+      throw isOver ? RestorationSessionError.timedOut(route.path) : error
     }
     options.application = info.application.description
     options.instance = nil
-    return SessionDriver(link, socket: socket, options: options, delegate: delegate, info: info, timeout: timeout)
+    return SessionDriver(link, by: route, options: options, delegate: delegate, info: info, timeout: timeout)
   }
 
   /// Follows the connection, for this session.
@@ -163,7 +168,7 @@ actor SessionDriver {
       try await withCheckedThrowingContinuation { continuation in
         let revision = call.isNumbered ? objects.nextRevision() : nil
         pending.add(call, revision: revision, as: ticket, continuation)
-        act(machine.submit(ticket, call.queued, at: Host.monotonicMilliseconds))
+        act(machine.submit(ticket, call.queued, at: now))
       }
     } onCancel: {
       enter { $0.act($0.machine.cancelled(ticket)) }
@@ -201,7 +206,7 @@ actor SessionDriver {
     let ticket = machine.makeTicket()
     let limit = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
     farewell.begin(ticket, reason, limit: limit)
-    act(machine.end(ticket, bytes: 0, at: Host.monotonicMilliseconds))
+    act(machine.end(ticket, bytes: 0, at: now))
   }
 
   /// Ends the session without waiting for anything.
@@ -251,7 +256,7 @@ actor SessionDriver {
     wait = nil
     Task {
       do {
-        connected(try await BrokerLink.connect(to: socket, isToBeObserved: true))
+        connected(try await BrokerLink.connect(by: route, isToBeObserved: true))
       } catch {
         act(machine.connectFailed())
       }
@@ -308,7 +313,7 @@ actor SessionDriver {
   private func error(of failure: RestorationSession.StateMachine.Failure, _ ticket: Ticket) -> RestorationSessionError {
     switch failure {
     case .ended: .ended(refusal)
-    case .timedOut: .timedOut(socket.path)
+    case .timedOut: .timedOut(route.path)
     case .outcomeUnknown: .outcomeUnknown(pending[ticket]?.call.method ?? Goodbye.method)
     case .notRegistered(let id):
       pending[ticket]?.call.objects.first { $0.id == id }?.lossError ?? .notRegistered(nil, nil)
@@ -318,9 +323,8 @@ actor SessionDriver {
   private func setAlarm(at time: Int64?) {
     alarm?.cancel()
     alarm = time.map { time in
-      let now = Host.monotonicMilliseconds
-      return eventLoop.scheduleTask(in: .milliseconds(max(0, time - now))) {
-        self.assumeIsolated { $0.act($0.machine.alarm(at: Host.monotonicMilliseconds)) }
+      eventLoop.scheduleTask(in: .milliseconds(max(0, time - now))) {
+        self.assumeIsolated { $0.act($0.machine.alarm(at: $0.now)) }
       }
     }
   }
