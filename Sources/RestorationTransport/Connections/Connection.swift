@@ -76,6 +76,12 @@ package final class Connection: Sendable {
     handler.value.call(method: method, parameters: parameters)
   }
 
+  /// Reads nothing more, but for the rest of a frame.
+  package func drain() { handler.value.drain() }
+
+  /// Leaves the connection to whoever continues it (`ConnectionSettings.install`); `nil` if an answer is owed.
+  package func leave() -> ConnectionSnapshot? { handler.value.leave() }
+
   /// Drops the answer to a call of ours when it comes.
   package func forget(_ callID: Int) { handler.value.conversation.forget(callID) }
 

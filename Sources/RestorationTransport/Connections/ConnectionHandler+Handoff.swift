@@ -48,10 +48,7 @@ extension ConnectionHandler {
   /// - Returns: false if that is impossible; the peer then sees the connection end.
   func handOver() -> Bool {
     guard let context else { return false }
-    let snapshot = snapshot()
-    // The delegate must not see an end: for the peer the connection stays open.
-    giveUpDelegate()
-    if let page, let snapshot, (try? page.handOver(snapshot)) != nil {
+    if let snapshot = leave(), let page, (try? page.handOver(snapshot)) != nil {
       handoff = nil
       context.close(promise: nil)
       return true
@@ -60,7 +57,13 @@ extension ConnectionHandler {
     return false
   }
 
-  /// `nil` if no other process could continue the connection.
+  /// What another process needs to continue the connection; `nil` if none could. Nothing more is heard of it here.
+  func leave() -> ConnectionSnapshot? {
+    // The delegate must not see an end: for the peer the connection stays open.
+    defer { giveUpDelegate() }
+    return snapshot()
+  }
+
   private func snapshot() -> ConnectionSnapshot? {
     guard !owesAnswers, isOpen || closing.isEnding else { return nil }
     var snapshot = handoffState.snapshot(collected: out, inChannel: bytesInChannel)

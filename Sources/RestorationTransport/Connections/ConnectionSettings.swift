@@ -15,11 +15,14 @@ package struct ConnectionSettings: Sendable {
 
   /// Makes a channel a connection whose peer is known, whatever it has for a transport. On the channel's event loop,
   /// before the channel is active.
+  ///
+  /// - Parameter snapshot: of a former process, which has left the connection to this one.
   @discardableResult
   package func install(
     on channel: any Channel,
     peer: PeerCredentials,
     confinement: String? = nil,
+    continuing snapshot: ConnectionSnapshot? = nil,
     delegate: any ConnectionDelegate
   ) throws -> Connection {
     let flushQueue = FlushQueue(eventLoop: channel.eventLoop, isShared: false)
@@ -30,7 +33,8 @@ package struct ConnectionSettings: Sendable {
       confinement: confinement,
       flushQueue: flushQueue,
       account: account,
-      delegate: delegate
+      delegate: delegate,
+      adopting: snapshot.map { (0, $0) }
     )
   }
 
