@@ -222,6 +222,7 @@ let package = Package(
         "JSONRPC",
         "RestorationArchive",
         "RestorationBroker",
+        "RestorationClient",
         "RestorationTransport",
         "RestorationWire",
         "SeededRandom",

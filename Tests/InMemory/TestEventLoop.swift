@@ -47,9 +47,13 @@ package final class TestEventLoop: NIOSerialEventLoopExecutor, TaskExecutor {
   /// Does what is due now, and what that brings.
   package func run() { channels.run() }
 
+  /// When the next timer is due.
+  package var nextDeadline: NIODeadline? { timers.value.byNumber.values.map(\.deadline).min() }
+
   /// Moves time to the next timer, or to `end` if none is due before; returns whether `end` is still to come.
+  @discardableResult
   package func advance(to end: NIODeadline) -> Bool {
-    channels.advanceTime(to: min(timers.value.byNumber.values.map(\.deadline).min() ?? end, end))
+    channels.advanceTime(to: min(nextDeadline ?? end, end))
     return now < end
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationWire
 
 /// Checks what clients see against what they did, without knowing how a broker works.
 ///
@@ -9,31 +10,45 @@ internal import JSONRPC
 /// 3. One session owns a path.
 /// 4. A generation holds what was acknowledged before it, and never changes.
 /// 5. Parents are restored before what is below them.
+/// 6. A state moves with its object, and a copy of an application is what it was made of.
+/// 7. The head of an archive is within its limits.
 final class HistoryChecker {
-  /// One state that was written, or may have been.
-  final class Push {
+  /// One state that was written, or may have been. Used from one thread, as all of this.
+  final class Push: @unchecked Sendable {
     let value: Int
     let state: String
+    let place: Place
     /// The order of pushes over one connection.
     let link: Int
+    /// A selected row of a view, which some states come with.
+    let row: Int?
     var sequence: Int64?
+    /// The emptying of the head that has removed it.
+    var removal: Int?
 
-    init(_ value: Int, _ state: String, _ link: Int) { (self.value, self.state, self.link) = (value, state, link) }
+    /// What a reader gets.
+    private(set) lazy var json = try? JSONCodec.parse(Array(state.utf8))
+
+    init(_ value: Int, _ state: String, at place: Place, over link: Int, row: Int?) {
+      (self.value, self.state, self.place, self.link, self.row) = (value, state, place, link, row)
+    }
+
+    /// The member beside the state.
+    var elements: String { row.map { #","elements":[{"role":"selected","indexPath":[0,\#($0)]}]"# } ?? "" }
   }
 
-  struct Place: Hashable {
+  struct Place: Hashable, Sendable {
     let application: String
     let path: Path
   }
 
   /// What a reader must not fall behind.
-  struct Floor {
+  struct Floor: Sendable {
     var push: Push
     var sequence: Int64
   }
 
   private struct Record {
-    var pushes: [Int: Push] = [:]
     var floor: Floor?
     /// Counts what may take states away.
     var removals = 0
@@ -49,14 +64,30 @@ final class HistoryChecker {
     let isOver: () -> Bool
   }
 
+  /// An object that is to go to another place, with what is below it.
+  struct Move {
+    fileprivate let from: Place
+    fileprivate let target: Path
+    fileprivate var floors: [Path: Floor] = [:]
+    /// What has taken states away until it was asked for.
+    fileprivate var removals: [Place: Int] = [:]
+  }
+
   /// What was known when a read or a save was asked for.
-  struct Expectation {
+  struct Expectation: Sendable {
     fileprivate var floors: [Place: Floor] = [:]
     fileprivate var removals: [Place: Int] = [:]
+    fileprivate var emptyings = 0
   }
 
   private let trace: Trace
   private var records: [Place: Record] = [:]
+  private var pushes: [Int: Push] = [:]
+  private var moves: [Move] = []
+  /// How often a head was emptied.
+  private var emptyings = 0
+  /// Whether what brings states back is over.
+  private var revivals: [String: () -> Bool] = [:]
   private var lastValue = 0
   /// Asked for over connections that have ended without an answer: other connections' calls may be done before.
   private var removals: [Removal] = []
@@ -73,33 +104,34 @@ final class HistoryChecker {
   func push(
     _ path: Path,
     of application: String,
-    by client: SimulatedClient?,
-    isInRound: Bool = false,
-    padding: Int = 0
+    over link: Int,
+    padding: Int = 0,
+    hasRows: Bool = false
   ) -> Push {
     lastValue += 1
-    let text = String(repeating: "x", count: padding)
+    let text = String(decoding: repeatElement(UInt8(ascii: "x"), count: padding), as: UTF8.self)
     let state = #"{"v":\#(lastValue),"p":"\#(application)/\#(path)","t":"\#(text)"}"#
-    let push = Push(lastValue, state, client?.link ?? 0)
-    records[Place(application: application, path: path), default: Record()].pushes[lastValue] = push
+    let place = Place(application: application, path: path)
+    let push = Push(lastValue, state, at: place, over: link, row: hasRows && lastValue % 3 == 0 ? lastValue % 7 : nil)
+    pushes[lastValue] = push
+    if records[place] == nil { records[place] = Record() }
     return push
   }
 
+  /// - Parameter sequence: of the change; `nil` if it is unknown.
   func acknowledge(
     _ push: Push,
     at path: Path,
     of application: String,
-    _ result: JSONValue,
+    _ sequence: Int64?,
     since expectation: Expectation
   ) {
     noteRemovals()
     let place = Place(application: application, path: path)
-    guard let sequence = result["sequence"]?.integer, result["durability"] != nil else { return }
     acknowledged += 1
     push.sequence = sequence
-    guard var record = records[place], record.removals == expectation.removals[place, default: 0] else { return }
-    if sequence > record.floor?.sequence ?? 0 { record.floor = Floor(push: push, sequence: sequence) }
-    records[place] = record
+    guard let record = records[place], record.removals == expectation.removals[place, default: 0] else { return }
+    raiseFloor(to: push, at: place)
   }
 
   /// Somebody has asked for these states to be removed, or has an answer to that.
@@ -110,6 +142,27 @@ final class HistoryChecker {
     }
   }
 
+  /// Somebody has asked for the head to be emptied. Returns what is to be gone: what was there, unless something that
+  /// was there before is brought back at the same time.
+  func emptying(_ application: String) -> [Push] {
+    noteRemovals()
+    guard revivals[application] == nil else { return [] }
+    return pushes.values.filter { $0.place.application == application && $0.sequence != nil }
+  }
+
+  func emptied(_ application: String, of former: [Push]) {
+    guard revivals[application] == nil else { return }
+    emptyings += 1
+    for push in former { push.removal = emptyings }
+  }
+
+  /// Something brings back what was there before, until `isOver`.
+  func reviving(_ application: String, until isOver: @escaping () -> Bool) {
+    for push in pushes.values where push.place.application == application { push.removal = nil }
+    let former = revivals[application] ?? { true }
+    revivals[application] = { former() && isOver() }
+  }
+
   /// The answer to a removal will not come, but the broker may do it until it is done with the connection.
   func removing(_ application: String, where isRemoved: @escaping (Path) -> Bool, until isOver: @escaping () -> Bool) {
     removals.append(Removal(application: application, isRemoved: isRemoved, isOver: isOver))
@@ -117,6 +170,7 @@ final class HistoryChecker {
 
   /// What was known before a removal is over does not hold after it.
   private func noteRemovals() {
+    for application in revivals.keys where revivals[application]?() == true { revivals[application] = nil }
     guard !removals.isEmpty else { return }
     let over = removals.map { $0.isOver() }
     for removal in removals { removing(removal.application, where: removal.isRemoved) }
@@ -129,6 +183,81 @@ final class HistoryChecker {
     promises[application] = nil
   }
 
+  // MARK: Moving
+
+  /// Where something has been, or may be.
+  func paths(of application: String) -> [Path] {
+    records.keys.filter { $0.application == application }.map(\.path).sorted()
+  }
+
+  /// The object may be at either place, until the answer.
+  func moving(_ path: Path, of application: String, to target: Path) -> Move {
+    noteRemovals()
+    var move = Move(from: Place(application: application, path: path), target: target)
+    for (place, record) in records where place.application == application && place.path.isAtOrBelow(path) {
+      move.floors[place.path] = record.floor
+      let other = Place(application: application, path: place.path.moved(from: path, to: target))
+      if records[other] == nil { records[other] = Record() }
+    }
+    moves.append(move)
+    removing(application) { $0.isAtOrBelow(path) || $0.isAtOrBelow(target) }
+    for (place, record) in records where place.application == application {
+      move.removals[place] = record.removals
+      guard place.path.isAtOrBelow(path) || place.path.isAtOrBelow(target) else { continue }
+      records[place]?.owner = nil
+      records[place]?.claims += 1
+    }
+    return move
+  }
+
+  /// It is at its new place, with what was acknowledged before.
+  func moved(_ move: Move) {
+    noteRemovals()
+    let application = move.from.application
+    let isUndisturbed = records.allSatisfy { place, record in
+      place.application != application || record.removals == move.removals[place, default: record.removals]
+    }
+    removing(application) { $0.isAtOrBelow(move.from.path) || $0.isAtOrBelow(move.target) }
+    guard isUndisturbed else { return }
+    for (path, floor) in move.floors {
+      records[Place(application: application, path: path.moved(from: move.from.path, to: move.target))]?.floor = floor
+    }
+  }
+
+  /// The application is to be as it was then.
+  func replacing(_ application: String, by expectation: Expectation) -> Replacement {
+    removing(application)
+    let removals = self.expectation(application).removals
+    return Replacement(application: application, floors: expectation.floors, removals: removals)
+  }
+
+  /// It is so.
+  func replaced(_ replacement: Replacement) {
+    let isUndisturbed = expectation(replacement.application).removals == replacement.removals
+    removing(replacement.application)
+    guard isUndisturbed else { return }
+    for (place, floor) in replacement.floors { records[place]?.floor = floor }
+  }
+
+  struct Replacement {
+    fileprivate let application: String
+    fileprivate let floors: [Place: Floor]
+    fileprivate let removals: [Place: Int]
+  }
+
+  /// Whether moves may have brought a state there. A move may have happened later than others that were asked for
+  /// later.
+  private func isMoved(_ push: Push, to place: Place) -> Bool {
+    guard !moves.isEmpty, push.place.application == place.application else { return false }
+    var paths: Set = [push.place.path]
+    for move in moves + moves where move.from.application == place.application {
+      for path in paths where path.isAtOrBelow(move.from.path) {
+        paths.insert(path.moved(from: move.from.path, to: move.target))
+      }
+    }
+    return paths.contains(place.path)
+  }
+
   // MARK: Owning
 
   func claims(of path: Path, of application: String) -> Int {
@@ -136,21 +265,21 @@ final class HistoryChecker {
   }
 
   /// - Parameter claims: answered when this one was asked for.
-  func claimed(_ path: Path, by client: SimulatedClient, takesOver: Bool, after claims: Int) {
-    let place = Place(application: client.application, path: path)
+  func claimed(_ path: Path, of application: String, by number: Int, takesOver: Bool, after claims: Int) {
+    let place = Place(application: application, path: path)
     var record = records[place, default: Record()]
-    if let owner = record.owner, owner != client.number, !takesOver, record.claims == claims {
-      trace.fault("\(client.application)/\(path) is claimed by \(client.number) while \(owner) owns it")
+    if let owner = record.owner, owner != number, !takesOver, record.claims == claims {
+      trace.fault("\(application)/\(path) is claimed by \(number) while \(owner) owns it")
     }
     // Which of two answers over two connections was first cannot be seen.
-    record.owner = record.claims == claims ? client.number : nil
+    record.owner = record.claims == claims ? number : nil
     record.claims += 1
     records[place] = record
   }
 
-  func ended(_ path: Path, of client: SimulatedClient) {
-    let place = Place(application: client.application, path: path)
-    if records[place]?.owner == client.number { records[place]?.owner = nil }
+  func ended(_ path: Path, of application: String, ownedBy number: Int) {
+    let place = Place(application: application, path: path)
+    if records[place]?.owner == number { records[place]?.owner = nil }
   }
 
   /// After the broker has gone, who is back first owns what it registers.
@@ -161,6 +290,7 @@ final class HistoryChecker {
   func expectation(_ application: String) -> Expectation {
     noteRemovals()
     var expectation = Expectation()
+    expectation.emptyings = emptyings
     for (place, record) in records where place.application == application {
       expectation.floors[place] = record.floor
       expectation.removals[place] = record.removals
@@ -174,10 +304,13 @@ final class HistoryChecker {
     let place = Place(application: application, path: path)
     reads += 1
     let push = state.flatMap { check($0, at: place, reader) }
-    defer { if let push, trace.faults.isEmpty { raiseFloor(to: push, at: place, since: expectation) } }
-    guard let record = records[place], record.removals == expectation.removals[place, default: 0],
-      let floor = expectation.floors[place]
-    else { return }
+    if let push, let removal = push.removal, removal <= expectation.emptyings {
+      trace.fault("\(reader) finds \(push.value) at \(application)/\(path), which was removed")
+    }
+    guard let record = records[place], record.removals == expectation.removals[place, default: 0] else { return }
+    // What was read is on disk.
+    defer { if let push, trace.faults.isEmpty { raiseFloor(to: push, at: place) } }
+    guard let floor = expectation.floors[place] else { return }
     guard let push else {
       if state == nil {
         trace.fault("\(reader) finds nothing at \(application)/\(path); \(floor.push.value) was acknowledged")
@@ -192,15 +325,23 @@ final class HistoryChecker {
     }
   }
 
-  /// What was read is on disk.
-  private func raiseFloor(to push: Push, at place: Place, since expectation: Expectation) {
-    guard var record = records[place], record.removals == expectation.removals[place, default: 0] else { return }
-    if let floor = record.floor, floor.push.link == push.link ? floor.push.value > push.value : push.sequence == nil {
-      return
+  /// This state, or a newer one, is on disk.
+  private func raiseFloor(to push: Push, at place: Place) {
+    let floor = records[place]?.floor
+    if let floor {
+      let isKnown = floor.push.link == push.link ? floor.push.value > push.value : push.sequence == nil
+      if isKnown || push.sequence.map({ $0 < floor.sequence }) == true { return }
     }
-    let sequence = max(push.sequence ?? 0, record.floor?.sequence ?? 0)
-    record.floor = Floor(push: push, sequence: sequence)
-    records[place] = record
+    records[place]?.floor = Floor(push: push, sequence: max(push.sequence ?? 0, floor?.sequence ?? 0))
+  }
+
+  /// An archive is within its limits.
+  func measure(_ states: [Path: JSONValue], of application: String, _ limits: Limits) {
+    let bytes = states.values.reduce(0) { sum, state in
+      sum + (state["v"]?.integer.flatMap { pushes[Int($0)] }?.state.utf8.count ?? 0)
+    }
+    if bytes > limits.archiveBytesMax { trace.fault("\(application) has \(bytes) bytes of states") }
+    if states.count > limits.objectsPerApplicationMax { trace.fault("\(application) has \(states.count) states") }
   }
 
   /// A state that the broker hands out by itself may be an older one (R19).
@@ -209,15 +350,36 @@ final class HistoryChecker {
   }
 
   private func check(_ state: JSONValue, at place: Place, _ reader: String) -> Push? {
-    guard let value = state["v"]?.integer, let push = records[place]?.pushes[Int(value)] else {
+    guard let value = state["v"]?.integer, let push = pushes[Int(value)],
+      push.place == place || isMoved(push, to: place)
+    else {
       trace.fault("\(reader) finds at \(place.application)/\(place.path) what was never written there: \(state)")
       return nil
     }
-    guard let written = try? JSONCodec.parse(Array(push.state.utf8)), written == state else {
+    guard push.json == state else {
       trace.fault("\(reader) finds a part of \(push.value) at \(place.application)/\(place.path)")
       return nil
     }
     return push
+  }
+
+  /// Rows belong to their state. A data source that was found says where they are now.
+  func elements(_ elements: JSONValue?, of state: JSONValue?, _ reader: String) {
+    guard let elements = elements?.array, let value = state?["v"]?.integer, let push = pushes[Int(value)] else {
+      return
+    }
+    let expected = push.row.map { [[0, Int64($0)], DataSource.current([0, Int64($0)])] }
+    let isExpected = elements.allSatisfy { element in
+      let isResolved = element["resolved"]?.bool == true
+      let identifier = element["identifier"]?.string
+      return (identifier == nil || identifier == push.row.map { DataSource.identifier([0, Int64($0)]) })
+        && element["indexPath"]?.array?.compactMap(\.integer) == expected?[isResolved ? 1 : 0]
+    }
+    if !isExpected || elements.count != (expected == nil ? 0 : 1) {
+      trace.fault(
+        "\(reader) finds rows \(elements) with \(push.value), which has \(push.row.map(String.init) ?? "none")"
+      )
+    }
   }
 
   func order(_ paths: [Path]) {
@@ -249,10 +411,21 @@ final class HistoryChecker {
     generations[application, default: [:]][generation] = values
     for (place, floor) in promises[application]?[generation]?.floors ?? [:] {
       guard promises[application]?[generation]?.removals[place] == records[place]?.removals else { continue }
-      let sequence = values[place.path].flatMap { records[place]?.pushes[$0]?.sequence }
+      let sequence = values[place.path].flatMap { pushes[$0]?.sequence }
       if values[place.path] == nil || sequence.map({ $0 < floor.sequence }) == true {
         trace.fault("generation \(generation) lacks \(floor.push.value) of \(application)/\(place.path)")
       }
     }
+  }
+}
+
+/// What all data sources say: rows have moved since they were saved.
+enum DataSource {
+  static func identifier(_ indexPath: [Int64]) -> String { "row-\(indexPath.last ?? 0)" }
+
+  static func current(_ indexPath: [Int64]) -> [Int64] { [0, (indexPath.last ?? 0) + 10] }
+
+  static func current(_ identifier: String) -> [Int64]? {
+    Int64(identifier.dropFirst("row-".count)).map { current([0, $0]) }
   }
 }

@@ -173,7 +173,10 @@ extension SimulatedDisk {
     }
     table.pointee.xSync = { file, _ in
       guard let handle = handle(file) else { return ResultCode.sync }
-      if handle.fail(.sync) { return ResultCode.sync }
+      if handle.fail(.sync) {
+        if handle.disk.isAlive(handle.process) { handle.content.failSync() }
+        return ResultCode.sync
+      }
       handle.content.sync()
       if handle.isNew {
         handle.isNew = false

@@ -17,6 +17,8 @@ final class SimulatedDisk: @unchecked Sendable {
     fileprivate(set) var bytes: [UInt8] = []
     fileprivate var durable: [UInt8] = []
     fileprivate var pending: [Change] = []
+    /// Whether something is lost that can still be read.
+    fileprivate var isStale = false
     fileprivate(set) var changed = 0
   }
 
@@ -72,6 +74,7 @@ final class SimulatedDisk: @unchecked Sendable {
   func kill() {
     process += 1
     (callsToKill, fault) = (nil, nil)
+    for content in names.values { content.evict() }
   }
 
   /// For what a new process does before it serves.
@@ -181,8 +184,21 @@ extension SimulatedDisk.Content {
   }
 
   func sync() {
-    durable = bytes
+    for change in pending { Self.apply(change, to: &durable) }
     pending = []
+  }
+
+  /// The system takes for clean what it could not write: no later sync writes it, and it is gone when the system needs
+  /// the memory, here at the end of the process.
+  func failSync() {
+    pending = []
+    isStale = true
+  }
+
+  fileprivate func evict() {
+    guard isStale else { return }
+    (bytes, isStale) = (durable, false)
+    for change in pending { Self.apply(change, to: &bytes) }
   }
 
   fileprivate func erase() { (bytes, durable, pending) = ([], [], []) }
@@ -199,7 +215,7 @@ extension SimulatedDisk.Content {
         Self.apply(.write(Array(new.prefix(sectors * 512)), offset: offset), to: &durable)
       }
     }
-    (bytes, pending) = (durable, [])
+    (bytes, pending, isStale) = (durable, [], false)
   }
 }
 
@@ -312,7 +328,12 @@ private final class SimulatedFile: OpenFile {
   }
 
   func sync() throws(SystemError) {
-    try check(.sync, "sync")
+    do throws(SystemError) {
+      try check(.sync, "sync")
+    } catch {
+      if disk.isAlive(process) { content.failSync() }
+      throw error
+    }
     content.sync()
   }
 }

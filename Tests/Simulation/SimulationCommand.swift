@@ -27,13 +27,17 @@ struct SimulationCommand: ParsableCommand {
   @Flag(help: "Print a digest of what happened in all histories.")
   var digest = false
 
+  @Flag(inversion: .prefixedNo, help: "Look for the shortest history that fails.")
+  var shrinking = true
+
   func run() throws {
     guard getenv("SWIFT_DETERMINISTIC_HASHING") != nil else {
       throw ValidationError("set SWIFT_DETERMINISTIC_HASHING=1, or seeds give other runs in each process")
     }
     var (reads, acknowledged, sum) = (0, 0, UInt64(0))
     for seed in from...max(from, to) {
-      let simulation = Simulation(History(seed: seed, count: steps), keepsTrace: trace)
+      let keeping: Trace.Keeping = trace ? .lines : digest ? .digest : .nothing
+      let simulation = Simulation(History(seed: seed, count: steps), keeping: keeping)
       let faults = simulation.run()
       reads += simulation.reads
       acknowledged += simulation.acknowledged
@@ -50,6 +54,7 @@ struct SimulationCommand: ParsableCommand {
 
   private func report(_ seed: UInt64, _ faults: [String]) {
     print("seed \(seed): \(faults[0])")
+    guard shrinking else { return }
     let shortest = Shrinking.shrink(History(seed: seed, count: steps))
     print("the shortest history that fails:")
     for step in shortest.history.steps { print("  \(step)") }

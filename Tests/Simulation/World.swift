@@ -14,6 +14,8 @@ internal import SeededRandom
 /// The broker's service and its store are the real ones; each broker process has its own.
 final class World {
   let loop = TestEventLoop()
+  /// The event loop of processes that use the client library: it outlives brokers.
+  let processes = TestEventLoop()
   let host: MemoryHost
   let disk: SimulatedDisk
   let limits: Limits
@@ -22,7 +24,7 @@ final class World {
   private var store: SimulatedExecutor
   /// The process that the disk knows as this broker.
   private var process = 0
-  private var epoch: Int64 = 1
+  private(set) var epoch: Int64 = 1
   private let seed: UInt64
   private let chance: NIOLoopBoundBox<SeededGenerator>
   private var lastLink = 0
@@ -90,7 +92,10 @@ final class World {
 
   /// Runs until nothing is left to do at this moment.
   func run() {
-    repeat { loop.run() } while takeOutput()
+    repeat {
+      loop.run()
+      processes.run()
+    } while takeOutput()
     for message in messages.value { trace.add("broker: \(message)") }
     if messages.value.contains(where: { $0.hasPrefix("fatal") }) { disk.kill() }
     complaints += messages.value.filter { $0.hasPrefix("warning") || $0.hasPrefix("error") || $0.hasPrefix("critical") }
@@ -104,16 +109,17 @@ final class World {
   private func takeOutput() -> Bool {
     // A process that was killed in the middle of a call sends nothing more.
     guard !isDead else { return false }
-    return connections.reduce(false) { $1.takeOutput() || $0 }
+    return connections.reduce(false) { $1.move() || $0 }
   }
 
   func advance(milliseconds: Int64) {
     let end = loop.now + .milliseconds(milliseconds)
-    var isMore = true
-    while isMore {
-      isMore = loop.advance(to: end)
+    repeat {
+      let next = min(end, loop.nextDeadline ?? end, processes.nextDeadline ?? end)
+      loop.advance(to: next)
+      processes.advance(to: next)
       run()
-    }
+    } while loop.now < end
   }
 
   func moveClock(milliseconds: Int64) { clockMilliseconds.value += milliseconds }
@@ -138,25 +144,42 @@ final class World {
   }
 
   /// As when the service is told to end: saves, makes durable, closes.
-  func stop() {
+  ///
+  /// - Parameter handsOver: whether connections go on with the next broker.
+  func stop(handsOver: Bool) {
     trace.add("stop")
+    guard finish({ await $0.prepareToStop() }) else { return }
+    if handsOver {
+      for connection in connections { connection.drain() }
+      run()
+    }
+    guard finish({ await $0.stop() }) else { return }
+    var left: [(SimulatedConnection, ConnectionSnapshot)] = []
+    if handsOver {
+      for connection in connections { if let snapshot = connection.leave() { left.append((connection, snapshot)) } }
+      connections.removeAll { connection in left.contains { $0.0 === connection } }
+      trace.add("\(left.count) connections go on, \(connections.count) end")
+    }
+    startAgain()
+    connections += left.map(\.0)
+    for (connection, snapshot) in left { connection.goOn(from: snapshot) }
+  }
+
+  /// Has the service do something to its end; returns false if it was killed on the way.
+  private func finish(_ body: @escaping @Sendable (isolated BrokerService) async -> Void) -> Bool {
     let (isDone, loop) = (NIOLoopBoundBox(false, eventLoop: loop), loop)
     service.assumeIsolated { service in
       _ = Task {
-        await withTaskExecutorPreference(loop) {
-          await service.prepareToStop()
-          await service.stop()
-        }
+        await withTaskExecutorPreference(loop) { await body(service) }
         isDone.value = true
       }
     }
     let epoch = epoch
     run()
     for _ in 0..<600 where !isDone.value && epoch == self.epoch { advance(milliseconds: 100) }
-    // It may have been killed on the way.
-    guard epoch == self.epoch else { return }
+    guard epoch == self.epoch else { return false }
     if !isDone.value { trace.fault("the broker did not stop within a minute") }
-    startAgain()
+    return true
   }
 
   private func startAgain() {
@@ -168,7 +191,6 @@ final class World {
   private func endProcess() {
     disk.kill()
     for connection in connections { connection.cut() }
-    connections = []
     host.letGo()
     for _ in 0..<3 {
       store.drain()
@@ -191,9 +213,9 @@ final class World {
 
   // MARK: Clients
 
-  func newProcess() -> MemoryProcess {
+  func newProcess(unit: String? = nil) -> MemoryProcess {
     lastPID += 1
-    return host.process(lastPID, unit: nil)
+    return host.process(lastPID, unit: unit)
   }
 
   /// A number for a connection, higher than those before.
@@ -202,8 +224,8 @@ final class World {
     return lastLink
   }
 
-  func connect(_ process: MemoryProcess) -> SimulatedConnection {
-    let connection = SimulatedConnection(of: process, to: self)
+  func connect(_ process: MemoryProcess, confinedTo confinement: String? = nil) -> SimulatedConnection {
+    let connection = SimulatedConnection(of: process, confinedTo: confinement, to: self)
     connections.append(connection)
     return connection
   }
@@ -221,14 +243,18 @@ final class Trace {
   private(set) var lines: [String] = []
   private(set) var faults: [String] = []
   private(set) var digest: UInt64 = 0xcbf2_9ce4_8422_2325
-  /// Whether lines are kept; the digest counts them always.
-  let keepsLines: Bool
+  private let keeping: Keeping
 
-  init(keepsLines: Bool) { self.keepsLines = keepsLines }
+  /// What becomes of lines. To write them is a good part of the work of a history.
+  enum Keeping { case nothing, digest, lines }
 
-  func add(_ line: String) {
+  init(_ keeping: Keeping) { self.keeping = keeping }
+
+  func add(_ line: @autoclosure () -> String) {
+    guard keeping != .nothing else { return }
+    let line = line()
     for byte in line.utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    if keepsLines { lines.append(line) }
+    if keeping == .lines { lines.append(line) }
   }
 
   func fault(_ text: String) {
