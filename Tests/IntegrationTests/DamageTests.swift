@@ -88,21 +88,9 @@ internal import Testing
   @Test(.enabled(if: Environment.isLong, "takes half a minute; run Tests/run.sh --long"))
   func aBrokerWhoseDiskNeverAnswersEndsAllTheSame() throws {
     _ = try broker.terminate()
-    let library = broker.directory.file("hanging.so")
-    let source = try broker.directory.write(
-      """
-      #include <stdatomic.h>
-      #include <unistd.h>
-      static atomic_int calls;
-      int fdatasync(int file) {
-        while (atomic_fetch_add(&calls, 1) >= 4) pause();
-        return fsync(file);
-      }
-      """,
-      to: "hanging.c"
-    )
-    #expect(try ChildProcess.run(["gcc", "-shared", "-fPIC", "-o", library, source]).end == .exit(0))
-    broker.wrapper = ["sh", "-c", #"LD_PRELOAD=\#(library) "$@"; exit $?"#, "sh"]
+    let faults = try Faults(in: broker.directory)
+    faults.arm(.fdatasync, .hang, from: 5)
+    broker.variables = faults.variables
     try broker.start()
     let client = try broker.connect()
     for number in 0..<9 {
@@ -113,7 +101,7 @@ internal import Testing
     Glibc.kill(try broker.pid, SIGTERM)
     #expect(try broker.waitForEnd(Deadline(.seconds(60))) == .exit(1))
     #expect(broker.log.contains("could not be closed"))
-    broker.wrapper = []
+    broker.variables = [:]
     try broker.start()
   }
 

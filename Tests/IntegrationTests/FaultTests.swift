@@ -107,6 +107,39 @@ struct FaultTests {
     withExtendedLifetime(disk) {}
   }
 
+  /// All kinds of work on a disk that is full again and again: nothing is told to be stored that is not, everything is
+  /// read meanwhile, and the same work succeeds as soon as there is room.
+  @Test(
+    .broker(limits: ["openArchivesMax": 2]),
+    .enabled(if: SmallDisk.isPossible, "only root can mount")
+  )
+  func aFullDiskRefusesAllKindsOfWorkAndTakesThemAgain() throws {
+    _ = try broker.terminate()
+    let disk = try SmallDisk(bytes: 16 << 20, at: broker.archives)
+    try broker.start()
+    var workload = Workload(.everything)
+    for _ in 1...(Environment.isLong ? 40 : 3) {
+      workload.run(broker.socket, count: 22)
+      #expect(workload.isComplete, "\(workload.refusals) \(workload.silence ?? "")")
+      try disk.fill()
+      workload.run(broker.socket, count: 22)
+      #expect(workload.silence == nil && !workload.isComplete)
+      // What was not stored cannot be discarded.
+      let kinds = Set(workload.refusals.map(\.kind))
+      #expect(kinds.subtracting(["storeFailed", "unknownApplication"]) == [], "\(workload.refusals)")
+      try workload.check(broker.socket)
+      disk.empty()
+      try Wait.until("the disk is used again") {
+        workload.run(broker.socket, count: 11)
+        return workload.isComplete
+      }
+      try workload.check(broker.socket)
+      try Workload.checkSoundness(broker.socket)
+    }
+    #expect(try broker.terminate() == .exit(0))
+    withExtendedLifetime(disk) {}
+  }
+
   /// No client could connect: the broker ends with the reason, so that it is restarted.
   @Test(
     .broker,

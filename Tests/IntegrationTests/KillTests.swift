@@ -7,64 +7,76 @@ internal import Testing
 /// The broker is killed at every point it could be: nothing acknowledged is lost, nothing is half, and it is ready
 /// again within a second (R15). `RESTORATIOND_LONG=1` takes every point and 200 rounds.
 @Suite struct KillTests {
-  private static let calls = ["pwrite64", "fdatasync", "fsync", "ftruncate", "unlink", "rename"]
-  private static let encodes = 200
+  private static let steps = Environment.isLong ? 110 : 44
 
-  /// Kills the broker at one point of the workload, starts it again and checks; false when that point never came.
-  private static func kill(_ broker: BrokerFixture, at call: String, number: Int) throws -> Bool {
-    var workload = Workload()
-    broker.wrapper = Strace.killing(at: call, number: number)
-    if (try? broker.start()) != nil { workload.run(broker.socket, count: encodes) }
-    try broker.kill()
+  /// Kills the broker at one point of the workload, starts it again and checks; false if that point never came.
+  private static func kill(
+    _ broker: BrokerFixture,
+    _ faults: Faults,
+    at call: Faults.Call,
+    _ number: Int,
+    _ action: Faults.Action
+  ) throws -> Bool {
+    Files.removeContents(of: broker.archives)
+    broker.variables = faults.variables
+    faults.reset()
+    faults.arm(call, action, from: number)
+    var workload = Workload(.everything)
+    if (try? broker.start()) != nil { workload.run(broker.socket, count: steps) }
+    // The end of a broker is made of such calls, too.
+    let isKilled = (try? broker.terminate()) != .exit(0)
     if number % 3 == 1 {
       // The next one is killed while it recovers.
-      broker.wrapper = Strace.killing(at: "pwrite64", number: 1 + number % 5)
+      faults.reset()
+      faults.arm(.pwrite, .kill, from: 1 + number % 5)
       if (try? broker.start()) != nil { try? workload.check(broker.socket) }
       try broker.kill()
     }
-    broker.wrapper = []
+    broker.variables = [:]
     let milliseconds = try broker.start()
     #expect(milliseconds <= 1_000, "ready after \(milliseconds) ms")
     do {
+      #expect(workload.silence == nil)
       try workload.check(broker.socket)
+      try Workload.checkSoundness(broker.socket)
     } catch {
-      throw TestFailure("killed at \(call) number \(number): \(error)")
+      throw TestFailure("\(action) at \(call) number \(number): \(error)")
     }
     try broker.kill()
-    Files.removeContents(of: broker.archives)
-    return !workload.isComplete
+    return isKilled
   }
 
-  @Test(.broker, .enabled(if: Strace.isUsable, Comment(rawValue: Strace.requirement)))
-  func aKillAtAnyWriteLosesNothingAcknowledged() throws {
+  @Test(
+    .broker(limits: ["openArchivesMax": 2]),
+    .enabled(if: Faults.isUsable, Comment(rawValue: Faults.requirement))
+  )
+  func aKillAtAnyCallLosesNothingAcknowledged() throws {
     try broker.kill()
     Files.removeContents(of: broker.archives)
     // A run that is not killed tells how many points there are.
-    let file = broker.directory.file("trace")
-    broker.wrapper = Strace.watching(Self.calls, into: file)
+    let faults = try Faults(in: broker.directory)
+    broker.variables = faults.variables
     try broker.start()
-    var workload = Workload()
-    workload.run(broker.socket, count: Self.encodes)
-    #expect(workload.isComplete)
-    _ = try broker.terminate()
-    Files.removeContents(of: broker.archives)
-    let counts = try Strace.counts(in: file)
-    #expect((counts["pwrite64"] ?? 0) > 50, "\(counts)")
-    #expect((counts["fdatasync"] ?? 0) > 20, "\(counts)")
-    var points = 0
-    for call in Self.calls {
-      guard let count = counts[call], count > 0 else { continue }
+    var workload = Workload(.everything)
+    workload.run(broker.socket, count: Self.steps)
+    #expect(workload.isComplete, "\(workload.refusals) \(workload.silence ?? "")")
+    #expect(try broker.terminate() == .exit(0))
+    let calls = Faults.Call.allCases.filter { $0 != .malloc && $0 != .open }
+    var killed: [Faults.Call: Int] = [:]
+    for (call, count) in calls.map({ ($0, faults.count($0)) }) {
       // The long form takes every point, the short one a few of each call. How often a call is made differs from run
       // to run, so that the last points may not come.
-      let steps = Environment.isLong ? count : min(count, call == "pwrite64" || call == "fdatasync" ? 6 : 2)
-      for step in 0..<steps {
-        let number = Environment.isLong ? step + 1 : 1 + step * (count - 1) * 4 / (5 * max(1, steps - 1))
-        if try Self.kill(broker, at: call, number: number) { points += 1 }
+      let points = Environment.isLong ? count : min(count, call == .pwrite || call == .fdatasync ? 4 : 2)
+      for point in 0..<points {
+        let number = Environment.isLong ? point + 1 : 1 + point * (count - 1) * 4 / (5 * max(1, points - 1))
+        let action: Faults.Action = call == .pwrite && number.isMultiple(of: 2) ? .tear : .kill
+        if try Self.kill(broker, faults, at: call, number, action) { killed[call, default: 0] += 1 }
       }
     }
-    #expect(points >= 12, "the broker was killed at \(points) points")
-    print("killed at \(points) points of \(counts)")
-    broker.wrapper = []
+    let points = killed.values.reduce(0, +)
+    #expect(points >= 20, "the broker was killed at \(points) points")
+    print("killed at \(points) points: \(killed.map { "\($0.key) \($0.value)" }.sorted())")
+    broker.variables = [:]
     try broker.start()
   }
 

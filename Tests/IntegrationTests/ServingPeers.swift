@@ -19,14 +19,19 @@ extension BrokerFixture {
     return client
   }
 
+  func states(of application: String, in generation: JSONValue? = nil) throws -> [[String]: JSONValue] {
+    try connect().states(of: application, in: generation)
+  }
+}
+
+extension BrokerCaller {
   /// States by path, of the head or of a generation; all pages.
   func states(of application: String, in generation: JSONValue? = nil) throws -> [[String]: JSONValue] {
-    let reader = try connect()
     var states: [[String]: JSONValue] = [:]
     var parameters: JSONObject = ["application": .string(application)]
     parameters["generation"] = generation
     repeat {
-      let page = try reader.call("readArchive", .object(parameters))
+      let page = try call("readArchive", .object(parameters), Deadline())
       for object in page["objects"]?.array ?? [] {
         guard let state = object["state"], !state.isNull else { continue }
         states[object.strings("path")] = state

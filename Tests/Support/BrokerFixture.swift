@@ -8,6 +8,8 @@ package final class BrokerFixture {
   package let directory: ScratchDirectory
   /// What starts the broker in its stead, such as strace.
   package var wrapper: [String]
+  /// More variables of its environment.
+  package var variables: [String: String] = [:]
   private let arguments: [String]
   private let limits: JSONObject
   private var process: ChildProcess?
@@ -72,7 +74,7 @@ package final class BrokerFixture {
     let begin = Deadline.now
     let process = try ChildProcess(
       wrapper + command,
-      environment: environment,
+      environment: environment.merging(variables) { $1 },
       output: .file(directory.file("output")),
       errors: directory.file("log")
     )
