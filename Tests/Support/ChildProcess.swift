@@ -5,7 +5,7 @@ internal import Glibc
 /// A process started by a test: its standard input and output as sockets, its standard error in a file.
 package final class ChildProcess {
   /// How a process ended.
-  package enum End: Equatable, CustomStringConvertible {
+  package enum End: Hashable, CustomStringConvertible {
     case exit(Int32)
     case signal(Int32)
 
