@@ -7,7 +7,7 @@ internal import Testing
 /// The broker is killed at every point it could be: nothing acknowledged is lost, nothing is half, and it is ready
 /// again within a second (R15). `RESTORATIOND_LONG=1` takes every point and 200 rounds.
 @Suite struct KillTests {
-  private static let steps = Environment.isLong ? 110 : 44
+  private static let steps = 44
 
   /// Kills the broker at one point of the workload, starts it again and checks; false if that point never came.
   private static func kill(
