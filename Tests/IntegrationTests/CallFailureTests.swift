@@ -33,13 +33,15 @@ struct CallFailureTests {
     (.epoll, [ENOMEM, ENOSPC]),
   ]
 
-  /// Whether an error can last: no kernel goes on giving some of them, and without connections nobody would be answered.
+  /// Whether an error can last. No kernel goes on giving some of them, and without connections nobody would be
+  /// answered. If no file can be made shorter, an archive that is to be removed cannot be closed; if the broker ends in
+  /// the middle of that removal, what is left is reported as damage.
   private static func canLast(_ error: Int32, of call: Faults.Call) -> Bool {
-    error != EINTR && error != EAGAIN && call != .accept
+    error != EINTR && error != EAGAIN && call != .accept && call != .ftruncate
   }
 
-  /// Whether the process may end by a trap: NIO gives up if it cannot watch a descriptor of its own, and libdispatch, on
-  /// which the Swift runtime relies, if it cannot open `/proc` for lack of memory.
+  /// Whether the process may end by a trap: NIO gives up if it cannot watch a descriptor of its own, and libdispatch,
+  /// on which the Swift runtime relies, if it cannot open `/proc` for lack of memory.
   private static func mayTrap(_ error: Int32, of call: Faults.Call) -> Bool {
     call == .epoll || call == .open && error == ENOMEM
   }
