@@ -91,15 +91,17 @@ struct CallFailureTests {
     for (call, errors) in Self.errors {
       let count = counts[call] ?? 0
       for number in Environment.isLong ? Self.numbers(8, of: count) : [(count + 1) / 2] {
-        for error in Environment.isLong ? errors : [errors[Int.random(in: errors.indices)]] {
-          for isLasting in Environment.isLong ? [false, true] : [.random()]
+        for error in Environment.isLong ? errors : Array(errors.prefix(1)) {
+          for isLasting in Environment.isLong ? [false, true] : [false]
           where !isLasting || Self.canLast(error, of: call) {
             faults.reset()
             faults.arm(call, .fail(error), from: number, onlyOnce: !isLasting)
             let name = String(cString: strerror(error))
             let what = "\(name) at \(call) \(number) of \(count), \(isLasting ? "lasting" : "once")"
             let end = try Self.meet(broker, faults, what)
-            if case .signal = end { #expect(Self.mayTrap(error, of: call), "\(what): \(end)") }
+            if case .signal = end {
+              #expect(Self.mayTrap(error, of: call), "\(what): \(end)\n\(broker.log.suffix(2_000))")
+            }
             ends[end, default: 0] += 1
             points += 1
           }

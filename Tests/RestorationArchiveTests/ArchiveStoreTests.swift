@@ -99,7 +99,7 @@ internal import Testing
       },
       await failure { () async throws(ArchiveError) in _ = try await store.read([1], at: .head, lease: lease) },
       await failure { () async throws(ArchiveError) in _ = try await store.maintain(lease, holding: []) },
-      await failure { () async throws(ArchiveError) in try await store.backUp(lease) },
+      await failure { () async throws(ArchiveError) in try await store.backUp(lease, replacingFormer: false) },
     ]
     #expect(failures == [.fenced, .fenced, .fenced, .fenced])
     await store.close(later.lease)

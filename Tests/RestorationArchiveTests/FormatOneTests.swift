@@ -63,7 +63,7 @@ internal import Testing
   @Test func theCopyGoesWhenABackupTakesItsPlaceOrWithTheArchive() async throws {
     let fixture = try FormatOne.closed.fixture()
     var author = try await fixture.author("x")
-    try await author.store.backUp(author.lease)
+    try await author.store.backUp(author.lease, replacingFormer: false)
     #expect(fixture.directory.names.contains(Self.former))
     try await author.store.backUp(author.lease, replacingFormer: true)
     #expect(!fixture.directory.names.contains(Self.former))

@@ -16,7 +16,7 @@ internal import Testing
     #expect(try await author.scan().count == 1)
     try await author.maintain()
     #expect(try await author.store.verify(author.lease, from: nil).faults.isEmpty)
-    #expect(try await author.store.backUp(author.lease) > 0)
+    #expect(try await author.store.backUp(author.lease, replacingFormer: false) > 0)
     #expect(try await author.store.list().map(\.application) == ["a", name])
     await author.store.close(author.lease)
     #expect(try await fixture.author(name).opening.damage == nil)

@@ -222,7 +222,7 @@ private let frameBytes = 24 + 4096
     let fixture = try ArchiveFixture(.sqlite)
     var author = try await fixture.author(Self.application)
     try await Self.write(&author, 26)
-    try await author.store.backUp(author.lease)
+    try await author.store.backUp(author.lease, replacingFormer: false)
     let whole = try Remains(of: fixture.directory, author)
     await author.store.close(author.lease)
     let frames = (whole.log.count - headerBytes) / frameBytes
@@ -332,7 +332,7 @@ private let frameBytes = 24 + 4096
     let fixture = try ArchiveFixture(.sqlite)
     var author = try await fixture.author(Self.application)
     try await Self.write(&author, 20)
-    try await author.store.backUp(author.lease)
+    try await author.store.backUp(author.lease, replacingFormer: false)
     try await Self.write(&author, 10)
     await author.store.close(author.lease)
     try fixture.directory.rename("x+backup.sqlite", to: "x.sqlite")

@@ -41,7 +41,7 @@ internal import Testing
     for author in authors {
       try await author.maintain()
       #expect(try await author.store.verify(author.lease, from: nil).faults.isEmpty)
-      #expect(try await author.store.backUp(author.lease) > 0)
+      #expect(try await author.store.backUp(author.lease, replacingFormer: false) > 0)
       await fixture.waitForParking()
       #expect(Self.open(in: fixture.directory).count == 2)
     }

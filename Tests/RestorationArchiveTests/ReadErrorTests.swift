@@ -19,7 +19,7 @@ internal import Testing
       try await author.apply((1...9).map { .state($0, "old" + String(repeating: "x", count: 1_000)) })
       switch self {
       case .closed: break
-      case .withLog, .withBackup, .inRecovery: try await author.store.backUp(author.lease)
+      case .withLog, .withBackup, .inRecovery: try await author.store.backUp(author.lease, replacingFormer: false)
       case .withDamagedLog: try await author.maintain()
       }
       try await author.apply((1...9).map { .state($0, "new" + String(repeating: "x", count: 1_000)) })

@@ -168,7 +168,7 @@ internal import Testing
       let fixture = try ArchiveFixture(.sqlite)
       var author = try await fixture.author("x")
       try await author.apply(.node(1, "a"), .state(1, "good"))
-      try await author.store.backUp(author.lease)
+      try await author.store.backUp(author.lease, replacingFormer: false)
       await author.store.close(author.lease)
       let garbage = Array("garbage".utf8)
       try fixture.directory.write(garbage, to: "x.sqlite")
@@ -189,17 +189,19 @@ internal import Testing
     let disk = FaultingDisk(fixture.directory.path + "/x+newbackup")
     var author = try await fixture.author("x")
     try await author.apply(.node(1, "a"))
-    try await author.store.backUp(author.lease)
+    try await author.store.backUp(author.lease, replacingFormer: false)
     let backup = try fixture.directory.read("x+backup.sqlite")
     try await author.apply(Self.changes(1))
     disk.fail(FaultingDisk.Fault(code: SQLITE_FULL, operations: [.write]))
-    let kind = await failure { [author] () async throws(ArchiveError) in try await author.store.backUp(author.lease) }
+    let kind = await failure { [author] () async throws(ArchiveError) in
+      try await author.store.backUp(author.lease, replacingFormer: false)
+    }
     #expect(kind == .full)
     disk.heal()
     #expect(try fixture.directory.read("x+backup.sqlite") == backup)
     #expect(!fixture.directory.names.contains { $0.contains("newbackup") })
     try await author.apply(Self.changes(2))
-    try await author.store.backUp(author.lease)
+    try await author.store.backUp(author.lease, replacingFormer: false)
     #expect(try fixture.directory.read("x+backup.sqlite") != backup)
   }
 }

@@ -18,7 +18,7 @@ internal import Testing
     var author = try await fixture.author(application)
     try await author.apply((1...40).map { .node($0, "n\($0)") })
     try await author.apply((1...40).map { .state($0, "kept" + String(repeating: "x", count: 2000)) })
-    if backedUp { try await author.store.backUp(author.lease) }
+    if backedUp { try await author.store.backUp(author.lease, replacingFormer: false) }
     try await author.apply((1...40).map { .state($0, "later" + String(repeating: "x", count: 2000)) })
     await author.store.close(author.lease)
     return fixture
@@ -102,7 +102,7 @@ internal import Testing
     let fixture = try ArchiveFixture(.sqlite)
     var author = try await fixture.author(Self.application)
     try await author.apply(.node(1, "a"))
-    try await author.store.backUp(author.lease)
+    try await author.store.backUp(author.lease, replacingFormer: false)
     await author.store.close(author.lease)
     try Damage.garbage.strike(fixture.directory, Self.main)
     let restored = try await fixture.author(Self.application).opening
@@ -300,7 +300,7 @@ internal import Testing
     #expect(fixture.directory.mode("new/archives/+ballast") == 0o600)
     var author = try await fixture.author("y")
     try await author.apply(.node(1, "a"))
-    try await author.store.backUp(author.lease)
+    try await author.store.backUp(author.lease, replacingFormer: false)
     #expect(fixture.directory.mode("y+backup.sqlite") == 0o600)
     #expect(fixture.directory.mode("+ballast") == 0o600)
     _ = try SQLiteArchiveStore(directory: fixture.directory.path)

@@ -252,7 +252,7 @@ final class MemoryDisk {
     func backUp(_ lease: ArchiveLease, replacingFormer: Bool) async throws(ArchiveError) -> Int {
       try await piece(of: lease)
       disk.backups += 1
-      _ = try await disk.archives.backUp(lease)
+      _ = try await disk.archives.backUp(lease, replacingFormer: false)
       return 4_096
     }
 

@@ -177,6 +177,7 @@ internal import Testing
     let tool = broker.connect(pid: 9)
     try tool.importDocument(document, into: "Other")
     #expect(try tool.export("Other") == document)
+    try peer.goodbye("restart")
     broker.restart()
     let next = broker.connect(pid: 2)
     try next.initialize()

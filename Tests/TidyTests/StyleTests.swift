@@ -87,6 +87,9 @@ internal import Testing
     ),
     ("@unchecked Sendable", "Traits.swift", "what a test is given is its own; it uses it from one thread at a time"),
     ("@unchecked Sendable", "SimulatedDisk.swift", "a simulation has one thread"),
+    ("@unchecked Sendable", "HistoryChecker.swift", "a simulation has one thread"),
+    ("@unchecked Sendable", "SimulatedLibrary.swift", "a simulation has one thread"),
+    ("@unchecked Sendable", "SimulatedRoute.swift", "a simulation has one thread"),
     ("nonisolated(unsafe)", "SimulatedDisk.swift", "counts disks; a simulation has one thread"),
     (
       "nonisolated(unsafe)", "SimulatedDisk+SQLite.swift",

@@ -100,11 +100,6 @@ extension ArchiveStore {
   /// An engine without files has none to close.
   nonisolated(nonsending) package func setOpenArchivesMax(_ max: Int) async {}
 
-  @discardableResult
-  nonisolated(nonsending) package func backUp(_ lease: ArchiveLease) async throws(ArchiveError) -> Int {
-    try await backUp(lease, replacingFormer: false)
-  }
-
   package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
     try await open(application, creating: true)
   }

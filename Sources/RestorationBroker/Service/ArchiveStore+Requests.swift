@@ -50,7 +50,7 @@ extension ArchiveStore {
       case .states(let nodes, let sequence):
         return .success(.states(try await read(nodes, at: .sequence(sequence), lease: lease)))
       case .check(let position): return .success(.checked(try await verify(lease, from: position)))
-      case .backUp: return .success(.copied(bytes: try await backUp(lease)))
+      case .backUp: return .success(.copied(bytes: try await backUp(lease, replacingFormer: false)))
       }
     } catch {
       return .failure(.archive(error))
