@@ -93,7 +93,7 @@ final class Simulation {
     for client in clients {
       let wasConnected = client.hasConnection
       client.noteEnds()
-      // It has noticed nothing if the next broker goes on with its connection.
+      // If the next broker continues its connection, it has noticed nothing.
       guard !client.isConnected else { continue }
       client.loseObjects()
       if wasConnected { client.connect(delegate: false) }

@@ -119,6 +119,6 @@ extension ArchiveIndex {
 }
 
 extension Int64 {
-  /// Whether a number can have been given out if this is the last that was; 0 is none.
+  /// Whether a number can have been given out if this is the last that was; 0 never is.
   func hasGivenOut(_ number: Int64) -> Bool { number > 0 && number <= self }
 }
