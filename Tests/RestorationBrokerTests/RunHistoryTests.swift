@@ -105,4 +105,23 @@ internal import Testing
     runs.forgetOldUnits()
     #expect(runs.units.map(\.name) == ["unit2"])
   }
+
+  /// The record is written with each object that somebody registers after a restoration (R29).
+  @Test mutating func r29HoweverMuchIsDueTheRecordIsShortAndIsReadBack() {
+    runs.driven(after: 1, leaving: (1...16_000).map { NodeID($0) })
+    #expect(runs.forgetDue([1, 7, 16_000]))
+    #expect(!runs.forgetDue([1]))
+    #expect(!runs.addDue(2) && runs.addDue(7))
+    let stored = runs.facts.stored
+    #expect(stored.utf8.count < 400, "\(stored)")
+    let read = RunFacts(stored: stored)
+    #expect(read.due == runs.facts.due)
+    #expect(read.due.contains(2) && read.due.contains(15_999) && !read.due.contains(1) && !read.due.contains(16_000))
+  }
+
+  @Test func whatFormerBrokersListedAsDueIsReadAndWhatIsNoRangeIsNot() {
+    #expect(RunFacts(stored: #"{"due":[3,4,9]}"#).due == RangeSet([3..<5, 9..<10]))
+    let broken = #"{"dueRanges":[5,2,-1,3,7,-2,9223372036854775807,9,4]}"#
+    #expect(RunFacts(stored: broken).due == RangeSet([5..<7]))
+  }
 }

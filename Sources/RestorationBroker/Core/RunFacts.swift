@@ -34,7 +34,9 @@ package struct RunFacts: StoredFacts, Hashable {
   package var shelf = ClosedShelf()
   /// The first session that comes late, once a restoration was driven, and what that has not restored (R29).
   package var firstLate: SessionID?
-  package var due: Set<NodeID> = []
+  ///
+  /// As ranges: there may be thousands, and the record is written with each of them that somebody registers.
+  package var due = RangeSet<NodeID>()
   /// Milliseconds since 1970 when a session last ended; 0 if that was not recorded.
   package var used: Int64 = 0
   /// Milliseconds since 1970 of the last backup copy (R32).
@@ -112,10 +114,10 @@ package struct RunFacts: StoredFacts, Hashable {
     try members.stored("declined", &isDeclined, unless: false)
     try members.stored("shelf", &shelf, unless: ClosedShelf())
     try members.stored("firstLate", count: &firstLate)
-    var (refused, due) = (refused.sorted(), due.sorted())
+    var refused = refused.sorted()
     try members.stored("refused", &refused, unless: [])
-    try members.stored("due", &due, unless: [])
-    (self.refused, self.due) = (Set(refused), Set(due))
+    self.refused = Set(refused)
+    try walkDue(&members)
     try members.stored("used", someCount: &used)
     try members.stored("backedUp", count: &backedUp)
     try members.stored("former", &former)
@@ -128,5 +130,18 @@ package struct RunFacts: StoredFacts, Hashable {
     if !CoreSettings.epochs.contains(epoch) { epoch = 0 }
     try members.stored("units", &units, unless: [])
     units.removeAll { $0.name.isEmpty }
+  }
+
+  /// Each range as its first node and how many there are. Before there were ranges, each node was listed.
+  private mutating func walkDue(_ members: inout some MemberWalk) throws(Misfit) {
+    var ranges = due.ranges.flatMap { [$0.lowerBound, $0.upperBound - $0.lowerBound] }
+    var listed: [NodeID] = []
+    try members.stored("dueRanges", &ranges, unless: [])
+    try members.stored("due", &listed, unless: [])
+    due = RangeSet(listed.filter { (0..<NodeID.max).contains($0) }.map { $0..<($0 + 1) })
+    for index in stride(from: 0, to: ranges.count - 1, by: 2) {
+      let (end, overflows) = ranges[index].addingReportingOverflow(ranges[index + 1])
+      if ranges[index] >= 0, ranges[index + 1] > 0, !overflows { due.insert(contentsOf: ranges[index]..<end) }
+    }
   }
 }

@@ -151,27 +151,30 @@ package struct RunHistory {
   package mutating func driven(after last: SessionID, leaving nodes: [NodeID] = []) -> Bool {
     let before = facts
     facts.firstLate = facts.firstLate ?? last + 1
-    facts.due.formUnion(nodes)
+    for node in nodes.sorted() { facts.due.insert(contentsOf: node..<(node + 1)) }
     return facts != before
   }
 
   /// - Returns: whether it was not due.
-  package mutating func addDue(_ node: NodeID) -> Bool { facts.due.insert(node).inserted }
+  package mutating func addDue(_ node: NodeID) -> Bool {
+    guard !facts.due.contains(node) else { return false }
+    facts.due.insert(contentsOf: node..<(node + 1))
+    return true
+  }
 
   /// Somebody has been given these, or owns them without being given them.
   ///
   /// - Returns: whether any was due.
   @discardableResult
   package mutating func forgetDue(_ nodes: [NodeID]) -> Bool {
-    guard !facts.due.isEmpty else { return false }
-    let count = facts.due.count
-    facts.due.subtract(nodes)
-    return facts.due.count < count
+    let due = nodes.filter { facts.due.contains($0) }
+    for node in due { facts.due.remove(contentsOf: node..<(node + 1)) }
+    return !due.isEmpty
   }
 
   /// The object was dropped; its refusal counts for what is below it, unless its node is gone as well.
   mutating func forget(_ node: NodeID, isGone: Bool) {
-    if !facts.due.isEmpty { facts.due.remove(node) }
+    forgetDue([node])
     if isGone, !facts.refused.isEmpty { facts.refused.remove(node) }
   }
 
@@ -181,7 +184,7 @@ package struct RunHistory {
   package func isLate(_ session: SessionID) -> Bool { facts.firstLate.map { session >= $0 } ?? false }
 
   /// A restoration was declined: nobody is late before another one was driven.
-  mutating func forgetLate() { (facts.firstLate, facts.due) = (nil, []) }
+  mutating func forgetLate() { (facts.firstLate, facts.due) = (nil, RangeSet()) }
 
   /// Whether the saved state of the node, or of one above it, was declined or refused in this run: what is written now
   /// hides nothing (R19).
