@@ -101,8 +101,9 @@ extension Application {
     var objects: [JSONText] = []
     var bytes = 0
     for place in page.range {
-      let text = try documentObject(plan.entries[place], of: plan, &remaining).text
-      bytes += text.count + 1
+      let object = try documentObject(plan.entries[place], of: plan, &remaining)
+      let text = object.text
+      bytes += text.count + 1 + (object.path?.pageBytes ?? 0)
       if bytes > page.bytesMax, !objects.isEmpty { break }
       objects.append(text)
     }
@@ -125,7 +126,7 @@ extension Application {
   ) throws(ErrorObject) -> DocumentObject {
     let record = entry.record
     var object = DocumentObject()
-    (object.path, object.parent, object.kind) = (entry.path, entry.parent, record.kind.wire)
+    (object.path, object.parent, object.kind) = (plan.paths[record.node], entry.parent, record.kind.wire)
     object.isApplication = record.kind == .application
     object.classes = record.classes.map { StateOrigin.classes(inText: $0) } ?? []
     object.restorationClass = record.restorationClass
@@ -160,7 +161,7 @@ extension Application {
     case .state(let record, let sequence) where sequence == summary.sequence:
       let writer = origins[record.context] ?? StateOrigin()
       let text = record.spliced { target, writer in
-        ArchiveReferences.write(plan.targets[target].flatMap { plan.entries[$0].path }, to: &writer)
+        ArchiveReferences.write(plan.targets[target].flatMap { plan.paths[plan.entries[$0].record.node] }, to: &writer)
       }
       return DocumentState().with {
         $0.state = EncodedState(unchecked: text)

@@ -34,7 +34,7 @@ extension Application {
     try turn.requireWritable()
     let after = try Application.node(after: request.cursor)
     let ids = tree.nodes.keys.filter { $0 > after && $0 != tree.applicationNode?.id }.sorted()
-    let page = ids.prefix(Application.objectsPerPage)
+    let page = describedPage(of: ids)
     let reply = DescribeApplication.Reply().with { message in
       message.application = name
       message.archive = turn.archive
@@ -48,10 +48,23 @@ extension Application {
           live.serves = session.facts.serves.sorted { $0.rawValue < $1.rawValue }
         }
       }
-      message.objects = page.compactMap { tree.nodes[$0].map(describe) }
-      message.cursor = page.count < ids.count ? page.last.map { String($0) } : nil
+      message.objects = page
+      message.cursor = page.count < ids.count ? page.last.map { String($0.node) } : nil
     }
     turn.answer(caller, reply)
+  }
+
+  /// The first of these objects, as many as a page has room for.
+  private func describedPage(of ids: [NodeID]) -> [ObjectDescription] {
+    var page: [ObjectDescription] = []
+    var bytes = 0
+    for node in ids.prefix(Application.objectsPerPage).lazy.compactMap({ self.tree.nodes[$0] }) {
+      let object = describe(node)
+      bytes += node.record.textBytes + (object.path.map { $0.bytes + $0.pageBytes } ?? 0)
+      if bytes > Application.pageBytes, !page.isEmpty { break }
+      page.append(object)
+    }
+    return page
   }
 
   private func describe(_ node: Node) -> ObjectDescription {

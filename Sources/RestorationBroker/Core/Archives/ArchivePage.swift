@@ -108,7 +108,7 @@ package struct PageReading {
       // What is no longer saved must not be read, although the archive has it until the next generation (R4).
       if page.generation == nil, today.nodes[number]?.kept != nil { object.state = nil }
       guard let node = tree.nodes[number], let path = tree.path(of: node) else { continue }
-      bytes += Self.bytes(of: object) + path.bytes
+      bytes += Self.bytes(of: object) + path.bytes + path.pageBytes
       if bytes > page.bytesMax, !chosen.isEmpty {
         page.next = candidates[index - 1].node.node
         break
@@ -119,6 +119,11 @@ package struct PageReading {
     }
     return chosen
   }
+}
+
+extension IdentifierPath {
+  /// What a page counts of it besides its bytes: a long path takes its time.
+  var pageBytes: Int { 16 * components.count }
 }
 
 extension NodeRecord {

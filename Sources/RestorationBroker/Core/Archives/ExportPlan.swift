@@ -7,7 +7,6 @@ internal import RestorationWire
 package struct ExportPlan {
   package struct Entry {
     let record: NodeRecord
-    let path: IdentifierPath?
     /// The parent's place, if the path does not determine it.
     let parent: Int?
     /// The state that every reader sees; if it is early, also the state for an owner that decodes (R19).
@@ -29,6 +28,8 @@ package struct ExportPlan {
   /// Whether any state is left out.
   let isRedacted: Bool
   package let entries: [Entry]
+  /// By node.
+  let paths: FormerPaths
   /// The places of reference targets, by node.
   let targets: [NodeID: Int]
   var lastUsed: Int64 = 0
@@ -50,9 +51,10 @@ package struct ExportPlan {
     for (place, node) in order.enumerated() { places[node.id] = place }
     var targets: [NodeID: Int] = [:]
     var isRedacted = false
+    let paths = FormerPaths(of: order)
     entries = order.map { node in
-      let path = tree.path(of: node)
-      let isKept = path != nil || node.record.kind == .application
+      let hasPath = node.record.component != nil
+      let isKept = hasPath || node.record.kind == .application
       let state = !isKept || omitted.contains(node.id) ? nil : node.shared
       let isHidden = node.record.isConfidential && !reveals && state != nil
       if isHidden { isRedacted = true }
@@ -62,10 +64,9 @@ package struct ExportPlan {
         }
       }
       // The path determines the parent, unless it begins anew below it.
-      let isTold = (path?.components.count ?? 1) > 1 || node.parent == nil
+      let isTold = paths.continues(node.id) || node.parent == nil
       return Entry(
         record: node.record,
-        path: path,
         parent: isTold ? nil : node.parent.flatMap { places[$0.id] },
         state: state,
         beforeClaim: showsEarly && state?.isEarly == true ? node.beforeClaim : nil,
@@ -73,7 +74,8 @@ package struct ExportPlan {
         isRedacted: isHidden
       )
     }
-    (self.client, self.sequence, self.isRedacted, self.targets) = (client, sequence, isRedacted, targets)
+    (self.client, self.sequence, self.isRedacted) = (client, sequence, isRedacted)
+    (self.targets, self.paths) = (targets, paths)
   }
 
   /// Sequences that must be readable until the last page: that of the export, and those of states hidden by early ones.

@@ -45,10 +45,17 @@ struct TreeCheck {
     }
   }
 
+  /// Paths are told apart by their last step: by the object whose path they continue, and their component.
   private mutating func checkPaths() {
-    var seen: Set<IdentifierPath> = []
+    struct Step: Hashable {
+      let above: NodeID?
+      let component: IdentifierPath
+    }
+    var (seen, ancestry): (Set<Step>, Ancestry) = ([], Ancestry())
     for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) {
-      guard let path = tree.path(of: node), !seen.insert(path).inserted else { continue }
+      guard let component = node.record.component else { continue }
+      let step = Step(above: ancestry.pathParent(of: node)?.id, component: [component])
+      if seen.insert(step).inserted { continue }
       faults.append(Fault(kind: .tree, node: node.id, message: "another object has the same path"))
     }
   }

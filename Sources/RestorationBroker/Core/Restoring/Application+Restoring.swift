@@ -124,7 +124,7 @@ extension Application {
       let objects = plan.objects(units, isStarting: restoring.isStarting)
       let nodes = objects.compactMap { tree.node($0.node) }
       for node in nodes { node.forgetRestoringSteps() }
-      restoring.setPaths(Dictionary(nodes.map { ($0.id, tree.path(of: $0)) }) { $1 }.compactMapValues { $0 })
+      restoring.setPaths(FormerPaths(of: nodes))
       drive(.planned(objects, at: turn.now.monotonic))
     case .make(let node, let lookup, let session): make(node, lookup, by: session)
     case .startUnit(let node): startUnit(of: node)
@@ -222,15 +222,17 @@ extension Application {
         }
       }
     var bytes = reply.failedUnits.reduce(0) { $0 + $1.unit.utf8.count + $1.message.utf8.count + 40 }
+    var ancestry = Ancestry()
     for item in decisions.items {
+      let today = tree.node(item.node).flatMap { $0.record.component == nil ? nil : $0 }
       guard case .settled(let outcome) = item.place,
-        let path = tree.path(of: item.node) ?? over.paths[item.node]
+        let pathBytes = today.map({ ancestry.jsonBytes(of: $0) }) ?? over.paths.jsonBytes(of: item.node)
       else { continue }
       let isConfidential = tree.node(item.node)?.record.isConfidential ?? true
       let message = outcome == .skipped(.failed) && !isConfidential ? over.messages[item.node] : nil
-      // Quotes and commas of the components, and what a reason takes.
-      bytes += path.bytes + 3 * path.components.count + 40 + (message.map { JSONText(.string($0)).count + 11 } ?? 0)
-      guard bytes <= bytesMax else {
+      // With what a reason takes.
+      bytes += pathBytes + 40 + (message.map { JSONText(.string($0)).count + 11 } ?? 0)
+      guard bytes <= bytesMax, let path = today.flatMap({ tree.path(of: $0) }) ?? over.paths[item.node] else {
         reply.omitted = (reply.omitted ?? 0) + 1
         continue
       }

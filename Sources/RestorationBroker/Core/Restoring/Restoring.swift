@@ -26,7 +26,7 @@ package struct Restoring {
   /// Calls about other objects, which begin when this restoration is over.
   private var postponed: [PostponedCall] = []
   /// The paths that objects had when they were planned, for those that have none in the end.
-  package private(set) var paths: [NodeID: IdentifierPath] = [:]
+  package private(set) var paths = FormerPaths()
   /// What the delegate is given; read once. Its references have the handles of the moment when it is sent.
   private(set) var application: (record: StateRecord?, coder: JSONText?)?
   /// Delegates that have got it.
@@ -50,6 +50,11 @@ package struct Restoring {
   private var isPerforming = false
 
   package init() {}
+
+  /// Zero when every client has left and nothing is under way.
+  package var held: Int {
+    (isUnderWay ? 1 : 0) + callers.count + postponed.count + heldFactoryCalls.count + actions.count
+  }
 
   /// No save round begins by itself meanwhile (R12).
   package var isUnderWay: Bool { decisions != nil }
@@ -185,7 +190,7 @@ package struct Restoring {
 
   // MARK: Carrying out
 
-  package mutating func setPaths(_ paths: [NodeID: IdentifierPath]) { self.paths = paths }
+  package mutating func setPaths(_ paths: FormerPaths) { self.paths = paths }
 
   mutating func setApplication(_ record: StateRecord? = nil, coder: JSONText?) { application = (record, coder) }
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+package import RestorationWire
+
+/// The paths that objects had at one moment. Each is kept as what it adds to the one above it, and made when it is asked
+/// for: all paths together may have thousands of times as many components as there are objects.
+package struct FormerPaths {
+  private struct Link {
+    let above: NodeID?
+    let component: String
+    let jsonBytes: Int
+  }
+
+  private var links: [NodeID: Link] = [:]
+
+  package init() {}
+
+  package init(of nodes: some Sequence<Node>) {
+    var ancestry = Ancestry()
+    for node in nodes {
+      var next: Node? = node
+      while let node = next, links[node.id] == nil, let component = node.record.component {
+        next = ancestry.pathParent(of: node)
+        links[node.id] = Link(above: next?.id, component: component, jsonBytes: ancestry.jsonBytes(of: node))
+      }
+    }
+  }
+
+  /// `nil` if the object had no path (R4), or is unknown.
+  package subscript(node: NodeID) -> IdentifierPath? {
+    var components: [String] = []
+    var next: NodeID? = node
+    while let link = next.flatMap({ links[$0] }) {
+      components.append(link.component)
+      next = link.above
+    }
+    return components.isEmpty ? nil : IdentifierPath(components.reversed())
+  }
+
+  /// Bytes of the path as JSON text; `nil` if there is none.
+  package func jsonBytes(of node: NodeID) -> Int? { links[node]?.jsonBytes }
+
+  /// Whether the path tells the object's parent: it does not begin with the object.
+  package func continues(_ node: NodeID) -> Bool { links[node]?.above != nil }
+}
