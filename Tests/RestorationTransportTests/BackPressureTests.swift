@@ -80,6 +80,51 @@ internal import Testing
     #expect(try await !fixture.onLoop { owner.usage.isPaused })
   }
 
+  /// Each comes to its end, one after the other, and together they hold little.
+  @Test(.listener(limits: { $0.waitingBytesPerProcessMax = 100_000 }))
+  func framesOfAProcessThatAreNotCompleteCountAndAllComeToTheirEnd() async throws {
+    let text = String(repeating: "x", count: 400_000)
+    let peers = try (0..<6).map { _ in try fixture.connect() }
+    var connections: [Connection] = []
+    for _ in peers { connections.append(try #require(await fixture.delegate.events.opened())) }
+    let opened = connections
+    let held = Mutex(0)
+    let halves = [#"{"jsonrpc":"2.0","id":1,"method":"get_data","params":["\#(text)"#, #"\#(text)"]}"#]
+    async let sending: Void = withThrowingTaskGroup(of: Void.self) { group in
+      for peer in peers {
+        group.addTask { try await RawPeer.inBackground { for half in halves { try peer.send(half) } } }
+      }
+      try await group.waitForAll()
+    }
+    for peer in peers {
+      let answer = try await RawPeer.inBackground { try peer.readLine() }
+      #expect(answer == #"{"jsonrpc":"2.0","id":1,"result":["hello",5]}"# + "\n")
+      let now = try await fixture.onLoop { opened.reduce(0) { $0 + $1.usage.inputBytes } }
+      held.withLock { $0 = max($0, now) }
+    }
+    try await sending
+    // One frame, what was counted before, and a read of each connection.
+    #expect(held.withLock { $0 } < 800_000 + 100_000 + 6 * 65_536)
+  }
+
+  @Test(.listener(limits: { $0.waitingBytesPerProcessMax = 100_000 }))
+  func aConnectionThatLeavesInTheMiddleOfItsFrameLetsTheNextOneFinish() async throws {
+    let events = fixture.delegate.events
+    let text = String(repeating: "x", count: 300_000)
+    let begin = #"{"jsonrpc":"2.0","id":1,"method":"get_data","params":["\#(text)"#
+    var first: RawPeer? = try fixture.connect()
+    let leaving = try #require(await events.opened())
+    let second = try fixture.connect()
+    let waiting = try #require(await events.opened())
+    try first?.send(begin)
+    while try await fixture.onLoop({ leaving.usage.inputBytes < 300_000 }) {}
+    async let sending: Void = RawPeer.inBackground { try second.send(begin + #""]}"#) }
+    while try await fixture.onLoop({ !waiting.usage.isPaused }) {}
+    first = nil
+    try await sending
+    #expect(try await RawPeer.inBackground { try second.readLine() }?.contains("result") == true)
+  }
+
   @Test(.listener(limits: { $0.waitingBytesPerProcessMax = 100_000 }))
   func whatCameWhileTooMuchOfAProcessWaitedIsTakenAlsoAfterItsPeerHasLeft() async throws {
     let events = fixture.delegate.events

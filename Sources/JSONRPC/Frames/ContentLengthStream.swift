@@ -17,6 +17,8 @@ struct ContentLengthStream {
   }
 
   private var mode = Mode.headers
+  /// Bytes held until the frame is complete.
+  var bufferedBytes: Int { body.bufferedBytes }
   private var body: FrameBody
   private let frameBytesMax: Int
   /// Bytes of the header section examined so far, without those of complete lines.

@@ -27,6 +27,9 @@ package struct FrameBody: Sendable {
   /// Why the frame is invalid, if that is known before its end.
   package var failure: ErrorObject? { if case .failed(let error, _) = mode { error } else { nil } }
 
+  /// Bytes held until the frame is complete.
+  package var bufferedBytes: Int { input.count }
+
   /// The input that brings another body to this one's state; `nil` if further input is skipped.
   var unfinishedInput: [UInt8]? {
     switch mode {

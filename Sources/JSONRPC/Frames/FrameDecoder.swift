@@ -92,7 +92,7 @@ package struct FrameDecoder: Sendable {
   package private(set) var position = FramePosition.betweenFrames
 
   /// Bytes held until their frame is complete or taken.
-  package var bufferedBytes: Int { input.count }
+  package var bufferedBytes: Int { input.count + (headed?.bufferedBytes ?? 0) }
 
   /// How the frames of the peer are told apart, as soon as that is known.
   package var framing: Framing? {

@@ -11,7 +11,7 @@ final class Acceptor: ChannelInboundHandler {
   private let settings: ConnectionSettings
   private let allowedUser: UInt32
   private let delegate: any ConnectionDelegate
-  private let flushQueue: FlushQueue
+  private let books: ConnectionBooks
   /// Of the listener's own socket, if this one is of a further one: there all connections are counted.
   private let main: Acceptor?
   private let confine: PeerConfining
@@ -20,9 +20,7 @@ final class Acceptor: ChannelInboundHandler {
   private var lingering = 0
   /// Beyond this many, a refused connection is closed without a message.
   private static let lingeringMax = 64
-  private(set) var statistics = AcceptStatistics()
-  private var quota: ProcessQuota
-  private var accounts: [ProcessIdentity: ProcessAccount] = [:]
+  private var counted = AcceptStatistics()
   /// Whether `UnixListener.stop` is closing the channel.
   var isStopping = false
   /// The last error since a connection was accepted.
@@ -39,17 +37,25 @@ final class Acceptor: ChannelInboundHandler {
     delegate: any ConnectionDelegate
   ) {
     (self.settings, self.allowedUser, self.handoff, self.delegate) = (settings, allowedUser, handoff, delegate)
-    quota = ProcessQuota(limits: settings.limits)
-    flushQueue = FlushQueue(eventLoop: eventLoop, isShared: true)
+    books = ConnectionBooks(on: eventLoop, limits: settings.limits)
     (main, self.confine) = (nil, confine)
   }
 
   /// For a further socket of the same listener, whose peers all have that confinement.
   init(besides main: Acceptor, confinement: String) {
     (settings, allowedUser, delegate) = (main.settings, main.allowedUser, main.delegate)
-    (flushQueue, handoff, quota) = (main.flushQueue, main.handoff, main.quota)
+    (books, handoff) = (main.books, main.handoff)
     (self.main, confine) = (main, { _ in .success(confinement) })
   }
+
+  var statistics: AcceptStatistics {
+    var statistics = counted
+    statistics.connections = books.connections
+    return statistics
+  }
+
+  /// Each account with what it counts: nothing when all connections have closed.
+  var holdings: [String: Int] { books.holdings.merging(["refused connections": lingering], uniquingKeysWith: +) }
 
   /// Sets up an accepted channel. If this throws, the channel is closed.
   func accept(_ channel: any Channel) throws {
@@ -59,16 +65,16 @@ final class Acceptor: ChannelInboundHandler {
 
   private func accept(_ channel: any Channel, confining confine: PeerConfining) throws {
     let peer = try peer(of: channel)
-    if let error = quota.refusal(to: peer.countedProcess) {
-      statistics.refusedOverLimit += 1
+    if let error = books.refusal(to: peer) {
+      counted.refusedOverLimit += 1
       return try refuse(channel, peer, error)
     }
     switch confine(peer) {
     case .success(let confinement):
       try install(on: channel, peer, confinement: confinement)
-      statistics.accepted += 1
+      counted.accepted += 1
     case .failure(let error):
-      statistics.refusedUnconfined += 1
+      counted.refusedUnconfined += 1
       try refuse(channel, peer, error)
     }
   }
@@ -84,25 +90,16 @@ final class Acceptor: ChannelInboundHandler {
     confinement: String? = nil,
     adopting stored: (key: UInt64, record: ConnectionSnapshot)? = nil
   ) throws {
-    let process = peer.countedProcess
-    let account = accounts[process] ?? ProcessAccount(limits: settings.limits)
     _ = try settings.install(
       on: channel,
       peer: peer,
       confinement: confinement,
-      flushQueue: flushQueue,
-      account: account,
+      flushQueue: books.flushQueue,
+      account: books.open(channel, of: peer),
       delegate: delegate,
       handoff: handoff,
       adopting: stored
     )
-    quota.add(process)
-    accounts[process] = account
-    statistics.connections = quota.total
-    channel.closeFuture.assumeIsolated().whenComplete { [self] _ in
-      if quota.remove(process) { accounts[process] = nil }
-      statistics.connections = quota.total
-    }
   }
 
   private func peer(of channel: any Channel) throws -> PeerCredentials {
@@ -114,7 +111,7 @@ final class Acceptor: ChannelInboundHandler {
     }
     guard let peer else { throw TransportError(.closed, "the channel has no socket") }
     guard peer.uid == allowedUser else {
-      statistics.refusedUsers += 1
+      counted.refusedUsers += 1
       throw TransportError(.notPermitted, "a connection of user \(peer.uid) was refused")
     }
     return peer
@@ -123,7 +120,7 @@ final class Acceptor: ChannelInboundHandler {
   /// Sends the peer an error and closes: a connection without a delegate, whose only output is the error.
   private func refuse(_ channel: any Channel, _ peer: PeerCredentials, _ error: ErrorObject) throws {
     guard lingering < Self.lingeringMax else {
-      throw TransportError(.busy, "there are \(quota.total) connections already")
+      throw TransportError(.busy, "there are \(books.connections) connections already")
     }
     lingering += 1
     channel.closeFuture.assumeIsolated().whenComplete { [self] _ in lingering -= 1 }
@@ -133,7 +130,7 @@ final class Acceptor: ChannelInboundHandler {
     _ = try settings.install(
       on: channel,
       peer: peer,
-      flushQueue: flushQueue,
+      flushQueue: books.flushQueue,
       account: ProcessAccount(limits: settings.limits),
       delegate: nil,
       adopting: (0, refusal)
@@ -148,7 +145,7 @@ final class Acceptor: ChannelInboundHandler {
     guard error is IOError else { return }
     lastError = error
     guard timer == nil, let options = context.channel.syncOptions else { return }
-    statistics.pauses += 1
+    counted.pauses += 1
     // Fails only if the channel is closed.
     try? options.setOption(.autoRead, value: false)
     let pause = TimeAmount.milliseconds(Int64(settings.limits.acceptPauseMilliseconds))

@@ -41,6 +41,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   @exclusivity(unchecked) private var deliveries: [Conversation.Delivery] = []
   /// The delegate asked whether a request may begin, and is told when it may.
   private var awaitsRoom = false
+  /// Bytes of a frame that is not complete.
+  private(set) var unfinishedBytes = 0
   /// The bytes of this connection that `account` counts, and those that the load of all connections does.
   private var counted = (waiting: 0, replies: 0)
   private var timers: (frame: Scheduled<Void>?, linger: Scheduled<Void>?)
@@ -139,10 +141,9 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// What waits for its turn, for room or for others of its process is delivered: the peer may have left after its last
   /// notification. Requests that were held back are dropped: their answers could not be sent.
   func channelInactive(context: ChannelHandlerContext) {
-    if gate.isPaused(.process) {
-      gate.resume(.process)
-      account.removePaused(self)
-    }
+    gate.resume(.process)
+    account.forget(self)
+    unfinishedBytes = 0
     while let delivery = deliveries.popLast() { if case .notification = delivery { deliver(delivery) } }
     pull(inTurns: false)
     account.change(by: -counted.waiting)
@@ -195,8 +196,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   ///
   /// - Parameter inTurns: false at the end, where nothing will wait.
   private func pull(inTurns: Bool = true) {
-    if isBehind, inTurns { return }
-    if inTurns { chargeProcess() }
+    if inTurns {
+      guard !isBehind else { return }
+      chargeProcess()
+      guard !gate.hasInput || flushQueue.letsBegin() else { return fallBehind() }
+    }
     var left = FlushQueue.framesAtOnce
     // Accessing a property that a call may change costs more than accessing a local variable.
     var deliveries: [Conversation.Delivery] = []
@@ -204,8 +208,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     while deliveries.isEmpty, pullsInput {
       if left == 0, inTurns {
         guard flushQueue.letsGoOn() else {
-          isBehind = true
-          flushQueue.fallBehind(self)
+          fallBehind()
           break
         }
         left = FlushQueue.framesAtOnce
@@ -213,9 +216,11 @@ final class ConnectionHandler: ChannelInboundHandler {
       left -= 1
       guard let event = nextEvent() else {
         gate.inputWaits(false)
+        if inTurns { noteUnfinishedFrame() }
         deliverEndOfInput(&deliveries)
         break
       }
+      unfinishedBytes = 0
       stopFrameTimer()
       let before = out.count
       conversation.receive(event, into: &out, &deliveries)
@@ -232,14 +237,27 @@ final class ConnectionHandler: ChannelInboundHandler {
     if !out.isEmpty { queueForEndOfTick() }
   }
 
+  /// What has come of a frame counts until its end comes.
+  private func noteUnfinishedFrame() {
+    let position = position
+    if position == .betweenFrames, unfinishedBytes == 0 { return }
+    unfinishedBytes = position == .betweenFrames ? 0 : exchanges?.bufferedBytes ?? decoder.bufferedBytes
+    chargeProcess()
+  }
+
+  private func fallBehind() {
+    isBehind = true
+    flushQueue.fallBehind(self)
+  }
+
   /// Counts what waits of this connection, and pauses its input while too much of its process does.
   private func chargeProcess() {
-    let change = conversation.waitingBytes - counted.waiting
+    let change = conversation.waitingBytes + unfinishedBytes - counted.waiting
     if change != 0 {
       counted.waiting += change
       account.change(by: change)
     }
-    guard account.isOver, !gate.isPaused(.process) else { return }
+    guard account.isOver, !gate.isPaused(.process), !account.letsFinish(self) else { return }
     gate.pause(.process)
     account.addPaused(self)
   }

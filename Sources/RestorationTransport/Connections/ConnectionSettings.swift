@@ -16,23 +16,25 @@ package struct ConnectionSettings: Sendable {
   /// Makes a channel a connection whose peer is known, whatever it has for a transport. On the channel's event loop,
   /// before the channel is active.
   ///
-  /// - Parameter snapshot: of a former process, which has left the connection to this one.
+  /// - Parameters:
+  ///   - snapshot: of a former process, which has left the connection to this one.
+  ///   - books: those of the connections beside it; by default it is alone.
   @discardableResult
   package func install(
     on channel: any Channel,
     peer: PeerCredentials,
     confinement: String? = nil,
     continuing snapshot: ConnectionSnapshot? = nil,
+    books: ConnectionBooks? = nil,
     delegate: any ConnectionDelegate
   ) throws -> Connection {
-    let flushQueue = FlushQueue(eventLoop: channel.eventLoop, isShared: false)
-    let account = ProcessAccount(limits: limits)
+    let books = books ?? ConnectionBooks(on: channel.eventLoop, limits: limits, isShared: false)
     return try install(
       on: channel,
       peer: peer,
       confinement: confinement,
-      flushQueue: flushQueue,
-      account: account,
+      flushQueue: books.flushQueue,
+      account: books.open(channel, of: peer),
       delegate: delegate,
       adopting: snapshot.map { (0, $0) }
     )

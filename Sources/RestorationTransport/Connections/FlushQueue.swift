@@ -9,13 +9,19 @@ internal import NIOCore
 ///
 /// A connection's first frames are taken as soon as they are read. It may go on while nobody else waits and the tick is
 /// young. Otherwise it falls behind: those that are behind go on in turns, for a slice of each tick. So a connection
-/// that sends little waits for one slice of those that send much, however many these are.
+/// that sends little waits for one slice of those that send much, however many these are. When a tick is old, even first
+/// frames wait for their turn, so that the loop looks for input in between. Turns go round the processes, and round the
+/// connections of each.
 final class FlushQueue {
   /// How many frames are taken before the first question whether to go on.
   static let framesAtOnce = 4
   /// How often a connection that was behind may go on before it is the next one's turn.
   private static let stepsPerTurn = 16
   private static let slice = TimeAmount.milliseconds(1)
+  /// Beyond it, further connections wait for their turn: answers to hundreds of short messages take less.
+  private static let tickMax = TimeAmount.milliseconds(4)
+  /// How many connections begin between two questions how old the tick is.
+  private static let connectionsAtOnce = 4
   /// The loop runs what is due before it looks for input again, so the next slice must not be due yet.
   private static let pause = TimeAmount.microseconds(20)
 
@@ -29,8 +35,11 @@ final class FlushQueue {
   /// The connections that are to go on when the load is no longer high.
   private var crowded: [ObjectIdentifier: ConnectionHandler] = [:]
   private var isTrimScheduled = false
-  /// The connections with frames left over, the next one first.
-  private var behind: [ConnectionHandler] = []
+  /// The processes of connections with frames left over, the next one first.
+  private var behind: [ProcessAccount] = []
+  /// When the tick began, if anybody has asked, and how many connections have begun in it.
+  private var tickBegin: NIODeadline?
+  private var begun = 0
   private var isServing = false
   private var stepsLeft = 0
   /// `nil` until somebody asks for time.
@@ -40,10 +49,27 @@ final class FlushQueue {
 
   init(eventLoop: any EventLoop, isShared: Bool) { (self.eventLoop, self.isShared) = (eventLoop, isShared) }
 
+  /// Each account with what it counts: nothing when all connections have closed and the tick is over.
+  var holdings: [String: Int] {
+    ["bytes of replies": load.bytes, "crowded connections": crowded.count, "turns": waiting.count + behind.count]
+  }
+
   /// Schedules the handler's `endTick`, which may add the handler again.
   func add(_ handler: ConnectionHandler) {
     waiting.append(handler)
     schedule()
+  }
+
+  /// Whether a connection may take its first frames now, or has to wait for its turn.
+  func letsBegin() -> Bool {
+    guard isShared, !isServing else { return true }
+    begun += 1
+    guard let tickBegin else {
+      tickBegin = NIODeadline.now()
+      schedule()
+      return true
+    }
+    return begun % Self.connectionsAtOnce != 0 || NIODeadline.now() < tickBegin + Self.tickMax
   }
 
   /// Whether a connection that has taken `framesAtOnce` may take as many again.
@@ -60,7 +86,8 @@ final class FlushQueue {
 
   /// The handler's `takeTurn` will be called.
   func fallBehind(_ handler: ConnectionHandler) {
-    behind.append(handler)
+    if !handler.account.isBehind { behind.append(handler.account) }
+    handler.account.addBehind(handler)
     schedule()
   }
 
@@ -90,7 +117,11 @@ final class FlushQueue {
       for handler in crowded.values { handler.queueForEndOfTick() }
       crowded = [:]
     }
-    guard isFarBelowPeak, !isTrimScheduled else { return }
+    if isFarBelowPeak { trimSoon() }
+  }
+
+  private func trimSoon() {
+    guard !isTrimScheduled else { return }
     isTrimScheduled = true
     eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
       self.isTrimScheduled = false
@@ -102,8 +133,11 @@ final class FlushQueue {
   /// The handler's `endTick` will be called when the load is no longer high: nothing else may happen to it then.
   func awaitLowLoad(_ handler: ConnectionHandler) { crowded[ObjectIdentifier(handler)] = handler }
 
-  /// It has closed.
-  func forget(_ handler: ConnectionHandler) { crowded[ObjectIdentifier(handler)] = nil }
+  /// It has closed: what it has sent may have taken much memory.
+  func forget(_ handler: ConnectionHandler) {
+    crowded[ObjectIdentifier(handler)] = nil
+    if isShared { trimSoon() }
+  }
 
   private func run() {
     isScheduled = true
@@ -113,7 +147,7 @@ final class FlushQueue {
     swap(&waiting, &spare)
     for handler in spare { handler.endTick() }
     spare.removeAll(keepingCapacity: true)
-    sliceEnd = nil
+    (sliceEnd, tickBegin, begun) = (nil, nil, 0)
     guard !behind.isEmpty, !isPausing else { return }
     isPausing = true
     eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {
@@ -126,13 +160,19 @@ final class FlushQueue {
   private func serve() {
     isServing = true
     sliceEnd = nil
-    var served = 0
-    while served < behind.count, hasTime() {
+    var left = behind.reduce(0) { $0 + $1.behindCount }
+    while left > 0, hasTime() {
+      left -= 1
       stepsLeft = Self.stepsPerTurn
-      behind[served].takeTurn()
-      served += 1
+      nextBehind().takeTurn()
     }
-    behind.removeFirst(served)
     isServing = false
+  }
+
+  private func nextBehind() -> ConnectionHandler {
+    let account = behind.removeFirst()
+    let handler = account.takeBehind()
+    if account.isBehind { behind.append(account) }
+    return handler
   }
 }

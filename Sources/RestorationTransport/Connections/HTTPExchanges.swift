@@ -49,6 +49,9 @@ package struct HTTPExchanges {
   package var isAwaitingResponse: Bool { mode == .awaitingResponse }
   private var isInsideRequest: Bool { mode == .body }
 
+  /// Bytes of a request that is not complete.
+  package var bufferedBytes: Int { body.bufferedBytes }
+
   package var hasInput: Bool { !parts.isEmpty || fault != nil }
 
   /// A request that has begun must be finished by this process. Requests behind it wait for its response.

@@ -155,6 +155,9 @@ package final class UnixListener: Sendable {
 
   /// Counts since the start; on the event loop only.
   package var statistics: AcceptStatistics { acceptor.value.statistics }
+
+  /// Each account of what connections share, with what it counts: nothing when all have closed. On the event loop only.
+  package var holdings: [String: Int] { acceptor.value.holdings }
 }
 
 /// What the delegate confines a peer to (`Connection.confinement`), or what the peer is told before its connection is

@@ -10,6 +10,9 @@ package enum Host {
   /// Milliseconds of a clock that never goes back.
   package static var monotonicMilliseconds: Int64 { SystemCalls.monotonicMilliseconds }
 
+  /// Gives the kernel the memory that the allocator keeps.
+  package static func giveMemoryBack() { SystemCalls.trimMemory() }
+
   /// A variable of the environment; `nil` if it is not set.
   package static func environment(_ name: String) -> String? { SystemCalls.environment(name) }
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import NIOCore
+
+/// What the connections of one event loop share: their numbers and what waits of them, by process, and the loop's time
+/// and load. Used on that loop only.
+package final class ConnectionBooks {
+  private let limits: TransportLimits
+  let flushQueue: FlushQueue
+  private var quota: ProcessQuota
+  private var accounts: [ProcessIdentity: ProcessAccount] = [:]
+
+  /// - Parameter isShared: whether a connection with much input lets others go first.
+  package init(on eventLoop: any EventLoop, limits: TransportLimits, isShared: Bool = true) {
+    self.limits = limits
+    flushQueue = FlushQueue(eventLoop: eventLoop, isShared: isShared)
+    quota = ProcessQuota(limits: limits)
+  }
+
+  var connections: Int { quota.total }
+
+  /// Why the peer may have no further connection.
+  func refusal(to peer: PeerCredentials) -> ErrorObject? { quota.refusal(to: peer.countedProcess) }
+
+  /// The account of the peer's process, which has one connection more until the channel has closed.
+  func open(_ channel: any Channel, of peer: PeerCredentials) -> ProcessAccount {
+    let process = peer.countedProcess
+    let account = accounts[process] ?? ProcessAccount(limits: limits)
+    accounts[process] = account
+    quota.add(process)
+    channel.closeFuture.assumeIsolated().whenComplete { [self] _ in close(process) }
+    return account
+  }
+
+  private func close(_ process: ProcessIdentity) {
+    guard quota.remove(process), let account = accounts.removeValue(forKey: process) else { return }
+    // It was the last one, so that nothing can wait.
+    assert(account.held == 0, "\(account.held) bytes are counted of a process without a connection")
+  }
+
+  /// Each account with what it counts: nothing when all connections have closed.
+  package var holdings: [String: Int] {
+    flushQueue.holdings.merging(
+      [
+        "connections of processes": quota.total, "processes with connections": accounts.count,
+        "what waits of processes": accounts.values.reduce(0) { $0 + $1.held },
+      ],
+      uniquingKeysWith: +
+    )
+  }
+}
