@@ -480,4 +480,75 @@ internal import Testing
     try third.encode(#"["X"]"#, "{}", #""application":"c""#)
     #expect(broker.closed.sorted() == ["a", "b"])
   }
+
+  /// One process keeps no more of all applications in memory than of one.
+  @Test func textsOfAllApplicationsInWhichAProcessHasSessions() throws {
+    let broker = broker { $0.archiveBytesMax = 3 << 20 }
+    let classes = (0..<64).map { #""\#($0)\#(String(repeating: "c", count: 250))""# }.joined(separator: ",")
+    func fill(_ peer: Peer, _ count: Int) throws {
+      for number in 0..<count { try peer.register("o\(number)", #""objectClass":[\#(classes)]"#) }
+    }
+    let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 1))
+    try first.initialize("A")
+    try fill(first, 150)
+    try second.initialize("B")
+    try fill(second, 40)
+    let refused = #expect(throws: (any Error).self) { try fill(second, 100) }
+    _ = refused
+    let failure = try second.fail("registerObjectForStateRestoration", second.registration("more"))
+    #expect(failure.data["limit"] == "archiveBytesMax" && failure.data["max"] == .integer(3 << 20))
+    #expect((failure.data["value"]?.integer ?? 0) > 3 << 20)
+    // Others may, and so may it when it has left the other application.
+    let other = broker.connect(pid: 2)
+    try other.initialize("B")
+    try other.register("other")
+    try first.call("goodbye", #"{"reason":"restart"}"#)
+    try second.register("more")
+  }
+
+  /// Method, member, a value at the bound, and one beyond it.
+  private static let bounds: [(String, String, String, String)] = [
+    ("saveApplicationState", "deadlineMilliseconds", "600000", "600001"),
+    ("saveApplicationState", "deadlineMilliseconds", "1", "0"),
+    ("restoreApplicationState", "deadlineMilliseconds", "3600000", "3600001"),
+    ("restoreApplicationState", "deadlineMilliseconds", "1", "0"),
+    ("nextRequest", "waitMilliseconds", "30000", "30001"),
+    ("verifyArchive", "progressToken", text(1_024), text(1_025)),
+    (registration, "awaitParentMilliseconds", "86400000", "86400001"),
+    (registration, "position", "9007199254740991", "9007199254740992"),
+    (registration, "restorationClass", text(1_024), text(1_025)),
+    (registration, "objectClass", "[\(text(255))]", "[\(text(256))]"),
+    (registration, "objectClass", names(64), names(65)),
+    (registration, "restorationIdentifier", text(255), text(256)),
+    ("initialize", "process", text(255), text(256)),
+    ("initialize", "application", text(128), text(129)),
+    ("initialize", "instance", text(48), text(49)),
+  ]
+
+  /// What a call may say besides the limits that can be configured.
+  @Test(arguments: bounds)
+  func whatACallMaySay(_ method: String, _ member: String, _ most: String, _ tooMuch: String) throws {
+    func isRefused(_ value: String) throws -> Bool {
+      let broker = broker { _ in }
+      let peer = broker.connect()
+      if method != "initialize" { try peer.initialize() }
+      let name =
+        method == Self.registration && member != "restorationIdentifier" ? #""restorationIdentifier":"A","# : ""
+      let application = method == "initialize" && member != "application" ? #""application":"App","# : ""
+      let call = peer.start(method, #"{\#(name)\#(application)"\#(member)":\#(value)}"#)
+      guard peer.hasAnswer(call), let failure = try? peer.failure(of: call) else { return false }
+      #expect([-32602, -32004, -32008].contains(failure.code), "\(failure)")
+      return true
+    }
+    #expect(try !isRefused(most), "\(member) \(most)")
+    #expect(try isRefused(tooMuch), "\(member) \(tooMuch)")
+  }
+
+  private static let registration = "registerObjectForStateRestoration"
+
+  private static func text(_ count: Int) -> String { "\"\(String(repeating: "x", count: count))\"" }
+
+  private static func names(_ count: Int) -> String {
+    "[\((0..<count).map { "\"C\($0)\"" }.joined(separator: ","))]"
+  }
 }

@@ -140,4 +140,28 @@ internal import Testing
     try peer.encode(#"["X"]"#, #"{"n":2}"#)
     broker.inspect()
   }
+
+  /// What it takes is given back, though no other application needs the room.
+  @Test func aLargeApplicationWithoutSessionsLeavesMemorySoonAfterItsLastCallAndASmallOneStays() throws {
+    let broker = MemoryBroker()
+    for (name, count) in [("Large", 5_000), ("Small", 5)] {
+      let peer = broker.connect(pid: 1)
+      try peer.initialize(name)
+      for number in 0..<count { try peer.register("o\(number)") }
+      try peer.call("goodbye", #"{"reason":"restart"}"#)
+      broker.disconnect(peer)
+    }
+    let reader = broker.connect(pid: 2)
+    broker.advance(milliseconds: 4_000)
+    try reader.call("describeApplication", #"{"application":"Large"}"#)
+    broker.advance(milliseconds: 4_999)
+    #expect(broker.application("Large") != nil)
+    broker.advance(milliseconds: 1)
+    #expect(broker.application("Large") == nil && broker.application("Small") != nil)
+    #expect(broker.closed == ["Large"])
+    let page = try reader.call("describeApplication", #"{"application":"Large"}"#)
+    #expect(page["objects"]?.array?.count == 512)
+    broker.advance(milliseconds: 6_000)
+    #expect(broker.application("Large") == nil)
+  }
 }

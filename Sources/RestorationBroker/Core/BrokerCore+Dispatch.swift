@@ -50,6 +50,7 @@ extension BrokerCore {
   /// A registration makes a detached session if the call has none.
   mutating func register(_ call: MethodTable.Call<RegisterObjectForStateRestoration>) throws(ErrorObject) {
     counters.registrations += 1
+    try SessionQuota(applications).requireTextRoom(for: call.client.process, in: call.application)
     // A refused call opens no session, and makes no archive.
     if call.session == nil { try call.application.check(call.request) }
     let owner = if let session = call.session { session } else { try detachedSession(call.client, call.application) }

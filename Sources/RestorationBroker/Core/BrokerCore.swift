@@ -160,20 +160,6 @@ package struct BrokerCore {
     }
   }
 
-  /// An unreadable archive is tried again once all clients that were told so have left. A blank one is removed when
-  /// all that have named it have.
-  mutating func closeIfUseless(_ application: Application) {
-    guard application.sessions.isEmpty, applications[application.id] != nil else { return }
-    let id = application.id
-    if case .unreadable = application.phase {
-      if !clients.values.contains(where: { $0.waitsFor == id }) { close(application) }
-    } else if application.isBlank, application.isIdle,
-      !clients.values.contains(where: { $0.waitsFor == id || $0.applications.contains(id) })
-    {
-      close(application)
-    }
-  }
-
   /// A call was refused: an archive that was made for it, and has had no write, goes at once.
   mutating func closeUnwritten(of client: Client) {
     for application in client.applications.compactMap({ applications[$0] }) {
@@ -377,7 +363,10 @@ package struct BrokerCore {
       guard session.hasExited else { return }
       application.died(session)
       closeIfUseless(application)
-    case .detached(let id, let session): applications[id]?.detachedTimerFired(session)
+    case .detached(let id, let session):
+      guard let application = applications[id] else { return }
+      application.detachedTimerFired(session)
+      closeIfUseless(application)
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id): applications[id]?.earlyTimerFired()
     case .trial(let id): applications[id]?.note(.trialsEnded)
@@ -392,6 +381,7 @@ package struct BrokerCore {
     case .poll(let id, let session): applications[id]?.pollTimerFired(session)
     case .restoration(let id): applications[id]?.restorationTimerFired()
     case .elements(let id, let number): applications[id]?.finishResolution(number)
+    case .unused(let id): unusedTimerFired(id)
     case .upload(let id): if let client = clients[id] { uploadTimerFired(of: client) }
     }
   }
@@ -436,17 +426,6 @@ package struct BrokerCore {
     client.waitsFor = application.id
     client.waitsSince = counters.waits
     client.queue.insert(message, at: 0)
-  }
-
-  /// Before a further application: closes the least recently used ones without sessions, as far as there are more than
-  /// archives may be open. All others stay; the store closes the files of those that it has not used for longest.
-  private mutating func makeRoom() {
-    let excess = applications.count + 1 - context.limits.openArchivesMax
-    guard excess > 0 else { return }
-    let awaited = Set(clients.values.compactMap(\.waitsFor))
-    let useless = applications.values.filter { $0.sessions.isEmpty && $0.isIdle && !awaited.contains($0.id) }
-    let oldest = useless.sorted { ($0.sessions.lastUsed, $0.id) < ($1.sessions.lastUsed, $1.id) }
-    for application in oldest.prefix(excess) { close(application) }
   }
 
   /// - Parameter removal: whether its files go; those of a blank one do anyway.

@@ -152,6 +152,8 @@ package enum TimerName: Hashable, Sendable {
   case restoration(ApplicationID)
   /// The time for a data source's answer is over (R28).
   case elements(ApplicationID, Int)
+  /// A large application without sessions may leave memory.
+  case unused(ApplicationID)
   /// An idle import is dropped.
   case upload(ClientID)
   /// The save round continues without the sessions that have not answered, or ends (R12).

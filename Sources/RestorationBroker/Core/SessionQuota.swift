@@ -25,12 +25,27 @@ struct SessionQuota {
     try Self.require("sessionsPerApplicationMax", own > 0 ? max - max / 10 : max, application.sessions.count + 1)
   }
 
-  private static func require(_ limit: String, _ max: Int, _ value: Int) throws(ErrorObject) {
+  /// The texts of applications are in memory as long as they have sessions, so those that one process keeps there have
+  /// together as much room as one application has.
+  func requireTextRoom(for process: ClientProcess?, in application: Application) throws(ErrorObject) {
+    // That many applications may have little.
+    guard application.budget.texts > 1 << 20, let process else { return }
+    let own = applications.values.filter { $0 === application || $0.sessions.count(of: process) > 0 }
+    let (texts, max) = (own.reduce(0) { $0 + $1.budget.texts }, application.turn.limits.archiveBytesMax)
+    guard own.count > 1 else { return }
+    let hint = "The texts of all applications in which a process has sessions count together; end one of its sessions."
+    try Self.require("archiveBytesMax", max, texts, hint: hint)
+  }
+
+  private static let hint =
+    "Go on in a session by its token, or say goodbye; a script that only encodes or reads needs none."
+
+  private static func require(_ limit: String, _ max: Int, _ value: Int, hint: String = hint) throws(ErrorObject) {
     guard value > max else { return }
     throw .restoration(
       .limitExceeded,
       "\(limit) is \(max), this is \(value)",
-      hint: "Go on in a session by its token, or say goodbye; a script that only encodes or reads needs none.",
+      hint: hint,
       details: ["limit": .string(limit), "max": .integer(Int64(max)), "value": .integer(Int64(value))]
     )
   }
