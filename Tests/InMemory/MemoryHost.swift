@@ -20,6 +20,8 @@ package final class MemoryHost: ProcessHost, ServiceManager {
     package var holdsProbes = false
     fileprivate var held: [HeldCall<Void>] = []
     fileprivate var processes: [Int32: MemoryProcess] = [:]
+    /// Those whose numbers were used again as well.
+    fileprivate var all: [MemoryProcess] = []
     fileprivate var starts: UInt64 = 0
   }
 
@@ -36,6 +38,7 @@ package final class MemoryHost: ProcessHost, ServiceManager {
     let identity = ProcessIdentity(pid: pid, startTicks: state.value.starts, bootID: "boot")
     let process = MemoryProcess(identity, unit: unit, on: loop)
     state.value.processes[pid] = process
+    state.value.all.append(process)
     return process
   }
 
@@ -44,6 +47,9 @@ package final class MemoryHost: ProcessHost, ServiceManager {
   package func process(_ identity: ProcessIdentity) -> (any HostProcess)? {
     state.value.processes[identity.pid].flatMap { $0.identity == identity ? $0 : nil }
   }
+
+  /// No process is left, and everybody has noticed the end of each.
+  package func endAll() { for process in state.value.all { process.end(process.ending, isNoticed: true) } }
 
   package func letGo() {
     state.value.holdsProbes = false

@@ -57,6 +57,8 @@ package final class TestEventLoop: NIOSerialEventLoopExecutor, TaskExecutor {
     return now < end
   }
 
+  package var timerCount: Int { timers.value.byNumber.count }
+
   package func cancelTimers() { for timer in timers.value.byNumber.values { timer.cancel() } }
 }
 

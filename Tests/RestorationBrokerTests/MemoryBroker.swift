@@ -31,6 +31,9 @@ final class MemoryBroker {
   private let hasStopped: NIOLoopBoundBox<Bool>
   private var epoch: Int64 = 7
   private var connections: [MemoryConnection] = []
+  /// What connections of this broker share.
+  private(set) var books: ConnectionBooks
+  private let isNeverIdle: Bool
 
   /// - Parameter makeStore: for archives elsewhere than on `disk`; the store is to run on the loop.
   init(
@@ -78,13 +81,22 @@ final class MemoryBroker {
       return service
     }
     service = makeService(epoch)
+    books = Self.makeBooks(loop, limits)
+    isNeverIdle = unusedDays > 0
+  }
+
+  private static func makeBooks(_ loop: TestEventLoop, _ limits: Limits) -> ConnectionBooks {
+    ConnectionBooks(on: loop.channels, limits: TransportLimits(limits), isShared: false)
   }
 
   private static func wallMilliseconds(_ loop: TestEventLoop, _ days: Int64) -> Int64 {
     1_700_000_000_000 + Int64(loop.now.uptimeNanoseconds / 1_000_000) + days * 24 * 3_600 * 1_000
   }
 
-  deinit { end() }
+  deinit {
+    expectNothingIsHeld()
+    end()
+  }
 
   subscript<Value>(dynamicMember path: ReferenceWritableKeyPath<MemoryDisk, Value>) -> Value {
     get { disk[keyPath: path] }
@@ -184,6 +196,28 @@ final class MemoryBroker {
     epoch = start ?? epoch + 1
     (disk.holdsOpenings, disk.holdsListings) = (false, false)
     service = makeService(epoch)
+    books = Self.makeBooks(loop, limits)
+  }
+
+  /// When everybody has left and all that was under way is done, the broker's books are empty: what clients make it
+  /// hold, it gives back.
+  private func expectNothingIsHeld() {
+    // A broker that has ended, or has to, does nothing more.
+    guard !isStopped, !isPreparedToStop, !logged.contains(where: { $0.hasPrefix("fatal") }) else { return }
+    disk.holdNothing()
+    host.letGo()
+    for connection in connections { connection.cut() }
+    connections = []
+    host.endAll()
+    run()
+    // Sessions that are detached last longest.
+    advance(milliseconds: 700_000)
+    let holdings = Holdings.sum(
+      self.holdings,
+      books.holdings,
+      isNeverIdle ? [:] : ["timers of the loop": loop.timerCount]
+    )
+    if !holdings.isEmpty { Issue.record("still held when everybody has left: \(holdings)") }
   }
 
   /// Nothing of the broker's process is left.
@@ -271,6 +305,8 @@ final class MemoryBroker {
   var core: BrokerCore { service.assumeIsolated { [loop] in NIOLoopBound($0.core, eventLoop: loop) }.value }
 
   func application(_ name: String) -> Application? { core.applications.values.first { $0.name.description == name } }
+
+  var holdings: Holdings { service.assumeIsolated { $0.holdings } }
 
   var timerCount: Int { service.assumeIsolated { $0.timers.count } }
 

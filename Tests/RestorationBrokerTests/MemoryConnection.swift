@@ -18,7 +18,8 @@ final class MemoryConnection: VectorConnection {
   var whenReceived: ((String) -> Void)?
   /// Told when everything that came was taken; returns whether it did anything.
   var whenTaken: (() -> Bool)?
-  private unowned let broker: MemoryBroker
+  /// `nil` as soon as it ends: then only its own end of the connection is closed.
+  private weak var broker: MemoryBroker?
   private let channel: EmbeddedChannel
   private var input: [UInt8] = []
   private var frames: [String] = []
@@ -32,7 +33,13 @@ final class MemoryConnection: VectorConnection {
     let settings = ConnectionSettings(limits: limits, vocabulary: EncodedState.vocabulary)
     let peer = PeerCredentials(pid: process.pid, uid: UInt32(uid), gid: UInt32(uid), process: nil)
     do {
-      connection = try settings.install(on: channel, peer: peer, confinement: confinement, delegate: broker.service)
+      connection = try settings.install(
+        on: channel,
+        peer: peer,
+        confinement: confinement,
+        books: broker.books,
+        delegate: broker.service
+      )
       try channel.connect(to: SocketAddress(unixDomainSocketPath: "/memory")).wait()
     } catch {
       preconditionFailure("a channel in memory takes every handler: \(error)")
@@ -47,28 +54,28 @@ final class MemoryConnection: VectorConnection {
       channel.pipeline.fireChannelRead(ByteBuffer(bytes: bytes))
       channel.pipeline.fireChannelReadComplete()
     }
-    broker.run()
+    broker?.run()
   }
 
   func halfClose() {
     channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
-    broker.run()
+    broker?.run()
   }
 
   /// The next frame that nothing else takes; lets up to five seconds pass.
   func receive() throws -> String {
-    for _ in 0..<500 where frames.isEmpty && isOpen { broker.advance(milliseconds: 10) }
+    for _ in 0..<500 where frames.isEmpty && isOpen { broker?.advance(milliseconds: 10) }
     guard !frames.isEmpty else { throw TestFailure(isOpen ? "nothing came" : "the broker closed the connection") }
     return frames.removeFirst()
   }
 
   /// Lets up to five seconds pass, until this has come true.
   func wait(until hasComeTrue: () -> Bool) {
-    for _ in 0..<5_000 where isOpen && !hasComeTrue() { broker.advance(milliseconds: 1) }
+    for _ in 0..<5_000 where isOpen && !hasComeTrue() { broker?.advance(milliseconds: 1) }
   }
 
   func receiveToEnd() throws -> [String] {
-    for _ in 0..<500 where isOpen { broker.advance(milliseconds: 10) }
+    for _ in 0..<500 where isOpen { broker?.advance(milliseconds: 10) }
     guard !isOpen else { throw TestFailure("the broker did not close the connection") }
     defer { frames = [] }
     return frames
@@ -76,7 +83,7 @@ final class MemoryConnection: VectorConnection {
 
   func close() {
     cut()
-    broker.forget(self)
+    broker?.forget(self)
   }
 
   /// The same for a broker that is no more.

@@ -122,6 +122,13 @@ final class MemoryDisk {
     return true
   }
 
+  /// Nothing fails or is held back any longer.
+  func holdNothing() {
+    (holdsCommits, holdsOpenings, holdsListings, betweenPieces) = (false, false, false, nil)
+    (openingFailures, readFailures, copyFailures) = ([:], [:], [:])
+    resume { _ in nil }
+  }
+
   /// Lets the held commits go, once.
   func commit() { resume(.commit) { _ in nil } }
 

@@ -148,6 +148,7 @@ internal import Testing
       let peer = broker.connect(pid: 1)
       try peer.initialize(name)
       for number in 0..<count { try peer.register("o\(number)") }
+      try peer.encode(#"["o0"]"#, "{}")
       try peer.call("goodbye", #"{"reason":"restart"}"#)
       broker.disconnect(peer)
     }

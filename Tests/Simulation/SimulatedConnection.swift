@@ -50,6 +50,7 @@ final class SimulatedConnection {
         peer: peer,
         confinement: confinement,
         continuing: snapshot,
+        books: world.books,
         delegate: world.service
       )
       try channel.connect(to: SocketAddress(unixDomainSocketPath: "/simulation")).wait()

@@ -499,12 +499,14 @@ final class Simulation {
       }
       if isThorough, round == 0 { restart(world.kill) }
     }
-    for client in clients { client.kill(isCrash: false) }
+    for client in clients + tools.values + spies { client.kill(isCrash: false) }
     for library in libraries { library.kill(isCrash: false) }
     advance(milliseconds: 700_000)
     for library in libraries where !library.unanswered.isEmpty {
       trace.fault("the library \(library.number) never ends \(library.unanswered)")
     }
+    let holdings = world.holdings
+    if !holdings.isEmpty { trace.fault("still held when everybody has left: \(holdings)") }
     world.disk.erase()
     if !hadFault, let complaint = world.complaints.first(where: { $0.contains("damaged") || $0.contains("fatal") }) {
       trace.fault("the broker complains: \(complaint)")

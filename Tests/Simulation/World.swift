@@ -21,6 +21,8 @@ final class World {
   let limits: Limits
   let trace: Trace
   private(set) var service: BrokerService
+  /// What connections of this broker share.
+  private(set) var books: ConnectionBooks
   private var store: SimulatedExecutor
   /// The process that the disk knows as this broker.
   private var process = 0
@@ -43,6 +45,11 @@ final class World {
     messages = NIOLoopBoundBox([], eventLoop: loop)
     store = SimulatedExecutor(on: loop, seed: seed &+ 3)
     service = Self.makeService(loop, host, disk, store, limits, chance, clockMilliseconds, messages, epoch: 1)
+    books = Self.makeBooks(loop, limits)
+  }
+
+  private static func makeBooks(_ loop: TestEventLoop, _ limits: Limits) -> ConnectionBooks {
+    ConnectionBooks(on: loop.channels, limits: TransportLimits(limits), isShared: false)
   }
 
   private static func makeService(
@@ -208,6 +215,7 @@ final class World {
     store.setSlowness(milliseconds: slownessMilliseconds)
     let faults = disk.suspendFaults()
     service = Self.makeService(loop, host, disk, store, limits, chance, clockMilliseconds, messages, epoch: epoch)
+    books = Self.makeBooks(loop, limits)
     disk.resumeFaults(faults)
   }
 
@@ -233,6 +241,11 @@ final class World {
   /// Whether nothing that was sent over the connection, which is closed, can still take effect.
   func isDone(with connection: SimulatedConnection) -> Bool {
     service.assumeIsolated { [id = connection.id] in $0.core.isDone(with: id.value) }
+  }
+
+  /// What is held for clients, and by what is under way.
+  var holdings: Holdings {
+    .sum(service.assumeIsolated { $0.holdings }, books.holdings, ["timers of the loop": loop.timerCount])
   }
 
   func forget(_ connection: SimulatedConnection) { connections.removeAll { $0 === connection } }

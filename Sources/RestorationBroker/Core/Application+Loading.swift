@@ -34,7 +34,10 @@ extension Application {
     countHead()
     sessions.load(opening.sessions, last: opening.lastSession, former: former.sessions, lastUsed: turn.now.monotonic)
     loadRoles()
-    for session in connected where sessions[session.id] == nil { abandonPoll(of: session) }
+    for session in connected where sessions[session.id] == nil {
+      abandonPoll(of: session)
+      turn.ask(.unwatch(id, session.id))
+    }
     loadClaims(opening.claims, former: former.claims)
     loadOwnState(former: former.sessions)
     turn.phase = .open

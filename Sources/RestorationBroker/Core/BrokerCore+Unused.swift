@@ -6,57 +6,67 @@ internal import RestorationWire
 /// Which applications leave memory, though nobody has asked for it. None does that has a session, or in which something
 /// is under way. The archive has all of it; its next call opens it again.
 extension BrokerCore {
-  /// What is smaller stays, so that it need not be opened again, until there are too many.
-  private static let lightBytes = 4 << 20
-  /// Larger ones leave so long after their last call.
-  private static let unusedMilliseconds: Int64 = 5_000
-  /// All applications without sessions together; beyond that those leave at once that were used least recently.
-  private static let unusedBytesMax = 32 << 20
-
   /// An unreadable archive is tried again once all clients that were told so have left. A blank one is removed when
   /// all that have named it have.
   mutating func closeIfUseless(_ application: Application) {
     guard application.sessions.isEmpty, applications[application.id] != nil else { return }
-    let id = application.id
+    let isAwaited = clients.values.contains { $0.waitsFor == application.id }
     if case .unreadable = application.phase {
-      if !clients.values.contains(where: { $0.waitsFor == id }) { close(application) }
-    } else if application.isBlank, application.isIdle,
-      !clients.values.contains(where: { $0.waitsFor == id || $0.applications.contains(id) })
+      if !isAwaited { close(application) }
+    } else if application.isBlank, application.isIdle, !isAwaited,
+      !clients.values.contains(where: { $0.applications.contains(application.id) })
     {
       close(application)
-    } else if application.weight > Self.lightBytes {
-      context.emit(.setTimer(.unused(id), milliseconds: Self.unusedMilliseconds))
+    } else if UnusedApplications.isLarge(application) {
+      context.emit(.setTimer(.unused(application.id), milliseconds: UnusedApplications.milliseconds))
     }
   }
 
   /// A large application had no session some time ago.
   mutating func unusedTimerFired(_ id: ApplicationID) {
     guard let application = applications[id], application.sessions.isEmpty else { return }
-    let rest = application.sessions.lastUsed + Self.unusedMilliseconds - context.now.monotonic
+    let rest = application.sessions.lastUsed + UnusedApplications.milliseconds - context.now.monotonic
     guard rest <= 0, application.isIdle, !clients.values.contains(where: { $0.waitsFor == id }) else {
       return context.emit(.setTimer(.unused(id), milliseconds: max(rest, 1_000)))
     }
     close(application)
   }
-
-  /// Before a further application: closes the least recently used ones without sessions, as far as there are more than
-  /// archives may be open, or they take too much memory. All others stay; the store closes the files of those that it
-  /// has not used for longest.
-  mutating func makeRoom() {
-    let awaited = Set(clients.values.compactMap(\.waitsFor))
-    let useless = applications.values.filter { $0.sessions.isEmpty && $0.isIdle && !awaited.contains($0.id) }
-    var excess = applications.count + 1 - context.limits.openArchivesMax
-    var bytes = useless.reduce(0) { $0 + $1.weight } - Self.unusedBytesMax
-    guard excess > 0 || bytes > 0 else { return }
-    for application in useless.sorted(by: { ($0.sessions.lastUsed, $0.id) < ($1.sessions.lastUsed, $1.id) }) {
-      guard excess > 0 || bytes > 0 else { return }
-      (excess, bytes) = (excess - 1, bytes - application.weight)
-      close(application)
-    }
-  }
 }
 
-extension Application {
+/// Applications without sessions, in which nothing is under way, from the least recently used on.
+struct UnusedApplications {
+  /// Larger ones leave so long after their last call.
+  static let milliseconds: Int64 = 5_000
+  /// What is smaller stays, so that it need not be opened again, until there are too many.
+  private static let lightBytes = 4 << 20
+  /// All of them together; beyond that some leave at once.
+  private static let bytesMax = 32 << 20
+
+  private let all: [Application]
+  /// By how many a further application would exceed what may be open.
+  private let excess: Int
+
+  init(in core: BrokerCore) {
+    let awaited = Set(core.clients.values.compactMap(\.waitsFor))
+    all = core.applications.values.filter { $0.sessions.isEmpty && $0.isIdle && !awaited.contains($0.id) }
+      .sorted { ($0.sessions.lastUsed, $0.id) < ($1.sessions.lastUsed, $1.id) }
+    excess = core.applications.count + 1 - core.context.limits.openArchivesMax
+  }
+
+  static func isLarge(_ application: Application) -> Bool { bytes(of: application) > lightBytes }
+
+  /// Those that leave before a further application comes: the excess, and as many as take too much memory. All others
+  /// stay; the store closes the files of those that it has not used for longest.
+  var surplus: [Application] {
+    var bytes = all.reduce(0) { $0 + Self.bytes(of: $1) }
+    return all.enumerated().prefix { index, application in
+      defer { bytes -= Self.bytes(of: application) }
+      return index < excess || bytes > Self.bytesMax
+    }.map(\.element)
+  }
+
   /// About the memory of its objects and of what is recorded of their states.
-  var weight: Int { budget.texts + origins.usedBytes + 1_024 * tree.count }
+  private static func bytes(of application: Application) -> Int {
+    application.budget.texts + application.origins.usedBytes + 1_024 * application.tree.count
+  }
 }

@@ -282,8 +282,7 @@ package struct BrokerCore {
     case (.success(let readings), .reopening(let subtree)):
       application.finishReopening(subtree, readings, for: request.caller)
     case (.success(let readings), .export(let page)): application.finishPage(readings, page, for: request.caller)
-    case (.success(let readings), .quarantine(let page)):
-      application.finishPage(readings, page, for: request.caller)
+    case (.success(let readings), .quarantine(let page)): application.finishPage(readings, page, for: request.caller)
     case (.failure(let error), _): context.emit(.respond(request.caller, .error(.storeError(error))))
     }
   }
@@ -364,9 +363,8 @@ package struct BrokerCore {
       application.died(session)
       closeIfUseless(application)
     case .detached(let id, let session):
-      guard let application = applications[id] else { return }
-      application.detachedTimerFired(session)
-      closeIfUseless(application)
+      applications[id]?.detachedTimerFired(session)
+      if let application = applications[id] { closeIfUseless(application) }
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id): applications[id]?.earlyTimerFired()
     case .trial(let id): applications[id]?.note(.trialsEnded)
@@ -411,7 +409,7 @@ package struct BrokerCore {
   }
 
   mutating func open(_ name: ApplicationName, creating: Bool) -> Application {
-    makeRoom()
+    for application in UnusedApplications(in: self).surplus { close(application) }
     applicationCounter += 1
     let application = Application(id: applicationCounter, name: name, context: context)
     application.sessions.use(in: application.turn)
@@ -437,6 +435,7 @@ package struct BrokerCore {
       client.applications.remove(application.id)
       client.detached[application.id] = nil
     }
+    for session in application.sessions.values { context.emit(.unwatch(application.id, session.id)) }
     context.emit(.close(application.id, removal))
     if removal != nil { context.forget(application.name) }
     if !application.turn.archive.isEmpty { application.announce(.settled) { ArchiveClosed() } }

@@ -11,6 +11,7 @@ package struct OutgoingCalls {
   package init() {}
 
   package var isEmpty: Bool { calls.isEmpty }
+  package var count: Int { calls.count }
 
   package subscript(number: CallNumber) -> PendingCall? { calls[number] }
 

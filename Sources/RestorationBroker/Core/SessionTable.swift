@@ -31,6 +31,10 @@ package struct SessionTable {
   package var inOrder: [Session] { live.values.sorted { $0.id < $1.id } }
   package var count: Int { live.count }
   package var isEmpty: Bool { live.isEmpty }
+  /// Zero when every client has left, its sessions have ended and nothing is under way.
+  package var held: Int {
+    live.values.reduce(live.count + clients.count + verified.count + probes) { $0 + $1.polled.count + $1.objects.count }
+  }
   /// No session with the current state is left.
   package var allAreDiscarded: Bool { live.values.allSatisfy(\.isDiscarded) }
 

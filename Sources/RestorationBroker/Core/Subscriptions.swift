@@ -45,6 +45,8 @@ struct Subscriptions {
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
+  /// Zero when every client has left.
+  var held: Int { count + entries.count + confinements.count + general.count + particular.count }
 
   func count(of client: ClientID) -> Int { entries[client]?.count ?? 0 }
 

@@ -68,6 +68,12 @@ package final class ArchiveGateway {
   /// So little waits for the disk that those who wrote too fast may go on.
   package var hasRoom: Bool { sessions.values.allSatisfy { $0.queue.pendingBytes <= Self.pendingBytesPause / 2 } }
 
+  var holdings: Holdings {
+    sessions.values.reduce(
+      into: ["archives being closed": closings.count, "archives to flush": dirty.count, "notices": notices.count]
+    ) { $0.merge($1.holdings, uniquingKeysWith: +) }
+  }
+
   private var now: Int64 { eventLoop.milliseconds }
 
   // MARK: Opening and closing

@@ -40,6 +40,14 @@ final class ArchiveSession {
   /// Somebody still waits for an answer of the store.
   var isBusy: Bool { !queue.isIdle || callsUnderWay > 0 || !missing.isEmpty || lease == nil && !hasFailed }
 
+  var holdings: Holdings {
+    [
+      "waits for the disk": queue.waiting, "bytes that wait for the disk": queue.pendingBytes,
+      "reads that were not begun": missing.count, "calls of the store": callsUnderWay,
+      "waits for an idle archive": whenIdle.count,
+    ]
+  }
+
   /// Whoever still waited for the archive as it was opened before now waits for this one, and for it alone.
   func takeOver(from before: ArchiveSession) {
     swap(&whenIdle, &before.whenIdle)

@@ -192,6 +192,8 @@ package actor BrokerService {
   private func timerFired(_ name: TimerName) {
     timers.fired(name)
     handle { $0.timerFired(name, at: $1) }
+    // By then the archive of an application that has left is closed.
+    if case .unused = name { eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { Host.giveMemoryBack() } }
   }
 
   private func readState(_ id: ApplicationID, _ row: StateRequest.Row, _ caller: Caller) {
@@ -226,6 +228,8 @@ package actor BrokerService {
     timers.cancelAll()
     retention.cancel()
     processes.stop()
+    let held = Holdings.sum(archives.holdings, processes.holdings, ["timers": timers.count])
+    assert(held.isEmpty, "still held at the end: \(held)")
   }
 
   var isStopping: Bool { archives.isStopping }
@@ -239,6 +243,15 @@ package actor BrokerService {
   /// Something is still being done, though nobody waits for it.
   var isAtWork: Bool {
     archives.isAtWork || processes.isStartingUnits || core.applications.values.contains { $0.isRestoring }
+  }
+
+  /// Zero of each account when every client has left, its sessions have ended and nothing is under way.
+  package var holdings: Holdings {
+    let own = [
+      "timers": timers.count, "requests in the log": requests.count,
+      "waits for the last save": whenSaved == nil ? 0 : 1,
+    ]
+    return .sum(Holdings(of: core), clients.holdings, archives.holdings, processes.holdings, own)
   }
 
   var currentActivity: BrokerActivity { BrokerActivity(core, connections: clients.count) }

@@ -35,6 +35,13 @@ final class ClientGateway {
 
   var count: Int { connections.count }
 
+  var holdings: Holdings {
+    [
+      "connections": connections.count, "calls over connections": calls.count, "confined clients": confined.count,
+      "paused clients": pauses.count, "losses": outlet.untold, "released clients": released.count,
+    ]
+  }
+
   func opened(_ connection: Connection) { connections[connection.id.value] = connection }
 
   func closed(_ connection: Connection, _ reason: CloseReason) {

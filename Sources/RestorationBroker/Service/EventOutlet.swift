@@ -15,6 +15,9 @@ package struct EventOutlet {
 
   package init() {}
 
+  /// Subscriptions with a loss that was not told.
+  package var untold: Int { losses.values.reduce(losses.count) { $0 + $1.count } }
+
   /// One event for the subscription. `offer` hands it to the connection and says whether that took it; it is not asked
   /// while a loss is to be told first.
   package mutating func send(to subscriber: Subscriber, _ offer: () -> Bool) {

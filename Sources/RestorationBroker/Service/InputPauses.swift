@@ -11,6 +11,9 @@ package struct InputPauses {
 
   package init() {}
 
+  /// Clients that are not read.
+  package var count: Int { writers.count + waiting.count }
+
   package var hasWriters: Bool { !writers.isEmpty }
 
   /// Whether the client is to be paused now.

@@ -70,6 +70,10 @@ package final class ProcessGateway {
 
   package var isStartingUnits: Bool { unitStarts > 0 }
 
+  var holdings: Holdings {
+    ["watched processes": watched.count, "questions about ends": questions.count, "starts of units": unitStarts]
+  }
+
   /// Stops watching processes, and answers what was asked.
   package func stop() {
     for process in watched.values { process.endWatch() }

@@ -25,6 +25,8 @@ struct RequestLog {
 
   init(_ logger: Logger, on eventLoop: any EventLoop) { (self.logger, self.eventLoop) = (logger, eventLoop) }
 
+  var count: Int { entries.count }
+
   private var isOn: Bool { logger.logLevel <= .debug }
 
   mutating func begin(_ message: IncomingMessage, _ core: @autoclosure () -> BrokerCore) {

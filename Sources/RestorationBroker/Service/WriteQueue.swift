@@ -82,6 +82,7 @@ package struct WriteQueue {
     private(set) var all: [(element: Element, after: SequenceNumber)] = []
 
     var isEmpty: Bool { all.isEmpty }
+    var count: Int { all.count }
 
     mutating func add(_ element: Element, after: SequenceNumber) { all.append((element, after)) }
 
@@ -104,6 +105,12 @@ package struct WriteQueue {
   }
 
   package var isIdle: Bool { handedOver.isEmpty && changes.isEmpty }
+
+  /// What is not durable, and who waits for that.
+  package var waiting: Int {
+    changes.count + handedOver.count + handedOverCount + changesBytes + answers.count + notices.count + reads.count
+      + jobs.count + clients.count
+  }
 
   /// A client waits for what is not durable.
   package var isAwaited: Bool { !answers.isEmpty || !reads.isEmpty || !jobs.isEmpty || !clients.isEmpty }

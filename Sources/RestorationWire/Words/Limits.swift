@@ -193,9 +193,10 @@ public struct Limit: Sendable {
       ),
     Limit("waitingBytesPerProcessMax", \.waitingBytesPerProcessMax, .bytes, 64 << 10...1 << 40)
       .described(
-        as: "Requests of one process that have no answer yet, and what is held back behind them, as memory. Beyond it "
-          + "the broker stops reading from the process until there is less, and refuses calls that would wait for "
-          + "another client or for a time."
+        as: "Requests of one process that have no answer yet, what is held back behind them, and frames that are "
+          + "not complete, as memory. Beyond it the broker stops reading from the process until there is less, "
+          + "but for one connection at a time, which brings its frame to an end; and it refuses calls that would "
+          + "wait for another client or for a time."
       ),
     Limit("connectionsPerApplicationMax", \.connectionsPerApplicationMax, .count, 1...65_536)
       .described(as: "Connections of one application, counted when a connection names it."),
@@ -212,10 +213,12 @@ public struct Limit: Sendable {
       .described(as: "Objects of one application, live and archived."),
     Limit("archiveBytesMax", \.archiveBytesMax, .bytes, 64 << 10...1 << 40)
       .described(
-        as: "The head of one archive: its states, also those that are kept off the disk (R4), the texts of its objects "
-          + "(identifier, classes, restoration class, storyboard), and once for each different writer what its states "
-          + "say of it (classes, role, versions). What is kept besides has as much again. An archive over a limit that "
-          + "was lowered refuses only what makes its head larger."
+        as: "The head of one archive: its states, also those that are kept off the disk (R4), the texts of its "
+          + "objects (identifier, classes, restoration class, storyboard), and once for each different writer "
+          + "what its states say of it (classes, role, versions). What is kept besides has as much again. The "
+          + "texts of the objects of all applications in which one process has sessions have as much together; "
+          + "beyond it the process registers nothing more. An archive over a limit that was lowered refuses only "
+          + "what makes its head larger."
       ),
     Limit("applicationsMax", \.applicationsMax, .count, 1...1 << 20)
       .described(as: "Applications that have an archive."),
@@ -225,7 +228,7 @@ public struct Limit: Sendable {
       .described(
         as: "Archives whose files are open at a time. More may be in use: the files of those that were used least "
           + "recently are closed, and opened again by their next call. Beyond this number, applications without "
-          + "sessions leave memory."
+          + "sessions leave memory; large ones leave 5 seconds after their last call."
       ),
     Limit("applicationSocketsMax", \.applicationSocketsMax, .count, 0...1_024)
       .described(as: "Sockets that lead to one application each (`openApplicationSocket`)."),

@@ -173,7 +173,7 @@ extension Application {
       switch remaining.popFirst() ?? nil {
       case .state(let record, _):
         guard !objects[index].redacted else { continue }
-        objects[index].stateText = page.generation == nil ? splice(record) : splice(record, to: page.targets)
+        objects[index].stateText = page.generation == nil ? tree.splice(record) : record.spliced(to: page.targets)
         objects[index].elementsText = record.elements.map { JSONText(validated: Array($0.utf8)) }
       case .unreadable: objects[index].status = .unreadable
       case nil: objects[index].status = .none

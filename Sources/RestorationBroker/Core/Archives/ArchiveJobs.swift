@@ -39,7 +39,9 @@ package struct ArchiveJobs {
   package init() {}
 
   package var isWorking: Bool { reads > 0 || !operations.isEmpty || !cancelled.isEmpty || !waiting.isEmpty }
-  package var isIdle: Bool { !isWorking && exports.isEmpty }
+  package var isIdle: Bool { held == 0 }
+  /// Zero when every client has left and nothing is under way.
+  package var held: Int { reads + operations.count + cancelled.count + waiting.count + exports.count }
 
   /// The archive is opened anew at this change: steps that come back are of no use, and not all reads do. Exports of
   /// what is durable go on.

@@ -121,7 +121,7 @@ extension Application {
   /// - Parameter elements: located in the current data; `nil` for those of the record.
   func decoded(_ record: StateRecord, elements: JSONText? = nil) -> DecodedState {
     DecodedState(
-      state: splice(record),
+      state: tree.splice(record),
       elements: elements ?? record.elements.map { JSONText(validated: Array($0.utf8)) },
       coder: origins.coder(of: record.context),
       written: record.written

@@ -25,6 +25,9 @@ package struct ArchiveBudget {
   /// - Parameter counted: the last change of the archive as it was opened.
   package init(counted: SequenceNumber = 0) { self.counted = counted }
 
+  /// Zero when everything that was written is durable.
+  package var held: Int { growth.count }
+
   /// Bytes of the head besides the origins of its states.
   package var head: Int { states + texts }
 
@@ -68,7 +71,7 @@ package struct ArchiveBudget {
       states += node.stored?.bytes ?? 0
       kept += node.kept?.counted.bytes ?? 0
     }
-    growth.append((sequence, head - before))
+    if sequence > counted { growth.append((sequence, head - before)) }
   }
 
   // MARK: Besides the head

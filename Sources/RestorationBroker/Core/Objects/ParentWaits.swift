@@ -23,6 +23,7 @@ package struct ParentWaits {
   package init() {}
 
   package var isEmpty: Bool { waiting.isEmpty }
+  package var count: Int { waiting.count }
 
   package mutating func wait(
     for parent: ObjectReference,

@@ -20,12 +20,7 @@ extension Application {
     let references = try state.references.map { reference throws(ErrorObject) in
       if reference.target.isNull { return (range: reference.objectRange, target: nil as NodeID?) }
       guard let target = ObjectReference(reference.target), let node = node(target), node.record.component != nil else {
-        throw .restoration(
-          .invalidReference,
-          "\(reference.target) is not an object of the application",
-          hint: "Register the target first, or write {\"$literal\": …} if it is not a reference.",
-          details: ["pointer": "/state", "reference": .text(reference.target.compactText)]
-        )
+        throw .invalidReference(reference.target)
       }
       return (range: reference.objectRange, target: node.id)
     }
@@ -33,18 +28,15 @@ extension Application {
     try turn.limits.requireReadable(stored.count + elements, table, references.count, in: tree, path: path())
     return (stored, table)
   }
+}
 
-  /// The text as given out: references name today's paths, and the handle if the target is live.
+extension NodeTree {
+  /// The text of a state as given out: references name today's paths, and the handle if the target is live.
   func splice(_ record: StateRecord) -> JSONText {
     record.spliced { target, writer in
-      let node = tree.node(target)
-      ArchiveReferences.write(node.flatMap { tree.path(of: $0) }, node?.claim?.handle, to: &writer)
+      let node = node(target)
+      ArchiveReferences.write(node.flatMap { path(of: $0) }, node?.claim?.handle, to: &writer)
     }
-  }
-
-  /// The text as a generation has it: references name the paths of that time, and no handle.
-  func splice(_ record: StateRecord, to targets: [NodeID: IdentifierPath]) -> JSONText {
-    record.spliced { target, writer in ArchiveReferences.write(targets[target], nil, to: &writer) }
   }
 }
 
@@ -160,6 +152,11 @@ extension StateRecord {
     return JSONText(validated: out)
   }
 
+  /// The text as a generation has it: references name the paths of that time, and no handle.
+  func spliced(to targets: [NodeID: IdentifierPath]) -> JSONText {
+    spliced { target, writer in ArchiveReferences.write(targets[target], nil, to: &writer) }
+  }
+
   /// The nodes its references lead to.
   var referencedNodes: [NodeID] { ArchiveReferences.targets(ofTable: references) }
 }
@@ -167,4 +164,15 @@ extension StateRecord {
 extension StateSummary {
   /// The nodes its references lead to.
   var referencedNodes: [NodeID] { ArchiveReferences.targets(ofTable: references) }
+}
+
+extension ErrorObject {
+  fileprivate static func invalidReference(_ target: JSONSlice) -> Self {
+    .restoration(
+      .invalidReference,
+      "\(target) is not an object of the application",
+      hint: "Register the target first, or write {\"$literal\": …} if it is not a reference.",
+      details: ["pointer": "/state", "reference": .text(target.compactText)]
+    )
+  }
 }

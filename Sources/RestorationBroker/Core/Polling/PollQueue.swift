@@ -26,12 +26,13 @@ package struct PollQueue: Sendable {
 
   private var entries: [Entry] = []
   /// Of notifications alone.
-  private var count = 0
+  private var notifications = 0
   private var bytes = 0
 
   package init() {}
 
   package var isEmpty: Bool { entries.isEmpty }
+  package var count: Int { entries.count }
 
   /// Calls that have not been handed out.
   package var calls: [CallNumber] { entries.compactMap(\.call) }
@@ -41,9 +42,9 @@ package struct PollQueue: Sendable {
   package mutating func add(_ entry: Entry) {
     entries.append(entry)
     guard entry.call == nil else { return }
-    count += 1
+    notifications += 1
     bytes += entry.parameters.count
-    while count > 1, count > Self.countMax || bytes > Self.bytesMax,
+    while notifications > 1, notifications > Self.countMax || bytes > Self.bytesMax,
       let oldest = entries.firstIndex(where: { $0.call == nil })
     {
       remove(at: oldest)
@@ -64,7 +65,7 @@ package struct PollQueue: Sendable {
   private mutating func remove(at index: Int) -> Entry {
     let entry = entries.remove(at: index)
     if entry.call == nil {
-      count -= 1
+      notifications -= 1
       bytes -= entry.parameters.count
     }
     return entry

@@ -97,7 +97,7 @@ extension Application {
       let path = tree.path(of: node), let session = sessions[session]
     else { return drive(.made(number, .failed, by: session)) }
     let summary = outgoingState(of: node)
-    let text = record.map { splice($0) }
+    let text = record.map { tree.splice($0) }
     let coder = summary.flatMap { self.coder(of: $0) }
     let isSent =
       text.map { text in

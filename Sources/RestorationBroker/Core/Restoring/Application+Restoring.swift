@@ -286,7 +286,7 @@ extension Application {
 
   private func sendToDelegate(_ session: SessionID, isAsking: Bool) {
     let saved = restoring.application
-    let application = ApplicationState(state: saved?.record.map { splice($0) }, coder: saved?.coder)
+    let application = ApplicationState(state: saved?.record.map { tree.splice($0) }, coder: saved?.coder)
     let number = sessions[session].flatMap { session in
       isAsking
         ? call(session, ShouldRestoreApplicationState.self, with: application, for: .restoring(.ask))

@@ -69,6 +69,8 @@ package struct ElementResolver {
 
   package subscript(number: Int) -> Resolution? { resolutions[number] }
 
+  package var count: Int { resolutions.count }
+
   package var numbers: [Int] { resolutions.keys.sorted() }
 
   /// Those whose data source is not there yet.

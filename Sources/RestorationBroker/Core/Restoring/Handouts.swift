@@ -36,6 +36,9 @@ package struct Handouts {
 
   package init() {}
 
+  /// Zero when every client has left and nothing is under way.
+  package var held: Int { batches.count + late.count }
+
   // MARK: Batches
 
   mutating func begin(_ batch: OutgoingBatch, to addressee: Addressee) { batches[addressee] = batch }

@@ -20,6 +20,9 @@ package struct Providers {
 
   package init() {}
 
+  /// Zero if no session has a role.
+  package var held: Int { classes.count + views.count }
+
   package func makers(of restorationClass: String) -> [SessionID] { classes[restorationClass]?.sessions ?? [] }
   /// Whether those that make objects of the class let others do so as well.
   package func isShared(_ restorationClass: String) -> Bool { classes[restorationClass]?.isShared ?? false }

@@ -93,6 +93,9 @@ package struct EncodeBatcher: Hashable, Sendable {
 
   package var count: Int { queues.values.reduce(0) { $0 + $1.asked.count + $1.waiting.count } }
 
+  /// Zero if no session is to be asked, or has been.
+  package var held: Int { queues.count + absent.count }
+
   // MARK: Asking
 
   package mutating func add(_ target: EncodeTarget) { queues[target.session, default: Queue()].waiting.append(target) }

@@ -36,6 +36,11 @@ package struct Saving {
 
   package var isIdle: Bool { round == nil && invalidated.isEmpty }
 
+  /// Zero when every client has left and nothing is under way.
+  package var held: Int {
+    (round == nil ? 0 : 1) + invalidated.count + pulls.held + pullsDue.count + actions.count + (isPerforming ? 1 : 0)
+  }
+
   /// Everything that is asked for outside of rounds, or is to be.
   package var pulled: Set<NodeID> { invalidated.union(pulls.unanswered.map(\.node)) }
 

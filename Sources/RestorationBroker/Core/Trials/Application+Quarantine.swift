@@ -232,7 +232,7 @@ extension Application {
       for place in reply.objects[index].states.indices {
         switch remaining.popFirst() ?? nil {
         case .state(let record, _):
-          reply.objects[index].states[place].stateText = splice(record)
+          reply.objects[index].states[place].stateText = tree.splice(record)
           reply.objects[index].states[place].elementsText = record.elements.map { JSONText(validated: Array($0.utf8)) }
           reply.objects[index].states[place].coderText = coder(of: StateSummary(record, at: 0))
         case .unreadable: reply.objects[index].states[place].unreadable = true

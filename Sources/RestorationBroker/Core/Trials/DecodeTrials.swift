@@ -75,6 +75,8 @@ package struct DecodeTrials {
   package init() {}
 
   package var isIdle: Bool { waiting.isEmpty && !standings.values.contains(where: \.isRestoring) }
+  /// Zero when every client has left and nothing is under way.
+  package var held: Int { waiting.count + standings.count + (hasTimer ? 1 : 0) }
   package var hasOpenWindows: Bool { standings.values.contains { !$0.windows.isEmpty } }
   /// Something was handed out, and nothing that a crash broke is still to be answered for.
   package var isRestored: Bool { hasOpened && broken.isEmpty }
