@@ -147,6 +147,15 @@ private let unshare = ["unshare", "--user", "--map-root-user", "--mount", "--pid
 
 /// The same where a service manager keeps sockets.
 @Suite(.enabled(if: UserManager.isUsable, UserManager.condition)) struct SandboxServiceTests {
+  /// The call is there before the broker is.
+  @Test(.userManager) func aCallThatStartsTheBrokerOpensASocket() throws {
+    for _ in 1...5 {
+      let host = try WireClient(manager.socket)
+      #expect(try host.call("openApplicationSocket", ["application": "org.example.Notes"])["socket"] != nil)
+      try manager.systemctl("stop", UserManager.service)
+    }
+  }
+
   @Test(.userManager) func theSocketAndItsConnectionsStayConfinedOverRestartsAndKills() throws {
     try manager.allowManyRestarts()
     let application = "org.example.Notes"

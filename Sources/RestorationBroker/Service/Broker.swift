@@ -65,6 +65,7 @@ package final class Broker: Sendable {
       processes: watcher,
       manager: manager,
       handsConnectionsOver: descriptors != nil,
+      opensSockets: configuration.sandboxes != nil,
       logger: logger,
       whenFatal: whenFatal
     )

@@ -32,8 +32,11 @@ package actor BrokerService {
   nonisolated let whenFatal: @Sendable (String) -> Void
   /// Told after each event.
   let activity: ActivityMonitor
-  /// Nil if the broker has no place for them.
+  /// Nil until `open`, and for good if the broker has no place for them.
   private var sockets: ApplicationSockets?
+  /// Calls that came before `open`: connections are taken over and accepted before their listener can be used here. Nil
+  /// if no more are to wait.
+  private var callsBeforeSockets: [(application: String, max: Int, caller: Caller)]?
   let retention: RetentionUpkeep
 
   /// Time, randomness, archives and processes are handed in, so that a test can own them.
@@ -42,6 +45,7 @@ package actor BrokerService {
   ///   - meter: that of the event loop, if it has one.
   ///   - lock: held for as long as the archives are used.
   ///   - manager: `nil` if the broker runs without a service manager.
+  ///   - opensSockets: whether `open(_:adopting:)` will be called.
   ///   - whenFatal: called when to continue would break a promise; the process is to end with an error.
   package init(
     on eventLoop: any EventLoop,
@@ -53,6 +57,7 @@ package actor BrokerService {
     processes host: any ProcessHost,
     manager: (any ServiceManager)?,
     handsConnectionsOver: Bool = false,
+    opensSockets: Bool = false,
     wallMilliseconds: @escaping @Sendable () -> Int64 = { Host.wallMilliseconds },
     logger: Logger,
     whenFatal: @escaping @Sendable (String) -> Void
@@ -72,6 +77,7 @@ package actor BrokerService {
     activity = ActivityMonitor(eventLoop: eventLoop)
     retention = RetentionUpkeep(on: eventLoop, store: store as? any ArchiveAging, logger: logger)
     self.whenFatal = whenFatal
+    callsBeforeSockets = opensSockets ? [] : nil
   }
 
   // MARK: Events and effects
@@ -175,16 +181,20 @@ package actor BrokerService {
 
   private func openSocket(_ application: String, _ max: Int, _ caller: Caller) {
     guard let sockets else {
+      guard callsBeforeSockets?.append((application, max, caller)) == nil else { return }
       let why = "the broker's own socket has no absolute path; give it --socket PATH"
       return send(.error(.noSocket(why)), to: caller)
     }
     sockets.open(application, max: max) { answer in self.assumeIsolated { $0.send(answer, to: caller) } }
   }
 
-  /// Clients come through the broker's own socket only, unless that is called.
+  /// Opens and adopts sockets from now on. Without it, clients come through the broker's own socket only.
   func open(_ sockets: ApplicationSockets, adopting inherited: InheritedConnections) {
     self.sockets = sockets
     sockets.adopt(inherited.applicationSockets)
+    let calls = callsBeforeSockets ?? []
+    callsBeforeSockets = nil
+    for call in calls { openSocket(call.application, call.max, call.caller) }
   }
 
   func stopSockets() async { await sockets?.stop() }
