@@ -128,3 +128,13 @@ internal import Testing
     #expect(try process.waitForEnd() == .exit(0))
   }
 }
+
+/// The same of what a crash would leave.
+@Suite(.enabled(if: UserManager.isUsable, UserManager.condition)) struct CoreDumpTests {
+  @Test(.userManager) func theServiceLeavesNoCoreDumpBecauseItWouldHoldTheStatesOfAll() throws {
+    try manager.client(.python).initialize("org.example.Notes")
+    let limits = try manager.output("cat", "/proc/\(try manager.mainPID)/limits")
+    let line = limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") }
+    #expect(line?.split(separator: " ").filter { $0 == "0" }.count == 2, "\(line ?? "")")
+  }
+}
