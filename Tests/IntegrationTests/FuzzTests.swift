@@ -4,7 +4,7 @@ internal import TestSupport
 internal import Testing
 
 /// The targets of `Tests/fuzz.sh` with their seeds and some mutations, without a search and without a sanitizer.
-@Suite(.scratch, .passesTurnstile) struct FuzzTests {
+@Suite(.scratch) struct FuzzTests {
   /// Mutations in the default form; a target that needs a broker or a socket for each input is slower.
   private static let targets = [
     ("frames", 3_000), ("http", 500), ("words", 3_000), ("texts", 2_000), ("ledger", 500), ("messages", 40),

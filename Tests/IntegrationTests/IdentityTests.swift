@@ -7,7 +7,7 @@ internal import Testing
 
 /// Whom the broker takes a peer for, however the peer came to its connection. The tries are in
 /// `Tests/Clients/keeping/identity.py`; `RESTORATIOND_LONG=1` makes 10,000.
-@Suite(.enabled(if: geteuid() == 0, "only root can make these processes"), .scratch, .passesTurnstile)
+@Suite(.enabled(if: geteuid() == 0, "only root can make these processes"), .scratch)
 struct IdentityTests {
   private static func play(_ count: Int, seed: Int, library: [String] = []) throws -> JSONValue {
     let script = "\(Products.repository)/Tests/Clients/keeping/identity.py"

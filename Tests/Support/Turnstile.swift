@@ -2,16 +2,20 @@
 
 internal import Dispatch
 
-/// Runs a test when there is a place for it, in a thread of its own, which it may block. It must not wait for a second
-/// place meanwhile.
+/// Runs a test when there is a place for it, in a thread of its own, which it may block.
 package func passingTurnstile<Result: Sendable>(
   alone: Bool = false,
   _ body: @Sendable () async throws -> Result
 ) async throws -> Result {
+  precondition(!Turnstile.hasPlace, "tests that hold a place and wait for a second one could wait for each other")
   let held = await Turnstile.shared.enter(alone: alone)
   let result: Swift.Result<Result, any Error>
   do {
-    result = .success(try await withTaskExecutorPreference(BlockingExecutor()) { try await body() })
+    result = .success(
+      try await Turnstile.$hasPlace.withValue(true) {
+        try await withTaskExecutorPreference(BlockingExecutor()) { try await body() }
+      }
+    )
   } catch {
     result = .failure(error)
   }
@@ -22,6 +26,8 @@ package func passingTurnstile<Result: Sendable>(
 /// Lets a few tests run at a time, and measuring tests alone, however many the test runner starts at once.
 private actor Turnstile {
   static let shared = Turnstile(places: 4)
+  /// Whether the task has a place.
+  @TaskLocal static var hasPlace = false
 
   private let places: Int
   private var free: Int
