@@ -70,6 +70,35 @@ internal import Testing
     #expect(due == [true, false, false, true, true])
   }
 
+  @Test mutating func aCopyInAnEarlierFormatIsDueAfterThirtyDaysAndThreeRestorations() throws {
+    let event = try TurnFixture()
+    let day: Int64 = 24 * 3_600 * 1_000
+    func due(after days: Int64) -> Bool {
+      event.context.now.wall = days * day
+      return runs.isFormerDue(in: event.turn)
+    }
+    func restore() {
+      runs.begin(hasState: true)
+      _ = runs.completeRestoration()
+    }
+    restore()
+    event.context.now.wall = 100 * day
+    #expect(!due(after: 900))
+    event.context.now.wall = 100 * day
+    runs.keepFormer(true, in: event.turn)
+    for _ in 1...2 { restore() }
+    #expect(!due(after: 900))
+    restore()
+    #expect(!due(after: 129) && due(after: 130))
+    // It is known over restarts, until the copy has gone.
+    runs.keepFormer(true, in: event.turn)
+    #expect(due(after: 130))
+    // The clock had been ahead when the archive was migrated.
+    #expect(!due(after: 50) && !due(after: 79) && due(after: 80))
+    runs.keepFormer(false, in: event.turn)
+    #expect(runs.facts.former == nil && !due(after: 900))
+  }
+
   @Test mutating func unitsOfRunsBeforeAreForgottenWhenOneWasRestored() {
     runs.begin(hasState: true)
     runs.units = [1, 2].map { run in RunFacts.Unit().with { ($0.name, $0.run) = ("unit\(run)", run) } }

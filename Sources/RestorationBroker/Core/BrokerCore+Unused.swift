@@ -11,11 +11,10 @@ extension BrokerCore {
   mutating func closeIfUseless(_ application: Application) {
     guard application.sessions.isEmpty, applications[application.id] != nil else { return }
     let isAwaited = clients.values.contains { $0.waitsFor == application.id }
+    let isNamed = clients.values.contains { $0.applications.contains(application.id) }
     if case .unreadable = application.phase {
       if !isAwaited { close(application) }
-    } else if application.isBlank, application.isIdle, !isAwaited,
-      !clients.values.contains(where: { $0.applications.contains(application.id) })
-    {
+    } else if application.isBlank, application.isIdle, !isAwaited, !isNamed {
       close(application)
     } else if UnusedApplications.isLarge(application) {
       context.emit(.setTimer(.unused(application.id), milliseconds: UnusedApplications.milliseconds))

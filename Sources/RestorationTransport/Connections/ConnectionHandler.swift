@@ -41,10 +41,10 @@ final class ConnectionHandler: ChannelInboundHandler {
   @exclusivity(unchecked) private var deliveries: [Conversation.Delivery] = []
   /// The delegate asked whether a request may begin, and is told when it may.
   private var awaitsRoom = false
-  /// Bytes of a frame that is not complete.
-  private(set) var unfinishedBytes = 0
-  /// The bytes of this connection that `account` counts, and those that the load of all connections does.
-  private var counted = (waiting: 0, replies: 0)
+  /// The bytes of this connection that `account` counts, among them those of a frame that is not complete, and those
+  /// that the load of all connections counts.
+  private var counted = (waiting: 0, unfinished: 0, replies: 0)
+  var unfinishedBytes: Int { counted.unfinished }
   private var timers: (frame: Scheduled<Void>?, linger: Scheduled<Void>?)
   /// Frames to be written at the end of the tick.
   @exclusivity(unchecked) var out: [UInt8] = []
@@ -143,7 +143,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) {
     gate.resume(.process)
     account.forget(self)
-    unfinishedBytes = 0
+    counted.unfinished = 0
     while let delivery = deliveries.popLast() { if case .notification = delivery { deliver(delivery) } }
     pull(inTurns: false)
     account.change(by: -counted.waiting)
@@ -153,7 +153,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     (out, deliveries) = ([], [])
     flushQueue.forget(self)
     flushQueue.count(-counted.replies)
-    counted = (0, 0)
+    counted = (0, 0, 0)
     socket = nil
     handoff?.closed(self)
     handoff = nil
@@ -220,7 +220,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         deliverEndOfInput(&deliveries)
         break
       }
-      unfinishedBytes = 0
+      counted.unfinished = 0
       stopFrameTimer()
       let before = out.count
       conversation.receive(event, into: &out, &deliveries)
@@ -241,7 +241,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   private func noteUnfinishedFrame() {
     let position = position
     if position == .betweenFrames, unfinishedBytes == 0 { return }
-    unfinishedBytes = position == .betweenFrames ? 0 : exchanges?.bufferedBytes ?? decoder.bufferedBytes
+    counted.unfinished = position == .betweenFrames ? 0 : exchanges?.bufferedBytes ?? decoder.bufferedBytes
     chargeProcess()
   }
 

@@ -9,9 +9,9 @@ internal import NIOCore
 ///
 /// A connection's first frames are taken as soon as they are read. It may go on while nobody else waits and the tick is
 /// young. Otherwise it falls behind: those that are behind go on in turns, for a slice of each tick. So a connection
-/// that sends little waits for one slice of those that send much, however many these are. When a tick is old, even first
-/// frames wait for their turn, so that the loop looks for input in between. Turns go round the processes, and round the
-/// connections of each.
+/// that sends little waits for one slice of those that send much, however many these are. When a tick is old, first
+/// frames wait for their turn as well, so that the loop looks for input in between. Turns go round the processes, and
+/// round the connections of each.
 final class FlushQueue {
   /// How many frames are taken before the first question whether to go on.
   static let framesAtOnce = 4

@@ -3,8 +3,8 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// The paths that objects had at one moment. Each is kept as what it adds to the one above it, and made when it is asked
-/// for: all paths together may have thousands of times as many components as there are objects.
+/// The paths that objects had at one moment. Each is kept as what it adds to the one above it, and made when somebody
+/// asks for it: all paths together may have thousands of times as many components as there are objects.
 package struct FormerPaths {
   private struct Link {
     let above: NodeID?
