@@ -28,6 +28,22 @@ internal import Testing
     return "\(restoration["state"]?.string ?? "") \(restoration["reason"]?.string ?? "")"
   }
 
+  // MARK: The broker ends
+
+  @Test func r33WhatHappensWhileArchivesAreClosedIsFoundOutByTheNextBroker() throws {
+    let peer = try start(1, "Main")
+    broker.saveBeforeEnd()
+    broker.holdsClosings = true
+    broker.stop()
+    broker.crash(peer)
+    #expect(!broker.logged.contains { $0.hasPrefix("fatal") } && !broker.isStopped, "\(broker.logged)")
+    broker.closeHeld()
+    #expect(broker.isStopped)
+    broker.restart()
+    let found = try situation(2)
+    #expect(found == "available recover")
+  }
+
   // MARK: Goodbye
 
   @Test func r30TheNextRunAfterUserQuitIsPristineAlthoughOldSessionsLive() throws {

@@ -287,6 +287,11 @@ final class MemoryBroker {
     run()
   }
 
+  func closeHeld() {
+    disk.holdsClosings = false
+    run()
+  }
+
   func listHeld() {
     disk.holdsListings = false
     run()

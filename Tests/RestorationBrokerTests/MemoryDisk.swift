@@ -19,6 +19,8 @@ final class MemoryDisk {
   /// Archives are not opened until `openHeld()`.
   var holdsOpenings = false
   var holdsListings = false
+  /// Who closes an archive is not told so until `closeHeld()`.
+  var holdsClosings = false
   /// The days that brokers keep, and why they cannot be read.
   var daysText: String?
   var daysFailure: ArchiveError?
@@ -48,7 +50,7 @@ final class MemoryDisk {
   /// Counts brokers; only the last one is heard.
   private var broker = 0
 
-  private enum Call { case commit, open, list, piece }
+  private enum Call { case commit, open, close, list, piece }
 
   private struct Held {
     let call: Call
@@ -124,7 +126,7 @@ final class MemoryDisk {
 
   /// Nothing fails or is held back any longer.
   func holdNothing() {
-    (holdsCommits, holdsOpenings, holdsListings, betweenPieces) = (false, false, false, nil)
+    (holdsCommits, holdsOpenings, holdsListings, holdsClosings, betweenPieces) = (false, false, false, false, nil)
     (openingFailures, readFailures, copyFailures) = ([:], [:], [:])
     resume { _ in nil }
   }
@@ -147,6 +149,7 @@ final class MemoryDisk {
     switch call {
     case .commit: holdsCommits
     case .open: holdsOpenings
+    case .close: holdsClosings
     case .list: holdsListings
     case .piece: betweenPieces != nil
     }
@@ -272,6 +275,7 @@ final class MemoryDisk {
       guard broker == disk.broker else { return }
       disk.closed.append(lease.application)
       await disk.archives.close(lease)
+      try? await pass(.close, lease.application)
     }
 
     func remove(_ application: String, damaged: Bool) async throws(ArchiveError) {

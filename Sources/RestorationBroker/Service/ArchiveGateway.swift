@@ -50,6 +50,7 @@ package final class ArchiveGateway {
   /// Counts what was added to an archive for which too much waits already.
   package private(set) var overflows = 0
   package private(set) var isStopping = false
+  private var hasClosedAll = false
 
   package init(
     on eventLoop: any EventLoop,
@@ -160,14 +161,17 @@ package final class ArchiveGateway {
     for closing in closings.values { await closing.idle() }
   }
 
+  /// After `drain`. What happens meanwhile is not written: the next broker finds it out, as after a kill.
+  ///
   /// - Parameter blank: archives without content, which are removed.
   nonisolated(nonsending) package func closeAll(removing blank: Set<ApplicationID> = []) async {
-    for session in sessions.values {
+    let closing = sessions
+    (sessions, hasClosedAll) = ([:], true)
+    for session in closing.values {
       guard let lease = session.lease else { continue }
       await store.close(lease)
       if blank.contains(session.id) { _ = await remove(session.name, ArchiveRemoval()) }
     }
-    sessions = [:]
   }
 
   // MARK: Writing
@@ -200,6 +204,7 @@ package final class ArchiveGateway {
     in id: ApplicationID,
     for delegate: isolated some Delegate
   ) {
+    if hasClosedAll { return delegate.send(.error(.shuttingDown()), to: caller) }
     // Nobody waits for what becomes of a notification.
     guard caller.call != nil, let session = sessions[id], session.queue.durable < sequence else {
       return delegate.send(answer, to: caller)
