@@ -461,7 +461,11 @@ internal import Testing
     for (name, peer) in zip(["c", "d", "e"], peers.dropFirst(2)) {
       #expect(try peer.state(#"["X"]"#) == ["n": 1])
       broker.inspect(name)
+      try peer.goodbye("restart")
     }
+    // Those that are too many do not stay until a further one comes.
+    broker.advance(milliseconds: 5_000)
+    #expect(broker.core.applications.count == 2)
   }
 
   @Test func anArchiveIsNotClosedUnderARead() throws {

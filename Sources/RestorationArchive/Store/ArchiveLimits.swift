@@ -46,6 +46,6 @@ package struct ArchiveUpkeep: Sendable {
 
   /// Keeps files below about two and a half times the limit: it holds for the head, and as much again for all else.
   package init(archiveBytesMax: Int) {
-    self.init(deadBytesMax: max(4 << 20, archiveBytesMax / 8), deadPerReachable: 0, logBytesMax: 8 << 20)
+    self.init(deadBytesMax: max(4 << 20, archiveBytesMax / 16), deadPerReachable: 0, logBytesMax: 8 << 20)
   }
 }

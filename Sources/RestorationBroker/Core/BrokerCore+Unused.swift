@@ -16,14 +16,14 @@ extension BrokerCore {
       if !isAwaited { close(application) }
     } else if application.isBlank, application.isIdle, !isAwaited, !isNamed {
       close(application)
-    } else if UnusedApplications.isLarge(application) {
+    } else if UnusedApplications.leaves(application, self) {
       context.emit(.setTimer(.unused(application.id), milliseconds: UnusedApplications.milliseconds))
     }
   }
 
-  /// A large application had no session some time ago.
+  /// An application had no session some time ago.
   mutating func unusedTimerFired(_ id: ApplicationID) {
-    guard let application = applications[id], application.sessions.isEmpty else { return }
+    guard let application = applications[id], UnusedApplications.leaves(application, self) else { return }
     let rest = application.sessions.lastUsed + UnusedApplications.milliseconds - context.now.monotonic
     guard rest <= 0, application.isIdle, !clients.values.contains(where: { $0.waitsFor == id }) else {
       return context.emit(.setTimer(.unused(id), milliseconds: max(rest, 1_000)))
@@ -34,9 +34,9 @@ extension BrokerCore {
 
 /// Applications without sessions, in which nothing is under way, from the least recently used on.
 struct UnusedApplications {
-  /// Larger ones leave so long after their last call.
+  /// Larger ones, and as many as are too many, leave so long after their last call.
   static let milliseconds: Int64 = 5_000
-  /// What is smaller stays, so that it need not be opened again, until there are too many.
+  /// What is smaller stays, so that it need not be opened again, unless there are too many.
   private static let lightBytes = 4 << 20
   /// All of them together; beyond that some leave at once.
   private static let bytesMax = 32 << 20
@@ -52,7 +52,11 @@ struct UnusedApplications {
     excess = core.applications.count + 1 - core.context.limits.openArchivesMax
   }
 
-  static func isLarge(_ application: Application) -> Bool { bytes(of: application) > lightBytes }
+  /// Whether it leaves some time after its last call: it has no session, and is large or one of too many.
+  static func leaves(_ application: Application, _ core: BrokerCore) -> Bool {
+    guard application.sessions.isEmpty else { return false }
+    return core.applications.count > core.context.limits.openArchivesMax || bytes(of: application) > lightBytes
+  }
 
   /// Those that leave before a further application comes: the excess, and as many as take too much memory. All others
   /// stay; the store closes the files of those that it has not used for longest.
