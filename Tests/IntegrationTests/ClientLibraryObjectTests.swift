@@ -47,6 +47,23 @@ internal import Testing
     try client.close()
   }
 
+  @Test("R30 After the user has quit, calls say that nothing of the session is stored", .broker, arguments: all)
+  func discardedIsTold(_ library: LibraryClient.Library) throws {
+    let delegate = try broker.session(Self.application, process: "main", ["delegate": true])
+    let client = try LibraryClient.open(library)
+    try client.register("Editor")
+    try delegate.call("goodbye", ["reason": "userQuit"])
+    for (what, members) in [
+      ("register", ["identifier": "Another"]), ("rename", ["name": "Editor", "identifier": "Text"]),
+    ] as [(String, JSONObject)] {
+      let error = try client.failure(what, members)
+      #expect(error.kind?.lowercased() == "discarded")
+      #expect(error.object["message"]?.string?.contains("the user has quit the application") == true)
+    }
+    #expect(try client.tell("at", ["path": .path("Editor")]) == "Editor")
+    try client.close()
+  }
+
   @Test(
     "R22 A factory leaves an object to another session of the class, or says that it comes",
     .broker,

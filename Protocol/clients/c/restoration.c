@@ -109,6 +109,7 @@ static const char *kind_of(int code) {
     case RESTORATION_UNREADABLE: return "unreadable";
     case RESTORATION_FORKED: return "forked";
     case RESTORATION_DUPLICATE: return "duplicateObject";
+    case RESTORATION_DISCARDED: return "discarded";
     default: return "";
   }
 }
@@ -943,13 +944,21 @@ const char *restoration_token(const restoration *handle) { return json_string_va
 const json_t *restoration_found(const restoration *handle) { return handle->found; }
 const json_t *restoration_limits(const restoration *handle) { return handle->limits; }
 
+static bool is_discarded(const json_t *result) { return json_is_true(json_object_get(result, "discarded")); }
+
+/* An answer without what the call is to give. */
+static int fail_without(const char *what, const json_t *result, restoration_failure *failure) {
+  if (is_discarded(result))
+    fail(failure, RESTORATION_DISCARDED, "the user has quit the application; end this session and open another one");
+  else
+    fail(failure, RESTORATION_UNREADABLE, "the answer has no %s", what);
+  return -1;
+}
+
 static int take_registration(restoration_object *object, const json_t *result, restoration_failure *failure) {
   json_t *path = json_object_get(result, "path");
   json_int_t number = json_integer_value(json_object_get(result, "object"));
-  if (number <= 0 || !path) {
-    fail(failure, RESTORATION_UNREADABLE, "the answer has no object");
-    return -1;
-  }
+  if (number <= 0 || !path) return fail_without("object", result, failure);
   object->number = number;
   replace(&object->path, path);
   copy_text(object->found, sizeof object->found, text_of(json_object_get(result, "restoration"), "state"));
@@ -1198,13 +1207,16 @@ static int move_object(
   enter(handle);
   json_t *result = restoration_call(handle, method, params, milliseconds, failure);
   json_t *path = json_object_get(result, "path");
-  if (path) {
+  bool has_moved = path != NULL;
+  if (has_moved) {
     object->parent = parent;
     take_path(object, path);
+  } else if (result) {
+    fail_without("path", result, failure);
   }
   json_decref(result);
   leave(handle);
-  return result ? 0 : -1;
+  return has_moved ? 0 : -1;
 }
 
 int restoration_rename(
@@ -1252,9 +1264,9 @@ static int encode(
   json_t *params = json_pack("{s:o,s:o,s:I}", "object", target, "state", state, "revision", revision);
   json_t *result = restoration_call(handle, "encodeRestorableState", params, milliseconds, failure);
   if (!result) return -1;
-  bool is_discarded = json_is_true(json_object_get(result, "discarded"));
+  bool was_discarded = is_discarded(result);
   json_decref(result);
-  return is_discarded ? 1 : 0;
+  return was_discarded ? 1 : 0;
 }
 
 int restoration_encode(

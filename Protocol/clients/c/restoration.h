@@ -43,6 +43,7 @@ enum {
   RESTORATION_UNREADABLE = -6,  /* "unreadable": jansson cannot read the answer, such as an integer beyond 64 bits */
   RESTORATION_FORKED = -7,      /* "forked": another process has forked this one and keeps the handle; open one here */
   RESTORATION_DUPLICATE = -8,   /* "duplicateObject": another object of this process is registered under the path */
+  RESTORATION_DISCARDED = -9,   /* "discarded": the user has quit the application; nothing of the session is stored */
 };
 
 /* -- Connection ------------------------------------------------------------------------------------------------- */

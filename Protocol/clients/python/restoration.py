@@ -43,9 +43,9 @@ from typing import (
 
 __all__ = [
     "AWAITED", "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
-    "DuplicateObject", "FORGET", "Instead", "InvalidState", "NoBroker", "PASS", "Reference", "RestorableObject",
-    "RestorationError", "Saved", "Session", "SessionEnded", "SessionForked", "Snapshot", "Wanted", "default_socket",
-    "load", "store",
+    "Discarded", "DuplicateObject", "FORGET", "Instead", "InvalidState", "NoBroker", "PASS", "Reference",
+    "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded", "SessionForked", "Snapshot", "Wanted",
+    "default_socket", "load", "store",
 ]
 __version__ = "1.0.0"
 
@@ -118,6 +118,10 @@ class CallTimedOut(RestorationError, TimeoutError):
 
 class SessionEnded(RestorationError):
     """The session was closed, or said goodbye."""
+
+
+class Discarded(RestorationError):
+    """The user has quit the application while this session lived: nothing of it is stored any longer (R30)."""
 
 
 class DuplicateObject(RestorationError):
@@ -856,7 +860,7 @@ class _Session:
         while self._forgotten:  # after another loss, the rest follows over the next connection
             try:
                 yield self._again(self._forgotten[0])
-            except (BrokerError, CallTimedOut) as error:
+            except (BrokerError, CallTimedOut, Discarded) as error:
                 _log.warning("%r could not be registered again: %s", self._forgotten[0], error)
                 self._forgotten[0]._lose()
             del self._forgotten[0]
@@ -1169,9 +1173,14 @@ def _message(line: bytes) -> Optional[Dict[str, Any]]:
 
 
 def _finished(call: _Call[_T], message: Mapping[str, Any]) -> _T:
+    result = message.get("result")
     try:
-        return call.finish(message.get("result"))
+        return call.finish(result)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        if _object(result).get("discarded") is True:
+            raise Discarded(
+                f"{call.method} has no effect: the user has quit the application; "
+                "end this session and open another one") from None
         raise RestorationError(f"the answer to {call.method} makes no sense: {str(message)[:200]}") from None
 
 
