@@ -134,6 +134,24 @@ internal import Testing
     }
   }
 
+  @Test func anErrorRepeatsTheBeginningOfALongTextAndLeavesOutLongMembers() {
+    let long = String(repeating: "é", count: 65_536)
+    let fitting = JSONValue.array([.string(String(repeating: "x", count: 65_531))])
+    let error = ErrorObject(
+      code: -32002,
+      message: long,
+      data: [
+        "kind": "unknownObject", "path": .array([.string(long)]), "method": .string(long), "reference": fitting,
+        "owners": [["process": .string(long)]], "text": .text(JSONText(.string(long))),
+      ]
+    )
+    #expect(error.message == String(repeating: "é", count: 1_024) + "…")
+    #expect(error.data == ["kind": "unknownObject", "reference": fitting])
+    let whole = ErrorObject(code: 1, message: String(repeating: "é", count: 1_024), data: .string(long))
+    #expect(whole.message == String(repeating: "é", count: 1_024))
+    #expect(whole.data == .string(long))
+  }
+
   @Test func composedAndDecomposedNamesDiffer() {
     let text = "{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{\"\u{E9}\":1,\"e\u{301}\":2}}"
     #expect(!Self.summary(text).contains("fault"))

@@ -555,6 +555,30 @@ internal import Testing
     #expect(try isRefused(tooMuch), "\(member) \(tooMuch)")
   }
 
+  @Test(arguments: [
+    ("decodeRestorableState", #"{"object":["$"]}"#), ("decodeRestorableState", #"{"object":["x","$"]}"#),
+    ("encodeRestorableState", #"{"object":["$"],"state":{}}"#),
+    ("encodeRestorableState", #"{"object":["A"],"state":{"UIStateRestoration$":1}}"#),
+    ("encodeRestorableState", #"{"object":["A"],"state":{"r":{"$restorable":["$"]}}}"#),
+    ("setRestorationParent", #"{"object":["A"],"restorationParent":["$"]}"#),
+    ("$", "{}"), ("subscribe", #"{"events":["$"]}"#), ("explainRestoration", #"{"object":[$250]}"#),
+  ])
+  func anErrorRepeatsNoLongValue(method: String, parameters: String) throws {
+    let broker = broker { _ in }
+    let peer = broker.connect()
+    try peer.initialize()
+    try peer.register("A")
+    let long = String(repeating: "x", count: 70_000)
+    let many = repeatElement("\"\(String(repeating: "x", count: 250))\"", count: 300).joined(separator: ",")
+    func filled(_ text: String) -> String {
+      text.replacing("$250", with: many).replacing("$restorable", with: "\0").replacing("$", with: long)
+        .replacing("\0", with: "$restorable")
+    }
+    let call = peer.start(filled(method), filled(parameters))
+    #expect(try peer.failure(of: call).message.utf8.count <= 1_100)
+    #expect(try peer.text(call).utf8.count < 2_048)
+  }
+
   private static let registration = "registerObjectForStateRestoration"
 
   private static func text(_ count: Int) -> String { "\"\(String(repeating: "x", count: count))\"" }

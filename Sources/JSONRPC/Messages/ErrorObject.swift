@@ -4,13 +4,27 @@
 ///
 /// The makers below always give `data.kind` (a stable word for programs) and `data.hint` (what to do next, for a
 /// person). Codes from −32000 to −32099 other than −32008 belong to the module that knows the protocol.
+///
+/// What was sent may be as long as a frame. An error repeats only the beginning of that in its message, and nothing of
+/// it in `data`.
 package struct ErrorObject: Error, Sendable, Equatable {
   package let code: Int
   package let message: String
   package let data: JSONValue?
 
+  /// So many Unicode scalars a message may have, and so many bytes a member of `data`.
+  package static let messageLengthMax = 1_024
+  package static let memberBytesMax = 65_536
+
+  /// - Parameters:
+  ///   - message: is cut if it is too long.
+  ///   - data: members that are too long are left out.
   package init(code: Int, message: String, data: JSONValue? = nil) {
-    (self.code, self.message, self.data) = (code, message, data)
+    self.code = code
+    let rest = message.unicodeScalars.dropFirst(Self.messageLengthMax)
+    self.message = rest.isEmpty ? message : String(message[..<rest.startIndex]) + "…"
+    self.data =
+      data?.object.map { .object(JSONObject($0.members.filter { $0.value.bytes <= Self.memberBytesMax })) } ?? data
   }
 
   /// The word in `data.kind`, otherwise the number.

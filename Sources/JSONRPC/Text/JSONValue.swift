@@ -39,6 +39,17 @@ extension JSONValue {
 
   package var isNull: Bool { if case .null = self { true } else { false } }
 
+  /// About as many bytes as its text has.
+  package var bytes: Int {
+    switch self {
+    case .null, .bool, .integer, .real: 8
+    case .string(let value): value.utf8.count + 2
+    case .array(let elements): elements.reduce(2) { $0 + $1.bytes + 1 }
+    case .object(let object): object.members.reduce(2) { $0 + $1.name.utf8.count + $1.value.bytes + 4 }
+    case .text(let text): text.bytes.count
+    }
+  }
+
   /// The member of that name, if this is an object with one.
   package subscript(name: String) -> JSONValue? { object?[name] }
 }
