@@ -21,6 +21,12 @@ internal import Testing
   ])
   func otherTextIsNone(_ text: String) { #expect(!RestorationIdentifier.isValid(text)) }
 
+  @Test func controlCharactersAreThoseOfUnicode() {
+    let scalars = (0...0x2FFF).compactMap(Unicode.Scalar.init)
+    #expect(scalars.allSatisfy { String($0).hasControlCharacter == ($0.properties.generalCategory == .control) })
+    #expect("é\u{9F}é".hasControlCharacter)
+  }
+
   @Test(arguments: ["a#", "a#-1", "a#01", "a#1.0", "a#1#2", "#1", "a#x", "a#9223372036854775808"])
   func aMalformedPositionIsNoComponent(_ text: String) { #expect(RestorationIdentifier.split(text) == nil) }
 

@@ -168,14 +168,22 @@ extension String: WireValue {
 
   private static let roleBytes = 1...255
 
-  private var hasControlCharacter: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
+  /// Those of Unicode are U+0000 to U+001F and U+007F to U+009F.
+  package var hasControlCharacter: Bool {
+    var former: UInt8 = 0
+    return utf8.contains { byte in
+      defer { former = byte }
+      return byte < 0x20 || byte == 0x7F || former == 0xC2 && byte <= 0x9F
+    }
+  }
 
   /// Bytes of a path at most, as Linux has it.
   private static let filePathBytesMax = 4_095
 
   private var isFilePath: Bool {
+    guard utf8.count <= Self.filePathBytesMax else { return false }
     let last = utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).last ?? ""[...].utf8
-    return utf8.first == UInt8(ascii: "/") && utf8.count <= Self.filePathBytesMax && !utf8.contains(0)
+    return utf8.first == UInt8(ascii: "/") && !utf8.contains(0)
       && !last.isEmpty && !last.elementsEqual(".".utf8) && !last.elementsEqual("..".utf8)
   }
 }

@@ -16,6 +16,7 @@ public struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
 
   /// `nil` if `text` is not such a name.
   public init?(_ text: String) {
+    guard text.utf8.count <= Self.baseMax + 1 + Self.instanceMax else { return nil }
     let parts = text.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
     guard Self.isName(parts[0], max: Self.baseMax) else { return nil }
     if parts.count == 2, !Self.isName(parts[1], max: Self.instanceMax) { return nil }

@@ -6,15 +6,12 @@ package import JSONRPC
 package enum RestorationIdentifier {
   /// Bytes of UTF-8 an identifier may have.
   package static let bytesMax = 255
+  private static let componentBytesMax = component(String(repeating: "x", count: bytesMax), position: .max).utf8.count
 
   /// Whether `text` may be a restoration identifier: 1–255 bytes without `/`, `#` and control characters.
   package static func isValid(_ text: String) -> Bool {
-    var count = 0
-    for scalar in text.unicodeScalars {
-      if scalar == "/" || scalar == "#" || scalar.properties.generalCategory == .control { return false }
-      count += UTF8.width(scalar)
-    }
-    return count >= 1 && count <= bytesMax
+    (1...bytesMax).contains(text.utf8.count) && !text.hasControlCharacter
+      && !text.utf8.contains { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "#") }
   }
 
   /// `identifier`, or `identifier#position` if the container gave a position.
@@ -24,6 +21,7 @@ package enum RestorationIdentifier {
 
   /// Splits a component into identifier and position; `nil` if it is neither form.
   package static func split(_ component: String) -> (identifier: String, position: Int64?)? {
+    guard component.utf8.count <= componentBytesMax else { return nil }
     guard let mark = component.utf8.firstIndex(of: UInt8(ascii: "#")) else {
       return isValid(component) ? (component, nil) : nil
     }
