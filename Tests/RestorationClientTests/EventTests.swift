@@ -32,7 +32,7 @@ internal import Testing
       $0.sequence = number
       $0.session = SessionIdentity()
     }
-    return EventNotification(subscription: subscription, application: ApplicationName("a"), event: event).parameters
+    return EventNotification(application: ApplicationName("a"), event: event).parameters(for: subscription)
   }
 
   private static func send(_ parameters: [JSONText], on connection: Connection) async throws {
@@ -86,8 +86,7 @@ internal import Testing
   /// Each name leads to the type of that name.
   @Test(arguments: EventName.allCases) func everyNameHasFacts(_ name: EventName) async throws {
     let blank = EventNotification.facts(of: name).init()
-    let notification = EventNotification(subscription: 1, application: ApplicationName("a"), event: blank)
-    let sample = notification.parameters.string
+    let sample = EventNotification(application: ApplicationName("a"), event: blank).parameters(for: 1).string
       .replacing(#""archive":"""#, with: #""archive":"0b8f6a1c-3c5e-4d0e-9a55-6f1f5f0f6d11""#)
       .replacing(#""generation":0"#, with: #""generation":1"#).replacing(#""sequence":0"#, with: #""sequence":1"#)
       .replacing(#""object":0"#, with: #""object":1"#).replacing(#""lost":0"#, with: #""lost":1"#)
@@ -136,7 +135,7 @@ internal import Testing
   @Test(.connection(answer: answer)) func whatIsNotTakenIsCountedWithWhatTheBrokerLost() async throws {
     let subscription = try await broker.subscribe()
     let connection = try await fake.events.opened()
-    let lost = EventNotification(subscription: 1, application: nil, event: EventsLost(lost: 10)).parameters
+    let lost = EventNotification(application: nil, event: EventsLost(lost: 10)).parameters(for: 1)
     try await Self.send((1...2_000).map { Self.encoded($0) } + [lost, Self.encoded(2_001)], on: connection)
     // Its answer comes after the events.
     try await broker.ping()

@@ -292,10 +292,7 @@ extension BrokerService: ArchiveGateway.Delegate, ProcessGateway.Delegate {
     case .notification(.poller(let session), let method, let parameters):
       core.notified(id, session, method: method, parameters: parameters, at: clock.now)
     case .announcement(let announcement):
-      // Those who have not unsubscribed meanwhile.
-      for recipient in announcement.recipients where core.isSubscribed(recipient) {
-        clients.send(announcement, to: recipient) { core.reads($0, recipient.client) }
-      }
+      clients.send(announcement, ifSubscribed: core.isSubscribed, reads: core.reads)
     }
   }
 

@@ -196,22 +196,28 @@ final class ClientGateway {
 
   // MARK: Events
 
-  /// Sends an event that the subscriber's client `reads`; else it is counted as lost.
-  func send(_ announcement: Announcement, to subscriber: Subscriber, reads: (JSONText) -> Bool) {
-    guard let connection = connections[subscriber.client] else { return }
-    var isTooLong = false
-    outlet.send(to: subscriber) {
-      let notification = EventNotification(
-        subscription: subscriber.number,
-        application: announcement.application,
-        event: isConfined(subscriber.client) ? announcement.event.concealed : announcement.event
-      )
-      let parameters = notification.parameters
-      isTooLong = !reads(parameters)
-      return !isTooLong && connection.offer(method: EventNotification.method, parameters: parameters)
+  /// Sends an event to the subscriptions that there still are; if its client does not read so much, it is counted as
+  /// lost.
+  func send(
+    _ announcement: Announcement,
+    ifSubscribed: (Subscriber) -> Bool,
+    reads: (JSONText, ClientID) -> Bool
+  ) {
+    let application = announcement.application
+    lazy var whole = EventNotification(application: application, event: announcement.event)
+    lazy var concealed = EventNotification(application: application, event: announcement.event.concealed)
+    for subscriber in announcement.recipients where ifSubscribed(subscriber) {
+      let client = subscriber.client
+      guard let connection = connections[client] else { continue }
+      var isTooLong = false
+      outlet.send(to: subscriber) {
+        let parameters = (isConfined(client) ? concealed : whole).parameters(for: subscriber.number)
+        isTooLong = !reads(parameters, client)
+        return !isTooLong && connection.offer(method: EventNotification.method, parameters: parameters)
+      }
+      // There is room to say so.
+      if isTooLong { tellLosses(to: client) { reads($0, client) } }
     }
-    // There is room to say so.
-    if isTooLong { tellLosses(to: subscriber.client, reads: reads) }
   }
 
   /// The client has read so much that it can be told what it has lost.
@@ -245,6 +251,6 @@ final class ClientGateway {
   }
 
   private static func loss(of lost: Int64, to number: Int64) -> JSONText {
-    EventNotification(subscription: number, application: nil, event: EventsLost(lost: lost)).parameters
+    EventNotification(application: nil, event: EventsLost(lost: lost)).parameters(for: number)
   }
 }

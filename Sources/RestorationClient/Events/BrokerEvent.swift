@@ -56,8 +56,8 @@ extension BrokerEvent {
 
   /// Events that this process did not read in time.
   static func lost(_ count: Int64, of subscription: Int64) -> BrokerEvent? {
-    let notification = EventNotification(subscription: subscription, application: nil, event: EventsLost(lost: count))
-    return (try? JSONInput.scan(notification.parameters.string, subject: "an event")).flatMap { BrokerEvent($0) }
+    let parameters = EventNotification(application: nil, event: EventsLost(lost: count)).parameters(for: subscription)
+    return (try? JSONInput.scan(parameters.string, subject: "an event")).flatMap { BrokerEvent($0) }
   }
 
   /// Of `eventsLost`: how many events it replaces.

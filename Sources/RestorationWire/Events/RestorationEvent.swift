@@ -10,7 +10,7 @@ package protocol RestorationEvent: WireObject, Hashable {
   static var summary: String { get }
 }
 
-/// The notification `event`: one event for one subscription.
+/// The notification `event`: one event, written once however many subscriptions get it.
 package struct EventNotification: Sendable {
   package static let method = "event"
   package static let summary = "Something happened that this connection has subscribed to."
@@ -21,26 +21,23 @@ package struct EventNotification: Sendable {
     .optional("application", .applicationName, "Whose event it is; absent in `eventsLost`."),
   ]
 
-  /// Number of the subscription on its connection.
-  package var subscription: Int64
-  /// `nil` if the event is about the subscription itself.
-  package var application: ApplicationName?
-  package var event: any RestorationEvent
+  /// An object of all members but the subscription.
+  private let members: [UInt8]
 
-  package init(subscription: Int64, application: ApplicationName?, event: any RestorationEvent) {
-    (self.subscription, self.application, self.event) = (subscription, application, event)
-  }
-
-  /// The parameters as JSON text.
-  package var parameters: JSONText {
+  /// - Parameter application: `nil` if the event is about the subscription itself.
+  package init(application: ApplicationName?, event: some RestorationEvent) {
     var writer = JSONWriter(reserving: 256)
     writer.object { writer in
-      writer.member("subscription", subscription)
       writer.member("name", type(of: event).name)
       writer.member("application", ifPresent: application?.description)
       event.writeMembers(to: &writer)
     }
-    return JSONText(validated: writer.bytes)
+    members = writer.bytes
+  }
+
+  /// The parameters for a subscription, by its number on its connection.
+  package func parameters(for subscription: Int64) -> JSONText {
+    JSONText(validated: Array("{\"subscription\":\(subscription),".utf8) + members.dropFirst())
   }
 
   /// The facts that come with a name.
