@@ -33,11 +33,9 @@ struct CallFailureTests {
     (.epoll, [ENOMEM, ENOSPC]),
   ]
 
-  /// Whether an error can last. No kernel goes on giving some of them, and without connections nobody would be
-  /// answered. If no file can be made shorter, an archive that is to be removed cannot be closed; if the broker ends in
-  /// the middle of that removal, what is left is reported as damage.
+  /// Whether an error can last: no kernel goes on giving some of them, and without connections nobody would be answered.
   private static func canLast(_ error: Int32, of call: Faults.Call) -> Bool {
-    error != EINTR && error != EAGAIN && call != .accept && call != .ftruncate
+    error != EINTR && error != EAGAIN && call != .accept
   }
 
   /// Whether the process may end by a trap: NIO gives up if it cannot watch a descriptor of its own, and libdispatch,

@@ -86,20 +86,40 @@ struct ArchiveDirectory: Sendable {
     }
   }
 
-  /// Removes an archive that is not open. After a kill at any step it is there as it was, or gone, or can be removed.
+  /// Removes an archive that is not open. After a kill or a power cut at any step it is there as it was, or gone; then
+  /// the next opening removes what is left of it.
   func remove(_ files: ArchiveFiles, damaged: Bool) throws(SystemError) {
-    let aside = try names().filter { $0.hasPrefix(files.damagedPrefix) }
-    // Without a main file, a backup or a damaged file would be taken for what a recovery has left.
-    if damaged {
-      for name in aside { try remove(name) }
-      try remove(files.removed)
-    } else if !aside.isEmpty {
+    var isAlone = try self.damaged(files).isEmpty
+    for name in files.beside where try entry(name) != .absent { isAlone = false }
+    // Without a main file, the others would be taken for what a recovery has left; without its log, the main file for
+    // one that has lost it.
+    if !isAlone {
+      try noteRemoval(of: files)
+      try sync()
+    }
+    try remove(files.main)
+    try sync()
+    if !isAlone { try removeRest(files, damaged: damaged) }
+  }
+
+  /// Removes what is left of an archive that was removed, and the note of that unless damaged files need it.
+  func removeRest(_ files: ArchiveFiles, damaged: Bool) throws(SystemError) {
+    for name in try files.beside + (damaged ? self.damaged(files) : []) { try remove(name) }
+    try sync()
+    if try self.damaged(files).isEmpty { try remove(files.removed) }
+  }
+
+  private func noteRemoval(of files: ArchiveFiles) throws(SystemError) {
+    do throws(SystemError) {
+      try createEmpty(files.removed)
+    } catch {
+      guard error.isFull, releaseBallast() else { throw error }
       try createEmpty(files.removed)
     }
-    for name in [files.newBackup, files.fresh, files.former, files.backup, files.mark, files.log, files.main] {
-      try remove(name)
-    }
-    try sync()
+  }
+
+  private func damaged(_ files: ArchiveFiles) throws(SystemError) -> [String] {
+    try names().filter { $0.hasPrefix(files.damagedPrefix) }
   }
 
   func replace(_ target: String, with name: String) throws(SystemError) {

@@ -23,9 +23,12 @@ struct ArchiveFiles {
   /// An archive being made, or made from the backup, before it gets its name.
   var fresh: String { "\(application)+new\(Self.suffix)" }
 
-  /// Says that the archive was removed while damaged files stay, so that a new one is no recovery. It goes as soon as
-  /// there is a new one.
+  /// Says that the archive was removed, so that what there is without a main file is no recovery. It goes with the last
+  /// of that, or as soon as there is a new archive.
   var removed: String { "\(application)+removed" }
+
+  /// Files that mean nothing without the main file, except to a recovery.
+  var beside: [String] { [log, mark, backup, former, fresh, newBackup] }
 
   var damagedPrefix: String { "\(application)+damaged-" }
 

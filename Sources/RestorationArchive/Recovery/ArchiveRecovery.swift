@@ -8,7 +8,8 @@
 /// 3. The main file goes aside first, its log second: a log without a main file is known to belong to the last file
 ///    moved aside, while a main file without its log could pass for a sound, older archive.
 /// 4. If the main file is missing but a backup or a damaged file exists, a recovery was interrupted: the application
-///    is not new, unless the archive was removed.
+///    is not new, unless a note says that the archive was removed. The note is durable before the main file goes, which
+///    goes first; what is left then is removed.
 /// 5. The backup is copied, never moved; a damaged file is never deleted or overwritten.
 /// 6. A file is damaged only if two checks find the same, in bytes that were read without an error. After a read
 ///    error all files stay as they are.
@@ -229,11 +230,13 @@ struct ArchiveRecovery {
 
   private func openWithoutMain() throws(OpeningFailure) -> Opened {
     if let change { return try replace(because: change) }
-    for name in [files.log, files.mark, files.backup, files.former] where try entry(name) != .absent {
-      return try replace(because: "the file is missing")
-    }
-    if try lastDamaged() != 0, try entry(files.removed) == .absent {
-      return try replace(because: "the file is missing")
+    if try entry(files.removed) != .absent {
+      try OpeningFailure.deciding { () throws(SystemError) in try directory.removeRest(files, damaged: false) }
+    } else {
+      for name in files.beside where try entry(name) != .absent {
+        return try replace(because: "the file is missing")
+      }
+      if try lastDamaged() != 0 { return try replace(because: "the file is missing") }
     }
     guard isCreating else { throw .absent }
     try createFresh()
