@@ -474,10 +474,12 @@ extension Restoration {
   }
 
   mutating func settle(_ number: Int, _ outcome: Outcome, because step: RestoringStep? = nil) {
+    let wasMissing = items[number].place.isUnlocated
     put(number, .settled(outcome))
     if let step { note(number, .because(step)) }
     note(number, .settled(outcome))
-    wakeChildren(of: number)
+    // Once the hold is over, what is missing holds nothing up.
+    if !(isHoldOver && wasMissing) { wakeChildren(of: number) }
   }
 
   /// What was located below an object can be handed out now.
@@ -486,7 +488,8 @@ extension Restoration {
       switch items[child].place {
       case .located(let session): ready.insert(session)
       case .handed: break
-      case .waiting, .asked, .awaited, .settled: wakeChildren(of: child)
+      case .waiting, .asked, .awaited: if isHoldOver { wakeChildren(of: child) }
+      case .settled: wakeChildren(of: child)
       }
     }
   }
