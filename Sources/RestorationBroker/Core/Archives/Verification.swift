@@ -29,7 +29,9 @@ package struct Verification {
   private(set) var points: [Point]
   private let pointCount: Int
   private var findings: [Finding] = []
-  private var readings: [NodeReading] = []
+  /// Of the first of `points`, and its last node so far.
+  private var check = TreeCheck()
+  private var lastNode: NodeID = 0
   private var problems: [ArchiveProblem] = []
   private var omitted: Int64 = 0
   private var objects = 0
@@ -49,7 +51,7 @@ package struct Verification {
   ///
   /// - Returns: whether the contents changed.
   mutating func prepare(head sequence: SequenceNumber, kept: [SealedGeneration]) -> Bool {
-    guard readings.isEmpty else { return false }
+    guard lastNode == 0 else { return false }
     points.removeAll { point in
       point.generation.map { number in !kept.contains { $0.record.generation == number } } ?? false
     }
@@ -59,7 +61,7 @@ package struct Verification {
 
   /// The next step; `nil` if everything was checked.
   var nextPoint: (after: NodeID, at: SequenceNumber)? {
-    points.first.map { (readings.last?.node.node ?? 0, $0.sequence) }
+    points.first.map { (lastNode, $0.sequence) }
   }
 
   func reply(milliseconds: Int64) -> VerifyArchive.Reply {
@@ -115,11 +117,12 @@ package struct Verification {
 
   /// Adds nodes of the current contents; if there are fewer than requested, they are the last ones.
   mutating func take(_ more: [NodeReading], origins: StateOrigins) {
-    readings += more
+    check.take(more, origins: origins)
+    lastNode = more.last?.node.node ?? lastNode
     guard more.count < StoreJob.nodesMax, let point = points.first else { return }
     points.removeFirst()
-    let check = TreeCheck(readings, origins: origins)
-    readings = []
+    check.finish()
+    defer { (check, lastNode) = (TreeCheck(), 0) }
     if point.generation == nil { objects = check.objects }
     name(at: point, by: check)
     for fault in check.faults {

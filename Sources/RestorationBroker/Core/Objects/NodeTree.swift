@@ -231,6 +231,9 @@ package struct NodeTree {
     }
   }
 
+  /// False if several nodes have one path, after `indexAll`; only a damaged archive has such nodes.
+  var hasDistinctPaths: Bool { index.count == nodes.values.count { $0.record.component != nil } }
+
   /// Links parents and paths of the nodes taken in by `load`.
   ///
   /// - Returns: nodes that were their own ancestors and have become roots; only a damaged archive has such nodes.

@@ -15,23 +15,33 @@ struct TreeCheck {
   private(set) var faults: [Fault] = []
   private(set) var tree = NodeTree()
 
-  init(_ readings: [NodeReading], origins: StateOrigins) {
-    for reading in readings { tree.load(reading.node) }
+  var objects: Int { tree.count }
+
+  /// Takes in nodes, and checks what does not need the others.
+  mutating func take(_ readings: [NodeReading], origins: StateOrigins) {
+    for reading in readings {
+      tree.load(reading.node)
+      if !reading.node.isRemoved { check(reading, origins) }
+    }
+  }
+
+  /// Checks the tree, of which all nodes are there.
+  mutating func finish() {
     for node in tree.indexAll().sorted() {
       faults.append(Fault(kind: .tree, node: node, message: "the object is its own ancestor"))
     }
-    for reading in readings where !reading.node.isRemoved { check(reading, origins) }
-    checkPaths()
+    let strays = tree.nodes.values.filter { node in node.record.parent.map { tree.node($0) == nil } ?? false }
+    for node in strays.map(\.id).sorted() {
+      faults.append(Fault(kind: .tree, node: node, message: "the object's parent is missing"))
+    }
+    if !tree.hasDistinctPaths { findEqualPaths() }
   }
-
-  var objects: Int { tree.count }
 
   private mutating func check(_ reading: NodeReading, _ origins: StateOrigins) {
     let record = reading.node
     func note(_ kind: ArchiveProblem.Kind, _ message: String) {
       faults.append(Fault(kind: kind, node: record.node, message: message))
     }
-    if let parent = record.parent, tree.node(parent) == nil { note(.tree, "the object's parent is missing") }
     if let component = record.component {
       if RestorationIdentifier.split(component) == nil { note(.object, "the object's identifier is invalid") }
     } else if record.kind == .object {
@@ -46,7 +56,7 @@ struct TreeCheck {
   }
 
   /// Paths are told apart by their last step: by the object whose path they continue, and their component.
-  private mutating func checkPaths() {
+  private mutating func findEqualPaths() {
     struct Step: Hashable {
       let above: NodeID?
       let component: IdentifierPath
