@@ -52,21 +52,24 @@ extension SQLiteStatement {
   fileprivate func contents(_ row: CheckedRow) -> (checksum: UInt32, bytes: Int) {
     var checksum = Checksum()
     var bytes = 0
-    let count = row.integers.count + row.texts.count
-    withUnsafeTemporaryAllocation(of: Int64.self, capacity: count) { header in
-      for column in row.integers {
-        // Null reads as 0; most integers are neither.
-        let value = integer(column)
-        header[Int(column)] = (value == 0 && isNull(column) ? -1 : value).littleEndian
+    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer?.self, capacity: row.texts.count) { texts in
+      for (place, column) in row.texts.enumerated() { texts[place] = text(column) }
+      withUnsafeTemporaryAllocation(of: Int64.self, capacity: row.integers.count + row.texts.count) { header in
+        for column in row.integers {
+          // Null reads as 0; most integers are neither.
+          let value = integer(column)
+          header[Int(column)] = (value == 0 && isNull(column) ? -1 : value).littleEndian
+        }
+        for (place, column) in row.texts.enumerated() {
+          header[Int(column)] = Int64(texts[place]?.count ?? -1).littleEndian
+        }
+        checksum.update(UnsafeRawBufferPointer(header))
       }
-      for column in row.texts {
-        let length = text(column)?.count
-        bytes += length ?? 0
-        header[Int(column)] = Int64(length ?? -1).littleEndian
+      for case let text? in texts {
+        checksum.update(text)
+        bytes += text.count
       }
-      checksum.update(UnsafeRawBufferPointer(header))
     }
-    for column in row.texts { if let text = text(column) { checksum.update(text) } }
     return (checksum.value, bytes)
   }
 

@@ -345,7 +345,7 @@ final class SQLiteStatement {
 
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
 
-  func string(_ column: Int32) -> String? { bytes(column).map { String(decoding: $0, as: UTF8.self) } }
+  func string(_ column: Int32) -> String? { text(column).map { String(decoding: $0, as: UTF8.self) } }
 
   func bytes(_ column: Int32) -> [UInt8]? { text(column).map { Array($0) } }
 
