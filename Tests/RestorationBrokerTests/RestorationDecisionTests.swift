@@ -119,6 +119,15 @@ internal import Testing
     #expect(restoration.items.map(\.place) == [.settled(.absent), .settled(.restored)])
   }
 
+  /// Above the missing one is one that holds up what is below both.
+  @Test func r23WhatIsBelowAMissingObjectIsHandedOutAfterTheOneAboveIt() {
+    let facts = Facts(owners: [1: 8, 3: 7])
+    var (restoration, actions) = begun([found(1, nil), found(2, 1), found(3, 2)], facts)
+    #expect(actions == [.plan])
+    #expect(deeds(restoration.handle(.time(500), facts)) == [handOut(8, 1)])
+    #expect(deeds(restoration.handle(.handled(8, .done), facts)) == [handOut(7, 3)])
+  }
+
   @Test func r22WhatIsLiveIsNotMadeAndWhatIsRegisteredMeanwhileIsTaken() {
     let plan = [1, 2].map { Planned(node: $0, parent: nil, lookups: [.restorationClass]) }
     var facts = Facts(owners: [1: 7], makers: [1: 8, 2: 8])
