@@ -26,8 +26,8 @@ internal import Testing
     )
   }
 
-  private mutating func seal(holding reached: Set<NodeID>? = nil) -> GenerationRecord {
-    let record = generations.next("round", of: tree, holding: reached ?? tree.reachedNodes, in: event.turn)
+  private mutating func seal(omitting omitted: Set<NodeID>? = nil) -> GenerationRecord {
+    let record = generations.next("round", of: tree, omitting: omitted ?? tree.unreachedNodes, in: event.turn)
     generations.seal(record, in: &event.turn)
     return record
   }
@@ -36,7 +36,7 @@ internal import Testing
     addNode(1, "a", to: 3)
     addNode(2, nil)
     addNode(3, nil, below: 2)
-    #expect(tree.reachedNodes == [1, 3])
+    #expect(tree.unreachedNodes == [2])
     let record = seal()
     #expect((record.generation, record.objects, record.bytes) == (5, 2, 200 + "[[0,20,3]]".utf8.count))
     #expect(record.omitted == [2])

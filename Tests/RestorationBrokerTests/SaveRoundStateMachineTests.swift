@@ -65,6 +65,29 @@ internal import Testing
     #expect(other.timePassed(at: 1_000) == [.end(.restoring)])
   }
 
+  // MARK: The walk
+
+  @Test func othersGoFirstAfterAWalkAmongManyObjects() {
+    let target = target(1, of: 1)
+    func walked(among count: Int) -> (Machine, [Machine.Action]) {
+      var machine = Machine(deadline: 1_000)
+      _ = machine.begin(isRestoring: false, at: 0)
+      _ = machine.decided(true)
+      _ = machine.prepared()
+      let actions = machine.walks(among: count) + machine.found([target])
+      return (machine, actions)
+    }
+    #expect(walked(among: Machine.walkMax).1 == [.encode(1, [target])])
+    var (machine, actions) = walked(among: Machine.walkMax + 1)
+    #expect(actions == [.rest], "nobody is asked yet")
+    #expect(machine.resumed(1) == [])
+    #expect(machine.hurry(until: 900) == [.rest])
+    var late = machine
+    #expect(machine.timePassed(at: 1) == [.wait(until: 900), .encode(1, [target])])
+    #expect(late.timePassed(at: 900) == [.commit])
+    #expect(late.stale == [.init(target: target, EncodeRefusal(.late))])
+  }
+
   // MARK: Batches
 
   @Test func r12SessionsAreAskedAtTheSameTimeOneBatchEach() {

@@ -38,6 +38,21 @@ internal import Testing
     (reply["stale"]?.array ?? []).map { "\($0["path"]?.joined ?? "null"): \($0["why"]?.string ?? "")" }
   }
 
+  // MARK: Large applications
+
+  @Test func r12OthersAreServedBetweenTheWalkAndTheCommitOfALargeRound() throws {
+    let (peer, other) = (broker.connect(pid: 2), broker.connect(pid: 3))
+    try peer.initialize()
+    for number in 0...SaveRound.StateMachine.walkMax { try peer.register("n\(number)") }
+    try peer.encode(#"["n0"]"#, #"{"n":1}"#)
+    let id = peer.start("saveApplicationState")
+    #expect(peer.resultIfAny(of: id) == nil)
+    try other.call("encodeRestorableState", #"{"application":"App","object":["late"],"state":{"n":2}}"#)
+    broker.advance(milliseconds: 1)
+    #expect(try peer.result(of: id)["objects"] == 2, "the generation holds what was so when it was sealed")
+    broker.inspect()
+  }
+
   // MARK: Sessions
 
   @Test func r12AProcessThatDiesIsStaleAndBlocksNobody() throws {

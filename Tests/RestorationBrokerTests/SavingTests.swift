@@ -201,6 +201,20 @@ internal import Testing
 
   // MARK: The walk
 
+  @Test mutating func aWalkMakesOneListOfStepsForObjectsThatHaveTheSame() {
+    var tree = NodeTree()
+    for id in 1...2_000 as ClosedRange<NodeID> {
+      _ = tree.insert(NodeRecord(node: id, parent: nil, component: "n\(id)", kind: .viewController))
+    }
+    begin()
+    saving.advance { $0.machine.decided(true) + $0.machine.prepared() }
+    saving.advance { [event] in $0.walk(tree, SessionTable(), in: event.turn) }
+    #expect(actions().last == .round(.rest))
+    let steps = tree.nodes.values.map(\.savingSteps)
+    #expect(steps.first?.map(\.step) == [.included, .orphaned])
+    #expect(Set(steps.map { $0.withUnsafeBufferPointer(\.baseAddress) }).count == 1)
+  }
+
   @Test mutating func r7ARoundWithoutOwnersExplainsEveryNodeAndCommits() {
     var tree = NodeTree()
     let parent = tree.insert(NodeRecord(node: 1, parent: nil, component: "a", kind: .viewController))

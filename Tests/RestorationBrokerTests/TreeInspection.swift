@@ -45,10 +45,10 @@ struct TreeInspection {
 
   /// What nothing leads to is kept off the disk (R4).
   private mutating func inspectKept() {
-    let saved = application.tree.savedNodes
+    let unsaved = application.tree.unsavedNodes
     for node in application.tree.nodes.values {
-      if node.kept != nil, saved.contains(node.id) { faults.append("node \(node.id) is kept off the disk") }
-      if node.kept == nil, node.claim != nil, !saved.contains(node.id) { faults.append("node \(node.id) is not kept") }
+      if node.kept != nil, !unsaved.contains(node.id) { faults.append("node \(node.id) is kept off the disk") }
+      if node.kept == nil, node.claim != nil, unsaved.contains(node.id) { faults.append("node \(node.id) is not kept") }
     }
   }
 

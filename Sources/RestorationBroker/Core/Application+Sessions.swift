@@ -69,7 +69,9 @@ extension Application {
     // Ended sessions are kept while they were the last to claim some node (R13).
     sessions.forgetEnded(besides: Set(tree.nodes.values.compactMap { $0.claimRecord?.session }), in: &turn)
     let hasState = tree.nodes.values.contains { $0.stored != nil }
-    if hasState, hasUnsealedContent { _ = generations.seal("startup", of: tree, holding: tree.reachedNodes, in: &turn) }
+    if hasState, hasUnsealedContent {
+      _ = generations.seal("startup", of: tree, omitting: tree.unreachedNodes, in: &turn)
+    }
     generations.pinNewest(in: &turn)
     // What was left by brokers that kept it, or has been excluded since its session ended (R4).
     for node in tree.unsaved(among: tree.nodes.values) where tree.nodes[node.id] === node { drop(node) }

@@ -60,7 +60,7 @@ extension Application {
   }
 
   /// Whether a saved object refers to it (R7).
-  private func isReferenced(_ node: Node) -> Bool { tree.reachedNodes.contains(node.id) }
+  private func isReferenced(_ node: Node) -> Bool { !tree.unreachedNodes.contains(node.id) }
 }
 
 extension Node {

@@ -27,22 +27,26 @@ package struct GenerationHistory {
 
   /// What the next generation would be if the head were sealed as it is.
   ///
-  /// - Parameter reached: nodes whose states it holds (R4, R7).
+  /// - Parameter omitted: nodes whose states it does not hold (R4, R7).
   package func next(
     _ kind: String,
     of tree: NodeTree,
-    holding reached: Set<NodeID>,
+    omitting omitted: Set<NodeID>,
     in turn: borrowing Turn
   ) -> GenerationRecord {
-    let states = tree.nodes.values.filter { $0.stored != nil }
-    let held = states.filter { reached.contains($0.id) }
+    var (objects, bytes) = (0, 0)
+    for node in tree.nodes.values where !omitted.contains(node.id) {
+      guard let stored = node.stored else { continue }
+      if node.record.kind != .application { objects += 1 }
+      bytes += stored.bytes
+    }
     return GenerationRecord(
       generation: last + 1,
       kind: kind,
       committed: turn.now.wall,
-      objects: held.count { $0.record.kind != .application },
-      bytes: held.reduce(0) { $0 + ($1.stored?.bytes ?? 0) },
-      omitted: tree.nodes.keys.filter { !reached.contains($0) }.sorted()
+      objects: objects,
+      bytes: bytes,
+      omitted: omitted.sorted()
     )
   }
 
@@ -50,10 +54,10 @@ package struct GenerationHistory {
   package mutating func seal(
     _ kind: String,
     of tree: NodeTree,
-    holding reached: Set<NodeID>,
+    omitting omitted: Set<NodeID>,
     in turn: inout Turn
   ) -> GenerationRecord {
-    let record = next(kind, of: tree, holding: reached, in: turn)
+    let record = next(kind, of: tree, omitting: omitted, in: turn)
     seal(record, in: &turn)
     return record
   }
@@ -65,7 +69,7 @@ package struct GenerationHistory {
     guard tree.nodes.values.contains(where: { $0.stored != nil }) else { return nil }
     if hasUnsealedContent(in: turn) || newest?.omitted.contains(where: { tree.nodes[$0]?.shared != nil }) == true {
       // No round saves here, and nothing else keeps what no walk reaches (R4).
-      return seal(kind, of: tree, holding: tree.sharedNodes, in: &turn).generation
+      return seal(kind, of: tree, omitting: tree.keptNodes, in: &turn).generation
     }
     return newest?.generation
   }
@@ -126,31 +130,35 @@ package struct GenerationHistory {
 }
 
 extension NodeTree {
-  /// Included nodes, and whatever their states refer to, directly or through each other (R7).
-  package var reachedNodes: Set<NodeID> { reachedNodes(byHiddenStates: false) }
+  /// Nodes that are not included, and that nothing saved refers to, directly or through each other (R7). Nearly always
+  /// there are none.
+  package var unreachedNodes: Set<NodeID> { unreachedNodes(byHiddenStates: false) }
 
-  /// Nodes whose states are saved: those, and what older states refer to that early ones hide from their owners (R19).
-  package var savedNodes: Set<NodeID> { reachedNodes(byHiddenStates: true) }
+  /// Nodes whose states are not saved: those but for what older states refer to that early ones hide from their owners
+  /// (R19).
+  package var unsavedNodes: Set<NodeID> { unreachedNodes(byHiddenStates: true) }
 
-  private func reachedNodes(byHiddenStates hidden: Bool) -> Set<NodeID> {
+  private func unreachedNodes(byHiddenStates hidden: Bool) -> Set<NodeID> {
     var ancestry = Ancestry()
-    var next = nodes.values.filter { ancestry.isIncluded($0) }
-    var reached = Set(next.lazy.map(\.id))
+    var unreached: Set<NodeID> = []
+    for node in nodes.values where !ancestry.isIncluded(node) { unreached.insert(node.id) }
+    guard !unreached.isEmpty else { return [] }
+    var next = nodes.values.filter { !unreached.contains($0.id) }
     func follow(_ state: StateSummary?) {
       for target in state?.referencedNodes ?? [] {
-        if let node = self.node(target), reached.insert(node.id).inserted { next.append(node) }
+        if let node = self.node(target), unreached.remove(node.id) != nil { next.append(node) }
       }
     }
     // Where all are reached, references lead to nothing more.
-    while reached.count < nodes.count, let node = next.popLast() {
+    while !unreached.isEmpty, let node = next.popLast() {
       follow(node.state)
       if hidden { follow(node.beforeClaim) }
     }
-    return reached
+    return unreached
   }
 
-  /// All but those whose states are kept off the disk.
-  var sharedNodes: Set<NodeID> { Set(nodes.values.lazy.filter { $0.kept == nil }.map(\.id)) }
+  /// Those whose states are kept off the disk.
+  var keptNodes: Set<NodeID> { Set(nodes.values.lazy.filter { $0.kept != nil }.map(\.id)) }
 
   /// Vacant nodes that are not kept: what no walk and no reference leads to, and what has no path to be claimed again
   /// by (R4, R5, R7). Placeholders stay.
@@ -158,7 +166,7 @@ extension NodeTree {
     var ancestry = Ancestry()
     let excluded = nodes.filter { $0.isVacant && !$0.isPlaceholder && !ancestry.isIncluded($0) }
     guard !excluded.isEmpty else { return [] }
-    let saved = savedNodes
-    return excluded.filter { $0.record.component == nil || !saved.contains($0.id) }.sorted { $0.id < $1.id }
+    let unsaved = unsavedNodes
+    return excluded.filter { $0.record.component == nil || unsaved.contains($0.id) }.sorted { $0.id < $1.id }
   }
 }

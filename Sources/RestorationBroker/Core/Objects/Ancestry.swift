@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationArchive
+package import RestorationArchive
 internal import RestorationWire
 
-/// What nodes have by their ancestors, found once for each node: a look at many of them costs one step a node, however
-/// deep they are.
+/// What nodes have by their ancestors, found once for each node that has children: a look at many nodes costs one step
+/// each, however deep they are.
 ///
 /// It is of use until a node moves.
 package struct Ancestry {
   fileprivate struct Traits {
+    // By number: to count references to nodes would take longer than all the rest.
     /// The nearest of the node and its ancestors in its walk that has no identifier (R4).
-    var nameless: Node?
+    var nameless: NodeID?
     /// The nearest plain object above the node; no view may be below one (R5).
-    var object: Node?
+    var object: NodeID?
     /// Bytes of the path that its limit counts; 0 without a path.
     var pathBytes = 0
     /// Bytes of the path as JSON text.
@@ -23,7 +24,7 @@ package struct Ancestry {
 
   package init() {}
 
-  /// How many nodes were looked at.
+  /// How many nodes are remembered.
   package var count: Int { known.count }
 
   /// As `NodeTree.isExcluded` has it.
@@ -33,11 +34,11 @@ package struct Ancestry {
   package mutating func isIncluded(_ node: Node) -> Bool { excluder(of: node) == nil }
 
   /// As `NodeTree.excluder` has it.
-  package mutating func excluder(of node: Node) -> Node? {
+  package mutating func excluder(of node: Node) -> NodeID? {
     let traits = traits(of: node)
     if let nameless = traits.nameless { return nameless }
     guard node.record.kind == .view else { return nil }
-    return traits.object ?? (node.parent == nil ? node : nil)
+    return traits.object ?? (node.parent == nil ? node.id : nil)
   }
 
   /// As `NodeTree.pathParent` has it.
@@ -51,6 +52,8 @@ package struct Ancestry {
   package mutating func jsonBytes(of node: Node) -> Int { traits(of: node).jsonBytes }
 
   private mutating func traits(of node: Node) -> Traits {
+    // Nobody asks for one by way of what is below it.
+    if node.children.isEmpty { return Traits(of: node, below: node.parent.map { traits(of: $0) } ?? Traits()) }
     if let traits = known[node.id] { return traits }
     var unknown = [node]
     var above = Traits()
@@ -71,9 +74,9 @@ package struct Ancestry {
 
 extension Ancestry.Traits {
   fileprivate init(of node: Node, below above: Self) {
-    object = node.parent?.record.kind == .object ? node.parent : above.object
+    object = node.parent?.record.kind == .object ? node.parent?.id : above.object
     guard let component = node.record.component else {
-      nameless = node.record.kind == .application ? nil : node
+      nameless = node.record.kind == .application ? nil : node.id
       return
     }
     nameless = node.record.kind == .object ? nil : above.nameless

@@ -44,7 +44,7 @@ extension Application {
       try requireRoom(for: growth + missing.reduce(0) { $0 + $1.utf8.count }, path: path)
       node = path.components.isEmpty ? ownNode() : try makePath(path)
     }
-    if node.isVacant, node.kept == nil, !tree.isIncluded(node), !tree.savedNodes.contains(node.id) {
+    if node.isVacant, node.kept == nil, !tree.isIncluded(node), tree.unsavedNodes.contains(node.id) {
       read(keep(node), for: .keeping, after: sequence)
     }
     let record = record(of: state, at: node, by: session)

@@ -10,12 +10,12 @@ extension Application {
   /// reach, in the same event.
   func settleKept() {
     guard keeping.isStale, case .open = phase else { return }
-    let saved = tree.savedNodes
-    for id in keeping.nodes.sorted() where saved.contains(id) { if let node = tree.nodes[id] { storeKept(of: node) } }
+    let unsaved = tree.unsavedNodes
+    for id in keeping.nodes.subtracting(unsaved).sorted() { if let node = tree.nodes[id] { storeKept(of: node) } }
     var (isAnyReached, unread): (Bool, [StateRequest.Row]) = (false, [])
     var ancestry = Ancestry()
     for (_, node) in tree.claimed where node.kept == nil {
-      if !saved.contains(node.id) {
+      if unsaved.contains(node.id) {
         unread += keep(node)
       } else if !isAnyReached {
         isAnyReached = !ancestry.isIncluded(node)
@@ -136,9 +136,9 @@ extension Application {
     var known = former.kept
     for left in former.leaving where left.sequence > sequence { known[left.node] = left.records }
     guard !known.isEmpty || !tree.claimed.isEmpty else { return }
-    let saved = tree.savedNodes
+    let unsaved = tree.unsavedNodes
     var unread: [StateRequest.Row] = []
-    for node in tree.nodes.values where !saved.contains(node.id) {
+    for node in tree.nodes.values where unsaved.contains(node.id) {
       let isKnown = node.claim.map { former.claims[$0.handle] != nil } ?? false
       guard node.claim != nil || known[node.id] != nil else { continue }
       unread += keep(node, isLost: !isKnown)

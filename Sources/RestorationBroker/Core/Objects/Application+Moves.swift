@@ -207,7 +207,7 @@ extension Application {
     // A move by nobody is the end of a restoration, and takes nothing from an owner (R24).
     let replaced = takesOver && session != nil ? relocations.compactMap { displaced(by: $0, session) } : []
     let claims = replaced.map(\.claim)
-    let sealing = takesOver ? generations.next("displaced", of: tree, holding: tree.reachedNodes, in: turn) : nil
+    let sealing = takesOver ? generations.next("displaced", of: tree, omitting: tree.unreachedNodes, in: turn) : nil
     // Their owners are notified only after the move has succeeded; until then everything can be undone.
     for node in replaced { node.claim = nil }
     let outcome: RelocationOutcome

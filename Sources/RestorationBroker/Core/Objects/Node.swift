@@ -153,12 +153,27 @@ package final class Node {
     if savingSteps.isEmpty { savingSteps.append(first) } else { savingSteps[0] = first }
   }
 
+  /// A save round begins with these steps, which many nodes share.
+  func begin(with steps: [NotedStep<SavingStep>]) { savingSteps = steps }
+
   /// It can be restored again.
   func forgetRestoringSteps() { restoringSteps = [] }
 
   func note(_ step: RestoringStep, isFirst: Bool = false) {
     if isFirst { restoringSteps = [] }
     restoringSteps.note(step, at: context?.now.wall ?? 0)
+  }
+}
+
+/// Notes a step of many nodes in one event: those with the same steps share one list of them, which is made once.
+struct StepSharing {
+  private var last: (steps: [NotedStep<SavingStep>], step: SavingStep, result: [NotedStep<SavingStep>])?
+
+  mutating func note(_ step: SavingStep, of node: Node) {
+    let steps = node.savingSteps
+    if let last, last.step == step, last.steps == steps { return node.begin(with: last.result) }
+    node.note(step)
+    last = (steps, step, node.savingSteps)
   }
 }
 

@@ -47,17 +47,16 @@ package struct NodeTree {
   /// How many paths lead to a node.
   package var pathCount: Int { index.count }
 
-  /// The node with this id, or the one that took its place.
-  package func node(_ id: NodeID) -> Node? {
-    var id = id
-    // A damaged archive may name successors in a circle.
-    var left = successors.count
-    while left > 0, let successor = successors[id] {
-      id = successor
-      left -= 1
-    }
-    return nodes[id]
+  /// Nodes in the order in which they came.
+  func byAge(where condition: (Node) -> Bool = { _ in true }) -> [Node] {
+    // Numbers are sorted much faster than nodes, which lie all over the memory.
+    var numbers: [NodeID] = []
+    for node in nodes.values where condition(node) { numbers.append(node.id) }
+    return numbers.sorted().compactMap { nodes[$0] }
   }
+
+  /// The node with this id, or the one that took its place.
+  package func node(_ id: NodeID) -> Node? { nodes[successors.current(id)] }
 
   /// The node a reference names; nil if there is none.
   @inline(__always)
@@ -142,7 +141,7 @@ package struct NodeTree {
   /// that a view must not be below (R5); `nil` if it is included.
   package func excluder(of node: Node) -> Node? {
     var ancestry = Ancestry()
-    return ancestry.excluder(of: node)
+    return ancestry.excluder(of: node).flatMap { nodes[$0] }
   }
 
   /// Whether a walk from the roots reaches it (R4, R5).
@@ -300,6 +299,20 @@ package struct NodeTree {
   }
 }
 
+extension [NodeID: NodeID] {
+  /// The last of the successors of a node; the node itself without any.
+  func current(_ id: NodeID) -> NodeID {
+    var id = id
+    // A damaged archive may name successors in a circle.
+    var left = count
+    while left > 0, let successor = self[id] {
+      id = successor
+      left -= 1
+    }
+    return id
+  }
+}
+
 extension NodeTree {
   /// Removes a node whose descendants are removed as well.
   mutating func forget(_ node: Node) {
@@ -340,7 +353,7 @@ extension NodeTree {
   ///   - kept: nodes that are never left out.
   func namedNodes(omitting omitted: Set<NodeID> = [], keeping kept: Set<NodeID> = []) -> [Node] {
     var order: [Node] = []
-    var stack = nodes.values.filter { $0.parent == nil }.sorted { $0.id > $1.id }
+    var stack = Array(byAge { $0.parent == nil }.reversed())
     if let own = stack.firstIndex(where: { $0 === applicationNode }) { stack.append(stack.remove(at: own)) }
     while let node = stack.popLast() {
       order.append(node)

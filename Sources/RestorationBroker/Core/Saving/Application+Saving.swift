@@ -147,6 +147,7 @@ extension Application {
   private func perform(_ action: SaveRound.Action) {
     switch action {
     case .wait(let due): turn.ask(.setTimer(.round(id), milliseconds: max(1, due - turn.now.monotonic)))
+    case .rest: turn.ask(.setTimer(.round(id), milliseconds: 1))
     case .decide: askDelegateWhetherToSave()
     case .prepare: prepare()
     case .giveUpDelegate: giveUpDelegate()

@@ -19,19 +19,19 @@ extension Application {
     settleKept()
     // What was stored may end the restoration, which the generation is to know (R16, R19).
     checkCompletion()
-    let reached = tree.reachedNodes
+    let unreached = tree.unreachedNodes
     var reply = unsaved(.unchanged, since: round.begun)
-    reply.stale = staleObjects(of: round, refused, reached)
-    reply.excluded = excludedObjects(reached)
+    reply.stale = staleObjects(of: round, refused, unreached)
+    reply.excluded = excludedObjects(unreached)
     // One event writes all of this, so that one transaction holds it: readers see the generation whole or not at all.
-    if hasUnsealedContent, !isQuitAndEmpty(reached) {
+    if hasUnsealedContent, !isQuitAndEmpty(unreached) {
       // The generation that this run started from has done its duty when the run was restored and is saved (R16).
       if runs.facts.hasCompletedRestoration { generations.unpin(in: &turn) }
       removeStoredCopies()
-      let record = generations.seal("round", of: tree, holding: reached, in: &turn)
+      let record = generations.seal("round", of: tree, omitting: unreached, in: &turn)
       (reply.saved, reply.reason) = (true, nil)
       (reply.generation, reply.objects, reply.bytes) = (record.generation, record.objects, record.bytes)
-      noteSaved(record, reached)
+      noteSaved(record, unreached)
       tellSaved(record.generation)
     }
     saving.forgetChanges(in: &turn)
@@ -44,18 +44,19 @@ extension Application {
   }
 
   /// The user has quit the application, and nothing has been saved since (R17, R30).
-  private func isQuitAndEmpty(_ reached: Set<NodeID>) -> Bool {
+  private func isQuitAndEmpty(_ unreached: Set<NodeID>) -> Bool {
     guard runs.facts.endedByUserQuit, tree.applicationNode?.state == nil else { return false }
-    return !reached.contains { tree.nodes[$0]?.hasState ?? false }
+    return !tree.nodes.values.contains { $0.hasState && !unreached.contains($0.id) }
   }
 
   private func tellSaved(_ generation: Int64) {
     for session in sessions.inOrder { notify(session, ApplicationStateSaved().with { $0.generation = generation }) }
   }
 
-  private func noteSaved(_ record: GenerationRecord, _ reached: Set<NodeID>) {
-    for id in reached {
-      if let node = tree.nodes[id], node.hasState { node.note(.saved(generation: record.generation)) }
+  private func noteSaved(_ record: GenerationRecord, _ unreached: Set<NodeID>) {
+    var sharing = StepSharing()
+    for node in tree.nodes.values where node.hasState && !unreached.contains(node.id) {
+      sharing.note(.saved(generation: record.generation), of: node)
     }
   }
 
@@ -138,25 +139,18 @@ extension Application {
   private func staleObjects(
     of round: SaveRound,
     _ refused: [NodeID: EncodeRefusal],
-    _ reached: Set<NodeID>
+    _ unreached: Set<NodeID>
   ) -> [StaleObject] {
     var stale: [StaleObject] = []
     if let (session, owner, refusal) = round.applicationStale {
       stale.append(StaleObject(owner, refusal ?? loss(of: session)).with { $0.path = [] })
-    }
-    let known = round.machine.known.compactMap { tree.node($0)?.id }
-    var ancestry = Ancestry()
-    let late = reached.subtracting(known).sorted().compactMap { id -> EncodeTarget? in
-      guard let node = tree.nodes[id], let claim = node.claim, claim.handle <= round.lastHandle else { return nil }
-      // Time was up before it was known that something saved refers to it.
-      return EncodeTarget(node, &ancestry, sessions, frameBytesMax: turn.limits.frameBytesMax)
     }
     let cases =
       round.machine.stale.map { ($0.target, replacement(of: $0.target) ?? $0.refusal ?? loss(of: $0.target.session)) }
       + round.staged.map(\.target).compactMap { target in
         (replacement(of: target) ?? refused[target.node]).map { (target, $0) }
       }
-      + late.map { ($0, EncodeRefusal(.late)) }
+      + round.late(tree, besides: unreached, sessions).map { ($0, EncodeRefusal(.late)) }
     for (target, refusal) in cases {
       guard let node = tree.node(target.node), isKept(node, target) else { continue }
       let owner = sessions[target.session]?.owner ?? endedOwner(target.session)
@@ -196,8 +190,8 @@ extension Application {
   }
 
   /// Live objects that the generation leaves out, and what excludes them (R4, R5).
-  private func excludedObjects(_ reached: Set<NodeID>) -> [ExcludedObject] {
-    tree.claimed.filter { !reached.contains($0.value.id) }.sorted { $0.key < $1.key }.map { handle, node in
+  private func excludedObjects(_ unreached: Set<NodeID>) -> [ExcludedObject] {
+    tree.claimed.filter { unreached.contains($0.value.id) }.sorted { $0.key < $1.key }.map { handle, node in
       let owner = owner(of: node)
       let excluder = tree.excluder(of: node) ?? node
       let reference =

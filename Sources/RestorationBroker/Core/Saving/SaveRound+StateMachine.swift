@@ -28,6 +28,8 @@ extension SaveRound {
       case end(SaveApplicationState.Obstacle)
       /// Tell `timePassed` at this time, and at no earlier one given before.
       case wait(until: Int64)
+      /// Tell `timePassed` as soon as others have been served.
+      case rest
     }
 
     /// An element that has no identifier yet, by its place in the state it belongs to (R28).
@@ -39,8 +41,11 @@ extension SaveRound {
     }
 
     private enum Phase: Hashable {
-      case restoring, deciding, preparing, encoding, ended
+      case restoring, deciding, preparing, resting, encoding, ended
     }
+
+    /// To look for objects among more than these takes so long that the round rests after it.
+    package static let walkMax = 1_024
 
     /// Questions that one data source is asked at a time.
     package static let questionsMax = 64
@@ -116,11 +121,18 @@ extension SaveRound.StateMachine {
     return [.wait(until: deadline), .walk]
   }
 
+  /// Objects are looked for among so many; what is found follows.
+  package mutating func walks(among count: Int) -> [Action] {
+    guard phase == .encoding, count > Self.walkMax else { return [] }
+    phase = .resting
+    return [.rest]
+  }
+
   // MARK: States
 
   /// Objects to be asked for, in the order of the walk; those asked for already are left out.
   package mutating func found(_ targets: [EncodeTarget]) -> [Action] {
-    guard phase == .encoding else { return [] }
+    guard phase == .encoding || phase == .resting else { return [] }
     for target in targets where known.insert(target.node).inserted { batches.add(target) }
     return advance()
   }
@@ -167,6 +179,10 @@ extension SaveRound.StateMachine {
     case .restoring where now >= deadline: return end(.restoring)
     case .deciding where now >= delegateDue ?? deadline, .preparing where now >= delegateDue ?? deadline:
       return [.giveUpDelegate] + walk()
+    case .resting where now < deadline:
+      phase = .encoding
+      return [.wait(until: deadline)] + advance()
+    case .resting: return commit()
     case .encoding where now >= deadline: return commit()
     case .restoring, .deciding, .preparing, .encoding: return [.wait(until: delegateDue ?? deadline)]
     case .ended: return []
@@ -178,7 +194,7 @@ extension SaveRound.StateMachine {
     guard phase != .ended, earlier < deadline else { return [] }
     deadline = earlier
     delegateDue = delegateDue.map { min($0, earlier) }
-    return [.wait(until: delegateDue ?? deadline)]
+    return [phase == .resting ? .rest : .wait(until: delegateDue ?? deadline)]
   }
 
   // MARK: Getting on

@@ -63,53 +63,65 @@ package struct SaveRound {
 /// What the round is about (R7, R11).
 extension SaveRound {
   /// A node, and the step that led to it.
-  private typealias Finding = (id: NodeID, step: SavingStep?)
+  private typealias Finding = (id: NodeID, step: SavingStep)
 
   /// Finds whom to ask: what is included, parents first and in the order of registration, then what the application's
   /// own state refers to.
   package mutating func walk(_ tree: NodeTree, _ sessions: SessionTable, in turn: borrowing Turn) -> [Action] {
     lastHandle = turn.lastHandle
-    var found: [Finding] = []
+    let rest = machine.walks(among: tree.count)
+    var found: [Node] = []
+    reached.reserveCapacity(tree.count)
     var (ancestry, excluders): (Ancestry, [NodeID: IdentifierPath?]) = (Ancestry(), [:])
     tree.applicationNode?.note(.included, isFirst: true)
+    let included = [NotedStep(SavingStep.included, at: Timestamp(milliseconds: turn.now.wall))]
     for node in tree.walkOrder(&ancestry) {
       if let excluder = ancestry.excluder(of: node) {
         // One path for all that it excludes.
-        let path = excluders[excluder.id] ?? tree.path(of: excluder)
-        excluders[excluder.id] = .some(path)
+        let path = excluders[excluder] ?? tree.path(of: excluder)
+        excluders[excluder] = .some(path)
         node.note(.excluded(by: path), isFirst: true)
       } else {
-        node.note(.included, isFirst: true)
-        found.append((node.id, nil))
+        node.begin(with: included)
+        reached.insert(node.id)
+        found.append(node)
       }
     }
     let own = application?.state.referencedNodes ?? tree.applicationNode?.state?.referencedNodes ?? []
-    return reach(found + own.map { ($0, .referenced(by: nil)) }, tree, sessions)
+    found += admit(own.map { ($0, .referenced(by: nil)) }, tree)
+    return rest + reach(found, tree, sessions, areAll: excluders.isEmpty)
   }
 
-  /// Takes nodes into the round, with all that they refer to by states that the round will not change (R7). Asks for
-  /// those whose owners can be; what these refer to is known when they have answered.
-  private mutating func reach(_ found: [Finding], _ tree: NodeTree, _ sessions: SessionTable) -> [Action] {
+  /// Takes into the round all that nodes refer to by states that the round will not change (R7). Asks for those whose
+  /// owners can be; what these refer to is known when they have answered.
+  ///
+  /// - Parameter areAll: these are all nodes, so that references lead to nothing more.
+  private mutating func reach(
+    _ found: [Node],
+    _ tree: NodeTree,
+    _ sessions: SessionTable,
+    areAll: Bool = false
+  ) -> [Action] {
     var targets: [EncodeTarget] = []
-    var ancestry = Ancestry()
-    var next = admit(found, tree)[...]
-    while let (node, step) = next.popFirst() {
-      if let step { node.note(step) }
+    var (ancestry, sharing) = (Ancestry(), StepSharing())
+    var next = found[...]
+    while let node = next.popFirst() {
       if let target = EncodeTarget(node, &ancestry, sessions, frameBytesMax: frameBytesMax) {
         targets.append(target)
       } else {
-        node.note(node.claim.flatMap { sessions[$0.session] }.map { .notServed($0.owner) } ?? .orphaned)
-        next += admit(references(of: node.id, tree), tree)
+        sharing.note(node.claim.flatMap { sessions[$0.session] }.map { .notServed($0.owner) } ?? .orphaned, of: node)
+        if !areAll { next += admit(references(of: node.id, tree), tree) }
       }
     }
     return machine.found(targets)
   }
 
   /// The nodes among these that the round has not reached before.
-  private mutating func admit(_ found: [Finding], _ tree: NodeTree) -> [(node: Node, step: SavingStep?)] {
+  private mutating func admit(_ found: [Finding], _ tree: NodeTree) -> [Node] {
     found.compactMap { id, step in
       guard let node = tree.node(id), reached.insert(node.id).inserted else { return nil }
-      return (node, step)
+      node.note(step)
+      return node
     }
   }
 
@@ -121,6 +133,18 @@ extension SaveRound {
     guard !targets.isEmpty else { return [] }
     let step = SavingStep.referenced(by: tree.path(of: node))
     return targets.map { ($0, step) }
+  }
+
+  /// What is saved and was not asked for although it could be: time was up before it was known that something saved
+  /// refers to it.
+  func late(_ tree: NodeTree, besides unreached: Set<NodeID>, _ sessions: SessionTable) -> [EncodeTarget] {
+    let known = Set(machine.known.lazy.compactMap { tree.node($0)?.id })
+    var ancestry = Ancestry()
+    return tree.claimed.compactMap { handle, node in
+      guard handle <= lastHandle, !known.contains(node.id), !unreached.contains(node.id) else { return nil }
+      return EncodeTarget(node, &ancestry, sessions, frameBytesMax: frameBytesMax)
+    }
+    .sorted { $0.node < $1.node }
   }
 
   // MARK: Answers
@@ -135,7 +159,7 @@ extension SaveRound {
     let batch = machine.batches.asked(of: session).map(\.node)
     let found = batch.filter { fates[$0] != .later }.flatMap { references(of: $0, tree) }
     // Before the answer is taken, so that the round is not over while there is something to ask.
-    var actions = reach(found, tree, sessions)
+    var actions = reach(admit(found, tree), tree, sessions)
     for node in batch where fates[node] == .encoded { actions += nameElements(of: node, sessions, providers) }
     return actions + machine.answered(session, fates)
   }
@@ -143,7 +167,7 @@ extension SaveRound {
   /// A session cannot be asked now. What its objects refer to is saved with them as they are (R7).
   mutating func lost(_ session: SessionID, isBack: Bool, _ tree: NodeTree, _ sessions: SessionTable) -> [Action] {
     let found = isBack ? [] : machine.batches.unanswered(by: session).flatMap { references(of: $0.node, tree) }
-    return reach(found, tree, sessions) + machine.lost(session, isBack: isBack)
+    return reach(admit(found, tree), tree, sessions) + machine.lost(session, isBack: isBack)
   }
 
   /// Keeps a state until the commit.
@@ -196,7 +220,7 @@ extension NodeTree {
     }
     var order: [Node] = []
     order.reserveCapacity(count)
-    var stack = nodes.values.filter { isRoot($0) && $0.record.kind != .application }.sorted { $0.id > $1.id }
+    var stack = Array(byAge { isRoot($0) && $0.record.kind != .application }.reversed())
     while let node = stack.popLast() {
       order.append(node)
       guard !node.children.isEmpty else { continue }
