@@ -56,6 +56,18 @@ internal import Testing
     #expect(try peer.fail("importArchive", peer.importing(document, into: "Other")).kind == "needsForce")
   }
 
+  @Test func r6AReferenceToWhatGaveWayIsExportedByThePathOfWhatTookItsPlace() throws {
+    let peer = broker.connect()
+    try peer.initialize()
+    try peer.encode(#"["c"]"#, "{}")
+    try peer.register("a")
+    try peer.register("B")
+    try peer.encode(#"["B"]"#, #"{"to":{"$restorable":["a"]}}"#)
+    try peer.call("setRestorationIdentifier", #"{"object":["a"],"restorationIdentifier":"c"}"#)
+    #expect(try peer.export("App").contains(#"{"$restorable":["c"]}"#))
+    broker.inspect()
+  }
+
   @Test func aTreeDeeperThanAnyPathAndWiderThanAPageIsExported() throws {
     let peer = broker.connect()
     try peer.initialize()

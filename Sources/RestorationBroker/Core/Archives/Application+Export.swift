@@ -161,7 +161,7 @@ extension Application {
     case .state(let record, let sequence) where sequence == summary.sequence:
       let writer = origins[record.context] ?? StateOrigin()
       let text = record.spliced { target, writer in
-        ArchiveReferences.write(plan.targets[target].flatMap { plan.paths[plan.entries[$0].record.node] }, to: &writer)
+        ArchiveReferences.write(plan.path(ofTarget: target), to: &writer)
       }
       return DocumentState().with {
         $0.state = EncodedState(unchecked: text)

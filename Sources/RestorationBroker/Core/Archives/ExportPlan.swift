@@ -30,8 +30,8 @@ package struct ExportPlan {
   package let entries: [Entry]
   /// By node.
   let paths: FormerPaths
-  /// The places of reference targets, by node.
-  let targets: [NodeID: Int]
+  /// What took the place of nodes that were gone by then, which states may refer to (R6).
+  private let successors: [NodeID: NodeID]
   var lastUsed: Int64 = 0
 
   /// - Parameters:
@@ -49,7 +49,6 @@ package struct ExportPlan {
     let order = tree.namedNodes(omitting: omitted)
     var places: [NodeID: Int] = [:]
     for (place, node) in order.enumerated() { places[node.id] = place }
-    var targets: [NodeID: Int] = [:]
     var isRedacted = false
     let paths = FormerPaths(of: order)
     entries = order.map { node in
@@ -58,11 +57,6 @@ package struct ExportPlan {
       let state = !isKept || omitted.contains(node.id) ? nil : node.shared
       let isHidden = node.record.isConfidential && !reveals && state != nil
       if isHidden { isRedacted = true }
-      for summary in [state, state == nil ? nil : node.beforeClaim] {
-        for id in summary?.referencedNodes ?? [] {
-          if let target = tree.node(id), target.record.component != nil { targets[id] = places[target.id] }
-        }
-      }
       // The path determines the parent, unless it begins anew below it.
       let isTold = paths.continues(node.id) || node.parent == nil
       return Entry(
@@ -75,8 +69,11 @@ package struct ExportPlan {
       )
     }
     (self.client, self.sequence, self.isRedacted) = (client, sequence, isRedacted)
-    (self.targets, self.paths) = (targets, paths)
+    (self.paths, successors) = (paths, tree.successors)
   }
+
+  /// The path of what a reference leads to; nil if the document has none.
+  func path(ofTarget id: NodeID) -> IdentifierPath? { paths[successors.current(id)] }
 
   /// Sequences that must be readable until the last page: that of the export, and those of states hidden by early ones.
   var holds: [SequenceNumber] {
