@@ -68,6 +68,19 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func r14AMoveReadsTheReferencesOnlyOfStatesThatTheLongestPathWouldMakeTooLong() {
+    var tree = NodeTree()
+    let node = tree.insert(NodeRecord(node: 1, parent: nil, component: "B", kind: .object))
+    let table = "[" + (0..<1_024).map { "[\(30 * $0),20,1]" }.joined(separator: ",") + "]"
+    let text = [UInt8](repeating: UInt8(ascii: " "), count: 40_000)
+    node.state = StateSummary(StateRecord(node: 1, context: 1, written: 0, text: text[...], references: table), at: 1)
+    let long = LongStates(in: tree, Limits())
+    #expect(long.count == 1)
+    #expect(long.suspects(in: tree).count == 0)
+    _ = tree.insert(NodeRecord(node: 2, parent: nil, component: String(repeating: "x", count: 4_000), kind: .object))
+    #expect(long.suspects(in: tree).count == 1)
+  }
+
   @Test func r14WhatIsAboveATargetMovesOnlyAsFarAsTheStateAllows() throws {
     try peer.register("T", below: #"["a"]"#)
     try peer.register("B")

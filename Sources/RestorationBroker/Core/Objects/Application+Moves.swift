@@ -158,7 +158,7 @@ extension Application {
     // First the former paths of all moved objects, whose owners are notified.
     var before: [(handle: ObjectHandle, path: IdentifierPath?)] = []
     var seen: Set<ObjectHandle> = []
-    for relocation in relocations {
+    for relocation in relocations where sessions.values.contains(where: { $0.serves(.pathChanged) }) {
       // What is below an object that gives way has another path as well.
       let present = relocation.component.flatMap { tree.node($0, below: relocation.parent, kind: relocation.kind) }
       for node in [relocation.node, present].compactMap({ $0 }).flatMap({ tree.subtree(of: $0) }) {

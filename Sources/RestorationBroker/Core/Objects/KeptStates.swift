@@ -42,13 +42,10 @@ struct KeptStates {
 
   /// Nodes have moved: another place may include them, or include them no longer.
   mutating func noteMove(_ outcome: RelocationOutcome, in tree: NodeTree) {
-    var ancestry = Ancestry()
-    func matters(_ node: Node) -> Bool {
-      !ancestry.isIncluded(node) || node.kept != nil || node.isVacant && node.state?.references != nil
-    }
+    func matters(_ node: Node) -> Bool { node.kept != nil || node.isVacant && node.state?.references != nil }
     isStale =
-      isStale || isInUse && !outcome.merged.isEmpty || outcome.moved.contains(where: matters)
-      || outcome.merged.contains { matters($0.into) }
+      isStale || isInUse && !outcome.merged.isEmpty || outcome.movesExcluded || outcome.moved.contains(where: matters)
+      || outcome.merged.contains { matters($0.into) || !tree.isIncluded($0.into) }
   }
 
   /// The state of a node is replaced or gone: what it referred to may be reached no longer, what the new one refers to

@@ -27,6 +27,8 @@ package struct RelocationOutcome {
   package var changed: [Node] = []
   /// Nodes whose path changed; parents first.
   package var moved: [Node] = []
+  /// Some of these are not included (R4, R5).
+  var movesExcluded = false
   /// Nodes that gave way to another one at their path; gone from the tree.
   package var merged: [(gone: Node, into: Node)] = []
   /// Nodes that get the claims of those that gave way to them.
@@ -68,8 +70,10 @@ extension NodeTree {
       for node in outcome.moved {
         let bytes = ancestry.pathBytes(of: node)
         guard bytes <= limits.pathBytesMax else { throw .pathTooLong(bytes: bytes) }
+        if !ancestry.isIncluded(node) { outcome.movesExcluded = true }
       }
-      if let (node, bytes) = long.tooLong({ self.node($0) }) { throw .stateTooLong(node, bytes: bytes) }
+      let suspects = long.suspects(in: self)
+      if let (node, bytes) = suspects.tooLong({ self.node($0) }) { throw .stateTooLong(node, bytes: bytes) }
     } catch {
       journal.undo(in: &self)
       throw error
@@ -226,6 +230,7 @@ extension NodeTree {
 
   /// These nodes and all below them, each once.
   private func subtrees(of roots: [Node]) -> [Node] {
+    if roots.count == 1 { return subtree(of: roots[0]) }
     var seen: Set<NodeID> = []
     var found = roots.filter { seen.insert($0.id).inserted }
     var next = 0

@@ -2,7 +2,7 @@
 
 internal import JSONRPC
 internal import RestorationArchive
-internal import RestorationWire
+package import RestorationWire
 
 // Every state can be read by every client, whatever its references lead to: with their paths it fits into half of a
 // frame. What would make it longer is refused, be it the state itself or a move of its targets (R14).
@@ -26,7 +26,7 @@ extension NodeTree {
 }
 
 /// States that may become too long to be given out when their targets get other paths (R14).
-struct LongStates {
+package struct LongStates {
   private struct Entry {
     let node: NodeID
     let state: StateSummary
@@ -39,12 +39,19 @@ struct LongStates {
   /// There are none.
   init() {}
 
-  init(in tree: NodeTree, _ limits: Limits) {
-    var ancestry = Ancestry()
+  package init(in tree: NodeTree, _ limits: Limits) {
+    let bytesMax = limits.frameBytesMax / 2
+    var (ancestry, longest): (Ancestry, Int?) = (Ancestry(), nil)
     func note(_ state: StateSummary?, of node: Node) {
-      guard let state, let table = state.references, !limits.canAllBeGivenOut(state.bytes, table) else { return }
-      let bytes = state.bytesGivenOut(&ancestry) { tree.node($0) }
-      entries.append(Entry(node: node.id, state: state, bytesMax: max(bytes, limits.frameBytesMax / 2)))
+      guard let state, let table = state.references, !limits.canAllBeGivenOut(state.bytes, upTo: table) else { return }
+      let pathBytes = longest ?? tree.longestPath(&ancestry)
+      longest = pathBytes
+      var bytes = bytesMax
+      if state.bytesGivenOut(withPathsUpTo: pathBytes) > bytesMax {
+        guard !limits.canAllBeGivenOut(state.bytes, table) else { return }
+        bytes = max(bytes, state.bytesGivenOut(&ancestry) { tree.node($0) })
+      }
+      entries.append(Entry(node: node.id, state: state, bytesMax: bytes))
     }
     for node in tree.nodes.values {
       note(node.state, of: node)
@@ -53,7 +60,18 @@ struct LongStates {
     entries.sort { $0.node < $1.node }
   }
 
+  package var count: Int { entries.count }
   var isEmpty: Bool { entries.isEmpty }
+
+  /// Those that would be too long if each reference led to the longest path: few, if any.
+  package func suspects(in tree: NodeTree) -> Self {
+    guard !isEmpty else { return self }
+    var ancestry = Ancestry()
+    let longest = tree.longestPath(&ancestry)
+    var suspects = LongStates()
+    suspects.entries = entries.filter { $0.state.bytesGivenOut(withPathsUpTo: longest) > $0.bytesMax }
+    return suspects
+  }
 
   /// The first state that has become too long, and its bytes.
   ///
@@ -136,13 +154,22 @@ extension Limits {
 
   /// - Parameter table: of its references.
   func canAllBeGivenOut(_ bytes: Int, _ table: String) -> Bool {
-    // A reference takes 8 bytes of the table at least; to count them takes longer.
-    canAllBeGivenOut(bytes, references: table.utf8.count / 8)
+    canAllBeGivenOut(bytes, upTo: table)
       || canAllBeGivenOut(bytes, references: ArchiveReferences.targets(ofTable: table).count)
   }
 }
 
+extension Limits {
+  /// The same by the length of the table alone: to count its references takes longer.
+  fileprivate func canAllBeGivenOut(_ bytes: Int, upTo table: String) -> Bool {
+    canAllBeGivenOut(bytes, references: ArchiveReferences.countMax(inTable: table))
+  }
+}
+
 extension ArchiveReferences {
+  /// How many references a table may have: each takes 8 bytes at least.
+  fileprivate static func countMax(inTable table: String) -> Int { table.utf8.count / 8 }
+
   /// The bytes of a reference as it is given out, at most.
   ///
   /// - Parameter pathBytes: of its target's path as JSON text.
@@ -186,7 +213,20 @@ extension StateRecord {
   }
 }
 
+extension NodeTree {
+  /// Bytes of the longest path as JSON text.
+  fileprivate func longestPath(_ ancestry: inout Ancestry) -> Int {
+    nodes.values.reduce(0) { max($0, ancestry.jsonBytes(of: $1)) }
+  }
+}
+
 extension StateSummary {
+  /// The bytes of its text and elements as given out, at most, if no path has more bytes as JSON text than this.
+  fileprivate func bytesGivenOut(withPathsUpTo pathBytes: Int) -> Int {
+    let count = references.map { ArchiveReferences.countMax(inTable: $0) } ?? 0
+    return bytes + count * ArchiveReferences.bytes(pathBytes: pathBytes)
+  }
+
   /// As of the record.
   func bytesGivenOut(_ ancestry: inout Ancestry, _ target: (NodeID) -> Node?) -> Int {
     ArchiveReferences.bytes(ofRow: bytes, references, &ancestry, target)
