@@ -60,6 +60,9 @@ extension Application {
 
   /// - Parameter former: claims from before a transaction failed.
   private func loadClaims(_ claims: [ClaimRecord], former: [ObjectHandle: Node.Claim]) {
+    // A fresh object may have got another number since.
+    let fresh = sessions.inOrder.map { ($0.id, Set($0.facts.fresh.compactMap { tree.node($0)?.id })) }
+    let freshOf = Dictionary(uniqueKeysWithValues: fresh)
     for record in claims {
       guard let node = tree.nodes[record.node] else { continue }
       node.claimRecord = record
@@ -73,7 +76,7 @@ extension Application {
       let since = before?.since ?? turn.now.monotonic
       var claim = Node.Claim(session: session.id, handle: record.handle, since: since, classes: classes)
       claim.hasDecoded = before?.hasDecoded ?? !isEarly
-      claim.isFresh = session.facts.fresh.contains { tree.node($0) === node }
+      claim.isFresh = freshOf[session.id]?.contains(node.id) ?? false
       claim.isRolledBack = before?.isRolledBack ?? false
       hold(node, claim, by: session)
     }

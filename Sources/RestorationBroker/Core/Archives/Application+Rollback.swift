@@ -40,7 +40,7 @@ extension Application {
       guard case .open = phase else {
         throw .storeFailed("the archive is being reopened", indeterminate: false)
       }
-      try requireRoom(for: rollback.growth(of: tree))
+      if case .nodes = outcome { try requireRoom(for: rollback.growth(of: tree)) }
       let piece = rollback.nextPiece(beside: tree)
       let (done, total) = rollback.progress
       tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: turn.now), of: rollback.call)
@@ -101,14 +101,12 @@ extension Application {
 
   /// Writes the differences from the former tree: only what has changed since the generation (R16).
   private func writeNodes(instead former: NodeTree) {
-    for node in former.nodes.values.sorted(by: { $0.id < $1.id }) where tree.nodes[node.id] == nil {
+    for node in former.byAge(where: { tree.nodes[$0.id] == nil }) {
       forgetBlame(of: node)
       if node.stored != nil { write(.removeState(node.id)) }
       write(.node(.removal(of: node.id, successor: tree.successors[node.id])))
     }
-    for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) where former.nodes[node.id]?.record != node.record {
-      write(node)
-    }
+    for node in tree.byAge(where: { former.nodes[$0.id]?.record != $0.record }) { write(node) }
     for (gone, successor) in tree.successors.sorted(by: { $0.key < $1.key })
     where former.nodes[gone] == nil && former.successors[gone] != successor {
       write(.node(.removal(of: gone, successor: successor)))
@@ -118,7 +116,7 @@ extension Application {
   /// Gives nodes the states of the generation. None is early, because they were requested (R19).
   private func writeStates(_ states: [NodeID: Rollback.Restored], instead former: NodeTree) {
     var settled: [NodeID] = []
-    for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) {
+    for node in tree.byAge() {
       let before = former.nodes[node.id]
       node.withheld = before?.withheld
       switch states[node.id] ?? .nothing {
@@ -152,7 +150,7 @@ extension Application {
   /// Lets owners keep their objects. They have not seen the new states, so their pushes before a decode are early
   /// (R19).
   private func carryClaims(from former: NodeTree, to target: RolledBackTree) {
-    let owned = former.nodes.values.filter { $0.claim != nil }.sorted { $0.id < $1.id }
+    let owned = former.byAge { $0.claim != nil }
     // An owner whose node exists precedes one whose path exists.
     for node in owned.filter({ tree.nodes[$0.id] != nil }) + owned.filter({ tree.nodes[$0.id] == nil }) {
       guard let claim = node.claim, let session = sessions[claim.session], let place = target.node(node.id) else {
@@ -211,7 +209,7 @@ extension Application {
 
   /// The last claims of vacant nodes stay known; nodes that have returned are orphans from now on (R13).
   private func releaseVacantNodes(besides former: NodeTree) {
-    for node in tree.nodes.values.sorted(by: { $0.id < $1.id }) where node.isVacant {
+    for node in tree.byAge(where: \.isVacant) {
       node.claimRecord = former.nodes[node.id]?.claimRecord
       let isBack = former.nodes[node.id] == nil
       guard isBack || node.isPlaceholder && node.children.isEmpty else { continue }

@@ -85,13 +85,13 @@ package struct Comparison {
     if case .nodesOfFrom = stage {
       from.readings += nodes
       if !isLast, let last = nodes.last { return .nodes(after: last.node.node, at: from.sequence) }
+      from.makeTree()
       stage = .nodesOfTo
       return .nodes(after: 0, at: to.sequence)
     }
     to.readings += nodes
     if !isLast, let last = nodes.last { return .nodes(after: last.node.node, at: to.sequence) }
     stage = .texts
-    from.makeTree()
     to.makeTree()
     findEntries()
     return nextPiece()

@@ -94,9 +94,14 @@ package struct Rollback {
 
   /// By how many bytes of states the head grows.
   func growth(of head: NodeTree) -> Int {
-    let added = readings.reduce(0) { $0 + (held($1)?.bytes ?? 0) }
-    let replaced = chosen.map { $0.compactMap { head.nodes[$0.id] } } ?? Array(head.nodes.values)
-    return replaced.reduce(added) { $0 - ($1.stored?.bytes ?? 0) }
+    var growth = 0
+    for reading in readings { growth += held(reading)?.bytes ?? 0 }
+    if let chosen {
+      for node in chosen { growth -= head.nodes[node.id]?.stored?.bytes ?? 0 }
+    } else {
+      for node in head.nodes.values { growth -= node.stored?.bytes ?? 0 }
+    }
+    return growth
   }
 
   /// The origins of these states.
@@ -177,7 +182,8 @@ struct RolledBackTree {
 
   fileprivate init(_ tree: NodeTree, beside head: NodeTree, living: Set<NodeID>) {
     self.tree = tree
-    for node in head.namedNodes(keeping: living) where living.contains(node.id) && tree.nodes[node.id] == nil {
+    let later = living.filter { tree.nodes[$0] == nil }
+    for node in later.isEmpty ? [] : head.namedNodes(keeping: living) where later.contains(node.id) {
       var record = node.record
       record.parent = node.parent.flatMap { self.node($0.id)?.id }
       let parent = record.parent.flatMap { self.tree.nodes[$0] }

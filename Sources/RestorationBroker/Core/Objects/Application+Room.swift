@@ -33,7 +33,7 @@ extension Application {
   /// The head is another one.
   func countHead() {
     budget.count(tree.nodes.values, at: sequence)
-    origins.count(tree.nodes.values.flatMap(\.contexts), at: sequence)
+    origins.count(tree.nodes.values.contexts, at: sequence)
     for node in tree.nodes.values { if let hidden = node.beforeClaim { origins.name(hidden.context, at: sequence) } }
   }
 

@@ -180,6 +180,20 @@ struct StepSharing {
 extension Sequence<Node> {
   /// Bytes of their texts.
   var textBytes: Int { reduce(0) { $0 + $1.record.textBytes } }
+
+  /// Numbers of the origins of what is counted of them (R25).
+  var contexts: [ContextID] {
+    var contexts: [ContextID] = []
+    for node in self {
+      // Nearly all have one state, which needs no list.
+      if node.kept != nil {
+        contexts += node.contexts
+      } else if let state = node.state {
+        contexts.append(state.context)
+      }
+    }
+    return contexts
+  }
 }
 
 extension Array {

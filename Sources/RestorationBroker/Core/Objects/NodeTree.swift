@@ -244,6 +244,7 @@ package struct NodeTree {
       parent.children.insert(node.id)
     }
     let cut = cutCircles()
+    index.reserveCapacity(nodes.count)
     for node in nodes.values { if let key = key(of: node) { index[key] = node.id } }
     return cut
   }
@@ -251,11 +252,10 @@ package struct NodeTree {
   private func cutCircles() -> [NodeID] {
     /// The first upward walk that reached a node.
     var walks: [NodeID: Int] = [:]
-    walks.reserveCapacity(nodes.count)
     var cut: [NodeID] = []
     for (number, start) in nodes.values.enumerated() {
       var current: Node? = start
-      while let node = current {
+      while let node = current, node.parent != nil {
         if let walk = walks[node.id] {
           guard walk == number else { break }
           node.parent?.children.remove(node.id)
