@@ -34,4 +34,11 @@ internal import Testing
     let first = try Self.play(1...20, "--digest")
     #expect(try Self.play(1...20, "--digest") == first && first.contains("digest"))
   }
+
+  /// Those that the simulation has to find.
+  @Test func everyPlantedFaultHasItsPlaceInTheSources() throws {
+    let script = "\(Products.repository)/Tests/Simulation/planted.py"
+    let (end, _, errors) = try ChildProcess.run(["python3", "-B", script, "--check"])
+    #expect(end == .exit(0), "\(errors)")
+  }
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Plants known faults into a copy of the sources, and says after how many histories the simulation finds each:
-Tests/Simulation/planted.py DIRECTORY [NAME...]
+Tests/Simulation/planted.py DIRECTORY [NAME...]; with --check, it only looks for the place of each in the sources.
 
 One program has all faults; PLANTED_FAULT says which of them it shows. DIRECTORY is made if it is missing, and keeps the
 copy and its build for the next time. A fault that 10,000 histories do not find is a hole in the simulation.
@@ -62,8 +62,8 @@ FAULTS = [
      "    session.resumeWaiting()\n  }\n\n  private func finishClosing",
      "    if !PLANTED { session.resumeWaiting() }\n  }\n\n  private func finishClosing"),
     ("a read behind a commit waits for ever", BROKER, SERVICE + "ArchiveGateway.swift",
-     "delegate.send(notice, of: id) }\n    for request in session.queue.readyReads() {",
-     "delegate.send(notice, of: id) }\n    for request in session.queue.readyReads() where !PLANTED {"),
+     "delegate.send(notice, of: session.id) }\n    for request in session.queue.readyReads() {",
+     "delegate.send(notice, of: session.id) }\n    for request in session.queue.readyReads() where !PLANTED {"),
     # Core
     ("a path gets two owners", BROKER, CORE + "Objects/Application+Registration.swift",
      "    if let existing, let owner = owner(of: existing), owner !== session {",
@@ -75,8 +75,9 @@ FAULTS = [
      "    case .restart, .logout, .expired:\n      settle(session)\n",
      "    case .restart, .logout, .expired:\n      settle(session)\n      if PLANTED { " + DROP_ALL + " }\n"),
     ("a round leaves out what no session owns", BROKER, CORE + "Saving/Application+SavingCommit.swift",
-     "holding: reached, in: &turn)",
-     "holding: PLANTED ? reached.filter { tree.nodes[$0]?.claim != nil } : reached, in: &turn)"),
+     "omitting: unreached, in: &turn)",
+     "omitting: PLANTED ? unreached.union(tree.nodes.values.filter { $0.claim == nil }.map(\\.id)) : unreached, "
+     "in: &turn)"),
     ("a round without states never ends", BROKER, CORE + "Saving/Application+SavingCommit.swift",
      "      turn.answer(call.caller, reply.listing(bytesMax: waiting.bytesMax))",
      "      if PLANTED && round.staged.isEmpty { continue }\n"
@@ -178,6 +179,8 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     here = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+    if sys.argv[1] == "--check":
+        return planted_sources(here)
     place = os.path.realpath(sys.argv[1])
     copy(here, place)
     program = build(place)

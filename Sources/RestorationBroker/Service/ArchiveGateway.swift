@@ -70,9 +70,8 @@ package final class ArchiveGateway {
   package var hasRoom: Bool { sessions.values.allSatisfy { $0.queue.pendingBytes <= Self.pendingBytesPause / 2 } }
 
   var holdings: Holdings {
-    sessions.values.reduce(
-      into: ["archives being closed": closings.count, "archives to flush": dirty.count, "notices": notices.count]
-    ) { $0.merge($1.holdings, uniquingKeysWith: +) }
+    let own = ["archives being closed": closings.count, "archives to flush": dirty.count, "notices": notices.count]
+    return sessions.values.reduce(into: own) { $0.merge($1.holdings, uniquingKeysWith: +) }
   }
 
   private var now: Int64 { eventLoop.milliseconds }
@@ -281,7 +280,7 @@ package final class ArchiveGateway {
           changeID: ChangeID(high: high, low: low),
           holding: held
         )
-        finishCommit(session, receipt, for: delegate)
+        endCommit(session, receipt, for: delegate)
       } catch {
         // After a failure the batches handed over behind it fail too; that has been dealt with.
         if !session.hasFailed { failCommit(session, error, for: delegate) }
@@ -289,16 +288,14 @@ package final class ArchiveGateway {
     }
   }
 
-  private func finishCommit(_ session: ArchiveSession, _ receipt: ArchiveReceipt, for delegate: isolated some Delegate)
-  {
-    let id = session.id
+  private func endCommit(_ session: ArchiveSession, _ receipt: ArchiveReceipt, for delegate: isolated some Delegate) {
     session.failed = nil
     for waiting in session.queue.committed(receipt) { delegate.send(waiting.answer, to: waiting.caller) }
     delegate.settled(session.queue.settledClients())
-    for notice in session.queue.readyNotices() { delegate.send(notice, of: id) }
-    for request in session.queue.readyReads() { read(id, request, after: 0, for: delegate) }
-    for job in session.queue.readyJobs() { carryOut(id, job, after: 0, for: delegate) }
-    delegate.report(.committed(id, receipt))
+    for notice in session.queue.readyNotices() { delegate.send(notice, of: session.id) }
+    for request in session.queue.readyReads() { read(session.id, request, after: 0, for: delegate) }
+    for job in session.queue.readyJobs() { carryOut(session.id, job, after: 0, for: delegate) }
+    delegate.report(.committed(session.id, receipt))
     delegate.carryOut()
     becomeIdle(session, for: delegate)
     scheduleUpkeep(session, for: delegate)
@@ -491,13 +488,12 @@ package final class ArchiveGateway {
   /// Keeps a copy of the archive as the last good one (R32).
   package func backUp(_ id: ApplicationID, replacingFormer: Bool, for delegate: isolated some Delegate) {
     guard let session = sessions[id], let lease = session.lease else { return }
-    let name = session.name
     Task {
       _ = delegate  // whose executor this runs on
       do throws(ArchiveError) {
         try await store.backUp(lease, replacingFormer: replacingFormer)
       } catch {
-        logger.warning("no backup copy was made: \(error.message)", metadata: ["application": "\(name)"])
+        logger.warning("no backup copy was made: \(error.message)", metadata: ["application": "\(session.name)"])
       }
     }
   }
