@@ -192,6 +192,21 @@ let package = Package(
     // restoration-sample: the Swift half of systemd/try.sh
     .executableTarget(name: "restoration-sample", dependencies: ["RestorationClient"], swiftSettings: settings),
 
+    // restoration-bench, and what it starts: the broker, and a server in C
+    .executableTarget(
+      name: "restoration-bench",
+      dependencies: [
+        "CLinux",
+        "CSQLite",
+        "JSONRPC",
+        "restoration-bench-floor",
+        "restorationd",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: settings
+    ),
+    .executableTarget(name: "restoration-bench-floor"),
+
     // tabs: an example
     .executableTarget(
       name: "tabs",

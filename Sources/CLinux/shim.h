@@ -35,6 +35,16 @@ static inline int clinux_memfd_create(const char *name) {
   return (int)syscall(SYS_memfd_create, name, close_on_exec);
 }
 
+// The calling thread, and what it starts from now on, run on this processor only; -1 for any. Its mask has 1,024 bits.
+static inline int clinux_pin_thread(int processor) {
+  unsigned long mask[16];
+  const int bits = 8 * sizeof mask[0];
+  for (int word = 0; word < 16; word++) mask[word] = processor < 0 ? ~0ul : 0;
+  if (processor >= 16 * bits) return -1;
+  if (processor >= 0) mask[processor / bits] = 1ul << (processor % bits);
+  return (int)syscall(SYS_sched_setaffinity, 0, sizeof mask, mask);
+}
+
 // Linux 6.15; the headers of older kernels lack it, and ioctl(2), variadic, is not importable.
 struct clinux_pidfd_info {
   uint64_t mask;

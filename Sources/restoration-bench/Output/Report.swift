@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+
+/// All that a run has found.
+package struct Report: Sendable {
+  package let command: String
+  package let rows: [Row]
+  /// What ratios are to; `nil` if nothing is compared.
+  package var reference: String?
+  /// What was left out, and why.
+  package var missing: [String] = []
+  package let processors: Int
+  package let isPinned: Bool
+  /// Runnable processes in the last minute before.
+  package let load: Double
+
+  package init(_ command: String, _ rows: [Row], processors: Int, isPinned: Bool, load: Double) {
+    (self.command, self.rows) = (command, rows)
+    (self.processors, self.isPinned, self.load) = (processors, isPinned, load)
+  }
+
+  package var circumstances: String {
+    let pinned = isPinned ? "servers on the first, the generator on the last" : "nothing is pinned"
+    return "\(processors) processors, \(pinned); load average before: \(Number.text(load, 2))"
+  }
+
+  // MARK: Text
+
+  /// All figures, in columns, with notes below them.
+  package var table: String {
+    let lines = cells
+    let widths = lines[0].indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
+    let text = lines.map { line in
+      line.enumerated().map { column, cell in
+        let space = String(repeating: " ", count: widths[column] - cell.count)
+        return column < 3 ? cell + space : space + cell
+      }.joined(separator: "  ")
+    }
+    return (text + notes).map { $0 + "\n" }.joined()
+  }
+
+  /// The titles of the columns, and a line for each row.
+  package var cells: [[String]] {
+    let isCompared = reference != nil
+    var lines = [
+      ["work", "server", "clients", "bytes", "objects", "framing", "requests/s"] + (isCompared ? ["spread"] : [])
+        + ["p50 us", "p99 us", "p99.9 us", "max us", "CPU us", "own CPU us"] + (reference.map { ["× \($0)"] } ?? [])
+    ]
+    lines += rows.map { row in
+      let subject = row.subject
+      let numbers = [subject.size, subject.objects].map { $0 > 0 ? "\($0)" : "–" }
+      let latencies = [0.5, 0.99, 0.999].map { Number.text(row.latency($0).median) }
+      let costs = [row.serverCost.map { Number.text($0.median) } ?? "–", Number.text(row.generatorCost.median)]
+      let spread = "\(Number.text(row.rate.least))…\(Number.text(row.rate.most))"
+      let ratio = row.ratio.map {
+        "\(Number.text($0.median, 2)) [\(Number.text($0.least, 2))…\(Number.text($0.most, 2))]"
+      }
+      return [subject.work, subject.server, subject.shape] + numbers
+        + [subject.framing.isEmpty ? "–" : subject.framing, Number.text(row.rate.median)] + (isCompared ? [spread] : [])
+        + latencies + [Number.text(row.longest)] + costs + (isCompared ? [ratio ?? "–"] : [])
+    }
+    return lines
+  }
+
+  /// What has to be known to read the figures.
+  package var notes: [String] {
+    [circumstances] + missing.map { "left out: \($0)" }
+      + rows.filter { $0.failed > 0 }.map { row in
+        "\(row.failed) of \(row.requests) requests of \(row.subject.work) \(row.subject.shape) (\(row.subject.server)) "
+          + "were refused: \(row.failure ?? "")"
+      }
+  }
+
+  // MARK: JSON
+
+  package var json: String {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("command")
+    writer.string(command)
+    writer.key("processors")
+    writer.integer(processors)
+    writer.key("pinned")
+    writer.bool(isPinned)
+    writer.key("loadAverage")
+    writer.real(load)
+    writer.key("reference")
+    if let reference { writer.string(reference) } else { writer.null() }
+    writer.key("missing")
+    writer.value(.array(missing.map(JSONValue.string)))
+    writer.key("rows")
+    writer.beginArray()
+    for row in rows { Self.write(row, &writer) }
+    writer.endArray()
+    writer.endObject()
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  private static func write(_ row: Row, _ writer: inout JSONWriter) {
+    let subject = row.subject
+    writer.beginObject()
+    for (name, text) in [("work", subject.work), ("server", subject.server), ("framing", subject.framing)] {
+      writer.key(name)
+      if text.isEmpty { writer.null() } else { writer.string(text) }
+    }
+    for (name, number) in [
+      ("clients", subject.clients), ("depth", subject.depth), ("stateBytes", subject.size),
+      ("objects", subject.objects), ("turns", row.turns.count), ("requests", row.requests), ("failed", row.failed),
+    ] {
+      writer.key(name)
+      writer.integer(number)
+    }
+    let spreads: [(String, Spread?)] = [
+      ("requestsPerSecond", row.rate), ("p50Microseconds", row.latency(0.5)), ("p99Microseconds", row.latency(0.99)),
+      ("p999Microseconds", row.latency(0.999)), ("serverMicrosecondsPerRequest", row.serverCost),
+      ("generatorMicrosecondsPerRequest", row.generatorCost), ("ratio", row.ratio),
+    ]
+    for (name, spread) in spreads {
+      writer.key(name)
+      guard let spread else {
+        writer.null()
+        continue
+      }
+      writer.beginObject()
+      for (name, value) in [("least", spread.least), ("median", spread.median), ("most", spread.most)] {
+        writer.key(name)
+        writer.real(value)
+      }
+      writer.endObject()
+    }
+    writer.key("maxMicroseconds")
+    writer.real(row.longest)
+    writer.endObject()
+  }
+}
+
+/// Numbers for people.
+package enum Number {
+  /// With so many digits behind the point; by itself as many as a reader needs.
+  package static func text(_ value: Double, _ digits: Int? = nil) -> String {
+    let digits = digits ?? (value < 10 ? 2 : value < 1_000 ? 1 : 0)
+    let scale = (0..<digits).reduce(1) { scale, _ in scale * 10 }
+    let scaled = Int((value * Double(scale)).rounded())
+    guard digits > 0 else { return "\(scaled)" }
+    let rest = "\(scaled % scale)"
+    return "\(scaled / scale).\(String(repeating: "0", count: digits - rest.count))\(rest)"
+  }
+}

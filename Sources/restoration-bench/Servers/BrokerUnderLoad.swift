@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A broker that is measured: one that was started for it, or another one.
+struct BrokerUnderLoad {
+  let socket: String
+  private let process: Int32
+  /// Ends with this value.
+  private let server: Server?
+
+  init(_ server: Server) { (self.server, socket, process) = (server, server.socket, server.process) }
+
+  /// - Parameter socket: of a broker that runs.
+  init(_ socket: String) throws {
+    (self.socket, server) = (socket, nil)
+    let answer = try LineConnection(socket).call("statistics", "{}")
+    guard let process = LineConnection.number("pid", in: answer) else { throw Failure("the broker tells no pid") }
+    self.process = Int32(process)
+  }
+
+  private func load(_ work: Work, _ subject: Subject, _ framing: MessageFraming = .lines) -> Load {
+    let request = Requests.broker(work, size: subject.size, framing)
+    var load = Load(socket: socket, request: request, replies: framing.replies)
+    (load.clients, load.depth, load.keys) = (subject.clients, subject.depth, max(1, subject.objects))
+    load.servers = [process]
+    return load
+  }
+
+  func measure(
+    _ work: Work,
+    _ subject: Subject,
+    _ framing: MessageFraming,
+    seconds: Double,
+    requests: Int?
+  ) throws -> Figures {
+    var load = load(work, subject, framing)
+    (load.seconds, load.warmUp, load.requests) = (seconds, seconds / 5, requests)
+    return try load.run()
+  }
+
+  /// Stores a state of each object.
+  func fill(_ subject: Subject) throws {
+    var load = load(.encode, subject)
+    (load.clients, load.depth, load.requests) = (min(4, subject.objects), 16, subject.objects)
+    if let failure = try load.run().failure { throw Failure("the broker refused a state: \(failure)") }
+  }
+
+  /// One request.
+  func once(_ work: Work, key: Int) throws {
+    let connection = try LineConnection(socket)
+    try connection.socket.send(Requests.broker(work, size: 40).message(key: key))
+    _ = try connection.answer()
+  }
+
+  /// Times something several times, and the broker's CPU with it.
+  func timing(_ count: Int, _ body: () throws -> UInt64) throws -> Figures {
+    let (own, theirs) = (Clock.ownCPU, Clock.cpu(of: [process]))
+    var figures = try Figures(count) { _ in try body() }
+    figures.generatorCPU = Clock.ownCPU - own
+    if let theirs, let later = Clock.cpu(of: [process]) { figures.serverCPU = later - theirs }
+    return figures
+  }
+
+  /// Removes what was stored.
+  func forget() {
+    for application in [Requests.application, ServingApplication.name] {
+      _ = try? LineConnection(socket).call("forgetApplication", #"{"application":"\#(application)","force":true}"#)
+    }
+  }
+}
