@@ -206,6 +206,11 @@ let package = Package(
       swiftSettings: settings
     ),
     .executableTarget(name: "restoration-bench-floor"),
+    .testTarget(
+      name: "RestorationBenchTests",
+      dependencies: ["JSONRPC", "TestSupport", "restoration-bench"],
+      swiftSettings: settings
+    ),
 
     // tabs: an example
     .executableTarget(
@@ -285,6 +290,7 @@ let package = Package(
         "SeededRandom",
         "TestSupport",
         "fuzz",
+        "restoration-bench",
         "restoration-sample",
         "restoration-test-client",
         "restorationctl",

@@ -26,7 +26,7 @@ step() { printf '\n== %s\n' "$*"; }
 packages=(
   libjansson-dev libsqlite3-dev libsystemd-dev pkg-config
   binutils dbus-user-session dpkg-dev perl python3 python3-venv socat sqlite3 strace systemd
-  curl emacs-nox g++ gcc golang-github-sourcegraph-jsonrpc2-dev golang-go jq libjsonrpc-glib-1.0-dev libjsonrpccpp-dev make
+  chromium curl emacs-nox g++ gcc golang-github-sourcegraph-jsonrpc2-dev golang-go jq libjsonrpc-glib-1.0-dev libjsonrpccpp-dev make
   default-jdk-headless neovim netcat-openbsd node-typescript nodejs rustc vim-nox
 )
 Tests/packages.sh swift "${packages[@]}"
