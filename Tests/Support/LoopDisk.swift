@@ -15,13 +15,15 @@ package final class LoopDisk {
 
   private let scratch: ScratchDirectory
   private let path: String
+  private let image: String
 
   /// - Parameter path: where it is mounted; nil for a directory of its own.
   package init(at path: String?) throws {
     scratch = try ScratchDirectory()
     self.path = try path ?? scratch.makeDirectory("mount")
-    try Self.run(["truncate", "-s", "48M", scratch.file("image")])
-    try Self.run(["mkfs.ext4", "-q", "-F", scratch.file("image")])
+    image = scratch.file("image")
+    try Self.run(["truncate", "-s", "48M", image])
+    try Self.run(["mkfs.ext4", "-q", "-F", image])
     try mount()
   }
 
@@ -35,7 +37,7 @@ package final class LoopDisk {
     guard result.end == .exit(0) else { throw TestFailure("\(command): \(result.errors)") }
   }
 
-  private func mount() throws { try Self.run(["mount", "-o", "loop", scratch.file("image"), path]) }
+  private func mount() throws { try Self.run(["mount", "-o", "loop", image, path]) }
 
   /// Nothing reaches the disk from now on, not even the file system's own log (`EXT4_IOC_SHUTDOWN`, without flushing).
   package func cutPower() throws {
@@ -48,6 +50,11 @@ package final class LoopDisk {
   /// Mounts again what is on the disk. No process may have a file of it open.
   package func restorePower() throws {
     guard umount2(path, 0) == 0 else { throw TestFailure("umount: \(SystemError.current)") }
+    // A mount namespace that another test has made meanwhile may still have the old disk mounted. Then `mount` would take
+    // its loop device for the same file again, which nothing reaches.
+    let copy = scratch.file("copy")
+    try Self.run(["cp", "--sparse=always", image, copy])
+    try Files.rename(copy, to: image)
     try mount()
   }
 }
