@@ -191,6 +191,8 @@ private let unshare = ["unshare", "--user", "--map-root-user", "--mount", "--pid
     let client = try ProcessClient("flatpak", command, errors: manager.directory.file("client.log"))
     defer { client.end() }
     try client.call("initialize", ["application": .string(application)])
+    // Beside the ledger of connections. A connection that is younger than some milliseconds does not outlive a kill.
+    try Wait.until("the manager keeps the connection") { try manager.property("NFileDescriptorStore") == "2" }
     for isKilled in [nil, true, false] {
       if let isKilled {
         let pid = try manager.mainPID
