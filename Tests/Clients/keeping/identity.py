@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import random
+import re
 import signal
 import socket
 import sys
@@ -21,6 +22,8 @@ from manager import DEADLINE, Manager
 NEWUSER, NEWNS, NEWPID = 0x10000000, 0x00020000, 0x20000000
 OTHER, OWN = "org.example.Other", "org.example.Notes"
 LAST_PID = "/proc/sys/kernel/ns_last_pid"
+#: Tells control groups of this run from those of others beside it.
+RUN = os.getpid()
 GROUPS = [path for path in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup") if os.path.exists(path + "/cgroup.procs")]
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -177,7 +180,7 @@ def in_scope(name):
     def act():
         if not GROUPS:
             raise Skipped("there are no control groups")
-        group = os.path.join(GROUPS[0], f"app-flatpak-{name}-{os.getpid()}.scope")
+        group = os.path.join(GROUPS[0], f"app-flatpak-{name}-{RUN}{os.getpid():010}.scope")
         try:
             os.mkdir(group)
             with open(os.path.join(group, "cgroup.procs"), "w") as file:
@@ -352,7 +355,7 @@ def main():
     stage.manager.stop()
     for root, folders, _ in os.walk(GROUPS[0] if GROUPS else "/nonexistent", topdown=False):
         for folder in folders:
-            if folder.startswith(f"app-flatpak-{OWN}-"):
+            if re.fullmatch(rf"app-flatpak-{re.escape(OWN)}-{RUN}\d{{10}}\.scope", folder):
                 os.rmdir(os.path.join(root, folder))
     numbers = {"tries": sum(tried.values()), "reused": stage.reused, "handedOver": stage.handed}
     print(json.dumps({**numbers, "wrong": wrong, "skipped": skipped, "of": tried}))
