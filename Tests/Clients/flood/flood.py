@@ -109,6 +109,13 @@ class Flood:
     def crowd(self, count):
         return [self.line() for _ in range(count)]
 
+    def swamp(self, texts, count=None, reads=False):
+        """Each of many connections sends `texts()`; unless it `reads`, nobody takes the answers."""
+        crowd = self.crowd(count or self.part(100, 10))
+        for one in crowd:
+            one.texts = texts()
+        self.pump(crowd, reads)
+
     def pump(self, lines=None, reads=True):
         """Sends what the lines have to send, until all of it is sent and nothing more happens."""
         lines = list(self.lines if lines is None else lines)
@@ -375,10 +382,7 @@ def batches_of_decodes(flood):
     line = flood.line()
     store(line, 16, 250 * KIB)
     decodes = [message("decodeRestorableState", {"object": [f"o{n % 16}"]}, n)[:-1] for n in range(256)]
-    crowd = flood.crowd(flood.part(100, 10))
-    for one in crowd:
-        one.texts = iter(["[" + ",".join(decodes) + "]\n"] * 4)
-    flood.pump(crowd, reads=False)
+    flood.swamp(lambda: iter(["[" + ",".join(decodes) + "]\n"] * 4))
 
 
 @shape
@@ -386,20 +390,15 @@ def pages_nobody_reads(flood):
     """Pages of 1 MiB over many connections, which nobody reads."""
     line = flood.line()
     store(line, 64, 200 * KIB)
-    crowd = flood.crowd(flood.part(100, 10))
-    for one in crowd:
-        one.texts = (message("readArchive", {}, number) for number in range(1_000))
-    flood.pump(crowd, reads=False)
+    flood.swamp(lambda: (message("readArchive", {}, number) for number in range(1_000)))
 
 
 @shape
 def decodes_nobody_reads(flood):
     line = flood.line()
     store(line, 64, 250 * KIB)
-    crowd = flood.crowd(flood.part(120, 10))
-    for one in crowd:
-        one.texts = (message("decodeRestorableState", {"object": [f"o{n % 64}"]}, n) for n in range(1_000))
-    flood.pump(crowd, reads=False)
+    decodes = lambda: (message("decodeRestorableState", {"object": [f"o{n % 64}"]}, n) for n in range(1_000))
+    flood.swamp(decodes, flood.part(120, 10))
 
 
 @shape
@@ -407,10 +406,7 @@ def exports(flood):
     """Exports that are begun over many connections and never ended."""
     line = flood.line()
     store(line, 64, 200 * KIB)
-    crowd = flood.crowd(flood.part(100, 10))
-    for one in crowd:
-        one.texts = (message("exportArchive", {}, number) for number in range(200))
-    flood.pump(crowd, reads=False)
+    flood.swamp(lambda: (message("exportArchive", {}, number) for number in range(200)))
 
 
 @shape
@@ -422,10 +418,7 @@ def long_exports(flood):
         for n in range(flood.part(14_000))
     )
     flood.pump()
-    crowd = flood.crowd(flood.part(100, 10))
-    for one in crowd:
-        one.texts = (message("exportArchive", {}, number) for number in range(20))
-    flood.pump(crowd, reads=False)
+    flood.swamp(lambda: (message("exportArchive", {}, number) for number in range(20)))
 
 
 @shape
@@ -437,13 +430,8 @@ def descriptions(flood):
         for n in range(flood.part(16_000))
     )
     flood.pump()
-    crowd = flood.crowd(flood.part(100, 10))
-    for one in crowd:
-        one.texts = (
-            message(("describeApplication", "listApplications", "rpc.discover", "limits")[n % 4], {}, n)
-            for n in range(1_000)
-        )
-    flood.pump(crowd, reads=False)
+    methods = ("describeApplication", "listApplications", "rpc.discover", "limits")
+    flood.swamp(lambda: (message(methods[n % 4], {}, n) for n in range(1_000)))
 
 
 @shape
@@ -457,19 +445,13 @@ def comparisons(flood):
         )
         flood.pump([line])
         line.result("saveApplicationState")
-    crowd = flood.crowd(flood.part(100, 10))
-    for one in crowd:
-        one.texts = (
-            message(("diffGenerations", "verifyArchive", "readArchive")[n % 3], ({"from": 1}, {}, {})[n % 3], n)
-            for n in range(300)
-        )
-    flood.pump(crowd, reads=False)
+    calls = (("diffGenerations", {"from": 1}), ("verifyArchive", {}), ("readArchive", {}))
+    flood.swamp(lambda: (message(*calls[n % 3], n) for n in range(300)))
 
 
 @shape
 def errors(flood):
     """Requests that are invalid, so that errors tell their long values; nobody reads them."""
-    crowd = flood.crowd(flood.part(100, 10))
     long = "x" * 200_000
     params = (
         {"object": [long], "state": {}},
@@ -478,18 +460,15 @@ def errors(flood):
         {"object": ["a"], "state": {"r": {"$restorable": [long]}}},
         {"object": ["a"], "state": long},
     )
-    for one in crowd:
-        one.texts = (message("encodeRestorableState", params[n % len(params)], n) for n in range(flood.part(200)))
-    flood.pump(crowd, reads=False)
+    count = flood.part(200)
+    flood.swamp(lambda: (message("encodeRestorableState", params[n % len(params)], n) for n in range(count)))
 
 
 @shape
 def long_ids(flood):
     """Requests with ids of 1 MB, which their answers repeat; nobody reads them."""
-    crowd = flood.crowd(flood.part(100, 10))
-    for one in crowd:
-        one.texts = (message("ping", {}, f"{n}.".ljust(1_000_000, "i")) for n in range(flood.part(30)))
-    flood.pump(crowd, reads=False)
+    count = flood.part(30)
+    flood.swamp(lambda: (message("ping", {}, f"{n}.".ljust(1_000_000, "i")) for n in range(count)))
 
 
 # What waits
@@ -620,49 +599,36 @@ def notifications(flood):
 # What comes in parts
 
 
-@shape
-def uploads(flood):
-    """Imports in parts over many connections, of many short objects, never finished."""
-    crowd = flood.crowd(flood.part(100, 10))
-    for number, one in enumerate(crowd):
+def upload(flood, objects):
+    """Imports in parts over many connections, never finished; `objects` of each part."""
+    for number, one in enumerate(flood.crowd(flood.part(100, 10))):
+        begun = {}
         for part in range(flood.part(40)):
-            objects = [{"path": [f"{part}.{n}"], "kind": "view"} for n in range(8_000)]
-            document = {"format": "restorationd.archive", "version": 1, "objects": objects}
-            params = {"application": f"{APPLICATION}{number % 20}", "part": document, "more": True}
-            if part > 0:
-                params["upload"] = upload
-            answer = one.call("importArchive", **params)
+            document = {"format": "restorationd.archive", "version": 1, "objects": objects(part)}
+            application = f"{APPLICATION}{number % 20}"
+            answer = one.call("importArchive", application=application, part=document, more=True, **begun)
             if "result" not in answer:
                 break
-            upload = answer["result"]["upload"]
+            begun = {"upload": answer["result"]["upload"]}
+
+
+@shape
+def uploads(flood):
+    """Imports of many short objects."""
+    upload(flood, lambda part: [{"path": [f"{part}.{n}"], "kind": "view"} for n in range(8_000)])
 
 
 @shape
 def long_states_in_parts(flood):
-    """The same of long states."""
-    crowd = flood.crowd(flood.part(100, 10))
+    """Imports of long states."""
     writer = {"userInterfaceIdiom": -1, "systemVersion": "s", "written": "2026-01-01T00:00:00.000Z"}
-    for number, one in enumerate(crowd):
-        for part in range(flood.part(40)):
-            objects = [
-                {"path": [f"{part}.{n}"], "kind": "view", "state": state(250 * KIB), "writer": writer} for n in range(14)
-            ]
-            document = {"format": "restorationd.archive", "version": 1, "objects": objects}
-            params = {"application": f"{APPLICATION}{number % 20}", "part": document, "more": True}
-            if part > 0:
-                params["upload"] = upload
-            answer = one.call("importArchive", **params)
-            if "result" not in answer:
-                break
-            upload = answer["result"]["upload"]
+    kept = {"kind": "view", "state": state(250 * KIB), "writer": writer}
+    upload(flood, lambda part: [{"path": [f"{part}.{n}"], **kept} for n in range(14)])
 
 
 def endless(flood, head, piece, count):
     """Each connection sends the head and then as many pieces as the broker takes."""
-    crowd = flood.crowd(flood.part(100, 10))
-    for one in crowd:
-        one.texts = itertools.chain([head], itertools.repeat(piece, count))
-    flood.pump(crowd)
+    flood.swamp(lambda: itertools.chain([head], itertools.repeat(piece, count)), reads=True)
 
 
 @shape
@@ -701,21 +667,15 @@ def pipelined_posts(flood):
     """Requests of HTTP one behind the other, whose responses nobody reads."""
     line = flood.line()
     store(line, 8, 250 * KIB)
-    crowd = flood.crowd(flood.part(100, 10))
     body = message("decodeRestorableState", {"object": ["o1"]})
     post = f"POST / HTTP/1.1\r\nHost: b\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-    for one in crowd:
-        one.texts = itertools.repeat(post, 1_000)
-    flood.pump(crowd, reads=False)
+    flood.swamp(lambda: itertools.repeat(post, 1_000))
 
 
 @shape
 def content_lengths(flood):
     """Frames whose announced length never comes, behind ever longer heads."""
-    crowd = flood.crowd(flood.part(100, 10))
-    for one in crowd:
-        one.texts = itertools.chain(["Content-Length: 4194304\r\n\r\n"], itertools.repeat("[" * 60 + "x" * 60 * KIB, 64))
-    flood.pump(crowd)
+    endless(flood, "Content-Length: 4194304\r\n\r\n", "[" * 60 + "x" * 60 * KIB, 64)
 
 
 @shape
@@ -723,20 +683,14 @@ def deep_arrays(flood):
     """Arrays as deep and as many as a frame may have."""
     one = "[" * 60 + "]" * 60
     text = '{"jsonrpc":"2.0","id":1,"method":"ping","params":[' + ",".join([one] * 1_000) + "]}\n"
-    crowd = flood.crowd(flood.part(100, 10))
-    for line in crowd:
-        line.texts = itertools.repeat(text, flood.part(100))
-    flood.pump()
+    flood.swamp(lambda: itertools.repeat(text, flood.part(100)), reads=True)
 
 
 @shape
 def pings(flood):
     """Pings over as many connections as one process may have."""
-    crowd = flood.crowd(flood.part(127, 12))
     text = message("ping", {})
-    for one in crowd:
-        one.texts = itertools.repeat(text, flood.part(20_000))
-    flood.pump()
+    flood.swamp(lambda: itertools.repeat(text, flood.part(20_000)), flood.part(127, 12), reads=True)
 
 
 @shape
