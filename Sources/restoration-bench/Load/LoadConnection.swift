@@ -19,7 +19,7 @@ final class LoadConnection {
   private var quota: Int
   private var sent = 0
   private var answered = 0
-  /// When requests were made, by their number; 0 if there is none.
+  /// When requests were made, by their number; 0 if none has that number.
   private let times: UnsafeMutablePointer<UInt64>
   private let mask: Int
   private let input = Input()

@@ -64,13 +64,7 @@ extension Peer {
   static func broker(_ program: String) -> Peer {
     Peer(name: "broker", programs: [program], works: Set(Work.allCases)) { stage in
       let server = try Server.broker(program, stage, in: try stage.folder("broker"))
-      return SocketPeer(server: server) { work, subject in
-        Load(
-          socket: server.socket,
-          request: Requests.broker(work, size: subject.size),
-          replies: .lines(1)
-        )
-      }
+      return SocketPeer(server: server) { Load(socket: server.socket, $0, $1) }
     }
   }
 

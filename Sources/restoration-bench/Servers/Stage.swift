@@ -86,7 +86,7 @@ final class Stage: Sendable {
     return true
   }
 
-  /// - Parameter body: what is done in the end, before anybody else who clears goes on.
+  /// - Parameter body: what is done in the end, before any other caller continues.
   func clear(_ body: () -> Void = {}) {
     clearing.withLock { _ in
       for process in processes.withLock({ $0 }) { end(process, SIGKILL) }

@@ -38,7 +38,7 @@ package struct FormerPaths {
     return components.isEmpty ? nil : IdentifierPath(components.reversed())
   }
 
-  /// Bytes of the path as JSON text; `nil` if there is none.
+  /// Bytes of the path as JSON text; `nil` if the object had no path.
   package func jsonBytes(of node: NodeID) -> Int? { links[node]?.jsonBytes }
 
   /// Whether the path tells the object's parent: it does not begin with the object.
