@@ -25,8 +25,7 @@ extension BrokerCore {
       }
       try application.requireNobodyLives(.needsForce, hint: "End it first, or use force: true; then its session ends.")
     }
-    let isWanted = clients.values.contains { $0.waitsFor == application.id }
-    try application.requireForgettable(by: call.caller, isWanted: isWanted)
+    try application.requireForgettable(by: call.caller, isWanted: isAwaited(application.id))
     application.note(.archiveLost)
     application.saving.reset(in: &application.turn)
     for session in application.sessions.inOrder { application.end(session, .expired) }

@@ -10,22 +10,20 @@ extension BrokerCore {
   /// all that have named it have.
   mutating func closeIfUseless(_ application: Application) {
     guard application.sessions.isEmpty, applications[application.id] != nil else { return }
-    let isAwaited = clients.values.contains { $0.waitsFor == application.id }
-    let isNamed = clients.values.contains { $0.applications.contains(application.id) }
+    var isNamed: Bool { clients.values.contains { $0.applications.contains(application.id) } }
     if case .unreadable = application.phase {
-      if !isAwaited { close(application) }
-    } else if application.isBlank, application.isIdle, !isAwaited, !isNamed {
+      if !isAwaited(application.id) { close(application) }
+    } else if application.isBlank, application.isIdle, !isAwaited(application.id), !isNamed {
       close(application)
     } else if UnusedApplications.leaves(application, self) {
       context.emit(.setTimer(.unused(application.id), milliseconds: UnusedApplications.milliseconds))
     }
   }
 
-  /// An application had no session some time ago.
   mutating func unusedTimerFired(_ id: ApplicationID) {
     guard let application = applications[id], UnusedApplications.leaves(application, self) else { return }
     let rest = application.sessions.lastUsed + UnusedApplications.milliseconds - context.now.monotonic
-    guard rest <= 0, application.isIdle, !clients.values.contains(where: { $0.waitsFor == id }) else {
+    guard rest <= 0, application.isIdle, !isAwaited(id) else {
       return context.emit(.setTimer(.unused(id), milliseconds: max(rest, 1_000)))
     }
     close(application)

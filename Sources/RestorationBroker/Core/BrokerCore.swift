@@ -174,6 +174,9 @@ package struct BrokerCore {
   /// Open archives without content.
   package var blankApplications: Set<ApplicationID> { Set(applications.values.filter(\.isBlank).map(\.id)) }
 
+  /// Whether a client waits for the archive.
+  func isAwaited(_ id: ApplicationID) -> Bool { clients.values.contains { $0.waitsFor == id } }
+
   /// Clients that wait for the archive, the longest first.
   private func waiting(for id: ApplicationID) -> [Client] {
     clients.values.filter { $0.waitsFor == id }.sorted { $0.waitsSince < $1.waitsSince }

@@ -152,7 +152,7 @@ package enum TimerName: Hashable, Sendable {
   case restoration(ApplicationID)
   /// The time for a data source's answer is over (R28).
   case elements(ApplicationID, Int)
-  /// A large application without sessions may leave memory.
+  /// An application without sessions may leave memory: it is large, or one of too many.
   case unused(ApplicationID)
   /// An idle import is dropped.
   case upload(ClientID)
