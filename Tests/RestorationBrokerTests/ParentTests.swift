@@ -39,6 +39,8 @@ internal import Testing
       )
     }
     try peer.register("Main")
+    #expect(broker.application("App")?.tree.count == 1 + 256, "the others are let in by the next events")
+    broker.advance(milliseconds: 11)
     #expect(broker.application("App")?.tree.count == 3_001)
   }
 

@@ -54,9 +54,10 @@ extension BrokerCore {
     // A refused call opens no session, and makes no archive.
     if call.session == nil { try call.application.check(call.request) }
     let owner = if let session = call.session { session } else { try detachedSession(call.client, call.application) }
+    let waiting = call.application.parentWaits.count
     let contested = try call.application.register(call.request, by: owner, for: call.caller)
     guard contested.isEmpty else { return probe(contested, of: call.application, for: call.message, call.client) }
-    call.application.note(.appeared)
+    if call.application.parentWaits.count == waiting { call.application.note(.appeared) }
   }
 
   mutating func sayGoodbye(_ call: MethodTable.Call<Goodbye>) throws(ErrorObject) {

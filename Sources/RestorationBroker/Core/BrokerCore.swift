@@ -371,8 +371,7 @@ package struct BrokerCore {
     case .windows(let id): applications[id]?.windowTimerFired()
     case .early(let id): applications[id]?.earlyTimerFired()
     case .trial(let id): applications[id]?.note(.trialsEnded)
-    case .parent(let id, let number):
-      if let application = applications[id] { application.parentWaits.timerFired(number, in: &application.turn) }
+    case .parent(let id, let number): applications[id]?.parentTimerFired(number)
     case .exports(let id):
       if let application = applications[id] { application.jobs.exportTimerFired(in: &application.turn) }
     case .round(let id): applications[id]?.roundTimerFired()

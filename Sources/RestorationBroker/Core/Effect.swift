@@ -144,7 +144,7 @@ package enum TimerName: Hashable, Sendable {
   case early(ApplicationID)
   /// Suspects of the application have been on trial long enough (R31).
   case trial(ApplicationID)
-  /// A registration has waited long enough for its parent (R3).
+  /// A registration has waited long enough for its parent, or others are looked at (R3).
   case parent(ApplicationID, Int)
   /// Idle exports of the application are dropped.
   case exports(ApplicationID)

@@ -317,19 +317,21 @@ extension Application {
 
   /// Registers the objects whose parent exists now; each may be the parent of others.
   func admitWaiting() {
+    parentWaits.appeared()
     while let ready = parentWaits.next(in: &turn, isThere: { node($0) != nil }) {
       finish(ready.request, by: ready.session, for: ready.caller)
     }
+  }
+
+  func parentTimerFired(_ number: Int) {
+    if parentWaits.timerFired(number, isSettled: !isUnsettled, in: &turn) { note(.appeared) }
   }
 
   /// Makes a registration that had to wait.
   func finish(_ request: RegisterObjectForStateRestoration, by number: SessionID, for caller: Caller) {
     do throws(ErrorObject) {
       guard let session = sessions[number] else { throw .sessionEnded() }
-      guard !session.isDiscarded else {
-        turn.ask(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
-        return
-      }
+      if session.isDiscarded { return turn.ask(.respond(caller, .result(EncodeRestorableState.Reply.discarded))) }
       let contested = try register(request, by: session, for: caller)
       if !contested.isEmpty { sessions.probe(contested, for: .registration(caller, number, request), in: &turn) }
     } catch {
