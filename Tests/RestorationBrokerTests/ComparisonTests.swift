@@ -81,8 +81,8 @@ internal import Testing
     let jobs = broker.jobCount
     let peer = tool
     #expect(try diff(#""from":1,"progressToken":1"#, by: peer)["changed"]?.array?.count == 1)
-    // Two pieces of nodes on each side, and the two texts.
-    #expect(broker.jobCount - jobs == 6)
+    // Two pieces of nodes on each side, a pause after so many, and the two texts.
+    #expect(broker.jobCount - jobs == 7)
     let told = peer.takeNotifications("progress")
     #expect(told.last?["done"] == 1_100 && told.last?["total"] == 1_100)
   }

@@ -12,13 +12,16 @@ package struct Comparison {
   /// The limits of one piece: about this many bytes of texts, and this many objects.
   private static let pieceBytes = 1 << 20
   private static let pieceObjectsMax = 512
+  /// How many paths are looked at before others have their turn.
+  private static let pathsMax = 2_048
 
   /// One of the two contents.
   struct Side {
     let sequence: SequenceNumber
     let omitted: Set<NodeID>
-    fileprivate var readings: [NodeReading] = []
     fileprivate var tree = NodeTree()
+    /// Nodes with a path, by the node that it is below; 0 stands for none.
+    fileprivate var nodesByPathParent: [NodeID: [Node]] = [:]
     /// By node, of the current piece.
     fileprivate var texts: [NodeID: StateReading] = [:]
 
@@ -44,6 +47,8 @@ package struct Comparison {
 
   private enum Stage {
     case nodesOfFrom, nodesOfTo
+    case groups
+    case paths
     case texts
   }
 
@@ -55,6 +60,8 @@ package struct Comparison {
   private(set) var to: Side
   private var stage = Stage.nodesOfFrom
   private var entries: [Entry] = []
+  /// Paths that are not among the entries yet, the last one first.
+  private var paths: [Entry] = []
   /// Nodes that have the same path on both sides.
   private var unmoved: Set<NodeID> = []
   /// Entries before it are on this page or earlier ones.
@@ -83,22 +90,20 @@ package struct Comparison {
   mutating func take(_ nodes: [NodeReading]) -> Need {
     let isLast = nodes.count < StoreJob.nodesMax
     if case .nodesOfFrom = stage {
-      from.readings += nodes
+      from.take(nodes, isLast: isLast)
       if !isLast, let last = nodes.last { return .nodes(after: last.node.node, at: from.sequence) }
-      from.makeTree()
       stage = .nodesOfTo
       return .nodes(after: 0, at: to.sequence)
     }
-    to.readings += nodes
+    to.take(nodes, isLast: isLast)
     if !isLast, let last = nodes.last { return .nodes(after: last.node.node, at: to.sequence) }
-    stage = .texts
-    to.makeTree()
-    findEntries()
-    return nextPiece()
+    stage = .groups
+    return prepare()
   }
 
   /// Adds the requested states, and returns what is needed next.
   mutating func take(_ states: [StateReading?]) -> Need {
+    guard case .texts = stage else { return prepare() }
     guard !reads.isEmpty else { return nextPiece() }
     let (isFrom, nodes) = reads.removeFirst()
     for (node, state) in zip(nodes, states) {
@@ -107,13 +112,32 @@ package struct Comparison {
     return nextRead() ?? (compare() ?? nextPiece())
   }
 
+  /// Nothing but that others have their turn.
+  private var pause: Need { .states([], at: to.sequence) }
+
+  /// Finds out what is to be compared, in pieces if it is much.
+  private mutating func prepare() -> Need {
+    if case .groups = stage {
+      from.group()
+      to.group()
+      paths = Comparison.entries(from.nodesByPathParent[0], to.nodesByPathParent[0])
+      stage = .paths
+      if from.tree.count + to.tree.count > Self.pathsMax { return pause }
+    }
+    findEntries()
+    if !paths.isEmpty { return pause }
+    stage = .texts
+    return entries.count > Self.pathsMax ? pause : nextPiece()
+  }
+
   private func nextRead() -> Need? {
     reads.first.map { .states($0.nodes, at: $0.isFrom ? from.sequence : to.sequence) }
   }
 
   /// Finds the objects whose texts fit into the next piece.
   private mutating func nextPiece() -> Need {
-    while place < entries.count {
+    let end = min(place + Self.pathsMax, entries.count)
+    while place < end {
       var nodes: (from: [NodeID], to: [NodeID]) = ([], [])
       var bytes = 0
       pieceEnd = place
@@ -130,20 +154,22 @@ package struct Comparison {
       reads = [(true, nodes.from), (false, nodes.to)].filter { !$0.1.isEmpty }
       if let need = nextRead() ?? compare() { return need }
     }
-    return .nothing(next: nil)
+    return place < entries.count ? pause : .nothing(next: nil)
   }
 
   // MARK: Comparing
 
-  /// Finds all paths of both sides, in order: each below that of its parent, so that deep ones cost no more.
+  /// Finds paths of both sides, in order: each below that of its parent, so that deep ones cost no more.
   private mutating func findEntries() {
-    let (before, after) = (from.nodesByPathParent, to.nodesByPathParent)
-    var next = Comparison.entries(before[0], after[0])
-    while let entry = next.popLast() {
+    let end = entries.count + Self.pathsMax
+    while entries.count < end, let entry = paths.popLast() {
       if let node = entry.from, node.id == entry.to?.id { unmoved.insert(node.id) }
       let shown = Entry(from: from.shown(entry.from), to: to.shown(entry.to))
       if shown.from != nil || shown.to != nil { entries.append(shown) }
-      next += Comparison.entries(entry.from.flatMap { before[$0.id] }, entry.to.flatMap { after[$0.id] })
+      paths += Comparison.entries(
+        entry.from.flatMap { from.nodesByPathParent[$0.id] },
+        entry.to.flatMap { to.nodesByPathParent[$0.id] }
+      )
     }
   }
 
@@ -248,17 +274,18 @@ package struct Comparison {
 }
 
 extension Comparison.Side {
-  fileprivate mutating func makeTree() {
-    tree = NodeTree(readings)
-    readings = []
-    for node in omitted { tree.nodes[node]?.state = nil }
+  fileprivate mutating func take(_ nodes: [NodeReading], isLast: Bool) {
+    for reading in nodes {
+      tree.load(reading.node)
+      if !omitted.contains(reading.node.node) { tree.nodes[reading.node.node]?.state = reading.state }
+    }
+    if isLast { tree.indexAll() }
   }
 
-  /// Nodes with a path, by the node that it is below; 0 stands for none.
-  fileprivate var nodesByPathParent: [NodeID: [Node]] {
+  fileprivate mutating func group() {
     var ancestry = Ancestry()
     let named = tree.nodes.values.filter { $0.record.component != nil }
-    return Dictionary(grouping: named) { ancestry.pathParent(of: $0)?.id ?? 0 }
+    nodesByPathParent = Dictionary(grouping: named) { ancestry.pathParent(of: $0)?.id ?? 0 }
   }
 
   /// `nil` for a node that the generation does not hold.
