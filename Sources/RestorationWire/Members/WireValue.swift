@@ -456,8 +456,3 @@ extension JSONSlice: WireValue {
 
   package func writeJSON(to writer: inout JSONWriter) { writer.text(compactText) }
 }
-
-extension JSONPointer {
-  /// A member name as one token of a pointer, behind a slash.
-  package static func escaped(_ name: String) -> String { String(make(name).dropFirst()) }
-}
