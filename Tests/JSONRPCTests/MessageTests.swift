@@ -51,6 +51,8 @@ internal import Testing
     (#"{"jsonrpc":"2.0","method":"m","id":[1]}"#, "invalid without id -32600"),
     (#"{"jsonrpc":"2.0","method":"m","id":{}}"#, "invalid without id -32600"),
     (#"{"jsonrpc":"2.0","method":"m","id":true}"#, "invalid without id -32600"),
+    (#"{"jsonrpc":"2.0","method":"m","id":"\#(String(repeating: "i", count: 1_023))"}"#, "invalid without id -32600"),
+    (#"{"jsonrpc":"2.0","method":"m","id":1\#(String(repeating: "0", count: 1_024))}"#, "invalid without id -32600"),
   ])
   func messagesThatAreNoRequest(text: String, expected: String) { #expect(Self.summary(text) == expected) }
 

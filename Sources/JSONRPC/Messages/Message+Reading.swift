@@ -40,7 +40,10 @@ extension Message {
       guard id != nil else {
         return .invalid(
           id: nil,
-          .invalidRequest(hint: "The id must be a string, null, or a number without fraction and exponent.")
+          .invalidRequest(
+            hint: "The id must be a string, null, or a number without fraction and exponent, in at most "
+              + "\(RequestID.bytesMax) bytes."
+          )
         )
       }
     }

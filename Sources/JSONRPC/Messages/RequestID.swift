@@ -3,6 +3,9 @@
 /// The id of a request. It is written back byte for byte; it equals another when their JSON values are equal
 /// (`"a"` and `"\u0061"`).
 package struct RequestID: Sendable {
+  /// The most bytes of one as it is written: it is kept while its call is under way, and repeated in the answer.
+  package static let bytesMax = 1_024
+
   private enum Storage: Sendable {
     case null
     /// A number whose shortest text is the text received.
@@ -29,8 +32,9 @@ package struct RequestID: Sendable {
     storage = .string(text: text, value: writer.bytes.contains(UInt8(ascii: "\\")) ? string : nil)
   }
 
-  /// `nil` unless the value is a string, null, or a number without fraction and exponent.
+  /// `nil` unless the value is a string, null, or a number without fraction and exponent, and not too long.
   package init?(_ value: JSONSlice) {
+    guard value.text.count <= Self.bytesMax else { return nil }
     switch value.kind {
     case .null:
       storage = .null
