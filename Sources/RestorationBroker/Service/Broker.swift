@@ -40,6 +40,7 @@ package final class Broker: Sendable {
     let limits = configuration.limits
     let transport = TransportLimits(limits)
     Self.raiseDescriptorLimit(limits, logger)
+    Host.keepLittleMemory()
     let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
     // A second broker must not get at the same archives, whatever socket it is to listen on.
     let lock = try LockFile(

@@ -13,6 +13,9 @@ package enum Host {
   /// Gives the kernel the memory that the allocator keeps.
   package static func giveMemoryBack() { SystemCalls.trimMemory() }
 
+  /// Has this process keep little memory that it does not use. Call once, early.
+  package static func keepLittleMemory() { SystemCalls.keepLittleMemory() }
+
   /// A variable of the environment; `nil` if it is not set.
   package static func environment(_ name: String) -> String? { SystemCalls.environment(name) }
 
