@@ -14,10 +14,15 @@ internal import Testing
 
   /// What is received, in its order; each message takes its time.
   private final class Slow: Sendable {
+    private let begin: Int
+    private let time: Duration
     private let flood = Atomic<Int>(0)
     /// How much of the flood was received before the neighbour's request.
     let before = Atomic<Int>(-1)
     let neighbour = Mutex<RawPeer?>(nil)
+
+    /// - Parameter begin: how much of the flood comes before the neighbour's request is sent.
+    init(begin: Int, time: Duration) { (self.begin, self.time) = (begin, time) }
 
     func answer(_ request: Request) -> Outcome {
       guard request.method == "flood" else {
@@ -25,10 +30,10 @@ internal import Testing
         return .result(.null)
       }
       let count = flood.wrappingAdd(1, ordering: .relaxed).newValue
-      if count == FairnessTests.begin {
+      if count == begin {
         try? neighbour.withLock { try $0?.send(FairnessTests.text("quiet", id: 1)) }
       }
-      let end = ContinuousClock.now + .microseconds(100)
+      let end = ContinuousClock.now + time
       while ContinuousClock.now < end {}
       return .result(.null)
     }
@@ -38,7 +43,7 @@ internal import Testing
   private static let begin = 2_000
 
   @Test func aPeerThatSendsLittleIsReadBeforeAllOfAFloodIsTaken() async throws {
-    let slow = Slow()
+    let slow = Slow(begin: Self.begin, time: .microseconds(100))
     try await ListenerFixture.run(answer: { slow.answer($0) }) { fixture in
       let (flooding, quiet) = (try fixture.connect(), try fixture.connect())
       slow.neighbour.withLock { $0 = quiet }
@@ -51,6 +56,24 @@ internal import Testing
       try await sending
       let answers = try await RawPeer.inBackground { try flooding.readLines(count) }
       #expect(answers == (1...count).map { #"{"jsonrpc":"2.0","id":\#($0),"result":null}"# + "\n" })
+    }
+  }
+
+  /// The time is looked at after each message: a few that take long are much.
+  @Test func aPeerThatSendsLittleIsReadBetweenMessagesThatTakeLong() async throws {
+    let slow = Slow(begin: 8, time: .milliseconds(10))
+    try await ListenerFixture.run(answer: { slow.answer($0) }) { fixture in
+      let flooding = try (1...16).map { _ in try fixture.connect() }
+      let quiet = try fixture.connect()
+      // By then all connections are accepted: that takes several looks as well.
+      try quiet.send(Self.text("quiet", id: 0))
+      _ = try await RawPeer.inBackground { try quiet.readLine() }
+      slow.neighbour.withLock { $0 = quiet }
+      for peer in flooding { try peer.send((1...4).map { Self.text("flood", id: $0) }.joined()) }
+      #expect(try await RawPeer.inBackground { try quiet.readLine() }?.contains("result") == true)
+      let between = slow.before.load(ordering: .relaxed) - 8
+      #expect(between >= 0 && between < 6, "\(between) messages of the flood came first")
+      for peer in flooding { #expect(try await RawPeer.inBackground { try peer.readLines(4) }.count == 4) }
     }
   }
 

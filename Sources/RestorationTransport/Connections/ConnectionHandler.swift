@@ -187,6 +187,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func takeTurn() {
     isBehind = false
     guard isOpen else { return }
+    deliverRest()
     pull()
     // There it continues to read.
     queueForEndOfTick()
@@ -206,7 +207,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     var deliveries: [Conversation.Delivery] = []
     swap(&deliveries, &self.deliveries)
     while deliveries.isEmpty, pullsInput {
-      if left == 0, inTurns {
+      if inTurns, left == 0 || left < FlushQueue.framesAtOnce && flushQueue.isOld {
         guard flushQueue.letsGoOn() else {
           fallBehind()
           break
@@ -246,6 +247,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   private func fallBehind() {
+    guard !isBehind else { return }
     isBehind = true
     flushQueue.fallBehind(self)
   }
@@ -289,10 +291,14 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   /// Delivers messages, the last one first. Each request waits until answers to those before it have gone, and the
-  /// receiver has not too much to do; so what waits begins with a request.
+  /// receiver has not too much to do, and others have had their turn; so what waits begins with a request.
   private func deliverWhileThereIsRoom(_ deliveries: inout [Conversation.Delivery]) {
     while let delivery = deliveries.popLast() {
       if case .request(let call, _) = delivery {
+        if isOpen, flushQueue.isOld {
+          fallBehind()
+          return deliveries.append(delivery)
+        }
         switch isOpen && gate.isPaused(.receiver) ? .later : admit(call) {
         case .granted: break
         case .refused: continue
@@ -305,7 +311,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Delivers messages that have waited.
   private func deliverRest() {
-    guard !deliveries.isEmpty else { return }
+    guard !deliveries.isEmpty, !isBehind else { return }
     var rest: [Conversation.Delivery] = []
     swap(&rest, &deliveries)
     deliverWhileThereIsRoom(&rest)
@@ -434,7 +440,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Has those that wait for earlier answers to go ask again, if these have gone.
   private func goOnIfThereIsRoom() {
     guard isOpen, awaitsRoom || !deliveries.isEmpty, hasRoomToBegin else { return }
-    if !deliveries.isEmpty, !gate.isPaused(.receiver) { queueForEndOfTick() }
+    if !deliveries.isEmpty, !gate.isPaused(.receiver), !isBehind { queueForEndOfTick() }
     guard awaitsRoom, let connection else { return }
     awaitsRoom = false
     delegate?.hasRoomForReplies(connection)

@@ -20,8 +20,6 @@ final class FlushQueue {
   private static let slice = TimeAmount.milliseconds(1)
   /// Beyond it, further connections wait for their turn: answers to hundreds of short messages take less.
   private static let tickMax = TimeAmount.milliseconds(4)
-  /// How many connections begin between two questions how old the tick is.
-  private static let connectionsAtOnce = 4
   /// The loop runs what is due before it looks for input again, so the next slice must not be due yet.
   private static let pause = TimeAmount.microseconds(20)
 
@@ -37,9 +35,8 @@ final class FlushQueue {
   private var isTrimScheduled = false
   /// The processes of connections with frames left over, the next one first.
   private var behind: [ProcessAccount] = []
-  /// When the tick began, if anybody has asked, and how many connections have begun in it.
+  /// When the tick began, if anybody has asked.
   private var tickBegin: NIODeadline?
-  private var begun = 0
   private var isServing = false
   private var stepsLeft = 0
   /// `nil` until somebody asks for time.
@@ -63,13 +60,16 @@ final class FlushQueue {
   /// Whether a connection may take its first frames now, or has to wait for its turn.
   func letsBegin() -> Bool {
     guard isShared, !isServing else { return true }
-    begun += 1
-    guard let tickBegin else {
-      tickBegin = NIODeadline.now()
-      schedule()
-      return true
-    }
-    return begun % Self.connectionsAtOnce != 0 || NIODeadline.now() < tickBegin + Self.tickMax
+    guard tickBegin == nil else { return !isOld }
+    tickBegin = NIODeadline.now()
+    schedule()
+    return true
+  }
+
+  /// Whether the time has passed in which frames are taken without asking: a single one may take long.
+  var isOld: Bool {
+    guard let end = isServing ? sliceEnd : tickBegin.map({ $0 + Self.tickMax }) else { return false }
+    return NIODeadline.now() >= end
   }
 
   /// Whether a connection that has taken `framesAtOnce` may take as many again.
@@ -147,7 +147,7 @@ final class FlushQueue {
     swap(&waiting, &spare)
     for handler in spare { handler.endTick() }
     spare.removeAll(keepingCapacity: true)
-    (sliceEnd, tickBegin, begun) = (nil, nil, 0)
+    (sliceEnd, tickBegin) = (nil, nil)
     guard !behind.isEmpty, !isPausing else { return }
     isPausing = true
     eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {
