@@ -100,4 +100,14 @@ internal import Testing
     try peer.call("unsubscribe", "[2]")
     #expect(try peer.call("subscribe") == ["subscription": 3])
   }
+
+  @Test func allConnectionsOfAProcessHaveFourTimesAsManySubscriptionsAtMost() throws {
+    var limits = Limits()
+    limits.subscriptionsMax = 1
+    let broker = MemoryBroker(limits: limits)
+    for _ in 1...4 { try broker.connect(pid: 7).call("subscribe") }
+    let failure = try broker.connect(pid: 7).fail("subscribe")
+    #expect(failure.data["limit"] == "subscriptionsMax" && failure.data["max"] == 4)
+    try broker.connect(pid: 8).call("subscribe")
+  }
 }

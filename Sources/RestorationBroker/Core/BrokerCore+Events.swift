@@ -30,9 +30,7 @@ extension BrokerCore {
         hint: "Subscribe over a connection with a JSON stream; nextRequest fetches what sessions serve."
       )
     }
-    let max = context.limits.subscriptionsMax
-    let count = context.subscriptions.count(of: client.id)
-    guard count < max else { throw .limitExceeded("subscriptionsMax", max: max, value: count + 1) }
+    try context.subscriptions.requireRoom(for: client, among: clients.values, context.limits)
     // The number could not be reported.
     guard message.caller.call != nil else { return }
     client.lastSubscription += 1

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 package import RestorationWire
 
 /// Names one subscription: its connection, and its number there.
@@ -48,7 +49,18 @@ struct Subscriptions {
   /// Zero when every client has left.
   var held: Int { count + entries.count + confinements.count + general.count + particular.count }
 
-  func count(of client: ClientID) -> Int { entries[client]?.count ?? 0 }
+  /// Throws if the connection has as many as it may, or all of its process have four times as many: each event is
+  /// written for every one of them.
+  func requireRoom(for client: Client, among clients: some Sequence<Client>, _ limits: Limits) throws(ErrorObject) {
+    try Self.require(entries(of: client.id).count + 1, atMost: limits.subscriptionsMax)
+    guard let process = client.process else { return }
+    let all = clients.reduce(0) { $0 + ($1.process == process ? entries(of: $1.id).count : 0) }
+    try Self.require(all + 1, atMost: 4 * limits.subscriptionsMax)
+  }
+
+  private static func require(_ count: Int, atMost max: Int) throws(ErrorObject) {
+    guard count <= max else { throw .limitExceeded("subscriptionsMax", max: max, value: count) }
+  }
 
   func entries(of client: ClientID) -> [Entry] { entries[client] ?? [] }
 

@@ -75,7 +75,7 @@ extension BrokerStatistics {
       "connections": Int64(clients.count), "openArchives": Int64(own.count),
       "sessions": Int64(own.reduce(0) { $0 + $1.sessions.count }),
       "objects": Int64(own.reduce(0) { $0 + $1.tree.count }),
-      "subscriptions": Int64(clients.reduce(0) { $0 + core.context.subscriptions.count(of: $1.id) }),
+      "subscriptions": Int64(clients.reduce(0) { $0 + core.context.subscriptions.entries(of: $1.id).count }),
     ]
   }
 }

@@ -164,7 +164,7 @@ public struct Limit: Sendable {
         as: "Events that a client has not read yet. Beyond it they are only counted, and `eventsLost` tells how many."
       ),
     Limit("subscriptionsMax", \.subscriptionsMax, .count, 0...1_024)
-      .described(as: "Subscriptions of one connection."),
+      .described(as: "Subscriptions of one connection; those of one process are at most four times as many."),
     Limit("partialFrameMilliseconds", \.partialFrameMilliseconds, .milliseconds, 100...86_400_000)
       .described(
         as: "From the first byte of a frame to its last, and of a line that is passed over after a syntax error. Then "
