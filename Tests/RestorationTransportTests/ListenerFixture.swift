@@ -32,7 +32,10 @@ struct ListenerFixture: Sendable {
     answer: @escaping TestDelegate.Answer = ExampleMethods.answer,
     _ body: (ListenerFixture) async throws -> Void
   ) async throws {
-    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    var settings = settings(limits)
+    let meter = LoopMeter()
+    settings.meter = meter
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: meter)
     do {
       let directory = try SocketDirectory()
       let path = try SocketPath(directory.file("b.sock"))
@@ -40,7 +43,7 @@ struct ListenerFixture: Sendable {
       let listener = try await UnixListener.start(
         ListeningSocket(binding: path, backlog: 1_024),
         on: group.any(),
-        settings: settings(limits),
+        settings: settings,
         allowedUser: allowedUser,
         confining: confine,
         delegate: delegate

@@ -75,7 +75,7 @@ package final class Broker: Sendable {
       try await UnixListener.start(
         try configuration.socket.listen(backlog: transport.backlogMax),
         on: eventLoop,
-        settings: ConnectionSettings(limits: transport, vocabulary: EncodedState.vocabulary),
+        settings: ConnectionSettings(limits: transport, vocabulary: EncodedState.vocabulary, meter: meter),
         handingOverTo: descriptors,
         adopting: inherited,
         confining: { PeerOrigin(of: $0).confinement },

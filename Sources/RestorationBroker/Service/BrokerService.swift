@@ -348,7 +348,8 @@ extension BrokerService: ConnectionDelegate {
     var message: IncomingMessage
     switch delivery {
     case .request(let call, let request):
-      let caller = Caller(client: client, call: call)
+      // If nobody can be answered, only what the request does counts, as that of a notification.
+      let caller = Caller(client: client, call: connection.isGone ? nil : call)
       message = IncomingMessage(caller: caller, method: request.method, parameters: request.parameters)
     case .notification(let notification):
       let caller = Caller(client: client, call: nil)

@@ -37,7 +37,7 @@ final class Acceptor: ChannelInboundHandler {
     delegate: any ConnectionDelegate
   ) {
     (self.settings, self.allowedUser, self.handoff, self.delegate) = (settings, allowedUser, handoff, delegate)
-    books = ConnectionBooks(on: eventLoop, limits: settings.limits)
+    books = ConnectionBooks(on: eventLoop, limits: settings.limits, meter: settings.meter)
     (main, self.confine) = (nil, confine)
   }
 

@@ -101,6 +101,9 @@ package final class Connection: Sendable {
     handler.value.conversation.pendingCall(withID: id)
   }
 
+  /// Whether nothing can reach the peer; what it had sent before is still delivered.
+  package var isGone: Bool { handler.value.isGone }
+
   /// Pauses or resumes reading from the peer, for a receiver that has too much to do.
   package func setInputPaused(_ isPaused: Bool) { handler.value.setInputPaused(isPaused) }
 

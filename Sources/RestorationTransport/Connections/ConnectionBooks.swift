@@ -12,9 +12,9 @@ package final class ConnectionBooks {
   private var accounts: [ProcessIdentity: ProcessAccount] = [:]
 
   /// - Parameter isShared: whether a connection with much input lets others go first.
-  package init(on eventLoop: any EventLoop, limits: TransportLimits, isShared: Bool = true) {
+  package init(on eventLoop: any EventLoop, limits: TransportLimits, isShared: Bool = true, meter: LoopMeter? = nil) {
     self.limits = limits
-    flushQueue = FlushQueue(eventLoop: eventLoop, isShared: isShared)
+    flushQueue = FlushQueue(eventLoop: eventLoop, isShared: isShared, meter: meter)
     quota = ProcessQuota(limits: limits)
   }
 

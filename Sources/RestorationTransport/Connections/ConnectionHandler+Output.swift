@@ -7,6 +7,9 @@ internal import NIOCore
 extension ConnectionHandler {
   var isOpen: Bool { closing.isOpen }
 
+  /// The channel has closed.
+  var isGone: Bool { context?.channel.isActive != true }
+
   var canBeCalled: Bool { conversation.framing?.canBeCalled ?? true }
 
   func respond(to call: Conversation.Call, with outcome: Outcome) {

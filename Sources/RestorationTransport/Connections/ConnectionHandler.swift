@@ -207,7 +207,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     var deliveries: [Conversation.Delivery] = []
     swap(&deliveries, &self.deliveries)
     while deliveries.isEmpty, pullsInput {
-      if inTurns, left == 0 || left < FlushQueue.framesAtOnce && flushQueue.isOld {
+      if inTurns, left == 0 || left < FlushQueue.framesAtOnce && flushQueue.isOld() {
         guard flushQueue.letsGoOn() else {
           fallBehind()
           break
@@ -295,7 +295,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   private func deliverWhileThereIsRoom(_ deliveries: inout [Conversation.Delivery]) {
     while let delivery = deliveries.popLast() {
       if case .request(let call, _) = delivery {
-        if isOpen, flushQueue.isOld {
+        if isOpen, flushQueue.isOld() {
           fallBehind()
           return deliveries.append(delivery)
         }

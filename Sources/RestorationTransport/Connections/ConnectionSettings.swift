@@ -8,9 +8,11 @@ package struct ConnectionSettings: Sendable {
   package var limits: TransportLimits
   /// The keys of special objects in the payload.
   package var vocabulary: ScanVocabulary
+  /// That of the event loop, if it has one. Without it, to share the loop's time is less exact.
+  package var meter: LoopMeter?
 
-  package init(limits: TransportLimits = TransportLimits(), vocabulary: ScanVocabulary) {
-    (self.limits, self.vocabulary) = (limits, vocabulary)
+  package init(limits: TransportLimits = TransportLimits(), vocabulary: ScanVocabulary, meter: LoopMeter? = nil) {
+    (self.limits, self.vocabulary, self.meter) = (limits, vocabulary, meter)
   }
 
   /// Makes a channel a connection whose peer is known, whatever it has for a transport. On the channel's event loop,

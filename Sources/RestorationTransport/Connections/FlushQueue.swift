@@ -20,12 +20,14 @@ final class FlushQueue {
   private static let slice = TimeAmount.milliseconds(1)
   /// Beyond it, further connections wait for their turn: answers to hundreds of short messages take less.
   private static let tickMax = TimeAmount.milliseconds(4)
-  /// The loop runs what is due before it looks for input again, so the next slice must not be due yet.
+  /// The loop runs what is due before it looks for input again, so the next slice must not be due yet. If it is
+  /// nevertheless, it is put off for twice as long.
   private static let pause = TimeAmount.microseconds(20)
 
   private let eventLoop: any EventLoop
   /// Whether there is anybody to share with.
   private let isShared: Bool
+  private let meter: LoopMeter?
   @exclusivity(unchecked) private var waiting: [ConnectionHandler] = []
   private var spare: [ConnectionHandler] = []
   private var isScheduled = false
@@ -35,8 +37,10 @@ final class FlushQueue {
   private var isTrimScheduled = false
   /// The processes of connections with frames left over, the next one first.
   private var behind: [ProcessAccount] = []
-  /// When the tick began, if anybody has asked.
+  /// When the tick began, if anybody has asked. A tick ends when the loop looks for input.
   private var tickBegin: NIODeadline?
+  /// Its number, and that of the last one with a slice, by the meter.
+  private var (tick, lastServed) = (0, 0)
   private var isServing = false
   private var stepsLeft = 0
   /// `nil` until somebody asks for time.
@@ -44,7 +48,9 @@ final class FlushQueue {
   /// Whether the next slice waits until the loop has looked for input.
   private var isPausing = false
 
-  init(eventLoop: any EventLoop, isShared: Bool) { (self.eventLoop, self.isShared) = (eventLoop, isShared) }
+  init(eventLoop: any EventLoop, isShared: Bool, meter: LoopMeter?) {
+    (self.eventLoop, self.isShared, self.meter) = (eventLoop, isShared, meter)
+  }
 
   /// Each account with what it counts: nothing when all connections have closed and the tick is over.
   var holdings: [String: Int] {
@@ -58,18 +64,20 @@ final class FlushQueue {
   }
 
   /// Whether a connection may take its first frames now, or has to wait for its turn.
-  func letsBegin() -> Bool {
-    guard isShared, !isServing else { return true }
-    guard tickBegin == nil else { return !isOld }
-    tickBegin = NIODeadline.now()
-    schedule()
-    return true
-  }
+  func letsBegin() -> Bool { isServing || !isOld() }
 
   /// Whether the time has passed in which frames are taken without asking: a single one may take long.
-  var isOld: Bool {
-    guard let end = isServing ? sliceEnd : tickBegin.map({ $0 + Self.tickMax }) else { return false }
-    return NIODeadline.now() >= end
+  func isOld() -> Bool {
+    guard isShared else { return false }
+    if isServing { return sliceEnd.map { NIODeadline.now() >= $0 } ?? false }
+    if let meter, meter.turnsEnded != tick { (tick, tickBegin) = (meter.turnsEnded, nil) }
+    let now = NIODeadline.now()
+    guard let tickBegin else {
+      tickBegin = now
+      schedule()
+      return false
+    }
+    return now >= tickBegin + Self.tickMax
   }
 
   /// Whether a connection that has taken `framesAtOnce` may take as many again.
@@ -147,18 +155,24 @@ final class FlushQueue {
     swap(&waiting, &spare)
     for handler in spare { handler.endTick() }
     spare.removeAll(keepingCapacity: true)
-    (sliceEnd, tickBegin) = (nil, nil)
-    guard !behind.isEmpty, !isPausing else { return }
+    sliceEnd = nil
+    if meter == nil { tickBegin = nil }
+    if !behind.isEmpty, !isPausing { serveLater() }
+  }
+
+  private func serveLater(in pause: TimeAmount = FlushQueue.pause) {
     isPausing = true
-    eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {
-      self.isPausing = false
-      self.run()
+    eventLoop.assumeIsolated().scheduleTask(in: pause) { [self] in
+      if let meter, meter.turnsEnded == lastServed { return serveLater(in: pause * 2) }
+      isPausing = false
+      run()
     }
   }
 
   /// Lets those that are behind go on, each at least once if there is time.
   private func serve() {
     isServing = true
+    lastServed = meter?.turnsEnded ?? 0
     sliceEnd = nil
     var left = behind.reduce(0) { $0 + $1.behindCount }
     while left > 0, hasTime() {

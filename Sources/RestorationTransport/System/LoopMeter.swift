@@ -8,10 +8,15 @@ internal import Synchronization
 /// time of its thread, so that it does not matter what else the machine does.
 package final class LoopMeter: NIOEventLoopMetricsDelegate {
   private let turns = Mutex(LoopTurns())
+  private let ended = Atomic<Int>(0)
 
   package init() {}
 
+  /// How many turns have ended. A change says that the loop has looked for input, and may have found some.
+  var turnsEnded: Int { ended.load(ordering: .relaxed) }
+
   package func processedTick(info: NIOEventLoopTickInfo) {
+    ended.wrappingAdd(1, ordering: .relaxed)
     turns.withLock { $0.ended(at: info.endTime) { SystemCalls.threadNanoseconds } }
   }
 
