@@ -6,11 +6,12 @@ internal import Testing
 
 /// Real full and read-only disks; only root can make them.
 @Suite(.passesTurnstile) struct FullDiskTests {
-  @Test(.enabled(if: SmallDisk.isPossible, "only root can mount"))
-  func aFullDiskTakesDeletionsAndRecovers() async throws {
+  /// - Parameter logBytesMax: in the first case the log is just about to be moved into a main file that has no room.
+  @Test(.enabled(if: SmallDisk.isPossible, "only root can mount"), arguments: [2 << 20, 32 << 20])
+  func aFullDiskTakesDeletionsAndRecovers(logBytesMax: Int) async throws {
     let disk = try SmallDisk(bytes: 8 << 20)
     let fixture = try ArchiveFixture(.sqlite)
-    let store = try SQLiteArchiveStore(directory: disk.path)
+    let store = try SQLiteArchiveStore(directory: disk.path, upkeep: ArchiveUpkeep(logBytesMax: logBytesMax))
     #expect(Files.exists("\(disk.path)/+ballast"))
     var author = ArchiveAuthor(store: store, opening: try await store.open("x"), directory: fixture.directory)
     try await author.apply((1...100).map { .node($0, "n\($0)") })

@@ -179,13 +179,15 @@ struct ArchiveDirectory: Sendable {
 
   /// Makes the ballast if it is missing and twice its space is free: it must not be what fills the disk.
   func makeBallast(bytes: Int) {
-    guard bytes > 0, (try? entry(Self.ballast)) == .absent,
-      let free = system.freeBytes(of: path), free >= 2 * bytes,
+    guard bytes > 0, (try? entry(Self.ballast)) == .absent, hasRoom(for: 2 * bytes),
       let file = try? system.open(pathname(Self.ballast), .creating)
     else { return }
     // Only here does a quota show; half a ballast is useless.
     if (try? file.allocate(bytes: bytes)) == nil { _ = releaseBallast() }
   }
+
+  /// Whether the disk is known to have so much room.
+  func hasRoom(for bytes: Int) -> Bool { system.freeBytes(of: path).map { $0 >= bytes } ?? false }
 }
 
 /// Changes whenever the files of an archive do.

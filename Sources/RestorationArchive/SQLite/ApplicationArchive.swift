@@ -220,7 +220,7 @@ actor ApplicationArchive {
         try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
       }
       archive.rows.acknowledge(receipt.sequence)
-      if archive.rows.logBytes > upkeep.logBytesMax || !archive.rows.isMainUnclosed { checkpointSoon(lease) }
+      if isLogDue(archive) || !archive.rows.isMainUnclosed { checkpointSoon(lease) }
       publish(archive, after: changes)
       return receipt
     } catch {
@@ -242,6 +242,13 @@ actor ApplicationArchive {
       guard isEntitled(), directory.releaseBallast() else { throw error }
       return try body()
     }
+  }
+
+  /// Whether the log is to move into the main file although the store is busy. On a full disk it stays where it is: to
+  /// make the main file longer would take the space that deletions need.
+  private func isLogDue(_ archive: OpenArchive<SQLiteArchive>) -> Bool {
+    let bytes = archive.rows.logBytes
+    return bytes > upkeep.logBytesMax && (!register.isShortOfSpace || directory.hasRoom(for: bytes))
   }
 
   /// Moves the log into the main file after the commits that wait have been answered.
@@ -322,7 +329,7 @@ actor ApplicationArchive {
       directory.makeBallast(bytes: upkeep.ballastBytes)
       if upkeep.ballastBytes == 0 || directory.hasBallast { register.noteRelief(after: shortages) }
       if isSparing { try archive.rows.setErasing(true) }
-    } else if archive.rows.logBytes > upkeep.logBytesMax, !isSparing {
+    } else if isLogDue(archive) {
       try checkpoint(archive, .keepingFile)
     }
     return !isDone
