@@ -10,8 +10,8 @@ internal import TestSupport
 ///
 /// Stands between SQLite and the operating system for the whole process; calls on files of other directories pass.
 struct FaultingDisk: Sendable {
-  /// Calls that can fail.
-  enum Operation: Hashable, Sendable { case read, write, sync, truncate }
+  /// Calls that can fail. Zeros that lengthen a log are written like all else, but can also fail by themselves.
+  enum Operation: Hashable, Sendable { case read, write, zeros, sync, truncate }
 
   struct Fault: Sendable {
     /// The result code SQLite gets; with SQLITE_OK it reads wrong bytes.
@@ -25,6 +25,10 @@ struct FaultingDisk: Sendable {
     var isLasting = true
     /// Calls do not fail, but wait here.
     var gate: Gate?
+
+    fileprivate func concerns(_ operation: Operation) -> Bool {
+      operations.contains(operation) || operation == .zeros && operations.contains(.write)
+    }
   }
 
   /// Where calls of a slow disk wait until it is opened.
@@ -98,7 +102,7 @@ struct FaultingDisk: Sendable {
   private static func firing(_ operation: Operation, _ file: File?) -> (code: Int32, gate: Gate?)? {
     state.withLock { state in
       guard let path = state.paths[UInt(bitPattern: file)] else { return nil }
-      for (directory, fault) in state.faults where path.hasPrefix(directory) && fault.operations.contains(operation) {
+      for (directory, fault) in state.faults where path.hasPrefix(directory) && fault.concerns(operation) {
         if fault.after > 0 {
           state.faults[directory]?.after -= 1
           return nil
@@ -132,7 +136,9 @@ struct FaultingDisk: Sendable {
       return code
     }
     table.pointee.xWrite = { file, bytes, count, offset in
-      FaultingDisk.fault(.write, file)
+      let written = UnsafeRawBufferPointer(start: bytes, count: Int(count))
+      let operation = count == 4096 && written.allSatisfy { $0 == 0 } ? Operation.zeros : .write
+      return FaultingDisk.fault(operation, file)
         ?? FaultingDisk.system(file)?.xWrite?(file, bytes, count, offset) ?? SQLITE_IOERR
     }
     table.pointee.xSync = { file, flags in

@@ -200,6 +200,46 @@ private let frameBytes = 24 + 4096
     await author.store.close(author.lease)
   }
 
+  /// Zeros that lengthen the log, and the commit that is written over them, become durable together. Of both any part
+  /// may be there, in any order.
+  @Test func aPowerCutWhileALogIsLengthenedIsNoDamage() async throws {
+    let upkeep = ArchiveUpkeep(logBytesMax: 400_000, ballastBytes: 0)
+    let fixture = try ArchiveFixture(.sqlite, upkeep: upkeep)
+    var author = try await fixture.author(Self.application)
+    var generator = SeededGenerator(seed: 3)
+    try await Self.write(&author, 1)
+    var (lengthened, cuts) = (0, 0)
+    for _ in 1...60 where lengthened < 3 {
+      let before = try Remains(of: fixture.directory, author)
+      try await Self.write(&author, 1)
+      let after = try Remains(of: fixture.directory, author)
+      let zeros = after.log.reversed().prefix { $0 == 0 }.count
+      guard after.log.count > before.log.count, zeros > frameBytes else { continue }
+      lengthened += 1
+      for share in [0, 1]
+        + (0..<(Environment.isLong ? 200 : 10)).map({ _ in Double.random(in: 0...1, using: &generator) })
+      {
+        let end = share == 1 ? after.log.count : Int.random(in: before.log.count...after.log.count, using: &generator)
+        var log = before.log + [UInt8](repeating: 0, count: end - before.log.count)
+        for sector in stride(from: before.log.count, to: end, by: 512)
+        where Double.random(in: 0..<1, using: &generator) < share {
+          let bytes = sector..<min(sector + 512, end)
+          log.replaceSubrange(bytes, with: after.log[bytes])
+        }
+        let isThere = log.starts(with: after.log.dropLast(zeros))
+        let comment: Comment = "\(share) of \(end) bytes"
+        #expect(try await !Self.check(before.with(log: log), of: isThere ? after : before, comment))
+        cuts += 1
+      }
+      // The power is cut, or the broker killed, between the zeros and the commit.
+      let log = before.log + [UInt8](repeating: 0, count: after.log.count - before.log.count)
+      #expect(try await !Self.check(before.with(log: log), of: before, "zeros alone"))
+    }
+    await author.store.close(author.lease)
+    #expect(lengthened == 3)
+    print("\(cuts) cuts of the power while a log was lengthened: none is damage")
+  }
+
   /// An older log beside a newer archive, from before and after a checkpoint.
   @Test(arguments: [false, true])
   func anOlderLogIsNotTakenForTheNewOne(checkpointed: Bool) async throws {
@@ -219,7 +259,7 @@ private let frameBytes = 24 + 4096
 
   /// The log had been moved into the main file and not restarted: replaying a part of it would undo newer changes.
   @Test func aDamagedLogDoesNotHideWhatTheMainFileHas() async throws {
-    let fixture = try ArchiveFixture(.sqlite)
+    let fixture = try ArchiveFixture(.sqlite, upkeep: ArchiveUpkeep(logBytesMax: 1 << 30, ballastBytes: 0))
     var author = try await fixture.author(Self.application)
     try await Self.write(&author, 26)
     try await author.store.backUp(author.lease, replacingFormer: false)

@@ -3,8 +3,9 @@
 /// Tells from the bytes of a write-ahead log what SQLite will replay of it, and what it would silently drop.
 ///
 /// The format is SQLite's (sqlite.org/fileformat2.html, section 4): a header of 32 bytes, then frames of 24 bytes and a
-/// page each. Frames with the salts of the header belong to this log; others are left of an earlier one in the same
-/// file. Each checksum continues the one before, so the first invalid frame ends what can be replayed.
+/// page each. Frames with the salts of the header belong to this log. What lies behind them is left of an earlier log
+/// in the same file, or zeros that lengthened it. Each checksum continues the one before, so the first invalid frame
+/// ends what can be replayed.
 struct LogWalk {
   enum Finding: Equatable {
     /// The log holds no frame.

@@ -158,7 +158,8 @@ actor ApplicationArchive {
 
   // MARK: Parking
 
-  /// Bytes of a log that are moved into the main file before an archive is parked: waking it reads all of the log.
+  /// A log whose file is longer is moved into the main file before an archive is parked: waking it reads the log, and
+  /// many archives may be parked.
   private static let parkedLogBytesMax = 1 << 20
 
   private func takePlace() {
@@ -194,7 +195,8 @@ actor ApplicationArchive {
   func park() {
     guard let archive = current, !archive.rows.isParked else { return }
     defer { note() }
-    if isCheckpointDue || archive.rows.logBytes > Self.parkedLogBytesMax {
+    let log = (try? directory.entry(files.log)) ?? .absent
+    if isCheckpointDue || log.bytes > Self.parkedLogBytesMax {
       isCheckpointDue = false
       try? checkpoint(archive, .emptyingFile)
     }
@@ -215,6 +217,7 @@ actor ApplicationArchive {
   ) throws(ArchiveError) -> ArchiveReceipt {
     let changes = batch.take()
     let archive = try archive(lease)
+    reserveLog(of: archive)
     do throws(ArchiveError) {
       let receipt = try withBallast(if: changes.areSmall) { () throws(ArchiveError) in
         try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
@@ -242,6 +245,15 @@ actor ApplicationArchive {
       guard isEntitled(), directory.releaseBallast() else { throw error }
       return try body()
     }
+  }
+
+  /// In a burst, makes the log's file longer, unless space is scarce.
+  private func reserveLog(of archive: OpenArchive<SQLiteArchive>) {
+    guard let bytes = archive.rows.missingLogBytes(upkeep), !register.isShortOfSpace,
+      // What is in the log needs as much room in the main file.
+      directory.hasRoom(for: 2 * bytes)
+    else { return }
+    archive.rows.reserveLog(bytes: bytes)
   }
 
   /// Whether the log is to move into the main file although the store is busy. On a full disk it stays where it is: to

@@ -3,9 +3,26 @@
 extension SQLiteArchive {
   private static let pageBytes = 4096
   private static let frameBytes = pageBytes + 24
+  private static let logHeaderBytes = 32
 
   /// Bytes in the write-ahead log that are not known to be in the main file.
   var logBytes: Int { connection.frames * Self.frameBytes }
+
+  /// How long the log's file should be before the next commit; `nil` if it is long enough.
+  ///
+  /// To lengthen it takes a commit about as long as everything else. So in a burst that is done in advance, step by
+  /// step, until a checkpoint comes before the file is full. An archive that is seldom used gets no zeros, a single
+  /// large commit neither, and nobody gets more of them than was logged.
+  func missingLogBytes(_ upkeep: ArchiveUpkeep) -> Int? {
+    let used = logBytes
+    let step = upkeep.logBytesMax / 8
+    // Commits that wait go before the checkpoint.
+    let most = upkeep.logBytesMax + 2 * step
+    guard used > max(step, connection.reservedLogBytes), used < most else { return nil }
+    return min(used + step, most) / Self.frameBytes * Self.frameBytes + Self.logHeaderBytes
+  }
+
+  func reserveLog(bytes: Int) { connection.reserveLog(bytes: bytes) }
 
   /// Whether deleted rows are overwritten with zeros, even if that writes pages that are otherwise unused.
   func setErasing(_ isErasing: Bool) throws(ArchiveError) {

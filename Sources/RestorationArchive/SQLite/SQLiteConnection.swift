@@ -52,6 +52,8 @@ final class SQLiteConnection {
   private var statements: [SQLiteStatement?] = Array(repeating: nil, count: ArchiveStatement.allCases.count)
   /// Frames in the write-ahead log since it was last restarted.
   private let logFrames: UnsafeMutablePointer<Int32>
+  /// Bytes that the log's file was made long in advance; 0 since it was last emptied.
+  private(set) var reservedLogBytes = 0
   private(set) var isClosed = false
 
   /// Opens a database file that exists already.
@@ -185,7 +187,30 @@ final class SQLiteConnection {
     let code = sqlite3_wal_checkpoint_v2(handle, "main", mode, nil, nil)
     guard code == SQLITE_OK else { throw failure(code) }
     logFrames.pointee = 0
+    if kind == .emptyingFile { reservedLogBytes = 0 }
   }
+
+  /// Appends zeros to the log's file until it is so long, so that commits write over them. What cannot be written is
+  /// left out: whether there is room for a commit shows when it is written.
+  func reserveLog(bytes: Int) {
+    reservedLogBytes = bytes
+    var end: sqlite3_int64 = 0
+    guard let (log, methods) = Self.file(SQLITE_FCNTL_JOURNAL_POINTER, of: handle),
+      methods.xFileSize(log, &end) == SQLITE_OK
+    else { return }
+    withUnsafeTemporaryAllocation(byteCount: Self.zeroBytes, alignment: 8) { zeros in
+      zeros.initializeMemory(as: UInt8.self, repeating: 0)
+      while end < bytes {
+        let count = min(zeros.count, bytes - Int(end))
+        guard methods.xWrite(log, zeros.baseAddress, Int32(count), end) == SQLITE_OK else { return }
+        end += sqlite3_int64(count)
+      }
+    }
+  }
+
+  /// Zeros written by one call. With longer calls the kernel may cache the file in larger pieces, and then account for
+  /// a whole piece with each commit that writes into it.
+  private static let zeroBytes = 4096
 
   private func failure(_ code: Int32) -> SQLiteFailure { Self.failure(of: handle, code: code) }
 
@@ -217,16 +242,23 @@ final class SQLiteConnection {
   private static func systemError(of handle: OpaquePointer?) -> Int32 {
     var errors: [Int32] = []
     for pointer in [SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER] {
-      var file: UnsafeMutablePointer<sqlite3_file>?
-      guard sqlite3_file_control(handle, "main", pointer, &file) == SQLITE_OK, let file,
-        let methods = file.pointee.pMethods
-      else { continue }
+      guard let (file, methods) = file(pointer, of: handle) else { continue }
       var error: Int32 = 0
-      if methods.pointee.xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK, error != 0 {
-        errors.append(error)
-      }
+      if methods.xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK, error != 0 { errors.append(error) }
     }
     return errors.first { !SystemError.isOutOfSpace($0) } ?? errors.first ?? 0
+  }
+
+  /// The main file or the log as SQLite has it open, and its functions; `nil` if it is not open.
+  private static func file(
+    _ pointer: Int32,
+    of handle: OpaquePointer?
+  ) -> (UnsafeMutablePointer<sqlite3_file>, sqlite3_io_methods)? {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    guard sqlite3_file_control(handle, "main", pointer, &file) == SQLITE_OK, let file,
+      let methods = file.pointee.pMethods
+    else { return nil }
+    return (file, methods.pointee)
   }
 }
 

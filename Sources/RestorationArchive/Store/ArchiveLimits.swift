@@ -23,7 +23,8 @@ package struct ArchiveUpkeep: Sendable {
   /// One batch of deletions.
   package var batchRowsMax: Int
   package var batchBytesMax: Int
-  /// Above this size the write-ahead log is moved into the main file even if the store is busy.
+  /// Above this size the write-ahead log is moved into the main file even if the store is busy. Commits wait meanwhile,
+  /// a millisecond or two for each MiB.
   package var logBytesMax: Int
   /// Above this many unused bytes the main file is shortened when idle.
   package var freeBytesMax: Int
@@ -35,7 +36,7 @@ package struct ArchiveUpkeep: Sendable {
     deadPerReachable: Int = 2,
     batchRowsMax: Int = 256,
     batchBytesMax: Int = 1 << 20,
-    logBytesMax: Int = 32 << 20,
+    logBytesMax: Int = 2 << 20,
     freeBytesMax: Int = 1 << 20,
     ballastBytes: Int = 1 << 20
   ) {
@@ -46,6 +47,6 @@ package struct ArchiveUpkeep: Sendable {
 
   /// Keeps files below about two and a half times the limit: it holds for the head, and as much again for all else.
   package init(archiveBytesMax: Int) {
-    self.init(deadBytesMax: max(4 << 20, archiveBytesMax / 16), deadPerReachable: 0, logBytesMax: 8 << 20)
+    self.init(deadBytesMax: max(4 << 20, archiveBytesMax / 16), deadPerReachable: 0)
   }
 }
