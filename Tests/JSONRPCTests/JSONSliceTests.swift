@@ -4,25 +4,33 @@ internal import JSONRPC
 internal import Testing
 
 @Suite struct JSONSliceTests {
-  /// The `params` of a notification that holds `text` as its member `state`, and the same text as a document.
+  /// The text as a document, as a member of the `params` of a notification, and of an object that the `result` of an
+  /// answer lists; alone and in a batch.
   private func slices(_ text: String) throws -> [JSONSlice] {
     var peer = PeerFixture()
-    let frame = #"{"jsonrpc":"2.0","method":"m","params":{"state":"# + text + "}}"
-    let batch = "[" + frame + "]"
+    let notification = #"{"jsonrpc":"2.0","method":"m","params":{"state":"# + text + "}}"
+    let answer = #"{"jsonrpc":"2.0","id":1,"result":{"states":[{"object":1,"state":"# + text + "}]}}"
     var slices = [try scan(text)]
-    for event in peer.events((frame + batch).utf8) {
+    for event in peer.events("\(notification) \(answer) [\(answer), \(notification), \(answer)]".utf8) {
       guard case .frame(let frame) = event else { continue }
       let messages =
         switch frame.content {
         case .message(let message): [message]
         case .batch(let messages): messages
         }
-      for case .notification(let notification) in messages {
-        guard case .named(let params) = notification.parameters, let state = params["state"] else { continue }
-        slices.append(state)
+      for message in messages {
+        let holder: JSONSlice? =
+          switch message {
+          case .notification(let notification):
+            if case .named(let parameters) = notification.parameters { parameters } else { nil }
+          case .response(let response):
+            if case .result(let result) = response.outcome { result["states"]?.elements?.first } else { nil }
+          case .request, .invalid, .malformedResponse: nil
+          }
+        if let state = holder?["state"] { slices.append(state) }
       }
     }
-    try #require(slices.count == 3)
+    try #require(slices.count == 6)
     return slices
   }
 
@@ -128,8 +136,8 @@ internal import Testing
   }
 
   @Test func duplicateNamesAreFoundOnDemand() throws {
-    #expect(try scan(#"{"a":1,"b":2}"#).duplicateName == nil)
-    #expect(try scan(#"{"a":1,"b":2,"\u0062":3,"a":4}"#).duplicateName == "b")
+    for slice in try slices(#"{"a":1,"b":2}"#) { #expect(slice.duplicateName == nil) }
+    for slice in try slices(#"{"a":1,"b":2,"\u0062":3,"a":4}"#) { #expect(slice.duplicateName == "b") }
     #expect(try scan(#"{"x":{"y":{"z":{"n":1,"n":2}}}}"#)["x"]?["y"]?["z"]?.duplicateName == "n")
     #expect(try scan("[1,1]").duplicateName == nil)
   }

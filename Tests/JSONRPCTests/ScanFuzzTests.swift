@@ -13,6 +13,7 @@ internal import Testing
 @Suite struct ScanFuzzTests {
   private static let seeds = [
     #"{"jsonrpc":"2.0","id":7,"method":"m","params":{"object":["a"],"state":{"x":120.5,"y":-64,"z":[true,false]}}}"#,
+    #"{"jsonrpc":"2.0","id":7,"result":{"states":[{"object":1,"state":{"a":{"b":[1,{"c":2}]}}},{"later":true}]}}"#,
     #"[{"jsonrpc":"2.0","id":"\u00e9\ud83d\ude00","params":[1e10,-0.5E-3,0,"é€😀\n\\"]},{"jsonrpc":null}]"#,
     #" { "a" : [ [ ] , { } , [ { "b" : "" } ] ] , "c" : { "$restorable" : [ "Main" ] , "$literal" : 1 } } "#,
     #"{"text":"Lorem ipsum dolor sit amet, consectetur","list":[0,1,2,3,4,10,123456789],"deep":[[[[[[{}]]]]]]}"#,

@@ -86,7 +86,7 @@ private struct Envelope {
 
   init(_ object: JSONSlice) {
     storage = object.storage
-    repeatedName = object.mayHaveRepeatedNames ? object.duplicateName : nil
+    repeatedName = object.duplicateName
     var index = Int(object.entry) + 1
     let end = Int(storage.tape[Int(object.entry)].next)
     while index < end {
@@ -146,7 +146,7 @@ extension Parameters {
 
   /// The fault of a member given twice in `params` or in an object directly in it.
   fileprivate static func repeatedMember(in params: JSONSlice) -> ErrorObject? {
-    if params.mayHaveRepeatedNames, let name = params.duplicateName {
+    if let name = params.duplicateName {
       return .invalidParams(hint: "The member is given twice.", pointer: JSONPointer.make(name))
     }
     let storage = params.storage
@@ -163,9 +163,4 @@ extension Parameters {
     }
     return nil
   }
-}
-
-extension JSONSlice {
-  /// False only when the scan knows that the names in this object differ.
-  fileprivate var mayHaveRepeatedNames: Bool { storage.tape[Int(entry)].flags.contains(.repeatedNames) }
 }

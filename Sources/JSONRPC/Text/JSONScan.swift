@@ -5,7 +5,7 @@
 struct JSONScan {
   /// Which text is scanned; decides what is noted.
   enum Subject {
-    /// A single message: noted down to the members of the objects in `params`.
+    /// A single message: noted down to the members of the objects in `params`, and two levels deeper in `result`.
     case message
     /// A batch: as for a message, one level deeper.
     case batch
@@ -32,7 +32,7 @@ struct JSONScan {
   /// Forgets the last value.
   mutating func begin(_ subject: Subject) {
     self.subject = subject
-    state = ScanState(valuesLeft: max(0, limits.valuesPerFrameMax))
+    state = ScanState(notedDepth: subject.memberDepth + 2, valuesLeft: max(0, limits.valuesPerFrameMax))
     if !references.isEmpty { references = [] }
     trim()
   }
@@ -58,7 +58,7 @@ struct JSONScan {
   }
 
   private mutating func run(_ base: UnsafePointer<UInt8>, count: Int) -> ScanOutcome {
-    let notedDepth = notedDepth
+    let memberDepth = subject.memberDepth
     let depthMax = limits.depthMax
     let namesMax = Int32(clamping: limits.keysPerObjectMax)
     let initials = (referenceKey.first ?? 0, literalKey.first ?? 0)
@@ -71,7 +71,7 @@ struct JSONScan {
           end: count,
           levels: levels,
           tape: tape,
-          notedDepth: notedDepth,
+          memberDepth: memberDepth,
           depthMax: depthMax,
           namesMax: namesMax,
           vocabularyInitials: initials,
@@ -90,14 +90,6 @@ struct JSONScan {
   }
 
   private static let blank = TapeEntry(name: 0..<0, value: 0..<0, next: 0, kind: .null, flags: [])
-
-  private var notedDepth: Int {
-    switch subject {
-    case .message: 3
-    case .batch: 4
-    case .document: 2
-    }
-  }
 
   /// Objects nested less deeply are part of the message and never references.
   private var referenceDepthMin: Int {
@@ -132,6 +124,17 @@ struct JSONScan {
     references.append(
       TapeReference(start: level.start, end: Int32(truncatingIfNeeded: state.at), nameEnd: level.referenceName)
     )
+  }
+}
+
+extension JSONScan.Subject {
+  /// Containers around the members of a message; a document is noted as if it were one.
+  fileprivate var memberDepth: Int {
+    switch self {
+    case .message: 1
+    case .batch: 2
+    case .document: 0
+    }
   }
 }
 

@@ -165,25 +165,31 @@ extension JSONSlice {
   }
 
   private func notedMember(_ name: UnsafeBufferPointer<UInt8>) -> JSONSlice? {
-    var index = Int(entry) + 1
-    let end = Int(storage.tape[Int(entry)].next)
-    while index < end {
-      let noted = storage.tape[index]
-      if SliceName(noted).isEqual(to: name, in: storage.bytes) { return JSONSlice(storage: storage, entry: index) }
-      index = Int(noted.next)
+    let index = storage.tape.withUnsafeBufferPointer { tape in
+      var index = Int(entry) + 1
+      let end = Int(tape[Int(entry)].next)
+      while index < end, !SliceName(tape[index]).isEqual(to: name, in: storage.bytes) { index = Int(tape[index].next) }
+      return index < end ? index : nil
     }
-    return nil
+    return index.map { JSONSlice(storage: storage, entry: $0) }
   }
 
   /// The first name that two members of this object have, or `nil`.
   package var duplicateName: String? {
-    guard kind == .object else { return nil }
+    guard kind == .object, mayHaveRepeatedNames else { return nil }
     var names: [SliceName] = []
     forEachChild { name, _ in
       names.append(name)
       return true
     }
     return SliceName.firstDuplicate(of: names, in: storage.bytes)?.string(in: storage.bytes)
+  }
+
+  /// False only when the scan knows that the names in this object differ.
+  private var mayHaveRepeatedNames: Bool {
+    guard entry >= 0 else { return true }
+    let flags = storage.tape[Int(entry)].flags
+    return !flags.contains(.children) || flags.contains(.repeatedNames)
   }
 
   /// Calls `body` with each member or element in the order of the text until it returns false.

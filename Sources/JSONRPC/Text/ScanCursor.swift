@@ -13,8 +13,8 @@ struct ScanCursor {
   let end: Int
   let levels: UnsafeMutableBufferPointer<ScanLevel>
   let tape: UnsafeMutableBufferPointer<TapeEntry>
-  /// Values in at most this many containers are noted on the tape.
-  let notedDepth: Int
+  /// Containers around the members of a message.
+  let memberDepth: Int
   let depthMax: Int
   let namesMax: Int32
   /// The first bytes of the vocabulary's names.
@@ -134,7 +134,7 @@ extension ScanCursor {
     state.nameEnd = state.at
     state.nameEscaped = state.escaped
     state.at &+= 1
-    if state.depth <= notedDepth { filterName() }
+    if state.depth <= state.notedDepth { filterName() }
     let initial = base[state.nameStart]
     if initial == vocabularyInitials.0 || initial == vocabularyInitials.1 || initial == UInt8(ascii: "\\") {
       return stop(.colon, .name)
@@ -278,7 +278,7 @@ extension ScanCursor {
   @inline(always)
   private mutating func note(_ kind: JSONKind, isMember: Bool) {
     state.phase = .separator
-    guard state.depth <= notedDepth else { return }
+    guard state.depth <= state.notedDepth else { return }
     tape[state.noted] = TapeEntry(
       name: isMember ? state.nameStart..<state.nameEnd : 0..<0,
       value: state.token..<state.at,
@@ -297,7 +297,8 @@ extension ScanCursor {
     guard state.depth < depthMax else { return stop(.value, .limit(.depth)) }
     if state.depth &+ 1 == levels.count || state.noted == tape.count { return stop(.value, .needsRoom) }
     state.valuesLeft &-= 1
-    let isNoted = state.depth <= notedDepth
+    if state.depth == memberDepth { state.notedDepth = memberDepth &+ (isMember && isNamedResult ? 4 : 2) }
+    let isNoted = state.depth <= state.notedDepth
     if isNoted {
       tape[state.noted] = TapeEntry(
         name: isMember ? state.nameStart..<state.nameEnd : 0..<0,
@@ -328,6 +329,13 @@ extension ScanCursor {
     return nil
   }
 
+  /// Whether the last name is `result`: an answer may list objects, each with a state, where a call has one.
+  @inline(always)
+  private var isNamedResult: Bool {
+    state.nameEnd &- state.nameStart == 6
+      && ScanToken.word(base, state.nameStart) & 0xFFFF_FFFF_FFFF == 0x746C_7573_6572
+  }
+
   /// Ends the innermost container at the bracket here.
   @inline(always)
   private mutating func close() -> ScanOutcome? {
@@ -338,7 +346,7 @@ extension ScanCursor {
       tape[entry].next = Int32(truncatingIfNeeded: state.noted)
       tape[entry].depth = UInt16(truncatingIfNeeded: state.deepest &- state.depth &+ 1)
       if state.whiteSpace != Int(levels[state.depth].whiteSpace) { tape[entry].flags.insert(.whiteSpace) }
-      if state.depth <= notedDepth { tape[entry].flags.insert(.children) }
+      if state.depth <= state.notedDepth { tape[entry].flags.insert(.children) }
       state.deepest = max(state.deepest, Int(levels[state.depth].deepest))
     }
     let marks = levels[state.depth].marks

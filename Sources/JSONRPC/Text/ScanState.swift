@@ -34,6 +34,8 @@ struct ScanState {
   var at = 0
   /// Containers open.
   var depth = 0
+  /// Values in at most this many containers are noted on the tape.
+  var notedDepth = 0
   /// Deepest nesting within the innermost noted container.
   var deepest = 0
   /// Values that may still begin.

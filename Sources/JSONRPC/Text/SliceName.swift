@@ -26,6 +26,7 @@ struct SliceName: Sendable {
   }
 
   /// On plain memory, because a string's own view takes several steps for each byte.
+  @inline(__always)
   func isEqual(to name: UnsafeBufferPointer<UInt8>, in bytes: [UInt8]) -> Bool {
     if escaped { return JSONEscape.decodeBytes(bytes[range]).elementsEqual(name) }
     guard range.count == name.count else { return false }
