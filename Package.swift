@@ -32,6 +32,7 @@ let package = Package(
     .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CChecksum"),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
 
     // JSONRPC
@@ -83,7 +84,7 @@ let package = Package(
     // RestorationArchive
     .target(
       name: "RestorationArchive",
-      dependencies: ["CSQLite", .product(name: "DequeModule", package: "swift-collections")],
+      dependencies: ["CChecksum", "CSQLite", .product(name: "DequeModule", package: "swift-collections")],
       swiftSettings: settings
     ),
     .testTarget(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import SeededRandom
 internal import TestSupport
 internal import Testing
 
@@ -82,20 +83,31 @@ internal import Testing
   }
 
   @Test func theChecksumIsThatOfZlib() {
-    func checksum(_ bytes: [UInt8]) -> UInt32 {
+    #expect(Self.checksum([]) == 0)
+    #expect(Self.checksum(Array("123456789".utf8)) == 0xcbf4_3926)
+    #expect(Self.checksum(Array("The quick brown fox jumps over the lazy dog".utf8)) == 0x414f_a339)
+    // Python: zlib.crc32(bytes(i * 7 % 256 for i in range(1000)))
+    #expect(Self.checksum((0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7) }) == 0x114a_d5ff)
+  }
+
+  @Test func theChecksumIsTheSameByBothWaysHoweverTheBytesCome() {
+    var random = SeededGenerator(seed: 0xC2C)
+    for _ in 0..<2_000 {
+      let bytes = (0..<Int.random(in: 0...700, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+      let splits = (0..<Int.random(in: 0...3, using: &random)).map { _ in
+        Int.random(in: 0...bytes.count, using: &random)
+      }
       var checksum = Checksum()
-      bytes.withUnsafeBytes { checksum.update($0) }
-      return checksum.value
+      for (start, end) in zip([0] + splits.sorted(), splits.sorted() + [bytes.count]) {
+        bytes[start..<end].withUnsafeBytes { checksum.update($0) }
+      }
+      #expect(checksum.value == Self.checksum(bytes, byTables: true), "\(bytes.count) bytes, split at \(splits)")
     }
-    #expect(checksum([]) == 0)
-    #expect(checksum(Array("123456789".utf8)) == 0xcbf4_3926)
-    #expect(checksum(Array("The quick brown fox jumps over the lazy dog".utf8)) == 0x414f_a339)
-    let long = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-    for split in 0...20 {
-      var parts = Checksum()
-      long[..<split].withUnsafeBytes { parts.update($0) }
-      long[split...].withUnsafeBytes { parts.update($0) }
-      #expect(parts.value == checksum(long))
-    }
+  }
+
+  private static func checksum(_ bytes: [UInt8], byTables: Bool = false) -> UInt32 {
+    var checksum = Checksum(byTables: byTables)
+    bytes.withUnsafeBytes { checksum.update($0) }
+    return checksum.value
   }
 }
