@@ -128,8 +128,9 @@ extension SaveRound {
   /// What a node leads to by the state that came, or else by the one it has, and the round has not reached.
   private func references(of id: NodeID, _ tree: NodeTree) -> [Finding] {
     guard let node = tree.nodes[id] else { return [] }
-    let named = staged(id)?.record.referencedNodes ?? node.state?.referencedNodes ?? []
-    let targets = named.filter { !reached.contains($0) }
+    // Without a copy of the state: nearly all refer to nothing.
+    let table = places[id].map { staged[$0].record.references } ?? node.state?.references
+    let targets = ArchiveReferences.targets(ofTable: table).filter { !reached.contains($0) }
     guard !targets.isEmpty else { return [] }
     let step = SavingStep.referenced(by: tree.path(of: node))
     return targets.map { ($0, step) }
@@ -244,28 +245,4 @@ struct StagedState {
   var sequence: SequenceNumber
   /// How many states were kept of the object then.
   let given: Int
-}
-
-/// Tells whether two states are the same without keeping either: 128 bits that differ from process to process.
-struct StateDigest: Hashable {
-  private let high: Int
-  private let low: Int
-
-  /// Of all that would be stored but the time.
-  init(_ record: StateRecord) {
-    high = StateDigest.hash(record, 0)
-    low = StateDigest.hash(record, 1)
-  }
-
-  private static func hash(_ record: StateRecord, _ seed: UInt8) -> Int {
-    var hasher = Hasher()
-    hasher.combine(seed)
-    record.text.withUnsafeBytes { hasher.combine(bytes: $0) }
-    hasher.combine(record.references)
-    hasher.combine(record.elements)
-    hasher.combine(record.context)
-    hasher.combine(record.session)
-    hasher.combine(record.isEarly)
-    return hasher.finalize()
-  }
 }
