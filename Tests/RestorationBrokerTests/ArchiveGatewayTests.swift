@@ -23,7 +23,7 @@ internal import Testing
         on: eventLoop,
         store: store,
         lock: nil,
-        random: { (.random(in: 0...UInt64.max), .random(in: 0...UInt64.max)) },
+        random: (.random(in: 0...UInt64.max), .random(in: 0...UInt64.max)),
         logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
       )
     }

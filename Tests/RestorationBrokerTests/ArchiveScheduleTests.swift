@@ -8,36 +8,45 @@ internal import Testing
 @Suite struct ArchiveScheduleTests {
   @Test func upkeepBeginsWhenAnArchiveIsQuietForHalfASecond() {
     var upkeep = UpkeepSchedule()
-    #expect(upkeep.written() == 500)
-    #expect(upkeep.begin() == nil)
+    #expect(upkeep.written(at: 1_000) == 500)
+    #expect(upkeep.begin(at: 1_500) == nil)
     #expect(upkeep.isUnderWay)
+  }
+
+  @Test func whoeverWaitsForTheHalfSecondIsToldHowMuchIsLeftAfterAFurtherWrite() {
+    var upkeep = UpkeepSchedule()
+    _ = upkeep.written(at: 1_000)
+    _ = upkeep.written(at: 1_300)
+    #expect(upkeep.begin(at: 1_500) == 300)
+    #expect(!upkeep.isUnderWay)
+    #expect(upkeep.begin(at: 1_800) == nil)
   }
 
   @Test func upkeepWaitsForReadersToPauseButOnlyOnce() {
     var upkeep = UpkeepSchedule()
-    _ = upkeep.written()
+    _ = upkeep.written(at: 0)
     upkeep.noteRead()
-    #expect(upkeep.begin() == 500)
+    #expect(upkeep.begin(at: 500) == 500)
     #expect(!upkeep.isUnderWay)
     upkeep.noteRead()
-    #expect(upkeep.begin() == nil)
+    #expect(upkeep.begin(at: 500) == nil)
     #expect(upkeep.ended(after: 10) == 40)
     #expect(!upkeep.isUnderWay)
     upkeep.noteRead()
-    #expect(upkeep.begin() == nil)
+    #expect(upkeep.begin(at: 500) == nil)
     _ = upkeep.ended(after: 10)
     // The next write begins anew.
-    _ = upkeep.written()
+    _ = upkeep.written(at: 0)
     upkeep.noteRead()
-    #expect(upkeep.begin() == 500)
+    #expect(upkeep.begin(at: 500) == 500)
   }
 
   @Test func betweenTwoPiecesOfUpkeepTheThreadIsLeftToOthersForFourTimesAsLong() {
     var upkeep = UpkeepSchedule()
-    _ = upkeep.written()
-    _ = upkeep.begin()
+    _ = upkeep.written(at: 0)
+    _ = upkeep.begin(at: 500)
     #expect(upkeep.ended(after: 25) == 100)
-    _ = upkeep.begin()
+    _ = upkeep.begin(at: 500)
     #expect(upkeep.ended(after: 0) == 1)
   }
 

@@ -18,6 +18,9 @@ package struct ChangeID: Hashable, Sendable {
   package let low: UInt64
 
   package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+
+  /// Of those that one broker gives, only the first is random.
+  package var next: ChangeID { ChangeID(high: high, low: low &+ 1) }
 }
 
 /// The right to write an archive; a later `open` of the same archive fences it off.

@@ -318,7 +318,7 @@ package struct CoreSettings: Sendable {
   /// For development: nothing is quarantined, and a quit by the user empties nothing.
   package var isDeveloperMode: Bool
   package var loginPolicies = LoginPolicies()
-  /// 128 fresh random bits for session tokens and change ids.
+  /// 128 fresh random bits, for session tokens and the first change id.
   package var random: @Sendable () -> (UInt64, UInt64)
 
   package init(

@@ -35,7 +35,6 @@ package final class ArchiveGateway {
   package let store: any ArchiveStore
   /// Held for as long as the archives are used.
   private let lock: LockFile?
-  private let random: @Sendable () -> (UInt64, UInt64)
   private let logger: Logger
   @exclusivity(unchecked) private var sessions: [ApplicationID: ArchiveSession] = [:]
   @exclusivity(unchecked) private var cache = StateCache(bytesMax: 8 << 20)
@@ -47,6 +46,8 @@ package final class ArchiveGateway {
   /// Notices of the event being carried out.
   private var notices: [(ApplicationID, WriteQueue.Notice)] = []
   package private(set) var transactions: Int64 = 0
+  /// Of the last one.
+  private var changeID: ChangeID
   /// Counts what was added to an archive for which too much waits already.
   package private(set) var overflows = 0
   package private(set) var isStopping = false
@@ -56,10 +57,11 @@ package final class ArchiveGateway {
     on eventLoop: any EventLoop,
     store: any ArchiveStore,
     lock: LockFile?,
-    random: @escaping @Sendable () -> (UInt64, UInt64),
+    random: (high: UInt64, low: UInt64),
     logger: Logger
   ) {
-    (self.eventLoop, self.store, self.lock, self.random, self.logger) = (eventLoop, store, lock, random, logger)
+    (self.eventLoop, self.store, self.lock, self.logger) = (eventLoop, store, lock, logger)
+    changeID = ChangeID(high: random.high, low: random.low)
     executor = EventLoopTaskExecutor(eventLoop)
   }
 
@@ -266,18 +268,16 @@ package final class ArchiveGateway {
     guard !session.isPaused(at: now), let lease = session.lease,
       case .commit(let batch, let expecting) = session.queue.next()
     else { return }
-    session.upkeepTimer?.cancel()
-    session.upkeepTimer = nil
     transactions += 1
     let held = session.held.sequences + session.queue.awaitedSequences
-    let (high, low) = random()
-    Task {
+    changeID = changeID.next
+    Task { [changeID] in
       do throws(ArchiveError) {
         let receipt = try await store.apply(
           batch,
           lease: lease,
           expecting: expecting,
-          changeID: ChangeID(high: high, low: low),
+          changeID: changeID,
           holding: held
         )
         endCommit(session, receipt, for: delegate)
@@ -457,25 +457,24 @@ package final class ArchiveGateway {
   /// there is no timer, and an idle broker makes no system call.
   private func scheduleUpkeep(_ session: ArchiveSession, for delegate: isolated some Delegate) {
     guard !session.isClosing, session.queue.isIdle, !session.upkeep.isUnderWay else { return }
-    scheduleUpkeep(session, in: session.upkeep.written(), for: delegate)
+    let wait = session.upkeep.written(at: now)
+    if session.upkeepTimer == nil { scheduleUpkeep(session, in: wait, for: delegate) }
   }
 
   private func scheduleUpkeep(_ session: ArchiveSession, in milliseconds: Int64, for delegate: isolated some Delegate) {
     let id = session.id
     guard !isStopping, sessions[id] === session else { return }
-    session.upkeepTimer?.cancel()
     session.upkeepTimer = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
       delegate.assumeIsolated { $0.archives.maintain(id, for: $0) }
     }
   }
 
   private func maintain(_ id: ApplicationID, for delegate: isolated some Delegate) {
-    guard !isStopping, let session = sessions[id], let lease = session.lease,
-      session.queue.isIdle, !session.upkeep.isUnderWay
-    else { return }
+    guard !isStopping, let session = sessions[id] else { return }
     session.upkeepTimer = nil
-    if let wait = session.upkeep.begin() { return scheduleUpkeep(session, in: wait, for: delegate) }
+    guard let lease = session.lease, !session.hasFailed, session.queue.isIdle else { return }
     let begin = now
+    if let wait = session.upkeep.begin(at: begin) { return scheduleUpkeep(session, in: wait, for: delegate) }
     session.held.expire(at: begin)
     let held = session.held.sequences
     Task {

@@ -50,6 +50,7 @@ final class ArchiveSession {
 
   /// Whoever still waited for the archive as it was opened before now waits for this one, and for it alone.
   func takeOver(from before: ArchiveSession) {
+    before.upkeepTimer?.cancel()
     swap(&whenIdle, &before.whenIdle)
     swap(&missing, &before.missing)
     (failed, held, failureLogged) = (before.failed, before.held, before.failureLogged)
@@ -114,25 +115,29 @@ package struct UpkeepSchedule {
   /// Between two pieces the archive and its disk are left to others for this many times as long as the piece took.
   private static let restFactor: Int64 = 4
 
-  /// Between `isDue` and `ended`.
+  /// Between `begin` and `ended`.
   package private(set) var isUnderWay = false
   /// Reads so far, and how many there were when upkeep was last put off.
   private var reads = 0
   private var readsBefore = 0
   private var deferrals = 0
+  /// When there will have been quiet for long enough.
+  private var due: Int64 = 0
 
   package init() {}
 
   package mutating func noteRead() { reads &+= 1 }
 
-  /// Something was written; returns how long to wait.
-  package mutating func written() -> Int64 {
+  /// Something was written; returns how long to wait. Whoever waits already need not do so anew.
+  package mutating func written(at now: Int64) -> Int64 {
     deferrals = 0
+    due = now + Self.quiet
     return wait(Self.quiet)
   }
 
   /// The time has come: begins, or returns how long to wait.
-  package mutating func begin() -> Int64? {
+  package mutating func begin(at now: Int64) -> Int64? {
+    guard now >= due else { return due - now }
     guard reads == readsBefore || deferrals >= Self.deferralsMax else {
       deferrals += 1
       return wait(Self.quiet)
