@@ -151,7 +151,16 @@ package struct RunHistory {
   package mutating func driven(after last: SessionID, leaving nodes: [NodeID] = []) -> Bool {
     let before = facts
     facts.firstLate = facts.firstLate ?? last + 1
-    for node in nodes.sorted() { facts.due.insert(contentsOf: node..<(node + 1)) }
+    // A range at a time: an application may have left out all it has.
+    var range: Range<NodeID> = 0..<0
+    for node in nodes.sorted() where node >= range.upperBound {
+      if node > range.upperBound {
+        facts.due.insert(contentsOf: range)
+        range = node..<node
+      }
+      range = range.lowerBound..<(node + 1)
+    }
+    facts.due.insert(contentsOf: range)
     return facts != before
   }
 

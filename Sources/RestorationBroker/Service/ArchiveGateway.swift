@@ -181,8 +181,8 @@ package final class ArchiveGateway {
   package func write(_ change: ArchiveChange, to id: ApplicationID, for delegate: isolated some Delegate) {
     if let session = sessions[id] {
       if case .state(var record) = change {
-        // The text is a slice of a frame; with a copy of its own the frame is free for the next one at once.
-        record.text = Array(record.text)[...]
+        // A slice of a frame gets its own copy, so that the frame is free at once. Others begin where their array does.
+        if record.text.startIndex > 0 { record.text = Array(record.text)[...] }
         cache.insert(record, sequence: session.queue.tail + 1, of: id)
         session.queue.add(.state(record))
       } else {

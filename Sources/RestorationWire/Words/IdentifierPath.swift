@@ -79,7 +79,11 @@ public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, Cus
 
   /// Bytes of a component as JSON text; no identifier has control characters.
   package static func jsonBytes(of component: String) -> Int {
-    component.utf8.reduce(2) { $0 + ($1 == UInt8(ascii: "\"") || $1 == UInt8(ascii: "\\") ? 2 : 1) }
+    // On plain memory, because a string's own view takes several steps for each byte.
+    var component = component
+    return component.withUTF8 { text in
+      text.reduce(2) { $0 + ($1 == UInt8(ascii: "\"") || $1 == UInt8(ascii: "\\") ? 2 : 1) }
+    }
   }
 
   package func writeJSON(to writer: inout JSONWriter) { components.writeJSON(to: &writer) }

@@ -177,6 +177,16 @@ struct StepSharing {
   }
 }
 
+extension NodeTree {
+  /// Notes a step of many nodes in one event; a first step drops the former ones.
+  func note(_ step: SavingStep, of nodes: [NodeID], isFirst: Bool) {
+    var sharing = StepSharing()
+    for node in nodes.lazy.compactMap({ self.nodes[$0] }) {
+      if isFirst { node.note(step, isFirst: true) } else { sharing.note(step, of: node) }
+    }
+  }
+}
+
 extension Sequence<Node> {
   /// Bytes of their texts.
   var textBytes: Int { reduce(0) { $0 + $1.record.textBytes } }

@@ -125,7 +125,8 @@ package struct NodeTree {
     return bytes
   }
 
-  /// Its own identifier or that of an ancestor in its walk is null (R4).
+  /// Its own identifier or that of an ancestor in its walk is null (R4). Inline, as `walk` is.
+  @inline(__always)
   package func isExcluded(_ node: Node) -> Bool {
     var current: Node? = node
     while let node = current {
@@ -144,7 +145,8 @@ package struct NodeTree {
     return ancestry.excluder(of: node).flatMap { nodes[$0] }
   }
 
-  /// Whether a walk from the roots reaches it (R4, R5).
+  /// Whether a walk from the roots reaches it (R4, R5). Inline, as `walk` is.
+  @inline(__always)
   package func isIncluded(_ node: Node) -> Bool {
     guard !isExcluded(node) else { return false }
     guard node.record.kind == .view else { return true }

@@ -102,9 +102,15 @@ extension ErrorObject {
 
 extension Limits {
   /// Passes if a state has a size within the limits as it is to be stored.
-  func requireSize(of record: StateRecord, in tree: NodeTree, path: IdentifierPath?) throws(ErrorObject) {
+  func requireSize(
+    of record: StateRecord,
+    in tree: @autoclosure () -> NodeTree,
+    path: @autoclosure () -> IdentifierPath?
+  ) throws(ErrorObject) {
     let (bytes, max) = (record.text.count + (record.elements?.utf8.count ?? 0), stateBytesMax)
-    guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path) }
+    guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path()) }
+    guard record.references != nil else { return }
+    let tree = tree()
     try requireReadable(CollectionOfOne(record), in: tree) { tree.node($0) }
   }
 

@@ -105,6 +105,9 @@ package struct StateOrigins {
   // MARK: Uses
 
   /// By how many bytes those in use grow when a state has `new` instead of `old`.
+  ///
+  /// Inline: called, it would get a copy of the origins, whose fields are counted references.
+  @inline(__always)
   func growth(from old: ContextID?, to new: ContextID) -> Int {
     guard old != new else { return 0 }
     let freed = old.flatMap { uses[$0] }.map { $0.states == 1 ? $0.bytes : 0 } ?? 0

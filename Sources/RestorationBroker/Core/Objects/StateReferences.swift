@@ -32,8 +32,12 @@ extension Application {
 
 extension NodeTree {
   /// The text of a state as given out: references name today's paths, and the handle if the target is live.
+  ///
+  /// Inline: called, it would get a copy of the tree, and nearly all states refer to nothing.
+  @inline(__always)
   func splice(_ record: StateRecord) -> JSONText {
-    record.spliced { target, writer in
+    guard record.references != nil else { return JSONText(validated: record.text) }
+    return record.spliced { target, writer in
       let node = node(target)
       ArchiveReferences.write(node.flatMap { path(of: $0) }, node?.claim?.handle, to: &writer)
     }

@@ -57,8 +57,10 @@ package struct Handouts {
     where isHanding: (NodeID) -> Bool
   ) -> (handout: Restoration.Handout, record: StateRecord)? {
     guard let batch = batches[addressee] else { return nil }
-    for handout in batch.handouts where batch.elements[handout.node] == nil && isHanding(handout.node) {
-      if let record = batch.records[handout.node] { return (handout, record) }
+    for handout in batch.handouts {
+      // Nearly all have no elements, and are asked nothing else.
+      guard let record = batch.records[handout.node], record.elements != nil else { continue }
+      if batch.elements[handout.node] == nil, isHanding(handout.node) { return (handout, record) }
     }
     return nil
   }

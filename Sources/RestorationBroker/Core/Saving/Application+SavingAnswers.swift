@@ -14,7 +14,7 @@ extension Application {
       call(session, forStatesOf: batch, round: round, for: isPull ? .pull : .save(.encode))
     else { return lost(number, isBack: false, isPull: isPull) }
     // If a pull is asked for, what was told of the time before makes room, as where a state is pushed.
-    for target in batch { tree.nodes[target.node]?.note(.asked(session.owner, round: round), isFirst: isPull) }
+    tree.note(.asked(session.owner, round: round), of: batch.map(\.node), isFirst: isPull)
     if isPull { saving.pullAsked(number, in: &turn) }
   }
 

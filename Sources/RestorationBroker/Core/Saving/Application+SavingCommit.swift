@@ -96,7 +96,7 @@ extension Application {
       let elements = staged.elements.compactMap { $0 }
       record.elements = elements.isEmpty ? nil : elements.text.string
     }
-    let path = tree.path(of: node)
+    var path: IdentifierPath? { tree.path(of: node) }
     // Its elements have got identifiers, and what it refers to may have moved since it came.
     try turn.limits.requireSize(of: record, in: tree, path: path)
     let came = staged.record
