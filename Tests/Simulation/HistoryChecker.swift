@@ -224,11 +224,13 @@ final class HistoryChecker {
     }
   }
 
-  /// The application is to be as it was then.
+  /// The application is to be as it was then, but for what may have been removed since, before it was copied.
   func replacing(_ application: String, by expectation: Expectation) -> Replacement {
+    noteRemovals()
+    let floors = expectation.floors.filter { records[$0.key]?.removals == expectation.removals[$0.key] }
     removing(application)
     let removals = self.expectation(application).removals
-    return Replacement(application: application, floors: expectation.floors, removals: removals)
+    return Replacement(application: application, floors: floors, removals: removals)
   }
 
   /// It is so.
