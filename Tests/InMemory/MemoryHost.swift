@@ -58,6 +58,9 @@ package final class MemoryHost: ProcessHost, ServiceManager {
     for call in held { call.letGo() }
   }
 
+  /// Who watches processes has gone itself.
+  package func forgetWatches() { for process in state.value.all { process.forgetWatches() } }
+
   // MARK: The service manager
 
   package nonisolated(nonsending) func unitFiles(of unit: String) async throws(ServiceManagerError) -> [String]? {
@@ -125,4 +128,6 @@ package final class MemoryProcess: HostProcess {
     state.value.watches[watch] = callback
     return { self.state.value.watches[watch] = nil }
   }
+
+  fileprivate func forgetWatches() { state.value.watches = [:] }
 }

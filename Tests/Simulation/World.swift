@@ -204,6 +204,7 @@ final class World {
       loop.run()
       loop.cancelTimers()
     }
+    host.forgetWatches()
     messages.value = []
   }
 
