@@ -7,7 +7,7 @@ struct InputBuffer {
   /// Zero bytes kept behind the input, so that the scan may read eight bytes at any place and stops at the end.
   private static let padding = 8
 
-  /// An empty buffer larger than this is given back.
+  /// A buffer larger than this is given back when it holds little: the beginning of the next frame, or nothing.
   private static let keptCapacity = 64 << 10
 
   private var room = [UInt8](repeating: 0, count: padding)
@@ -33,7 +33,10 @@ struct InputBuffer {
   /// Drops bytes at the front.
   mutating func consume(_ number: Int) {
     start += number
-    if isEmpty, room.count > Self.keptCapacity { self = InputBuffer() }
+    guard room.count > Self.keptCapacity, count <= Self.keptCapacity / 4 else { return }
+    var rest = InputBuffer()
+    room.withUnsafeBytes { rest.append(UnsafeRawBufferPointer(rebasing: $0[start..<end])) }
+    self = rest
   }
 
   mutating func skipWhiteSpace() {
