@@ -517,9 +517,8 @@ def polls(flood):
 def subscriptions(flood):
     """As many subscriptions as there may be, over many connections, which nobody reads; and much that happens."""
     crowd = flood.crowd(flood.part(100, 10))
-    for one in crowd:
-        for _ in range(64):
-            one.result("subscribe")
+    # Until one is refused.
+    all("result" in one.call("subscribe") for one in crowd * 64)
     line = flood.line()
     line.texts = (
         message("encodeRestorableState", {"object": [f"{n}.".ljust(255, "o")] * 8, "state": {"n": n}}, n)
