@@ -187,7 +187,10 @@ final class SQLiteConnection {
     let code = sqlite3_wal_checkpoint_v2(handle, "main", mode, nil, nil)
     guard code == SQLITE_OK else { throw failure(code) }
     logFrames.pointee = 0
-    if kind == .emptyingFile { reservedLogBytes = 0 }
+    guard kind == .emptyingFile else { return }
+    reservedLogBytes = 0
+    // Many archives may be open and idle.
+    sqlite3_db_release_memory(handle)
   }
 
   /// Appends zeros to the log's file until it is so long, so that commits write over them. What cannot be written is
