@@ -275,11 +275,10 @@ package struct Comparison {
 
 extension Comparison.Side {
   fileprivate mutating func take(_ nodes: [NodeReading], isLast: Bool) {
-    for reading in nodes {
-      tree.load(reading.node)
-      if !omitted.contains(reading.node.node) { tree.nodes[reading.node.node]?.state = reading.state }
-    }
-    if isLast { tree.indexAll() }
+    tree.load(nodes)
+    guard isLast else { return }
+    for node in omitted { tree.nodes[node]?.state = nil }
+    tree.indexAll()
   }
 
   fileprivate mutating func group() {

@@ -37,9 +37,8 @@ package struct NodeTree {
 
   /// What some contents of an archive show, with the states there.
   init(_ readings: [NodeReading]) {
-    for reading in readings { load(reading.node) }
+    load(readings)
     indexAll()
-    for reading in readings { nodes[reading.node.node]?.state = reading.state }
   }
 
   /// Objects there are; the application itself is none.
@@ -218,6 +217,14 @@ package struct NodeTree {
     self.last = max(last, other.last)
     self.context = context
     for node in nodes.values { node.context = context }
+  }
+
+  /// Adds nodes with their states, as `load` does each of them.
+  mutating func load(_ readings: [NodeReading]) {
+    for reading in readings {
+      load(reading.node)
+      nodes[reading.node.node]?.state = reading.state
+    }
   }
 
   /// Adds a node of the archive; call it for all nodes, then `indexAll`.
