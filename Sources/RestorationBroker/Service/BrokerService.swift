@@ -27,6 +27,8 @@ package actor BrokerService {
   @exclusivity(unchecked) package private(set) var core: BrokerCore
   @exclusivity(unchecked) private var outcome = Outcome()
   @exclusivity(unchecked) private var isCarryingOut = false
+  /// Memory will be given back to the kernel.
+  private var isMemoryDue = false
   /// Waits until the last save rounds are over (R33).
   private var whenSaved: CheckedContinuation<Void, Never>?
   nonisolated let whenFatal: @Sendable (String) -> Void
@@ -203,7 +205,17 @@ package actor BrokerService {
     timers.fired(name)
     handle { $0.timerFired(name, at: $1) }
     // By then the archive of an application that has left is closed.
-    if case .unused = name { eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { Host.giveMemoryBack() } }
+    if case .unused = name { giveMemoryBackSoon() }
+  }
+
+  /// Once for all applications that leave about then.
+  private func giveMemoryBackSoon() {
+    guard !isMemoryDue else { return }
+    isMemoryDue = true
+    eventLoop.scheduleTask(in: .seconds(1)) {
+      self.assumeIsolated { $0.isMemoryDue = false }
+      Host.giveMemoryBack()
+    }
   }
 
   private func readState(_ id: ApplicationID, _ row: StateRequest.Row, _ caller: Caller) {
