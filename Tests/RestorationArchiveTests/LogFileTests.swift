@@ -71,7 +71,7 @@ internal import Testing
   @Test func whatWasDeletedIsInNoFileWhenTheArchiveIsIdle() async throws {
     let fixture = try ArchiveFixture(.sqlite, upkeep: Self.upkeep)
     var author = try await fixture.author("x")
-    let secret = "what nobody may read any more"
+    let secret = "what was deleted for good"
     for number in 1...60 {
       _ = try await Self.write(&author, "\(number) \(secret)" + String(repeating: "x", count: 9_000), in: fixture)
     }

@@ -124,7 +124,7 @@ final class MemoryDisk {
     return true
   }
 
-  /// Nothing fails or is held back any longer.
+  /// From now on nothing fails or is held back.
   func holdNothing() {
     (holdsCommits, holdsOpenings, holdsListings, holdsClosings, betweenPieces) = (false, false, false, false, nil)
     (openingFailures, readFailures, copyFailures) = ([:], [:], [:])

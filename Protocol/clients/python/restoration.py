@@ -121,7 +121,7 @@ class SessionEnded(RestorationError):
 
 
 class Discarded(RestorationError):
-    """The user has quit the application while this session lived: nothing of it is stored any longer (R30)."""
+    """The user has quit the application while this session lived: nothing of it is stored from then on (R30)."""
 
 
 class DuplicateObject(RestorationError):

@@ -466,7 +466,7 @@ def errors(flood):
 
 @shape
 def long_ids(flood):
-    """Requests with ids of 1 MB, which their answers repeat; nobody reads them."""
+    """Requests with ids of 1 MB, which are refused; nobody reads that."""
     count = flood.part(30)
     flood.swamp(lambda: (message("ping", {}, f"{n}.".ljust(1_000_000, "i")) for n in range(count)))
 

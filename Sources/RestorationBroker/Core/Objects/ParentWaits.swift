@@ -74,7 +74,7 @@ package struct ParentWaits {
 
   /// Ends the wait of the next one whose parent exists, to be registered, so that something may have appeared.
   ///
-  /// - Returns: nil if there is none, or if others are looked at when the timer fires.
+  /// - Returns: nil if no parent exists, or if others are looked at when the timer fires.
   package mutating func next(in turn: inout Turn, isThere: (ObjectReference) -> Bool) -> Registration? {
     while looksLeft > 0 {
       if place == order.count {
