@@ -9,10 +9,13 @@ internal import Testing
 /// `Tests/Clients/keeping/identity.py`; `RESTORATIOND_LONG=1` makes 10,000.
 @Suite(.enabled(if: geteuid() == 0, "only root can make these processes"), .scratch)
 struct IdentityTests {
+  /// The tries turn back the numbers of processes, and so have some of their own.
+  private static let alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
   private static func play(_ count: Int, seed: Int, library: [String] = []) throws -> JSONValue {
     let script = "\(Products.repository)/Tests/Clients/keeping/identity.py"
     let (end, output, errors) = try ChildProcess.run(
-      ["python3", "-B", script, Products.broker, "\(count)", "\(seed)"] + library,
+      alone + ["python3", "-B", script, Products.broker, "\(count)", "\(seed)"] + library,
       environment: ["TMPDIR": directory.path],
       Deadline(.seconds(Environment.isLong ? 1_200 : 60))
     )

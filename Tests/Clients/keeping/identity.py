@@ -3,7 +3,8 @@
 
 Each try is a function below: it connects in some way and says what the broker may take it for. Who is in a sandbox, or
 cannot be told from one who is, must not get what a client of the host gets, and every client of the host must get it.
-Prints one JSON object: how many tries of each kind there were, and which went wrong. Needs root. If a library is given,
+Prints one JSON object: how many tries of each kind there were, and which went wrong. Needs root, and a namespace of its
+own for the numbers of processes, which it turns back: others beside it would use them. If a library is given,
 the broker is run with it as on a kernel before 6.5 (oldkernel.c), where a number that is used again is not noticed.
 """
 
@@ -22,8 +23,8 @@ from manager import DEADLINE, Manager
 NEWUSER, NEWNS, NEWPID = 0x10000000, 0x00020000, 0x20000000
 OTHER, OWN = "org.example.Other", "org.example.Notes"
 LAST_PID = "/proc/sys/kernel/ns_last_pid"
-#: Tells control groups of this run from those of others beside it.
-RUN = os.getpid()
+#: Tells control groups of this run from those of others beside it, whose processes may have the same numbers.
+RUN = random.SystemRandom().randrange(10**6)
 GROUPS = [path for path in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup") if os.path.exists(path + "/cgroup.procs")]
 libc = ctypes.CDLL(None, use_errno=True)
 
