@@ -384,11 +384,13 @@ final class HistoryChecker {
     }
   }
 
-  func order(_ paths: [Path]) {
+  /// Parents come first; what has moved since the restoration began keeps its turn (R21).
+  func order(_ paths: [Path], of application: String) {
     for (index, path) in paths.enumerated() {
-      if let later = paths[..<index].first(where: { $0.isBelow(path) }) {
-        trace.fault("\(later) is restored before \(path)")
+      let later = paths[..<index].first { later in
+        later.isBelow(path) && !moves.contains { $0.from.application == application && later.isAtOrBelow($0.target) }
       }
+      if let later { trace.fault("\(later) is restored before \(path)") }
     }
   }
 

@@ -193,7 +193,7 @@ final class SimulatedClient {
         checker.handed(path, of: application, state)
         checker.elements(object["elements"], of: state, "a restoration")
       }
-      checker.order(objects.compactMap { $0["path"].flatMap(Path.init) })
+      checker.order(objects.compactMap { $0["path"].flatMap(Path.init) }, of: application)
       answer(id, "{}")
     case "modelIdentifierForElementAtIndexPath":
       let indexPath = parameters["indexPath"]?.array?.compactMap(\.integer) ?? []

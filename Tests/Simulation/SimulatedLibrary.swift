@@ -151,7 +151,7 @@ final class SimulatedLibrary: @unchecked Sendable {
     guard let session, let object = objects.removeValue(forKey: path) else { return }
     restorers[path] = nil
     checker.ended(path, of: application, ownedBy: number)
-    remove("unregister \(path)", { $0 == path || $0.isBelow(path) }) {
+    remove("unregister \(path)", { $0.isAtOrBelow(path) || $0.isAtOrBelow(object.place ?? path) }) {
       try await session.unregister(object, keepState: keepsState)
     }
   }
@@ -180,11 +180,14 @@ final class SimulatedLibrary: @unchecked Sendable {
 
   func encode(_ path: Path, padding: Int) {
     guard let session, let object = objects[path] else { return }
+    // Others may have moved it. If it moves now, nobody can tell where the state is stored.
+    guard let path = object.place else { return }
     let push = checker.push(path, of: application, over: link, padding: padding)
     let expectation = checker.expectation(application)
     begin("encode \(push.value) for \(path)") { [self] in
       do {
         let outcome = try await session.encode(RestorableState(jsonText: push.state), for: object)
+        guard object.place == path else { return }
         switch outcome {
         case .stored(let sequence): checker.acknowledge(push, at: path, of: application, sequence, since: expectation)
         case .superseded: checker.acknowledge(push, at: path, of: application, nil, since: expectation)
@@ -233,6 +236,11 @@ final class SimulatedLibrary: @unchecked Sendable {
     guard let value = try? JSONCodec.parse(Array(state.jsonText.utf8)) else { return }
     checker.handed(path, of: application, value)
   }
+}
+
+extension RestorableObject {
+  /// Where its session knows it to be.
+  fileprivate var place: Path? { path.map { Path($0.components) } }
 }
 
 /// An object that writes its state down when it is asked.

@@ -238,7 +238,8 @@ final class Simulation {
   private func forget(_ client: SimulatedClient, _ path: Path) {
     // It may be its own.
     client.lose(path)
-    remove("unregisterObject", #"{"object":\#(path.json)}"#, client) { $0.isAtOrBelow(path) }
+    // A registration that was under way came before.
+    remove("unregisterObject", #"{"object":\#(path.json)}"#, client, { $0.isAtOrBelow(path) }) { client.lose(path) }
   }
 
   /// Gives an object of the client's another identifier, or another parent.
