@@ -28,6 +28,10 @@ final class FaultingReads: FileSystem {
   private static let state = Mutex(State())
   private let directory: String
   private let files = SystemFiles()
+  private let syncs = Mutex<[String]>([])
+
+  /// What the store itself has synced.
+  var synced: [String] { syncs.withLock { $0 } }
 
   /// - Parameter directory: an absolute path.
   init(_ directory: String) {
@@ -137,12 +141,13 @@ final class FaultingReads: FileSystem {
 
   func open(_ path: String, _ access: FileAccess) throws(SystemError) -> any OpenFile {
     try Self.check("open", path)
-    return File(try files.open(path, access), path)
+    return File(try files.open(path, access), path, of: self)
   }
 
   func syncDirectory(_ path: String) throws(SystemError) {
     try Self.check("open", path)
     try files.syncDirectory(path)
+    syncs.withLock { $0.append(path) }
   }
 
   func prepareDirectory(_ path: String) throws(SystemError) { try files.prepareDirectory(path) }
@@ -155,8 +160,11 @@ final class FaultingReads: FileSystem {
   private final class File: OpenFile {
     private let file: any OpenFile
     private let path: String
+    private let owner: FaultingReads
 
-    init(_ file: any OpenFile, _ path: String) { (self.file, self.path) = (file, path) }
+    init(_ file: any OpenFile, _ path: String, of owner: FaultingReads) {
+      (self.file, self.path, self.owner) = (file, path, owner)
+    }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(SystemError) -> Int {
       try FaultingReads.check("read", path)
@@ -169,6 +177,9 @@ final class FaultingReads: FileSystem {
 
     func truncate(to bytes: Int) throws(SystemError) { try file.truncate(to: bytes) }
     func allocate(bytes: Int) throws(SystemError) { try file.allocate(bytes: bytes) }
-    func sync() throws(SystemError) { try file.sync() }
+    func sync() throws(SystemError) {
+      try file.sync()
+      owner.syncs.withLock { $0.append(path) }
+    }
   }
 }

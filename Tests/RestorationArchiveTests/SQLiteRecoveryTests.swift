@@ -72,6 +72,28 @@ internal import Testing
     #expect(try await fixture.author(Self.application).opening.damage == nil)
   }
 
+  /// A kill may have come between a write and its sync, and a power cut would take what was read meanwhile.
+  @Test func theLogOfAKilledBrokerIsSyncedBeforeItIsRead() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author(Self.application)
+    try await author.apply(.node(1, "a"), .state(1, "kept"))
+    let names = fixture.directory.names.filter { $0.hasPrefix(Self.application) }
+    let files = try Dictionary(uniqueKeysWithValues: names.map { ($0, try fixture.directory.read($0)) })
+    await author.store.close(author.lease)
+
+    let killed = try ArchiveFixture(.sqlite)
+    for (name, bytes) in files { try killed.directory.write(bytes, to: name) }
+    let disk = FaultingReads(killed.directory.path)
+    let store = try SQLiteArchiveStore(directory: killed.directory.path, of: disk)
+    let opening = try await store.open(Self.application)
+    #expect(disk.synced == [killed.directory.file(Self.log), killed.directory.path])
+    #expect(opening.nodes.count == 1)
+    await store.close(opening.lease)
+    // What was closed needs no sync.
+    await store.close(try await store.open(Self.application).lease)
+    #expect(disk.synced.count == 2)
+  }
+
   @Test(arguments: Damage.allCases.filter { $0 != .missing })
   func withoutABackupAnEmptyArchiveTakesItsPlace(damage: Damage) async throws {
     let fixture = try await Self.damagedFixture(backedUp: false)

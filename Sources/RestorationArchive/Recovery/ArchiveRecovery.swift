@@ -17,6 +17,8 @@
 /// 8. The finding and the action are durable in the archive (`ArchiveRows.damage`) before their evidence is removed.
 /// 9. An archive of format 1 is migrated last, when it is known to be sound, in one transaction, and after a copy of it
 ///    has got its name. An earlier copy is not overwritten.
+/// 10. A log that was left behind is synced before anything of it is read: a kill may have come before the sync, and
+///    what a client reads must not be lost with the power.
 struct ArchiveRecovery {
   struct Opened {
     var archive: SQLiteArchive
@@ -90,6 +92,12 @@ struct ArchiveRecovery {
       }
     }
     let log = try OpeningFailure.deciding { () throws(SystemError) in try directory.logFinding(of: files) }
+    if log != nil {
+      try OpeningFailure.deciding { () throws(SystemError) in
+        try directory.syncFile(files.log)
+        try directory.sync()
+      }
+    }
     let mark = try acknowledgedMark()
     do throws(OpeningFailure) {
       if let damage = log?.damage { return try settle(damage, hasLog: true) }
