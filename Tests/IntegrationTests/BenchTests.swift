@@ -21,9 +21,7 @@ internal import Testing
 
   @Test(.scratch) func everyWorkOfABrokerHasItsRows() throws {
     let page = directory.file("page.html")
-    let more = [
-      "--clients", "1,2", "--depth", "1,3", "--framing", "lines,headers,http", "--growth", "2,4", "--html", page,
-    ]
+    let more = ["--clients", "1,2", "--depth", "1,3", "--framing", "lines,headers,http", "--html", page]
     let result = try Self.bench(["run", "-j"] + Self.few + more + Self.own(directory))
     #expect(result.end == .exit(0), "\(result.errors)\(result.output)")
     let rows = try #require(try JSONCodec.parse(Array(result.output.utf8))["rows"]?.array)
@@ -31,7 +29,7 @@ internal import Testing
     #expect(
       counts == [
         "ping": 12, "encode": 12, "notify": 12, "decode": 12, "round": 1, "restore": 1, "start": 2,
-        "start and decode": 1, "growth of encode": 2, "growth of decode": 2,
+        "start and decode": 1,
       ]
     )
     for row in rows {
@@ -42,6 +40,21 @@ internal import Testing
     #expect(try Files.text(page).contains("</html>"))
     let left = Files.list(directory.path).filter { $0.hasPrefix("restoration-bench-") }
     #expect(left.isEmpty)
+  }
+
+  @Test(.scratch) func growthHasACurveOfEachAxis() throws {
+    let page = directory.file("page.html")
+    let few = ["--values", "40,48", "--objects", "6", "--size", "100", "--seconds", "0.01", "--html", page]
+    let result = try Self.bench(["growth", "-j"] + few + Self.own(directory))
+    #expect(result.end == .exit(0), "\(result.errors)\(result.output)")
+    let rows = try #require(try JSONCodec.parse(Array(result.output.utf8))["rows"]?.array)
+    let axes = ["objects", "connections", "bytes", "depth", "children", "generations", "applications"]
+    for axis in axes {
+      let found = rows.filter { $0["growth"]?["axis"] == .string(axis) }
+      #expect(found.map { $0["growth"]?["value"] } == [40, 40, 48, 48].map { .integer($0) }, "\(axis)")
+      #expect(found.allSatisfy { $0["failed"] == .integer(0) && $0["requests"] != .integer(0) }, "\(axis)")
+    }
+    #expect(try Files.text(page).matches(of: /<polyline/).count == 2 * axes.count)
   }
 
   @Test(.broker) func anotherBrokerForgetsWhatWasStored() throws {
@@ -78,6 +91,8 @@ internal import Testing
       #expect(servers.contains(name) != missing.contains { $0.hasPrefix("\(name),") }, "\(name)")
     }
     for row in rows { #expect(row["turns"] == .integer(2)) }
+    let rounds = rows.filter { $0["work"] == .string("round") }.compactMap { $0["server"]?.string }
+    #expect(Set(rounds).isSuperset(of: ["broker", "C floor"]))
   }
 
   @Test(
@@ -87,7 +102,7 @@ internal import Testing
       (["run", "ping", "--clients", "1,none"], "1,none"),
       (["run", "ping", "--framing", "morse"], "--framing must be lines, headers or http, not morse"),
       (["run", "start", "--socket", "/nowhere"], "start needs a broker of its own; leave out --socket"),
-      (["run", "dance"], "dance"), (["compare", "--shapes", "8"], "8"),
+      (["run", "dance"], "dance"), (["growth", "--values", "39"], "--values must be 40 or more for bytes, not 39"), (["compare", "--shapes", "8"], "8"),
       (["compare", "--turns", "0"], "--turns must be 1 to 1000, not 0"),
     ]
   ) func badOptionsAreTold(arguments: [String], words: String) throws {

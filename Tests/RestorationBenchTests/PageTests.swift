@@ -25,7 +25,7 @@ internal import restoration_bench
     }
     for objects in [100, 1_000, 10_000] {
       var subject = Subject("growth of encode", "broker")
-      subject.objects = objects
+      subject.growth = Growth("objects", objects)
       rows.append(Row(subject, [figures(UInt64(objects) * 1_000)]))
     }
     var report = Report("compare", rows, processors: 2, isPinned: true, load: 0.5)
@@ -36,7 +36,8 @@ internal import restoration_bench
   @Test func theTableHasEveryFigure() {
     let lines = Self.report.table.split(separator: "\n")
     #expect(lines.count == 1 + 6 + 2)
-    #expect(lines[1].split(separator: " ").prefix(6) == ["encode", "broker", "8×1", "1024", "–", "lines"])
+    #expect(lines[1].split(separator: " ").prefix(7) == ["encode", "broker", "8×1", "–", "1024", "–", "lines"])
+    #expect(lines[6].contains("objects 10000"))
     for figure in ["104.0", "101.0…107.0", "4321", "1.00", "1.25 [0.75…2.00]"] {
       #expect(lines[1].contains(figure), "\(figure): \(lines[1])")
     }
@@ -50,6 +51,8 @@ internal import restoration_bench
     #expect(rows[0]["requestsPerSecond"]?["median"] == .real(104))
     #expect(rows[0]["ratio"]?["most"] == .real(2))
     #expect(rows[5]["ratio"] == .null)
+    #expect(rows[5]["growth"] == .object(["axis": .string("objects"), "value": .integer(10_000)]))
+    #expect(rows[0]["growth"] == .null)
     #expect(json["missing"]?.array?.count == 1)
   }
 

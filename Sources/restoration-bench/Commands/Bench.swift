@@ -15,6 +15,7 @@ struct Bench: ParsableCommand {
         restoration-bench run encode decode --clients 1,50 --depth 1,16
         restoration-bench run ping --socket "$RESTORATIOND_SOCKET"
         restoration-bench compare --html compare.html
+        restoration-bench growth objects connections --html growth.html
 
       Clients make a request as soon as an earlier one is answered. All of them
       are one thread on the last processor; servers have the first one. Figures
@@ -27,7 +28,7 @@ struct Bench: ParsableCommand {
          1  nothing was measured, or a server refused requests
         64  the command line is invalid
       """,
-    subcommands: [RunCommand.self, CompareCommand.self]
+    subcommands: [RunCommand.self, CompareCommand.self, GrowthCommand.self]
   )
 
   static func main() {
@@ -36,7 +37,7 @@ struct Bench: ParsableCommand {
   }
 }
 
-/// What both commands have.
+/// What all commands have.
 struct CommonOptions: ParsableArguments {
   @Option(help: "Bytes of a state: 40 or more.")
   var size = Numbers([1_024])
@@ -65,7 +66,9 @@ struct CommonOptions: ParsableArguments {
   var html: String?
 
   func validate() throws {
-    guard size.values.allSatisfy({ $0 >= 40 }) else { throw ValidationError("--size must be 40 or more, not \(size)") }
+    guard size.values.allSatisfy({ $0 >= SampleState.leastBytes }) else {
+      throw ValidationError("--size must be \(SampleState.leastBytes) or more, not \(size)")
+    }
     guard (1...1_000_000).contains(objects) else {
       throw ValidationError("--objects must be 1 to 1000000, not \(objects)")
     }
@@ -78,6 +81,11 @@ struct CommonOptions: ParsableArguments {
       throw Failure("there is no program \(broker); build it, or name it with --broker")
     }
     return path
+  }
+
+  /// A broker for this run, with a private directory.
+  func ownBroker(_ stage: Stage) throws -> BrokerUnderLoad {
+    BrokerUnderLoad(try Server.broker(try program(), stage, in: try stage.folder("broker")))
   }
 
   /// Runs `body` with a stage that is cleared afterwards, and prints what it has found.

@@ -19,6 +19,8 @@ struct CompareCommand: ParsableCommand {
               with appendfsync everysec
       decode  a read: the broker, Redis, SQLite
       ping    a round trip: the broker, PING of Redis, GetId of a D-Bus daemon
+      round   a save round: the broker asks processes for the states of all
+              objects; Redis gets as many SETs from as many clients, all at once
 
       The C floor is what the socket and the disk cost alone.
       """
@@ -26,8 +28,12 @@ struct CompareCommand: ParsableCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "Works: encode, notify, decode, ping.")
-  var works: [Work] = [.encode, .notify, .decode, .ping]
+  enum Kind: String, CaseIterable, ExpressibleByArgument {
+    case encode, notify, decode, ping, round
+  }
+
+  @Argument(help: "Works: encode, notify, decode, ping, round.")
+  var works: [Kind] = Kind.allCases
 
   @Option(help: "How often each figure is taken.")
   var turns = 7
@@ -35,7 +41,16 @@ struct CompareCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Clients × requests under way of each, with commas between.", valueName: "shapes"))
   var shapes = Shapes([(1, 1), (8, 1), (50, 1), (50, 16)])
 
+  @Option(help: "Processes of a round.")
+  var processes = 10
+
+  @Option(help: "Rounds for each figure.")
+  var rounds = 5
+
   func validate() throws {
+    for (name, value) in [("processes", processes), ("rounds", rounds)] where !(1...10_000).contains(value) {
+      throw ValidationError("--\(name) must be 1 to 10000, not \(value)")
+    }
     guard (1...1_000).contains(turns) else { throw ValidationError("--turns must be 1 to 1000, not \(turns)") }
   }
 
@@ -62,9 +77,9 @@ struct CompareCommand: ParsableCommand {
   }
 
   /// What the ratios of a work are to.
-  private static func reference(_ work: Work) -> String {
-    switch work {
-    case .encode: "redis always"
+  private static func reference(_ kind: Kind) -> String {
+    switch kind {
+    case .encode, .round: "redis always"
     case .notify: "redis everysec"
     case .decode, .ping: "redis off"
     }
@@ -80,15 +95,16 @@ struct CompareCommand: ParsableCommand {
         (subject.size, subject.objects) = (size, options.objects)
         try server.fill(subject)
       }
-      for work in works {
-        for (clients, depth) in shapes.values {
-          for (peer, server) in running where peer.works.contains(work) && (!peer.isAlone || clients * depth == 1) {
-            var subject = Subject(work.rawValue, peer.name)
+      for kind in works {
+        for (clients, depth) in shapes(of: kind) {
+          for (peer, server) in running {
+            var subject = Subject(kind.rawValue, peer.name)
             (subject.clients, subject.depth, subject.objects) = (clients, depth, options.objects)
-            if work.hasState { subject.size = size }
-            Output.tell("turn \(turn) of \(turns): \(work) \(subject.shape), \(peer.name)")
+            if kind != .ping { subject.size = size }
+            Output.tell("turn \(turn) of \(turns): \(kind) \(subject.shape), \(peer.name)")
+            guard let figures = try measure(kind, subject, peer, server) else { continue }
             if found[subject] == nil { order.append(subject) }
-            found[subject, default: []].append(try server.measure(work, subject, seconds: options.seconds))
+            found[subject, default: []].append(figures)
           }
         }
       }
@@ -97,14 +113,26 @@ struct CompareCommand: ParsableCommand {
     return order.map { subject in
       let turns = found[subject] ?? []
       var other = subject
-      other.server = Self.reference(Work(rawValue: subject.work) ?? .ping)
+      other.server = Self.reference(Kind(rawValue: subject.work) ?? .ping)
       let ratios = zip(turns, found[other] ?? []).map { $0.rate / $1.rate }
       return Row(subject, turns, ratio: Spread(ratios))
     }
   }
+
+  private func shapes(of kind: Kind) -> [(clients: Int, depth: Int)] {
+    kind == .round ? [(min(processes, options.objects), 1)] : shapes.values
+  }
+
+  /// `nil` if the peer has nothing like it.
+  private func measure(_ kind: Kind, _ subject: Subject, _ peer: Peer, _ server: any RunningPeer) throws -> Figures? {
+    guard let work = Work(rawValue: kind.rawValue) else {
+      return peer.works.contains(.encode) ? try server.playRounds(subject, times: rounds) : nil
+    }
+    guard peer.works.contains(work), !peer.isAlone || subject.clients * subject.depth == 1 else { return nil }
+    return try server.measure(work, subject, seconds: options.seconds)
+  }
 }
 
-extension Work: ExpressibleByArgument {}
 extension MessageFraming: ExpressibleByArgument {}
 
 /// `8x1,50x16`

@@ -17,19 +17,18 @@ struct RunCommand: ParsableCommand {
                registered them
       start    from the start of the program to its first answer: without files,
                with an archive beside, and to the first decode from that
-      growth   encode and decode by one client, against the number of objects
 
       A broker of its own has a private directory, and limits that refuse nothing
-      of this. start and growth need one. At another broker (--socket) it uses the
+      of this. start needs one. At another broker (--socket) it uses the
       applications org.example.Benchmark and org.example.Benchmark.Rounds, which
       are forgotten afterwards.
       """
   )
 
   enum Kind: String, CaseIterable, ExpressibleByArgument {
-    case ping, encode, notify, decode, round, restore, start, growth
+    case ping, encode, notify, decode, round, restore, start
 
-    var needsOwnBroker: Bool { self == .start || self == .growth }
+    var needsOwnBroker: Bool { self == .start }
   }
 
   @OptionGroup var options: CommonOptions
@@ -58,9 +57,6 @@ struct RunCommand: ParsableCommand {
   @Option(help: "Rounds, restorations and starts for each figure.")
   var rounds = 15
 
-  @Option(help: "Numbers of objects for growth.")
-  var growth = Numbers([100, 1_000, 10_000])
-
   func validate() throws {
     for (name, value) in [("requests", requests ?? 1), ("processes", processes), ("rounds", rounds)]
     where !(1...1_000_000_000).contains(value) {
@@ -84,7 +80,7 @@ struct RunCommand: ParsableCommand {
 
   func run() throws {
     try options.report("run") { stage in
-      let broker = try socket.map { try BrokerUnderLoad($0) } ?? own(stage)
+      let broker = try socket.map { try BrokerUnderLoad($0) } ?? options.ownBroker(stage)
       var rows: [Row] = []
       for size in options.size.values {
         for kind in chosen {
@@ -96,10 +92,6 @@ struct RunCommand: ParsableCommand {
       Output.tell("")
       return (rows, [], nil)
     }
-  }
-
-  private func own(_ stage: Stage) throws -> BrokerUnderLoad {
-    BrokerUnderLoad(try Server.broker(try options.program(), stage, in: try stage.folder("broker")))
   }
 
   private func subject(_ work: String, size: Int, objects: Int? = nil) -> Subject {
@@ -116,10 +108,14 @@ struct RunCommand: ParsableCommand {
     case .decode:
       try broker.fill(subject("decode", size: size))
       return try single(.decode, size: size, broker)
-    case .round: return [try played("round", size: size, broker) { try $0.save() }]
-    case .restore: return [try played("restore", size: size, broker) { try $0.restore() }]
+    case .round, .restore:
+      var subject = subject(kind.rawValue, size: size)
+      subject.clients = min(processes, options.objects)
+      let figures =
+        try kind == .restore
+        ? broker.playRestorations(subject, times: rounds) : broker.playRounds(subject, times: rounds)
+      return figures.map { [Row(subject, [$0])] } ?? []
     case .start: return try starts(size: size, stage)
-    case .growth: return try grown(size: size, stage)
     }
   }
 
@@ -136,26 +132,6 @@ struct RunCommand: ParsableCommand {
       }
     }
     return rows
-  }
-
-  private func played(
-    _ work: String,
-    size: Int,
-    _ broker: BrokerUnderLoad,
-    _ play: (ServingApplication) throws -> UInt64
-  ) throws -> Row {
-    var subject = subject(work, size: size)
-    subject.clients = min(processes, options.objects)
-    let application = try ServingApplication(
-      broker.socket,
-      processes: subject.clients,
-      objects: subject.objects,
-      size: size
-    )
-    // What is restored has to be saved first, and what is done first is slower.
-    _ = try application.save()
-    let figures = try broker.timing(rounds) { try play(application) }
-    return Row(subject, [figures])
   }
 
   private func starts(size: Int, _ stage: Stage) throws -> [Row] {
@@ -176,21 +152,6 @@ struct RunCommand: ParsableCommand {
       Row(subject("start", size: 0, objects: 0), [empty]), Row(full, [beside]),
       Row(subject("start and decode", size: size), [decode]),
     ]
-  }
-
-  private func grown(size: Int, _ stage: Stage) throws -> [Row] {
-    var rows: [Row] = []
-    for work in [Work.encode, .decode] {
-      for objects in growth.values {
-        let subject = subject("growth of \(work)", size: size, objects: objects)
-        let broker = try own(stage)
-        try broker.fill(subject)
-        rows.append(
-          Row(subject, [try broker.measure(work, subject, .lines, seconds: options.seconds, requests: requests)])
-        )
-      }
-    }
-    return rows
   }
 }
 

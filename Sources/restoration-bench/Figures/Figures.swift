@@ -35,10 +35,20 @@ package struct Subject: Hashable, Sendable {
   package var size = 0
   package var objects = 0
   package var framing = ""
+  /// What there is more of from row to row; `nil` unless rows of this work form a curve.
+  package var growth: Growth?
 
   package init(_ work: String, _ server: String) { (self.work, self.server) = (work, server) }
 
   package var shape: String { "\(clients)×\(depth)" }
+}
+
+/// How much there is of something.
+package struct Growth: Hashable, Sendable {
+  package let axis: String
+  package let value: Int
+
+  package init(_ axis: String, _ value: Int) { (self.axis, self.value) = (axis, value) }
 }
 
 /// A subject and what its turns have found.

@@ -21,7 +21,9 @@ package enum MessageFraming: String, CaseIterable, Sendable {
 
 /// A state as a window of an editor would have it.
 package enum SampleState {
-  /// Compact JSON of exactly so many bytes, if they are at least 40, that differs from request to request.
+  package static let leastBytes = 40
+
+  /// Compact JSON of exactly so many bytes, if they are at least `leastBytes`, that differs from request to request.
   package static func text(bytes: Int) -> String {
     let head = #"{"turn":\#(MessageTemplate.id),"views":["#
     let tail = #"],"text":""}"#
@@ -38,9 +40,22 @@ package enum SampleState {
   }
 }
 
+/// What requests to the broker are about. `MessageTemplate.key` in it stands for the number of the object.
+package struct Target: Sendable {
+  package var application = Requests.application
+  package var path = ["window-\(MessageTemplate.key)"]
+
+  package init() {}
+
+  fileprivate var members: String {
+    let path = path.map { #""\#($0)""# }.joined(separator: ",")
+    return #""application":"\#(application)","object":[\#(path)]"#
+  }
+}
+
 /// The requests of each kind of server.
 package enum Requests {
-  static let application = "org.example.Benchmark"
+  package static let application = "org.example.Benchmark"
 
   // MARK: The broker, and the floor, which reads the same
 
@@ -50,15 +65,19 @@ package enum Requests {
     return #"{"jsonrpc":"2.0",\#(id)"method":"\#(method)"\#(parameters)}"#
   }
 
-  package static func broker(_ work: Work, size: Int, _ framing: MessageFraming = .lines) -> MessageTemplate {
-    let object = #"{"application":"\#(application)","object":["window-\#(MessageTemplate.key)"]"#
-    let encoded = #"\#(object),"state":\#(SampleState.text(bytes: size))}"#
+  package static func broker(
+    _ work: Work,
+    size: Int,
+    _ framing: MessageFraming = .lines,
+    of target: Target = Target()
+  ) -> MessageTemplate {
+    let encoded = #"{\#(target.members),"state":\#(SampleState.text(bytes: size))}"#
     let messages =
       switch work {
       case .ping: [call("ping")]
       case .encode: [call("encodeRestorableState", encoded)]
       case .notify: [call("encodeRestorableState", encoded, isNotification: true), call("ping")]
-      case .decode: [call("decodeRestorableState", object + "}")]
+      case .decode: [call("decodeRestorableState", "{\(target.members)}")]
       }
     return MessageTemplate(messages.map(framing.frame).joined())
   }

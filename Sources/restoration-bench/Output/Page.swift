@@ -10,8 +10,11 @@ package struct Page {
     let works = Self.ordered(report.rows.map(\.subject.work))
     let sections = works.map { work in
       let rows = report.rows.filter { $0.subject.work == work }
-      let curves = Set(rows.map(\.subject.objects)).count > 2
-      return "<section><h2>\(Self.escaped(work))</h2>\n\(curves ? Curves(rows).svg : bars(rows))</section>\n"
+      let curves = Self.ordered(rows.compactMap(\.subject.growth?.axis)).map { axis in
+        Curve(axis, rows.filter { $0.subject.growth?.axis == axis }).svg
+      }
+      let charts = curves.isEmpty ? bars(rows) : curves.joined(separator: "\n")
+      return "<section><h2>\(Self.escaped(work))</h2>\n\(charts)</section>\n"
     }
     return """
       <!DOCTYPE html>
@@ -111,16 +114,22 @@ private struct Bars {
   }
 }
 
-/// The median time of a request against the number of objects.
-private struct Curves {
+/// The median time of a request against how much there is of something.
+private struct Curve {
+  private let axis: String
   private let rows: [Row]
 
-  init(_ rows: [Row]) { self.rows = rows.sorted { $0.subject.objects < $1.subject.objects } }
+  init(_ axis: String, _ rows: [Row]) {
+    self.axis = axis
+    self.rows = rows.sorted { Self.value($0) < Self.value($1) }
+  }
+
+  private static func value(_ row: Row) -> Int { row.subject.growth?.value ?? 0 }
 
   var svg: String {
     let (left, top, width, height) = (60.0, 12.0, 560.0, 180.0)
     let most = rows.map { $0.latency(0.5).median }.max() ?? 0
-    // From one number of objects to the next is the same way, as on a logarithmic scale.
+    // From one value to the next is the same way, as on a logarithmic scale.
     let points = rows.enumerated().map { index, row in
       let x = left + width * Double(index) / Double(max(1, rows.count - 1))
       let y = top + height * (1 - (most > 0 ? row.latency(0.5).median / most : 0))
@@ -130,12 +139,12 @@ private struct Curves {
       """
       <circle class="dot" cx="\(point.x)" cy="\(point.y)" r="4"/>\
       <text x="\(point.x)" y="\(point.y + 20)">\(Number.text(point.row.latency(0.5).median))</text>\
-      <text class="axis" x="\(point.x)" y="\(top + height + 22)">\(point.row.subject.objects)</text>
+      <text class="axis" x="\(point.x)" y="\(top + height + 22)">\(Self.value(point.row))</text>
       """
     }
     return """
-      <h3>median time of a request in microseconds, against the number of objects</h3>
-      <svg viewBox="0 0 700 230" role="img" aria-label="time of a request against the number of objects">
+      <h3>median time of a request in microseconds, against \(axis)</h3>
+      <svg viewBox="0 0 700 230" role="img" aria-label="time of a request against \(axis)">
       <line class="line" x1="\(left)" x2="\(left + width)" y1="\(top + height)" y2="\(top + height)"/>
       <polyline class="curve" points="\(points.map { "\($0.x),\($0.y)" }.joined(separator: " "))"/>
       \(marks.joined(separator: "\n"))

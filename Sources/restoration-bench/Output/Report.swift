@@ -34,7 +34,7 @@ package struct Report: Sendable {
     let text = lines.map { line in
       line.enumerated().map { column, cell in
         let space = String(repeating: " ", count: widths[column] - cell.count)
-        return column < 3 ? cell + space : space + cell
+        return column < 4 ? cell + space : space + cell
       }.joined(separator: "  ")
     }
     return (text + notes).map { $0 + "\n" }.joined()
@@ -44,11 +44,13 @@ package struct Report: Sendable {
   package var cells: [[String]] {
     let isCompared = reference != nil
     var lines = [
-      ["work", "server", "clients", "bytes", "objects", "framing", "requests/s"] + (isCompared ? ["spread"] : [])
+      ["work", "server", "clients", "grown", "bytes", "objects", "framing", "requests/s"]
+        + (isCompared ? ["spread"] : [])
         + ["p50 us", "p99 us", "p99.9 us", "max us", "CPU us", "own CPU us"] + (reference.map { ["× \($0)"] } ?? [])
     ]
     lines += rows.map { row in
       let subject = row.subject
+      let growth = subject.growth.map { "\($0.axis) \($0.value)" } ?? "–"
       let numbers = [subject.size, subject.objects].map { $0 > 0 ? "\($0)" : "–" }
       let latencies = [0.5, 0.99, 0.999].map { Number.text(row.latency($0).median) }
       let costs = [row.serverCost.map { Number.text($0.median) } ?? "–", Number.text(row.generatorCost.median)]
@@ -56,7 +58,7 @@ package struct Report: Sendable {
       let ratio = row.ratio.map {
         "\(Number.text($0.median, 2)) [\(Number.text($0.least, 2))…\(Number.text($0.most, 2))]"
       }
-      return [subject.work, subject.server, subject.shape] + numbers
+      return [subject.work, subject.server, subject.shape, growth] + numbers
         + [subject.framing.isEmpty ? "–" : subject.framing, Number.text(row.rate.median)] + (isCompared ? [spread] : [])
         + latencies + [Number.text(row.longest)] + costs + (isCompared ? [ratio ?? "–"] : [])
     }
@@ -110,6 +112,17 @@ package struct Report: Sendable {
     ] {
       writer.key(name)
       writer.integer(number)
+    }
+    writer.key("growth")
+    if let growth = subject.growth {
+      writer.beginObject()
+      writer.key("axis")
+      writer.string(growth.axis)
+      writer.key("value")
+      writer.integer(growth.value)
+      writer.endObject()
+    } else {
+      writer.null()
     }
     let spreads: [(String, Spread?)] = [
       ("requestsPerSecond", row.rate), ("p50Microseconds", row.latency(0.5)), ("p99Microseconds", row.latency(0.99)),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A broker that is measured: one that was started for it, or another one.
-struct BrokerUnderLoad {
+struct BrokerUnderLoad: RunningPeer {
   let socket: String
+  var target = Target()
   private let process: Int32
   /// Ends with this value.
   private let server: Server?
@@ -18,11 +19,15 @@ struct BrokerUnderLoad {
   }
 
   private func load(_ work: Work, _ subject: Subject, _ framing: MessageFraming = .lines) -> Load {
-    let request = Requests.broker(work, size: subject.size, framing)
+    let request = Requests.broker(work, size: subject.size, framing, of: target)
     var load = Load(socket: socket, request: request, replies: framing.replies)
     (load.clients, load.depth, load.keys) = (subject.clients, subject.depth, max(1, subject.objects))
     load.servers = [process]
     return load
+  }
+
+  func measure(_ work: Work, _ subject: Subject, seconds: Double) throws -> Figures {
+    try measure(work, subject, .lines, seconds: seconds)
   }
 
   func measure(
@@ -30,7 +35,7 @@ struct BrokerUnderLoad {
     _ subject: Subject,
     _ framing: MessageFraming,
     seconds: Double,
-    requests: Int?
+    requests: Int? = nil
   ) throws -> Figures {
     var load = load(work, subject, framing)
     (load.seconds, load.warmUp, load.requests) = (seconds, seconds / 5, requests)
@@ -44,6 +49,17 @@ struct BrokerUnderLoad {
     if let failure = try load.run().failure { throw Failure("the broker refused a state: \(failure)") }
   }
 
+  /// Saves the application so many times, each time with another state of one object.
+  func save(_ subject: Subject, times: Int) throws {
+    let caller = try LineConnection(socket)
+    for turn in 0..<times {
+      let encode = Requests.broker(.encode, size: subject.size, of: target)
+      try caller.socket.send(encode.message(id: MessageTemplate.firstID + turn))
+      _ = try caller.answer()
+      try caller.call("saveApplicationState", #"{"application":"\#(target.application)"}"#)
+    }
+  }
+
   /// One request.
   func once(_ work: Work, key: Int) throws {
     let connection = try LineConnection(socket)
@@ -51,10 +67,23 @@ struct BrokerUnderLoad {
     _ = try connection.answer()
   }
 
-  /// Times something several times, and the broker's CPU with it.
-  func timing(_ count: Int, _ body: () throws -> UInt64) throws -> Figures {
+  func playRounds(_ subject: Subject, times: Int) throws -> Figures? { try play(subject, times) { try $0.save() } }
+
+  func playRestorations(_ subject: Subject, times: Int) throws -> Figures {
+    try play(subject, times) { try $0.restore() }
+  }
+
+  private func play(
+    _ subject: Subject,
+    _ times: Int,
+    _ body: (ServingApplication) throws -> UInt64
+  ) throws -> Figures {
+    let (processes, objects) = (subject.clients, subject.objects)
+    let application = try ServingApplication(socket, processes: processes, objects: objects, size: subject.size)
+    // What is restored has to be saved first, and what is done first is slower.
+    _ = try application.save()
     let (own, theirs) = (Clock.ownCPU, Clock.cpu(of: [process]))
-    var figures = try Figures(count) { _ in try body() }
+    var figures = try Figures(times) { _ in try body(application) }
     figures.generatorCPU = Clock.ownCPU - own
     if let theirs, let later = Clock.cpu(of: [process]) { figures.serverCPU = later - theirs }
     return figures

@@ -34,6 +34,16 @@ protocol RunningPeer {
 
   /// Does the work for some seconds.
   func measure(_ work: Work, _ subject: Subject, seconds: Double) throws -> Figures
+
+  /// Stores new states of all objects so many times, from as many clients as the subject has, and waits until all of
+  /// them are durable.
+  ///
+  /// - Returns: `nil` if it has nothing like a save round.
+  func playRounds(_ subject: Subject, times: Int) throws -> Figures?
+}
+
+extension RunningPeer {
+  func playRounds(_ subject: Subject, times: Int) throws -> Figures? { nil }
 }
 
 /// A peer that is asked over a socket.
@@ -56,6 +66,22 @@ struct SocketPeer: RunningPeer {
     (load.seconds, load.warmUp, load.servers) = (seconds, seconds / 5, [server.process])
     return try load.run()
   }
+
+  /// Each client sends all of its states at once.
+  func playRounds(_ subject: Subject, times: Int) throws -> Figures? {
+    var load = load(.encode, subject)
+    (load.clients, load.keys, load.requests) = (subject.clients, subject.objects, subject.objects)
+    load.depth = (subject.objects + subject.clients - 1) / subject.clients
+    var cost: UInt64 = 0
+    load.servers = [server.process]
+    var figures = try Figures(times) { _ in
+      let round = try load.run()
+      cost += round.serverCPU ?? 0
+      return UInt64(round.seconds * 1e9)
+    }
+    figures.serverCPU = cost
+    return figures
+  }
 }
 
 // MARK: Those there are
@@ -63,8 +89,7 @@ struct SocketPeer: RunningPeer {
 extension Peer {
   static func broker(_ program: String) -> Peer {
     Peer(name: "broker", programs: [program], works: Set(Work.allCases)) { stage in
-      let server = try Server.broker(program, stage, in: try stage.folder("broker"))
-      return SocketPeer(server: server) { Load(socket: server.socket, $0, $1) }
+      BrokerUnderLoad(try Server.broker(program, stage, in: try stage.folder("broker")))
     }
   }
 
@@ -168,6 +193,8 @@ private struct FloorPeer: RunningPeer {
   func measure(_ work: Work, _ subject: Subject, seconds: Double) throws -> Figures {
     try (work == .encode ? keeping : plain).measure(work, subject, seconds: seconds)
   }
+
+  func playRounds(_ subject: Subject, times: Int) throws -> Figures? { try keeping.playRounds(subject, times: times) }
 }
 
 private struct DconfPeer: RunningPeer {

@@ -36,7 +36,8 @@ final class Server {
     let limits = """
       {"limits":{"objectsPerApplicationMax":1048576,"archiveBytesMax":1099511627776,\
       "allArchivesBytesMax":1125899906842624,"connectionsMax":\(many),"connectionsPerProcessMax":\(many),\
-      "connectionsPerApplicationMax":\(many),"sessionsPerApplicationMax":\(many),"sessionsPerProcessMax":\(many)}}
+      "connectionsPerApplicationMax":\(many),"applicationsMax":\(many),\
+      "sessionsPerApplicationMax":\(many),"sessionsPerProcessMax":\(many)}}
       """
     let configuration = "\(folder)/limits.json"
     try Output.write(limits, toFile: configuration)
