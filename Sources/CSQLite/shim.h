@@ -10,4 +10,10 @@ static inline int restoration_sqlite3_db_config(sqlite3 *connection, int option,
   return sqlite3_db_config(connection, option, value, (int *)0);
 }
 
+/// Lets pages of caches be allocated one by one: SQLite would take 20 at once for each connection, and keep them until it
+/// is closed. Only before the first connection of the process; later it does nothing.
+static inline int restoration_sqlite3_config_pages(void) {
+  return sqlite3_config(SQLITE_CONFIG_PAGECACHE, (void *)0, 0, 0);
+}
+
 #endif

@@ -60,6 +60,7 @@ final class SQLiteConnection {
   ///
   /// Until `checkpointsOnClose` is set, closing does not touch the file: it may not be an archive.
   init(_ path: String, in system: any FileSystem, isReadOnly: Bool = false) throws(SQLiteFailure) {
+    _ = Self.pages
     var opened: OpaquePointer?
     let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
     let flags = access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI
@@ -124,6 +125,9 @@ final class SQLiteConnection {
   /// Instructions of SQLite's machine per step that is noted: far less than a second, and enough that counting costs
   /// nothing.
   private static let progressSteps: Int32 = 20_000
+
+  /// Set once for the process. Many archives may be open and idle.
+  private static let pages = restoration_sqlite3_config_pages()
 
   /// Whether closing moves the write-ahead log into the main file and removes it.
   var checkpointsOnClose = false {

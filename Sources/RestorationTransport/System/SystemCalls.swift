@@ -489,8 +489,10 @@ extension SystemCalls {
   static func trimMemory() { _ = malloc_trim(0) }
 
   /// Has the allocator keep no more than a mebibyte that is free at the end of each thread's memory, which `trimMemory`
-  /// does not reach. By itself the allocator keeps more after each longer block.
+  /// does not reach. By itself the allocator keeps more after each longer block. Threads share two heaps, because what
+  /// is free in a heap of its own is of no use to others.
   static func keepLittleMemory() {
+    _ = mallopt(M_ARENA_MAX, 2)
     _ = mallopt(M_TRIM_THRESHOLD, 1 << 20)
     _ = mallopt(M_MMAP_THRESHOLD, 4 << 20)
   }
