@@ -262,8 +262,16 @@ final class HistoryChecker {
 
   // MARK: Owning
 
-  func claims(of path: Path, of application: String) -> Int {
-    records[Place(application: application, path: path)]?.claims ?? 0
+  /// Somebody asks for the path. One who takes it over may have it, and leave it, before others see an answer.
+  ///
+  /// - Returns: how many claims were answered before.
+  func claiming(_ path: Path, of application: String, takesOver: Bool) -> Int {
+    let place = Place(application: application, path: path)
+    if takesOver, records[place] != nil {
+      records[place]?.owner = nil
+      records[place]?.claims += 1
+    }
+    return records[place]?.claims ?? 0
   }
 
   /// - Parameter claims: answered when this one was asked for.

@@ -130,7 +130,7 @@ final class SimulatedLibrary: @unchecked Sendable {
 
   func register(_ path: Path, takesOver: Bool) {
     guard let session else { return }
-    let (life, claims) = (life, checker.claims(of: path, of: application))
+    let (life, claims) = (life, checker.claiming(path, of: application, takesOver: takesOver))
     let registration = ObjectRegistration(
       path.components.last,
       restorationParent: path.parent.map { .path(IdentifierPath($0.components)) },

@@ -198,7 +198,7 @@ final class Simulation {
     let parent = path.parent.map { #","restorationParent":\#($0.json)"# } ?? ""
     let more = takesOver ? #","takeOver":true"# : ""
     let session = client.token
-    let claims = checker.claims(of: path, of: client.application)
+    let claims = checker.claiming(path, of: client.application, takesOver: takesOver)
     let name = path.components.last ?? ""
     client.call("registerObjectForStateRestoration", #"{"restorationIdentifier":"\#(name)"\#(parent)\#(more)}"#) {
       [checker] answer in
