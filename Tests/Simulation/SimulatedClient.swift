@@ -59,6 +59,7 @@ final class SimulatedClient {
 
   func connect(delegate: Bool) {
     guard !isConnected else { return }
+    noteEnds()
     open()
     let session = token.map { #","session":"\#($0)""# } ?? ""
     let asked = #""encodeRestorableStateWithCoder","decodeRestorableStateWithCoder""#
