@@ -190,6 +190,11 @@ final class HistoryChecker {
     records.keys.filter { $0.application == application }.map(\.path).sorted()
   }
 
+  /// Whether an object that was there, or what is above it, was ever asked to go elsewhere.
+  func mayHaveMoved(_ path: Path, of application: String) -> Bool {
+    moves.contains { $0.from.application == application && path.isAtOrBelow($0.from.path) }
+  }
+
   /// The object may be at either place, until the answer.
   func moving(_ path: Path, of application: String, to target: Path) -> Move {
     noteRemovals()

@@ -180,14 +180,14 @@ final class SimulatedLibrary: @unchecked Sendable {
 
   func encode(_ path: Path, padding: Int) {
     guard let session, let object = objects[path] else { return }
-    // Others may have moved it. If it moves now, nobody can tell where the state is stored.
     guard let path = object.place else { return }
     let push = checker.push(path, of: application, over: link, padding: padding)
     let expectation = checker.expectation(application)
     begin("encode \(push.value) for \(path)") { [self] in
       do {
         let outcome = try await session.encode(RestorableState(jsonText: push.state), for: object)
-        guard object.place == path else { return }
+        // If it moves meanwhile, or did so before the session resumed, the state is stored elsewhere.
+        guard object.place == path, !checker.mayHaveMoved(path, of: application) else { return }
         switch outcome {
         case .stored(let sequence): checker.acknowledge(push, at: path, of: application, sequence, since: expectation)
         case .superseded: checker.acknowledge(push, at: path, of: application, nil, since: expectation)
