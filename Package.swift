@@ -277,6 +277,23 @@ let package = Package(
       swiftSettings: settings
     ),
     .executableTarget(
+      name: "benchmarks",
+      dependencies: [
+        "InMemory",
+        "JSONRPC",
+        "RestorationArchive",
+        "RestorationBroker",
+        "RestorationTransport",
+        "RestorationWire",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+      ],
+      path: "Tests/Benchmarks",
+      exclude: ["instructions.json"],
+      swiftSettings: settings
+    ),
+    .executableTarget(
       name: "restoration-test-client",
       dependencies: ["JSONRPC", "RestorationClient"],
       path: "Tests/Clients/Swift",
@@ -290,6 +307,7 @@ let package = Package(
         "RestorationWire",
         "SeededRandom",
         "TestSupport",
+        "benchmarks",
         "fuzz",
         "restoration-bench",
         "restoration-sample",

@@ -6,7 +6,7 @@
 #   --long   the batteries in their long form: every kill point, hundreds of kills (RESTORATIOND_LONG=1)
 #
 # Installs the Debian packages that are missing (as root or through sudo), and Python's into .build/venv, and builds
-# everything. Figures of memory and time are those of an optimised broker, and the simulation plays six times as many
+# everything. Memory, time and instructions are those of optimised programs, and the simulation plays six times as many
 # histories a second, so these programs are built with -c release.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,7 +25,7 @@ step() { printf '\n== %s\n' "$*"; }
 # What is built needs the first line, tests in general the second, clients and examples in other languages the rest.
 packages=(
   libjansson-dev libsqlite3-dev libsystemd-dev pkg-config
-  binutils dbus-user-session dpkg-dev perl python3 python3-venv socat sqlite3 strace systemd
+  binutils dbus-user-session dpkg-dev perl python3 python3-venv socat sqlite3 strace systemd valgrind
   chromium curl emacs-nox g++ gcc golang-github-sourcegraph-jsonrpc2-dev golang-go jq libjsonrpc-glib-1.0-dev libjsonrpccpp-dev make
   default-jdk-headless neovim netcat-openbsd node-typescript nodejs rustc vim-nox
 )
@@ -36,13 +36,12 @@ step "Checking the format"
 swift format lint --strict --parallel --recursive Package.swift Sources Tests
 
 step "Building the programs (release)"
-for product in restorationd restorationctl simulation; do
+for product in restorationd restorationctl simulation benchmarks; do
   swift build -c release --static-swift-stdlib --product "$product"
 done
-RESTORATIOND_BINARY="$(swift build -c release --static-swift-stdlib --show-bin-path)/restorationd"
-RESTORATIONCTL_BINARY="$(swift build -c release --static-swift-stdlib --show-bin-path)/restorationctl"
-RESTORATION_SIMULATION_BINARY="$(swift build -c release --static-swift-stdlib --show-bin-path)/simulation"
-export RESTORATIOND_BINARY RESTORATIONCTL_BINARY RESTORATION_SIMULATION_BINARY
+release="$(swift build -c release --static-swift-stdlib --show-bin-path)"
+export RESTORATIOND_BINARY="$release/restorationd" RESTORATIONCTL_BINARY="$release/restorationctl"
+export RESTORATION_SIMULATION_BINARY="$release/simulation" RESTORATION_BENCHMARKS_BINARY="$release/benchmarks"
 
 step "Building the tests"
 swift build --build-tests

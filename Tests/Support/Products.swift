@@ -9,12 +9,15 @@ package enum Products {
   package static var control: String { path("restorationctl", "RESTORATIONCTL_BINARY") }
   package static var simulation: String { path("simulation", "RESTORATION_SIMULATION_BINARY") }
   package static var fuzz: String { path("fuzz", "RESTORATION_FUZZ_BINARY") }
+  package static var benchmarks: String { path("benchmarks", "RESTORATION_BENCHMARKS_BINARY") }
   package static var swiftClient: String { path("restoration-test-client", "RESTORATION_TEST_CLIENT_BINARY") }
 
   /// Figures hold for optimised builds; `Tests/run.sh` tests one.
-  package static var isOptimised: Bool {
+  package static var isOptimised: Bool { isOptimised(broker) }
+
+  package static func isOptimised(_ program: String) -> Bool {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-    guard realpath(broker, &buffer) != nil else { return false }
+    guard realpath(program, &buffer) != nil else { return false }
     let path = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     return path.split(separator: "/").contains("release")
   }
