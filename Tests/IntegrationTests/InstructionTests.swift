@@ -87,10 +87,11 @@ internal import Testing
   }
 
   /// What an encode and a decode are to the program as it is installed. Both in turns: while nothing is written, an idle
-  /// archive is tidied up, sooner or later.
+  /// archive is tidied up. On a busy machine that may happen all the same, and hardly twice.
   private func calls() throws -> Cost {
     let program = try Callgrind.copy(of: Products.broker, in: directory)
-    let (few, many) = (try broker(program, calls: 100), try broker(program, calls: 700))
+    let few = try broker(program, calls: 100)
+    let many = try min(broker(program, calls: 700), broker(program, calls: 700))
     return ("encode-and-decode-over-a-socket", (many - few) / 600)
   }
 
