@@ -167,10 +167,10 @@ let package = Package(
     .executableTarget(
       name: "restorationd",
       dependencies: [
+        "CLinux",
         "RestorationBroker",
         "RestorationTransport",
         "SystemdSupport",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),

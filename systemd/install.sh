@@ -214,10 +214,18 @@ for program in restorationd restorationctl; do
   if command -v strip >/dev/null; then strip --strip-unneeded --remove-section=.comment "$stage/bin/$program"; fi
   chmod 755 "$stage/bin/$program"
   cp -- "$here/man/$program.1" "$stage/share/man/man1/"
-  "$from/$program" --generate-completion-script bash | sed '1{/^#!/d}' \
-    >"$stage/share/bash-completion/completions/$program"
-  "$from/$program" --generate-completion-script zsh >"$stage/share/zsh/site-functions/_$program"
-  "$from/$program" --generate-completion-script fish >"$stage/share/fish/vendor_completions.d/$program.fish"
+  for shell in bash zsh fish; do
+    case "$shell" in
+      bash) completion="$stage/share/bash-completion/completions/$program" ;;
+      zsh) completion="$stage/share/zsh/site-functions/_$program" ;;
+      fish) completion="$stage/share/fish/vendor_completions.d/$program.fish" ;;
+    esac
+    case "$program" in
+      restorationd) cp -- "$here/completions/$program.$shell" "$completion" ;;
+      # The tool has many commands, and writes it itself.
+      restorationctl) "$from/$program" --generate-completion-script "$shell" | sed '1{/^#!/d}' >"$completion" ;;
+    esac
+  done
 done
 # In a unit % stands for itself when it is doubled, and a path with spaces is quoted.
 for unit in "${unit_names[@]}"; do

@@ -7,6 +7,7 @@
 #define CLINUX_SHIM_H
 
 // The Glibc module lists none of these headers.
+#include <getopt.h>
 #include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

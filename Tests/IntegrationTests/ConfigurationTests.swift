@@ -148,12 +148,40 @@ internal import Testing
     #expect(try Files.text(directory.file("b.sock")) == "precious")
   }
 
+  /// Words of a command line, and what the message must say.
+  static let commandLines: [(words: [String], message: String)] = [
+    (["--bogus"], "unknown option --bogus"),
+    (["-x"], "unknown option -x"),
+    (["--socket"], "--socket <path>: the value is missing"),
+    (["--developer-mode=1"], "--developer-mode takes no value"),
+    (["--idle-exit", "soon"], "--idle-exit: soon is not a number"),
+    (["--unused-days=1e3"], "--unused-days: 1e3 is not a number"),
+    (["--idle-exit", "99999999999999999999"], "--idle-exit: 99999999999999999999 is not a number"),
+    (["--developer-mode", "extra"], "unexpected argument extra"),
+    (["--", "--socket"], "unexpected argument --socket"),
+  ]
+
+  @Test(.scratch, arguments: commandLines)
+  func anInvalidCommandLineIsNamedAndSoIsTheHelp(_ line: (words: [String], message: String)) throws {
+    let message = try Self.failing(line.words, in: directory)
+    #expect(message.hasPrefix("Error: \(line.message)\nUsage: restorationd [--socket <path>] "), "\(message)")
+    #expect(message.hasSuffix("\n  See 'restorationd --help' for more information.\n"), "\(message)")
+  }
+
+  @Test(.scratch) func optionsTakeTheirValuesInEitherWayAndTheLastOneCounts() throws {
+    let (first, last) = (directory.file("first.json"), directory.file("last.json"))
+    #expect(try Self.failing(["--config", first, "--config=\(last)"], in: directory).contains(last))
+    #expect(try Self.failing(["--config=\(last)", "--config", first], in: directory).contains(first))
+  }
+
   @Test(.passesTurnstile) func helpAndVersionGoToStandardOutput() throws {
     let help = try ChildProcess.run([Products.broker, "--help"])
     #expect(help.end == .exit(0))
     for flag in ["--socket", "--archives", "--config", "--developer-mode", "--log-level"] {
       #expect(help.output.contains(flag))
     }
-    #expect(try ChildProcess.run([Products.broker, "--version"]).output.contains("."))
+    #expect(try ChildProcess.run([Products.broker, "--socket", "/x", "-h"]).output == help.output)
+    let version = try ChildProcess.run([Products.broker, "--version"])
+    #expect(version.end == .exit(0) && version.output.contains("."))
   }
 }

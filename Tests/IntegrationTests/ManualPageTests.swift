@@ -38,8 +38,8 @@ internal import Testing
     }
   }
 
-  private static func tool(_ program: String) throws -> JSONValue {
-    let dump = try ChildProcess.run([program, "--experimental-dump-help"]).output
+  private static func tool() throws -> JSONValue {
+    let dump = try ChildProcess.run([Products.control, "--experimental-dump-help"]).output
     return try JSONCodec.parse(Array(dump.utf8))["command"] ?? .null
   }
 
@@ -65,16 +65,45 @@ internal import Testing
     return commands
   }
 
+  /// The broker's options, as its page writes them.
+  private static func brokersOptions() throws -> Set<String> {
+    let help = try ChildProcess.run([Products.broker, "--help"]).output.split(separator: "\n")
+    let lines = help.drop { $0 != "OPTIONS:" }.dropFirst().filter { $0.hasPrefix("  -") }
+    let options = lines.map { line in
+      let words = line.split(separator: " ", maxSplits: 2)
+      let isShort = words[0].hasSuffix(",")
+      let names = words[0].hasPrefix("--") ? ["Fl \(words[0].dropFirst())"] : ["Fl h", "Fl -help"]
+      let value = !isShort && words[1].hasPrefix("<") ? " Ar \(words[1].dropFirst().dropLast())" : ""
+      return names.joined(separator: " , ") + value
+    }
+    return Set(options)
+  }
+
   @Test(.passesTurnstile) func theBrokersPageHasAllItsOptions() throws {
-    let options = Command(try Self.tool(Products.broker), "").options
-    #expect(options.count >= 7)
+    let options = try Self.brokersOptions()
+    #expect(options.count >= 9)
     #expect(try Self.commands(on: "restorationd.1").map(\.options) == [options])
     let synopsis = try Self.lines(of: "restorationd.1").filter { $0.hasPrefix(".Op Fl ") }.map { $0.dropFirst(4) }
     #expect(Set(synopsis.map(String.init)) == options.subtracting(["Fl -version", "Fl h , Fl -help"]))
   }
 
+  @Test(.passesTurnstile) func completionsOfTheBrokerHaveAllItsOptions() throws {
+    let names = try Self.brokersOptions().map { $0.split(separator: " ") }.map { words in
+      words.last { $0.hasPrefix("-") }.map { "-\($0)" } ?? ""
+    }
+    #expect(names.contains("--socket") && names.contains("--help"))
+    for shell in ["bash", "zsh", "fish"] {
+      let text = try Files.text("\(Products.repository)/systemd/completions/restorationd.\(shell)")
+      let words = Set(text.split { !$0.isLetter && $0 != "-" }.map(String.init))
+      for name in names {
+        let word = shell == "fish" ? String(name.dropFirst(2)) : name
+        #expect(words.contains(word), "\(shell): \(name)")
+      }
+    }
+  }
+
   @Test(.passesTurnstile) func theToolsPageHasAllCommandsAndTheirOptions() throws {
-    let tool = try Self.tool(Products.control)
+    let tool = try Self.tool()
     let common = Command(tool, "").options
     let page = try Self.commands(on: "restorationctl.1")
     #expect(page.first?.options == common)

@@ -52,6 +52,8 @@ package struct BrokerConfiguration: Sendable {
   /// A file or variable says something that cannot be used; the message says where and what to do.
   package struct Fault: Error, CustomStringConvertible {
     package let description: String
+
+    package init(description: String) { self.description = description }
   }
 
   package init(
