@@ -33,7 +33,6 @@ let package = Package(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CChecksum"),
-    .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
 
     // JSONRPC
     .target(name: "JSONRPC", dependencies: ["CJansson"], swiftSettings: settings),
@@ -99,6 +98,7 @@ let package = Package(
     ),
 
     // SystemdSupport
+    .target(name: "CSystemd"),
     .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
     .testTarget(name: "SystemdSupportTests", dependencies: ["SystemdSupport", "TestSupport"], swiftSettings: settings),
 

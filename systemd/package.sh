@@ -69,6 +69,8 @@ mkdir -p "$root/DEBIAN" "$work/debian"
 printf 'Source: restorationd\n\nPackage: restorationd\nArchitecture: any\n' >"$work/debian/control"
 libraries="$(cd "$work" && dpkg-shlibdeps -O -e "$root/usr/bin/restorationd" \
   -e "$root/usr/bin/restorationctl" 2>"$work/shlibdeps")" || die "$(<"$work/shlibdeps")"
+# The broker opens this one itself, under a manager; its newest function is sd_bus_close_unref.
+opened='libsystemd0 (>= 241)'
 for script in postinst prerm postrm; do
   cp "$top/systemd/debian/$script" "$root/DEBIAN/$script"
   chmod 755 "$root/DEBIAN/$script"
@@ -79,7 +81,7 @@ Version: $version
 Architecture: $architecture
 Maintainer: $maintainer
 Installed-Size: $(du -k --apparent-size -s "$root/usr" | cut -f1)
-Depends: ${libraries#shlibs:Depends=}
+Depends: ${libraries#shlibs:Depends=}, $opened
 Recommends: default-dbus-session-bus | dbus-session-bus
 Suggests: libnotify-bin
 Section: utils

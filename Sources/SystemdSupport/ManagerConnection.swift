@@ -34,6 +34,7 @@ final class ManagerConnection {
 
   /// Connects by the first way that works.
   static func open(_ deadline: MonotonicTime) throws(UserManagerError) -> ManagerConnection {
+    if let fault = SystemdLibrary.fault { throw UserManagerError(.unavailable, fault) }
     // If the bus does not answer, half of the time is left for the socket.
     let half = MonotonicTime.now.after(milliseconds: Int(deadline.remainingMilliseconds) / 2)
     if let connection = userBus(half) { return connection }

@@ -6,17 +6,21 @@ internal import Glibc
 /// The unit of the user's manager that a process belongs to, derived from its control group.
 enum ProcessUnit {
   static func name(ofProcess pid: Int32) -> String? {
-    var unit: UnsafeMutablePointer<CChar>?
-    if sd_pid_get_user_unit(pid, &unit) >= 0, let unit {
-      defer { free(unit) }
-      return String(cString: unit)
+    guard let groups = controlGroups(ofProcess: pid) else { return nil }
+    // libsystemd finds only these; for others it is not even loaded.
+    if groups.split(separator: "/").contains(where: { $0.hasPrefix("user@") }) {
+      var unit: UnsafeMutablePointer<CChar>?
+      if sd_pid_get_user_unit(pid, &unit) >= 0, let unit {
+        defer { free(unit) }
+        return String(cString: unit)
+      }
     }
     // The user manager is not a unit of a system manager, as in a container.
-    guard let own = controlGroup(ofProcess: getpid()), let root = managersRoot(of: own),
-      let path = controlGroup(ofProcess: pid)
-    else { return nil }
+    guard let root = ownRoot, let path = unified(groups) else { return nil }
     return name(at: path, below: root)
   }
+
+  private static let ownRoot = controlGroups(ofProcess: getpid()).flatMap(unified).flatMap(managersRoot)
 
   /// The control group of the manager that started a process in `path`; `nil` if that can be the system's.
   static func managersRoot(of path: String) -> String? {
@@ -36,13 +40,18 @@ enum ProcessUnit {
     return String(unit.hasPrefix("_") ? unit.dropFirst() : unit)
   }
 
-  private static func controlGroup(ofProcess pid: Int32) -> String? {
+  /// The path in the only hierarchy that newer managers have.
+  private static func unified(_ groups: String) -> String? {
+    groups.split(separator: "\n").first { $0.hasPrefix("0::") }.map { String($0.dropFirst(3)) }
+  }
+
+  /// A line for each hierarchy; `nil` if there is no such process.
+  private static func controlGroups(ofProcess pid: Int32) -> String? {
     let descriptor = open("/proc/\(pid)/cgroup", O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: 4_096)
     let count = read(descriptor, &bytes, bytes.count)
-    let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-    return text.split(separator: "\n").first { $0.hasPrefix("0::") }.map { String($0.dropFirst(3)) }
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
   }
 }

@@ -13,6 +13,8 @@ package struct ServiceEnvironment: Sendable {
   package var watchdogMicroseconds: UInt64?
   /// Whether standard error leads to the journal.
   package var logsToJournal = false
+  /// Why what the manager gave us was not taken, and what to do.
+  package var fault: String?
 
   package struct InheritedDescriptor: Hashable, Sendable {
     package let name: String
@@ -32,11 +34,15 @@ package struct ServiceEnvironment: Sendable {
   /// closed on exec from here on.
   package static func take() -> ServiceEnvironment {
     var taken = ServiceEnvironment()
+    taken.notifySocket = takeVariable("NOTIFY_SOCKET")
+    taken.logsToJournal = takeVariable("JOURNAL_STREAM").map { isStream(STDERR_FILENO, $0) } ?? false
+    // If nothing asks for libsystemd, it is not even loaded.
+    let variables: [String] = ["LISTEN_FDS", "WATCHDOG_USEC"]
+    guard taken.logsToJournal || variables.contains(where: { getenv($0) != nil }) else { return taken }
+    taken.fault = SystemdLibrary.fault
     taken.descriptors = inheritedDescriptors()
     var interval: UInt64 = 0
     if sd_watchdog_enabled(1, &interval) > 0 { taken.watchdogMicroseconds = interval }
-    taken.notifySocket = takeVariable("NOTIFY_SOCKET")
-    taken.logsToJournal = takeVariable("JOURNAL_STREAM").map { isStream(STDERR_FILENO, $0) } ?? false
     return taken
   }
 

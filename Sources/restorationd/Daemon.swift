@@ -33,6 +33,7 @@ enum Daemon {
     let output = LogOutput(level: level, toJournal: environment.logsToJournal)
     output.bootstrap()
     let logger = Logger(label: "restorationd")
+    if let fault = environment.fault { logger.error("\(fault)") }
     let service = Service(flags: flags, environment: environment, output: output, logger: logger)
     do {
       try service.run(configuration)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef RESTORATIOND_CSYSTEMD_SHIM_H
-#define RESTORATIOND_CSYSTEMD_SHIM_H
+#ifndef RESTORATIOND_CSYSTEMD_H
+#define RESTORATIOND_CSYSTEMD_H
 
 // The Glibc module of Swift lists none of the first four.
 #include <sys/eventfd.h>
@@ -17,6 +17,9 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-journal.h>
 #include <systemd/sd-login.h>
+
+// Opens libsystemd, which any of its functions does as well when it is called; the reason if that is impossible, else NULL.
+const char *csystemd_open(void);
 
 // The CMSG macros, of which Swift imports none. Sends a datagram with at most one descriptor (-1: none) to a socket with
 // a name in the file system or, after an '@', an abstract one; 0 or a negative error. sd_notify does the same, but finds

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CSystemd
+
+/// libsystemd, which is loaded when it is first needed.
+enum SystemdLibrary {
+  /// Loads it; why that is impossible, and what to do.
+  static var fault: String? {
+    csystemd_open().map {
+      "the service manager's sockets, watchdog, units and journal fields cannot be used: \(String(cString: $0)); "
+        + "install libsystemd (Debian: libsystemd0) and start the broker again"
+    }
+  }
+}

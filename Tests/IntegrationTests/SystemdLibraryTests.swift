@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// libsystemd is loaded only if a manager is there to talk to.
+@Suite struct SystemdLibraryTests {
+  private static func libraries(of pid: Int32) throws -> Set<String> {
+    let maps = try Files.text("/proc/\(pid)/maps").split(separator: "\n")
+    let names = maps.compactMap { $0.split(separator: "/").last }.filter { $0.contains(".so") }
+    return Set(names.map { String($0.prefix { $0 != "." }) })
+  }
+
+  @Test(.scratch) func aBrokerWithoutAManagerLoadsNothingOfSystemd() throws {
+    let socket = directory.file("broker.sock")
+    let names = ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "NOTIFY_SOCKET", "LISTEN_FDS", "WATCHDOG_USEC"]
+    let process = try ChildProcess(
+      [Products.broker, "--socket", socket, "--archives", directory.file("archives")],
+      environment: Dictionary(uniqueKeysWithValues: names.map { ($0, nil) }),
+      errors: directory.file("log")
+    )
+    try Wait.until("the broker accepts") { process.isRunning && (try? WireClient(socket).call("ping")) != nil }
+    let client = try WireClient(socket)
+    try client.call("initialize", ["application": "a"])
+    let libraries = try Self.libraries(of: process.pid)
+    #expect(libraries.isSuperset(of: ["libc", "libsqlite3"]))
+    #expect(libraries.isDisjoint(with: ["libsystemd", "libgcrypt", "liblzma", "libzstd"]), "\(libraries)")
+    try process.kill()
+  }
+
+  @Test(.broker) func aWatchdogIsLearnedOfByTheLibrary() throws {
+    try broker.kill()
+    broker.variables = ["WATCHDOG_USEC": "600000000"]
+    try broker.start()
+    #expect(try Self.libraries(of: broker.pid).contains("libsystemd"))
+    #expect(!broker.log.contains("libsystemd"))
+  }
+
+  @Test(.broker) func aLibraryThatCannotBeLoadedIsSaidOnceAndTheBrokerServes() throws {
+    try broker.kill()
+    _ = try broker.directory.makeDirectory("libraries")
+    try broker.directory.write("", to: "libraries/libsystemd.so.0")
+    broker.variables = ["LD_LIBRARY_PATH": broker.directory.file("libraries"), "WATCHDOG_USEC": "600000000"]
+    try broker.start()
+    try broker.session("a").call("ping")
+    let lines = broker.log.split(separator: "\n").filter { $0.contains("libsystemd.so.0") }
+    #expect(lines.count == 1, "\(lines)")
+    #expect(
+      lines.first?.contains("watchdog") == true && lines.first?.contains("install libsystemd") == true,
+      "\(lines)"
+    )
+  }
+}
