@@ -86,10 +86,21 @@ internal import Testing
     }
   }
 
+  @Test(.broker(limits: ["connectionsPerProcessMax": 600], alone: true))
+  func anIdleConnectionTakesLittleMemory() throws {
+    try broker.connect().call("ping")
+    let before = try broker.status.residentKiB
+    let clients = try (1...500).map { _ in try broker.connect() }
+    for client in clients { try client.call("ping") }
+    let bytes = (try broker.status.residentKiB - before) * 1_024 / clients.count
+    #expect(bytes < 8 * 1_024 * Self.allowance, "\(bytes) bytes each")
+    print("\(bytes) bytes for an idle connection")
+  }
+
   @Test(.broker(alone: true)) func tenThousandObjectsOfFourProcessesFitIntoLittleMemory() throws {
     try broker.connect().call("ping")
     let idle = try broker.status.residentKiB
-    #expect(idle <= 30 * Self.mebibyte * Self.allowance, "an idle broker has \(idle) KiB")
+    #expect(idle <= 20 * Self.mebibyte * Self.allowance, "an idle broker has \(idle) KiB")
     let clients = try (1...4).map { _ in try broker.client(.python) }
     for (index, client) in clients.enumerated() {
       try client.initialize("a", ["process": .string("p\(index)")])
@@ -97,7 +108,7 @@ internal import Testing
     }
     for client in clients { #expect(try client.receive(Deadline(.seconds(120)))["count"] == 2_499) }
     let growth = try broker.status.residentKiB - idle
-    #expect(growth < 40 * Self.mebibyte * Self.allowance, "\(growth) KiB more")
+    #expect(growth < 32 * Self.mebibyte * Self.allowance, "\(growth) KiB more")
     try broker.crashAndRestart()
     let reader = try broker.connect()
     for number in stride(from: 0, to: 2_499, by: 97) {
@@ -156,7 +167,7 @@ internal import Testing
     let calls = try Files.text(file).split(separator: "\n").filter { $0.contains(") = ") || $0.contains(")  = ") }
     #expect(calls.isEmpty, "\(calls.prefix(10))")
     let resident = try broker.status.residentKiB
-    #expect(resident <= 30 * Self.mebibyte * Self.allowance, "\(resident) KiB")
+    #expect(resident <= 24 * Self.mebibyte * Self.allowance, "\(resident) KiB")
     try client.call("goodbye", ["reason": "restart"])
     while try monitor.notification("event")["name"] != "sessionEnded" {}
   }

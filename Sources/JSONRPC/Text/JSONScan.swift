@@ -37,10 +37,11 @@ struct JSONScan {
     trim()
   }
 
-  /// Keeps the room of a usual frame and releases that of a large one; the current value is lost.
+  /// Keeps the room of a usual frame and releases that of a large one; the current value is lost. Most connections are
+  /// idle, and have said little: what they begin with is small.
   mutating func trim() {
-    if levels.isEmpty || levels.count > 64 { levels = Array(repeating: ScanLevel(), count: 16) }
-    if tape.isEmpty || tape.count > 512 { tape = Array(repeating: Self.blank, count: 32) }
+    if levels.isEmpty || levels.count > 64 { levels = Array(repeating: ScanLevel(), count: 8) }
+    if tape.isEmpty || tape.count > 512 { tape = Array(repeating: Self.blank, count: 16) }
   }
 
   /// Continues the value whose first byte is at `base`; of it `count` bytes have arrived, and eight zero bytes follow.

@@ -105,7 +105,7 @@ extension ConnectionHandler {
 /// Marks the page busy before bytes are read: NIO asks its allocator first.
 struct MarkingAllocator: RecvByteBufferAllocator {
   private let handler: NIOLoopBound<ConnectionHandler>
-  private var allocator = AdaptiveRecvByteBufferAllocator()
+  private var allocator = ConnectionSettings.receiveAllocator
 
   init(_ handler: ConnectionHandler, eventLoop: any EventLoop) {
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)

@@ -11,6 +11,9 @@ package struct ConnectionSettings: Sendable {
   /// That of the event loop, if it has one. Without it, to share the loop's time is less exact.
   package var meter: LoopMeter?
 
+  /// Most connections are idle, and keep the room of their last read; whoever sends more gets more.
+  static let receiveAllocator = AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 512, maximum: 65_536)
+
   package init(limits: TransportLimits = TransportLimits(), vocabulary: ScanVocabulary, meter: LoopMeter? = nil) {
     (self.limits, self.vocabulary, self.meter) = (limits, vocabulary, meter)
   }
@@ -62,6 +65,7 @@ package struct ConnectionSettings: Sendable {
       try options.setOption(.autoRead, value: false)
       // What is read is taken in turns: more than one read would only wait here instead of in the socket's buffer.
       try options.setOption(.maxMessagesPerRead, value: 1)
+      try options.setOption(.recvAllocator, value: Self.receiveAllocator)
       try options.setOption(.allowRemoteHalfClosure, value: true)
       try options.setOption(.writeBufferWaterMark, value: ConnectionHandler.waterMark(for: limits))
     }
