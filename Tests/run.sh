@@ -7,7 +7,7 @@
 #
 # Installs the Debian packages that are missing (as root or through sudo), and Python's into .build/venv, and builds
 # everything. Memory, time and instructions are those of optimised programs, and the simulation plays six times as many
-# histories a second, so these programs are built with -c release.
+# histories a second, so these programs are built as they are installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -36,12 +36,9 @@ step "Checking the format"
 swift format lint --strict --parallel --recursive Package.swift Sources Tests
 
 step "Building the programs (release)"
-for product in restorationd restorationctl simulation benchmarks; do
-  swift build -c release --static-swift-stdlib --product "$product"
-done
-release="$(swift build -c release --static-swift-stdlib --show-bin-path)"
-export RESTORATIOND_BINARY="$release/restorationd" RESTORATIONCTL_BINARY="$release/restorationctl"
-export RESTORATION_SIMULATION_BINARY="$release/simulation" RESTORATION_BENCHMARKS_BINARY="$release/benchmarks"
+programs="$(systemd/build.sh restorationd restorationctl simulation benchmarks)"
+export RESTORATIOND_BINARY="$programs/restorationd" RESTORATIONCTL_BINARY="$programs/restorationctl"
+export RESTORATION_SIMULATION_BINARY="$programs/simulation" RESTORATION_BENCHMARKS_BINARY="$programs/benchmarks"
 
 step "Building the tests"
 swift build --build-tests

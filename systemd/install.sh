@@ -178,15 +178,12 @@ if [[ -z $from ]]; then
   cd "$here/.."
   Tests/packages.sh swift libjansson-dev libsqlite3-dev libsystemd-dev pkg-config
   say "Building the programs (release), which takes minutes the first time"
-  for product in restorationd restorationctl; do
-    swift build -c release --static-swift-stdlib --product "$product"
-  done
-  from="$(swift build -c release --static-swift-stdlib --show-bin-path)"
+  from="$(systemd/build.sh restorationd restorationctl)"
 fi
 [[ -d $from ]] || die "--from: $from is not a directory"
 for program in restorationd restorationctl; do
   [[ -f $from/$program ]] ||
-    die "$from has no program $program" "Build it: swift build -c release --static-swift-stdlib"
+    die "$from has no program $program" "Build it: systemd/build.sh $program"
   [[ -x $from/$program ]] || die "$from/$program is not executable"
   "$from/$program" --version >/dev/null || die "$from/$program does not run here"
 done

@@ -43,7 +43,7 @@ maintainer+=" <${DEBEMAIL:-$(git -C "$top" config user.email 2>/dev/null || echo
 
 for program in restorationd restorationctl; do
   if [[ $(ldd "$root/usr/bin/$program") == *libswift* ]]; then
-    die "$program needs Swift's libraries, which Debian does not have; build it with --static-swift-stdlib"
+    die "$program needs Swift's libraries, which Debian does not have; build it with systemd/build.sh"
   fi
 done
 
@@ -69,8 +69,9 @@ mkdir -p "$root/DEBIAN" "$work/debian"
 printf 'Source: restorationd\n\nPackage: restorationd\nArchitecture: any\n' >"$work/debian/control"
 libraries="$(cd "$work" && dpkg-shlibdeps -O -e "$root/usr/bin/restorationd" \
   -e "$root/usr/bin/restorationctl" 2>"$work/shlibdeps")" || die "$(<"$work/shlibdeps")"
-# The broker opens this one itself, under a manager; its newest function is sd_bus_close_unref.
-opened='libsystemd0 (>= 241)'
+# What dpkg-shlibdeps does not see. The broker opens libsystemd itself; its newest function is sd_bus_close_unref.
+libraries+=', libsystemd0 (>= 241)'
+if readelf --dynamic "$root/usr/bin/restorationd" | grep --quiet '(RELR)'; then libraries+=', libc6 (>= 2.36)'; fi
 for script in postinst prerm postrm; do
   cp "$top/systemd/debian/$script" "$root/DEBIAN/$script"
   chmod 755 "$root/DEBIAN/$script"
@@ -81,7 +82,7 @@ Version: $version
 Architecture: $architecture
 Maintainer: $maintainer
 Installed-Size: $(du -k --apparent-size -s "$root/usr" | cut -f1)
-Depends: ${libraries#shlibs:Depends=}, $opened
+Depends: ${libraries#shlibs:Depends=}
 Recommends: default-dbus-session-bus | dbus-session-bus
 Suggests: libnotify-bin
 Section: utils

@@ -11,9 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 Tests/packages.sh swift libjansson-dev libsqlite3-dev libsystemd-dev pkg-config python3 perl
 
 printf '== Building the programs (release)\n'
-for product in restorationd restorationctl restoration-sample; do
-  swift build -c release --static-swift-stdlib --product "$product"
-done
+programs="$(systemd/build.sh restorationd restorationctl restoration-sample)"
 
 printf '\n'
-exec python3 -B systemd/demonstration "$(swift build -c release --static-swift-stdlib --show-bin-path)"
+exec python3 -B systemd/demonstration "$programs"

@@ -11,6 +11,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 ((EUID == 0)) || { printf 'Only root can run a user manager of its own.\n' >&2; exit 1; }
 Tests/packages.sh swift libjansson-dev libsqlite3-dev libsystemd-dev pkg-config python3 binutils \
   dbus-user-session dconf-service systemd
-swift build -c release --static-swift-stdlib --product restorationd
-exec python3 -B Tests/usermanager/activation.py \
-  "$(swift build -c release --static-swift-stdlib --show-bin-path)/restorationd" "$@"
+programs="$(systemd/build.sh restorationd)"
+exec python3 -B Tests/usermanager/activation.py "$programs/restorationd" "$@"
