@@ -61,6 +61,8 @@ internal import Testing
       #expect(error.object["message"]?.string?.contains("the user has quit the application") == true)
     }
     #expect(try client.tell("at", ["path": .path("Editor")]) == "Editor")
+    // The broker knows the object no longer, and does not register it again.
+    _ = try client.failure("decode", ["name": "Editor"])
     try client.close()
   }
 

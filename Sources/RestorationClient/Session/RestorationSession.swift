@@ -151,7 +151,7 @@ extension RestorationSession {
 
   /// The error of a result that is not the method's.
   func unexpectedAnswer(to method: String, _ result: JSONSlice? = nil) -> any Error {
-    if result?["discarded"]?.bool() == true { return RestorationSessionError.discarded(method) }
+    if result?.saysDiscarded == true { return RestorationSessionError.discarded(method) }
     return BrokerConnectionError.unexpectedAnswer(to: method, path: driver.route.path)
   }
 }

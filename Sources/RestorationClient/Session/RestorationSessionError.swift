@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import RestorationWire
 
 /// A call of a session was not carried out, or its outcome is unknown.
@@ -88,4 +89,9 @@ extension RestorationSessionError {
       refusal: refusal
     )
   }
+}
+
+extension JSONSlice {
+  /// Whether the answer to a write says that nothing of the session is stored (R30).
+  var saysDiscarded: Bool { self["discarded"]?.bool() == true }
 }

@@ -71,7 +71,12 @@ extension SessionDriver: BrokerLinkObserver {
     switch answer {
     case .result(let slice):
       guard let reply = RegisterObjectForStateRestoration.Reply(slice) else {
-        link?.cut()
+        // A broker that has discarded the session's objects answers so over each connection.
+        guard slice.saysDiscarded, let object = objects[id]?.object else {
+          link?.cut()
+          return
+        }
+        forget(object, because: .discarded(RegisterObjectForStateRestoration.method))
         return
       }
       objects.registered(id, as: reply)
@@ -104,7 +109,11 @@ extension SessionDriver: BrokerLinkObserver {
 
   /// The object is no longer the session's.
   private func forget(_ object: RestorableObject, _ refusal: RestorationError?) {
-    objects.remove(object.id, .notRegistered(object.path, refusal))
+    forget(object, because: .notRegistered(object.path, refusal))
+  }
+
+  private func forget(_ object: RestorableObject, because error: RestorationSessionError) {
+    objects.remove(object.id, error)
     act(machine.removed(object.id))
   }
 
