@@ -277,7 +277,7 @@ final class Simulation {
     remove("goodbye", #"{"reason":"\#(reason)"}"#, client, { _ in removes }) { client.loseObjects() }
   }
 
-  /// Makes a call that removes states.
+  /// Makes a call that removes states: some time before its answer, or before the broker is done with the connection.
   private func remove(
     _ method: String,
     _ parameters: String,
@@ -285,15 +285,14 @@ final class Simulation {
     _ isRemoved: @escaping (Path) -> Bool,
     _ complete: @escaping () -> Void = {}
   ) {
-    checker.removing(client.application, where: isRemoved)
-    let connection = client.connection
-    client.call(method, parameters) { [checker, world] answer in
+    guard let connection = client.connection else { return complete() }
+    var isAnswered = false
+    checker.removing(client.application, where: isRemoved) { [world] in
+      isAnswered || !connection.isOpen && world.isDone(with: connection)
+    }
+    client.call(method, parameters) { answer in
       complete()
-      if case .lost = answer, let connection {
-        checker.removing(client.application, where: isRemoved) { world.isDone(with: connection) }
-      } else {
-        checker.removing(client.application, where: isRemoved)
-      }
+      if case .lost = answer {} else { isAnswered = true }
     }
   }
 
