@@ -102,7 +102,8 @@ internal import Testing
       (["run", "ping", "--clients", "1,none"], "1,none"),
       (["run", "ping", "--framing", "morse"], "--framing must be lines, headers or http, not morse"),
       (["run", "start", "--socket", "/nowhere"], "start needs a broker of its own; leave out --socket"),
-      (["run", "dance"], "dance"), (["growth", "--values", "39"], "--values must be 40 or more for bytes, not 39"), (["compare", "--shapes", "8"], "8"),
+      (["run", "dance"], "dance"), (["growth", "--values", "39"], "--values must be 40 or more for bytes, not 39"),
+      (["compare", "--shapes", "8"], "8"),
       (["compare", "--turns", "0"], "--turns must be 1 to 1000, not 0"),
     ]
   ) func badOptionsAreTold(arguments: [String], words: String) throws {
