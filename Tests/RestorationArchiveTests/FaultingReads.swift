@@ -29,6 +29,10 @@ final class FaultingReads: FileSystem {
   private let directory: String
   private let files = SystemFiles()
   private let syncs = Mutex<[String]>([])
+  private let failure = Mutex<Int32?>(nil)
+
+  /// Lets the next sync of a file fail with this errno.
+  func failSync(_ error: Int32) { failure.withLock { $0 = error } }
 
   /// What the store itself has synced.
   var synced: [String] { syncs.withLock { $0 } }
@@ -178,6 +182,11 @@ final class FaultingReads: FileSystem {
     func truncate(to bytes: Int) throws(SystemError) { try file.truncate(to: bytes) }
     func allocate(bytes: Int) throws(SystemError) { try file.allocate(bytes: bytes) }
     func sync() throws(SystemError) {
+      let code = owner.failure.withLock { failure in
+        defer { failure = nil }
+        return failure
+      }
+      if let code { throw SystemError("sync", path, code: code) }
       try file.sync()
       owner.syncs.withLock { $0.append(path) }
     }

@@ -72,17 +72,22 @@ internal import Testing
     #expect(try await fixture.author(Self.application).opening.damage == nil)
   }
 
+  /// What a killed broker leaves of an archive with one state.
+  private static func killed() async throws -> ArchiveFixture {
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author(application)
+    try await author.apply(.node(1, "a"), .state(1, "kept"))
+    let killed = try ArchiveFixture(.sqlite)
+    for name in fixture.directory.names where name.hasPrefix(application) {
+      try killed.directory.write(try fixture.directory.read(name), to: name)
+    }
+    await author.store.close(author.lease)
+    return killed
+  }
+
   /// A kill may have come between a write and its sync, and a power cut would take what was read meanwhile.
   @Test func theLogOfAKilledBrokerIsSyncedBeforeItIsRead() async throws {
-    let fixture = try ArchiveFixture(.sqlite)
-    var author = try await fixture.author(Self.application)
-    try await author.apply(.node(1, "a"), .state(1, "kept"))
-    let names = fixture.directory.names.filter { $0.hasPrefix(Self.application) }
-    let files = try Dictionary(uniqueKeysWithValues: names.map { ($0, try fixture.directory.read($0)) })
-    await author.store.close(author.lease)
-
-    let killed = try ArchiveFixture(.sqlite)
-    for (name, bytes) in files { try killed.directory.write(bytes, to: name) }
+    let killed = try await Self.killed()
     let disk = FaultingReads(killed.directory.path)
     let store = try SQLiteArchiveStore(directory: killed.directory.path, of: disk)
     let opening = try await store.open(Self.application)
@@ -92,6 +97,23 @@ internal import Testing
     // What was closed needs no sync.
     await store.close(try await store.open(Self.application).lease)
     #expect(disk.synced.count == 2)
+  }
+
+  /// The second sync would succeed, and the log might still not be on disk.
+  @Test func aSyncOfThatLogThatFailsIsNotTriedAgain() async throws {
+    let killed = try await Self.killed()
+    let disk = FaultingReads(killed.directory.path)
+    let store = try SQLiteArchiveStore(directory: killed.directory.path, of: disk)
+    disk.failSync(5)
+    for _ in 0..<2 {
+      let error = await #expect(throws: ArchiveError.self) { try await store.open(Self.application) }
+      #expect(error?.kind == .unreadable)
+      #expect(error?.message.contains("started again") == true, "\(error?.message ?? "")")
+    }
+    #expect(disk.synced.isEmpty)
+    let next = try await killed.author(Self.application)
+    #expect(next.opening.nodes.count == 1 && next.opening.damage == nil)
+    await next.store.close(next.lease)
   }
 
   @Test(arguments: Damage.allCases.filter { $0 != .missing })

@@ -17,8 +17,9 @@
 /// 8. The finding and the action are durable in the archive (`ArchiveRows.damage`) before their evidence is removed.
 /// 9. An archive of format 1 is migrated last, when it is known to be sound, in one transaction, and after a copy of it
 ///    has got its name. An earlier copy is not overwritten.
-/// 10. A log that was left behind is synced before anything of it is read: a kill may have come before the sync, and
-///    what a client reads must not be lost with the power.
+/// 10. A log that was left behind is synced before it is read: a kill may have come before the sync, and what a client
+///    reads must not be lost with the power. If that fails, it is not tried again: the second sync would succeed, and
+///    the log might still not be on disk.
 struct ArchiveRecovery {
   struct Opened {
     var archive: SQLiteArchive
@@ -91,13 +92,8 @@ struct ArchiveRecovery {
         try directory.sync()
       }
     }
+    if try entry(files.log) != .absent { try syncLog() }
     let log = try OpeningFailure.deciding { () throws(SystemError) in try directory.logFinding(of: files) }
-    if log != nil {
-      try OpeningFailure.deciding { () throws(SystemError) in
-        try directory.syncFile(files.log)
-        try directory.sync()
-      }
-    }
     let mark = try acknowledgedMark()
     do throws(OpeningFailure) {
       if let damage = log?.damage { return try settle(damage, hasLog: true) }
@@ -114,6 +110,18 @@ struct ArchiveRecovery {
       guard case .damaged(let text) = error else { throw error }
       return try replace(because: text)
     }
+  }
+
+  private func syncLog() throws(OpeningFailure) {
+    let log = try OpeningFailure.deciding { () throws(SystemError) in
+      try directory.system.open(directory.pathname(files.log), .reading)
+    }
+    do throws(SystemError) {
+      try log.sync()
+    } catch {
+      throw .unsynced(error.message)
+    }
+    try OpeningFailure.deciding { () throws(SystemError) in try directory.sync() }
   }
 
   /// The evidence that acknowledged changes are missing from an opened archive; `nil` if there is none.

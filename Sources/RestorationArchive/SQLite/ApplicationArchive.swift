@@ -20,6 +20,8 @@ actor ApplicationArchive {
   private let files: ArchiveFiles
   /// Open or parked.
   private var current: OpenArchive<SQLiteArchive>?
+  /// Why the archive is not opened by this process: its log could not be synced.
+  private var unsynced: ArchiveError?
   /// What others did to the files while they were parked, until an opening has dealt with it.
   private var change: String?
   /// The log moves into the main file as soon as the waiting work is done.
@@ -59,6 +61,7 @@ actor ApplicationArchive {
       }
       close(archive)
     }
+    if let unsynced { throw unsynced }
     takePlace()
     let recovery = ArchiveRecovery(
       directory: directory,
@@ -68,7 +71,15 @@ actor ApplicationArchive {
       isCreating: creating,
       change: change
     )
-    let opened = try recovery.open()
+    let opened: ArchiveRecovery.Opened
+    do throws(ArchiveError) {
+      opened = try recovery.open()
+    } catch {
+      guard error.kind == .indeterminate else { throw error }
+      let failure = ArchiveError(.unreadable, "\(error.message); it can be opened when the broker is started again")
+      unsynced = failure
+      throw failure
+    }
     let archive = OpenArchive(application, rows: opened.archive, index: opened.index, epoch: epoch, upkeep: upkeep)
     let opening = try self.opening(of: archive)
     (current, change) = (archive, nil)
@@ -141,7 +152,7 @@ actor ApplicationArchive {
   private func note() {
     register.note(
       application,
-      isKept: current != nil || change != nil,
+      isKept: current != nil || change != nil || unsynced != nil,
       hasFiles: current.map { !$0.rows.isParked } ?? false
     )
   }
@@ -361,7 +372,8 @@ actor ApplicationArchive {
       // The archive and the earlier backup are as they were.
       try? directory.remove(files.newBackup)
       switch error {
-      case .damaged(let text), .unreadable(let text): throw ArchiveError(.definite, "backup: \(text)")
+      case .damaged(let text), .unreadable(let text), .unsynced(let text):
+        throw ArchiveError(.definite, "backup: \(text)")
       case .absent, .limit: throw ArchiveError(.definite, "backup: the archive is not there")
       case .full(let text): throw ArchiveError(.full, "backup: \(text)")
       }

@@ -6,6 +6,8 @@ enum OpeningFailure: Error {
   case damaged(String)
   /// It may be sound, and is left exactly as it is.
   case unreadable(String)
+  /// Its log cannot be synced: nobody knows what is on disk.
+  case unsynced(String)
   /// There is no room to open it.
   case full(String)
   /// It does not exist, and was not to be created.
@@ -51,6 +53,7 @@ extension ArchiveError {
     switch failure {
     case .damaged(let text), .unreadable(let text):
       self.init(.unreadable, "archive of \(application): \(text)")
+    case .unsynced(let text): self.init(.indeterminate, "archive of \(application): \(text)")
     case .absent: self.init(.absent, "there is no archive of \(application)")
     case .limit(let name, let max, let value):
       self.init(
