@@ -72,12 +72,12 @@ extension SessionDriver: BrokerLinkObserver {
     case .result(let slice):
       guard let reply = RegisterObjectForStateRestoration.Reply(slice) else {
         // A broker that has discarded the session's objects answers so over each connection.
-        guard slice.saysDiscarded, let object = objects[id]?.object else {
+        guard slice.saysDiscarded else {
           link?.cut()
           return
         }
-        forget(object, because: .discarded(RegisterObjectForStateRestoration.method))
-        return
+        guard let object = objects[id]?.object else { return }
+        return forget(object, because: .discarded(RegisterObjectForStateRestoration.method))
       }
       objects.registered(id, as: reply)
       decodeAgain(id, reply)
