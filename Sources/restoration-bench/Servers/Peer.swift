@@ -72,14 +72,16 @@ struct SocketPeer: RunningPeer {
     var load = load(.encode, subject)
     (load.clients, load.keys, load.requests) = (subject.clients, subject.objects, subject.objects)
     load.depth = (subject.objects + subject.clients - 1) / subject.clients
-    var cost: UInt64 = 0
     load.servers = [server.process]
+    var (own, theirs) = (UInt64(0), UInt64(0))
     var figures = try Figures(times) { _ in
       let round = try load.run()
-      cost += round.serverCPU ?? 0
+      if let failure = round.failure { throw Failure("\(subject.server) refused a state: \(failure)") }
+      own += round.generatorCPU
+      theirs += round.serverCPU ?? 0
       return UInt64(round.seconds * 1e9)
     }
-    figures.serverCPU = cost
+    (figures.generatorCPU, figures.serverCPU) = (own, theirs)
     return figures
   }
 }
