@@ -183,7 +183,7 @@ fi
 [[ -d $from ]] || die "--from: $from is not a directory"
 for program in restorationd restorationctl; do
   [[ -f $from/$program ]] ||
-    die "$from has no program $program" "Build it: systemd/build.sh $program"
+    die "$from has no program $program" "Build it, and give the directory that is printed: systemd/build.sh restorationd restorationctl"
   [[ -x $from/$program ]] || die "$from/$program is not executable"
   "$from/$program" --version >/dev/null || die "$from/$program does not run here"
 done

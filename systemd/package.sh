@@ -71,7 +71,7 @@ libraries="$(cd "$work" && dpkg-shlibdeps -O -e "$root/usr/bin/restorationd" \
   -e "$root/usr/bin/restorationctl" 2>"$work/shlibdeps")" || die "$(<"$work/shlibdeps")"
 # What dpkg-shlibdeps does not see. The broker opens libsystemd itself; its newest function is sd_bus_close_unref.
 libraries+=', libsystemd0 (>= 241)'
-if readelf --dynamic "$root/usr/bin/restorationd" | grep --quiet '(RELR)'; then libraries+=', libc6 (>= 2.36)'; fi
+if [[ $(readelf --dynamic "$root/usr/bin/restorationd") == *'(RELR)'* ]]; then libraries+=', libc6 (>= 2.36)'; fi
 for script in postinst prerm postrm; do
   cp "$top/systemd/debian/$script" "$root/DEBIAN/$script"
   chmod 755 "$root/DEBIAN/$script"

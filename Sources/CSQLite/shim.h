@@ -10,8 +10,9 @@ static inline int restoration_sqlite3_db_config(sqlite3 *connection, int option,
   return sqlite3_db_config(connection, option, value, (int *)0);
 }
 
-/// Lets pages of caches be allocated one by one: SQLite would take 20 at once for each connection, and keep them until it
-/// is closed. Only before the first connection of the process; later it does nothing.
+/// Lets pages of caches be allocated one by one: SQLite would take 20 at once for each connection, and keep them until
+/// it is closed. Only before the first connection of the process, or other use of SQLite; later it fails, and changes
+/// nothing.
 static inline int restoration_sqlite3_config_pages(void) {
   return sqlite3_config(SQLITE_CONFIG_PAGECACHE, (void *)0, 0, 0);
 }

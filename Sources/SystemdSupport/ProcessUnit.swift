@@ -7,8 +7,8 @@ internal import Glibc
 enum ProcessUnit {
   static func name(ofProcess pid: Int32) -> String? {
     guard let groups = controlGroups(ofProcess: pid) else { return nil }
-    // libsystemd finds only these; for others it is not even loaded.
-    if groups.split(separator: "/").contains(where: { $0.hasPrefix("user@") }) {
+    // libsystemd finds units only below a user's manager; for others it is not even loaded.
+    if groups.split(separator: "/").contains(where: { $0.hasPrefix("user@") || $0.hasPrefix("capsule@") }) {
       var unit: UnsafeMutablePointer<CChar>?
       if sd_pid_get_user_unit(pid, &unit) >= 0, let unit {
         defer { free(unit) }

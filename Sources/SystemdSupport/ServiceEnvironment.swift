@@ -13,7 +13,7 @@ package struct ServiceEnvironment: Sendable {
   package var watchdogMicroseconds: UInt64?
   /// Whether standard error leads to the journal.
   package var logsToJournal = false
-  /// Why what the manager gave us was not taken, and what to do.
+  /// Why what the manager gave us cannot be taken, and what to do.
   package var fault: String?
 
   package struct InheritedDescriptor: Hashable, Sendable {
@@ -39,7 +39,10 @@ package struct ServiceEnvironment: Sendable {
     // If nothing asks for libsystemd, it is not even loaded.
     let variables: [String] = ["LISTEN_FDS", "WATCHDOG_USEC"]
     guard taken.logsToJournal || variables.contains(where: { getenv($0) != nil }) else { return taken }
-    taken.fault = SystemdLibrary.fault
+    if let fault = SystemdLibrary.fault {
+      (taken.fault, taken.logsToJournal) = (fault, false)
+      return taken
+    }
     taken.descriptors = inheritedDescriptors()
     var interval: UInt64 = 0
     if sd_watchdog_enabled(1, &interval) > 0 { taken.watchdogMicroseconds = interval }

@@ -19,6 +19,8 @@ enum Daemon {
   private static func serve(_ options: Options.Flags) throws(Ending) {
     // Done first, so that nothing else uses the variables for this process.
     var environment = ServiceEnvironment.take()
+    // Without its sockets and its watchdog a service would do harm.
+    if let fault = environment.fault { throw refusal(fault, environment) }
     var flags = options
     flags.inheritedSocket = environment.takeDescriptor(named: "restorationd", "restorationd.socket", "unknown")
     let configuration: BrokerConfiguration
@@ -33,7 +35,6 @@ enum Daemon {
     let output = LogOutput(level: level, toJournal: environment.logsToJournal)
     output.bootstrap()
     let logger = Logger(label: "restorationd")
-    if let fault = environment.fault { logger.error("\(fault)") }
     let service = Service(flags: flags, environment: environment, output: output, logger: logger)
     do {
       try service.run(configuration)

@@ -48,7 +48,7 @@ enum Options {
   ]
 
   private static func number(_ text: String, _ option: String) throws(Ending) -> Int {
-    guard let number = Int(text) else { throw .refused("\(option): \(text) is not a number") }
+    guard let number = Int(text) else { throw .refused("\(option): \"\(text)\" is not a number") }
     return number
   }
 
@@ -92,7 +92,8 @@ enum Options {
   private static func refusal(_ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Ending {
     if optopt == 0, let word = words[Int(optind) - 1] { return .refused("unknown option \(String(cString: word))") }
     if optopt >= first { return .refused("--\(all[Int(optopt - first)].name) takes no value") }
-    return .refused("unknown option -\(UnicodeScalar(UInt8(truncatingIfNeeded: optopt)))")
+    guard optopt < 128, let letter = UnicodeScalar(UInt32(optopt)) else { return .refused("unknown option") }
+    return .refused("unknown option -\(letter)")
   }
 
   // MARK: Help

@@ -154,9 +154,9 @@ internal import Testing
     (["-x"], "unknown option -x"),
     (["--socket"], "--socket <path>: the value is missing"),
     (["--developer-mode=1"], "--developer-mode takes no value"),
-    (["--idle-exit", "soon"], "--idle-exit: soon is not a number"),
-    (["--unused-days=1e3"], "--unused-days: 1e3 is not a number"),
-    (["--idle-exit", "99999999999999999999"], "--idle-exit: 99999999999999999999 is not a number"),
+    (["--idle-exit", "soon"], "--idle-exit: \"soon\" is not a number"),
+    (["--unused-days=1e3"], "--unused-days: \"1e3\" is not a number"),
+    (["--idle-exit", "99999999999999999999"], "--idle-exit: \"99999999999999999999\" is not a number"),
     (["--developer-mode", "extra"], "unexpected argument extra"),
     (["--", "--socket"], "unexpected argument --socket"),
   ]

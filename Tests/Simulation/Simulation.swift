@@ -224,7 +224,7 @@ final class Simulation {
     guard let handle = client.handles[path] else { return }
     client.lose(path)
     remove("unregisterObject", #"{"object":\#(handle),"keepState":\#(keepsState)}"#, client) {
-      $0 == path || $0.isBelow(path)
+      $0.isAtOrBelow(path)
     }
   }
 
