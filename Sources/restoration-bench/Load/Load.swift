@@ -32,6 +32,19 @@ package struct Load: Sendable {
     return try run(connections, epoll)
   }
 
+  /// As many clients, requests and objects as the subject has.
+  mutating func take(_ subject: Subject) {
+    (clients, depth, keys) = (subject.clients, subject.depth, max(1, subject.objects))
+  }
+
+  /// Stores a state of each object of the subject.
+  func fill(_ subject: Subject) throws {
+    var load = self
+    (load.clients, load.depth) = (min(4, subject.objects), 16)
+    (load.keys, load.requests) = (subject.objects, subject.objects)
+    if let failure = try load.run().failure { throw Failure("\(subject.server) refused a state: \(failure)") }
+  }
+
   private func run(_ connections: [LoadConnection], _ epoll: Int32) throws -> Figures {
     var figures = Figures()
     let start = Clock.now

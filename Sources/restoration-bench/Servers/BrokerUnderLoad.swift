@@ -21,7 +21,7 @@ struct BrokerUnderLoad: RunningPeer {
   private func load(_ work: Work, _ subject: Subject, _ framing: MessageFraming = .lines) -> Load {
     let request = Requests.broker(work, size: subject.size, framing, of: target)
     var load = Load(socket: socket, request: request, replies: framing.replies)
-    (load.clients, load.depth, load.keys) = (subject.clients, subject.depth, max(1, subject.objects))
+    load.take(subject)
     load.servers = [process]
     return load
   }
@@ -42,12 +42,7 @@ struct BrokerUnderLoad: RunningPeer {
     return try load.run()
   }
 
-  /// Stores a state of each object.
-  func fill(_ subject: Subject) throws {
-    var load = load(.encode, subject)
-    (load.clients, load.depth, load.requests) = (min(4, subject.objects), 16, subject.objects)
-    if let failure = try load.run().failure { throw Failure("the broker refused a state: \(failure)") }
-  }
+  func fill(_ subject: Subject) throws { try load(.encode, subject).fill(subject) }
 
   /// Saves the application so many times, each time with another state of one object.
   func save(_ subject: Subject, times: Int) throws {

@@ -52,17 +52,11 @@ struct SocketPeer: RunningPeer {
   /// The load of one client for a work.
   let load: (Work, Subject) -> Load
 
-  func fill(_ subject: Subject) throws {
-    var load = load(.encode, subject)
-    (load.clients, load.depth) = (min(4, subject.objects), 4)
-    (load.keys, load.requests) = (subject.objects, subject.objects)
-    let figures = try load.run()
-    if let failure = figures.failure { throw Failure("\(subject.server) refused a state: \(failure)") }
-  }
+  func fill(_ subject: Subject) throws { try load(.encode, subject).fill(subject) }
 
   func measure(_ work: Work, _ subject: Subject, seconds: Double) throws -> Figures {
     var load = load(work, subject)
-    (load.clients, load.depth, load.keys) = (subject.clients, subject.depth, max(1, subject.objects))
+    load.take(subject)
     (load.seconds, load.warmUp, load.servers) = (seconds, seconds / 5, [server.process])
     return try load.run()
   }
