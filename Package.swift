@@ -14,6 +14,19 @@ let settings: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
+/// What drives the whole service in memory.
+let service: [Target.Dependency] = [
+  "InMemory",
+  "JSONRPC",
+  "RestorationArchive",
+  "RestorationBroker",
+  "RestorationTransport",
+  "RestorationWire",
+  .product(name: "Logging", package: "swift-log"),
+  .product(name: "NIOCore", package: "swift-nio"),
+  .product(name: "NIOEmbedded", package: "swift-nio"),
+]
+
 let package = Package(
   name: "restorationd",
   products: [
@@ -117,19 +130,10 @@ let package = Package(
     ),
     .testTarget(
       name: "RestorationBrokerTests",
-      dependencies: [
+      dependencies: service + [
         "CSQLite",
-        "InMemory",
-        "JSONRPC",
-        "RestorationArchive",
-        "RestorationBroker",
-        "RestorationTransport",
-        "RestorationWire",
         "SeededRandom",
         "TestSupport",
-        .product(name: "Logging", package: "swift-log"),
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOEmbedded", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: settings
@@ -237,20 +241,11 @@ let package = Package(
     ),
     .executableTarget(
       name: "simulation",
-      dependencies: [
+      dependencies: service + [
         "CSQLite",
-        "InMemory",
-        "JSONRPC",
-        "RestorationArchive",
-        "RestorationBroker",
         "RestorationClient",
-        "RestorationTransport",
-        "RestorationWire",
         "SeededRandom",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Logging", package: "swift-log"),
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       path: "Tests/Simulation",
       exclude: ["planted.py"],
@@ -258,37 +253,18 @@ let package = Package(
     ),
     .executableTarget(
       name: "fuzz",
-      dependencies: [
+      dependencies: service + [
         "CSQLite",
-        "InMemory",
-        "JSONRPC",
-        "RestorationArchive",
-        "RestorationBroker",
         "RestorationClient",
-        "RestorationTransport",
-        "RestorationWire",
         "SeededRandom",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Logging", package: "swift-log"),
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       path: "Tests/Fuzz",
       swiftSettings: settings
     ),
     .executableTarget(
       name: "benchmarks",
-      dependencies: [
-        "InMemory",
-        "JSONRPC",
-        "RestorationArchive",
-        "RestorationBroker",
-        "RestorationTransport",
-        "RestorationWire",
-        .product(name: "Logging", package: "swift-log"),
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOEmbedded", package: "swift-nio"),
-      ],
+      dependencies: service,
       path: "Tests/Benchmarks",
       exclude: ["instructions.json"],
       swiftSettings: settings
