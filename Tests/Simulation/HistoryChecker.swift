@@ -61,6 +61,8 @@ final class HistoryChecker {
   private struct Removal {
     let application: String
     let isRemoved: (Path) -> Bool
+    /// Whether the user may quit the application by it: then nobody owns anything of it.
+    let isQuit: Bool
     let isOver: () -> Bool
   }
 
@@ -91,6 +93,8 @@ final class HistoryChecker {
   private var lastValue = 0
   /// Asked for over connections that have ended without an answer: other connections' calls may be done before.
   private var removals: [Removal] = []
+  /// Counts, of each application, when the user may have quit it.
+  private var quits: [String: Int] = [:]
   /// Contents of generations as they were first read, and what they must hold.
   private var generations: [String: [Int64: [Path: Int]]] = [:]
   private var promises: [String: [Int64: Expectation]] = [:]
@@ -164,8 +168,13 @@ final class HistoryChecker {
   }
 
   /// The answer to a removal will not come, but the broker may do it until it is done with the connection.
-  func removing(_ application: String, where isRemoved: @escaping (Path) -> Bool, until isOver: @escaping () -> Bool) {
-    removals.append(Removal(application: application, isRemoved: isRemoved, isOver: isOver))
+  func removing(
+    _ application: String,
+    where isRemoved: @escaping (Path) -> Bool,
+    isQuit: Bool = false,
+    until isOver: @escaping () -> Bool
+  ) {
+    removals.append(Removal(application: application, isRemoved: isRemoved, isQuit: isQuit, isOver: isOver))
   }
 
   /// What was known before a removal is over does not hold after it.
@@ -173,7 +182,12 @@ final class HistoryChecker {
     for application in revivals.keys where revivals[application]?() == true { revivals[application] = nil }
     guard !removals.isEmpty else { return }
     let over = removals.map { $0.isOver() }
-    for removal in removals { removing(removal.application, where: removal.isRemoved) }
+    for removal in removals {
+      removing(removal.application, where: removal.isRemoved)
+      guard removal.isQuit else { continue }
+      quits[removal.application, default: 0] += 1
+      for place in records.keys where place.application == removal.application { records[place]?.owner = nil }
+    }
     removals = zip(removals, over).filter { !$0.1 }.map(\.0)
   }
 
@@ -269,25 +283,28 @@ final class HistoryChecker {
 
   /// Somebody asks for the path. One who takes it over may have it, and leave it, before others see an answer.
   ///
-  /// - Returns: how many claims were answered before.
+  /// - Returns: how many claims were answered before, or undone.
   func claiming(_ path: Path, of application: String, takesOver: Bool) -> Int {
+    noteRemovals()
     let place = Place(application: application, path: path)
     if takesOver, records[place] != nil {
       records[place]?.owner = nil
       records[place]?.claims += 1
     }
-    return records[place]?.claims ?? 0
+    return (records[place]?.claims ?? 0) + quits[application, default: 0]
   }
 
   /// - Parameter claims: answered when this one was asked for.
   func claimed(_ path: Path, of application: String, by number: Int, takesOver: Bool, after claims: Int) {
+    noteRemovals()
     let place = Place(application: application, path: path)
     var record = records[place, default: Record()]
-    if let owner = record.owner, owner != number, !takesOver, record.claims == claims {
+    let isUndisturbed = record.claims + quits[application, default: 0] == claims
+    if let owner = record.owner, owner != number, !takesOver, isUndisturbed {
       trace.fault("\(application)/\(path) is claimed by \(number) while \(owner) owns it")
     }
     // Which of two answers over two connections was first cannot be seen.
-    record.owner = record.claims == claims ? number : nil
+    record.owner = isUndisturbed ? number : nil
     record.claims += 1
     records[place] = record
   }

@@ -64,7 +64,7 @@ final class SimulatedLibrary: @unchecked Sendable {
     guard let session else { return }
     leave()
     let removes = reason == .closed || reason == .userQuit
-    remove("end \(reason)", { _ in removes }) { await session.end(reason) }
+    remove("end \(reason)", { _ in removes }, isQuit: reason == .userQuit) { await session.end(reason) }
   }
 
   /// It has no session; what it knew of one is gone.
@@ -161,11 +161,14 @@ final class SimulatedLibrary: @unchecked Sendable {
   private func remove(
     _ name: String,
     _ isRemoved: @escaping (Path) -> Bool,
+    isQuit: Bool = false,
     _ body: @escaping @Sendable () async throws -> Void
   ) {
     let route = route
     let removal = Removal()
-    checker.removing(application, where: isRemoved) { removal.isOver || removal.hasFailed && route.isDone }
+    checker.removing(application, where: isRemoved, isQuit: isQuit) {
+      removal.isOver || removal.hasFailed && route.isDone
+    }
     begin(name) {
       removal.hasFailed = true
       try await body()

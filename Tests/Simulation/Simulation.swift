@@ -274,7 +274,8 @@ final class Simulation {
     guard client.isConnected else { return }
     let removes = reason == "closed" || reason == "userQuit"
     client.loseObjects()
-    remove("goodbye", #"{"reason":"\#(reason)"}"#, client, { _ in removes }) { client.loseObjects() }
+    let isQuit = reason == "userQuit"
+    remove("goodbye", #"{"reason":"\#(reason)"}"#, client, { _ in removes }, isQuit: isQuit) { client.loseObjects() }
   }
 
   /// Makes a call that removes states: some time before its answer, or before the broker is done with the connection.
@@ -283,11 +284,12 @@ final class Simulation {
     _ parameters: String,
     _ client: SimulatedClient,
     _ isRemoved: @escaping (Path) -> Bool,
+    isQuit: Bool = false,
     _ complete: @escaping () -> Void = {}
   ) {
     guard let connection = client.connection else { return complete() }
     var isAnswered = false
-    checker.removing(client.application, where: isRemoved) { [world] in
+    checker.removing(client.application, where: isRemoved, isQuit: isQuit) { [world] in
       isAnswered || !connection.isOpen && world.isDone(with: connection)
     }
     client.call(method, parameters) { answer in
