@@ -295,6 +295,30 @@ private let frameBytes = 24 + 4096
     await author.store.close(author.lease)
   }
 
+  /// Nor must the commit that is written over them, if the broker is killed meanwhile.
+  @Test func aCommitCutShortOverOneThatFailedIsNoDamage() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    let disk = FaultingDisk(fixture.directory.path)
+    var author = try await fixture.author(Self.application)
+    try await Self.write(&author, 9)
+    let before = try Remains(of: fixture.directory, author)
+    disk.fail(FaultingDisk.Fault(code: SQLITE_FULL, operations: [.write], after: 31))
+    let changes = (11...61).map { ArchiveChange.state($0, String(repeating: "x", count: 8_000)) }
+    await #expect(throws: ArchiveError.self) { try await author.apply(changes) }
+    disk.heal()
+    let failed = try Remains(of: fixture.directory, author)
+    try await Self.write(&author, 1)
+    let after = try Remains(of: fixture.directory, author)
+    let changed = after.log.indices.filter { $0 >= failed.log.count || after.log[$0] != failed.log[$0] }
+    let (first, last) = (try #require(changed.first), try #require(changed.last))
+    #expect(first >= before.log.count && last < failed.log.count - 2 * frameBytes)
+    for cut in stride(from: first, through: last, by: Environment.isLong ? 24 : 173) {
+      let remains = before.with(log: Array(after.log[..<cut] + failed.log[cut...]))
+      #expect(try await !Self.check(remains, of: before, "cut at \(cut)"))
+    }
+    await author.store.close(author.lease)
+  }
+
   /// Each call tries again; the copies are made once.
   @Test func anArchiveThatCannotBeOpenedIsCopiedAsideOnce() async throws {
     let remains = try await Self.remains(begunAnew: false).flipping(100)

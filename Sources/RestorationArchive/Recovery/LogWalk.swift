@@ -6,6 +6,10 @@
 /// page each. Frames with the salts of the header belong to this log. What lies behind them is left of an earlier log
 /// in the same file, or zeros that lengthened it. Each checksum continues the one before, so the first invalid frame
 /// ends what can be replayed.
+///
+/// Behind a commit that was cut short there may also be frames of this log: of a longer one, which failed before it and
+/// was rolled back. The last of these, which would end it, was not written whole. So only a finished commit behind one
+/// that cannot be replayed is evidence of damage.
 struct LogWalk {
   enum Finding: Equatable {
     /// The log holds no frame.
@@ -35,7 +39,7 @@ struct LogWalk {
   /// The number of the first frame with this log's salts from there on; `nil` until one is found.
   private var firstInvalid: Int?
   private var hasCommitPastInvalid = false
-  private var hasFramePastThatCommit = false
+  private var hasFinishedCommitPastThatCommit = false
   private var isBlank = true
 
   private static let headerBytes = 32
@@ -56,7 +60,7 @@ struct LogWalk {
     case .invalid: isBlank ? .empty : .damaged("its header is invalid")
     case .valid:
       if let firstInvalid {
-        hasFramePastThatCommit ? .damaged("frame \(firstInvalid) of \(frames) is invalid") : .torn
+        hasFinishedCommitPastThatCommit ? .damaged("frame \(firstInvalid) of \(frames) is invalid") : .torn
       } else if isInCommit || !pending.isEmpty {
         .torn
       } else {
@@ -107,24 +111,33 @@ struct LogWalk {
     frames += 1
     let isOfThisLog = bytes.salts(at: 8) == salts
     let isCommit = bytes.bigEndian(at: 4) != 0
-    if !isBroken {
-      checksum.add(bytes[..<8], isBigEndian)
-      checksum.add(bytes[Self.frameHeaderBytes...], isBigEndian)
-      if isOfThisLog, bytes.bigEndian(at: 0) != 0, checksum.stands(in: bytes, at: 16) {
-        isInCommit = !isCommit
-        return
-      }
-      isBroken = true
+    checksum.add(bytes[..<8], isBigEndian)
+    checksum.add(bytes[Self.frameHeaderBytes...], isBigEndian)
+    let isFollowing = isOfThisLog && bytes.bigEndian(at: 0) != 0 && checksum.stands(in: bytes, at: 16)
+    if !isBroken, isFollowing {
+      isInCommit = !isCommit
+      return
     }
+    isBroken = true
+    // Whether the next frame was written after this one, even if this one is not as it was written.
+    checksum = Checksum(of: bytes, at: 16)
     guard isOfThisLog else { return }
     if firstInvalid == nil { firstInvalid = frames }
-    if hasCommitPastInvalid { hasFramePastThatCommit = true }
-    if isCommit { hasCommitPastInvalid = true }
+    guard isCommit else { return }
+    if hasCommitPastInvalid, isFollowing { hasFinishedCommitPastThatCommit = true }
+    hasCommitPastInvalid = true
   }
 
   private struct Checksum {
     var first: UInt32
     var second: UInt32
+
+    init(first: UInt32, second: UInt32) { (self.first, self.second) = (first, second) }
+
+    /// The one that stands there.
+    init(of bytes: UnsafeRawBufferPointer, at offset: Int) {
+      self.init(first: bytes.bigEndian(at: offset), second: bytes.bigEndian(at: offset + 4))
+    }
 
     /// - Parameter bytes: a multiple of eight.
     mutating func add(_ bytes: Slice<UnsafeRawBufferPointer>, _ isBigEndian: Bool) {
