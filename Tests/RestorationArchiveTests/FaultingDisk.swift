@@ -36,7 +36,7 @@ struct FaultingDisk: Sendable {
     private let arrivals = DispatchSemaphore(value: 0)
     private let opening = DispatchSemaphore(value: 0)
 
-    fileprivate func pass() {
+    func pass() {
       arrivals.signal()
       opening.wait()
       opening.signal()

@@ -64,6 +64,26 @@ internal import Testing
     #expect(try await opening.value.text(of: 1) == "one")
   }
 
+  @Test func whatIsComputedForOneArchiveHoldsOnlyThat() async throws {
+    let fixture = try ArchiveFixture(.sqlite)
+    var author = try await fixture.author("a")
+    try await author.apply(.node(1, "x"), .state(1, "one"))
+    let (gate, reader) = (FaultingDisk.Gate(), author)
+    defer { gate.open() }
+    let computation = Task {
+      await reader.store.compute(for: "a") {
+        gate.pass()
+        return "done"
+      }
+    }
+    try gate.waitForCall()
+    let read = Task { try await reader.text(of: 1) }
+    try await Self.use("b", of: fixture)
+    gate.open()
+    #expect(await computation.value == "done")
+    #expect(try await read.value == "one")
+  }
+
   /// One that is parked only to make room for others keeps nobody waiting, however long that takes.
   @Test func anArchiveThatIsHeldIsParkedWhenItIsFree() async throws {
     let fixture = try ArchiveFixture(.sqlite, quota: ArchiveQuota(openArchivesMax: 1))

@@ -48,7 +48,7 @@ internal import Testing
 
     func report(_ event: ArchiveEvent) {
       switch event {
-      case .opened(let id, .success(let opening)): hear("opened \(id) at \(opening.sequence)")
+      case .opened(let id, .success(let opened)): hear("opened \(id) at \(opened.opening.sequence)")
       case .opened(let id, .failure(let error)): hear("opened \(id): \(error.kind)")
       case .committed(let id, let receipt): hear("committed \(id) at \(receipt.sequence)")
       case .commitFailed(let id, _, let pause): hear("failed \(id), pause \(pause ?? 0)")

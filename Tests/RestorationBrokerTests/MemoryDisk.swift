@@ -37,6 +37,8 @@ final class MemoryDisk {
   private(set) var damaged: [String: Set<SequenceNumber>] = [:]
   private(set) var backups = 0
   private(set) var openCount = 0
+  /// What was computed on the archives' lanes and not on the broker's loop.
+  private(set) var computedCount = 0
   private(set) var jobCount = 0
   private(set) var closed: [String] = []
   private(set) var removed: [String] = []
@@ -201,6 +203,11 @@ final class MemoryDisk {
       disk.readFailures[application] = nil
       disk.names.insert(application)
       return opening
+    }
+
+    func compute<Value>(for application: String, _ work: @Sendable () -> sending Value) async -> sending Value {
+      disk.computedCount += 1
+      return work()
     }
 
     func apply(

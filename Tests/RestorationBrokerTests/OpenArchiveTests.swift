@@ -121,6 +121,15 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func theTreeOfAnArchiveIsNotMadeOnTheLoop() throws {
+    try broker.connect(pid: 1).encode(#"["X"]"#, #"{"n":1}"#, #""application":"App""#)
+    broker.restart()
+    let (count, peer) = (broker.computedCount, broker.connect(pid: 1))
+    try peer.initialize()
+    #expect(try peer.state(#"["X"]"#) == ["n": 1])
+    #expect(broker.computedCount == count + 1)
+  }
+
   /// R32: the store finds it when it opens the files again that it had closed.
   @Test func anArchiveWhoseFilesWereChangedIsOpenedAnewByTheReadThatNoticesIt() throws {
     try broker.connect(pid: 1).encode(#"["X"]"#, #"{"n":1}"#, #""application":"App""#)

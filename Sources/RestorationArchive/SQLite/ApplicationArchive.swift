@@ -105,6 +105,8 @@ actor ApplicationArchive {
     }
   }
 
+  func compute<Value>(_ work: @Sendable () -> sending Value) -> sending Value { work() }
+
   func close(_ lease: ArchiveLease) {
     guard let archive = current, archive.epoch == lease.epoch else { return }
     defer { note() }

@@ -243,6 +243,14 @@ struct SQLiteArchive: ArchiveRows {
     try reading("read") { () throws(SQLiteFailure) in try connection.node(at: sequence) }
   }
 
+  /// In one transaction: with one for each row, SQLite would look at the file's length each time.
+  func readMany<Value>(_ body: () throws(ArchiveError) -> Value) throws(ArchiveError) -> Value {
+    guard !connection.isInTransaction else { return try body() }
+    try reading("read") { () throws(SQLiteFailure) in try connection.execute("BEGIN") }
+    defer { try? connection.execute("ROLLBACK") }
+    return try body()
+  }
+
   func contexts() throws(ArchiveError) -> [ContextID: String] {
     let rows = try rows("SELECT context, text FROM context") { ($0.integer(0), $0.string(1) ?? "") }
     return Dictionary(rows) { $1 }

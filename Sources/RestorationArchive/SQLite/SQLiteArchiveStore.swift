@@ -69,6 +69,15 @@ package actor SQLiteArchiveStore: ArchiveStore {
     return try await archive.open(creating: creating)
   }
 
+  nonisolated(nonsending) package func compute<Value>(
+    for application: String,
+    _ work: @Sendable () -> sending Value
+  ) async -> sending Value {
+    let archive = visit(application)
+    defer { register.leave(application) }
+    return await archive.compute(work)
+  }
+
   nonisolated(nonsending) package func close(_ lease: ArchiveLease) async {
     let archive = visit(lease.application)
     defer { register.leave(lease.application) }

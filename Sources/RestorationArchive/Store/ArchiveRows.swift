@@ -25,6 +25,8 @@ protocol ArchiveRows {
   func state(at sequence: SequenceNumber) throws(ArchiveError) -> StateReading
   /// The node row of a sequence that the index names.
   func node(at sequence: SequenceNumber) throws(ArchiveError) -> NodeRecord
+  /// Reads many rows, of which each takes longer by itself.
+  func readMany<Value>(_ body: () throws(ArchiveError) -> Value) throws(ArchiveError) -> Value
   func contexts() throws(ArchiveError) -> [ContextID: String]
   /// In ascending order of id.
   func sessions() throws(ArchiveError) -> [SessionRecord]

@@ -23,6 +23,12 @@ package protocol ArchiveStore: Sendable {
   /// - Parameter creating: whether to create the archive if it does not exist; otherwise fails as `absent`.
   nonisolated(nonsending) func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening
 
+  /// Computes where the application's archive is read and written, so that the caller's loop goes on meanwhile.
+  nonisolated(nonsending) func compute<Value>(
+    for application: String,
+    _ work: @Sendable () -> sending Value
+  ) async -> sending Value
+
   /// Makes all changes of the batch durable in one transaction, including those added before the transaction begins.
   ///
   /// - Parameter expecting: the last sequence the caller knows; another value on disk fails as `fenced`.

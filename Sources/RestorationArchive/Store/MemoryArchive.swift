@@ -116,6 +116,8 @@ struct MemoryArchive: ArchiveRows {
     return record
   }
 
+  func readMany<Value>(_ body: () throws(ArchiveError) -> Value) throws(ArchiveError) -> Value { try body() }
+
   func contexts() -> [ContextID: String] { contents.contexts }
 
   func sessions() -> [SessionRecord] { contents.sessions.values.sorted { $0.session < $1.session } }

@@ -44,6 +44,11 @@ package actor MemoryArchiveStore: ArchiveStore {
     return try archive.opening()
   }
 
+  package func compute<Value>(
+    for application: String,
+    _ work: @Sendable () -> sending Value
+  ) async -> sending Value { work() }
+
   /// What an opening would say now; takes no lease.
   package func contents(of application: String) -> ArchiveOpening? { try? archives[application]?.opening() }
 

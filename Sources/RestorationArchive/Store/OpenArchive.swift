@@ -100,15 +100,19 @@ final class OpenArchive<Rows: ArchiveRows> {
   }
 
   func scan(after node: NodeID, limit: Int, at point: ArchivePoint) throws(ArchiveError) -> [NodeReading] {
+    let nodes = index.nodes(after: node, limit: limit, at: point)
     var readings: [NodeReading] = []
-    for node in index.nodes(after: node, limit: limit, at: point) {
-      guard let row = index.description(of: node, at: point) else { continue }
-      let state = index.state(of: node, at: point)
-      var reading = NodeReading(node: try rows.node(at: row.sequence), state: state?.summary)
-      if point == .head, let settled = index.state(of: node, at: .beforeClaim), settled.sequence != state?.sequence {
-        reading.beforeClaim = settled.summary
+    readings.reserveCapacity(nodes.count)
+    try rows.readMany { () throws(ArchiveError) in
+      for node in nodes {
+        guard let row = index.description(of: node, at: point) else { continue }
+        let state = index.state(of: node, at: point)
+        var reading = NodeReading(node: try rows.node(at: row.sequence), state: state?.summary)
+        if point == .head, let settled = index.state(of: node, at: .beforeClaim), settled.sequence != state?.sequence {
+          reading.beforeClaim = settled.summary
+        }
+        readings.append(reading)
       }
-      readings.append(reading)
     }
     return readings
   }

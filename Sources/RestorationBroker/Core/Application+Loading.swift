@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationArchive
+package import RestorationArchive
 internal import RestorationWire
+
+/// An archive as it was opened, with the tree of its head.
+package struct OpenedArchive {
+  package let opening: ArchiveOpening
+  let tree: NodeTree
+
+  init(_ opening: ArchiveOpening) { (self.opening, tree) = (opening, NodeTree(opening.nodes)) }
+}
 
 extension Application {
   /// Loads the archive as it was opened.
   ///
   /// Earlier sessions exist again, without a connection. A live process resumes its session by its token; the service
   /// reports which processes have ended.
-  func load(_ opening: ArchiveOpening) {
+  func load(_ opened: OpenedArchive) {
+    let opening = opened.opening
     let connected = sessions.values
     let former = formerSessions
     // What was asked for has come, and was lost with its transaction.
@@ -24,13 +33,7 @@ extension Application {
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
     turn.noteEpoch(max(runs.facts.epoch, claimed.max() ?? 0))
     origins = StateOrigins(stored: opening.contexts, last: opening.lastContext)
-    for reading in opening.nodes {
-      tree.load(reading.node)
-      guard let node = tree.nodes[reading.node.node] else { continue }
-      node.state = reading.state
-      node.beforeClaim = reading.beforeClaim
-    }
-    tree.indexAll()
+    tree.become(opened.tree)
     countHead()
     sessions.load(opening.sessions, last: opening.lastSession, former: former.sessions, lastUsed: turn.now.monotonic)
     loadRoles()

@@ -106,7 +106,7 @@ package struct BrokerCore {
   /// The archive was opened, or could not be; `ended` are its sessions whose processes have ended.
   package mutating func opened(
     _ id: ApplicationID,
-    _ result: Result<ArchiveOpening, ArchiveError>,
+    _ result: Result<OpenedArchive, ArchiveError>,
     ended: Set<SessionID>,
     at now: Moment
   ) {
@@ -117,8 +117,9 @@ package struct BrokerCore {
       application.parentWaits.abandon(for: .storeError(error), in: &application.turn) { _ in true }
     }
     switch result {
-    case .success(let opening):
-      application.load(opening)
+    case .success(let opened):
+      let opening = opened.opening
+      application.load(opened)
       forgetLostSessions(of: application)
       application.announceOpening(damage: opening.damage)
       if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }

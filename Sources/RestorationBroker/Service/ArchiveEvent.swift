@@ -5,8 +5,8 @@ package import RestorationArchive
 internal import RestorationWire
 
 /// What the gateway of archives reports.
-package enum ArchiveEvent: Sendable {
-  case opened(ApplicationID, Result<ArchiveOpening, ArchiveError>)
+package enum ArchiveEvent {
+  case opened(ApplicationID, Result<OpenedArchive, ArchiveError>)
   case committed(ApplicationID, ArchiveReceipt)
   /// Nothing of the transaction was stored: the archive is to be opened again. Nothing is written for the pause, in
   /// milliseconds; nil if nothing more is, because the broker is stopping.

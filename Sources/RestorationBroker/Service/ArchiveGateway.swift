@@ -93,11 +93,11 @@ package final class ArchiveGateway {
         await closings[name]?.idle()
       }
       do throws(ArchiveError) {
-        let opening = try await store.open(name.description, creating: creating)
-        session.lease = opening.lease
-        session.queue.opened(at: opening.sequence)
+        let opened = try await store.opened(name, creating: creating)
+        session.lease = opened.opening.lease
+        session.queue.opened(at: opened.opening.sequence)
         scheduleFlush(id, for: delegate)
-        delegate.report(.opened(id, .success(opening)))
+        delegate.report(.opened(id, .success(opened)))
         // Steps of before have come back meanwhile, and asked for what is durable.
         for request in session.queue.readyReads() { read(id, request, after: 0, for: delegate) }
       } catch {

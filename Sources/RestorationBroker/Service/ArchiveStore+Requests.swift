@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import RestorationWire
 
 /// What the core asks of a store, in calls of the store.
 extension ArchiveStore {
+  /// Opens an archive, and makes the tree of its head before the loop has to take it: of many objects that takes long.
+  nonisolated(nonsending) func opened(
+    _ name: ApplicationName,
+    creating: Bool
+  ) async throws(ArchiveError) -> OpenedArchive {
+    let opening = try await open(name.description, creating: creating)
+    return await compute(for: name.description) { OpenedArchive(opening) }
+  }
+
   typealias Reading = (request: StateRequest, result: Result<[StateReading?], ArchiveError>)
 
   /// Brings what all the requests ask for, in one call if nothing was written between their rows.

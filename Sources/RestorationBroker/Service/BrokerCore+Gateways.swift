@@ -9,7 +9,7 @@ extension BrokerCore {
   mutating func take(_ event: ArchiveEvent, _ processes: ProcessGateway, at now: Moment) {
     switch event {
     case .opened(let id, let result):
-      let ended = (try? result.get()).map { processes.endedSessions(of: $0.sessions) } ?? []
+      let ended = (try? result.get()).map { processes.endedSessions(of: $0.opening.sessions) } ?? []
       opened(id, result, ended: ended, at: now)
     case .committed(let id, let receipt): committed(id, receipt, at: now)
     case .commitFailed(let id, let error, let pause): commitFailed(id, error, pause: pause, at: now)

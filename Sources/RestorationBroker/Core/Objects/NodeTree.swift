@@ -223,7 +223,9 @@ package struct NodeTree {
   mutating func load(_ readings: [NodeReading]) {
     for reading in readings {
       load(reading.node)
-      nodes[reading.node.node]?.state = reading.state
+      guard let node = nodes[reading.node.node] else { continue }
+      node.state = reading.state
+      node.beforeClaim = reading.beforeClaim
     }
   }
 
