@@ -64,9 +64,10 @@ final class Client {
   }
 
   /// Whether its messages wait behind an earlier one.
-  var isWaiting: Bool {
-    waitsFor != nil || choosesInstance || isProbing || isImporting || pendingAdoption != nil || isDraining
-  }
+  var isWaiting: Bool { waitsFor != nil || choosesInstance || isProbing || isImporting || awaitsAdoption || isDraining }
+
+  /// A pattern, because `!= nil` copies what it compares, and every message asks.
+  private var awaitsAdoption: Bool { if case nil = pendingAdoption { false } else { true } }
 
   /// A waiting client keeps its connection busy, so that a restart cannot lose its message unnoticed.
   private var isHolding = false

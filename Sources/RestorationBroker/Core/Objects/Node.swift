@@ -93,9 +93,11 @@ package final class Node {
     }
   }
 
-  package var isVacant: Bool { claim == nil }
+  // Patterns, because `== nil` copies what it compares: the two are asked for with every push.
 
-  package var hasState: Bool { state != nil }
+  package var isVacant: Bool { if case nil = claim { true } else { false } }
+
+  package var hasState: Bool { if case nil = state { false } else { true } }
 
   /// The state that the head has, early or not.
   package var stored: StateSummary? { if let kept { kept.stored } else { state } }
