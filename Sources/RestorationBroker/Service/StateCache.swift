@@ -21,13 +21,13 @@ package struct StateCache {
     /// Nil where the newest one is too large, and after the entry has left.
     var record: StateRecord?
     var sequence: SequenceNumber
+    /// What is counted for it.
+    var bytes: Int
     var wasUsed = false
 
-    init(_ key: Key, _ record: StateRecord, _ sequence: SequenceNumber) {
-      (self.key, self.record, self.sequence) = (key, record, sequence)
+    init(_ key: Key, _ record: StateRecord, _ sequence: SequenceNumber, bytes: Int) {
+      (self.key, self.record, self.sequence, self.bytes) = (key, record, sequence, bytes)
     }
-
-    var bytes: Int { (record?.bytes ?? 0) + StateCache.overhead }
   }
 
   /// Bytes an entry takes besides its text.
@@ -52,15 +52,17 @@ package struct StateCache {
   /// Takes a row; the text must not be a slice of something larger, which would stay alive for it.
   package mutating func insert(_ record: StateRecord, sequence: SequenceNumber, of application: ApplicationID) {
     let key = Key(application: application, node: record.node)
-    let fits = record.bytes + Self.overhead <= bytesMax / 8
+    let size = record.bytes + Self.overhead
+    let fits = size <= bytesMax / 8
     if let entry = entries[key] {
       bytes -= entry.bytes
       entry.record = fits ? record : nil
       entry.sequence = sequence
+      entry.bytes = fits ? size : Self.overhead
       entry.wasUsed = false
       bytes += entry.bytes
     } else if fits {
-      let entry = Entry(key, record, sequence)
+      let entry = Entry(key, record, sequence, bytes: size)
       entries[key] = entry
       order.append(entry)
       bytes += entry.bytes
