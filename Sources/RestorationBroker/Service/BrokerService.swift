@@ -29,8 +29,8 @@ package actor BrokerService {
   @exclusivity(unchecked) private var isCarryingOut = false
   /// Memory will be given back to the kernel.
   private var isMemoryDue = false
-  /// Waits until the last save rounds are over (R33).
-  private var whenSaved: CheckedContinuation<Void, Never>?
+  /// Waits until the last save rounds are over (R33). A list, because each event looks at it, and nil would be copied.
+  private var whenSaved: [CheckedContinuation<Void, Never>] = []
   nonisolated let whenFatal: @Sendable (String) -> Void
   /// Told after each event.
   let activity: ActivityMonitor
@@ -103,9 +103,9 @@ package actor BrokerService {
     } while !core.context.outcome.isEmpty || archives.sendNotices(for: self)
     clients.settleReleased { archives.awaitSettling(of: $0) }
     if clients.hasPausedWriters, archives.hasRoom { clients.resumeWriters() }
-    if let waiting = whenSaved, !core.isSaving {
-      whenSaved = nil
-      waiting.resume()
+    if !whenSaved.isEmpty, !core.isSaving {
+      for waiting in whenSaved { waiting.resume() }
+      whenSaved = []
     }
     activity.noteEvent(of: self)
   }
@@ -233,7 +233,7 @@ package actor BrokerService {
   /// Saves what clients have (R33); afterwards no call waits for anything but what is being done.
   package func prepareToStop() async {
     await withCheckedContinuation { waiting in
-      whenSaved = waiting
+      whenSaved.append(waiting)
       handle { $0.saveBeforeEnd(at: $1) }
     }
     if await processes.isUserSessionEnding(for: self) { handle { $0.sessionOfUserEnds(at: $1) } }
@@ -271,7 +271,7 @@ package actor BrokerService {
   package var holdings: Holdings {
     let own = [
       "timers": timers.count, "requests in the log": requests.count,
-      "waits for the last save": whenSaved == nil ? 0 : 1,
+      "waits for the last save": whenSaved.count,
     ]
     return .sum(Holdings(of: core), clients.holdings, archives.holdings, processes.holdings, own)
   }
