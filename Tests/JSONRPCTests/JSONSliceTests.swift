@@ -109,6 +109,20 @@ internal import Testing
     }
   }
 
+  @Test(arguments: 1...20)
+  func namesThatDifferInOneByteAreToldApart(length: Int) throws {
+    let name = String(repeating: "n", count: length)
+    for slice in try slices(#"{"\#(name)":1}"#) {
+      #expect(slice[name]?.integer() == 1)
+      #expect(slice[name + "n"] == nil)
+      for place in 0..<length {
+        var other = Array(name.utf8)
+        other[place] = UInt8(ascii: "m")
+        #expect(slice[String(decoding: other, as: UTF8.self)] == nil)
+      }
+    }
+  }
+
   @Test(arguments: [#""a\n""#, #""\u0061""#, #""a""#, #""""#, #""ab""#, "1", "null"])
   func whatAStringIsExpectedToBeChangesNothing(text: String) throws {
     for slice in try slices(text) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
@@ -337,15 +338,9 @@ extension NodeTree {
 // Identifiers are equal if their bytes are: String's equality would make two spellings of an accent one path.
 extension NodeTree.PathKey: Hashable {
   static func == (left: Self, right: Self) -> Bool {
-    guard left.parent == right.parent, left.component.utf8.count == right.component.utf8.count else { return false }
-    // On plain memory, because a string's UTF-8 view costs several steps for each byte.
     var (component, other) = (left.component, right.component)
-    return component.withUTF8 { component in
-      other.withUTF8 { other in
-        for index in 0..<component.count where component[index] != other[index] { return false }
-        return true
-      }
-    }
+    return left.parent == right.parent
+      && component.withUTF8 { component in other.withUTF8 { component.isEqual(to: $0) } }
   }
 
   func hash(into hasher: inout Hasher) {
