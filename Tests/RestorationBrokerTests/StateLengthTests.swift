@@ -81,6 +81,17 @@ internal import Testing
     #expect(long.suspects(in: tree).count == 1)
   }
 
+  @Test func r14R16OfManyStatesOnlyThoseAreReadThatTheLongestPathWouldMakeTooLong() {
+    var tree = NodeTree()
+    _ = tree.insert(NodeRecord(node: 1, parent: nil, component: "B", kind: .object))
+    let table = "[" + (0..<1_024).map { "[\(30 * $0),20,1]" }.joined(separator: ",") + "]"
+    let text = [UInt8](repeating: UInt8(ascii: " "), count: 40_000)[...]
+    let states = (0..<100).map { StateRecord(node: $0, context: 1, written: 0, text: text, references: table) }
+    #expect(Limits().suspects(among: states, in: tree).isEmpty)
+    _ = tree.insert(NodeRecord(node: 2, parent: nil, component: String(repeating: "x", count: 4_000), kind: .object))
+    #expect(Limits().suspects(among: states, in: tree).count == 100)
+  }
+
   @Test func r14WhatIsAboveATargetMovesOnlyAsFarAsTheStateAllows() throws {
     try peer.register("T", below: #"["a"]"#)
     try peer.register("B")

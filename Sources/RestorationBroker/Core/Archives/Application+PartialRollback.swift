@@ -12,19 +12,19 @@ extension Application {
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
     let texts = tree.missing(of: chosen).textBytes
     try requireRoom(for: rollback.growth(of: tree) + texts + origins.growth(by: rollback.contexts))
-    let states = rollback.states(beside: tree)
+    let states = chosen.map { rollback.restored($0, beside: tree.nodes[$0.id]) }
     let past = Dictionary(chosen.map { ($0.id, $0) }) { first, _ in first }
-    try tree.requireReadable(besides: states.values.compactMap(\.record), turn.limits) { [tree] in
+    try tree.requireReadable(besides: rollback.newTexts(beside: tree), turn.limits) { [tree] in
       tree.node($0) ?? past[$0]
     }
     // From here on nothing can fail but the disk.
     note(.headGivenUp)
     let kept = generations.sealHead("rollBack", of: tree, in: &turn)
     var places: [NodeID: Node] = [:]
-    for node in chosen {
+    for (node, state) in zip(chosen, states) {
       let place = place(node, below: node.parent.flatMap { places[$0.id] })
       places[node.id] = place
-      bringBack(states[node.id] ?? .nothing, at: place)
+      bringBack(state, at: place)
     }
     let back = Set(places.values.map(\.id))
     for node in chosen where node.parent.map({ places[$0.id] == nil }) ?? true {

@@ -63,18 +63,18 @@ extension Application {
     guard count <= max else { throw .limitExceeded("objectsPerApplicationMax", max: max, value: count) }
     let texts = target.tree.nodes.values.textBytes - budget.texts
     try requireRoom(for: rollback.growth(of: former) + texts + origins.growth(by: rollback.contexts))
-    let states = rollback.states(beside: former)
-    try turn.limits.requireReadable(states.values.compactMap(\.record), in: target.tree) { target.tree.node($0) }
+    try turn.limits.requireReadable(rollback.newTexts(beside: former), in: target.tree)
     // From here on nothing can fail but the disk.
     note(.headGivenUp)
     let kept = generations.sealHead("rollBack", of: tree, in: &turn)
     tree.become(target.tree)
-    writeNodes(instead: former)
-    writeStates(states, instead: former)
+    let order = tree.byAge()
+    writeNodes(order, instead: former)
+    writeStates(order, of: rollback, instead: former)
     carryClaims(from: former, to: target)
     carryKept(from: former, to: target)
     carryDataSources(to: target)
-    releaseVacantNodes(besides: former)
+    for node in order where node.isVacant { release(node, instead: former.nodes[node.id]) }
     countHead()
     return sealRolledBack(rollback, damaged: rollback.unreadable.compactMap { tree.nodes[$0] }, former: kept)
   }
@@ -100,13 +100,13 @@ extension Application {
   // MARK: Writing
 
   /// Writes the differences from the former tree: only what has changed since the generation (R16).
-  private func writeNodes(instead former: NodeTree) {
+  private func writeNodes(_ order: [Node], instead former: NodeTree) {
     for node in former.byAge(where: { tree.nodes[$0.id] == nil }) {
       forgetBlame(of: node)
       if node.stored != nil { write(.removeState(node.id)) }
       write(.node(.removal(of: node.id, successor: tree.successors[node.id])))
     }
-    for node in tree.byAge(where: { former.nodes[$0.id]?.record != $0.record }) { write(node) }
+    for node in order where former.nodes[node.id]?.record != node.record { write(node) }
     for (gone, successor) in tree.successors.sorted(by: { $0.key < $1.key })
     where former.nodes[gone] == nil && former.successors[gone] != successor {
       write(.node(.removal(of: gone, successor: successor)))
@@ -114,12 +114,13 @@ extension Application {
   }
 
   /// Gives nodes the states of the generation. None is early, because they were requested (R19).
-  private func writeStates(_ states: [NodeID: Rollback.Restored], instead former: NodeTree) {
+  private func writeStates(_ order: [Node], of rollback: Rollback, instead former: NodeTree) {
     var settled: [NodeID] = []
-    for node in tree.byAge() {
+    for node in order {
       let before = former.nodes[node.id]
-      node.withheld = before?.withheld
-      switch states[node.id] ?? .nothing {
+      let restored = rollback.restored(node, beside: before)
+      (node.state, node.withheld) = (nil, before?.withheld)
+      switch restored {
       case .nothing:
         if before?.stored != nil { write(.removeState(node.id)) }
         acquit(node.id)
@@ -194,27 +195,25 @@ extension Application {
     }
   }
 
-  private func tellPath(of node: Node, to session: Session, before: IdentifierPath?) {
+  private func tellPath(of node: Node, to session: Session, before: @autoclosure () -> IdentifierPath?) {
+    guard turn.hasSubscribers || session.serves(.pathChanged) else { return }
     let path = tree.path(of: node)
-    guard path != before, let claim = node.claim else { return }
+    guard path != before(), let claim = node.claim else { return }
     announce {
       ObjectMoved().with {
         $0.object = claim.handle
-        $0.from = before
+        $0.from = before()
         $0.path = path
       }
     }
     notify(session, PathChanged(object: claim.handle, path: path))
   }
 
-  /// The last claims of vacant nodes stay known; nodes that have returned are orphans from now on (R13).
-  private func releaseVacantNodes(besides former: NodeTree) {
-    for node in tree.byAge(where: \.isVacant) {
-      node.claimRecord = former.nodes[node.id]?.claimRecord
-      let isBack = former.nodes[node.id] == nil
-      guard isBack || node.isPlaceholder && node.children.isEmpty else { continue }
-      writeRelease(of: node, at: node.record.component == nil ? 0 : turn.now.wall)
-    }
+  /// The last claim of a vacant node stays known; a node that has returned is an orphan from now on (R13).
+  private func release(_ node: Node, instead former: Node?) {
+    node.claimRecord = former?.claimRecord
+    guard former == nil || node.isPlaceholder && node.children.isEmpty else { return }
+    writeRelease(of: node, at: node.record.component == nil ? 0 : turn.now.wall)
   }
 
   // MARK: Afterwards

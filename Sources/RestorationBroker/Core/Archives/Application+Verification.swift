@@ -41,29 +41,34 @@ extension Application {
     // If the client has left, the rest is not needed.
     defer { beginWaiting() }
     guard let operation = jobs.finishStep(of: job, in: &turn), sessions.isConnected(job.caller.client) else { return }
-    switch (operation, result) {
-    case (.verification(var verification), .success(let outcome)): goOn(with: &verification, outcome, job)
-    case (.planning(var planning), .success(.nodes(let nodes))): goOn(with: &planning, nodes, job)
-    case (.page(var reading), .success(.nodes(let nodes))): goOn(with: &reading, nodes, job)
-    case (.rollback(var rollback, let nodes), .success(let outcome)):
-      goOn(with: &rollback, reading: nodes, outcome, job)
-    case (.comparison(var comparison, let place), .success(let outcome)):
-      goOn(with: &comparison, from: place, outcome, job)
-    case (.backup(var call, let path), .success(.copied(let bytes))):
-      tell(call.progress(bytes, of: bytes, isLast: true, at: turn.now), of: call)
-      let reply = BackupArchive.Reply().with {
-        ($0.to, $0.bytes, $0.milliseconds) = (path, bytes, call.milliseconds(at: turn.now))
-      }
-      turn.ask(.respond(job.caller, .result(reply)))
-    case (_, .failure(.archive(let error))): turn.refuse(job.caller, .storeError(error))
-    case (_, .failure(.target(let message))):
+    switch result {
+    case .success(let outcome): goOn(with: consume operation, outcome, job)
+    case .failure(.archive(let error)): turn.refuse(job.caller, .storeError(error))
+    case .failure(.target(let message)):
       let error = ErrorObject.invalidParameter(
         "/to",
         "the file cannot be made: \(message)",
         hint: "Name a file that does not exist yet, in a directory that the broker may write to."
       )
       turn.refuse(job.caller, error)
-    case (_, .success):
+    }
+  }
+
+  /// It is consumed: what it has gathered would be copied if it changed while another holds it.
+  private func goOn(with operation: consuming Operation, _ outcome: StoreJob.Outcome, _ job: StoreJob) {
+    switch (consume operation, outcome) {
+    case (.verification(var verification), _): goOn(with: &verification, outcome, job)
+    case (.planning(var planning), .nodes(let nodes)): goOn(with: &planning, nodes, job)
+    case (.page(var reading), .nodes(let nodes)): goOn(with: &reading, nodes, job)
+    case (.rollback(var rollback, let nodes), _): goOn(with: &rollback, reading: nodes, outcome, job)
+    case (.comparison(var comparison, let place), _): goOn(with: &comparison, from: place, outcome, job)
+    case (.backup(var call, let path), .copied(let bytes)):
+      tell(call.progress(bytes, of: bytes, isLast: true, at: turn.now), of: call)
+      let reply = BackupArchive.Reply().with {
+        ($0.to, $0.bytes, $0.milliseconds) = (path, bytes, call.milliseconds(at: turn.now))
+      }
+      turn.ask(.respond(job.caller, .result(reply)))
+    case (.planning, _), (.page, _), (.backup, _):
       turn.refuse(job.caller, .internalError(hint: "Call again; the broker's log says more."))
     }
   }

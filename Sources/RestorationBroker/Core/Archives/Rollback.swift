@@ -18,7 +18,10 @@ package struct Rollback {
   /// Nodes whose states the generation does not hold (R4, R7).
   private let omitted: Set<NodeID>
   var call: LongCall
-  private var readings: [NodeReading] = []
+  /// The generation, with the states that it has read or not.
+  private var past = NodeTree()
+  /// Its nodes, as soon as all are there.
+  private var nodes: [Node] = []
   /// The position of the pass over the generation.
   private var place = 0
   private var texts: [NodeID: StateRecord] = [:]
@@ -34,18 +37,20 @@ package struct Rollback {
     self.call = call
   }
 
-  var progress: (done: Int, total: Int) { (place, readings.count) }
+  var progress: (done: Int, total: Int) { (place, nodes.count) }
 
   /// Adds nodes; returns the last one if more follow.
-  mutating func take(_ nodes: [NodeReading]) -> NodeID? {
-    readings += nodes
-    return nodes.count == StoreJob.nodesMax ? nodes.last?.node.node : nil
+  mutating func take(_ readings: [NodeReading]) -> NodeID? {
+    past.load(readings)
+    if readings.count == StoreJob.nodesMax { return readings.last?.node.node }
+    past.indexAll()
+    nodes = past.byAge()
+    return nil
   }
 
   /// Chooses what the call names, by paths in the generation, as soon as all nodes are there.
   mutating func choose() throws(ErrorObject) {
     guard let paths = request.objects, chosen == nil else { return }
-    let past = NodeTree(readings)
     var (nodes, seen): ([Node], Set<NodeID>) = ([], [])
     for path in paths {
       guard let top = past.node(at: path), !omitted.contains(top.id) else {
@@ -76,26 +81,26 @@ package struct Rollback {
     var bytes = 0
     // A second pass from the beginning, because more texts may be needed now.
     for _ in 0..<2 {
-      while place < readings.count {
-        let size = bytesToRead(readings[place], beside: head) ?? 0
+      while place < nodes.count {
+        let size = bytesToRead(nodes[place], beside: head) ?? 0
         if size > 0 {
           bytes += size
           if bytes > Self.pieceBytes || piece.count == Self.pieceRowsMax, !piece.isEmpty { return piece }
-          piece.append(readings[place].node.node)
+          piece.append(nodes[place].id)
         }
         place += 1
       }
       if !piece.isEmpty { return piece }
       place = 0
     }
-    place = readings.count
+    place = nodes.count
     return []
   }
 
   /// By how many bytes of states the head grows.
   func growth(of head: NodeTree) -> Int {
     var growth = 0
-    for reading in readings { growth += held(reading)?.bytes ?? 0 }
+    for node in nodes { growth += held(node)?.bytes ?? 0 }
     if let chosen {
       for node in chosen { growth -= head.nodes[node.id]?.stored?.bytes ?? 0 }
     } else {
@@ -105,22 +110,18 @@ package struct Rollback {
   }
 
   /// The origins of these states.
-  var contexts: Set<ContextID> { Set(readings.compactMap { held($0)?.context }) }
+  var contexts: Set<ContextID> { Set(nodes.lazy.compactMap { held($0)?.context }) }
 
-  private func bytesToRead(_ reading: NodeReading, beside head: NodeTree) -> Int? {
-    let node = reading.node.node
-    guard texts[node] == nil, !unreadable.contains(node), !isAtHead(reading, head) else { return nil }
-    return held(reading)?.bytes
+  private func bytesToRead(_ node: Node, beside head: NodeTree) -> Int? {
+    guard let state = held(node), state.sequence != head.nodes[node.id]?.stored?.sequence, texts[node.id] == nil,
+      !unreadable.contains(node.id)
+    else { return nil }
+    return state.bytes
   }
 
   /// The state the generation holds of a node.
-  private func held(_ reading: NodeReading) -> StateSummary? {
-    let node = reading.node.node
-    return omitted.contains(node) || chosenNumbers?.contains(node) == false ? nil : reading.state
-  }
-
-  private func isAtHead(_ reading: NodeReading, _ head: NodeTree) -> Bool {
-    held(reading).map { head.nodes[reading.node.node]?.stored?.sequence == $0.sequence } ?? true
+  private func held(_ node: Node) -> StateSummary? {
+    omitted.contains(node.id) || chosenNumbers?.contains(node.id) == false ? nil : node.state
   }
 
   // MARK: The new head
@@ -132,41 +133,40 @@ package struct Rollback {
     case same
     /// A copy of this row.
     case text(StateRecord, of: SequenceNumber)
-
-    var record: StateRecord? { if case .text(let record, _) = self { record } else { nil } }
   }
 
-  /// The new state of each node; other nodes get none.
-  func states(beside head: NodeTree) -> [NodeID: Restored] {
-    var states: [NodeID: Restored] = [:]
-    for reading in readings {
-      guard let state = held(reading) else { continue }
-      let node = reading.node.node
-      if isAtHead(reading, head) {
-        states[node] = .same
-      } else if let text = texts[node] {
-        states[node] = .text(text, of: state.sequence)
-      }
+  /// What becomes of a node's state.
+  ///
+  /// - Parameters:
+  ///   - node: with the state of the generation.
+  ///   - today: the same node at the head, if that has it.
+  func restored(_ node: Node, beside today: Node?) -> Restored {
+    guard let state = held(node) else { return .nothing }
+    if state.sequence == today?.stored?.sequence { return .same }
+    return texts[node.id].map { .text($0, of: state.sequence) } ?? .nothing
+  }
+
+  /// The texts that the head gets, and did not have before.
+  func newTexts(beside head: NodeTree) -> some Sequence<StateRecord> {
+    texts.lazy.filter { node, _ in
+      past.nodes[node].flatMap { held($0) }.map { $0.sequence != head.nodes[node]?.stored?.sequence } ?? false
     }
-    return states
+    .map(\.value)
   }
 
-  /// The tree of the generation with the live objects. Its nodes are new, without states and claims.
+  /// The tree of the generation with the live objects, still with the states of the generation. It may be made once:
+  /// its nodes become those of the head.
   func tree(beside head: NodeTree, living: Set<NodeID>) -> RolledBackTree {
-    let past = NodeTree(readings)
-    var tree = NodeTree()
-    for node in past.namedNodes(omitting: omitted, keeping: living.intersection(past.nodes.keys)) {
-      var record = node.record
-      record.parent = node.parent?.id
-      if let today = head.nodes[node.id], today.claim != nil { record.describe(as: today.record) }
-      tree.load(record)
-    }
     // References in the generation's states lead where they led then.
-    for reading in readings where reading.node.isRemoved { tree.load(reading.node) }
-    for (gone, successor) in head.successors where past.nodes[gone] == nil && tree.successors[gone] == nil {
+    var tree = past
+    for (gone, successor) in head.successors where past.nodes[gone] == nil && past.successors[gone] == nil {
       tree.load(.removal(of: gone, successor: successor))
     }
-    tree.indexAll()
+    for node in past.unnamedNodes(omitting: omitted, keeping: living) { tree.forget(node) }
+    for node in tree.nodes.values {
+      if node.record.parent != node.parent?.id { node.record.parent = node.parent?.id }
+      if let today = head.nodes[node.id], today.claim != nil { node.record.describe(as: today.record) }
+    }
     return RolledBackTree(tree, beside: head, living: living)
   }
 }

@@ -51,8 +51,13 @@ package struct NodeTree {
   func byAge(where condition: (Node) -> Bool = { _ in true }) -> [Node] {
     // Numbers are sorted much faster than nodes, which lie all over the memory.
     var numbers: [NodeID] = []
+    numbers.reserveCapacity(nodes.count)
     for node in nodes.values where condition(node) { numbers.append(node.id) }
-    return numbers.sorted().compactMap { nodes[$0] }
+    numbers.sort()
+    var found: [Node] = []
+    found.reserveCapacity(numbers.count)
+    for number in numbers { if let node = nodes[number] { found.append(node) } }
+    return found
   }
 
   /// The node with this id, or the one that took its place.
@@ -198,7 +203,8 @@ package struct NodeTree {
 
   /// A node gets a state.
   mutating func noteLength(of record: StateRecord, _ limits: Limits) {
-    if let table = record.references, !limits.canAllBeGivenOut(record.bytes, table) { mayHaveLongStates = true }
+    guard !mayHaveLongStates, let table = record.references else { return }
+    mayHaveLongStates = !limits.canAllBeGivenOut(record.bytes, table)
   }
 
   /// States that may become too long when their targets get other paths.
@@ -265,7 +271,7 @@ package struct NodeTree {
     /// The first upward walk that reached a node.
     var walks: [NodeID: Int] = [:]
     var cut: [NodeID] = []
-    for (number, start) in nodes.values.enumerated() {
+    for (number, start) in nodes.values.enumerated() where start.parent != nil {
       var current: Node? = start
       while let node = current, node.parent != nil {
         if let walk = walks[node.id] {
@@ -361,18 +367,32 @@ extension NodeTree {
     var order: [Node] = []
     var stack = Array(byAge { $0.parent == nil }.reversed())
     if let own = stack.firstIndex(where: { $0 === applicationNode }) { stack.append(stack.remove(at: own)) }
+    order.reserveCapacity(nodes.count)
     while let node = stack.popLast() {
       order.append(node)
-      stack += node.children.compactMap { nodes[$0] }.sorted { $0.id > $1.id }
+      for child in node.children.sorted(by: >) { if let child = nodes[child] { stack.append(child) } }
     }
-    var needed = kept
-    for node in order.reversed() {
-      let isNamed = node.record.component != nil || node === applicationNode && node.hasState
-      if isNamed && !omitted.contains(node.id) || needed.contains(node.id) {
-        needed.insert(node.id)
-        if let parent = node.parent { needed.insert(parent.id) }
-      }
-    }
+    guard let needed = neededNodes(omitting: omitted, keeping: kept) else { return order }
     return order.filter { needed.contains($0.id) }
+  }
+
+  /// What `namedNodes` leaves out.
+  func unnamedNodes(omitting omitted: Set<NodeID>, keeping kept: Set<NodeID>) -> [Node] {
+    guard let needed = neededNodes(omitting: omitted, keeping: kept) else { return [] }
+    return nodes.values.filter { !needed.contains($0.id) }
+  }
+
+  /// What `namedNodes` does not leave out; `nil` if that is everything, as nearly always.
+  private func neededNodes(omitting omitted: Set<NodeID>, keeping kept: Set<NodeID>) -> Set<NodeID>? {
+    func isNamed(_ node: Node) -> Bool {
+      (node.record.component != nil || node === applicationNode && node.hasState) && !omitted.contains(node.id)
+    }
+    guard !nodes.values.allSatisfy(isNamed) else { return nil }
+    var needed: Set<NodeID> = []
+    for node in nodes.values where isNamed(node) || kept.contains(node.id) {
+      var current: Node? = node
+      while let node = current, needed.insert(node.id).inserted { current = node.parent }
+    }
+    return needed
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import RestorationArchive
+package import RestorationArchive
 package import RestorationWire
 
 // Every state can be read by every client, whatever its references lead to: with their paths it fits into half of a
@@ -110,8 +110,7 @@ extension Limits {
     let (bytes, max) = (record.text.count + (record.elements?.utf8.count ?? 0), stateBytesMax)
     guard bytes <= max else { throw .limitExceeded("stateBytesMax", max: max, value: bytes, path: path()) }
     guard record.references != nil else { return }
-    let tree = tree()
-    try requireReadable(CollectionOfOne(record), in: tree) { tree.node($0) }
+    try requireReadable(CollectionOfOne(record), in: tree())
   }
 
   /// Passes if a state can be given out with the paths of its references.
@@ -135,6 +134,24 @@ extension Limits {
   /// frame of its own at least.
   func requireReadable(bytes: Int, path: @autoclosure () -> IdentifierPath?) throws(ErrorObject) {
     guard bytes <= frameBytesMax / 2 else { throw .stateTooLong(bytes: bytes, self, path: path()) }
+  }
+
+  /// Passes if states can be given out with the paths that objects have.
+  func requireReadable(_ states: some Sequence<StateRecord>, in tree: NodeTree) throws(ErrorObject) {
+    try requireReadable(suspects(among: states, in: tree), in: tree) { tree.node($0) }
+  }
+
+  /// The states that have to be looked at reference by reference: of many, hardly any.
+  package func suspects(among states: some Sequence<StateRecord>, in tree: NodeTree) -> [StateRecord] {
+    var (ancestry, references, longest): (Ancestry, Int, Int?) = (Ancestry(), 0, nil)
+    return states.filter { record in
+      guard let table = record.references, !canAllBeGivenOut(record.bytes, upTo: table) else { return false }
+      // To find the longest path takes as long as to look at one reference for each object, and then says it of nearly
+      // every state at once.
+      references += ArchiveReferences.countMax(inTable: table)
+      if longest == nil, references > tree.count { longest = tree.longestPath(&ancestry) }
+      return longest.map { record.bytesGivenOut(withPathsUpTo: $0) > frameBytesMax / 2 } ?? true
+    }
   }
 
   /// Passes if what is brought back can be given out with the paths that its references get.
@@ -175,6 +192,11 @@ extension Limits {
 extension ArchiveReferences {
   /// How many references a table may have: each takes 8 bytes at least.
   fileprivate static func countMax(inTable table: String) -> Int { table.utf8.count / 8 }
+
+  /// The bytes of a row as it is given out, at most, if no path has more bytes as JSON text than this.
+  fileprivate static func bytes(ofRow bytes: Int, _ table: String?, withPathsUpTo pathBytes: Int) -> Int {
+    bytes + (table.map { countMax(inTable: $0) } ?? 0) * Self.bytes(pathBytes: pathBytes)
+  }
 
   /// The bytes of a reference as it is given out, at most.
   ///
@@ -217,6 +239,10 @@ extension StateRecord {
   func bytesGivenOut(_ ancestry: inout Ancestry, _ target: (NodeID) -> Node?) -> Int {
     ArchiveReferences.bytes(ofRow: bytes, references, &ancestry, target)
   }
+
+  fileprivate func bytesGivenOut(withPathsUpTo pathBytes: Int) -> Int {
+    ArchiveReferences.bytes(ofRow: bytes, references, withPathsUpTo: pathBytes)
+  }
 }
 
 extension NodeTree {
@@ -227,10 +253,8 @@ extension NodeTree {
 }
 
 extension StateSummary {
-  /// The bytes of its text and elements as given out, at most, if no path has more bytes as JSON text than this.
   fileprivate func bytesGivenOut(withPathsUpTo pathBytes: Int) -> Int {
-    let count = references.map { ArchiveReferences.countMax(inTable: $0) } ?? 0
-    return bytes + count * ArchiveReferences.bytes(pathBytes: pathBytes)
+    ArchiveReferences.bytes(ofRow: bytes, references, withPathsUpTo: pathBytes)
   }
 
   /// As of the record.
