@@ -88,7 +88,7 @@ internal import Testing
   }
 
   private mutating func export(for client: ClientID = 1, at time: Int64 = 0) -> Int {
-    let plan = ExportPlan(NodeTree(), at: 1, showsEarly: false, reveals: false, for: client)
+    let plan = ExportPlan(at: 1, reveals: false, for: client)
     event.context.now.monotonic = time
     let number = jobs.add(plan, in: &event.turn)
     _ = jobs.use(export: number, in: event.turn)

@@ -68,6 +68,32 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func othersAreServedWhileALargeExportIsPlannedAndItShowsOneMoment() throws {
+    let writer = broker.connect()
+    try writer.initialize()
+    for index in 0..<2_100 { try writer.encode(#"["o\#(index)"]"#, "{}") }
+    try writer.goodbye("restart")
+    // The next run seals what the former one left.
+    try broker.connect(pid: 6).initialize()
+    let (peer, other) = (broker.connect(pid: 7), broker.connect(pid: 8))
+    let before = try peer.export("App")
+    // So many objects are gathered, linked, put in order, and listed in two pieces. A generation's nodes are read in
+    // three.
+    for (more, pieces) in [("", 5), (#","generation":1"#, 8)] {
+      let jobs = broker.jobCount
+      var served = 0
+      broker.betweenPieces = { [broker] in
+        served += 1
+        other.start("encodeRestorableState", #"{"application":"App","object":["o7"],"state":{"n":\#(served)}}"#)
+        if served == 3 { broker.betweenPieces = nil }
+      }
+      #expect(try peer.export("App", #""reveal":true\#(more)"#) == before)
+      #expect(served == 3)
+      #expect(broker.jobCount - jobs >= pieces)
+    }
+    broker.inspect()
+  }
+
   @Test func aTreeDeeperThanAnyPathAndWiderThanAPageIsExported() throws {
     let peer = broker.connect()
     try peer.initialize()

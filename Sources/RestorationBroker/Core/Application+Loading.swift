@@ -8,7 +8,14 @@ package struct OpenedArchive {
   package let opening: ArchiveOpening
   let tree: NodeTree
 
-  init(_ opening: ArchiveOpening) { (self.opening, tree) = (opening, NodeTree(opening.nodes)) }
+  init(_ opening: ArchiveOpening) {
+    self.opening = opening
+    var tree = NodeTree()
+    tree.reserve(opening.nodes.count)
+    tree.load(opening.nodes)
+    tree.indexAll()
+    self.tree = tree
+  }
 }
 
 extension Application {

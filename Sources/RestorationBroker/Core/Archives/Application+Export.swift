@@ -13,13 +13,20 @@ extension Application {
     if let cursor = request.cursor {
       let (export, place) = try self.export(at: cursor, of: caller.client)
       readPage(of: export, from: place, bytesMax: bytes, for: call)
-    } else if let number = request.generation {
-      let sealed = try generation(number)
-      let planning = ExportPlanning(request: request, generation: sealed, bytesMax: bytes, call: call)
-      jobs.begin(.planning(planning), .nodes(after: 0, at: sealed.sequence), for: caller, in: &turn)
+      return
+    }
+    let sealed = try request.generation.map { number throws(ErrorObject) in try generation(number) }
+    let plan = ExportPlan(
+      at: sealed?.sequence ?? sequence,
+      omitting: sealed.map { Set($0.record.omitted) },
+      reveals: request.reveal,
+      for: caller.client
+    )
+    var planning = ExportPlanning(plan, bytesMax: bytes, call)
+    if let step = sealed.map({ .nodes(after: 0, at: $0.sequence) }) ?? planning.take(tree) {
+      jobs.begin(.planning(planning), step, for: caller, in: &turn)
     } else {
-      let plan = ExportPlan(tree, at: sequence, showsEarly: true, reveals: request.reveal, for: caller.client)
-      readPage(of: jobs.add(plan, in: &turn), from: 0, bytesMax: bytes, for: call)
+      readFirstPage(after: planning)
     }
   }
 
@@ -43,22 +50,15 @@ extension Application {
 
   // MARK: Planning
 
-  /// Nodes of a generation were read; if there are fewer than requested, they are the last ones.
-  func goOn(with planning: inout ExportPlanning, _ nodes: [NodeReading], _ job: StoreJob) {
-    planning.readings += nodes
-    let sequence = planning.generation.sequence
-    if nodes.count == StoreJob.nodesMax, let last = nodes.last {
-      return jobs.goOn(with: .planning(planning), .nodes(after: last.node.node, at: sequence), job, in: &turn)
-    }
-    let plan = ExportPlan(
-      NodeTree(planning.readings),
-      at: sequence,
-      omitting: Set(planning.generation.record.omitted),
-      showsEarly: false,
-      reveals: planning.request.reveal,
-      for: job.caller.client
-    )
-    readPage(of: jobs.add(plan, in: &turn), from: 0, bytesMax: planning.bytesMax, for: planning.call)
+  /// Nodes of a generation were read, or others have had their turn.
+  func goOn(with planning: inout ExportPlanning, _ outcome: StoreJob.Outcome, _ job: StoreJob) {
+    let step: StoreJob.Step? = if case .nodes(let nodes) = outcome { planning.take(nodes) } else { planning.goOn() }
+    if let step { return jobs.goOn(with: .planning(planning), step, job, in: &turn) }
+    readFirstPage(after: planning)
+  }
+
+  private func readFirstPage(after planning: ExportPlanning) {
+    readPage(of: jobs.add(planning.plan, in: &turn), from: 0, bytesMax: planning.bytesMax, for: planning.call)
   }
 
   // MARK: Pages
@@ -69,7 +69,7 @@ extension Application {
     var rows: [StateRequest.Row] = []
     var bytes = 0
     var end = place
-    while end < plan.entries.count {
+    while end < plan.entries.count, end - place < ExportPage.objectsMax {
       let entry = plan.entries[end]
       // The least size of the text; the exact size is known when it is written.
       bytes += 48 + (entry.isRedacted ? 0 : (entry.state?.bytes ?? 0) + (entry.beforeClaim?.bytes ?? 0))

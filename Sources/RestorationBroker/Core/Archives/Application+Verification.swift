@@ -58,7 +58,7 @@ extension Application {
   private func goOn(with operation: consuming Operation, _ outcome: StoreJob.Outcome, _ job: StoreJob) {
     switch (consume operation, outcome) {
     case (.verification(var verification), _): goOn(with: &verification, outcome, job)
-    case (.planning(var planning), .nodes(let nodes)): goOn(with: &planning, nodes, job)
+    case (.planning(var planning), _): goOn(with: &planning, outcome, job)
     case (.page(var reading), .nodes(let nodes)): goOn(with: &reading, nodes, job)
     case (.rollback(var rollback, let nodes), _): goOn(with: &rollback, reading: nodes, outcome, job)
     case (.comparison(var comparison, let place), _): goOn(with: &comparison, from: place, outcome, job)
@@ -68,7 +68,7 @@ extension Application {
         ($0.to, $0.bytes, $0.milliseconds) = (path, bytes, call.milliseconds(at: turn.now))
       }
       turn.ask(.respond(job.caller, .result(reply)))
-    case (.planning, _), (.page, _), (.backup, _):
+    case (.page, _), (.backup, _):
       turn.refuse(job.caller, .internalError(hint: "Call again; the broker's log says more."))
     }
   }

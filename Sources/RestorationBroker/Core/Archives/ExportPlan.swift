@@ -26,64 +26,65 @@ package struct ExportPlan {
   let client: ClientID
   let sequence: SequenceNumber
   /// Whether any state is left out.
-  let isRedacted: Bool
-  package let entries: [Entry]
+  private(set) var isRedacted = false
+  package private(set) var entries: [Entry] = []
   /// By node.
-  let paths: FormerPaths
+  private(set) var paths = FormerPaths()
+  /// The nodes whose states a generation does not hold (R4, R7); nil for the head.
+  fileprivate let omitted: Set<NodeID>?
+  private let reveals: Bool
+  /// States that early ones hide.
+  fileprivate var hidden: [SequenceNumber] = []
   /// What took the place of nodes that were gone by then, which states may refer to (R6).
-  private let successors: [NodeID: NodeID]
+  fileprivate var successors: [NodeID: NodeID] = [:]
   var lastUsed: Int64 = 0
 
-  /// - Parameters:
-  ///   - tree: nodes with their states.
-  ///   - omitted: nodes whose states a generation does not hold (R4, R7).
-  ///   - showsEarly: whether the tree shows the states that early ones hide.
-  package init(
-    _ tree: NodeTree,
-    at sequence: SequenceNumber,
-    omitting omitted: Set<NodeID> = [],
-    showsEarly: Bool,
-    reveals: Bool,
-    for client: ClientID
-  ) {
-    let order = tree.namedNodes(omitting: omitted)
-    var places: [NodeID: Int] = [:]
-    for (place, node) in order.enumerated() { places[node.id] = place }
-    var isRedacted = false
-    let paths = FormerPaths(of: order)
-    entries = order.map { node in
-      let hasPath = node.record.component != nil
-      let isKept = hasPath || node.record.kind == .application
-      let state = !isKept || omitted.contains(node.id) ? nil : node.shared
+  /// A plan of nothing yet.
+  ///
+  /// - Parameter omitted: nodes whose states a generation does not hold (R4, R7); nil for the head.
+  package init(at sequence: SequenceNumber, omitting omitted: Set<NodeID>? = nil, reveals: Bool, for client: ClientID) {
+    (self.client, self.sequence, self.omitted, self.reveals) = (client, sequence, omitted, reveals)
+  }
+
+  /// Adds objects, each after its parent.
+  ///
+  /// - Parameter places: where in the document those before are.
+  fileprivate mutating func add(_ nodes: ArraySlice<Node>, _ places: inout [NodeID: Int], _ ancestry: inout Ancestry) {
+    paths.add(nodes, &ancestry)
+    for node in nodes {
+      places[node.id] = entries.count
+      let isKept = node.record.component != nil || node.record.kind == .application
+      let state = isKept && omitted?.contains(node.id) != true ? node.state : nil
       let isHidden = node.record.isConfidential && !reveals && state != nil
       if isHidden { isRedacted = true }
+      let isEarly = omitted == nil && state?.isEarly == true
       // The path determines the parent, unless it begins anew below it.
-      let isTold = paths.continues(node.id) || node.parent == nil
-      return Entry(
-        record: node.record,
-        parent: isTold ? nil : node.parent.flatMap { places[$0.id] },
-        state: state,
-        beforeClaim: showsEarly && state?.isEarly == true ? node.beforeClaim : nil,
-        isEarly: showsEarly && state?.isEarly == true,
-        isRedacted: isHidden
+      let isTold = node.parent == nil || paths.continues(node.id)
+      entries.append(
+        Entry(
+          record: node.record,
+          parent: isTold ? nil : node.parent.flatMap { places[$0.id] },
+          state: state,
+          beforeClaim: isEarly ? node.beforeClaim : nil,
+          isEarly: isEarly,
+          isRedacted: isHidden
+        )
       )
     }
-    (self.client, self.sequence, self.isRedacted) = (client, sequence, isRedacted)
-    (self.paths, successors) = (paths, tree.successors)
   }
 
   /// The path of what a reference leads to; nil if the document has none.
   func path(ofTarget id: NodeID) -> IdentifierPath? { paths[successors.current(id)] }
 
   /// Sequences that must be readable until the last page: that of the export, and those of states hidden by early ones.
-  var holds: [SequenceNumber] {
-    let hidden = Set(entries.compactMap { $0.beforeClaim?.sequence })
-    return [sequence] + hidden.sorted().suffix(ExportPlan.holdsMax)
-  }
+  var holds: [SequenceNumber] { [sequence] + hidden.suffix(ExportPlan.holdsMax) }
 }
 
 /// One page of an export: which entries it may hold.
 package struct ExportPage: Sendable {
+  /// The most objects of one page.
+  static let objectsMax = 4_096
+
   /// Its export.
   package var export: Int
   /// The places of entries whose texts were requested.
@@ -94,11 +95,80 @@ package struct ExportPage: Sendable {
   package var holds: [SequenceNumber]
 }
 
-/// An export of a generation whose nodes are being read.
+/// An export that is being planned, in pieces: what the head or a generation holds at one moment is put in order.
 package struct ExportPlanning {
-  let request: ExportArchive
-  let generation: SealedGeneration
+  private enum Stage { case gathered, linked, ordered, planned }
+
+  /// How many objects are put in order at once.
+  private static let pieceObjects = 2_048
+
   let bytesMax: Int
   let call: LongCall
-  var readings: [NodeReading] = []
+  private(set) var plan: ExportPlan
+  private var stage = Stage.gathered
+  private var tree = NodeTree()
+  private var order: ArraySlice<Node> = []
+  private var places: [NodeID: Int] = [:]
+  private var ancestry = Ancestry()
+
+  init(_ plan: ExportPlan, bytesMax: Int, _ call: LongCall) {
+    (self.plan, self.bytesMax, self.call) = (plan, bytesMax, call)
+  }
+
+  /// Takes in the head, which may change afterwards, and returns what is to be read next; `nil` if all is planned.
+  mutating func take(_ head: NodeTree) -> StoreJob.Step? {
+    tree = head.copy
+    plan.hidden = Set(head.nodes.values.lazy.compactMap { $0.state?.isEarly == true ? $0.beforeClaim?.sequence : nil })
+      .sorted()
+    return tree.count > Self.pieceObjects ? pause : goOn()
+  }
+
+  /// Takes in nodes of a generation.
+  mutating func take(_ readings: [NodeReading]) -> StoreJob.Step? {
+    tree.load(readings)
+    if let last = readings.last, readings.count == StoreJob.nodesMax {
+      return .nodes(after: last.node.node, at: plan.sequence)
+    }
+    return tree.count > Self.pieceObjects ? pause : goOn()
+  }
+
+  /// Nothing but that others have their turn.
+  private var pause: StoreJob.Step { .states([], at: plan.sequence) }
+
+  /// Plans the next piece.
+  mutating func goOn() -> StoreJob.Step? {
+    let isLarge = tree.count > Self.pieceObjects
+    while stage != .planned {
+      switch stage {
+      case .gathered:
+        tree.indexAll()
+        plan.successors = tree.successors
+        stage = .linked
+      case .linked:
+        order = tree.namedNodes(omitting: plan.omitted ?? [])[...]
+        stage = .ordered
+      case .ordered, .planned:
+        plan.add(order.prefix(Self.pieceObjects), &places, &ancestry)
+        order = order.dropFirst(Self.pieceObjects)
+        if order.isEmpty { stage = .planned }
+      }
+      if isLarge { return pause }
+    }
+    return nil
+  }
+}
+
+extension NodeTree {
+  /// Nodes as they are, with the states that everybody may read; not linked yet, as after `load`.
+  fileprivate var copy: NodeTree {
+    var copy = NodeTree()
+    copy.reserve(nodes.count)
+    for node in nodes.values {
+      copy.load(node.record)
+      guard let shared = node.shared, let copied = copy.nodes[node.id] else { continue }
+      (copied.state, copied.beforeClaim) = (shared, node.beforeClaim)
+    }
+    for (gone, successor) in successors { copy.load(.removal(of: gone, successor: successor)) }
+    return copy
+  }
 }

@@ -80,5 +80,11 @@ package enum Operation {
   var isRollback: Bool { if case .rollback = self { true } else { false } }
 
   /// Sequences that later steps read, besides that of its next step.
-  var holds: [SequenceNumber] { if case .comparison(let comparison, _) = self { comparison.holds } else { [] } }
+  var holds: [SequenceNumber] {
+    switch self {
+    case .comparison(let comparison, _): comparison.holds
+    case .planning(let planning): planning.plan.holds
+    case .verification, .page, .backup, .rollback: []
+    }
+  }
 }

@@ -18,6 +18,12 @@ package struct FormerPaths {
 
   package init(of nodes: some Sequence<Node>) {
     var ancestry = Ancestry()
+    links.reserveCapacity(nodes.underestimatedCount)
+    add(nodes, &ancestry)
+  }
+
+  /// - Parameter ancestry: of the same tree.
+  mutating func add(_ nodes: some Sequence<Node>, _ ancestry: inout Ancestry) {
     for node in nodes {
       var next: Node? = node
       while let node = next, links[node.id] == nil, let component = node.record.component {

@@ -36,12 +36,6 @@ package struct NodeTree {
   /// - Parameter last: as the archive has it.
   package init(last: NodeID = 0, _ context: CoreContext? = nil) { (self.last, self.context) = (last, context) }
 
-  /// What some contents of an archive show, with the states there.
-  init(_ readings: [NodeReading]) {
-    load(readings)
-    indexAll()
-  }
-
   /// Objects there are; the application itself is none.
   package var count: Int { applicationNode == nil ? nodes.count : nodes.count - 1 }
   /// How many paths lead to a node.
@@ -235,6 +229,9 @@ package struct NodeTree {
       node.beforeClaim = reading.beforeClaim
     }
   }
+
+  /// So many nodes are to be loaded.
+  mutating func reserve(_ count: Int) { nodes.reserveCapacity(count) }
 
   /// Adds a node of the archive; call it for all nodes, then `indexAll`.
   mutating func load(_ record: NodeRecord) {
