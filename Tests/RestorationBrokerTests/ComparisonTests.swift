@@ -81,10 +81,25 @@ internal import Testing
     let jobs = broker.jobCount
     let peer = tool
     #expect(try diff(#""from":1,"progressToken":1"#, by: peer)["changed"]?.array?.count == 1)
-    // Two pieces of nodes on each side, a pause after so many, and the two texts.
-    #expect(broker.jobCount - jobs == 7)
+    // Two pieces of nodes on each side, pauses after what each side is prepared by and after so many paths, and the
+    // two texts.
+    #expect(broker.jobCount - jobs == 13)
     let told = peer.takeNotifications("progress")
     #expect(told.last?["done"] == 1_100 && told.last?["total"] == 1_100)
+  }
+
+  @Test func statesThatReferToMuchAreComparedAFewAtATime() throws {
+    let references = Array(repeating: #"{"$restorable":["T"]}"#, count: 500).joined(separator: ",")
+    func encode(_ number: Int, by peer: Peer) throws {
+      try peer.encode(#"["T"]"#, "{}")
+      for index in 0..<40 { try peer.encode(#"["o\#(index)"]"#, #"{"n":\#(number),"to":[\#(references)]}"#) }
+    }
+    try run(1) { try encode(1, by: $0) }
+    try run(2) { try encode(2, by: $0) }
+    let jobs = broker.jobCount
+    #expect(try diff(#""from":1"#)["changed"]?.array?.count == 40)
+    // Two of nodes, and at least two of texts for ten objects.
+    #expect(broker.jobCount - jobs >= 10)
   }
 
   @Test func aGenerationThatIsDroppedMeanwhileIsComparedAllTheSame() throws {

@@ -12,15 +12,16 @@ package struct Comparison {
   /// The limits of one piece: about this many bytes of texts, and this many objects.
   private static let pieceBytes = 1 << 20
   private static let pieceObjectsMax = 512
-  /// How many paths are looked at before others have their turn.
+  /// How many paths are looked at before others have their turn, and about how many bytes of references.
   private static let pathsMax = 2_048
+  private static let tableBytesMax = 1 << 20
 
   /// One of the two contents.
   struct Side {
     let sequence: SequenceNumber
     let omitted: Set<NodeID>
     fileprivate var tree = NodeTree()
-    /// Nodes with a path, by the node that it is below; 0 stands for none.
+    /// Nodes with a path in order, by the node that it is below; 0 stands for none.
     fileprivate var nodesByPathParent: [NodeID: [Node]] = [:]
     /// By node, of the current piece.
     fileprivate var texts: [NodeID: StateReading] = [:]
@@ -47,7 +48,8 @@ package struct Comparison {
 
   private enum Stage {
     case nodesOfFrom, nodesOfTo
-    case groups
+    /// Both sides are prepared.
+    case sides
     case paths
     case texts
   }
@@ -59,6 +61,9 @@ package struct Comparison {
   private(set) var from: Side
   private(set) var to: Side
   private var stage = Stage.nodesOfFrom
+  /// What is still to be done with the sides, the last one first.
+  private var preparations: [(side: WritableKeyPath<Self, Side>, step: Side.Preparation)] =
+    Side.Preparation.allCases.reversed().flatMap { [(\.from, $0), (\.to, $0)] }
   private var entries: [Entry] = []
   /// Paths that are not among the entries yet, the last one first.
   private var paths: [Entry] = []
@@ -90,14 +95,14 @@ package struct Comparison {
   mutating func take(_ nodes: [NodeReading]) -> Need {
     let isLast = nodes.count < StoreJob.nodesMax
     if case .nodesOfFrom = stage {
-      from.take(nodes, isLast: isLast)
+      from.tree.load(nodes)
       if !isLast, let last = nodes.last { return .nodes(after: last.node.node, at: from.sequence) }
       stage = .nodesOfTo
       return .nodes(after: 0, at: to.sequence)
     }
-    to.take(nodes, isLast: isLast)
+    to.tree.load(nodes)
     if !isLast, let last = nodes.last { return .nodes(after: last.node.node, at: to.sequence) }
-    stage = .groups
+    stage = .sides
     return prepare()
   }
 
@@ -117,12 +122,15 @@ package struct Comparison {
 
   /// Finds out what is to be compared, in pieces if it is much.
   private mutating func prepare() -> Need {
-    if case .groups = stage {
-      from.group()
-      to.group()
+    let isMuch = from.tree.count + to.tree.count > Self.pathsMax
+    while let (side, step) = preparations.popLast() {
+      self[keyPath: side].prepare(step)
+      if isMuch { return pause }
+    }
+    if case .sides = stage {
       paths = Comparison.entries(from.nodesByPathParent[0], to.nodesByPathParent[0])
       stage = .paths
-      if from.tree.count + to.tree.count > Self.pathsMax { return pause }
+      if isMuch { return pause }
     }
     findEntries()
     if !paths.isEmpty { return pause }
@@ -137,14 +145,16 @@ package struct Comparison {
   /// Finds the objects whose texts fit into the next piece.
   private mutating func nextPiece() -> Need {
     let end = min(place + Self.pathsMax, entries.count)
-    while place < end {
+    var tableBytes = 0
+    while place < end, tableBytes < Self.tableBytesMax {
       var nodes: (from: [NodeID], to: [NodeID]) = ([], [])
       var bytes = 0
       pieceEnd = place
-      while pieceEnd < entries.count, pieceEnd - place < Self.pieceObjectsMax {
+      while pieceEnd < entries.count, pieceEnd - place < Self.pieceObjectsMax, tableBytes < Self.tableBytesMax {
         let entry = entries[pieceEnd]
+        tableBytes += entry.to?.state?.references?.utf8.count ?? 0
         if mayDiffer(entry) {
-          bytes += (entry.from?.state?.bytes ?? 0) + (entry.to?.state?.bytes ?? 0)
+          bytes += (entry.from?.state?.work ?? 0) + (entry.to?.state?.work ?? 0)
           if bytes > Self.pieceBytes, pieceEnd > place { break }
           if entry.from?.hasState == true, let node = entry.from { nodes.from.append(node.id) }
           if entry.to?.hasState == true, let node = entry.to { nodes.to.append(node.id) }
@@ -175,11 +185,19 @@ package struct Comparison {
 
   /// The paths of nodes below one path, the last one first.
   private static func entries(_ before: [Node]?, _ after: [Node]?) -> [Entry] {
-    guard before != nil || after != nil else { return [] }
-    var found: [NodeTree.PathKey: Entry] = [:]
-    for node in before ?? [] { if let key = node.ownKey { found[key, default: Entry()].from = node } }
-    for node in after ?? [] { if let key = node.ownKey { found[key, default: Entry()].to = node } }
-    return found.sorted { $1.key.component.utf8.lexicographicallyPrecedes($0.key.component.utf8) }.map(\.value)
+    var (before, after) = ((before ?? [])[...], (after ?? [])[...])
+    var found: [Entry] = []
+    while let entry = nextEntry(before.last, after.last) {
+      if entry.from != nil { before.removeLast() }
+      if entry.to != nil { after.removeLast() }
+      found.append(entry)
+    }
+    return found
+  }
+
+  private static func nextEntry(_ from: Node?, _ to: Node?) -> Entry? {
+    guard let from, let to else { return from == nil && to == nil ? nil : Entry(from: from, to: to) }
+    return from.precedes(to) ? Entry(to: to) : to.precedes(from) ? Entry(from: from) : Entry(from: from, to: to)
   }
 
   /// Whether the texts must be compared.
@@ -274,17 +292,22 @@ package struct Comparison {
 }
 
 extension Comparison.Side {
-  fileprivate mutating func take(_ nodes: [NodeReading], isLast: Bool) {
-    tree.load(nodes)
-    guard isLast else { return }
-    for node in omitted { tree.nodes[node]?.state = nil }
-    tree.indexAll()
-  }
+  /// What is done before paths are compared, piece by piece.
+  fileprivate enum Preparation: CaseIterable { case link, group, order }
 
-  fileprivate mutating func group() {
-    var ancestry = Ancestry()
-    let named = tree.nodes.values.filter { $0.record.component != nil }
-    nodesByPathParent = Dictionary(grouping: named) { ancestry.pathParent(of: $0)?.id ?? 0 }
+  fileprivate mutating func prepare(_ step: Preparation) {
+    switch step {
+    case .link:
+      for node in omitted { tree.nodes[node]?.state = nil }
+      tree.indexAll()
+    case .group:
+      var ancestry = Ancestry()
+      for node in tree.nodes.values where node.record.component != nil {
+        nodesByPathParent[ancestry.pathParent(of: node)?.id ?? 0, default: []].append(node)
+      }
+    case .order:
+      for parent in nodesByPathParent.keys { nodesByPathParent[parent]?.sort { $0.precedes($1) } }
+    }
   }
 
   /// `nil` for a node that the generation does not hold.
@@ -310,6 +333,14 @@ extension Comparison.Side {
 }
 
 extension Node {
-  /// What tells it from the others below the same path.
-  fileprivate var ownKey: NodeTree.PathKey? { record.component.map { NodeTree.PathKey(parent: 0, component: $0) } }
+  /// The order of what is below the same path: that of the identifiers' bytes.
+  fileprivate func precedes(_ other: Node) -> Bool {
+    (record.component ?? "").utf8.lexicographicallyPrecedes((other.record.component ?? "").utf8)
+  }
+}
+
+extension StateSummary {
+  /// The bytes that take as long to be compared: a reference, which has 8 bytes in its table at least, is written as the
+  /// path of its target.
+  fileprivate var work: Int { bytes + 8 * (references?.utf8.count ?? 0) }
 }
