@@ -16,7 +16,15 @@ package final class TestEventLoop: NIOSerialEventLoopExecutor, TaskExecutor {
   private let thread = pthread_self()
   private let timers: NIOLoopBoundBox<(byNumber: [Int: Timer], last: Int)>
 
-  package init() { timers = NIOLoopBoundBox(([:], 0), eventLoop: channels) }
+  private let shortDelays: NIOLoopBoundBox<Int>
+
+  package init() {
+    timers = NIOLoopBoundBox(([:], 0), eventLoop: channels)
+    shortDelays = NIOLoopBoundBox(0, eventLoop: channels)
+  }
+
+  /// How often something was put off until the loop has looked for input.
+  package var shortDelayCount: Int { shortDelays.value }
 
   package var now: NIODeadline { channels.now }
   package var inEventLoop: Bool { channels.inEventLoop }
@@ -27,7 +35,9 @@ package final class TestEventLoop: NIOSerialEventLoopExecutor, TaskExecutor {
   }
 
   package func scheduleTask<T>(in delay: TimeAmount, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
-    scheduleTask(deadline: now + delay, task)
+    // No time passes by itself, and less than a millisecond is none: such a task waits for the loop, not for a clock.
+    if delay < .milliseconds(1), delay > .zero { shortDelays.value += 1 }
+    return scheduleTask(deadline: delay < .milliseconds(1) ? now : now + delay, task)
   }
 
   package func scheduleTask<T>(deadline: NIODeadline, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import InMemory
 internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationBroker
@@ -96,10 +97,12 @@ internal import Testing
     }
     try run(1) { try encode(1, by: $0) }
     try run(2) { try encode(2, by: $0) }
-    let jobs = broker.jobCount
+    let (jobs, delays) = (broker.jobCount, broker.loop.shortDelayCount)
     #expect(try diff(#""from":1"#)["changed"]?.array?.count == 40)
     // Two of nodes, and at least two of texts for ten objects.
     #expect(broker.jobCount - jobs >= 10)
+    // The loop looks for input after each.
+    #expect(broker.loop.shortDelayCount - delays >= broker.jobCount - jobs)
   }
 
   @Test func aGenerationThatIsDroppedMeanwhileIsComparedAllTheSame() throws {

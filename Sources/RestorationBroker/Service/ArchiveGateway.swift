@@ -428,6 +428,7 @@ package final class ArchiveGateway {
     session.callBegins()
     Task {
       let result = await store.outcome(of: job, lease)
+      await withTaskExecutorPreference(executor) { await eventLoop.nextTurn() }
       delegate.report(.carriedOut(id, job, result))
       delegate.carryOut()
       if case .failure(.archive(let error)) = result { failIfChanged(session, error, for: delegate) }
