@@ -13,8 +13,8 @@ flags=(
   -c release --static-swift-stdlib --scratch-path "$scratch"
   # Functions that nothing calls are left out.
   -Xswiftc -Xfrontend -Xswiftc -function-sections -Xswiftc -use-ld=lld
-  # Whether accesses to a variable overlap is not checked at run time: that takes a tenth of a request. Tests do check
-  # it, because other builds do.
+  # Whether accesses to a variable overlap is not checked at run time: that takes a tenth of a request. Tests within one
+  # process check it, because debug builds do.
   -Xswiftc -enforce-exclusivity=unchecked
   # Nobody looks for our symbols.
   -Xlinker --no-export-dynamic

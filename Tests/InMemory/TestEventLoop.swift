@@ -35,7 +35,7 @@ package final class TestEventLoop: NIOSerialEventLoopExecutor, TaskExecutor {
   }
 
   package func scheduleTask<T>(in delay: TimeAmount, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
-    // No time passes by itself, and less than a millisecond is none: such a task waits for the loop, not for a clock.
+    // A delay below a millisecond counts as none: such a task waits for the loop, not for a clock.
     if delay < .milliseconds(1), delay > .zero { shortDelays.value += 1 }
     return scheduleTask(deadline: delay < .milliseconds(1) ? now : now + delay, task)
   }

@@ -81,16 +81,22 @@ internal import Testing
     // three.
     for (more, pieces) in [("", 5), (#","generation":1"#, 8)] {
       let jobs = broker.jobCount
-      var served = 0
+      var calls: [Int] = []
       broker.betweenPieces = { [broker] in
-        served += 1
-        other.start("encodeRestorableState", #"{"application":"App","object":["o7"],"state":{"n":\#(served)}}"#)
-        if served == 3 { broker.betweenPieces = nil }
+        let call = [
+          #"{"application":"App","object":["o7"],"state":{"n":1}}"#,
+          #"{"application":"App","object":["o7","new"],"state":{}}"#,
+          #"{"application":"App","object":["o8"]}"#,
+        ][calls.count]
+        calls.append(other.start(calls.count < 2 ? "encodeRestorableState" : "unregisterObject", call))
+        if calls.count == 3 { broker.betweenPieces = nil }
       }
       #expect(try peer.export("App", #""reveal":true\#(more)"#) == before)
-      #expect(served == 3)
+      #expect(calls.count == 3 && calls.allSatisfy { other.hasAnswer($0) })
       #expect(broker.jobCount - jobs >= pieces)
     }
+    let after = try peer.export("App")
+    #expect(after.contains("new") && !after.contains(#"["o8"]"#))
     broker.inspect()
   }
 

@@ -119,7 +119,7 @@ struct LogWalk {
       return
     }
     isBroken = true
-    // Whether the next frame was written after this one, even if this one is not as it was written.
+    // If this frame is damaged, the next one can still be checked: its checksum continues the one that stands here.
     checksum = Checksum(of: bytes, at: 16)
     guard isOfThisLog else { return }
     if firstInvalid == nil { firstInvalid = frames }

@@ -25,7 +25,7 @@ protocol ArchiveRows {
   func state(at sequence: SequenceNumber) throws(ArchiveError) -> StateReading
   /// The node row of a sequence that the index names.
   func node(at sequence: SequenceNumber) throws(ArchiveError) -> NodeRecord
-  /// Reads many rows, of which each takes longer by itself.
+  /// Runs a body that reads many rows: together they take less time.
   func readMany<Value>(_ body: () throws(ArchiveError) -> Value) throws(ArchiveError) -> Value
   func contexts() throws(ArchiveError) -> [ContextID: String]
   /// In ascending order of id.

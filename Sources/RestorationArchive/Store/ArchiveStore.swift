@@ -23,7 +23,7 @@ package protocol ArchiveStore: Sendable {
   /// - Parameter creating: whether to create the archive if it does not exist; otherwise fails as `absent`.
   nonisolated(nonsending) func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening
 
-  /// Computes where the application's archive is read and written, so that the caller's loop goes on meanwhile.
+  /// Runs `work` on the lane of the application's archive, so that the caller's loop is free meanwhile.
   nonisolated(nonsending) func compute<Value>(
     for application: String,
     _ work: @Sendable () -> sending Value

@@ -29,7 +29,8 @@ package actor BrokerService {
   @exclusivity(unchecked) private var isCarryingOut = false
   /// Memory will be given back to the kernel.
   private var isMemoryDue = false
-  /// Waits until the last save rounds are over (R33). A list, because each event looks at it, and nil would be copied.
+  /// Waits until the last save rounds are over (R33). A list: each event looks at it, and to compare an
+  /// optional continuation with nil copies it.
   private var whenSaved: [CheckedContinuation<Void, Never>] = []
   nonisolated let whenFatal: @Sendable (String) -> Void
   /// Told after each event.

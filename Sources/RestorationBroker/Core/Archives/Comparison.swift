@@ -340,7 +340,6 @@ extension Node {
 }
 
 extension StateSummary {
-  /// The bytes that take as long to be compared: a reference, which has 8 bytes in its table at least, is written as the
-  /// path of its target.
+  /// The bytes of plain text that take as long to be compared: each reference is written as the path of its target.
   fileprivate var work: Int { bytes + 8 * (references?.utf8.count ?? 0) }
 }

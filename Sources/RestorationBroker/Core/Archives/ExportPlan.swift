@@ -118,9 +118,9 @@ package struct ExportPlanning {
   /// Takes in the head, which may change afterwards, and returns what is to be read next; `nil` if all is planned.
   mutating func take(_ head: NodeTree) -> StoreJob.Step? {
     tree = head.copy
-    plan.hidden = Set(head.nodes.values.lazy.compactMap { $0.state?.isEarly == true ? $0.beforeClaim?.sequence : nil })
+    plan.hidden = Set(tree.nodes.values.lazy.compactMap { $0.state?.isEarly == true ? $0.beforeClaim?.sequence : nil })
       .sorted()
-    return tree.count > Self.pieceObjects ? pause : goOn()
+    return isLarge ? pause : goOn()
   }
 
   /// Takes in nodes of a generation.
@@ -129,16 +129,17 @@ package struct ExportPlanning {
     if let last = readings.last, readings.count == StoreJob.nodesMax {
       return .nodes(after: last.node.node, at: plan.sequence)
     }
-    return tree.count > Self.pieceObjects ? pause : goOn()
+    return isLarge ? pause : goOn()
   }
 
-  /// Nothing but that others have their turn.
+  private var isLarge: Bool { tree.count > Self.pieceObjects }
+
+  /// Reads nothing, so that others have their turn.
   private var pause: StoreJob.Step { .states([], at: plan.sequence) }
 
   /// Plans the next piece.
   mutating func goOn() -> StoreJob.Step? {
-    let isLarge = tree.count > Self.pieceObjects
-    while stage != .planned {
+    while true {
       switch stage {
       case .gathered:
         tree.indexAll()
@@ -147,14 +148,14 @@ package struct ExportPlanning {
       case .linked:
         order = tree.namedNodes(omitting: plan.omitted ?? [])[...]
         stage = .ordered
-      case .ordered, .planned:
+      case .ordered:
         plan.add(order.prefix(Self.pieceObjects), &places, &ancestry)
         order = order.dropFirst(Self.pieceObjects)
         if order.isEmpty { stage = .planned }
+      case .planned: return nil
       }
       if isLarge { return pause }
     }
-    return nil
   }
 }
 

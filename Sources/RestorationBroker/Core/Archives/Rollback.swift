@@ -18,7 +18,7 @@ package struct Rollback {
   /// Nodes whose states the generation does not hold (R4, R7).
   private let omitted: Set<NodeID>
   var call: LongCall
-  /// The generation, with the states that it has read or not.
+  /// The generation, with summaries of its states; their texts are in `texts`.
   private var past = NodeTree()
   /// Its nodes, as soon as all are there.
   private var nodes: [Node] = []
