@@ -15,7 +15,6 @@ package final class TestEventLoop: NIOSerialEventLoopExecutor, TaskExecutor {
   package let description = "TestEventLoop"
   private let thread = pthread_self()
   private let timers: NIOLoopBoundBox<(byNumber: [Int: Timer], last: Int)>
-
   private let shortDelays: NIOLoopBoundBox<Int>
 
   package init() {

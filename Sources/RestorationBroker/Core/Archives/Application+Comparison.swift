@@ -40,8 +40,7 @@ extension Application {
     var step: StoreJob.Step?
     var cursor: String?
     switch need {
-    case .nodes(let after, let sequence): step = .nodes(after: after, at: sequence)
-    case .states(let nodes, let sequence): step = .states(nodes, at: sequence)
+    case .read(let next): step = next
     case .nothing(let next): cursor = next.map { place.cursor(at: $0, turn.now) }
     }
     let progress = comparison.call.progress(done, of: total, isLast: step == nil, at: turn.now)

@@ -29,8 +29,8 @@ extension Application {
     let sequence = rollback.generation.sequence
     switch outcome {
     case .nodes(let nodes):
-      if let last = rollback.take(nodes) {
-        return jobs.goOn(with: .rollback(rollback, reading: []), .nodes(after: last, at: sequence), job, in: &turn)
+      if let next = rollback.take(nodes) {
+        return jobs.goOn(with: .rollback(rollback, reading: []), next, job, in: &turn)
       }
     case .states(let states): rollback.take(states, of: nodes)
     case .checked, .copied: break

@@ -89,9 +89,7 @@ package struct PageReading {
       isMore = bytes > page.bytesMax && !candidates.isEmpty
       if !isMore { candidates.append(reading) }
     }
-    if let last = nodes.last, nodes.count == StoreJob.nodesMax, past != nil || !isMore {
-      return .nodes(after: last.node.node, at: page.sequence)
-    }
+    if past != nil || !isMore, let next = StoreJob.Step.nodes(following: nodes, at: page.sequence) { return next }
     past?.indexAll()
     return nil
   }

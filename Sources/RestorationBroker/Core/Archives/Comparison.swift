@@ -40,8 +40,7 @@ package struct Comparison {
 
   /// What must be read next.
   enum Need {
-    case nodes(after: NodeID, at: SequenceNumber)
-    case states([NodeID], at: SequenceNumber)
+    case read(StoreJob.Step)
     /// The page is complete; `next` is the beginning of the next one, `nil` after the last.
     case nothing(next: Int?)
   }
@@ -93,15 +92,14 @@ package struct Comparison {
 
   /// Adds nodes, and returns what is needed next.
   mutating func take(_ nodes: [NodeReading]) -> Need {
-    let isLast = nodes.count < StoreJob.nodesMax
     if case .nodesOfFrom = stage {
       from.tree.load(nodes)
-      if !isLast, let last = nodes.last { return .nodes(after: last.node.node, at: from.sequence) }
+      if let next = StoreJob.Step.nodes(following: nodes, at: from.sequence) { return .read(next) }
       stage = .nodesOfTo
-      return .nodes(after: 0, at: to.sequence)
+      return .read(.nodes(after: 0, at: to.sequence))
     }
     to.tree.load(nodes)
-    if !isLast, let last = nodes.last { return .nodes(after: last.node.node, at: to.sequence) }
+    if let next = StoreJob.Step.nodes(following: nodes, at: to.sequence) { return .read(next) }
     stage = .sides
     return prepare()
   }
@@ -117,8 +115,7 @@ package struct Comparison {
     return nextRead() ?? (compare() ?? nextPiece())
   }
 
-  /// Nothing but that others have their turn.
-  private var pause: Need { .states([], at: to.sequence) }
+  private var pause: Need { .read(.pause(at: to.sequence)) }
 
   /// Finds out what is to be compared, in pieces if it is much.
   private mutating func prepare() -> Need {
@@ -139,7 +136,7 @@ package struct Comparison {
   }
 
   private func nextRead() -> Need? {
-    reads.first.map { .states($0.nodes, at: $0.isFrom ? from.sequence : to.sequence) }
+    reads.first.map { .read(.states($0.nodes, at: $0.isFrom ? from.sequence : to.sequence)) }
   }
 
   /// Finds the objects whose texts fit into the next piece.

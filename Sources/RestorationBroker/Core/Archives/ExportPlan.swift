@@ -126,16 +126,12 @@ package struct ExportPlanning {
   /// Takes in nodes of a generation.
   mutating func take(_ readings: [NodeReading]) -> StoreJob.Step? {
     tree.load(readings)
-    if let last = readings.last, readings.count == StoreJob.nodesMax {
-      return .nodes(after: last.node.node, at: plan.sequence)
-    }
-    return isLarge ? pause : goOn()
+    return .nodes(following: readings, at: plan.sequence) ?? (isLarge ? pause : goOn())
   }
 
   private var isLarge: Bool { tree.count > Self.pieceObjects }
 
-  /// Reads nothing, so that others have their turn.
-  private var pause: StoreJob.Step { .states([], at: plan.sequence) }
+  private var pause: StoreJob.Step { .pause(at: plan.sequence) }
 
   /// Plans the next piece.
   mutating func goOn() -> StoreJob.Step? {

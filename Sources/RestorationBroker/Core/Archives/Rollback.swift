@@ -39,10 +39,10 @@ package struct Rollback {
 
   var progress: (done: Int, total: Int) { (place, nodes.count) }
 
-  /// Adds nodes; returns the last one if more follow.
-  mutating func take(_ readings: [NodeReading]) -> NodeID? {
+  /// Adds nodes; returns what is to be read next, `nil` after the last.
+  mutating func take(_ readings: [NodeReading]) -> StoreJob.Step? {
     past.load(readings)
-    if readings.count == StoreJob.nodesMax { return readings.last?.node.node }
+    if let next = StoreJob.Step.nodes(following: readings, at: generation.sequence) { return next }
     past.indexAll()
     nodes = past.byAge()
     return nil

@@ -14,6 +14,15 @@ package struct StoreJob: Sendable {
     /// Copy the archive: to a file, or as its own backup copy.
     case backUp(to: String?)
 
+    /// Reads the nodes that follow these; `nil` if they were the last.
+    static func nodes(following readings: [NodeReading], at sequence: SequenceNumber) -> Step? {
+      guard readings.count == StoreJob.nodesMax, let last = readings.last else { return nil }
+      return .nodes(after: last.node.node, at: sequence)
+    }
+
+    /// Reads nothing, so that others have their turn.
+    static func pause(at sequence: SequenceNumber) -> Step { .states([], at: sequence) }
+
     /// The sequence that it reads.
     var sequence: SequenceNumber? {
       switch self {
