@@ -117,6 +117,32 @@ internal import Testing
     return (author, try await ArchiveContents(of: author))
   }
 
+  /// Nothing can be repaired in such an archive, so the files go aside once, and not as copies before that.
+  @Test(arguments: [true, false])
+  func anArchiveThatLacksATableGoesAsideEvenIfRowsAreDamagedToo(isFormer: Bool) async throws {
+    let bytes = isFormer ? try #require(try FormatOne.closed.files[Self.main]) : try await Self.files().bytes
+    let tables = [
+      "archive", "tip", "state", "early", "withheld", "unclosed", "damage", "node", "emptied", "generation", "context",
+      "session", "claim", "run",
+    ]
+    // Opening adds them to the first archives of format 1.
+    for table in tables where !isFormer || !["withheld", "unclosed", "damage"].contains(table) {
+      let fixture = try ArchiveFixture(.sqlite)
+      let path = fixture.directory.file(Self.main)
+      try fixture.directory.write(bytes, to: Self.main)
+      try runSQL("UPDATE node SET component = 'x' WHERE sequence = (SELECT max(sequence) FROM node)", in: path)
+      try runSQL("DROP TABLE \(table)", in: path)
+      let found = try fixture.directory.read(Self.main)
+      let author = try await fixture.author("x")
+      let report = try #require(author.opening.damage, "\(table)")
+      #expect(report.contains(table) && report.contains(fixture.directory.file(Self.aside)), "\(report)")
+      #expect(author.opening.nodes.isEmpty, "\(table)")
+      #expect(try fixture.directory.read(Self.aside) == found, "\(table)")
+      #expect(!fixture.directory.names.contains("x+damaged-2.sqlite"), "\(table)")
+      await author.store.close(author.lease)
+    }
+  }
+
   @Test func anOlderRowOfTheNodeApplies() async throws {
     let (author, contents) = try await Self.opening(after: "UPDATE node SET component = 'Editor' WHERE sequence = 32")
     #expect(author.opening.damage?.contains("node 2): everything else is as it was; the files are kept") == true)

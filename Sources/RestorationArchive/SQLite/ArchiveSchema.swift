@@ -83,6 +83,9 @@ enum ArchiveStatement: Int, CaseIterable {
   case deleteWithheld, deleteDamage
   case readState, readNode
 
+  /// Whether it needs the columns that archives of format 1 lack.
+  var usesChecksums: Bool { [.insertNode, .insertContext, .readNode].contains(self) }
+
   var sql: String {
     switch self {
     case .begin: "BEGIN IMMEDIATE"

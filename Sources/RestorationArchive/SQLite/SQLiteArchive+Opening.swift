@@ -112,6 +112,7 @@ extension SQLiteArchive {
       guard finding == "ok" else { throw .unsound(finding ?? "no answer from quick_check") }
       guard let uuid = try connection.text("SELECT uuid FROM archive") else { throw .missing("the archive row") }
       if try !connection.hasChecksums() { try connection.execute(ArchiveSchema.additions) }
+      try connection.requireSchema()
       return SQLiteArchive(
         connection,
         archive: uuid,

@@ -95,6 +95,12 @@ extension SQLiteConnection {
   /// Whether rows of nodes and contexts have checksums: they have since format 2.
   func hasChecksums() throws(SQLiteFailure) -> Bool { try integer("PRAGMA user_version") > 1 }
 
+  /// Fails if a table or a column that the archive's statements use is missing.
+  func requireSchema() throws(SQLiteFailure) {
+    let isFormer = try !hasChecksums()
+    for name in ArchiveStatement.allCases where !isFormer || !name.usesChecksums { _ = try prepare(name.sql) }
+  }
+
   /// Makes an archive of format 1 one of format 2, inside a transaction: what it holds stays the same.
   func addChecksums() throws(SQLiteFailure) {
     try execute(ArchiveSchema.checksums)
