@@ -69,6 +69,28 @@ internal import Testing
     #expect(other.takeNotifications("pathChanged").map { $0["path"]?.joined } == ["Y/B"])
   }
 
+  @Test func r6ASessionThatReturnsIsToldWhereItsMovedObjectsAre() throws {
+    let other = broker.connect(pid: 2)
+    let token = try #require(try other.initialize("App", #""serves":["pathChanged"]"#)["session"]?.string)
+    try peer.register("A")
+    for name in ["B", "C"] { try other.register(name, below: #"["A"]"#) }
+    let stays = try other.register("Stays")
+    broker.disconnect(other)
+    let again = #""session":"\#(token)","serves":["pathChanged"]"#
+    try peer.call("setRestorationIdentifier", #"{"object":["A"],"restorationIdentifier":"Z"}"#)
+    // The connection may be lost before it has read the notifications.
+    for number in 1...2 {
+      let back = broker.connect(pid: 2)
+      try back.initialize("App", again)
+      #expect(back.takeNotifications("pathChanged").map { $0["path"]?.joined } == ["Z/B", "Z/C"], "\(number)")
+      if number == 2 {
+        let renamed = try back.call("setRestorationIdentifier", #"{"object":\#(stays),"restorationIdentifier":"S"}"#)
+        #expect(renamed["path"] == ["S"])
+      }
+      broker.disconnect(back)
+    }
+  }
+
   @Test func r6WhatIsBelowADisplacedObjectIsToldItsNewPath() throws {
     let other = broker.connect(pid: 2)
     try other.initialize("App", #""serves":["pathChanged"]"#)

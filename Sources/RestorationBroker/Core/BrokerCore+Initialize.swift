@@ -60,6 +60,7 @@ extension BrokerCore {
       $0.limits = context.limits
     }
     application.turn.answer(message.caller, reply)
+    application.tellPaths(to: session)
     if session.facts.isDelegate { application.note(.delegateJoined) }
   }
 

@@ -169,7 +169,11 @@ extension Application {
       if place.id != node.id {
         writeClaim(ClaimRecord(node: place.id, session: session.id, handle: claim.handle), of: place)
       }
-      tellPath(of: place, to: session, before: former.path(of: node))
+      guard turn.hasSubscribers || session.serves(.pathChanged), case let from = former.path(of: node),
+        tree.path(of: place) != from
+      else { continue }
+      announceMove(of: place, from: from)
+      tellPath(of: place, to: session)
     }
   }
 
@@ -193,20 +197,6 @@ extension Application {
         setDataSource(of: node.id, to: session)
       }
     }
-  }
-
-  private func tellPath(of node: Node, to session: Session, before: @autoclosure () -> IdentifierPath?) {
-    guard turn.hasSubscribers || session.serves(.pathChanged) else { return }
-    let path = tree.path(of: node)
-    guard path != before(), let claim = node.claim else { return }
-    announce {
-      ObjectMoved().with {
-        $0.object = claim.handle
-        $0.from = before()
-        $0.path = path
-      }
-    }
-    notify(session, PathChanged(object: claim.handle, path: path))
   }
 
   /// The last claim of a vacant node stays known; a node that has returned is an orphan from now on (R13).
@@ -239,7 +229,7 @@ extension Node.Claim {
   /// The claim on an object whose state was replaced (R19).
   func rolledBack(at now: Int64) -> Node.Claim {
     var claim = Node.Claim(session: session, handle: handle, since: now, classes: classes)
-    (claim.revision, claim.isRolledBack, claim.isFresh) = (revision, true, false)
+    (claim.revision, claim.isRolledBack, claim.isFresh, claim.hasMoved) = (revision, true, false, hasMoved)
     return claim
   }
 }

@@ -176,15 +176,26 @@ extension Application {
     if hadWindows { note(.windowsClosed) }
     for (relocation, from) in zip(relocations, from) { announceMove(of: relocation.node, from: from) }
     for (handle, path) in before {
-      guard let node = tree.claimed[handle], let owner = owner(of: node), case let present = tree.path(of: node),
-        present != path
-      else { continue }
-      notify(owner, PathChanged(object: handle, path: present))
+      guard let node = tree.claimed[handle], let owner = owner(of: node), tree.path(of: node) != path else { continue }
+      tellPath(of: node, to: owner)
     }
   }
 
+  /// Tells the owner of a moved object its path, now and whenever its session returns.
+  func tellPath(of node: Node, to owner: Session) {
+    guard let handle = node.claim?.handle else { return }
+    node.claim?.hasMoved = true
+    notify(owner, PathChanged(object: handle, path: tree.path(of: node)))
+  }
+
+  /// Tells a session that has returned where its moved objects are: nobody knows what it read of its last connection.
+  func tellPaths(to session: Session) {
+    let moved = session.objects.values.filter { $0.claim?.hasMoved == true }
+    for node in moved.sorted(by: { $0.id < $1.id }) { tellPath(of: node, to: session) }
+  }
+
   /// The node may have been merged into the one at its new place (R6).
-  private func announceMove(of node: Node, from: IdentifierPath?) {
+  func announceMove(of node: Node, from: IdentifierPath?) {
     guard let moved = tree.node(node.id), case let path = tree.path(of: moved), path != from else { return }
     announce {
       ObjectMoved().with {

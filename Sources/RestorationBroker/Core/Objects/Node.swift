@@ -68,6 +68,8 @@ package final class Node {
     var isFresh = false
     /// The state was replaced under the owner by that of a generation, which its pushes must not hide either (R19).
     package var isRolledBack = false
+    /// The object has had another path since the owner claimed it.
+    var hasMoved = false
 
     package init(session: SessionID, handle: ObjectHandle, since: Int64, classes: [String]) {
       (self.session, self.handle, self.since, self.classes) = (session, handle, since, classes)
