@@ -87,7 +87,7 @@ extension Application {
       var claim = Node.Claim(session: session.id, handle: record.handle, since: since, classes: classes)
       claim.hasDecoded = before?.hasDecoded ?? !isEarly
       claim.isFresh = freshOf[session.id]?.contains(node.id) ?? false
-      claim.isRolledBack = before?.isRolledBack ?? false
+      (claim.isRolledBack, claim.hasMoved) = (before?.isRolledBack ?? false, before?.hasMoved ?? false)
       hold(node, claim, by: session)
     }
   }

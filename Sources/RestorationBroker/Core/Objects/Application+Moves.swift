@@ -181,14 +181,14 @@ extension Application {
     }
   }
 
-  /// Tells the owner of a moved object its path, now and whenever its session returns.
+  /// Tells the owner of a moved object its path; without a connection, when the session returns.
   func tellPath(of node: Node, to owner: Session) {
-    guard let handle = node.claim?.handle else { return }
-    node.claim?.hasMoved = true
+    guard let handle = node.claim?.handle, owner.serves(.pathChanged) else { return }
+    node.claim?.hasMoved = !owner.isReachable
     notify(owner, PathChanged(object: handle, path: tree.path(of: node)))
   }
 
-  /// Tells a session that has returned where its moved objects are: nobody knows what it read of its last connection.
+  /// Tells a session that has returned what it missed.
   func tellPaths(to session: Session) {
     let moved = session.objects.values.filter { $0.claim?.hasMoved == true }
     for node in moved.sorted(by: { $0.id < $1.id }) { tellPath(of: node, to: session) }

@@ -68,7 +68,7 @@ package final class Node {
     var isFresh = false
     /// The state was replaced under the owner by that of a generation, which its pushes must not hide either (R19).
     package var isRolledBack = false
-    /// The object has had another path since the owner claimed it.
+    /// The owner has not been told where the object is since it moved.
     var hasMoved = false
 
     package init(session: SessionID, handle: ObjectHandle, since: Int64, classes: [String]) {

@@ -39,6 +39,7 @@ extension Application {
     session.facts.serves = served
     let written = write(.session(session.record))
     note(.servedChanged(session.id))
+    tellPaths(to: session)
     return written
   }
 
