@@ -27,7 +27,7 @@ package final class ArchiveGateway {
 
   /// Notifications are not counted as calls in flight, so the memory of what they leave waiting for the disk is: beyond
   /// this many bytes their sender is not read, until half of them are durable.
-  private static let pendingBytesPause = 8 << 20
+  private static let pendingBytesPause = 4 << 20
 
   private let eventLoop: any EventLoop
   /// Resumes what has waited.
