@@ -77,22 +77,23 @@ internal import Testing
     try broker.connect(pid: 6).initialize()
     let (peer, other) = (broker.connect(pid: 7), broker.connect(pid: 8))
     let before = try peer.export("App")
-    // So many objects are gathered, linked, put in order, and listed in two pieces. A generation's nodes are read in
-    // three.
-    for (more, pieces) in [("", 5), (#","generation":1"#, 8)] {
+    // So many objects wait for their turn, are gathered, linked, put in order, and listed in two pieces. A generation's
+    // nodes are read in three.
+    for (more, pieces) in [("", 6), (#","generation":1"#, 8)] {
       let jobs = broker.jobCount
       var calls: [Int] = []
       broker.betweenPieces = { [broker] in
-        let call = [
-          #"{"application":"App","object":["o7"],"state":{"n":1}}"#,
-          #"{"application":"App","object":["o7","new"],"state":{}}"#,
-          #"{"application":"App","object":["o8"]}"#,
+        let (method, parameters) = [
+          ("decodeRestorableState", #"{"application":"App","object":["o7"]}"#),
+          ("encodeRestorableState", #"{"application":"App","object":["o7"],"state":{"n":1}}"#),
+          ("encodeRestorableState", #"{"application":"App","object":["o7","new"],"state":{}}"#),
+          ("unregisterObject", #"{"application":"App","object":["o8"]}"#),
         ][calls.count]
-        calls.append(other.start(calls.count < 2 ? "encodeRestorableState" : "unregisterObject", call))
-        if calls.count == 3 { broker.betweenPieces = nil }
+        calls.append(other.start(method, parameters))
+        if calls.count == 4 { broker.betweenPieces = nil }
       }
       #expect(try peer.export("App", #""reveal":true\#(more)"#) == before)
-      #expect(calls.count == 3 && calls.allSatisfy { other.hasAnswer($0) })
+      #expect(calls.count == 4 && calls.allSatisfy { other.hasAnswer($0) })
       #expect(broker.jobCount - jobs >= pieces)
     }
     let after = try peer.export("App")

@@ -42,6 +42,8 @@ package final class Session {
   var polled = PollQueue()
   var poll: Caller?
   package var objects: [ObjectHandle: Node] = [:]
+  /// Objects of which it has not been told where they are.
+  var moved: [Node] { objects.values.filter { $0.claim?.hasMoved == true }.sorted { $0.id < $1.id } }
   /// Handles that another session has taken over, the newest 1,024 (R8).
   package private(set) var replaced: Set<ObjectHandle> = []
   /// Their nodes, for calls that name them by path; as many.

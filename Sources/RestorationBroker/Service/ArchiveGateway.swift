@@ -25,13 +25,11 @@ package final class ArchiveGateway {
     func broke(_ message: String)
   }
 
-  /// Notifications are not counted as calls in flight, so the memory of what they leave waiting for the disk is: beyond
-  /// this many bytes their sender is not read, until half of them are durable.
-  private static let pendingBytesPause = 4 << 20
-
   private let eventLoop: any EventLoop
   /// Resumes what has waited.
   private let executor: EventLoopTaskExecutor
+  /// Where pieces of long work wait.
+  private let turns: TurnQueue
   package let store: any ArchiveStore
   /// Held for as long as the archives are used.
   private let lock: LockFile?
@@ -55,6 +53,7 @@ package final class ArchiveGateway {
 
   package init(
     on eventLoop: any EventLoop,
+    meter: LoopMeter? = nil,
     store: any ArchiveStore,
     lock: LockFile?,
     random: (high: UInt64, low: UInt64),
@@ -62,14 +61,14 @@ package final class ArchiveGateway {
   ) {
     (self.eventLoop, self.store, self.lock, self.logger) = (eventLoop, store, lock, logger)
     changeID = ChangeID(high: random.high, low: random.low)
-    executor = EventLoopTaskExecutor(eventLoop)
+    (executor, turns) = (EventLoopTaskExecutor(eventLoop), TurnQueue(of: eventLoop, meter))
   }
 
   package var count: Int { sessions.count }
   package var cachedBytes: Int { cache.bytes }
   package var isAtWork: Bool { !closings.isEmpty || sessions.values.contains { $0.isBusy || $0.upkeep.isUnderWay } }
   /// So little waits for the disk that those who wrote too fast may go on.
-  package var hasRoom: Bool { sessions.values.allSatisfy { $0.queue.pendingBytes <= Self.pendingBytesPause / 2 } }
+  package var hasRoom: Bool { sessions.values.allSatisfy(\.queue.hasRoom) }
 
   var holdings: Holdings {
     let own = ["archives being closed": closings.count, "archives to flush": dirty.count, "notices": notices.count]
@@ -194,7 +193,7 @@ package final class ArchiveGateway {
   }
 
   private func noteIfTooMuchWaits(_ session: ArchiveSession) {
-    if session.queue.pendingBytes > Self.pendingBytesPause { overflows &+= 1 }
+    if session.queue.isOverfull { overflows &+= 1 }
   }
 
   /// Answers once the change with this number is durable; with an error if it cannot be (R15).
@@ -428,7 +427,7 @@ package final class ArchiveGateway {
     session.callBegins()
     Task {
       let result = await store.outcome(of: job, lease)
-      await withTaskExecutorPreference(executor) { await eventLoop.nextTurn() }
+      await withTaskExecutorPreference(executor) { await turns.next() }
       delegate.report(.carriedOut(id, job, result))
       delegate.carryOut()
       if case .failure(.archive(let error)) = result { failIfChanged(session, error, for: delegate) }

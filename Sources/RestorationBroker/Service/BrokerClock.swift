@@ -32,10 +32,4 @@ struct BrokerClock {
 extension EventLoop {
   /// Milliseconds of a clock that never goes back.
   var milliseconds: Int64 { Int64(now.uptimeNanoseconds / 1_000_000) }
-
-  /// Returns in a later turn of the loop, usually after it has looked for input. What is due at once the loop does
-  /// before: pieces of work that the store answers quickly would leave nobody else a turn.
-  nonisolated(nonsending) func nextTurn() async {
-    await withCheckedContinuation { waiting in _ = scheduleTask(in: .microseconds(20)) { waiting.resume() } }
-  }
 }

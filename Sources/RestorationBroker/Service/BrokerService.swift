@@ -68,7 +68,14 @@ package actor BrokerService {
     (self.eventLoop, self.meter) = (eventLoop, meter)
     unownedExecutor = eventLoop.executor.asUnownedSerialExecutor()
     core = BrokerCore(limits: limits, settings: settings)
-    archives = ArchiveGateway(on: eventLoop, store: store, lock: lock, random: settings.random(), logger: logger)
+    archives = ArchiveGateway(
+      on: eventLoop,
+      meter: meter,
+      store: store,
+      lock: lock,
+      random: settings.random(),
+      logger: logger
+    )
     processes = ProcessGateway(on: eventLoop, host: host, manager: manager, logger: logger)
     let clients = ClientGateway(handsConnectionsOver: handsConnectionsOver, logger: logger)
     core.context.mayPark = { clients.mayPark($0) }

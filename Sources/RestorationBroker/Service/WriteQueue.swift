@@ -70,6 +70,9 @@ package struct WriteQueue {
   private var handedOverCount = 0
   /// About the memory of what waits for the disk: pauses those who write faster than it takes that.
   package private(set) var pendingBytes = 0
+  /// Notifications are not counted as calls in flight, so the memory of what they leave waiting for the disk is: beyond
+  /// this many bytes their sender is not read, until half of them are durable.
+  private static let pauseBytes = 4 << 20
   private var answers: [Waiting] = []
   private var notices = Waits<Notice>()
   private var reads = Waits<StateRequest>()
@@ -124,6 +127,10 @@ package struct WriteQueue {
     isOpen = true
     durable = sequence
   }
+
+  var isOverfull: Bool { pendingBytes > Self.pauseBytes }
+  /// So little waits that who wrote too fast may go on.
+  var hasRoom: Bool { pendingBytes <= Self.pauseBytes / 2 }
 
   package mutating func add(_ change: ArchiveChange) {
     let bytes = change.memory

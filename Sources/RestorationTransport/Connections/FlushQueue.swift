@@ -20,9 +20,6 @@ final class FlushQueue {
   private static let slice = TimeAmount.milliseconds(1)
   /// Beyond it, further connections wait for their turn: answers to hundreds of short messages take less.
   private static let tickMax = TimeAmount.milliseconds(4)
-  /// The loop runs what is due before it looks for input again, so the next slice must not be due yet. If it is
-  /// nevertheless, it is put off for twice as long.
-  private static let pause = TimeAmount.microseconds(20)
 
   private let eventLoop: any EventLoop
   /// Whether there is anybody to share with.
@@ -160,10 +157,9 @@ final class FlushQueue {
     if !behind.isEmpty, !isPausing { serveLater() }
   }
 
-  private func serveLater(in pause: TimeAmount = FlushQueue.pause) {
+  private func serveLater() {
     isPausing = true
-    eventLoop.assumeIsolated().scheduleTask(in: pause) { [self] in
-      if let meter, meter.turnsEnded == lastServed { return serveLater(in: pause * 2) }
+    eventLoop.schedule(afterTurn: lastServed, of: meter) { [self] in
       isPausing = false
       run()
     }

@@ -13,7 +13,7 @@ package final class LoopMeter: NIOEventLoopMetricsDelegate {
   package init() {}
 
   /// How many turns have ended. A change says that the loop has looked for input, and may have found some.
-  var turnsEnded: Int { ended.load(ordering: .relaxed) }
+  package var turnsEnded: Int { ended.load(ordering: .relaxed) }
 
   package func processedTick(info: NIOEventLoopTickInfo) {
     ended.wrappingAdd(1, ordering: .relaxed)
@@ -24,6 +24,24 @@ package final class LoopMeter: NIOEventLoopMetricsDelegate {
 
   /// All the CPU time of the loop; ask on the event loop.
   package var busyMilliseconds: Int64 { SystemCalls.threadNanoseconds / 1_000_000 }
+}
+
+extension EventLoop {
+  /// Does work in a turn after `turn`, when the loop has looked for input; called on the loop.
+  ///
+  /// What is due the loop does before it looks, and what becomes due meanwhile, too. If the work comes up too early, it
+  /// is put off for twice as long. Without a meter nobody knows.
+  package func schedule(
+    afterTurn turn: Int?,
+    of meter: LoopMeter?,
+    in pause: TimeAmount = .microseconds(20),
+    _ work: @escaping () -> Void
+  ) {
+    assumeIsolated().scheduleTask(in: pause) {
+      guard let meter, meter.turnsEnded == turn else { return work() }
+      self.schedule(afterTurn: turn, of: meter, in: pause * 2, work)
+    }
+  }
 }
 
 /// The turns of an event loop: all that it does between two looks for input.

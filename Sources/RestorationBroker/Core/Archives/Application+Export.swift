@@ -23,7 +23,7 @@ extension Application {
       for: caller.client
     )
     var planning = ExportPlanning(plan, bytesMax: bytes, call)
-    if let step = sealed.map({ .nodes(after: 0, at: $0.sequence) }) ?? planning.take(tree) {
+    if let step = sealed.map({ .nodes(after: 0, at: $0.sequence) }) ?? planning.begin(with: tree, at: sequence) {
       jobs.begin(.planning(planning), step, for: caller, in: &turn)
     } else {
       readFirstPage(after: planning)
@@ -52,8 +52,9 @@ extension Application {
 
   /// Nodes of a generation were read, or others have had their turn.
   func goOn(with planning: inout ExportPlanning, _ outcome: StoreJob.Outcome, _ job: StoreJob) {
-    let step: StoreJob.Step? = if case .nodes(let nodes) = outcome { planning.take(nodes) } else { planning.goOn() }
-    if let step { return jobs.goOn(with: .planning(planning), step, job, in: &turn) }
+    if let step = planning.goOn(outcome, tree, at: sequence) {
+      return jobs.goOn(with: .planning(planning), step, job, after: planning.plan.sequence, in: &turn)
+    }
     readFirstPage(after: planning)
   }
 

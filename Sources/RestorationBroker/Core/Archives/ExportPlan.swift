@@ -24,7 +24,7 @@ package struct ExportPlan {
   private static let holdsMax = 64
 
   let client: ClientID
-  let sequence: SequenceNumber
+  fileprivate(set) var sequence: SequenceNumber
   /// Whether any state is left out.
   private(set) var isRedacted = false
   package private(set) var entries: [Entry] = []
@@ -97,7 +97,7 @@ package struct ExportPage: Sendable {
 
 /// An export that is being planned, in pieces: what the head or a generation holds at one moment is put in order.
 package struct ExportPlanning {
-  private enum Stage { case gathered, linked, ordered, planned }
+  private enum Stage { case begun, gathered, linked, ordered, planned }
 
   /// How many objects are put in order at once.
   private static let pieceObjects = 2_048
@@ -105,7 +105,7 @@ package struct ExportPlanning {
   let bytesMax: Int
   let call: LongCall
   private(set) var plan: ExportPlan
-  private var stage = Stage.gathered
+  private var stage: Stage
   private var tree = NodeTree()
   private var order: ArraySlice<Node> = []
   private var places: [NodeID: Int] = [:]
@@ -113,30 +113,43 @@ package struct ExportPlanning {
 
   init(_ plan: ExportPlan, bytesMax: Int, _ call: LongCall) {
     (self.plan, self.bytesMax, self.call) = (plan, bytesMax, call)
+    stage = plan.omitted == nil ? .begun : .gathered
   }
 
-  /// Takes in the head, which may change afterwards, and returns what is to be read next; `nil` if all is planned.
-  mutating func take(_ head: NodeTree) -> StoreJob.Step? {
-    tree = head.copy
+  /// What comes first for the head; `nil` if all is planned.
+  mutating func begin(with head: NodeTree, at sequence: SequenceNumber) -> StoreJob.Step? {
+    isLarge(head) ? pause : take(head, at: sequence)
+  }
+
+  /// What comes after something was read, or after a pause; `nil` if all is planned.
+  mutating func goOn(_ outcome: StoreJob.Outcome, _ head: NodeTree, at sequence: SequenceNumber) -> StoreJob.Step? {
+    if case .nodes(let nodes) = outcome { return take(nodes) }
+    return stage == .begun ? take(head, at: sequence) : goOn()
+  }
+
+  /// Takes in the head, which may change afterwards.
+  private mutating func take(_ head: NodeTree, at sequence: SequenceNumber) -> StoreJob.Step? {
+    (tree, plan.sequence, stage) = (head.copy, sequence, .gathered)
     plan.hidden = Set(tree.nodes.values.lazy.compactMap { $0.state?.isEarly == true ? $0.beforeClaim?.sequence : nil })
       .sorted()
-    return isLarge ? pause : goOn()
+    return isLarge(tree) ? pause : goOn()
   }
 
   /// Takes in nodes of a generation.
-  mutating func take(_ readings: [NodeReading]) -> StoreJob.Step? {
+  private mutating func take(_ readings: [NodeReading]) -> StoreJob.Step? {
     tree.load(readings)
-    return .nodes(following: readings, at: plan.sequence) ?? (isLarge ? pause : goOn())
+    return .nodes(following: readings, at: plan.sequence) ?? (isLarge(tree) ? pause : goOn())
   }
 
-  private var isLarge: Bool { tree.count > Self.pieceObjects }
+  private func isLarge(_ tree: NodeTree) -> Bool { tree.count > Self.pieceObjects }
 
   private var pause: StoreJob.Step { .pause(at: plan.sequence) }
 
   /// Plans the next piece.
-  mutating func goOn() -> StoreJob.Step? {
+  private mutating func goOn() -> StoreJob.Step? {
     while true {
       switch stage {
+      case .begun, .planned: return nil
       case .gathered:
         tree.indexAll()
         plan.successors = tree.successors
@@ -148,9 +161,8 @@ package struct ExportPlanning {
         plan.add(order.prefix(Self.pieceObjects), &places, &ancestry)
         order = order.dropFirst(Self.pieceObjects)
         if order.isEmpty { stage = .planned }
-      case .planned: return nil
       }
-      if isLarge { return pause }
+      if isLarge(tree) { return pause }
     }
   }
 }

@@ -190,8 +190,7 @@ extension Application {
 
   /// Tells a session that has returned what it missed.
   func tellPaths(to session: Session) {
-    let moved = session.objects.values.filter { $0.claim?.hasMoved == true }
-    for node in moved.sorted(by: { $0.id < $1.id }) { tellPath(of: node, to: session) }
+    for node in session.moved { tellPath(of: node, to: session) }
   }
 
   /// The node may have been merged into the one at its new place (R6).
