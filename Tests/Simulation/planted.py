@@ -27,8 +27,8 @@ FAULTS = [
     # Store
     ("commits are not synced", STORE, "SQLite/ArchiveSchema.swift",
      "synchronous = FULL", r'synchronous = \(PLANTED ? "OFF" : "FULL")'),
-    ("a failed sync is repeated", STORE, "Store/OpenArchive.swift",
-     "      if error.kind == .indeterminate {\n", "      if !PLANTED && error.kind == .indeterminate {\n"),
+    ("a failed sync is repeated", STORE, "SQLite/SQLiteArchive.swift",
+     "} else if failure.isInputOutput {", "} else if !PLANTED && failure.isInputOutput {"),
     ("an emptied head shows what was there", STORE, "Log/LogRow.swift",
      "var lastCut: SequenceNumber { cuts.last ?? 0 }",
      "var lastCut: SequenceNumber { PLANTED ? 0 : cuts.last ?? 0 }"),
