@@ -34,6 +34,10 @@ let package = Package(
     .executable(name: "restorationd", targets: ["restorationd"]),
     .executable(name: "restorationctl", targets: ["restorationctl"]),
   ],
+  traits: [
+    .default(enabledTraits: ["Foundation"]),
+    .trait(name: "Foundation", description: "States of Data, Date and URL in RestorationClient."),
+  ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),

@@ -6,9 +6,9 @@ public import RestorationWire
 ///
 /// ```swift
 /// @MainActor final class Editor: StateRestoring {
-///   var cursor: Int64 = 0
-///   func encodeRestorableState() -> ObjectState { ["cursor": .integer(cursor)] }
-///   func decodeRestorableState(_ saved: ObjectState) { cursor = saved.state["cursor"]?.integer ?? 0 }
+///   var cursor = 0
+///   func encodeRestorableState() -> ObjectState { ["cursor": .int(cursor)] }
+///   func decodeRestorableState(_ saved: ObjectState) { cursor = saved.state["cursor"]?.int ?? 0 }
 /// }
 /// let object = try await session.register(ObjectRegistration("Editor"), restoring: editor)
 /// ```
@@ -45,6 +45,14 @@ public struct ObjectState: Hashable, Sendable {
   public init(_ state: RestorableState, elements: [RestorableElement] = []) {
     self.init(state, elements: elements, origin: nil)
   }
+
+  /// The state that a value of any `Codable` type makes, as `RestorableState(encoding:)`.
+  public init(encoding value: some Encodable, elements: [RestorableElement] = []) throws {
+    self.init(try RestorableState(encoding: value), elements: elements)
+  }
+
+  /// The value that the state was made of. Throws a `DecodingError` if the state does not fit the type.
+  public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try state.decode(type) }
 
   init(_ state: RestorableState, elements: [RestorableElement], origin: ReservedKeys?) {
     (self.state, self.elements, self.origin) = (state, elements, origin)

@@ -32,15 +32,7 @@ extension RestorationSession {
     as reference: RestorableReference,
     _ elements: [RestorableElement]
   ) async throws -> EncodeOutcome {
-    let call = SessionCall(
-      EncodeRestorableState.self,
-      of: [reference],
-      isNumbered: true,
-      bytes: state.bytes
-    ) { wire, revision in
-      try BrokerConnection.call(state, wire[0], elements, revision)
-    }
-    return try await perform(EncodeRestorableState.self, call)
+    try await perform(EncodeRestorableState.self, .encoding(state, as: reference, elements))
   }
 
   /// Gives an object its state back (R19, R25, R26). For an object of this session this opens a decode window (R31).
@@ -56,6 +48,42 @@ extension RestorationSession {
 
   /// Gives an object of this session its state back.
   public func decode(_ object: RestorableObject) async throws -> DecodedState { try await decode(object.reference) }
+
+  /// Stores a value of any `Codable` type as the state of an object, whole, as `encode(_:for:elements:)` does with a
+  /// `RestorableState`; `RestorableState(encoding:)` says how. An `EncodingError` names the object.
+  @discardableResult
+  @_disfavoredOverload
+  public func encode(
+    _ value: some Encodable & Sendable,
+    for object: RestorableObject,
+    elements: [RestorableElement] = []
+  ) async throws -> EncodeOutcome {
+    try await encode(try named(object) { try RestorableState(encoding: value) }, for: object, elements: elements)
+  }
+
+  /// Gives an object its state back as the value that it was made of. `nil` if nothing is saved, or what is saved is
+  /// withheld; `decode(_:)` says why.
+  ///
+  /// Throws a `DecodingError` that names the object and the key if the state does not fit the type: it was written by
+  /// another version of the program.
+  public func decode<Value: Decodable & Sendable>(
+    _ type: Value.Type,
+    for object: RestorableObject
+  ) async throws -> Value? {
+    let state = try await decode(object).state
+    return try named(object) { try state?.decode(type) }
+  }
+
+  /// Adds the object's name to an error of coding.
+  private func named<Value>(_ object: RestorableObject, _ code: () throws -> Value) throws -> Value {
+    do {
+      return try code()
+    } catch let error as DecodingError {
+      throw error.of(object)
+    } catch let error as EncodingError {
+      throw error.of(object)
+    }
+  }
 
   /// Says that this session has restored its objects (R19, R31). Returns how many sessions of the application are still
   /// restoring.

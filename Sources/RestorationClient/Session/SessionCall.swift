@@ -57,6 +57,16 @@ extension SessionCall {
     }
   }
 
+  static func encoding(
+    _ state: RestorableState,
+    as reference: RestorableReference,
+    _ elements: [RestorableElement] = []
+  ) -> SessionCall {
+    SessionCall(EncodeRestorableState.self, of: [reference], isNumbered: true, bytes: state.bytes) { wire, revision in
+      try BrokerConnection.call(state, wire[0], elements, revision)
+    }
+  }
+
   /// A call without objects of the session.
   init<Method: RestorationMethod>(_ call: Method, isIdempotent: Bool, effect: Effect = .none) {
     method = Method.method

@@ -42,6 +42,31 @@ public struct RestorableState: Hashable, Sendable {
   public var bytes: Int { text.count }
 }
 
+// Values of the program's own types
+extension RestorableState {
+  /// The state that a value of any `Codable` type makes. Its properties are the state's keys, by their coding keys; a
+  /// value without keys, such as a number or an array, is the state's `value`.
+  ///
+  /// Bytes (`[UInt8]`, `Data`), instants (`Timestamp`, `Date`: to the millisecond) and `RestorableReference` have the
+  /// forms that all languages know; numbers keep their digits, infinities and NaN are strings. Throws what the value's
+  /// own `encode(to:)` throws.
+  public init(encoding value: some Encodable) throws { self.init(try StateNode.encoding(value, at: []).state) }
+
+  /// The value that the state was made of.
+  ///
+  /// Throws a `DecodingError` that says where the state does not fit the type.
+  public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+    try decoder().read(type)
+  }
+
+  /// The values by their keys.
+  var members: [String: StateDecoder] { (try? decoder().members) ?? [:] }
+
+  private func decoder() throws -> StateDecoder {
+    StateDecoder(try JSONInput.scan(Array(text.bytes), subject: "the state"), live)
+  }
+}
+
 extension RestorableState: CustomStringConvertible {
   public var description: String { jsonText }
 }

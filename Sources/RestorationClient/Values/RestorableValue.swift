@@ -7,7 +7,7 @@ public import RestorationWire
 ///
 /// ```swift
 /// let state = RestorableState(["cursor": 17, "title": "Notes", "front": .reference(document.reference)])
-/// let cursor = state["cursor"]?.integer ?? 0
+/// let cursor = state["cursor"]?.int ?? 0
 /// ```
 public enum RestorableValue: Hashable, Sendable {
   /// Nothing; also a reference whose target is gone.
@@ -30,11 +30,19 @@ public enum RestorableValue: Hashable, Sendable {
   case date(Timestamp)
 }
 
+extension RestorableValue {
+  /// A number without fraction, of a variable: `["cursor": .int(cursor)]`.
+  public static func int(_ value: Int) -> RestorableValue { .integer(Int64(value)) }
+}
+
 // Each is `nil` if the value is of another kind.
 extension RestorableValue {
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 
   public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
+
+  /// The same, for variables; `nil` also if it does not fit.
+  public var int: Int? { integer.flatMap { Int(exactly: $0) } }
 
   public var real: Double? {
     switch self {
@@ -103,12 +111,25 @@ extension RestorableValue {
   private static let dateKey = "$date"
   private static let keys = [referenceKey, literalKey, dataKey, dateKey]
 
-  /// - Parameter isLiteral: whether nothing in it is a reference, whatever it looks like.
-  fileprivate static func members(_ values: [String: RestorableValue], isLiteral: Bool = false) -> JSONObject {
-    JSONObject(values.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value.json(isLiteral: isLiteral)) })
+  /// The members of a whole state.
+  fileprivate static func members(_ values: [String: RestorableValue]) -> JSONObject {
+    JSONObject(values.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value.json(isLiteral: false)) })
   }
 
-  private func json(isLiteral: Bool) -> JSONValue {
+  /// Members in the order of their names; if one of these has a meaning, all of it is literal.
+  static func object<Value>(
+    _ values: [String: Value],
+    isLiteral: Bool,
+    _ json: (Value, _ isLiteral: Bool) -> JSONValue
+  ) -> JSONValue {
+    let becomesLiteral = !isLiteral && keys.contains { values[$0] != nil }
+    let members = values.sorted { $0.key < $1.key }
+      .map { (name: $0.key, value: json($0.value, isLiteral || becomesLiteral)) }
+    return becomesLiteral ? [literalKey: .object(JSONObject(members))] : .object(JSONObject(members))
+  }
+
+  /// - Parameter isLiteral: whether nothing in it is a reference, whatever it looks like.
+  func json(isLiteral: Bool) -> JSONValue {
     switch self {
     case .null: return .null
     case .bool(let value): return .bool(value)
@@ -117,10 +138,7 @@ extension RestorableValue {
     case .string(let value): return .string(value)
     case .array(let values): return .array(values.map { $0.json(isLiteral: isLiteral) })
     case .object(let values):
-      guard !isLiteral, Self.keys.contains(where: { values[$0] != nil }) else {
-        return .object(Self.members(values, isLiteral: isLiteral))
-      }
-      return [Self.literalKey: .object(Self.members(values, isLiteral: true))]
+      return Self.object(values, isLiteral: isLiteral) { $0.json(isLiteral: $1) }
     case .reference(.path(let path)):
       return [Self.referenceKey: path.json]
     case .reference(.object(let object)):
@@ -139,9 +157,9 @@ extension RestorableValue {
     case .integer, .real: self = slice.integer().map { .integer($0) } ?? .real(slice.real() ?? 0)
     case .array: self = .array((slice.elements ?? []).map { RestorableValue($0, live, isLiteral: isLiteral) })
     case .object:
-      if !isLiteral, let target = slice[Self.referenceKey] {
-        self = Self.reference(to: target, of: slice["object"]?.integer(), live).map { .reference($0) } ?? .null
-      } else if !isLiteral, let literal = slice[Self.literalKey] {
+      if !isLiteral, slice[Self.referenceKey] != nil {
+        self = Self.reference(slice, live).map { .reference($0) } ?? .null
+      } else if !isLiteral, let literal = Self.literal(slice) {
         self = RestorableValue(literal, live, isLiteral: true)
       } else if !isLiteral, let value = Self.bytesOrDate(slice) {
         self = value
@@ -151,15 +169,22 @@ extension RestorableValue {
     }
   }
 
-  /// The live object if the session has it: the path may have changed since the state was decoded.
-  private static func reference(to target: JSONSlice, of handle: Int64?, _ live: LiveObjects?) -> RestorableReference? {
-    guard let path = target.strings.map({ IdentifierPath($0) }) else { return nil }
-    let object = handle.flatMap { live?.object(handle: $0) } ?? live?.object(at: path)
+  /// What is saved as it is; `nil` if this is something else.
+  static func literal(_ slice: JSONSlice) -> JSONSlice? { slice[literalKey] }
+
+  /// Whether it is a reference whose target is gone.
+  static func isGone(_ slice: JSONSlice) -> Bool { slice[referenceKey].map { $0.strings == nil } ?? false }
+
+  /// The live object if the session has it: the path may have changed since the state was decoded. `nil` if the target
+  /// is gone, and for what is no reference.
+  static func reference(_ slice: JSONSlice, _ live: LiveObjects?) -> RestorableReference? {
+    guard let path = slice[referenceKey]?.strings.map({ IdentifierPath($0) }) else { return nil }
+    let object = slice["object"]?.integer().flatMap { live?.object(handle: $0) } ?? live?.object(at: path)
     return object.map { .object($0) } ?? .path(path)
   }
 
   /// `nil` for an object that is neither.
-  private static func bytesOrDate(_ slice: JSONSlice) -> RestorableValue? {
+  static func bytesOrDate(_ slice: JSONSlice) -> RestorableValue? {
     guard let members = slice.members, members.count == 1, let text = members[0].value.string() else { return nil }
     switch members[0].name {
     case Self.dataKey: return Base64.bytes(of: text).map { .data($0) }

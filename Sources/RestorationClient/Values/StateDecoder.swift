@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+
+/// Reads a value of any `Decodable` type from the text of a state.
+struct StateDecoder: Decoder {
+  /// Name of the value in a state that was made of a value without names.
+  static let valueKey = "value"
+
+  private let text: JSONSlice
+  private let source: SavedSource
+  /// Whether it is the whole state.
+  private let isState: Bool
+  let codingPath: [any CodingKey]
+  var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+  /// The decoder of a whole state.
+  init(_ text: JSONSlice, _ live: LiveObjects?) {
+    self.init(text, SavedSource(live: live), isState: true, codingPath: [])
+  }
+
+  private init(_ text: JSONSlice, _ source: SavedSource, isState: Bool = false, codingPath: [any CodingKey]) {
+    (self.isState, self.codingPath) = (isState, codingPath)
+    if !source.isLiteral, let literal = RestorableValue.literal(text) {
+      (self.text, self.source) = (literal, SavedSource(live: source.live, isLiteral: true))
+    } else {
+      (self.text, self.source) = (text, source)
+    }
+  }
+
+  /// What a value without names is read from; `nil` if the state has none.
+  private var value: JSONSlice? { isState ? text[Self.valueKey] : text }
+
+  func read<Value: Decodable>(_ type: Value.Type) throws -> Value {
+    guard let plain = type as? any StateValue.Type else { return try Value(from: self) }
+    guard let value else { throw mismatch(type, text) }
+    guard let read = plain.init(saved: value, of: source) as? Value else { throw mismatch(type, value) }
+    return read
+  }
+
+  func container<Key>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
+    guard let members = text.members else { throw mismatch([String: Any].self, text) }
+    let byName = Dictionary(members.map { ($0.name, $0.value) }) { first, _ in first }
+    return KeyedDecodingContainer(Keyed(decoder: self, members: byName))
+  }
+
+  func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+    guard let elements = value?.elements else { throw mismatch([Any].self, value ?? text) }
+    return Unkeyed(decoder: self, elements: elements)
+  }
+
+  func singleValueContainer() -> any SingleValueDecodingContainer { self }
+
+  /// The decoders of the members of the whole state.
+  var members: [String: StateDecoder] {
+    let members = (text.members ?? []).map { ($0.name, child($0.value, StateKey(stringValue: $0.name))) }
+    return Dictionary(members) { first, _ in first }.compactMapValues { $0 }
+  }
+
+  /// The decoder of a value in this one.
+  private func child(_ text: JSONSlice?, _ key: any CodingKey) -> StateDecoder? {
+    text.map { StateDecoder($0, source, codingPath: codingPath + [key]) }
+  }
+
+  // MARK: Errors
+
+  private func context(_ message: String) -> DecodingError.Context {
+    DecodingError.Context(codingPath: codingPath, debugDescription: message)
+  }
+
+  private func mismatch(_ type: Any.Type, _ text: JSONSlice) -> DecodingError {
+    if text.isNull || isGone(text) { return .valueNotFound(type, context("a value of \(type) was expected, not null")) }
+    let shown = String(text.description.prefix(60))
+    let isNumber = text.kind == .integer || text.kind == .real
+    return isNumber && type is any Numeric.Type
+      ? .dataCorrupted(context("\(shown) does not fit into \(type)"))
+      : .typeMismatch(type, context("a value of \(type) was expected, not \(shown)"))
+  }
+
+  /// Whether it is a reference whose object is gone (R27).
+  private func isGone(_ text: JSONSlice) -> Bool { !source.isLiteral && RestorableValue.isGone(text) }
+}
+
+extension StateDecoder: SingleValueDecodingContainer {
+  func decodeNil() -> Bool { value.map { $0.isNull || isGone($0) } ?? false }
+
+  func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try read(type) }
+}
+
+extension StateDecoder {
+  /// The members of an object.
+  private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    let decoder: StateDecoder
+    let members: [String: JSONSlice]
+    var codingPath: [any CodingKey] { decoder.codingPath }
+    var allKeys: [Key] { members.keys.sorted().compactMap { Key(stringValue: $0) } }
+
+    private func member(_ key: any CodingKey) throws -> StateDecoder {
+      guard let child = decoder.child(members[key.stringValue], key) else {
+        throw DecodingError.keyNotFound(key, decoder.context("the state has no \(key.stringValue) there"))
+      }
+      return child
+    }
+
+    func contains(_ key: Key) -> Bool { members[key.stringValue] != nil }
+
+    func decodeNil(forKey key: Key) throws -> Bool { try member(key).decodeNil() }
+
+    func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value { try member(key).read(type) }
+
+    func nestedContainer<Nested>(
+      keyedBy type: Nested.Type,
+      forKey key: Key
+    ) throws -> KeyedDecodingContainer<Nested> { try member(key).container(keyedBy: type) }
+
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+      try member(key).unkeyedContainer()
+    }
+
+    func superDecoder() throws -> any Decoder { try member(StateKey.super) }
+
+    func superDecoder(forKey key: Key) throws -> any Decoder { try member(key) }
+  }
+
+  /// The elements of an array, one after the other.
+  private struct Unkeyed: UnkeyedDecodingContainer {
+    let decoder: StateDecoder
+    let elements: [JSONSlice]
+    private(set) var currentIndex = 0
+    var codingPath: [any CodingKey] { decoder.codingPath }
+    var count: Int? { elements.count }
+    var isAtEnd: Bool { currentIndex == elements.count }
+
+    init(decoder: StateDecoder, elements: [JSONSlice]) { (self.decoder, self.elements) = (decoder, elements) }
+
+    /// Reads the present element; the next one follows if that succeeds.
+    private mutating func element<Value>(_ read: (StateDecoder) throws -> Value) throws -> Value {
+      let key = StateKey(intValue: currentIndex)
+      guard let child = decoder.child(isAtEnd ? nil : elements[currentIndex], key) else {
+        let context = DecodingError.Context(
+          codingPath: codingPath + [key],
+          debugDescription: "the array has only \(elements.count) elements"
+        )
+        throw DecodingError.valueNotFound(Value.self, context)
+      }
+      let value = try read(child)
+      currentIndex += 1
+      return value
+    }
+
+    mutating func decodeNil() throws -> Bool {
+      // An element that is a value is read next.
+      let index = currentIndex
+      let isNil = try element { $0.decodeNil() }
+      if !isNil { currentIndex = index }
+      return isNil
+    }
+
+    mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try element { try $0.read(type) } }
+
+    mutating func nestedContainer<Nested>(keyedBy type: Nested.Type) throws -> KeyedDecodingContainer<Nested> {
+      try element { try $0.container(keyedBy: type) }
+    }
+
+    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+      try element { try $0.unkeyedContainer() }
+    }
+
+    mutating func superDecoder() throws -> any Decoder { try element { $0 } }
+  }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+
+/// What an `Encodable` value has written. Its containers share it, because they may be filled in any order.
+final class StateNode {
+  enum Content {
+    /// Nothing yet.
+    case none
+    case value(SavedValue)
+    case object([String: StateNode])
+    case array([StateNode])
+  }
+
+  var content = Content.none
+
+  /// The node of a value.
+  static func encoding(_ value: some Encodable, at path: [any CodingKey]) throws -> StateNode {
+    let node = StateNode()
+    try StateEncoder(node: node, codingPath: path).write(value)
+    return node
+  }
+
+  func add(_ node: StateNode, as name: String) {
+    var members: [String: StateNode] = [:]
+    if case .object(let present) = content { members = present }
+    // No second reference is left: the dictionary is changed in place.
+    content = .none
+    members[name] = node
+    content = .object(members)
+  }
+
+  func append(_ node: StateNode) {
+    var elements: [StateNode] = []
+    if case .array(let present) = content { elements = present }
+    content = .none
+    elements.append(node)
+    content = .array(elements)
+  }
+
+  func becomeObject() { if case .object = content {} else { content = .object([:]) } }
+
+  func becomeArray() { if case .array = content {} else { content = .array([]) } }
+
+  var count: Int { if case .array(let elements) = content { elements.count } else { 0 } }
+
+  /// - Parameter isLiteral: whether nothing in it is a reference, whatever it looks like.
+  func json(isLiteral: Bool = false) -> JSONValue {
+    switch content {
+    case .none: return [:]
+    case .value(.json(let value)): return value
+    case .value(.marked(let value)): return value.json(isLiteral: isLiteral)
+    case .array(let elements): return .array(elements.map { $0.json(isLiteral: isLiteral) })
+    case .object(let members):
+      return RestorableValue.object(members, isLiteral: isLiteral) { $0.json(isLiteral: $1) }
+    }
+  }
+
+  /// A state is an object. Any other value is its one member, `value`.
+  var state: JSONText {
+    let isObject =
+      switch content {
+      case .none, .object: true
+      case .value, .array: false
+      }
+    return JSONText(isObject ? json() : [StateDecoder.valueKey: json()])
+  }
+}
+
+/// Writes a value of any `Encodable` type into a node.
+struct StateEncoder: Encoder {
+  let node: StateNode
+  let codingPath: [any CodingKey]
+  var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+  func write(_ value: some Encodable) throws {
+    if let value = value as? any StateValue {
+      node.content = .value(value.saved)
+    } else {
+      try value.encode(to: self)
+    }
+  }
+
+  func container<Key>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+    node.becomeObject()
+    return KeyedEncodingContainer(Keyed(node: node, codingPath: codingPath))
+  }
+
+  func unkeyedContainer() -> any UnkeyedEncodingContainer {
+    node.becomeArray()
+    return Unkeyed(node: node, codingPath: codingPath)
+  }
+
+  func singleValueContainer() -> any SingleValueEncodingContainer { self }
+}
+
+extension StateEncoder: SingleValueEncodingContainer {
+  func encodeNil() { node.content = .value(.json(.null)) }
+
+  func encode<Value: Encodable>(_ value: Value) throws { try write(value) }
+}
+
+extension StateEncoder {
+  /// The members of an object.
+  private struct Keyed<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let node: StateNode
+    let codingPath: [any CodingKey]
+
+    /// A new node below this one, and its encoder.
+    private func child(_ key: any CodingKey) -> StateEncoder {
+      let child = StateNode()
+      node.add(child, as: key.stringValue)
+      return StateEncoder(node: child, codingPath: codingPath + [key])
+    }
+
+    func encodeNil(forKey key: Key) { child(key).encodeNil() }
+
+    func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try child(key).write(value) }
+
+    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
+      child(key).container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { child(key).unkeyedContainer() }
+
+    func superEncoder() -> any Encoder { child(StateKey.super) }
+
+    func superEncoder(forKey key: Key) -> any Encoder { child(key) }
+  }
+
+  /// The elements of an array.
+  private struct Unkeyed: UnkeyedEncodingContainer {
+    let node: StateNode
+    let codingPath: [any CodingKey]
+    var count: Int { node.count }
+
+    private func child() -> StateEncoder {
+      let child = StateNode()
+      let key = StateKey(intValue: count)
+      node.append(child)
+      return StateEncoder(node: child, codingPath: codingPath + [key])
+    }
+
+    func encodeNil() { child().encodeNil() }
+
+    func encode<Value: Encodable>(_ value: Value) throws { try child().write(value) }
+
+    func nestedContainer<Nested>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
+      child().container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { child().unkeyedContainer() }
+
+    func superEncoder() -> any Encoder { child() }
+  }
+}
+
+/// A place in an array, or that of a superclass.
+struct StateKey: CodingKey {
+  let stringValue: String
+  let intValue: Int?
+
+  static let `super` = StateKey(stringValue: "super")
+
+  init(stringValue: String) { (self.stringValue, intValue) = (stringValue, nil) }
+
+  init(intValue: Int) { (stringValue, self.intValue) = ("\(intValue)", intValue) }
+}
