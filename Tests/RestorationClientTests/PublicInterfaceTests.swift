@@ -84,6 +84,7 @@ internal import Testing
       case .dataSourceLost(let view, let because): print(view, because)
       case .applicationStateSaved(let generation), .headReplaced(let generation): print(generation)
       case .stateWanted(let object): print(object)
+      case .propertiesFailed(let object, let because): print(object, because)
       case .missed(let count): print(count)
       }
     }

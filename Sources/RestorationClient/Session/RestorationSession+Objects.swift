@@ -37,6 +37,30 @@ extension RestorationSession {
     return object
   }
 
+  /// Makes an object known whose state are its `@Restorable` properties. When it returns, they are as they were saved;
+  /// the session pushes what is written to them from then on. Call it on the actor that the object belongs to.
+  ///
+  /// A property without a saved value keeps its own, and so does one whose saved value is of another type:
+  /// `notifications` tells of it (`propertiesFailed`). The session keeps the values, but not the object: unregister it
+  /// when it is closed.
+  ///
+  /// - Parameters:
+  ///   - registration: its description, at least its identifier: `register("Editor", binding: editor)`.
+  ///   - parent: an object of this session, instead of `restorationParent`.
+  ///   - properties: the object that has the properties.
+  @discardableResult
+  public func register(
+    _ registration: ObjectRegistration,
+    below parent: RestorableObject? = nil,
+    binding properties: AnyObject,
+    isolation: isolated (any Actor)? = #isolation
+  ) async throws -> RestorableObject {
+    let properties = try await RestorableProperties.found(in: properties, on: isolation)
+    let object = try await register(registration, below: parent)
+    await bind(properties, of: object, restoring: try await decode(object).state)
+    return object
+  }
+
   /// The object of this session at that path; `nil` if there is none, or another session has it.
   public func object(at path: IdentifierPath) -> RestorableObject? { live.object(at: path) }
 

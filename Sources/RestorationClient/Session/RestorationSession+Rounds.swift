@@ -14,6 +14,7 @@ extension RestorationSession {
   ///     then keep the states saved before.
   @discardableResult
   public func saveApplicationState(reason: String? = nil, deadline: Duration? = nil) async throws -> SaveResult {
+    await flush()
     let call = SaveApplicationState().with { message in
       message.reason = reason
       message.deadlineMilliseconds = deadline.map { max(1, $0.wholeMilliseconds) }

@@ -53,7 +53,7 @@ public final class RestorationSession: Sendable {
   private init(driver: SessionDriver) { self.driver = driver }
 
   deinit {
-    driver.abandon()
+    driver.release()
   }
 
   /// Connects to the broker and opens a session.
@@ -146,6 +146,13 @@ extension RestorationSession {
   }
 
   func owns(_ object: RestorableObject) async -> Bool { await driver.owns(object) }
+
+  func bind(_ properties: RestorableProperties, of object: RestorableObject, restoring saved: RestorableState?) async {
+    await driver.bind(properties, of: object, restoring: saved)
+  }
+
+  /// Stores what was written to `@Restorable` properties until now.
+  func flush() async { await driver.flush() }
 
   var live: LiveObjects { driver.live }
 

@@ -114,6 +114,7 @@ extension SessionDriver: BrokerLinkObserver {
 
   private func forget(_ object: RestorableObject, because error: RestorationSessionError) {
     objects.remove(object.id, error)
+    bound[object.id] = nil
     act(machine.removed(object.id))
   }
 
@@ -196,10 +197,10 @@ extension SessionDriver: BrokerLinkObserver {
       }
     case .registersClass(let name, let factory, let isShared): factories[name] = (factory, isShared)
     case .registersDataSource(let source, let view): add(source, for: view)
-    case .extendsRestoration: extensions += 1
+    case .extendsRestoration: restoring.extensions += 1
     case .completesRestoration:
-      extensions = max(0, extensions - 1)
-      hasCompletedRestoration = extensions == 0
+      restoring.extensions = max(0, restoring.extensions - 1)
+      restoring.hasCompleted = restoring.extensions == 0
     }
     return nil
   }

@@ -13,14 +13,14 @@ extension SessionDriver {
   private static let looks = 3
 
   func watchForReleases() {
-    guard releaseWatch == nil, !machine.isEnding else { return }
-    releaseWatch = eventLoop.scheduleTask(in: .milliseconds(Self.lookMilliseconds)) {
+    guard timers.look == nil, !machine.isEnding else { return }
+    timers.look = eventLoop.scheduleTask(in: .milliseconds(Self.lookMilliseconds)) {
       self.assumeIsolated { $0.look() }
     }
   }
 
   private func look() {
-    releaseWatch = nil
+    timers.look = nil
     guard !machine.isEnding else { return }
     let released = objects.released(times: Self.looks)
     if !released.isEmpty { Task { await unregister(released) } }

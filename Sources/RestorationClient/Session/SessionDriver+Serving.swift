@@ -230,8 +230,8 @@ extension SessionDriver {
   /// Repeats the rest for a broker that has lost the session, once it knows the objects again.
   func replay() {
     registerDataSources()
-    for _ in 0..<extensions { ask(.unawaited, ExtendStateRestoration.method, parameters: nil) }
-    if hasCompletedRestoration { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
+    for _ in 0..<restoring.extensions { ask(.unawaited, ExtendStateRestoration.method, parameters: nil) }
+    if restoring.hasCompleted { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
   }
 
   private func registerDataSources() {

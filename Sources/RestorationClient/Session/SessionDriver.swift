@@ -18,6 +18,23 @@ actor SessionDriver {
   typealias Completion = PendingCalls.Completion
   typealias Question = PendingCalls.Question
 
+  /// What the session has said of its restoring.
+  struct Restoring {
+    var hasCompleted = false
+    /// `extendStateRestoration` without its `completeStateRestoration`.
+    var extensions = 0
+  }
+
+  /// What is to come at a time, if anything.
+  struct Timers {
+    /// The next try to connect.
+    var connect: Scheduled<Void>?
+    /// The machine's.
+    var alarm: Scheduled<Void>?
+    /// The next look for released objects.
+    var look: Scheduled<Void>?
+  }
+
   /// The goodbye, and who waits for its end.
   private struct Farewell {
     private(set) var ticket: Ticket?
@@ -57,10 +74,10 @@ actor SessionDriver {
   var link: BrokerLink?
   var limits: Limits
   var pending = PendingCalls()
-  var hasCompletedRestoration = false
-  /// `extendStateRestoration` without its `completeStateRestoration`.
-  var extensions = 0
+  var restoring = Restoring()
   var refusal: RestorationError?
+  /// Objects that are made of `@Restorable` properties.
+  var bound: [ObjectPlan.ObjectID: BoundObject] = [:]
 
   // What the broker calls
   private(set) weak var session: RestorationSession?
@@ -74,9 +91,7 @@ actor SessionDriver {
   /// Actions in the order of their decision: carrying out one may add others.
   private var actions: [Action] = []
   private var isActing = false
-  private var wait: Scheduled<Void>?
-  private var alarm: Scheduled<Void>?
-  var releaseWatch: Scheduled<Void>?
+  var timers = Timers()
   private var farewell = Farewell()
 
   /// - Parameter options: with the application's full name: an instance is chosen only once.
@@ -176,7 +191,7 @@ actor SessionDriver {
   }
 
   /// Runs on the event loop, soon.
-  private nonisolated func enter(_ body: @escaping @Sendable (isolated SessionDriver) -> Void) {
+  nonisolated func enter(_ body: @escaping @Sendable (isolated SessionDriver) -> Void) {
     eventLoop.execute { self.assumeIsolated { body($0) } }
   }
 
@@ -202,11 +217,15 @@ actor SessionDriver {
   }
 
   private func beginEnd(_ reason: GoodbyeReason, _ timeout: Duration) {
-    releaseWatch?.cancel()
+    timers.look?.cancel()
     let ticket = machine.makeTicket()
     let limit = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
     farewell.begin(ticket, reason, limit: limit)
-    act(machine.end(ticket, bytes: 0, at: now))
+    guard !bound.isEmpty else { return act(machine.end(ticket, bytes: 0, at: now)) }
+    Task {
+      await flush()
+      act(machine.end(ticket, bytes: 0, at: now))
+    }
   }
 
   /// Ends the session without waiting for anything.
@@ -231,7 +250,7 @@ actor SessionDriver {
     switch action {
     case .connect: connect()
     case .wait(let milliseconds):
-      wait = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
+      timers.connect = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
         self.assumeIsolated { $0.act($0.machine.elapsed()) }
       }
     case .initialize: initialize()
@@ -252,8 +271,8 @@ actor SessionDriver {
   }
 
   private func connect() {
-    wait?.cancel()
-    wait = nil
+    timers.connect?.cancel()
+    timers.connect = nil
     Task {
       do {
         connected(try await BrokerLink.connect(by: route, isToBeObserved: true))
@@ -321,8 +340,8 @@ actor SessionDriver {
   }
 
   private func setAlarm(at time: Int64?) {
-    alarm?.cancel()
-    alarm = time.map { time in
+    timers.alarm?.cancel()
+    timers.alarm = time.map { time in
       eventLoop.scheduleTask(in: .milliseconds(max(0, time - now))) {
         self.assumeIsolated { $0.act($0.machine.alarm(at: $0.now)) }
       }
@@ -330,8 +349,8 @@ actor SessionDriver {
   }
 
   private func close(leaving: Bool) {
-    wait?.cancel()
-    releaseWatch?.cancel()
+    timers.connect?.cancel()
+    timers.look?.cancel()
     farewell.stopWaiting()
     if leaving {
       // The session was not wanted: it must not count as a crash when the process ends.

@@ -44,6 +44,9 @@ public enum SessionNotification: Hashable, Sendable, CountsMissed {
   /// The object can be saved again, and the broker may have lost what was kept of it: encode it. A session that answers
   /// calls is asked instead.
   case stateWanted(RestorableObject)
+  /// `@Restorable` properties of the object could not be restored or saved, for the reason given. What could not be
+  /// saved goes with the next push.
+  case propertiesFailed(RestorableObject, because: String)
   /// So many notifications came faster than they were taken and are lost.
   case missed(count: Int)
 }
