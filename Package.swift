@@ -221,7 +221,13 @@ let package = Package(
       swiftSettings: settings
     ),
 
-    // tabs: an example
+    // tabs, smallest: examples
+    .executableTarget(
+      name: "smallest",
+      dependencies: ["RestorationClient"],
+      path: "Protocol/examples/smallest",
+      swiftSettings: settings
+    ),
     .executableTarget(
       name: "tabs",
       dependencies: ["RestorationClient"],
@@ -295,6 +301,7 @@ let package = Package(
         "restorationctl",
         "restorationd",
         "simulation",
+        "smallest",
         "tabs",
       ],
       swiftSettings: settings

@@ -88,6 +88,15 @@ internal import Testing
     }
   }
 
+  /// The documents show the program that `SmallestProgramTests` runs.
+  @Test func theSmallestProgramIsShownAsItIs() throws {
+    let program = try SourceFile("Protocol/examples/smallest/main.swift")
+    #expect(program.lines.count <= 6 && program.lines.allSatisfy { $0.count <= 100 })
+    for page in ["README.md", "Protocol/clients/swift/README.md"] {
+      #expect(try SourceFile(page).text.contains("```swift\n\(program.text)\n```"), "\(page)")
+    }
+  }
+
   @Test func linksLeadSomewhere() throws {
     let pages = try SourceFile.all("Protocol", ".md") + SourceFile.all("Sources", ".md") + [SourceFile("README.md")]
     for page in pages {
