@@ -61,6 +61,27 @@ extension RestorationSession {
     return object
   }
 
+  /// Makes an object known by its identifier alone: `register("Editor")`.
+  @discardableResult
+  public func register(
+    _ identifier: String,
+    below parent: RestorableObject? = nil,
+    restoring: (any StateRestoring)? = nil
+  ) async throws -> RestorableObject {
+    try await register(ObjectRegistration(identifier), below: parent, restoring: restoring)
+  }
+
+  /// Makes an object known, by its identifier alone, whose state are its `@Restorable` properties.
+  @discardableResult
+  public func register(
+    _ identifier: String,
+    below parent: RestorableObject? = nil,
+    binding properties: AnyObject,
+    isolation: isolated (any Actor)? = #isolation
+  ) async throws -> RestorableObject {
+    try await register(ObjectRegistration(identifier), below: parent, binding: properties, isolation: isolation)
+  }
+
   /// The object of this session at that path; `nil` if there is none, or another session has it.
   public func object(at path: IdentifierPath) -> RestorableObject? { live.object(at: path) }
 

@@ -79,6 +79,17 @@ public final class RestorationSession: Sendable {
     return try await start(options, delegate: delegate, by: route, brokerTimeout: brokerTimeout)
   }
 
+  /// The same for an application without further options: `start("org.example.Notes")`.
+  public static func start(
+    _ application: String,
+    delegate: (any RestorationDelegate)? = nil,
+    socket socketPath: String? = nil,
+    brokerTimeout: Duration? = nil
+  ) async throws -> RestorationSession {
+    let options = SessionOptions(application: application)
+    return try await start(options, delegate: delegate, socket: socketPath, brokerTimeout: brokerTimeout)
+  }
+
   package static func start(
     _ options: SessionOptions,
     delegate: (any RestorationDelegate)? = nil,

@@ -125,11 +125,6 @@ public struct SessionOptions: Hashable, Sendable {
   }
 }
 
-extension SessionOptions: ExpressibleByStringLiteral {
-  /// Options for the application of this name: `start("org.example.Notes")`.
-  public init(stringLiteral application: String) { self.init(application: application) }
-}
-
 /// The broker's answer to `BrokerConnection.initialize`.
 public struct SessionInfo: Hashable, Sendable {
   public let protocolVersion: Int64

@@ -72,11 +72,6 @@ public struct ObjectRegistration: Hashable, Sendable {
   }
 }
 
-extension ObjectRegistration: ExpressibleByStringLiteral {
-  /// A registration under this identifier: `register("Editor")`.
-  public init(stringLiteral identifier: String) { self.init(identifier) }
-}
-
 extension Duration {
   /// Rounded up; negative durations count as 0.
   var wholeMilliseconds: Int64 {
