@@ -118,6 +118,9 @@ internal import Testing
       let state = try RestorableState(encoding: values)
       #expect(state.jsonText.hasPrefix(#"{"$literal":{"#))
       #expect(try state.decode([String: [String]].self) == values)
+      // Values without a type are the same.
+      #expect(state == [key: ["A"], "in": [.string(key)]] && state[key] == ["A"])
+      #expect(state.values == [key: ["A"], "in": [.string(key)]])
       let nested = [[key: [key: ["$date": Date(timeIntervalSince1970: 1)]]]]
       #expect(try RestorableState(encoding: nested).decode(type(of: nested)) == nested)
     }
@@ -258,6 +261,69 @@ internal import Testing
         == #"{"deep":{"parent":{"base":1}},"list":[null,["x"],{"own":true},{"base":1}],"own":3,"super":{"base":1}}"#
     )
     #expect(try state.decode(Derived.self).own == 3)
+  }
+
+  private struct Parts: Codable, Equatable {
+    private enum Key: CodingKey { case part, list, one, other }
+
+    var one = 1
+    var other = 2
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+      let part = try decoder.container(keyedBy: Key.self).nestedContainer(keyedBy: Key.self, forKey: .part)
+      (one, other) = (try part.decode(Int.self, forKey: .one), try part.decode(Int.self, forKey: .other))
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      for (key, value) in [(Key.one, one), (.other, other)] {
+        var part = container.nestedContainer(keyedBy: Key.self, forKey: .part)
+        try part.encode(value, forKey: key)
+        var list = container.nestedUnkeyedContainer(forKey: .list)
+        try list.encode(value)
+      }
+    }
+  }
+
+  @Test func aContainerThatIsRequestedTwiceIsOne() throws {
+    let state = try RestorableState(encoding: Parts())
+    #expect(state.jsonText == #"{"list":[1,2],"part":{"one":1,"other":2}}"#)
+    #expect(try state.decode(Parts.self) == Parts())
+  }
+
+  @Test func aSuperclassThatIsNotSavedIsNull() throws {
+    struct Child: Decodable {
+      let isNull: Bool
+
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: StringKey.self)
+        let own = try container.superDecoder(forKey: StringKey(stringValue: "own")).singleValueContainer()
+        isNull = try container.superDecoder().singleValueContainer().decodeNil() && own.decodeNil()
+      }
+    }
+    struct StringKey: CodingKey {
+      let stringValue: String
+      let intValue: Int? = nil
+      init(stringValue: String) { self.stringValue = stringValue }
+      init?(intValue: Int) { nil }
+    }
+    #expect(try RestorableState(jsonText: "{}").decode(Child.self).isNull)
+  }
+
+  @Test func aDateThatIsNoNumberIsAnErrorThatSaysWhere() throws {
+    let error = #expect(throws: EncodingError.self) {
+      try RestorableState(encoding: ["opened": [Date(timeIntervalSince1970: .nan)]])
+    }
+    guard case .invalidValue(_, let context)? = error else { throw TestFailure("another error") }
+    #expect(context.codingPath.map(\.stringValue) == ["opened", "0"])
+    #expect(context.debugDescription == "this value of Date has no form in a state")
+  }
+
+  @Test func aStateThatIsTooDeepIsADecodingError() throws {
+    let deep = (0..<2_000).reduce(RestorableValue.null) { value, _ in .array([value]) }
+    #expect(throws: DecodingError.self) { try RestorableState(["deep": deep]).decode(Draft.self) }
   }
 
   // MARK: Any values

@@ -17,12 +17,16 @@ extension Data: StateValue {
 
 /// To the millisecond.
 extension Date: StateValue {
+  private struct NotANumber: Error {}
+
   var saved: SavedValue {
-    let milliseconds = (timeIntervalSince1970 * 1_000).rounded()
-    guard !milliseconds.isNaN else { return .json(.null) }
-    let range = Timestamp.range
-    let clamped = min(max(milliseconds, Double(range.lowerBound)), Double(range.upperBound))
-    return .marked(.date(Timestamp(milliseconds: Int64(clamped))))
+    get throws {
+      let milliseconds = (timeIntervalSince1970 * 1_000).rounded()
+      guard !milliseconds.isNaN else { throw NotANumber() }
+      let range = Timestamp.range
+      let clamped = min(max(milliseconds, Double(range.lowerBound)), Double(range.upperBound))
+      return .marked(.date(Timestamp(milliseconds: Int64(clamped))))
+    }
   }
 
   init?(saved slice: JSONSlice, of state: SavedSource) {

@@ -54,7 +54,7 @@ extension RestorableState {
 
   /// The value that the state was made of.
   ///
-  /// Throws a `DecodingError` that says where the state does not fit the type.
+  /// Throws a `DecodingError` that says where the state does not fit the type, or that it is too deep to be read.
   public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
     try decoder().read(type)
   }
@@ -63,7 +63,13 @@ extension RestorableState {
   var members: [String: StateDecoder] { (try? decoder().members) ?? [:] }
 
   private func decoder() throws -> StateDecoder {
-    StateDecoder(try JSONInput.scan(Array(text.bytes), subject: "the state"), live)
+    do {
+      return StateDecoder(try JSONInput.scan(Array(text.bytes), subject: "the state"), live)
+    } catch {
+      throw DecodingError.dataCorrupted(
+        DecodingError.Context(codingPath: [], debugDescription: "\(error)", underlyingError: error)
+      )
+    }
   }
 }
 

@@ -87,13 +87,27 @@ extension RestorableValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral,
 
 extension RestorableState {
   /// A state with these values, written in the order of their names: equal values give equal text.
-  public init(_ values: [String: RestorableValue]) { self.init(JSONText(.object(RestorableValue.members(values)))) }
+  public init(_ values: [String: RestorableValue]) {
+    self.init(JSONText(RestorableValue.object(values).json(isLiteral: false)))
+  }
 
   /// All values by their names. Numbers beyond 64 bits come as the nearest `real`.
-  public var values: [String: RestorableValue] { text.scanned.map { RestorableValue.values(of: $0, live) } ?? [:] }
+  public var values: [String: RestorableValue] {
+    top.map { RestorableValue.values(of: $0.members, live, isLiteral: $0.isLiteral) } ?? [:]
+  }
 
   /// The value of that name at the top level.
-  public subscript(name: String) -> RestorableValue? { text.scanned?[name].map { RestorableValue($0, live) } }
+  public subscript(name: String) -> RestorableValue? {
+    top.flatMap { top in top.members[name].map { RestorableValue($0, live, isLiteral: top.isLiteral) } }
+  }
+
+  /// The members, and whether they are saved as they are.
+  private var top: (members: JSONSlice, isLiteral: Bool)? {
+    text.scanned.map { text in
+      guard let literal = RestorableValue.literal(text), literal.kind == .object else { return (text, false) }
+      return (literal, true)
+    }
+  }
 }
 
 extension RestorableState: ExpressibleByDictionaryLiteral {
@@ -110,11 +124,6 @@ extension RestorableValue {
   private static let dataKey = "$data"
   private static let dateKey = "$date"
   private static let keys = [referenceKey, literalKey, dataKey, dateKey]
-
-  /// The members of a whole state.
-  fileprivate static func members(_ values: [String: RestorableValue]) -> JSONObject {
-    JSONObject(values.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value.json(isLiteral: false)) })
-  }
 
   /// Members in the order of their names; if one of these has a meaning, all of it is literal.
   static func object<Value>(
@@ -168,6 +177,9 @@ extension RestorableValue {
       }
     }
   }
+
+  /// A value that is saved as it is.
+  static func literal(_ value: JSONValue) -> JSONValue { [literalKey: value] }
 
   /// What is saved as it is; `nil` if this is something else.
   static func literal(_ slice: JSONSlice) -> JSONSlice? { slice[literalKey] }

@@ -57,6 +57,9 @@ struct StateDecoder: Decoder {
     return Dictionary(members) { first, _ in first }.compactMapValues { $0 }
   }
 
+  /// The value as it is saved.
+  var asSaved: SavedValue { .kept(text.compactText.detached(), isLiteral: source.isLiteral) }
+
   /// The decoder of a value in this one.
   private func child(_ text: JSONSlice?, _ key: any CodingKey) -> StateDecoder? {
     text.map { StateDecoder($0, source, codingPath: codingPath + [key]) }
@@ -95,8 +98,9 @@ extension StateDecoder {
     var codingPath: [any CodingKey] { decoder.codingPath }
     var allKeys: [Key] { members.keys.sorted().compactMap { Key(stringValue: $0) } }
 
-    private func member(_ key: any CodingKey) throws -> StateDecoder {
-      guard let child = decoder.child(members[key.stringValue], key) else {
+    /// - Parameter missing: what is read if there is no such member.
+    private func member(_ key: any CodingKey, else missing: JSONText? = nil) throws -> StateDecoder {
+      guard let child = decoder.child(members[key.stringValue] ?? missing?.scanned, key) else {
         throw DecodingError.keyNotFound(key, decoder.context("the state has no \(key.stringValue) there"))
       }
       return child
@@ -117,9 +121,9 @@ extension StateDecoder {
       try member(key).unkeyedContainer()
     }
 
-    func superDecoder() throws -> any Decoder { try member(StateKey.super) }
+    func superDecoder() throws -> any Decoder { try member(StateKey.super, else: .null) }
 
-    func superDecoder(forKey key: Key) throws -> any Decoder { try member(key) }
+    func superDecoder(forKey key: Key) throws -> any Decoder { try member(key, else: .null) }
   }
 
   /// The elements of an array, one after the other.

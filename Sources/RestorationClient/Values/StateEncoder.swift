@@ -12,7 +12,9 @@ final class StateNode {
     case array([StateNode])
   }
 
-  var content = Content.none
+  var content: Content
+
+  init(_ value: SavedValue? = nil) { content = value.map { .value($0) } ?? .none }
 
   /// The node of a value.
   static func encoding(_ value: some Encodable, at path: [any CodingKey]) throws -> StateNode {
@@ -28,6 +30,14 @@ final class StateNode {
     content = .none
     members[name] = node
     content = .object(members)
+  }
+
+  /// The node of that name, which a value may already have begun.
+  func member(_ name: String) -> StateNode {
+    if case .object(let members) = content, let present = members[name] { return present }
+    let node = StateNode()
+    add(node, as: name)
+    return node
   }
 
   func append(_ node: StateNode) {
@@ -50,6 +60,8 @@ final class StateNode {
     case .none: return [:]
     case .value(.json(let value)): return value
     case .value(.marked(let value)): return value.json(isLiteral: isLiteral)
+    case .value(.kept(let text, let wasLiteral)):
+      return wasLiteral && !isLiteral ? RestorableValue.literal(.text(text)) : .text(text)
     case .array(let elements): return .array(elements.map { $0.json(isLiteral: isLiteral) })
     case .object(let members):
       return RestorableValue.object(members, isLiteral: isLiteral) { $0.json(isLiteral: $1) }
@@ -75,7 +87,13 @@ struct StateEncoder: Encoder {
 
   func write(_ value: some Encodable) throws {
     if let value = value as? any StateValue {
-      node.content = .value(value.saved)
+      guard let saved = try? value.saved else {
+        let message = "this value of \(type(of: value)) has no form in a state"
+        let context = EncodingError.Context(codingPath: codingPath, debugDescription: message)
+        // Not the value itself: showing such a date traps.
+        throw EncodingError.invalidValue(type(of: value), context)
+      }
+      node.content = .value(saved)
     } else {
       try value.encode(to: self)
     }
@@ -117,11 +135,16 @@ extension StateEncoder {
 
     func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try child(key).write(value) }
 
-    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
-      child(key).container(keyedBy: type)
+    /// That of the node that is there: a value may ask for its container again, and goes on with it.
+    private func present(_ key: Key) -> StateEncoder {
+      StateEncoder(node: node.member(key.stringValue), codingPath: codingPath + [key])
     }
 
-    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { child(key).unkeyedContainer() }
+    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
+      present(key).container(keyedBy: type)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { present(key).unkeyedContainer() }
 
     func superEncoder() -> any Encoder { child(StateKey.super) }
 

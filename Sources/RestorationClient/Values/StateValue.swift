@@ -5,17 +5,20 @@ public import RestorationWire
 
 /// A type with a form of its own in a state. All other `Codable` types are made of these.
 protocol StateValue {
-  var saved: SavedValue { get }
+  /// Throws if the value has no form.
+  var saved: SavedValue { get throws }
 
   /// `nil` if the text says something else.
   init?(saved slice: JSONSlice, of state: SavedSource)
 }
 
 /// The form of a value that is to be saved.
-enum SavedValue {
+enum SavedValue: Sendable {
   case json(JSONValue)
   /// Bytes, a date or a reference.
   case marked(RestorableValue)
+  /// Text of a saved state, which stays as it is.
+  case kept(JSONText, isLiteral: Bool)
 }
 
 /// Where the text of a value comes from.
