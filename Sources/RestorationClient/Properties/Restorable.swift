@@ -54,19 +54,21 @@ extension Restorable: RestorableWrapper {
 protocol RestorableProperty: AnyObject, Sendable {
   var key: String { get }
 
+  /// Whether the program has written it since it was made or restored.
+  var isWritten: Bool { get }
+
   func encoded() throws -> StateNode
 
-  /// Takes the saved value.
+  /// Takes the saved value, or throws; what was written before no longer counts.
   func restore(from saved: StateDecoder) throws
 
-  /// From now on `properties` are marked by a write. Returns whether there is a written value that nobody has saved.
-  func bind(to properties: RestorableProperties) -> Bool
+  /// From now on `properties` are marked by a write.
+  func bind(to properties: RestorableProperties)
 }
 
 final class RestorableBox<Value: Codable & Sendable>: RestorableProperty {
   private struct Content {
     var value: Value
-    /// Whether the program has written it since it was made or restored.
     var isWritten = false
     weak var properties: RestorableProperties?
   }
@@ -80,6 +82,7 @@ final class RestorableBox<Value: Codable & Sendable>: RestorableProperty {
   }
 
   var value: Value { content.withLock { $0.value } }
+  var isWritten: Bool { content.withLock { $0.isWritten } }
 
   func write(_ value: Value) {
     content.withLock { content in
@@ -91,14 +94,10 @@ final class RestorableBox<Value: Codable & Sendable>: RestorableProperty {
   func encoded() throws -> StateNode { try StateNode.encoding(value, at: [StateKey(stringValue: key)]) }
 
   func restore(from saved: StateDecoder) throws {
+    content.withLock { $0.isWritten = false }
     let value = try saved.read(Value.self)
-    content.withLock { ($0.value, $0.isWritten) = (value, false) }
+    content.withLock { $0.value = value }
   }
 
-  func bind(to properties: RestorableProperties) -> Bool {
-    content.withLock { content in
-      content.properties = properties
-      return content.isWritten
-    }
-  }
+  func bind(to properties: RestorableProperties) { content.withLock { $0.properties = properties } }
 }

@@ -15,6 +15,8 @@ final class RestorableProperties: Sendable {
     weak var home: (any Actor)?
     weak var session: SessionDriver?
     var object: ObjectPlan.ObjectID = 0
+    /// Saved values that no property has taken: of an unknown key, or another type. They stay in the state.
+    var unread: [String: SavedValue] = [:]
   }
 
   private let properties: [any RestorableProperty]
@@ -61,25 +63,37 @@ final class RestorableProperties: Sendable {
   func bind(
     to object: RestorableObject,
     of session: SessionDriver,
-    restoring saved: RestorableState?
+    restoring saved: DecodedState
   ) async -> [String] {
     content.withLock { ($0.session, $0.object) = (session, object.id) }
     return await restore(saved, on: home)
   }
 
-  private func restore(_ saved: RestorableState?, on actor: isolated (any Actor)?) -> [String] {
-    let members = saved?.members ?? [:]
+  private func restore(_ saved: DecodedState, on actor: isolated (any Actor)?) -> [String] {
+    var members: [String: StateDecoder] = [:]
     var failures: [String] = []
-    var isWritten = false
+    do {
+      if let state = saved.state {
+        members = try state.members
+      } else if saved.status != .none {
+        failures.append("the saved state is withheld (\(saved.status.rawValue)); the next write replaces it")
+      }
+    } catch {
+      failures.append("\(error)")
+    }
     for property in properties {
       do {
         if let saved = members[property.key] { try property.restore(from: saved) }
+        members[property.key] = nil
       } catch {
         failures.append("\(property.key): \(error)")
       }
-      if property.bind(to: self) { isWritten = true }
     }
-    if isWritten { mark() }
+    let unread = members.mapValues(\.asSaved)
+    content.withLock { $0.unread = unread }
+    for property in properties { property.bind(to: self) }
+    // What was written before and is not saved: nobody may write it again.
+    if properties.contains(where: \.isWritten) { mark() }
     return failures
   }
 
@@ -96,21 +110,27 @@ final class RestorableProperties: Sendable {
     session?.pushSoon(object)
   }
 
+  /// Whether a push is due.
+  var isMarked: Bool { content.withLock { $0.isMarked } }
+
   /// The state to push, as it is between two turns of the object's actor; `nil` if there is nothing new.
   func take() async throws -> RestorableState? { try await take(on: home) }
 
   private func take(on actor: isolated (any Actor)?) throws -> RestorableState? {
-    let isMarked = content.withLock { content in
+    let (isMarked, unread) = content.withLock { content in
       defer { (content.isMarked, content.isAwaited) = (false, false) }
-      return content.isMarked
+      return (content.isMarked, content.unread)
     }
     guard isMarked else { return nil }
     let node = StateNode()
     node.becomeObject()
-    for property in properties { node.add(try property.encoded(), as: property.key) }
+    for (key, value) in unread { node.add(StateNode(value), as: key) }
+    for property in properties where property.isWritten || unread[property.key] == nil {
+      node.add(try property.encoded(), as: property.key)
+    }
     return RestorableState(node.state)
   }
 
-  /// The state that was taken is not saved: it goes with the next one.
-  func putBack() { content.withLock { $0.isMarked = true } }
+  /// The state that was taken is not saved: it goes with the next one, which may be awaited.
+  func putBack(isAwaited: Bool) { content.withLock { ($0.isMarked, $0.isAwaited) = (true, $0.isAwaited || isAwaited) } }
 }

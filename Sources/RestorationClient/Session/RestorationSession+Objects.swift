@@ -41,8 +41,9 @@ extension RestorationSession {
   /// the session pushes what is written to them from then on. Call it on the actor that the object belongs to.
   ///
   /// A property without a saved value keeps its own, and so does one whose saved value is of another type:
-  /// `notifications` tells of it (`propertiesFailed`). The session keeps the values, but not the object: unregister it
-  /// when it is closed.
+  /// `notifications` tells of it (`propertiesFailed`). That value stays saved until the property is written, and a key
+  /// that no property has, of a newer version of the program, stays. A state that the broker withholds is reported too;
+  /// the first write replaces it. The session keeps the values, but not the object: unregister it when it is closed.
   ///
   /// - Parameters:
   ///   - registration: its description, at least its identifier: `register("Editor", binding: editor)`.
@@ -57,7 +58,9 @@ extension RestorationSession {
   ) async throws -> RestorableObject {
     let properties = try await RestorableProperties.found(in: properties, on: isolation)
     let object = try await register(registration, below: parent)
-    await bind(properties, of: object, restoring: try await decode(object).state)
+    // If another one was bound there before, what was written to it is what is decoded.
+    await flush(object)
+    await bind(properties, of: object, restoring: try await decode(object))
     return object
   }
 
@@ -89,6 +92,7 @@ extension RestorationSession {
   /// no longer this session's.
   public func unregister(_ object: RestorableObject, keepState: Bool = false) async throws {
     guard await owns(object) else { return }
+    if keepState { await flush(object) }
     do {
       _ = try await answer(.unregistering(object, keepState: keepState))
     } catch let error as RestorationError where error.code == .unknownObject || error.code == .replaced {

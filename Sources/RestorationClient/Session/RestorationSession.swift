@@ -158,12 +158,13 @@ extension RestorationSession {
 
   func owns(_ object: RestorableObject) async -> Bool { await driver.owns(object) }
 
-  func bind(_ properties: RestorableProperties, of object: RestorableObject, restoring saved: RestorableState?) async {
+  func bind(_ properties: RestorableProperties, of object: RestorableObject, restoring saved: DecodedState) async {
     await driver.bind(properties, of: object, restoring: saved)
   }
 
-  /// Stores what was written to `@Restorable` properties until now.
-  func flush() async { await driver.flush() }
+  /// Makes calls of what was written to `@Restorable` properties until now, of one object or all. They come before all
+  /// later calls.
+  func flush(_ object: RestorableObject? = nil) async { await driver.flush(object) }
 
   var live: LiveObjects { driver.live }
 

@@ -114,7 +114,7 @@ extension SessionDriver: BrokerLinkObserver {
 
   private func forget(_ object: RestorableObject, because error: RestorationSessionError) {
     objects.remove(object.id, error)
-    bound[object.id] = nil
+    unbind(object.id)
     act(machine.removed(object.id))
   }
 
@@ -227,7 +227,8 @@ extension SessionDriver: BrokerLinkObserver {
       objects.forgetDecoding()
       if options.notifications.contains(.headReplaced) { events.notify(.headReplaced(generation: facts.generation)) }
     case .stateWanted(let facts):
-      if let object = objects.object(handle: facts.object) { events.notify(.stateWanted(object)) }
+      guard let object = objects.object(handle: facts.object) else { return }
+      if let bound = bound[object.id] { bound.properties.mark() } else { events.notify(.stateWanted(object)) }
     case .missed: break
     }
   }

@@ -77,7 +77,12 @@ extension SessionDriver {
     await unregister(call.objects.compactMap { objects.object(handle: $0.object) }.filter { objects.isReleased($0.id) })
     var batch = EncodedBatch(limits: limits)
     for entry in call.objects {
-      if call.round > 0, objects.record(handle: entry.object)?.isPushed == true {
+      if let bound = objects.object(handle: entry.object).flatMap({ bound[$0.id] }) {
+        // Without a round the broker has no state of it, whether something was written or not.
+        if call.round == 0 { bound.properties.mark() }
+        await flush(bound.object)
+        batch.keep(entry.object)
+      } else if call.round > 0, objects.record(handle: entry.object)?.isPushed == true {
         batch.keep(entry.object)
       } else if batch.isFull {
         batch.putOff(entry.object)

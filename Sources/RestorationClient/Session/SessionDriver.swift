@@ -221,15 +221,26 @@ actor SessionDriver {
     let ticket = machine.makeTicket()
     let limit = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
     farewell.begin(ticket, reason, limit: limit)
-    guard !bound.isEmpty else { return act(machine.end(ticket, bytes: 0, at: now)) }
+    guard !bound.isEmpty else { return sayGoodbye() }
     Task {
       await flush()
-      act(machine.end(ticket, bytes: 0, at: now))
+      sayGoodbye()
     }
   }
 
-  /// Ends the session without waiting for anything.
-  nonisolated func abandon() { enter { $0.act($0.machine.giveUp()) } }
+  /// Begins the goodbye, once.
+  private func sayGoodbye() {
+    guard let ticket = farewell.ticket, !machine.isEnding else { return }
+    act(machine.end(ticket, bytes: 0, at: now))
+  }
+
+  /// Ends the session without waiting for anything; the goodbye, if there is to be one, is sent all the same.
+  nonisolated func abandon() {
+    enter {
+      $0.sayGoodbye()
+      $0.act($0.machine.giveUp())
+    }
+  }
 
   // MARK: Carrying out
 

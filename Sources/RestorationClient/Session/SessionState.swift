@@ -42,10 +42,11 @@ public enum SessionNotification: Hashable, Sendable, CountsMissed {
   /// The saved state was replaced as a whole by this generation; objects may be restored again.
   case headReplaced(generation: Int64)
   /// The object can be saved again, and the broker may have lost what was kept of it: encode it. A session that answers
-  /// calls is asked instead.
+  /// calls is asked instead, and `@Restorable` properties are pushed by themselves.
   case stateWanted(RestorableObject)
-  /// `@Restorable` properties of the object could not be restored or saved, for the reason given. What could not be
-  /// saved goes with the next push.
+  /// `@Restorable` properties of the object could not be restored or saved, for the reason given. What the broker did
+  /// not save is pushed again, after at most a second, and not reported again for the same reason; what cannot be
+  /// encoded goes with the next write.
   case propertiesFailed(RestorableObject, because: String)
   /// So many notifications came faster than they were taken and are lost.
   case missed(count: Int)

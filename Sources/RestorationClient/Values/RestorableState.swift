@@ -60,7 +60,7 @@ extension RestorableState {
   }
 
   /// The values by their keys.
-  var members: [String: StateDecoder] { (try? decoder().members) ?? [:] }
+  var members: [String: StateDecoder] { get throws { try decoder().members } }
 
   private func decoder() throws -> StateDecoder {
     do {
