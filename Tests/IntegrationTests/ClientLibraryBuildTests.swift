@@ -23,12 +23,13 @@ internal import Testing
     )
     try #require(installed.end == .exit(0), "\(installed.output)\(installed.errors)")
     let program = """
-      import pathlib, restoration
-      print(restoration.__version__, restoration.Session.__name__, pathlib.Path(restoration.__file__).parent.name)
-      print(pathlib.Path(restoration.__file__).with_name("py.typed").exists())
+      import pathlib, restoration, restorationd
+      print(restorationd.__version__, pathlib.Path(restorationd.__file__).parent.name)
+      print(restoration.Session is restorationd.Session, restoration.NoBroker is restorationd.NoBrokerError)
+      print(*(pathlib.Path(each.__file__).with_name("py.typed").exists() for each in (restoration, restorationd)))
       """
     let used = try ChildProcess.run(["\(place)/bin/python", "-c", program], environment: environment, directory: "/")
-    #expect(used.output == "1.0.0 Session restoration\nTrue\n", "\(used.errors)")
+    #expect(used.output == "0.1.0 restorationd\nTrue True\nTrue True\n", "\(used.errors)")
     let checked = try ChildProcess.run(["\(place)/bin/python", "-m", "pip", "check"], environment: environment)
     #expect(checked.end == .exit(0), "\(checked.output)")
   }

@@ -168,7 +168,7 @@ internal import Testing
     let own: [JSONValue] =
       library == .c ? [["wait", -1], ["fd", -1], ["own", 0]] : [["exit", nil], ["close", nil], ["own", true]]
     let refused: [JSONValue] = (calls + (library == .python ? ["fileno"] : []))
-      .map { [.string($0), library == .c ? "forked" : "SessionForked"] }
+      .map { [.string($0), library == .c ? "forked" : "SessionForkedError"] }
     #expect(try client.tell("fork", ["name": "Editor", "identifier": "Child"]).array == refused + own)
 
     #expect(try client.tell("push", ["name": "Editor", "state": ["cursor": 2]]) == true)

@@ -42,12 +42,14 @@ from typing import (
 )
 
 __all__ = [
-    "AWAITED", "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "ConnectionLost", "Delegate",
-    "Discarded", "DuplicateObject", "FORGET", "Instead", "InvalidState", "NoBroker", "PASS", "Reference",
-    "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded", "SessionForked", "Snapshot", "Wanted",
-    "default_socket", "load", "store",
+    "AWAITED", "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "CallTimedOutError",
+    "ConnectionLost", "ConnectionLostError", "Delegate", "Discarded", "DiscardedError", "DuplicateObject",
+    "DuplicateObjectError", "FORGET", "Instead", "InvalidState", "InvalidStateError", "NoBroker", "NoBrokerError",
+    "PASS", "Reference", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded",
+    "SessionEndedError", "SessionForked", "SessionForkedError", "Snapshot", "Wanted", "default_socket", "load",
+    "store",
 ]
-__version__ = "1.0.0"
+__version__ = "0.1.0"
 
 Path = Sequence[str]
 State = Mapping[str, Any]
@@ -100,11 +102,11 @@ def _spoken(text: str) -> str:
     return re.sub(r"\b(?:" + "|".join(_ARGUMENTS) + r")\b", lambda found: _ARGUMENTS[found[0]], text)
 
 
-class ConnectionLost(RestorationError, ConnectionError):
+class ConnectionLostError(RestorationError, ConnectionError):
     """The broker closed the connection or ended before it answered. The call may have taken effect."""
 
 
-class NoBroker(RestorationError, ConnectionError):
+class NoBrokerError(RestorationError, ConnectionError):
     """No broker listens on the socket."""
 
     def __init__(self, socket: str, why: str) -> None:
@@ -112,28 +114,34 @@ class NoBroker(RestorationError, ConnectionError):
         self.socket = socket
 
 
-class CallTimedOut(RestorationError, TimeoutError):
+class CallTimedOutError(RestorationError, TimeoutError):
     """No answer came in time. The call was cancelled; it may have taken effect."""
 
 
-class SessionEnded(RestorationError):
+class SessionEndedError(RestorationError):
     """The session was closed, or said goodbye."""
 
 
-class Discarded(RestorationError):
+class DiscardedError(RestorationError):
     """The user has quit the application while this session lived: nothing of it is stored from then on (R30)."""
 
 
-class DuplicateObject(RestorationError):
+class DuplicateObjectError(RestorationError):
     """Another object of this program is registered under the path. It stays; this one is not registered."""
 
 
-class SessionForked(SessionEnded):
+class SessionForkedError(SessionEndedError):
     """The session belongs to the process that forked this one. Open another session here."""
 
 
-class InvalidState(RestorationError, ValueError, TypeError):
+class InvalidStateError(RestorationError, ValueError, TypeError):
     """The value cannot be written as JSON."""
+
+
+#: The same by their former names.
+CallTimedOut, ConnectionLost, Discarded, DuplicateObject, InvalidState, NoBroker, SessionEnded, SessionForked = (
+    CallTimedOutError, ConnectionLostError, DiscardedError, DuplicateObjectError, InvalidStateError, NoBrokerError,
+    SessionEndedError, SessionForkedError)
 
 
 # Values
@@ -308,7 +316,7 @@ def _text(value: Any) -> str:
             text = re.sub(f'"{_NUMBER}([^"]*)"', r"\1", text)
         return text if text.isascii() else text.encode().decode()
     except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidState(f"this cannot be sent: {error}") from error
+        raise InvalidStateError(f"this cannot be sent: {error}") from error
 
 
 class _JSON(str):
@@ -675,7 +683,7 @@ class _Session:
         - token: of the session to resume.
         - leave: the reason of `goodbye` at the end of a `with` block.
         - timeout: seconds an answer may take, besides the call's own deadline.
-        - patience: seconds to wait for a new broker after a loss; 0 raises ConnectionLost instead.
+        - patience: seconds to wait for a new broker after a loss; 0 raises ConnectionLostError instead.
         - on_notification: gets the name and parameters of each notification.
         - on_reconnected: gets True if the session was resumed, and False if the broker had forgotten it and everything
           was registered again. The descriptor has changed.
@@ -797,7 +805,7 @@ class _Session:
                 found._registration = registration
                 found._take(result)
             else:
-                raise DuplicateObject(
+                raise DuplicateObjectError(
                     f"this process has registered another object as {found!r}; "
                     "give one of them another identifier or position, or unregister the first one")
             found._serve(callbacks, target)
@@ -860,7 +868,7 @@ class _Session:
         while self._forgotten:  # after another loss, the rest follows over the next connection
             try:
                 yield self._again(self._forgotten[0])
-            except (BrokerError, CallTimedOut, Discarded) as error:
+            except (BrokerError, CallTimedOutError, DiscardedError) as error:
                 _log.warning("%r could not be registered again: %s", self._forgotten[0], error)
                 self._forgotten[0]._lose()
             del self._forgotten[0]
@@ -1068,11 +1076,11 @@ class _Session:
 
     def _check(self) -> None:
         if self._forked:
-            raise SessionForked(
+            raise SessionForkedError(
                 f"the session of {self.application} belongs to the process that forked this one; "
                 "open another session here")
         if self._ended:
-            raise SessionEnded(f"the session of {self.application} has ended")
+            raise SessionEndedError(f"the session of {self.application} has ended")
 
 
 def _guarded(callback: Callable[..., Any], *arguments: Any) -> Any:
@@ -1117,24 +1125,24 @@ def _milliseconds(name: str, seconds: Optional[float], most: float) -> Optional[
 _START = "start it with `restorationd` or `systemctl --user start restorationd.socket`"
 
 
-def _unreachable(path: str, error: OSError) -> NoBroker:
+def _unreachable(path: str, error: OSError) -> NoBrokerError:
     if isinstance(error, FileNotFoundError):
-        return NoBroker(path, f"no broker listens on {path}; {_START}")
+        return NoBrokerError(path, f"no broker listens on {path}; {_START}")
     if isinstance(error, ConnectionRefusedError):
         if os.path.exists(path) and not stat.S_ISSOCK(os.stat(path).st_mode):
-            return NoBroker(path, f"{path} is not a socket; name the socket of the broker")
-        return NoBroker(path, f"no broker listens on {path} any more; {_START}")
+            return NoBrokerError(path, f"{path} is not a socket; name the socket of the broker")
+        return NoBrokerError(path, f"no broker listens on {path} any more; {_START}")
     if isinstance(error, PermissionError):
-        return NoBroker(path, f"this user may not connect to {path}; every user has their own broker")
-    return NoBroker(path, f"cannot connect to {path}: {error}")
+        return NoBrokerError(path, f"this user may not connect to {path}; every user has their own broker")
+    return NoBrokerError(path, f"cannot connect to {path}: {error}")
 
 
 def _lost(path: str) -> NoReturn:
-    raise ConnectionLost(f"the broker on {path} closed the connection or ended")
+    raise ConnectionLostError(f"the broker on {path} closed the connection or ended")
 
 
 def _foreign(path: str) -> NoReturn:
-    raise ConnectionLost(f"the server on {path} does not speak the restoration protocol")
+    raise ConnectionLostError(f"the server on {path} does not speak the restoration protocol")
 
 
 def _pauses() -> Iterator[float]:
@@ -1178,7 +1186,7 @@ def _finished(call: _Call[_T], message: Mapping[str, Any]) -> _T:
         return call.finish(result)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         if _object(result).get("discarded") is True:
-            raise Discarded(
+            raise DiscardedError(
                 f"{call.method} has no effect: the user has quit the application; "
                 "end this session and open another one") from None
         raise RestorationError(f"the answer to {call.method} makes no sense: {str(message)[:200]}") from None
@@ -1211,7 +1219,7 @@ class _Answers:
     def lose(self, path: str) -> None:
         waiting, self.waiting = self.waiting, {}
         for _, _, fail in waiting.values():
-            fail(ConnectionLost(f"the broker on {path} closed the connection or ended"))
+            fail(ConnectionLostError(f"the broker on {path} closed the connection or ended"))
 
 
 # Blocking
@@ -1294,7 +1302,7 @@ class Session(_Session):
         self.patience = min(self.patience, 1)
         try:
             if kind is None:
-                with contextlib.suppress(ConnectionError, SessionEnded):
+                with contextlib.suppress(ConnectionError, SessionEndedError):
                     self.goodbye(self.leave)
             elif issubclass(kind, (SystemExit, KeyboardInterrupt)):
                 self.timeout = min(self.timeout, 1)
@@ -1304,7 +1312,7 @@ class Session(_Session):
             self.close()
 
     def close(self) -> None:
-        """Closes the connection, without goodbye. Calls of other threads raise SessionEnded."""
+        """Closes the connection, without goodbye. Calls of other threads raise SessionEndedError."""
         self._ended = True
         connection = self._connection
         if connection is not None:
@@ -1425,12 +1433,12 @@ class Session(_Session):
             try:
                 self._connected()
                 self._send(self._frame(method, params or {}), self._deadline(0))
-            except ConnectionLost:
+            except ConnectionLostError:
                 if not self.patience:
                     raise
                 self._connected()
                 self._send(self._frame(method, params or {}), self._deadline(0))
-            with contextlib.suppress(ConnectionLost):
+            with contextlib.suppress(ConnectionLostError):
                 self._take_lines()  # input that came meanwhile: select would not report it
 
     # Serving
@@ -1450,7 +1458,7 @@ class Session(_Session):
             try:
                 with self._lock:
                     connection = self._connected()
-            except SessionEnded:  # closed meanwhile
+            except SessionEndedError:  # closed meanwhile
                 return
             try:
                 with self._lock:
@@ -1461,7 +1469,7 @@ class Session(_Session):
                 with self._lock:
                     if connection is self._connection and self._receive():
                         self._take_lines()
-            except ConnectionLost:
+            except ConnectionLostError:
                 if not self.patience and not self._ended:
                     raise
 
@@ -1523,7 +1531,7 @@ class Session(_Session):
                 if go_on:
                     self._drive(self._go_on(same), self._exchange)
                 break
-            except (NoBroker, ConnectionLost):
+            except (NoBrokerError, ConnectionLostError):
                 if time.monotonic() + pause > end:
                     raise
                 time.sleep(pause)
@@ -1547,7 +1555,7 @@ class Session(_Session):
                         else:
                             self._reconnect(go_on=not call.ends)
                     return self._exchange(call)
-                except ConnectionLost:
+                except ConnectionLostError:
                     if not self._ended and (not call.repeatable or not self.patience or attempt == 3):
                         raise
         raise AssertionError("the loop has no end")
@@ -1590,7 +1598,7 @@ class Session(_Session):
         with contextlib.suppress(OSError, RestorationError):
             self._send(text.encode() + b"\n", time.monotonic())
             self._take_lines()
-        raise CallTimedOut(f"{call.method} was not answered in time")
+        raise CallTimedOutError(f"{call.method} was not answered in time")
 
     def _send(self, data: bytes, end: float) -> None:
         """Writes, and reads meanwhile: the broker may have to send before it reads."""
@@ -1612,12 +1620,12 @@ class Session(_Session):
             except BlockingIOError:
                 readable, writable, _ = _poll(connection, True, end - time.monotonic())
                 if not readable and not writable:
-                    raise CallTimedOut("the broker does not read") from None
+                    raise CallTimedOutError("the broker does not read") from None
                 if readable:
                     self._receive()
             except OSError:
                 # The broker may have sent the reason before it closed.
-                with contextlib.suppress(ConnectionLost):
+                with contextlib.suppress(ConnectionLostError):
                     while self._receive():
                         pass
                     self._take_lines()
@@ -1676,7 +1684,7 @@ class Session(_Session):
             connection = self._connection
             line: str = self._drive(self._reply(message), self._perform)
             if connection is not None and connection is self._connection:
-                with contextlib.suppress(ConnectionLost):
+                with contextlib.suppress(ConnectionLostError):
                     self._send(line.encode() + b"\n", self._deadline(0))
 
     def _drive(self, steps: _Answering[_T], perform: Callable[[_Call[Any]], Any]) -> _T:
@@ -1831,7 +1839,7 @@ class AsyncSession(_Session):
         self.patience = min(self.patience, 1)
         try:
             if kind is None:
-                with contextlib.suppress(ConnectionError, SessionEnded):
+                with contextlib.suppress(ConnectionError, SessionEndedError):
                     await self.goodbye(self.leave)
             elif issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
                 self.timeout = min(self.timeout, 1)
@@ -1981,7 +1989,7 @@ class AsyncSession(_Session):
             reader, writer = await asyncio.open_unix_connection(sock=connection)
         except (asyncio.TimeoutError, TimeoutError):
             connection.close()
-            raise NoBroker(self.socket, f"the broker on {self.socket} does not answer; try again later") from None
+            raise NoBrokerError(self.socket, f"the broker on {self.socket} does not answer; try again later") from None
         except BaseException:
             connection.close()
             raise
@@ -2068,7 +2076,7 @@ class AsyncSession(_Session):
     async def _respond(self, message: Dict[str, Any], writer: asyncio.StreamWriter) -> None:
         line: str = await self._drive(self._reply(message), self._perform)
         if writer is self._writer:
-            with contextlib.suppress(ConnectionLost):
+            with contextlib.suppress(ConnectionLostError):
                 await self._send(line.encode() + b"\n")
 
     async def _drive(self, steps: _Answering[_T], perform: Callable[[_Call[Any]], Awaitable[Any]]) -> _T:
@@ -2096,7 +2104,7 @@ class AsyncSession(_Session):
                 same = await self._connect()
                 await self._drive(self._go_on(same), self._exchange)
                 break
-            except (NoBroker, ConnectionLost):
+            except (NoBrokerError, ConnectionLostError):
                 if loop.time() + pause > end:
                     raise
                 await asyncio.sleep(pause)
@@ -2125,7 +2133,7 @@ class AsyncSession(_Session):
             try:
                 await self._ready()
                 return await self._exchange(call)
-            except ConnectionLost:
+            except ConnectionLostError:
                 if not self._forked and (not call.repeatable or not self.patience or attempt == 3):
                     raise
         raise AssertionError("the loop has no end")
@@ -2165,7 +2173,7 @@ class AsyncSession(_Session):
             self._cancel(number, answers)
             if isinstance(error, asyncio.CancelledError):
                 raise
-            raise CallTimedOut(f"{call.method} was not answered in time") from None
+            raise CallTimedOutError(f"{call.method} was not answered in time") from None
         finally:
             answers.waiting.pop(number, None)
             if not future.cancel():

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the wheel for pip (PEP 517) without setuptools, so that installing needs no network and no other package.
 
-The file becomes a package, because only a package can declare its types by `py.typed`.
+The file becomes the package `restorationd`, because only a package can declare its types by `py.typed`. Programs that
+were written with a copy of the file import `restoration`, a package that only passes on the names of the other: an
+unrelated distribution has that name too, and may overwrite it.
 """
 
 import base64
@@ -15,6 +17,11 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 FILES = ["pyproject.toml", "README.md", "restoration.py", "wheel_of_one_file.py"]
+PASSING_ON = b'''# SPDX-License-Identifier: Apache-2.0
+"""`restorationd` by the name of the file."""
+from restorationd import *  # noqa: F403
+from restorationd import __all__ as __all__, __version__ as __version__
+'''
 
 
 def _version():
@@ -23,7 +30,7 @@ def _version():
 
 def _metadata():
     return (
-        f"Metadata-Version: 2.1\nName: restoration\nVersion: {_version()}\n"
+        f"Metadata-Version: 2.1\nName: restorationd\nVersion: {_version()}\n"
         "Summary: State restoration for processes on Linux: a client of restorationd\n"
         "License: Apache-2.0\nRequires-Python: >=3.9\nClassifier: Operating System :: POSIX :: Linux\n"
         "Classifier: Typing :: Typed\nDescription-Content-Type: text/markdown\n\n"
@@ -43,7 +50,7 @@ get_requires_for_build_sdist = get_requires_for_build_wheel
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    name = f"restoration-{_version()}.dist-info"
+    name = f"restorationd-{_version()}.dist-info"
     folder = pathlib.Path(metadata_directory, name)
     folder.mkdir()
     (folder / "METADATA").write_text(_metadata())
@@ -52,9 +59,11 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    information = f"restoration-{_version()}.dist-info"
+    information = f"restorationd-{_version()}.dist-info"
     contents = {
-        "restoration/__init__.py": (HERE / "restoration.py").read_bytes(),
+        "restorationd/__init__.py": (HERE / "restoration.py").read_bytes(),
+        "restorationd/py.typed": b"",
+        "restoration/__init__.py": PASSING_ON,
         "restoration/py.typed": b"",
         f"{information}/METADATA": _metadata().encode(),
         f"{information}/WHEEL": _tag().encode(),
@@ -63,7 +72,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
         for path, data in contents.items())
     contents[f"{information}/RECORD"] = f"{record}{information}/RECORD,,\n".encode()
-    name = f"restoration-{_version()}-py3-none-any.whl"
+    name = f"restorationd-{_version()}-py3-none-any.whl"
     with zipfile.ZipFile(os.path.join(wheel_directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
         for path, data in contents.items():
             entry = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))  # equal sources give equal wheels
@@ -74,7 +83,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    folder = f"restoration-{_version()}"
+    folder = f"restorationd-{_version()}"
     with tarfile.open(os.path.join(sdist_directory, f"{folder}.tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as archive:
         for name in FILES:
             archive.add(HERE / name, f"{folder}/{name}")

@@ -77,7 +77,7 @@ def main() -> int:
         return 64
     try:
         run(sys.argv[1], sys.argv[2:])
-    except (restoration.NoBroker, restoration.ConnectionLost) as error:
+    except (restoration.NoBrokerError, restoration.ConnectionLostError) as error:
         print(error, file=sys.stderr)
         return 69
     except restoration.RestorationError as error:

@@ -133,14 +133,14 @@ def main():
     broker, step, tried = Broker(path), int(sys.argv[1]), 0
     whole = sum(len(json.dumps({"jsonrpc": "2.0", "id": 1, "result": result})) + 1 for result in RESULTS.values())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    lost = (restoration.ConnectionLost, restoration.NoBroker)
+    lost = (restoration.ConnectionLostError, restoration.NoBrokerError)
     for use in (blocking, concurrent):
         for count in range(0, whole, step):
             broker.count, broker.then = count, "close"
             attempt(use, path, 30, lost)
             tried += 1
         for count in (0, 20, whole // 2, whole - 1):
-            silent = (restoration.CallTimedOut, restoration.NoBroker)
+            silent = (restoration.CallTimedOutError, restoration.NoBrokerError)
             for then, timeout, allowed in (("silence", 0.1, silent), ("endless", 30, lost)):
                 broker.count, broker.then = count, then
                 attempt(use, path, timeout, allowed)

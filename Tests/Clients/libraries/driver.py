@@ -418,7 +418,7 @@ def failure(error):
     if isinstance(error, restoration.BrokerError):
         return {"error": {"code": error.code, "message": error.message, "data": {
             "kind": error.kind, "hint": error.hint, "path": error.path and list(error.path)}}}
-    kind = type(error).__name__
+    kind = type(error).__name__[:-len("Error")]
     kinds = {"NoBroker": "noBroker", "ConnectionLost": "connectionLost", "CallTimedOut": "callTimedOut"}
     return {"error": {"code": 0, "message": str(error), "data": {"kind": kinds.get(kind, kind)}}}
 

@@ -85,7 +85,7 @@ def closes(socket):
     session = opened(socket)
     call = waiting(session, socket)
     session.close()
-    equal(call.outcome(), "SessionEnded")
+    equal(call.outcome(), "SessionEndedError")
 
 
 def closes_while_reconnecting(socket):
@@ -101,7 +101,7 @@ def closes_while_reconnecting(socket):
         session._lock.contended.wait()
         session.close()
         outcomes = {name: thread.outcome() for name, thread in threads.items()}
-        equal(outcomes, {"serve": None, "call": "SessionEnded"})
+        equal(outcomes, {"serve": None, "call": "SessionEndedError"})
 
 
 def ends_serving(socket):
@@ -118,7 +118,7 @@ def opens_no_more(socket):
     late = Running(session.open)
     session._lock.contended.wait()
     session.close()
-    equal([call.outcome(), late.outcome()], ["SessionEnded", "SessionEnded"])
+    equal([call.outcome(), late.outcome()], ["SessionEndedError", "SessionEndedError"])
 
 
 class Name(str):
@@ -158,7 +158,7 @@ def forks(socket):
         signal.alarm(60)
         try:
             for work in (lambda: editor.encode({}), session.open, session.serve, lambda: session.goodbye("closed")):
-                equal(Running(work).outcome(), "SessionForked")
+                equal(Running(work).outcome(), "SessionForkedError")
             session.close()
             with restoration.Session(APPLICATION, socket=socket) as own:
                 own.register("Own").encode({"of": "child"})
