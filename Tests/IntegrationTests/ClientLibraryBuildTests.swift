@@ -35,6 +35,45 @@ internal import Testing
   }
 
   @Test(
+    "A type checker knows the type that the Python library decodes",
+    .scratch,
+    .enabled(if: PythonPackages.areUsable("mypy"), Comment(rawValue: PythonPackages.requirement))
+  )
+  func typesAreChecked() throws {
+    let program = try directory.write(
+      """
+      from dataclasses import dataclass
+      import restoration
+
+      @dataclass
+      class Draft:
+          text: str
+
+      async def work(one: restoration.RestorableObject, other: restoration.AsyncRestorableObject) -> None:
+          reveal_type(one.decode())
+          reveal_type(one.decode(Draft))
+          reveal_type(await other.decode(Draft, Draft("")))
+          one.encode(Draft("")), one.encode({"text": ""}), one.encode([1])
+
+      """,
+      to: "program.py"
+    )
+    let checked = try ChildProcess.run(
+      [PythonPackages.program("mypy"), "--strict", "--cache-dir=/dev/null", program],
+      environment: ["MYPYPATH": LibraryClient.module],
+      Deadline(.seconds(120))
+    )
+    let lines = checked.output.split(separator: "\n").map { String($0.split(separator: ":", maxSplits: 2).last ?? "") }
+    #expect(
+      Array(lines.prefix(3)) == [
+        " note: Revealed type is \"restoration.Saved\"", " note: Revealed type is \"program.Draft | None\"",
+        " note: Revealed type is \"program.Draft\"",
+      ]
+    )
+    #expect(lines.count == 5 && lines[3].contains("error: Argument 1 to \"encode\""), "\(checked)")
+  }
+
+  @Test(
     "A library bears a broker that sends whatever it likes",
     .scratch,
     arguments: LibraryClient.Library.allCases,

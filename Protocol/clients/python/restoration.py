@@ -16,16 +16,21 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import collections
+import collections.abc
 import contextlib
+import dataclasses
 import datetime
 import decimal
 import enum
+import functools
 import inspect
 import itertools
 import json
 import logging
 import math
 import os
+import pathlib
 import re
 import select
 import socket as sockets
@@ -33,12 +38,14 @@ import stat
 import threading
 import time
 import traceback
+import types
 import uuid
 import weakref
 from dataclasses import dataclass, field
 from typing import (
-    Any, Awaitable, Callable, Coroutine, Dict, Generator, Generic, Iterable, Iterator, List, Mapping, NoReturn,
-    Optional, Sequence, Set, Tuple, Type, TypeVar, Union,
+    Annotated, Any, Awaitable, Callable, ClassVar, Coroutine, Dict, Final, Generator, Generic, Iterable, Iterator, List,
+    Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, Type, TypeVar, Union, get_args, get_origin,
+    get_type_hints, overload,
 )
 
 __all__ = [
@@ -52,10 +59,11 @@ __all__ = [
 __version__ = "0.1.0"
 
 Path = Sequence[str]
-State = Mapping[str, Any]
+State = Union[Mapping[str, Any], "_Dataclass"]
 Elements = Sequence[Mapping[str, Any]]
 
 _T = TypeVar("_T")
+_D = TypeVar("_D")
 _log = logging.getLogger("restoration")
 
 
@@ -135,7 +143,13 @@ class SessionForkedError(SessionEndedError):
 
 
 class InvalidStateError(RestorationError, ValueError, TypeError):
-    """The value cannot be written as JSON."""
+    """The value cannot be written as JSON, or what is saved is not of the type that was asked for."""
+
+    def __init__(self, text: str, path: Optional[Path] = None, field: str = "") -> None:
+        super().__init__(text)
+        self.path = None if path is None else tuple(path)
+        #: The way to the value from the state, such as `panes[2].width`.
+        self.field = field
 
 
 #: The same by their former names.
@@ -145,6 +159,10 @@ CallTimedOut, ConnectionLost, Discarded, DuplicateObject, InvalidState, NoBroker
 
 
 # Values
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[Dict[str, Any]]
 
 
 class Instead(enum.Enum):
@@ -169,9 +187,23 @@ class Saved:
     state: Optional[Dict[str, Any]] = None
     coder: Optional[Dict[str, Any]] = None
     elements: List[Dict[str, Any]] = field(default_factory=list)
+    path: Optional[Tuple[str, ...]] = field(default=None, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.state is not None
+
+    @overload
+    def decode(self, kind: Type[_T]) -> Optional[_T]: ...
+    @overload
+    def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
+    def decode(self, kind: Any, default: Any = None) -> Any:
+        """The state as a value of a type, such as a dataclass; `default` if there is no state."""
+        if self.state is None:
+            return default
+        try:
+            return _typed(kind, self.state)
+        except _Misfit as misfit:
+            raise InvalidStateError(f"{_placed(self.path)}: {misfit}", self.path, misfit.field) from misfit.__cause__
 
     def get(self, key: str, default: Any = None) -> Any:
         return (self.state or {}).get(key, default)
@@ -239,17 +271,17 @@ class Reference(Dict[str, Any]):
     @property
     def object(self) -> Any:
         """The object itself if this session has registered it, otherwise None. Its `target` is the program's own."""
-        if self._session is None or self.path is None:
+        if self._session is None:
             return None
-        handle = self.get("object")
+        handle = self.get("object", self.get("$restorable"))
         found = self._session._objects.get(handle) if isinstance(handle, int) else None
-        return found or self._session.object_at(self.path)
+        return found or (self.path and self._session.object_at(self.path))
 
 
 class Delegate:
     """Decides for the whole application. Override what you need; in an `AsyncSession` methods may be coroutines."""
 
-    def should_save(self, state: Optional[State], coder: Optional[State]) -> Any:
+    def should_save(self, state: Optional[Mapping[str, Any]], coder: Optional[Mapping[str, Any]]) -> Any:
         """False: do not save now."""
         return True
 
@@ -257,7 +289,7 @@ class Delegate:
         """The application's own state; None keeps the saved one."""
         return None
 
-    def should_restore(self, state: Optional[State], coder: Optional[State]) -> Any:
+    def should_restore(self, state: Optional[Mapping[str, Any]], coder: Optional[Mapping[str, Any]]) -> Any:
         """False: do not restore."""
         return True
 
@@ -265,7 +297,7 @@ class Delegate:
         """An object for a view controller without a restoration class; None continues the search."""
         return None
 
-    def did_decode(self, state: Optional[State], coder: Optional[State]) -> Any:
+    def did_decode(self, state: Optional[Mapping[str, Any]], coder: Optional[Mapping[str, Any]]) -> Any:
         """All objects have their states."""
 
 
@@ -279,6 +311,10 @@ def default_socket() -> str:
 
 
 # JSON
+
+
+def _same(result: Any) -> Any:
+    return result
 
 
 _NUMBER = uuid.uuid4().hex  # before the text of a number that the encoder has no way to write
@@ -299,6 +335,8 @@ def _special(value: Any) -> Any:
         return {"$date": value.isoformat()}
     if isinstance(value, decimal.Decimal) and value.is_finite():
         return f"{_NUMBER}{value}"
+    if _is_dataclass(value):
+        return _written(value)
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (set, frozenset)) or not isinstance(value, Iterable):
@@ -381,11 +419,245 @@ def _revived(value: Any, session: Optional["_Session"]) -> Any:
     return {key: _revived(member, session) for key, member in value.items()}
 
 
-def _saved(entry: Mapping[str, Any], session: Optional["_Session"] = None) -> Saved:
+def _saved(entry: Mapping[str, Any], path: Optional[Path] = None, session: Optional["_Session"] = None) -> Saved:
     return Saved(
         status=entry.get("status", "available"), state=_revived(entry.get("state"), session), coder=entry.get("coder"),
-        elements=entry.get("elements") or [],
+        elements=entry.get("elements") or [], path=None if path is None else tuple(path),
     )
+
+
+# Typed states
+
+
+class _Misfit(TypeError):
+    """A value that cannot be written, or is not of the expected type; `where` leads to it from the state."""
+
+    def __init__(self, why: str, *where: Union[str, int]) -> None:
+        super().__init__(why)
+        self.where = list(where)
+
+    @property
+    def field(self) -> str:
+        parts = (
+            f".{part}" if isinstance(part, str) and part.isidentifier() else f"[{part!r}]" for part in self.where)
+        return "".join(parts).lstrip(".")
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, [self.field, *self.args]))
+
+
+def _within(part: Union[str, int], work: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return work(*arguments)
+    except _Misfit as misfit:
+        misfit.where.insert(0, part)
+        raise
+
+
+@functools.lru_cache(maxsize=1024)
+def _hints(kind: Any) -> Dict[str, Any]:
+    try:
+        return get_type_hints(kind)
+    except (NameError, TypeError) as error:
+        raise TypeError(
+            f"a type hint of {kind.__qualname__} cannot be read: {error}; define its type in a module") from None
+
+
+@functools.lru_cache(maxsize=1024)
+def _fields(kind: Any) -> List[Tuple[str, bool]]:
+    """The fields that the constructor takes, and whether it needs them. The others are the object's own affair."""
+    none = dataclasses.MISSING
+    return [
+        (each.name, each.default is none and each.default_factory is none)
+        for each in dataclasses.fields(kind) if each.init]
+
+
+def _is_dataclass(value: Any) -> bool:
+    return hasattr(type(value), "__dataclass_fields__") and not isinstance(value, (Saved, Snapshot, Wanted))
+
+
+def _written(value: Any) -> Any:
+    """A value of a typed state, as values that JSON or `_special` has a form for. `_typed` reads it."""
+    if isinstance(value, enum.Enum):
+        return _written(value.value)
+    if value is None or isinstance(value, (bool, int, str, bytes, bytearray, Reference, _Object)):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if _is_dataclass(value):
+        kind: Any = type(value)
+        return {name: _within(name, _written, getattr(value, name)) for name, _ in _fields(kind)}
+    if isinstance(value, datetime.datetime) and value.utcoffset() is not None:
+        return value
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, pathlib.PurePath):
+        name = str(value)
+        is_text = name.encode(errors="ignore").decode() == name  # the name of a file need not be
+        return name if is_text else os.fsencode(name)
+    if isinstance(value, (uuid.UUID, decimal.Decimal)):
+        return str(value)
+    if isinstance(value, Mapping):
+        # Other keys are no names in JSON, or mean something there.
+        pairs = [(_written(key), _within(str(key), _written, each)) for key, each in value.items()]
+        named = all(isinstance(key, str) and not key.startswith("$") for key, _ in pairs)
+        return dict(pairs) if named else [list(pair) for pair in pairs]
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+        return [_within(index, _written, each) for index, each in enumerate(value)]
+    raise _Misfit(f"{value!r:.60} ({type(value).__qualname__}) cannot be part of a state")
+
+
+def _moment(value: Union[str, datetime.datetime]) -> datetime.datetime:
+    """One without a zone is written as text."""
+    return datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+#: What values of a type are read from, and how.
+_FORMS: Dict[Any, Tuple[Tuple[type, ...], Callable[[Any], Any]]] = {
+    type(None): ((type(None),), _same), bool: ((bool,), _same), int: ((int,), _same), str: ((str,), _same),
+    float: ((float, int), float), bytes: ((bytes,), _same), bytearray: ((bytes,), bytearray),
+    decimal.Decimal: ((str, int, float, decimal.Decimal), lambda number: decimal.Decimal(str(number))),
+    datetime.datetime: ((str, datetime.datetime), _moment), datetime.date: ((str,), datetime.date.fromisoformat),
+    datetime.time: ((str,), datetime.time.fromisoformat),
+    datetime.timedelta: ((float, int), lambda seconds: datetime.timedelta(seconds=seconds)),
+    uuid.UUID: ((str,), uuid.UUID), Reference: ((Reference,), _same),
+}
+_CONCRETE: Dict[Any, Any] = {
+    collections.abc.Sequence: list, collections.abc.MutableSequence: list, collections.abc.Collection: list,
+    collections.abc.Iterable: list, collections.abc.Set: frozenset, collections.abc.MutableSet: set,
+    collections.abc.Mapping: dict, collections.abc.MutableMapping: dict,
+}
+
+
+def _typed(hint: Any, value: Any) -> Any:
+    """What was decoded without a type, as a value of the type."""
+    if hint is Any or hint is object:
+        return value
+    hint = getattr(hint, "__supertype__", hint)  # of NewType
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated or origin is Final:
+        return _typed(arguments[0], value)
+    if origin is Union or origin is getattr(types, "UnionType", Union):
+        return _one_of(hint, arguments, value)
+    if origin is Literal:
+        return _equal(hint, arguments, value)
+    kind = type(None) if hint is None else _CONCRETE.get(origin or hint, origin or hint)
+    if not isinstance(kind, type):
+        raise TypeError(f"a state cannot be decoded as {_named(hint)}")
+    if dataclasses.is_dataclass(kind):
+        return _made_of_fields(kind, dict(_fields(kind)), value)
+    if hasattr(kind, "__required_keys__"):  # a TypedDict
+        return _made_of_fields(kind, {name: name in kind.__required_keys__ for name in _hints(kind)}, value)
+    if issubclass(kind, enum.Flag):
+        return _read(kind, ((int,), kind), value)
+    if issubclass(kind, enum.Enum):
+        return _equal(kind, list(kind), value)
+    if kind in (dict, collections.OrderedDict):
+        key, member = arguments or (Any, Any)
+        if not isinstance(value, (dict, list)):
+            raise _unfit(hint, value)
+        pairs = value.items() if isinstance(value, dict) else (_typed(Tuple[Any, Any], pair) for pair in value)
+        return kind((_typed(key, name), _within(str(name), _typed, member, each)) for name, each in pairs)
+    if issubclass(kind, (list, tuple, set, frozenset, collections.deque)):
+        return _collected(hint, kind, arguments, value)
+    if issubclass(kind, pathlib.PurePath):
+        return _read(kind, ((str, bytes), lambda name: kind(os.fsdecode(name))), value)
+    if kind not in _FORMS:
+        raise TypeError(f"a state cannot be decoded as {_named(hint)}")
+    return _read(kind, _FORMS[kind], value)
+
+
+def _read(kind: Any, form: Tuple[Tuple[type, ...], Callable[[Any], Any]], value: Any) -> Any:
+    found, read = form
+    if type(value) in found:
+        with contextlib.suppress(ValueError, OverflowError, decimal.InvalidOperation):
+            return read(value)
+    raise _unfit(kind, value)
+
+
+def _one_of(hint: Any, kinds: Sequence[Any], value: Any) -> Any:
+    """The first type that fits; of dataclasses, the first of those that leave out the fewest keys."""
+    if type(value) in kinds:
+        return value
+    if value is not None:
+        kinds = [each for each in kinds if each is not type(None)]
+    if len(kinds) == 1:
+        return _typed(kinds[0], value)
+
+    def left_out(kind: Any) -> int:
+        kind = get_origin(kind) or kind
+        is_object = isinstance(value, dict) and dataclasses.is_dataclass(kind)
+        return len(value.keys() - {name for name, _ in _fields(kind)}) if is_object else 0
+
+    for kind in sorted(kinds, key=left_out):
+        with contextlib.suppress(_Misfit):
+            return _typed(kind, value)
+    raise _unfit(hint, value)
+
+
+def _equal(hint: Any, values: Sequence[Any], value: Any) -> Any:
+    text = _text(value)
+    for each in values:
+        if _text(_written(each)) == text:
+            return each
+    raise _unfit(hint, value)
+
+
+def _made_of_fields(kind: Any, fields: Mapping[str, bool], value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise _unfit(kind, value)
+    hints, given = _hints(kind), {}
+    for name, is_needed in fields.items():
+        if name in value:
+            given[name] = _within(name, _typed, hints[name], value[name])
+        elif is_needed:
+            raise _Misfit(f"expected {_named(hints[name])}, found nothing; give the field a default", name)
+    try:
+        return kind(**given)
+    except (ValueError, TypeError) as error:
+        raise _Misfit(f"{_named(kind)} refuses what was saved: {error}") from error
+
+
+def _collected(hint: Any, kind: Any, arguments: Sequence[Any], value: Any) -> Any:
+    if not isinstance(value, list):
+        raise _unfit(hint, value)
+    if hasattr(kind, "_fields"):  # a NamedTuple
+        arguments = list(_hints(kind).values())
+        least = len(arguments) - len(kind._field_defaults)
+        return kind(*_each(hint, arguments[:max(least, len(value))], value))
+    if issubclass(kind, tuple) and arguments and arguments[-1] is not ...:
+        return kind(_each(hint, () if arguments == ((),) else arguments, value))
+    return kind(_each(hint, [arguments[0] if arguments else Any] * len(value), value))
+
+
+def _each(hint: Any, hints: Sequence[Any], values: Sequence[Any]) -> List[Any]:
+    if len(hints) != len(values):
+        raise _unfit(hint, values)
+    return [_within(index, _typed, *pair) for index, pair in enumerate(zip(hints, values))]
+
+
+def _unfit(hint: Any, value: Any) -> _Misfit:
+    return _Misfit(f"expected {_named(hint)}, found {value!r:.60} ({type(value).__name__})")
+
+
+def _named(hint: Any) -> str:
+    return hint.__qualname__ if isinstance(hint, type) and not get_args(hint) else str(hint).replace("typing.", "")
+
+
+def _stated(state: Any, path: Optional[Path]) -> Any:
+    """A state to send."""
+    if not _is_dataclass(state):
+        return state
+    try:
+        return _written(state)
+    except _Misfit as misfit:
+        raise InvalidStateError(f"{_placed(path)}: {misfit}", path, misfit.field) from None
+
+
+def _placed(path: Optional[Path]) -> str:
+    return "the state" if path is None else "/".join(path) or "the application's state"
 
 
 def _measure(value: Any) -> Tuple[int, int, int]:
@@ -489,10 +761,6 @@ _DELEGATED = [
 _Answering = Generator[Any, Any, _T]
 
 
-def _same(result: Any) -> Any:
-    return result
-
-
 def _object(value: Any) -> Dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -543,9 +811,11 @@ class _Object:
         return self._handle
 
     @property
-    def reference(self) -> Dict[str, Any]:
+    def reference(self) -> Reference:
         """A reference to this object for states of other objects, which may also contain the object itself."""
-        return {"$restorable": self.path if self._handle is None else self._handle}
+        reference = Reference({"$restorable": self.path if self._handle is None else self._handle})
+        reference._session = self._session
+        return reference
 
     def _belongs(self, callbacks: Dict[str, Optional[Callable[..., Any]]], target: Any) -> bool:
         """Whether the callbacks and the target may be of the object of the program that was registered here first."""
@@ -749,8 +1019,8 @@ class _Session:
         wanted = (path,) if isinstance(path, str) else tuple(path)
         return next((each for each in self.objects if each.path == wanted), None)
 
-    def _saved(self, entry: Mapping[str, Any]) -> Saved:
-        return _saved(entry, self)
+    def _saved(self, target: Any, entry: Mapping[str, Any]) -> Saved:
+        return _saved(entry, target.path if isinstance(target, _Object) else target, self)
 
     def _reopen(self, path: Union[str, Path, None]) -> _Call[Dict[str, Any]]:
         return _Call("reopenObject", _present(path=[path] if isinstance(path, str) else path), _same, False)
@@ -814,9 +1084,10 @@ class _Session:
         return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
 
     def _decode(self, target: Any) -> _Call[Saved]:
-        return _Call("decodeRestorableState", {"object": target}, self._saved, True)
+        return _Call("decodeRestorableState", {"object": target}, functools.partial(self._saved, target), True)
 
     def _encode(self, target: Any, state: State, elements: Elements = ()) -> _Call[bool]:
+        state = _stated(state, target.path if isinstance(target, _Object) else target)
         params: Dict[str, Any] = {"object": target, "state": state, "revision": next(self._revisions)}
         if elements:
             params["elements"] = elements
@@ -981,7 +1252,7 @@ class _Session:
             callback = thing._callbacks.get("decode") if thing else None
             if thing is None or not callback:
                 continue
-            saved = (yield thing._decode()) if entry.get("deferred") else self._saved(entry)
+            saved = (yield thing._decode()) if entry.get("deferred") else self._saved(thing, entry)
             if saved:
                 result = callback(saved)
                 if inspect.isawaitable(result):
@@ -1000,7 +1271,7 @@ class _Session:
             return None
         path, state, coder = params["identifierPath"], params.get("state"), params.get("coder")
         if params.get("deferred"):
-            saved = yield self._call("decodeRestorableState", {"object": path}, self._saved)
+            saved = yield self._call("decodeRestorableState", {"object": path}, functools.partial(self._saved, path))
             state, coder = saved.state, saved.coder
         made = factory(Wanted(
             tuple(path), params.get("kind", "object"), params.get("restorationClass"), params.get("objectClass"),
@@ -1230,9 +1501,19 @@ class RestorableObject(_Object):
 
     _session: "Session"
 
-    def decode(self) -> Saved:
-        """The saved state; false if there is none, or it is withheld (see `status`)."""
-        return self._session._perform(self._decode())
+    @overload
+    def decode(self) -> Saved: ...
+    @overload
+    def decode(self, kind: Type[_T]) -> Optional[_T]: ...
+    @overload
+    def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
+    def decode(self, kind: Any = None, default: Any = None) -> Any:
+        """The saved state; false if there is none, or it is withheld (see `status`).
+
+        With a type, such as a dataclass, a value of that type; `default` if there is no state.
+        """
+        saved = self._session._perform(self._decode())
+        return saved if kind is None else saved.decode(kind, default)
 
     def encode(self, state: State, elements: Elements = ()) -> bool:
         """Saves the whole state, on disk when this returns; that of an excluded object is kept by the broker only.
@@ -1370,9 +1651,19 @@ class Session(_Session):
         """Holds back the end of the restoration until `complete`."""
         return self._perform(self._extend())
 
-    def decode(self) -> Saved:
-        """The application's own state; false if there is none, or it is withheld (see `status`)."""
-        return self._perform(self._decode([]))
+    @overload
+    def decode(self) -> Saved: ...
+    @overload
+    def decode(self, kind: Type[_T]) -> Optional[_T]: ...
+    @overload
+    def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
+    def decode(self, kind: Any = None, default: Any = None) -> Any:
+        """The application's own state; false if there is none, or it is withheld (see `status`).
+
+        With a type, such as a dataclass, a value of that type; `default` if there is no state.
+        """
+        saved = self._perform(self._decode([]))
+        return saved if kind is None else saved.decode(kind, default)
 
     def encode(self, state: State) -> bool:
         """Saves the application's own state, on disk when this returns. While there is a delegate, only it may.
@@ -1728,13 +2019,15 @@ def _readable(connection: sockets.socket, end: Optional[float]) -> bool:
 
 def store(application: str, path: Union[str, Path], state: State, socket: Optional[str] = None) -> None:
     """Saves one state without a session, for scripts."""
-    _once(application, "encodeRestorableState", {"object": _referred(path), "state": state}, socket)
+    path = _referred(path)
+    _once(application, "encodeRestorableState", {"object": path, "state": _stated(state, path)}, socket)
 
 
 def load(application: str, path: Union[str, Path], socket: Optional[str] = None) -> Saved:
     """One saved state, read without a session; false if there is none."""
+    path = _referred(path)
     try:
-        return _saved(_once(application, "decodeRestorableState", {"object": _referred(path)}, socket))
+        return _saved(_once(application, "decodeRestorableState", {"object": path}, socket), path)
     except BrokerError as error:
         if error.kind in ("unknownObject", "unknownApplication"):
             return Saved("none")
@@ -1764,9 +2057,19 @@ class AsyncRestorableObject(_Object):
 
     _session: "AsyncSession"
 
-    async def decode(self) -> Saved:
-        """The saved state; false if there is none, or it is withheld (see `status`)."""
-        return await self._session._perform(self._decode())
+    @overload
+    async def decode(self) -> Saved: ...
+    @overload
+    async def decode(self, kind: Type[_T]) -> Optional[_T]: ...
+    @overload
+    async def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
+    async def decode(self, kind: Any = None, default: Any = None) -> Any:
+        """The saved state; false if there is none, or it is withheld (see `status`).
+
+        With a type, such as a dataclass, a value of that type; `default` if there is no state.
+        """
+        saved = await self._session._perform(self._decode())
+        return saved if kind is None else saved.decode(kind, default)
 
     async def encode(self, state: State, elements: Elements = ()) -> bool:
         """Saves the whole state, on disk when this returns; that of an excluded object is kept by the broker only.
@@ -1908,9 +2211,19 @@ class AsyncSession(_Session):
         """Holds back the end of the restoration until `complete`."""
         return await self._perform(self._extend())
 
-    async def decode(self) -> Saved:
-        """The application's own state; false if there is none, or it is withheld (see `status`)."""
-        return await self._perform(self._decode([]))
+    @overload
+    async def decode(self) -> Saved: ...
+    @overload
+    async def decode(self, kind: Type[_T]) -> Optional[_T]: ...
+    @overload
+    async def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
+    async def decode(self, kind: Any = None, default: Any = None) -> Any:
+        """The application's own state; false if there is none, or it is withheld (see `status`).
+
+        With a type, such as a dataclass, a value of that type; `default` if there is no state.
+        """
+        saved = await self._perform(self._decode([]))
+        return saved if kind is None else saved.decode(kind, default)
 
     async def encode(self, state: State) -> bool:
         """Saves the application's own state, on disk when this returns. While there is a delegate, only it may.

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""States of types of the program's own, with Protocol/clients/python: typed.py SCENARIO SOCKET
+
+Each function at the end is a scenario. It ends with status 0 on success.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import decimal
+import enum
+import pathlib
+import random
+import sys
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Dict, FrozenSet, List, Literal, NamedTuple, Optional, Sequence, Set, Tuple, TypedDict, Union
+
+import restoration
+
+APPLICATION = "org.example.Notes"
+UTC = datetime.timezone.utc
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = (0, 0, 255)
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Style(enum.Flag):
+    BOLD = 1
+    ITALIC = 2
+
+
+class Mode(str, enum.Enum):
+    READ = "r"
+
+
+class Point(NamedTuple):
+    x: int
+    y: int = 0
+
+
+class Window(TypedDict):
+    width: int
+    corners: List[Point]
+
+
+@dataclass
+class Pane:
+    name: str
+    children: List[Pane] = field(default_factory=list)
+
+
+@dataclass
+class Split:
+    ratio: float = 0.5
+
+
+@dataclass
+class Draft:
+    text: str = ""
+    cursor: int = 0
+    zoom: float = 1
+    dirty: bool = False
+    selection: Optional[Tuple[int, int]] = None
+    color: Color = Color.RED
+    level: Level = Level.LOW
+    style: Style = Style.BOLD
+    mode: Mode = Mode.READ
+    opened: Optional[datetime.datetime] = None
+    alarm: datetime.datetime = datetime.datetime(2026, 1, 2, 3, 4, 5, 678)
+    day: datetime.date = datetime.date(2026, 1, 2)
+    at: datetime.time = datetime.time(1, 2, 3, 4)
+    spent: datetime.timedelta = datetime.timedelta(days=3, microseconds=7)
+    file: pathlib.Path = pathlib.Path("/notes/ä.txt")
+    odd: pathlib.Path = pathlib.Path("/notes/\udcff")
+    identity: uuid.UUID = uuid.UUID(int=5)
+    picture: bytes = b"\0\xff"
+    buffer: bytearray = field(default_factory=bytearray)
+    price: decimal.Decimal = decimal.Decimal("0.10000000000000000000000000001")
+    marks: Tuple[int, ...] = ()
+    colors: Set[Color] = field(default_factory=set)
+    tags: FrozenSet[str] = frozenset()
+    points: Dict[str, Point] = field(default_factory=dict)
+    lines: Dict[int, str] = field(default_factory=dict)
+    grid: Dict[Tuple[int, int], Mode] = field(default_factory=dict)
+    tree: Pane = field(default_factory=lambda: Pane("root"))
+    window: Window = field(default_factory=lambda: Window(width=1, corners=[]))
+    tab: Literal["text", 3] = 3
+    shown: Union[Pane, Split, str] = "nothing"
+    recent: Sequence[int] = field(default_factory=list)
+    front: Optional[restoration.Reference] = None
+    _view: Any = field(default=None, init=False, repr=False)
+
+
+def made(seed: int) -> Draft:
+    """One with other values in all fields."""
+    rng = random.Random(seed)
+
+    def text() -> str:
+        return "".join(rng.choice("ab$/.\0\n\"\\äß€😀 ") for _ in range(rng.randrange(6)))
+
+    def some(make: Any) -> List[Any]:
+        return [make() for _ in range(rng.randrange(4))]
+
+    def number() -> int:
+        return rng.choice([0, -1, 1 << 70, rng.randrange(1000)])
+
+    def point() -> Point:
+        return Point(number(), number())
+
+    def pane(depth: int = 3) -> Pane:
+        return Pane(text(), some(lambda: pane(depth - 1)) if depth else [])
+
+    moment = datetime.datetime(rng.randrange(1, 9999), 2, 28, 23, 59, 59, rng.randrange(10 ** 6))
+    zone = datetime.timezone(datetime.timedelta(minutes=rng.randrange(-800, 800)))
+    keys = ["$data", "$date", "$restorable", "$literal", "a/b", "", "2026-02-28T09:05:00Z"]
+    return Draft(
+        text(), number(), rng.choice([0.1, 1e300, -2.0, 3]), rng.random() < 0.5, (number(), number()),
+        rng.choice(list(Color)), rng.choice(list(Level)), Style(rng.randrange(4)), Mode.READ,
+        moment.replace(year=2026, tzinfo=zone), moment, moment.date(), moment.time(),
+        datetime.timedelta(rng.randrange(-9999, 9999), rng.randrange(86400), rng.randrange(10 ** 6)),
+        pathlib.Path("/" + text().replace("\0", "")), pathlib.Path("\udc80" + text().replace("\0", "")),
+        uuid.UUID(int=rng.getrandbits(128)), rng.randbytes(rng.randrange(5)), bytearray(rng.randbytes(3)),
+        decimal.Decimal(rng.getrandbits(200)).scaleb(-30, decimal.Context(prec=80)), tuple(some(number)),
+        set(some(lambda: rng.choice(list(Color)))), frozenset(some(text)),
+        {rng.choice(keys): point() for _ in range(2)}, {number(): text() for _ in range(2)},
+        {(number(), number()): Mode.READ for _ in range(2)}, pane(), Window(width=number(), corners=some(point)),
+        "text" if rng.random() < 0.5 else 3, (pane(), Split(0.25), text())[rng.randrange(3)], some(number))
+
+
+def equal(found: Any, expected: Any) -> None:
+    assert found == expected, f"{found!r} instead of {expected!r}"
+
+
+def refused(work: Any) -> restoration.InvalidStateError:
+    try:
+        work()
+    except restoration.InvalidStateError as error:
+        return error
+    raise AssertionError("it is not refused")
+
+
+def comes_back(socket: str) -> None:
+    for seed in range(25):
+        draft = made(seed)
+        with restoration.Session(APPLICATION, socket=socket) as session:
+            draft.front = session.register("Front").reference
+            session.register("Editor").encode(draft)
+        with restoration.Session(APPLICATION, socket=socket) as session:
+            front = session.register("Front")
+            found = session.register("Editor").decode(Draft)
+            assert found is not None and found.front is not None
+            equal(found.front.object, front)
+            equal(found.opened and found.opened.utcoffset(), draft.opened and draft.opened.utcoffset())
+            draft.front = found.front
+            equal(found, draft)
+            equal(type(found.zoom), float)
+    restoration.store(APPLICATION, "Script", made(0), socket)
+    equal(restoration.load(APPLICATION, "Script", socket).decode(Draft), made(0))
+
+
+def comes_back_in_asyncio(socket: str) -> None:
+    async def work() -> None:
+        async with restoration.AsyncSession(APPLICATION, socket=socket) as session:
+            editor = await session.register("Editor", encode=lambda: made(2))
+            equal(await editor.decode(Draft), None)
+            equal(await editor.decode(Draft, Draft("new")), Draft("new"))
+            equal(await session.decode(Draft, default=5), 5)
+            await editor.encode(made(1))
+            equal(await editor.decode(Draft), made(1))
+            equal((await session.save())["stale"], [])
+            equal(await editor.decode(Draft), made(2))
+            await session.encode({"last": made(3)})
+            equal(await session.decode(Dict[str, Draft]), {"last": made(3)})
+
+    asyncio.run(work())
+
+
+def is_of_another_version(socket: str) -> None:
+    with restoration.Session(APPLICATION, socket=socket) as session:
+        editor = session.register("Editor", None)
+        editor.encode({"text": "old", "removed": 1})
+        equal(editor.decode(Draft), Draft("old"))
+        wrong: Dict[str, Dict[str, Any]] = {
+            "cursor: expected int, found 'x' (str)": {"cursor": "x"},
+            "dirty: expected bool, found 1 (int)": {"dirty": 1},
+            "zoom: expected float, found None (NoneType)": {"zoom": None},
+            "tree.children[1].name: expected str, found 3 (int)":
+                {"tree": {"name": "a", "children": [{"name": "b"}, {"name": 3}]}},
+            "tree.name: expected str, found nothing; give the field a default": {"tree": {}},
+            "color: expected Color, found 'green' (str)": {"color": "green"},
+            "day: expected date, found 'today' (str)": {"day": "today"},
+            "selection: expected Tuple[int, int], found [1] (list)": {"selection": [1]},
+            "points['a/b'][1]: expected int, found '2' (str)": {"points": {"a/b": [1, "2"]}},
+            "spent: expected timedelta, found 1e+99 (float)": {"spent": 1e99},
+        }
+        for said, state in wrong.items():
+            editor.encode(state)
+            error = refused(lambda: editor.decode(Draft))
+            equal(str(error), f"Editor: {said}")
+            equal((error.path, error.field), (("Editor",), said.partition(":")[0]))
+
+
+def cannot_be_written(socket: str) -> None:
+    with restoration.Session(APPLICATION, socket=socket) as session:
+        editor = session.register("Editor")
+        draft = Draft(tree=Pane("root", [Pane("a"), Pane(len)]))  # type: ignore[arg-type]
+        error = refused(lambda: editor.encode(draft))
+        equal((error.path, error.field), (("Editor",), "tree.children[1].name"))
+        equal(refused(lambda: session.encode(Draft(zoom=float("nan")))).field, "zoom")
+        moment, file = datetime.datetime.now(), pathlib.Path("a")
+        states: List[Any] = [{"time": moment}, {"file": file}, {"set": {1}}, editor.decode()]
+        for state in states:  # what no type would bring back
+            refused(lambda: editor.encode(state))
+        equal(editor.decode().state, None)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](sys.argv[2])

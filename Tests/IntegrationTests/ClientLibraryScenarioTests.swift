@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import TestSupport
+internal import Testing
+
+/// What only programs written for it can show of the library in Python: scenarios of `Tests/Clients/libraries`.
+@Suite(.broker, .timeLimit(.minutes(10))) struct ClientLibraryScenarioTests {
+  private static let threads = [
+    ("closes", "close() ends the calls of other threads at once"),
+    ("closes_while_reconnecting", "close() ends calls and serving of other threads also while they connect again"),
+    ("ends_serving", "close() ends serving in another thread without an error, also without patience"),
+    ("opens_no_more", "a session that is closed while open() waits for another thread stays closed"),
+    ("registers_classes", "a class can be registered while another thread connects again"),
+    ("forks", "a child that is forked while another thread's call waits is refused the session, and opens its own"),
+    ("stays_in_its_loop", "from another event loop an AsyncSession refuses calls at once"),
+  ]
+
+  @Test(arguments: threads) func threadsShareASession(_ scenario: String, _ promise: String) throws {
+    try hold(promise, "threads", scenario)
+  }
+
+  private static let typed = [
+    ("comes_back", "values of all types that the page names come back, with references to objects"),
+    ("comes_back_in_asyncio", "so they do in asyncio, from callbacks, and as the application's own state"),
+    ("is_of_another_version", "unknown keys are ignored, defaults fill in, and an error names path, field and type"),
+    ("cannot_be_written", "what no type would bring back is refused, with its path and field"),
+  ]
+
+  @Test(arguments: typed) func aStateIsAValueOfAType(_ scenario: String, _ promise: String) throws {
+    try hold(promise, "typed", scenario)
+  }
+
+  private func hold(_ promise: String, _ program: String, _ scenario: String) throws {
+    let result = try ChildProcess.run(
+      ["python3", "\(Products.repository)/Tests/Clients/libraries/\(program).py", scenario, broker.socket],
+      environment: ["PYTHONPATH": LibraryClient.module, "PYTHONDONTWRITEBYTECODE": "1"],
+      Deadline(.seconds(60))
+    )
+    #expect(result.end == .exit(0), "\(promise): \(result.output)\(result.errors)")
+  }
+}
