@@ -30,6 +30,20 @@ internal import Testing
     try hold(promise, "typed", scenario)
   }
 
+  private static let attributes = [
+    ("come_back", "they have what was saved when their object is registered, instead of what was set before"),
+    ("are_pushed_once_a_turn", "a thousand writes are one push, also of what is changed in place"),
+    ("are_pushed_once_a_turn_in_asyncio", "so they are in asyncio, and nothing is lost at its end"),
+    ("are_not_lost_at_the_end", "what was set last is saved at goodbye, close, save, an exception and the program's end"),
+    ("are_what_the_broker_asks_for", "a session that serves answers with them, and says why it cannot"),
+    ("outlive_what_they_are_not", "what does not fit is left out and told; copies are not registered"),
+    ("are_killed_at_any_time", "what was pushed outlives SIGKILL"),
+  ]
+
+  @Test(arguments: attributes) func restorableAttributes(_ scenario: String, _ promise: String) throws {
+    try hold(promise, "attributes", scenario)
+  }
+
   private func hold(_ promise: String, _ program: String, _ scenario: String) throws {
     let result = try ChildProcess.run(
       ["python3", "\(Products.repository)/Tests/Clients/libraries/\(program).py", scenario, broker.socket],

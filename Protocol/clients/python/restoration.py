@@ -15,10 +15,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import base64
 import collections
 import collections.abc
 import contextlib
+import copy
 import dataclasses
 import datetime
 import decimal
@@ -54,7 +56,7 @@ __all__ = [
     "DuplicateObjectError", "FORGET", "Instead", "InvalidState", "InvalidStateError", "NoBroker", "NoBrokerError",
     "PASS", "Reference", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded",
     "SessionEndedError", "SessionForked", "SessionForkedError", "Snapshot", "Wanted", "default_socket", "load",
-    "store",
+    "restorable", "store",
 ]
 __version__ = "0.1.0"
 
@@ -200,10 +202,8 @@ class Saved:
         """The state as a value of a type, such as a dataclass; `default` if there is no state."""
         if self.state is None:
             return default
-        try:
+        with _telling(self.path):
             return _typed(kind, self.state)
-        except _Misfit as misfit:
-            raise InvalidStateError(f"{_placed(self.path)}: {misfit}", self.path, misfit.field) from misfit.__cause__
 
     def get(self, key: str, default: Any = None) -> Any:
         return (self.state or {}).get(key, default)
@@ -650,14 +650,136 @@ def _stated(state: Any, path: Optional[Path]) -> Any:
     """A state to send."""
     if not _is_dataclass(state):
         return state
-    try:
+    with _telling(path):
         return _written(state)
+
+
+@contextlib.contextmanager
+def _telling(path: Optional[Path]) -> Iterator[None]:
+    """Tells of which object a state does not fit."""
+    try:
+        yield
     except _Misfit as misfit:
-        raise InvalidStateError(f"{_placed(path)}: {misfit}", path, misfit.field) from None
+        raise InvalidStateError(f"{_placed(path)}: {misfit}", path, misfit.field) from misfit.__cause__
 
 
 def _placed(path: Optional[Path]) -> str:
     return "the state" if path is None else "/".join(path) or "the application's state"
+
+
+# Attributes
+
+
+_BOUND = "_restoration"
+_NONE = dataclasses.MISSING
+#: Types of JSON, whose values come back as they are.
+_OWN = (type(None), bool, int, float, str, list, dict, bytes)
+#: Types of values that cannot be changed, so that only setting the attribute changes it.
+_FIXED = frozenset({type(None), bool, int, float, str, bytes, *_FORMS} - {bytearray, Reference})
+
+
+class _Attribute:
+    """What `restorable` makes. The value is in the instance's own dictionary."""
+
+    def __init__(self, default: Any, factory: Any, key: Optional[str]) -> None:
+        self.default, self.factory, self.key = default, factory, key or ""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.owner, self.name, self.key = owner, name, self.key or name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        value = self.value(instance)
+        if type(value) not in _FIXED:
+            self.mark(instance)  # it may be changed in place
+        return value
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        if value is self:  # the class is a dataclass, and takes it for the default
+            return
+        instance.__dict__[self.name] = value
+        self.mark(instance)
+
+    def mark(self, instance: Any) -> None:
+        bound = instance.__dict__.get(_BOUND)
+        if bound is not None and bound.thing.target is instance:  # otherwise it is a copy
+            bound.thing._session._mark(bound.thing)
+
+    def value(self, instance: Any) -> Any:
+        if self.name not in instance.__dict__:
+            if not self.has_value(instance):
+                raise AttributeError(f"{type(instance).__name__}.{self.name} has no value yet")
+            instance.__dict__[self.name] = copy.deepcopy(self.default) if self.factory is _NONE else self.factory()
+        return instance.__dict__[self.name]
+
+    def has_value(self, instance: Any) -> bool:
+        return self.name in instance.__dict__ or self.default is not _NONE or self.factory is not _NONE
+
+    @functools.cached_property
+    def hint(self) -> Any:
+        """The annotation, otherwise the default's type."""
+        hint = _annotations(self.owner).get(self.name, _NONE)
+        if hint is not _NONE:  # only this one: others may name what is known to type checkers only
+            named = {"__annotations__": {self.name: hint}, "__module__": self.owner.__module__}
+            return _hints(type(self.owner.__name__, (), named))[self.name]
+        return Any if isinstance(self.default, (*_OWN, type(_NONE))) else type(self.default)
+
+
+class _Bound:
+    """In an instance: what it is registered as. A copy, or what is pickled, is not registered."""
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __deepcopy__(self, memo: Any) -> None:
+        return None
+
+    def __reduce__(self) -> Any:
+        return type(None), ()
+
+
+def _annotations(kind: Any) -> Dict[str, Any]:
+    """Those of the class itself."""
+    get = getattr(inspect, "get_annotations", None)  # since Python 3.10
+    found: Dict[str, Any] = get(kind) if get else vars(kind).get("__annotations__", {})
+    return found
+
+
+def _attributes(target: Any) -> List[_Attribute]:
+    kind: Any = type(target)
+    return _class_attributes(kind)
+
+
+@functools.lru_cache(maxsize=1024)
+def _class_attributes(kind: Any) -> List[_Attribute]:
+    found = {name: each for base in reversed(kind.__mro__) for name, each in vars(base).items()}
+    return [each for each in found.values() if isinstance(each, _Attribute)]
+
+
+@overload
+def restorable(default: _T, *, key: Optional[str] = None) -> _T: ...
+@overload
+def restorable(*, default_factory: Callable[[], _T], key: Optional[str] = None) -> _T: ...
+def restorable(default: Any = _NONE, *, default_factory: Any = _NONE, key: Optional[str] = None) -> Any:
+    """An attribute that is saved and restored with the object whose `target` the instance is; or, before a class, all
+    attributes that the class itself annotates, but those whose names begin with an underscore.
+
+    - default: until it is set or restored; each instance has a copy of its own.
+    - default_factory: makes the default.
+    - key: the name in the state; by default that of the attribute.
+    """
+    if not isinstance(default, type):
+        return _Attribute(default, default_factory, key)
+    fields = getattr(default, "__dataclass_fields__", {})
+    for name, hint in _annotations(default).items():
+        value = vars(default).get(name, _NONE)
+        if name.startswith("_") or "ClassVar" in str(hint) or isinstance(value, _Attribute):
+            continue
+        attribute = _Attribute(value, fields[name].default_factory if name in fields else _NONE, None)
+        attribute.__set_name__(default, name)
+        setattr(default, name, attribute)
+    return default
 
 
 def _measure(value: Any) -> Tuple[int, int, int]:
@@ -783,6 +905,9 @@ class _Object:
         #: What it stands for in the program.
         self.target: Any = None
         self._handle: Optional[int] = None
+        #: The state that the target's attributes are known to have in the broker, and whether there is one.
+        self._pushed: Optional[str] = None
+        self._has_state = False
         self._take(result)
 
     def _take(self, result: Mapping[str, Any]) -> None:
@@ -827,6 +952,55 @@ class _Object:
         if any(callbacks.values()):
             self._callbacks = callbacks
         self.target = self.target if target is None else target
+
+    def _is_bound(self) -> bool:
+        """Whether its state is that of the target's attributes."""
+        bound = getattr(self.target, "__dict__", {}).get(_BOUND)
+        return bound is not None and bound.thing is self
+
+    def _bind(self) -> _Answering[None]:
+        """Gives the target's attributes what is saved. From then on, what they are set to is saved."""
+        attributes = _attributes(self.target)
+        if not attributes or self._is_bound():
+            return
+        saved = (yield self._decode()) if self.restoration == "available" else Saved("none")
+        is_set = any(each.name in vars(self.target) for each in attributes)
+        vars(self.target)[_BOUND] = _Bound(self)
+        self._restore(saved)
+        if is_set and self.restoration == "none":
+            self._want()
+
+    def _restore(self, saved: Saved) -> None:
+        """Gives the target's attributes what is saved of them."""
+        for each in _attributes(self.target):
+            if each.key in (saved.state or {}):
+                try:
+                    value = _within(each.key, _typed, each.hint, saved[each.key])
+                except _Misfit as misfit:
+                    _log.warning("%s: %s; the attribute keeps its value", _placed(self.path), misfit)
+                else:
+                    vars(self.target)[each.name] = value
+        self._has_state = bool(saved)
+        with contextlib.suppress(InvalidStateError):
+            self._pushed = _text(self._values())
+
+    def _values(self) -> Dict[str, Any]:
+        """The state of the target's attributes."""
+        with _telling(self.path):
+            return {
+                each.key: _within(each.key, _written, each.value(self.target))
+                for each in _attributes(self.target) if each.has_value(self.target)}
+
+    def _want(self) -> None:
+        """The broker needs the state of the target's attributes again."""
+        if self._is_bound():
+            self._pushed = None
+            self._session._mark(self)
+
+    def _changed(self) -> Optional[Dict[str, Any]]:
+        """The state of the target's attributes, unless the broker has it."""
+        values = self._values() if self._is_bound() else None
+        return None if values is None or _text(values) == self._pushed else values
 
     def _lose(self) -> None:
         """The path belongs to another session, or is unclaimed."""
@@ -923,6 +1097,13 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+@atexit.register
+def _at_exit() -> None:
+    for session in list(_sessions):
+        if isinstance(session, Session):
+            session._push_last()
+
+
 class _Session:
     """The bookkeeping of a session, without I/O: generators yield the calls they need."""
 
@@ -998,6 +1179,9 @@ class _Session:
         # One counter for all objects: it grows for each path, even if objects are moved or registered again. If another
         # process began the session, it may have used small numbers.
         self._revisions = itertools.count(1 if token is None else time.time_ns() // 1000)
+        self._marks: Dict[_Object, None] = {}  # objects whose attributes were set since they were pushed
+        self._pushing = 0
+        self._push_failure = ""  # that was logged
         self._extends = False
         self._ended = False
         self._forked = False
@@ -1063,6 +1247,8 @@ class _Session:
             raise ValueError("callbacks are called only in a Session with serving=True")
         if target is None:  # that of bound methods
             target = next((each.__self__ for each in callbacks.values() if inspect.ismethod(each)), None)
+        if (callbacks["encode"] or callbacks["decode"]) and _attributes(target):
+            raise ValueError("the target's restorable attributes are its state; leave out encode= and decode=")
         awaited = 0 if wait is None or params["restorationParent"] is None else _seconds("wait", wait, 0, 86_400)
         milliseconds = round(awaited * 1000) or None
         registration = {"restorationIdentifier": identifier, "awaitParentMilliseconds": milliseconds, **params}
@@ -1092,6 +1278,52 @@ class _Session:
         if elements:
             params["elements"] = elements
         return _Call("encodeRestorableState", params, lambda result: not result.get("discarded", False), True)
+
+    # Attributes
+
+    def _mark(self, thing: _Object) -> None:
+        if thing not in self._marks and not self._ended:
+            self._marks[thing] = None
+            self._wake()
+
+    def _wake(self, pause: float = 0) -> None:
+        """Has the marked objects pushed at the end of this turn, or after a pause."""
+        raise NotImplementedError
+
+    def _pushes(self) -> _Answering[None]:
+        """Encodes the marked objects, and raises the first error at the end."""
+        failure: Optional[RestorationError] = None
+        self._pushing += 1
+        try:
+            for _ in range(len(self._marks)):
+                thing = next(iter(self._marks))
+                del self._marks[thing]  # before the values are read: whoever sets one now marks it again
+                try:
+                    values = thing._changed()
+                    if values is not None and thing._handle in self._objects:
+                        yield self._encode(thing, values)
+                        thing._pushed, thing._has_state = _text(values), True
+                        self._push_failure = ""
+                except RestorationError as error:
+                    failure = failure or error
+                    if not isinstance(error, (InvalidStateError, SessionEndedError)):
+                        self._marks[thing] = None
+                    if isinstance(error, (ConnectionError, CallTimedOutError)):
+                        break
+        finally:
+            self._pushing -= 1
+        if failure:
+            raise failure
+
+    def _could_not_push(self, error: Exception, pause: float) -> None:
+        """Nobody has called for it: it is logged, and tried again."""
+        if self._ended:
+            return
+        if str(error) != self._push_failure:
+            _log.error("attributes are not saved: %s", error)
+        self._push_failure = str(error)
+        if self._marks:
+            self._wake(min(2 * pause + 0.1, 5))
 
     def _save(self, reason: Optional[str], deadline: Optional[float], progress_token: Any) -> _Call[Dict[str, Any]]:
         milliseconds = _milliseconds("deadline", deadline, 600)
@@ -1150,12 +1382,18 @@ class _Session:
                 yield call
             except BrokerError as error:
                 _log.warning("%s could not be said again: %s", call.method, error)
+        try:
+            yield from self._pushes()
+        except (BrokerError, InvalidStateError) as error:
+            self._could_not_push(error, 0)
 
     def _again(self, thing: Any) -> _Call[None]:
         """Registers an object that the broker has forgotten."""
         def finish(result: Mapping[str, Any]) -> None:
             thing._take(result)
             self._objects[thing.handle] = thing
+            if thing._has_state:
+                thing._want()
 
         registration = {**thing._registration, "fresh": None}  # by now it has been saved, or is not new
         if thing.path:  # the path, not the parent object, which may be lost
@@ -1182,6 +1420,8 @@ class _Session:
             self._objects[params["object"]]._moved(params["path"])
         elif method == "registrationReplaced" and params["object"] in self._objects:
             self._objects.pop(params["object"])._lose()
+        elif method == "stateWanted" and params["object"] in self._objects:
+            self._objects[params["object"]]._want()
         elif method == "applicationFinishedRestoringState":
             for handle in params["objects"]:
                 callback = self._objects[handle]._callbacks.get("finished") if handle in self._objects else None
@@ -1232,7 +1472,7 @@ class _Session:
         if thing is None:
             return _text({"object": handle, "error": {"message": "there is no such object"}})
         callback = thing._callbacks.get("encode")
-        state = callback() if callback else None
+        state = callback() if callback else thing._changed()
         if inspect.isawaitable(state):
             state = yield state
         if state is None:
@@ -1250,6 +1490,8 @@ class _Session:
         for entry in params["objects"]:
             thing = self._objects.get(entry["object"])
             callback = thing._callbacks.get("decode") if thing else None
+            if thing and thing._is_bound():
+                callback = thing._restore
             if thing is None or not callback:
                 continue
             saved = (yield thing._decode()) if entry.get("deferred") else self._saved(thing, entry)
@@ -1562,6 +1804,7 @@ class Session(_Session):
         self._lock = threading.RLock()  # held during a call, and by callbacks
         self._polling = threading.RLock()  # held by a serving thread while it waits without the other lock
         self._closing = threading.RLock()  # held while the descriptor is closed: its number may then be reused
+        self._timer: Optional[threading.Timer] = None  # of the turn
 
     def _leave_to_parent(self) -> None:
         super()._leave_to_parent()
@@ -1594,6 +1837,7 @@ class Session(_Session):
 
     def close(self) -> None:
         """Closes the connection, without goodbye. Calls of other threads raise SessionEndedError."""
+        self._push_last()
         self._ended = True
         connection = self._connection
         if connection is not None:
@@ -1604,6 +1848,7 @@ class Session(_Session):
     def goodbye(self, reason: str) -> None:
         """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
         with self._lock:
+            self._push_quietly()
             self._perform(self._goodbye(reason))
             self._disconnect()
 
@@ -1632,7 +1877,7 @@ class Session(_Session):
         - wait: seconds to wait for a parent that is not registered yet; None or 0 does not wait.
         - fresh: the object is new: the state that was saved at its path is not its own.
         - target: what the object stands for in the program: its `target`. By default the object whose methods the
-          callbacks are.
+          callbacks are. Its `restorable` attributes are restored, and from then on saved when they are set.
         - encode: returns the state when the broker saves; None if it has not changed since it was pushed.
         - decode: gets the state when the broker restores the application.
         - finished: all objects of the application are restored.
@@ -1641,6 +1886,7 @@ class Session(_Session):
             identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
             position=position, takeOver=take_over or None, confidential=confidential, keep=keep, fresh=fresh or None))
+        self._drive(result._bind(), self._perform)
         return result
 
     def complete(self) -> int:
@@ -1675,6 +1921,7 @@ class Session(_Session):
         self, reason: Optional[str] = None, deadline: Optional[float] = None, progress_token: Any = None,
     ) -> Dict[str, Any]:
         """Runs a save round over all processes: `saved`, `generation`, `stale`, …"""
+        self.flush()
         return self._perform(self._save(reason, deadline, progress_token))
 
     def restore(
@@ -1731,6 +1978,39 @@ class Session(_Session):
                 self._send(self._frame(method, params or {}), self._deadline(0))
             with contextlib.suppress(ConnectionLostError):
                 self._take_lines()  # input that came meanwhile: select would not report it
+
+    # Attributes
+
+    def flush(self) -> None:
+        """Saves at once what attributes were set to; otherwise that happens within 100 ms, in a thread of its own."""
+        with self._lock:
+            self._drive(self._pushes(), self._perform)
+
+    def _wake(self, pause: float = 0) -> None:
+        if self._timer is None:
+            self._timer = threading.Timer(pause or 0.05, self._turn, [pause])
+            self._timer.daemon = True
+            with contextlib.suppress(RuntimeError):  # the interpreter ends
+                self._timer.start()
+
+    def _turn(self, pause: float) -> None:
+        self._timer = None
+        self._push_quietly(pause)
+
+    def _push_quietly(self, pause: float = 0) -> None:
+        try:
+            self.flush()
+        except Exception as error:
+            self._could_not_push(error, pause)
+
+    def _push_last(self) -> None:
+        """Before the connection is closed. It takes a second at most."""
+        if (self._marks or self._pushing) and not self._ended and self._lock.acquire(timeout=1):
+            try:
+                self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
+                self._push_quietly()
+            finally:
+                self._lock.release()
 
     # Serving
 
@@ -2116,6 +2396,8 @@ class AsyncSession(_Session):
         self._reader_task: Optional["asyncio.Task[None]"] = None
         self._reconnecting: Optional["asyncio.Task[Any]"] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None  # in which it was opened
+        self._flushing: Optional[asyncio.Lock] = None
+        self._is_woken = False
 
     def _check(self) -> None:
         super()._check()
@@ -2157,6 +2439,9 @@ class AsyncSession(_Session):
             return
         if not self._ended:
             self._check()
+            if self._marks or self._pushing:
+                with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+                    await asyncio.wait_for(self._push_quietly(), 1)
         self._ended = True
         writer = self._writer
         tasks = [task for task in [*self._tasks, self._reader_task, self._reconnecting] if task and not task.done()]
@@ -2174,6 +2459,7 @@ class AsyncSession(_Session):
 
     async def goodbye(self, reason: str) -> None:
         """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
+        await self._push_quietly()
         await self._perform(self._goodbye(reason))
         self._disconnect()
 
@@ -2201,6 +2487,7 @@ class AsyncSession(_Session):
             identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
             position=position, takeOver=take_over or None, confidential=confidential, keep=keep, fresh=fresh or None))
+        await self._drive(result._bind(), self._perform)
         return result
 
     async def complete(self) -> int:
@@ -2235,6 +2522,7 @@ class AsyncSession(_Session):
         self, reason: Optional[str] = None, deadline: Optional[float] = None, progress_token: Any = None,
     ) -> Dict[str, Any]:
         """Runs a save round over all processes: `saved`, `generation`, `stale`, …"""
+        await self.flush()
         return await self._perform(self._save(reason, deadline, progress_token))
 
     async def restore(
@@ -2275,6 +2563,30 @@ class AsyncSession(_Session):
         self._check()
         await self._ready()
         await self._send(self._frame(method, params or {}))
+
+    async def flush(self) -> None:
+        """Saves at once what attributes were set to; otherwise that happens in the next turn of the event loop."""
+        if self._flushing is None:
+            self._flushing = asyncio.Lock()
+        async with self._flushing:
+            await self._drive(self._pushes(), self._perform)
+
+    def _wake(self, pause: float = 0) -> None:
+        if not self._is_woken and self._loop is not None:
+            self._is_woken = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._loop.call_later, pause, self._turn, pause)
+
+    def _turn(self, pause: float) -> None:
+        self._is_woken = False
+        if not self._ended:
+            self._start(self._push_quietly(pause))
+
+    async def _push_quietly(self, pause: float = 0) -> None:
+        try:
+            await self.flush()
+        except Exception as error:
+            self._could_not_push(error, pause)
 
     async def serve(self) -> None:
         """Waits until the session is closed; raises if the broker is lost for good."""
