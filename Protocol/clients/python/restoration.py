@@ -1642,8 +1642,9 @@ def _unreachable(path: str, error: OSError) -> NoBrokerError:
     if isinstance(error, FileNotFoundError):
         return NoBrokerError(path, f"no broker listens on {path}; {_START}")
     if isinstance(error, ConnectionRefusedError):
-        if os.path.exists(path) and not stat.S_ISSOCK(os.stat(path).st_mode):
-            return NoBrokerError(path, f"{path} is not a socket; name the socket of the broker")
+        with contextlib.suppress(OSError):  # a broker that starts may be removing it
+            if not stat.S_ISSOCK(os.stat(path).st_mode):
+                return NoBrokerError(path, f"{path} is not a socket; name the socket of the broker")
         return NoBrokerError(path, f"no broker listens on {path} any more; {_START}")
     if isinstance(error, PermissionError):
         return NoBrokerError(path, f"this user may not connect to {path}; every user has their own broker")
