@@ -7,9 +7,9 @@ internal import Testing
 
 /// Installing the libraries, building programs on them, and running them under checkers.
 @Suite(.timeLimit(.minutes(10))) struct ClientLibraryBuildTests {
-  @Test("pip installs the Python library without a network, with its types", .scratch)
+  @Test("pip installs the Python library without a network, with its types, and the programs of its page run", .broker)
   func pipInstalls() throws {
-    let place = directory.file("venv")
+    let place = broker.directory.file("venv")
     let environment: [String: String?] = [
       "PYTHONPATH": nil, "PYTHONDONTWRITEBYTECODE": "1", "PIP_CONFIG_FILE": "/dev/null",
     ]
@@ -32,6 +32,30 @@ internal import Testing
     #expect(used.output == "0.1.0 restorationd\nTrue True\nTrue True\n", "\(used.errors)")
     let checked = try ChildProcess.run(["\(place)/bin/python", "-m", "pip", "check"], environment: environment)
     #expect(checked.end == .exit(0), "\(checked.output)")
+
+    let page = try Files.text("\(LibraryClient.module)/README.md").split(separator: "```").map(String.init)
+    let programs = page.filter { $0.hasPrefix("python\n") && $0.contains("import ") }.map { String($0.dropFirst(7)) }
+    try #require(programs.count == 4)
+    let variables = environment.merging(["RESTORATIOND_SOCKET": broker.socket]) { $1 }
+    let lines = programs[0].split(separator: "\n")
+    #expect(lines.count <= 4 && lines.allSatisfy { $0.count <= 100 })
+    for run in 1...3 {
+      let counter = try ChildProcess(
+        ["\(place)/bin/python", "-c", programs[0]],
+        environment: variables,
+        errors: broker.directory.file("counter.log")
+      )
+      #expect(try counter.output?.next() == "This is run \(run). Kill it, and start it again.")
+      try counter.kill()
+    }
+    for program in programs.dropFirst() {
+      for _ in 1...2 {
+        let ended = try ChildProcess.run(["\(place)/bin/python", "-c", program], environment: variables)
+        #expect(ended.end == .exit(0) && ended.errors.isEmpty, "\(program): \(ended.errors)")
+      }
+    }
+    let editor = try broker.session("org.example.Notes").decode("Editor")["state"]
+    #expect(editor?["cursor"] == 2 && editor?["tabs"] == ["notes.txt", "notes.txt"])
   }
 
   @Test(

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Restorable attributes, with Protocol/clients/python: attributes.py SCENARIO SOCKET
+"""Restorable attributes, with Protocol/clients/python: attributes.py SOCKET SCENARIO...
 
-Each function at the end is a scenario. It ends with status 0 on success.
+Each function at the end is a scenario, with an application of its own. It ends with status 0 on success.
 """
 
 from __future__ import annotations
@@ -76,6 +76,14 @@ def registered(session: restoration.Session) -> Editor:
     editor = Editor()
     session.register("Editor", target=editor)
     return editor
+
+
+def started(socket: str, work: str) -> List[str]:
+    """The command of a program that does something with an editor."""
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import attributes; attributes.APPLICATION = sys.argv[2]\n"
+        f"session = attributes.opened(sys.argv[3]); editor = attributes.registered(session)\n{work}\n")
+    return [sys.executable, "-c", program, os.path.dirname(os.path.abspath(__file__)), APPLICATION, socket]
 
 
 def come_back(socket: str) -> None:
@@ -155,10 +163,7 @@ def are_not_lost_at_the_end(socket: str) -> None:
         session = opened(socket)
         end(session, registered(session))
         equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], number)
-    program = (
-        "import attributes, sys; editor = attributes.registered(attributes.opened(sys.argv[1])); "
-        "editor.cursor = 6; sys.exit(3)")
-    ended = subprocess.run([sys.executable, "-c", program, socket], cwd=os.path.dirname(os.path.abspath(__file__)))
+    ended = subprocess.run(started(socket, "editor.cursor = 6; sys.exit(3)"))
     equal(ended.returncode, 3)
     equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], 6)
 
@@ -256,19 +261,10 @@ def are_pushed_once_a_turn_in_asyncio(socket: str) -> None:
 
 def are_killed_at_any_time(socket: str) -> None:
     """Nothing is lost that was there longer than a turn: a program that is killed has what it saw acknowledged."""
-    program = (
-        "import attributes, sys\n"
-        "session = attributes.opened(sys.argv[1])\n"
-        "editor = attributes.registered(session)\n"
-        "while True:\n"
-        "    editor.cursor += 1\n"
-        "    session.flush()\n"
-        "    print(editor.cursor, flush=True)\n")
+    work = "while True: editor.cursor += 1; session.flush(); print(editor.cursor, flush=True)"
     last = 0
-    for lines in (1, 2, 30):
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, socket], stdout=subprocess.PIPE, text=True,
-            cwd=os.path.dirname(os.path.abspath(__file__)))
+    for lines in (1, 30):
+        process = subprocess.Popen(started(socket, work), stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         for _ in range(lines):
             last = int(process.stdout.readline())
@@ -281,4 +277,6 @@ def are_killed_at_any_time(socket: str) -> None:
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](sys.argv[2])
+    for scenario in sys.argv[2:]:
+        APPLICATION = f"org.example.{scenario}"
+        globals()[scenario](sys.argv[1])

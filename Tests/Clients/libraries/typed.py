@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""States of types of the program's own, with Protocol/clients/python: typed.py SCENARIO SOCKET
+"""States of types of the program's own, with Protocol/clients/python: typed.py SOCKET SCENARIO...
 
-Each function at the end is a scenario. It ends with status 0 on success.
+Each function at the end is a scenario, with an application of its own. It ends with status 0 on success.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Draft:
     tree: Pane = field(default_factory=lambda: Pane("root"))
     window: Window = field(default_factory=lambda: Window(width=1, corners=[]))
     tab: Literal["text", 3] = 3
-    shown: Union[Pane, Split, str] = "nothing"
+    shown: Union[Split, Pane, str] = "nothing"
     recent: Sequence[int] = field(default_factory=list)
     front: Optional[restoration.Reference] = None
     _view: Any = field(default=None, init=False, repr=False)
@@ -225,4 +225,6 @@ def cannot_be_written(socket: str) -> None:
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](sys.argv[2])
+    for scenario in sys.argv[2:]:
+        APPLICATION = f"org.example.{scenario}"
+        globals()[scenario](sys.argv[1])
