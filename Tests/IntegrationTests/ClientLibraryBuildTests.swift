@@ -25,11 +25,11 @@ internal import Testing
     let program = """
       import pathlib, restoration, restorationd
       print(restorationd.__version__, pathlib.Path(restorationd.__file__).parent.name)
-      print(restoration.Session is restorationd.Session, restoration.NoBroker is restorationd.NoBrokerError)
+      print(restoration is restorationd, restoration.NoBroker is restorationd.NoBrokerError, bool(restoration.State))
       print(*(pathlib.Path(each.__file__).with_name("py.typed").exists() for each in (restoration, restorationd)))
       """
     let used = try ChildProcess.run(["\(place)/bin/python", "-c", program], environment: environment, directory: "/")
-    #expect(used.output == "0.1.0 restorationd\nTrue True\nTrue True\n", "\(used.errors)")
+    #expect(used.output == "0.1.0 restorationd\nTrue True True\nTrue True\n", "\(used.errors)")
     let checked = try ChildProcess.run(["\(place)/bin/python", "-m", "pip", "check"], environment: environment)
     #expect(checked.end == .exit(0), "\(checked.output)")
 

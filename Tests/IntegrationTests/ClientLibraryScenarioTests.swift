@@ -24,6 +24,7 @@ internal import Testing
     ("comes_back", "values of all types that the page names come back, with references to objects"),
     ("comes_back_in_asyncio", "so they do in asyncio, from callbacks, and as the application's own state"),
     ("is_of_another_version", "unknown keys are ignored, defaults fill in, and an error names path, field and type"),
+    ("is_of_the_first_type_that_fits", "text may be a path or a date, and parameters of generic types are replaced"),
     ("cannot_be_written", "what no type would bring back is refused, with its path and field"),
   ]
 
@@ -36,7 +37,12 @@ internal import Testing
     ("are_not_lost_at_the_end", "what was set last is saved at goodbye, close, save, an exception and at the very end"),
     ("are_what_the_broker_asks_for", "a session that serves answers with them, and says why it cannot"),
     ("outlive_what_they_are_not", "what does not fit is left out and told; copies are not registered"),
-    ("are_killed_at_any_time", "what was pushed outlives SIGKILL"),
+    ("are_saved_whoever_holds_them", "what was changed in place without an access is saved at the end"),
+    ("are_saved_without_those_that_cannot_be", "a value that cannot be written holds up no others, also not close()"),
+    ("are_pushed_again_if_they_change_meanwhile", "what another thread changes while it is read is pushed later"),
+    ("are_refused_if_they_could_not_be_restored", "a type that cannot be read, slots and options are refused by name"),
+    ("are_marked_only_by_what_may_change_them", "reading what cannot be changed in place pushes nothing"),
+    ("are_killed_at_any_time", "what a turn has pushed outlives SIGKILL"),
   ]
 
   @Test func restorableAttributes() throws { try hold("attributes", Self.attributes) }

@@ -457,9 +457,9 @@ def _within(part: Union[str, int], work: Callable[..., Any], *arguments: Any) ->
 @functools.lru_cache(maxsize=1024)
 def _hints(kind: Any) -> Dict[str, Any]:
     try:
-        return get_type_hints(kind)
-    except (NameError, TypeError) as error:
-        raise TypeError(
+        return get_type_hints(kind, include_extras=True)
+    except (NameError, TypeError, AttributeError) as error:
+        raise _Misfit(
             f"a type hint of {kind.__qualname__} cannot be read: {error}; define its type in a module") from None
 
 
@@ -480,8 +480,14 @@ def _written(value: Any) -> Any:
     """A value of a typed state, as values that JSON or `_special` has a form for. `_typed` reads it."""
     if isinstance(value, enum.Enum):
         return _written(value.value)
-    if value is None or isinstance(value, (bool, int, str, bytes, bytearray, Reference, _Object)):
+    if isinstance(value, str):
+        if not value.isascii() and value.encode(errors="ignore").decode() != value:
+            raise _Misfit(f"{value!r:.60} is no text: it has half of a surrogate pair")
         return value
+    if value is None or isinstance(value, (bool, int, bytes, Reference, _Object)):
+        return value
+    if isinstance(value, bytearray):
+        return bytes(value)
     if isinstance(value, float) and math.isfinite(value):
         return value
     if _is_dataclass(value):
@@ -501,17 +507,22 @@ def _written(value: Any) -> Any:
         return str(value)
     if isinstance(value, Mapping):
         # Other keys are no names in JSON, or mean something there.
-        pairs = [(_written(key), _within(str(key), _written, each)) for key, each in value.items()]
+        entries = list(value.items())  # at once: another thread may change it
+        pairs = [(_written(key), _within(str(key), _written, each)) for key, each in entries]
         named = all(isinstance(key, str) and not key.startswith("$") for key, _ in pairs)
         return dict(pairs) if named else [list(pair) for pair in pairs]
     if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
-        return [_within(index, _written, each) for index, each in enumerate(value)]
+        return [_within(index, _written, each) for index, each in enumerate(list(value))]
     raise _Misfit(f"{value!r:.60} ({type(value).__qualname__}) cannot be part of a state")
 
 
 def _moment(value: Union[str, datetime.datetime]) -> datetime.datetime:
     """One without a zone is written as text."""
-    return datetime.datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    if "T" not in value:
+        raise ValueError("a date only")
+    return datetime.datetime.fromisoformat(value)
 
 
 #: What values of a type are read from, and how.
@@ -529,43 +540,112 @@ _CONCRETE: Dict[Any, Any] = {
     collections.abc.Iterable: list, collections.abc.Set: frozenset, collections.abc.MutableSet: set,
     collections.abc.Mapping: dict, collections.abc.MutableMapping: dict,
 }
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
+_MANY = (list, tuple, set, frozenset, collections.deque)
+
+
+def _bare(hint: Any) -> Any:
+    """Without NewType, Annotated, Final, Required and NotRequired. Any stands for what may be anything."""
+    hint = getattr(hint, "__supertype__", hint)
+    if hint is object or isinstance(hint, TypeVar):
+        return Any
+    if get_origin(hint) in (Annotated, Final) or _necessity(hint):
+        return _bare(get_args(hint)[0])
+    return hint
+
+
+def _necessity(hint: Any) -> str:
+    """`Required` or `NotRequired`; they are younger than Python 3.9, or come from another module."""
+    name = str(get_origin(hint)).rpartition(".")[2]
+    return name if name in ("Required", "NotRequired") else ""
+
+
+def _is_union(origin: Any) -> bool:
+    return origin is Union or origin is getattr(types, "UnionType", Union)
+
+
+def _kind(hint: Any) -> Any:
+    """The class that a hint makes values of, or names."""
+    return type(None) if hint is None else _CONCRETE.get(get_origin(hint) or hint, get_origin(hint) or hint)
+
+
+def _members(kind: Any) -> Optional[Dict[str, Tuple[Any, bool]]]:
+    """The hints of a type that is an object in a state, and whether it needs each; None for other types."""
+    if hasattr(kind, "__dataclass_fields__"):
+        hints = _hints(kind)
+        return {name: (hints[name], is_needed) for name, is_needed in _fields(kind)}
+    if hasattr(kind, "__required_keys__"):  # a TypedDict, which knows no NotRequired that is still text
+        return {
+            name: (hint, (_necessity(hint) or name in kind.__required_keys__) not in ("NotRequired", False))
+            for name, hint in _hints(kind).items()}
+    return None
+
+
+def _examine(hint: Any, seen: Set[Any]) -> None:
+    """Refuses a type that could not be read, before something of it is written."""
+    hint = _bare(hint)
+    origin, kind = get_origin(hint), _kind(hint)
+    if hint is Any or origin is Literal or kind in seen:
+        return
+    if not _is_union(origin):
+        is_own = isinstance(kind, type) and issubclass(kind, (enum.Enum, pathlib.PurePath, *_MANY))
+        members = _members(kind) if isinstance(kind, type) else None
+        if members is not None:
+            seen.add(kind)
+            for name, (each, _) in members.items():
+                _within(name, _examine, each, seen)
+        elif not (is_own or kind in _FORMS or kind in _DICTS):
+            raise _Misfit(f"a state cannot be decoded as {_named(hint)}")
+        elif hasattr(kind, "_fields"):  # a NamedTuple
+            for name, each in _hints(kind).items():
+                _within(name, _examine, each, seen)
+    for each in get_args(hint):
+        if each is not ... and each != ():
+            _examine(each, seen)
+
+
+@functools.lru_cache(maxsize=1024)
+def _examined(kind: Any) -> None:
+    _examine(kind, set())
 
 
 def _typed(hint: Any, value: Any) -> Any:
     """What was decoded without a type, as a value of the type."""
-    if hint is Any or hint is object:
+    hint = _bare(hint)
+    if hint is Any:
         return value
-    hint = getattr(hint, "__supertype__", hint)  # of NewType
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated or origin is Final:
-        return _typed(arguments[0], value)
-    if origin is Union or origin is getattr(types, "UnionType", Union):
+    if _is_union(origin):
         return _one_of(hint, arguments, value)
     if origin is Literal:
         return _equal(hint, arguments, value)
-    kind = type(None) if hint is None else _CONCRETE.get(origin or hint, origin or hint)
+    kind = _kind(hint)
     if not isinstance(kind, type):
-        raise TypeError(f"a state cannot be decoded as {_named(hint)}")
-    if dataclasses.is_dataclass(kind):
-        return _made_of_fields(kind, dict(_fields(kind)), value)
-    if hasattr(kind, "__required_keys__"):  # a TypedDict
-        return _made_of_fields(kind, {name: name in kind.__required_keys__ for name in _hints(kind)}, value)
+        raise _Misfit(f"a state cannot be decoded as {_named(hint)}")
+    members = _members(kind)
+    if members is not None:
+        return _made_of_members(kind, members, dict(zip(getattr(kind, "__parameters__", ()), arguments)), value)
     if issubclass(kind, enum.Flag):
         return _read(kind, ((int,), kind), value)
     if issubclass(kind, enum.Enum):
         return _equal(kind, list(kind), value)
-    if kind in (dict, collections.OrderedDict):
-        key, member = arguments or (Any, Any)
+    if kind in _DICTS:
+        key, member = (*arguments, int)[:2] if arguments else (Any, Any)  # a Counter has one argument
         if not isinstance(value, (dict, list)):
             raise _unfit(hint, value)
         pairs = value.items() if isinstance(value, dict) else (_typed(Tuple[Any, Any], pair) for pair in value)
-        return kind((_typed(key, name), _within(str(name), _typed, member, each)) for name, each in pairs)
-    if issubclass(kind, (list, tuple, set, frozenset, collections.deque)):
+        read = {_typed(key, name): _within(str(name), _typed, member, each) for name, each in pairs}
+        if kind is collections.defaultdict:
+            factory = _kind(_bare(member))
+            return collections.defaultdict(factory if isinstance(factory, type) and factory is not Any else None, read)
+        made: Any = kind
+        return made(read)
+    if issubclass(kind, _MANY):
         return _collected(hint, kind, arguments, value)
     if issubclass(kind, pathlib.PurePath):
         return _read(kind, ((str, bytes), lambda name: kind(os.fsdecode(name))), value)
     if kind not in _FORMS:
-        raise TypeError(f"a state cannot be decoded as {_named(hint)}")
+        raise _Misfit(f"a state cannot be decoded as {_named(hint)}")
     return _read(kind, _FORMS[kind], value)
 
 
@@ -579,7 +659,7 @@ def _read(kind: Any, form: Tuple[Tuple[type, ...], Callable[[Any], Any]], value:
 
 def _one_of(hint: Any, kinds: Sequence[Any], value: Any) -> Any:
     """The first type that fits; of dataclasses, the first of those that leave out the fewest keys."""
-    if type(value) in kinds:
+    if type(value) in (bool, int, float) and type(value) in kinds:  # an int fits a float as well
         return value
     if value is not None:
         kinds = [each for each in kinds if each is not type(None)]
@@ -605,19 +685,27 @@ def _equal(hint: Any, values: Sequence[Any], value: Any) -> Any:
     raise _unfit(hint, value)
 
 
-def _made_of_fields(kind: Any, fields: Mapping[str, bool], value: Any) -> Any:
+def _made_of_members(
+    kind: Any, members: Mapping[str, Tuple[Any, bool]], parameters: Mapping[Any, Any], value: Any,
+) -> Any:
     if not isinstance(value, dict):
         raise _unfit(kind, value)
-    hints, given = _hints(kind), {}
-    for name, is_needed in fields.items():
+    given = {}
+    for name, (hint, is_needed) in members.items():
         if name in value:
-            given[name] = _within(name, _typed, hints[name], value[name])
+            given[name] = _within(name, _typed, _replaced(hint, parameters), value[name])
         elif is_needed:
-            raise _Misfit(f"expected {_named(hints[name])}, found nothing; give the field a default", name)
+            raise _Misfit(f"expected {_named(hint)}, found nothing; give the field a default", name)
     try:
         return kind(**given)
     except (ValueError, TypeError) as error:
         raise _Misfit(f"{_named(kind)} refuses what was saved: {error}") from error
+
+
+def _replaced(hint: Any, parameters: Mapping[Any, Any]) -> Any:
+    """With what stands for the parameters of a generic class: `List[T]` of a `Box[int]` is `List[int]`."""
+    inner = () if isinstance(hint, type) else getattr(hint, "__parameters__", ())
+    return hint[tuple(parameters.get(each, Any) for each in inner)] if inner else parameters.get(hint, hint)
 
 
 def _collected(hint: Any, kind: Any, arguments: Sequence[Any], value: Any) -> Any:
@@ -650,17 +738,21 @@ def _stated(state: Any, path: Optional[Path]) -> Any:
     """A state to send."""
     if not _is_dataclass(state):
         return state
+    kind: Any = type(state)
     with _telling(path):
+        _examined(kind)
         return _written(state)
 
 
 @contextlib.contextmanager
-def _telling(path: Optional[Path]) -> Iterator[None]:
-    """Tells of which object a state does not fit."""
+def _telling(path: Optional[Path], *where: str) -> Iterator[None]:
+    """Tells of which object a state does not fit, and in which attribute if that is known."""
     try:
         yield
-    except _Misfit as misfit:
-        raise InvalidStateError(f"{_placed(path)}: {misfit}", path, misfit.field) from misfit.__cause__
+    except Exception as error:  # also of the program's own properties and classes
+        misfit = error if isinstance(error, _Misfit) else _Misfit(_described(error), *where)
+        cause = error.__cause__ if misfit is error else error
+        raise InvalidStateError(f"{_placed(path)}: {misfit}", path, misfit.field) from cause
 
 
 def _placed(path: Optional[Path]) -> str:
@@ -678,6 +770,11 @@ _OWN = (type(None), bool, int, float, str, list, dict, bytes)
 _FIXED = frozenset({type(None), bool, int, float, str, bytes, *_FORMS} - {bytearray, Reference})
 
 
+def _is_fixed(value: Any) -> bool:
+    return type(value) in _FIXED or isinstance(value, (enum.Enum, pathlib.PurePath)) or (
+        type(value) is tuple and all(map(_is_fixed, value)))
+
+
 class _Attribute:
     """What `restorable` makes. The value is in the instance's own dictionary."""
 
@@ -685,13 +782,15 @@ class _Attribute:
         self.default, self.factory, self.key = default, factory, key or ""
 
     def __set_name__(self, owner: Any, name: str) -> None:
+        if not owner.__dictoffset__:
+            raise TypeError(f"{owner.__qualname__} has __slots__, which leave no room for restorable attributes")
         self.owner, self.name, self.key = owner, name, self.key or name
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
         value = self.value(instance)
-        if type(value) not in _FIXED:
+        if not _is_fixed(value):
             self.mark(instance)  # it may be changed in place
         return value
 
@@ -703,7 +802,7 @@ class _Attribute:
 
     def mark(self, instance: Any) -> None:
         bound = instance.__dict__.get(_BOUND)
-        if bound is not None and bound.thing.target is instance:  # otherwise it is a copy
+        if bound is not None:
             bound.thing._session._mark(bound.thing)
 
     def value(self, instance: Any) -> Any:
@@ -732,9 +831,6 @@ class _Bound:
     def __init__(self, thing: Any) -> None:
         self.thing = thing
 
-    def __deepcopy__(self, memo: Any) -> None:
-        return None
-
     def __reduce__(self) -> Any:
         return type(None), ()
 
@@ -754,6 +850,9 @@ def _attributes(target: Any) -> List[_Attribute]:
 @functools.lru_cache(maxsize=1024)
 def _class_attributes(kind: Any) -> List[_Attribute]:
     found = {name: each for base in reversed(kind.__mro__) for name, each in vars(base).items()}
+    for name, each in getattr(kind, "__dataclass_fields__", {}).items():
+        if isinstance(each.default, _Attribute) and not isinstance(found.get(name), _Attribute):
+            raise TypeError(f"{kind.__qualname__} has slots=True, which leaves no room for restorable attributes")
     return [each for each in found.values() if isinstance(each, _Attribute)]
 
 
@@ -776,7 +875,13 @@ def restorable(default: Any = _NONE, *, default_factory: Any = _NONE, key: Optio
         value = vars(default).get(name, _NONE)
         if name.startswith("_") or "ClassVar" in str(hint) or isinstance(value, _Attribute):
             continue
-        attribute = _Attribute(value, fields[name].default_factory if name in fields else _NONE, None)
+        given = fields.get(name, value)
+        factory: Any = _NONE
+        if isinstance(given, dataclasses.Field):  # of a dataclass, or of what is about to be one
+            if given is value and not (given.init and given.repr and given.compare and given.hash is None):
+                raise TypeError(f"field() of {name} has more than a default; put @restorable above @dataclass")
+            value, factory = given.default, given.default_factory
+        attribute = _Attribute(value, factory, None)
         attribute.__set_name__(default, name)
         setattr(default, name, attribute)
     return default
@@ -907,6 +1012,8 @@ class _Object:
         self._handle: Optional[int] = None
         #: The state that the target's attributes are known to have in the broker, and whether there is one.
         self._pushed: Optional[str] = None
+        #: What attributes could last be written as.
+        self._last: Dict[str, Any] = {}
         self._has_state = False
         self._take(result)
 
@@ -965,8 +1072,8 @@ class _Object:
             return
         saved = (yield self._decode()) if self.restoration == "available" else Saved("none")
         is_set = any(each.name in vars(self.target) for each in attributes)
+        self._restore(saved)  # first, because another thread may flush
         vars(self.target)[_BOUND] = _Bound(self)
-        self._restore(saved)
         if is_set and self.restoration == "none":
             self._want()
 
@@ -975,21 +1082,29 @@ class _Object:
         for each in _attributes(self.target):
             if each.key in (saved.state or {}):
                 try:
-                    value = _within(each.key, _typed, each.hint, saved[each.key])
-                except _Misfit as misfit:
-                    _log.warning("%s: %s; the attribute keeps its value", _placed(self.path), misfit)
+                    with _telling(self.path, each.key):
+                        value = _within(each.key, _typed, each.hint, saved[each.key])
+                except InvalidStateError as error:
+                    _log.warning("%s; the attribute keeps its value", error)
                 else:
                     vars(self.target)[each.name] = value
         self._has_state = bool(saved)
-        with contextlib.suppress(InvalidStateError):
-            self._pushed = _text(self._values())
+        self._pushed = _text(self._values()[0])
 
-    def _values(self) -> Dict[str, Any]:
-        """The state of the target's attributes."""
-        with _telling(self.path):
-            return {
-                each.key: _within(each.key, _written, each.value(self.target))
-                for each in _attributes(self.target) if each.has_value(self.target)}
+    def _values(self) -> Tuple[Dict[str, Any], Optional[InvalidStateError]]:
+        """The state of the target's attributes, and the first error: what cannot be written is as it last could."""
+        values, failure = {}, None
+        for each in _attributes(self.target):
+            try:
+                with _telling(self.path, each.key):
+                    if each.has_value(self.target):
+                        values[each.key] = _within(each.key, _written, each.value(self.target))
+            except InvalidStateError as error:
+                failure = failure or error
+                if each.key in self._last:
+                    values[each.key] = self._last[each.key]
+        self._last = values
+        return values, failure
 
     def _want(self) -> None:
         """The broker needs the state of the target's attributes again."""
@@ -997,10 +1112,12 @@ class _Object:
             self._pushed = None
             self._session._mark(self)
 
-    def _changed(self) -> Optional[Dict[str, Any]]:
-        """The state of the target's attributes, unless the broker has it."""
-        values = self._values() if self._is_bound() else None
-        return None if values is None or _text(values) == self._pushed else values
+    def _changed(self) -> Tuple[Optional[Dict[str, Any]], Optional[InvalidStateError]]:
+        """The state of the target's attributes, unless the broker has it, and why a part of it is older."""
+        if not self._is_bound():
+            return None, None
+        values, failure = self._values()
+        return (None if _text(values) == self._pushed else values), failure
 
     def _lose(self) -> None:
         """The path belongs to another session, or is unclaimed."""
@@ -1082,6 +1199,13 @@ def _referred(target: Any) -> Any:
     if isinstance(target, (list, tuple)):
         return [each if isinstance(each, str) else _referred(each) for each in target]
     return target
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether it may be over in the next turn: another thread has changed what was read, or the broker is away."""
+    if isinstance(error, InvalidStateError):
+        return isinstance(error.__cause__, RuntimeError) and not isinstance(error.__cause__, RecursionError)
+    return True
 
 
 #: Sessions that this process has connected.
@@ -1180,8 +1304,8 @@ class _Session:
         # process began the session, it may have used small numbers.
         self._revisions = itertools.count(1 if token is None else time.time_ns() // 1000)
         self._marks: Dict[_Object, None] = {}  # objects whose attributes were set since they were pushed
-        self._pushing = 0
-        self._push_failure = ""  # that was logged
+        self._pause = 0.0  # before attributes are pushed again that could not be
+        self._complaints: Set[str] = set()  # that were logged over this connection
         self._extends = False
         self._ended = False
         self._forked = False
@@ -1236,6 +1360,7 @@ class _Session:
                 told = "the session continues" if same else "the session is new, and everything is registered again"
                 _log.log(logging.INFO if same else logging.WARNING, "connected to %s again; %s", self.socket, told)
             self._has_opened = True
+            self._complaints.clear()
             return same
 
         return _Call("initialize", params, finish, False)
@@ -1249,6 +1374,9 @@ class _Session:
             target = next((each.__self__ for each in callbacks.values() if inspect.ismethod(each)), None)
         if (callbacks["encode"] or callbacks["decode"]) and _attributes(target):
             raise ValueError("the target's restorable attributes are its state; leave out encode= and decode=")
+        for each in _attributes(target):  # before something is saved that could not be restored
+            with _telling((identifier or type(target).__qualname__,), each.name):
+                _within(each.name, lambda: _examine(each.hint, set()))
         awaited = 0 if wait is None or params["restorationParent"] is None else _seconds("wait", wait, 0, 86_400)
         milliseconds = round(awaited * 1000) or None
         registration = {"restorationIdentifier": identifier, "awaitParentMilliseconds": milliseconds, **params}
@@ -1282,48 +1410,68 @@ class _Session:
     # Attributes
 
     def _mark(self, thing: _Object) -> None:
-        if thing not in self._marks and not self._ended:
+        if not self._ended:
             self._marks[thing] = None
             self._wake()
 
-    def _wake(self, pause: float = 0) -> None:
+    def _wake(self) -> None:
         """Has the marked objects pushed at the end of this turn, or after a pause."""
         raise NotImplementedError
 
-    def _pushes(self) -> _Answering[None]:
-        """Encodes the marked objects, and raises the first error at the end."""
-        failure: Optional[RestorationError] = None
-        self._pushing += 1
+    def _pushes(self, every: bool = True) -> _Answering[None]:
+        """Encodes the objects whose attributes have changed, and raises the first error at the end.
+
+        - every: also those that nobody has marked: who holds a list may change it at any time.
+        """
+        failure: Optional[Exception] = None
+        again: List[_Object] = []
         try:
-            for _ in range(len(self._marks)):
-                thing = next(iter(self._marks))
-                del self._marks[thing]  # before the values are read: whoever sets one now marks it again
+            for thing in list(self._objects.values() if every else self._marks):
+                self._marks.pop(thing, None)  # before the values are read: whoever sets one now marks it again
                 try:
-                    values = thing._changed()
-                    if values is not None and thing._handle in self._objects:
-                        yield self._encode(thing, values)
-                        thing._pushed, thing._has_state = _text(values), True
-                        self._push_failure = ""
-                except RestorationError as error:
+                    again.append(thing)
+                    yield from self._push(thing)
+                    again.pop()
+                except Exception as error:
                     failure = failure or error
-                    if not isinstance(error, (InvalidStateError, SessionEndedError)):
-                        self._marks[thing] = None
+                    if isinstance(error, SessionEndedError) or not _is_passing(error):
+                        again.pop()
                     if isinstance(error, (ConnectionError, CallTimedOutError)):
                         break
         finally:
-            self._pushing -= 1
+            self._pause = min(2 * self._pause + 0.1, 5) if again else 0
+            for thing in again:
+                self._mark(thing)
         if failure:
             raise failure
 
-    def _could_not_push(self, error: Exception, pause: float) -> None:
-        """Nobody has called for it: it is logged, and tried again."""
-        if self._ended:
-            return
-        if str(error) != self._push_failure:
-            _log.error("attributes are not saved: %s", error)
-        self._push_failure = str(error)
-        if self._marks:
-            self._wake(min(2 * pause + 0.1, 5))
+    def _push(self, thing: _Object) -> _Answering[None]:
+        try:
+            values, failure = thing._changed()
+            text = _text(values)
+        except Exception as error:
+            raise InvalidStateError(f"{thing!r} cannot be saved: {error}", thing.path) from error
+        if values is not None and thing._handle in self._objects:
+            thing._pushed = None  # it is not known until the answer
+            yield self._encode(thing, values)
+            thing._has_state = True
+            thing._pushed = thing._pushed or text  # if nobody has pushed it meanwhile, over a new connection
+        if failure:
+            raise failure
+
+    @contextlib.contextmanager
+    def _quietly(self) -> Iterator[None]:
+        """For pushes that the program has not asked for: what prevents them is logged, once for each reason."""
+        try:
+            yield
+        except Exception as error:
+            reason = str(error) or _described(error)
+            if not self._ended and reason not in self._complaints:
+                self._complaints.add(reason)
+                _log.error("attributes are not saved: %s", reason)
+
+    def _has_attributes(self) -> bool:
+        return any(each._is_bound() for each in self.objects)
 
     def _save(self, reason: Optional[str], deadline: Optional[float], progress_token: Any) -> _Call[Dict[str, Any]]:
         milliseconds = _milliseconds("deadline", deadline, 600)
@@ -1383,9 +1531,10 @@ class _Session:
             except BrokerError as error:
                 _log.warning("%s could not be said again: %s", call.method, error)
         try:
-            yield from self._pushes()
+            yield from self._pushes(every=False)
         except (BrokerError, InvalidStateError) as error:
-            self._could_not_push(error, 0)
+            with self._quietly():
+                raise error
 
     def _again(self, thing: Any) -> _Call[None]:
         """Registers an object that the broker has forgotten."""
@@ -1467,12 +1616,19 @@ class _Session:
             pieces.append(piece)
         return _JSON('{"states":[' + ",".join(pieces) + "]}")
 
+    def _attributes_of(self, thing: _Object) -> Optional[Dict[str, Any]]:
+        values, failure = thing._changed()
+        with self._quietly():
+            if failure:
+                raise failure
+        return values
+
     def _piece(self, handle: int) -> _Answering[str]:
         thing = self._objects.get(handle)
         if thing is None:
             return _text({"object": handle, "error": {"message": "there is no such object"}})
         callback = thing._callbacks.get("encode")
-        state = callback() if callback else thing._changed()
+        state = callback() if callback else self._attributes_of(thing)
         if inspect.isawaitable(state):
             state = yield state
         if state is None:
@@ -1491,6 +1647,9 @@ class _Session:
             thing = self._objects.get(entry["object"])
             callback = thing._callbacks.get("decode") if thing else None
             if thing and thing._is_bound():
+                if thing._changed()[0] is not None:  # what the program has just set is newer
+                    self._mark(thing)
+                    continue
                 callback = thing._restore
             if thing is None or not callback:
                 continue
@@ -1838,18 +1997,21 @@ class Session(_Session):
 
     def close(self) -> None:
         """Closes the connection, without goodbye. Calls of other threads raise SessionEndedError."""
-        self._push_last()
-        self._ended = True
-        connection = self._connection
-        if connection is not None:
-            self._shut(connection)  # the thread that holds the lock may be waiting for an answer
-        with self._lock:
-            self._disconnect()
+        try:
+            self._push_last()
+        finally:
+            self._ended = True
+            connection = self._connection
+            if connection is not None:
+                self._shut(connection)  # the thread that holds the lock may be waiting for an answer
+            with self._lock:
+                self._disconnect()
 
     def goodbye(self, reason: str) -> None:
         """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
         with self._lock:
-            self._push_quietly()
+            with self._quietly():
+                self.flush()
             self._perform(self._goodbye(reason))
             self._disconnect()
 
@@ -1929,6 +2091,7 @@ class Session(_Session):
         self, deadline: Optional[float] = None, progress_token: Any = None, objects: Optional[Sequence[Any]] = None,
     ) -> Dict[str, Any]:
         """Restores all saved objects, or `objects` and what is below them: `restored`, `skipped`, `absent`."""
+        self.flush()
         return self._perform(self._restore(deadline, progress_token, objects))
 
     def register_class(
@@ -1987,29 +2150,26 @@ class Session(_Session):
         with self._lock:
             self._drive(self._pushes(), self._perform)
 
-    def _wake(self, pause: float = 0) -> None:
+    def _wake(self) -> None:
         if self._timer is None:
-            self._timer = threading.Timer(pause or 0.05, self._turn, [pause])
+            self._timer = threading.Timer(self._pause or 0.05, self._turn)
             self._timer.daemon = True
             with contextlib.suppress(RuntimeError):  # the interpreter ends
                 self._timer.start()
 
-    def _turn(self, pause: float) -> None:
+    def _turn(self) -> None:
         self._timer = None
-        self._push_quietly(pause)
-
-    def _push_quietly(self, pause: float = 0) -> None:
-        try:
-            self.flush()
-        except Exception as error:
-            self._could_not_push(error, pause)
+        with self._quietly(), self._lock:
+            if not self._ended:
+                self._drive(self._pushes(every=False), self._perform)
 
     def _push_last(self) -> None:
         """Before the connection is closed. It takes a second at most."""
-        if (self._marks or self._pushing) and not self._ended and self._lock.acquire(timeout=1):
+        if not self._ended and self._has_attributes() and self._lock.acquire(timeout=1):
             try:
                 self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
-                self._push_quietly()
+                with self._quietly():
+                    self.flush()
             finally:
                 self._lock.release()
 
@@ -2440,10 +2600,15 @@ class AsyncSession(_Session):
             return
         if not self._ended:
             self._check()
-            if self._marks or self._pushing:
-                with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
-                    await asyncio.wait_for(self._push_quietly(), 1)
-        self._ended = True
+        try:
+            if not self._ended and self._has_attributes():
+                with self._quietly():
+                    await asyncio.wait_for(self.flush(), 1)
+        finally:
+            self._ended = True
+            await self._close()
+
+    async def _close(self) -> None:
         writer = self._writer
         tasks = [task for task in [*self._tasks, self._reader_task, self._reconnecting] if task and not task.done()]
         self._disconnect()
@@ -2460,7 +2625,8 @@ class AsyncSession(_Session):
 
     async def goodbye(self, reason: str) -> None:
         """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
-        await self._push_quietly()
+        with self._quietly():
+            await self.flush()
         await self._perform(self._goodbye(reason))
         self._disconnect()
 
@@ -2530,6 +2696,7 @@ class AsyncSession(_Session):
         self, deadline: Optional[float] = None, progress_token: Any = None, objects: Optional[Sequence[Any]] = None,
     ) -> Dict[str, Any]:
         """Restores all saved objects, or `objects` and what is below them: `restored`, `skipped`, `absent`."""
+        await self.flush()
         return await self._perform(self._restore(deadline, progress_token, objects))
 
     async def register_class(self, name: str, factory: Callable[[Wanted], Any], shared: bool = False) -> None:
@@ -2567,27 +2734,28 @@ class AsyncSession(_Session):
 
     async def flush(self) -> None:
         """Saves at once what attributes were set to; otherwise that happens in the next turn of the event loop."""
+        await self._flush(every=True)
+
+    async def _flush(self, every: bool) -> None:
         if self._flushing is None:
             self._flushing = asyncio.Lock()
         async with self._flushing:
-            await self._drive(self._pushes(), self._perform)
+            await self._drive(self._pushes(every), self._perform)
 
-    def _wake(self, pause: float = 0) -> None:
+    def _wake(self) -> None:
         if not self._is_woken and self._loop is not None:
             self._is_woken = True
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._loop.call_later, pause, self._turn, pause)
+                self._loop.call_soon_threadsafe(self._loop.call_later, self._pause, self._turn)
 
-    def _turn(self, pause: float) -> None:
+    def _turn(self) -> None:
         self._is_woken = False
         if not self._ended:
-            self._start(self._push_quietly(pause))
+            self._start(self._push_quietly())
 
-    async def _push_quietly(self, pause: float = 0) -> None:
-        try:
-            await self.flush()
-        except Exception as error:
-            self._could_not_push(error, pause)
+    async def _push_quietly(self) -> None:
+        with self._quietly():
+            await self._flush(every=False)
 
     async def serve(self) -> None:
         """Waits until the session is closed; raises if the broker is lost for good."""

@@ -2,8 +2,8 @@
 """Builds the wheel for pip (PEP 517) without setuptools, so that installing needs no network and no other package.
 
 The file becomes the package `restorationd`, because only a package can declare its types by `py.typed`. Programs that
-were written with a copy of the file import `restoration`, a package that only passes on the names of the other: an
-unrelated distribution has that name too, and may overwrite it.
+were written with a copy of the file import `restoration`, a package that only stands for the other: an unrelated
+distribution has that name too, and may overwrite it.
 """
 
 import base64
@@ -19,8 +19,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 FILES = ["pyproject.toml", "README.md", "restoration.py", "wheel_of_one_file.py"]
 PASSING_ON = b'''# SPDX-License-Identifier: Apache-2.0
 """`restorationd` by the name of the file."""
+import sys
+
+import restorationd
 from restorationd import *  # noqa: F403
-from restorationd import __all__ as __all__, __version__ as __version__
+from restorationd import Elements as Elements, Path as Path, State as State, __version__ as __version__
+
+sys.modules[__name__] = restorationd
 '''
 
 

@@ -8,7 +8,10 @@ Each function at the end is a scenario, with an application of its own. It ends 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
+import enum
+import itertools
 import logging
 import os
 import pathlib
@@ -18,7 +21,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, Iterator, List, Optional, Tuple
 
 import restoration
 from restoration import restorable
@@ -59,11 +62,34 @@ class Counted(restoration.Session):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self.pushed = threading.Event()
+        self.pushed, self.turned = threading.Event(), threading.Event()
+
+    def _turn(self, *arguments: Any) -> None:
+        super()._turn(*arguments)
+        self.turned.set()
 
 
 def equal(found: Any, expected: Any) -> None:
     assert found == expected, f"{found!r} instead of {expected!r}"
+
+
+@contextlib.contextmanager
+def logged() -> Iterator[List[str]]:
+    """What is logged meanwhile."""
+    messages: List[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("restoration").addHandler(handler)
+    yield messages
+    logging.getLogger("restoration").removeHandler(handler)
+
+
+def refused(kind: Any, work: Any) -> str:
+    try:
+        work()
+    except kind as error:
+        return str(error)
+    raise AssertionError("it is not refused")
 
 
 def opened(socket: str, **more: Any) -> Counted:
@@ -178,32 +204,29 @@ def are_what_the_broker_asks_for(socket: str) -> None:
         handed = {"object": session.object_at("Editor").handle, "state": {"cursor": 2}}  # R34: it comes late
         list(session._answer_decodeRestorableStateWithCoder({"objects": [handed]}))
         equal(editor.cursor, 2)
-        editor.tabs = [len]  # type: ignore[list-item]
-        try:
-            session.save()
-        except restoration.InvalidStateError as error:
-            equal((error.path, error.field), (("Editor",), "tabs[0]"))
-        else:
-            raise AssertionError("it is saved")
-        [stale] = session.call("saveApplicationState")["stale"]
-        assert "InvalidStateError: Editor: tabs[0]: <built-in function len>" in stale["message"], stale
-        try:
-            session.register("Other", target=editor, decode=print)
-        except ValueError as error:
-            assert "leave out encode= and decode=" in str(error)
-        else:
-            raise AssertionError("it is registered")
+        editor.cursor = 3
+        list(session._answer_decodeRestorableStateWithCoder({"objects": [handed]}))
+        equal(editor.cursor, 3)  # what was set last is newer
+        editor.cursor, editor.tabs = 4, [len]  # type: ignore[list-item]
+        with logged() as messages:
+            equal(session.call("saveApplicationState")["stale"], [])
+        [message] = messages
+        assert "Editor: tabs[0]: <built-in function len>" in message, message
+        equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], 4)
+        editor.tabs = []
+        editor.cursor = 5
+        session.restore()
+        equal(editor.cursor, 5)
+        said = refused(ValueError, lambda: session.register("Other", target=editor, decode=print))
+        assert "leave out encode= and decode=" in said, said
 
 
 def outlive_what_they_are_not(socket: str) -> None:
     """Copies are not bound, a value that does not fit is left out, and after the end nothing happens."""
     restoration.store(APPLICATION, "Editor", {"cursor": 3, "tabs": "wrong", "path": "/a"}, socket)
-    messages: List[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
-    logging.getLogger("restoration").addHandler(handler)
-    session = opened(socket)
-    editor = registered(session)
+    with logged() as messages:
+        session = opened(socket)
+        editor = registered(session)
     equal((editor.cursor, editor.tabs, editor.file), (3, [], pathlib.Path("/a")))
     equal(messages, ["Editor: tabs: expected List[str], found 'wrong' (str); the attribute keeps its value"])
     session.flush()
@@ -259,11 +282,178 @@ def are_pushed_once_a_turn_in_asyncio(socket: str) -> None:
     asyncio.run(work())
 
 
+def are_saved_whoever_holds_them(socket: str) -> None:
+    """Whoever has taken a list from an attribute may change it much later."""
+    def closes(session: restoration.Session) -> None:
+        session.close()
+
+    def ends_well(session: restoration.Session) -> None:
+        with session:
+            pass
+
+    def saves(session: restoration.Session) -> None:
+        session.save()
+        equal(len(restoration.load(APPLICATION, "Editor", socket)["tabs"]), 3)
+        session.close()
+
+    for number, end in enumerate((closes, ends_well, saves), 1):
+        session = opened(socket)
+        tabs = registered(session).tabs
+        session.flush()
+        tabs.append("held")
+        end(session)
+        equal(len(restoration.load(APPLICATION, "Editor", socket)["tabs"]), number)
+
+    async def work() -> None:
+        for number in (4, 5):
+            session = restoration.AsyncSession(APPLICATION, socket=socket)
+            editor = Editor()
+            await session.register("Editor", target=editor)
+            tabs = editor.tabs
+            await session.flush()
+            tabs.append("held")
+            await (session.close() if number == 4 else session.goodbye("logout"))
+            equal(len(restoration.load(APPLICATION, "Editor", socket)["tabs"]), number)
+            await session.close()
+
+    asyncio.run(work())
+
+
+@restorable
+@dataclass
+class View:
+    zoom: float = 1
+    rows: Any = None
+    cursor: int = 0
+
+
+def are_saved_without_those_that_cannot_be(socket: str) -> None:
+    """What cannot be written stays as it last was, and is told; all others are saved, also at close."""
+    rows: List[Any] = []
+    rows.append(rows)
+    broken: List[Dict[str, Any]] = [{"zoom": float("nan")}, {"rows": rows}, {"rows": "\ud800"}, {"rows": Fails()}]
+    for number, values in enumerate(broken, 1):
+        session = opened(socket)
+        view, editor = View(), Editor()
+        session.register("View", target=view)
+        session.register("Editor", target=editor)
+        view.zoom, view.rows = number, number
+        session.flush()
+        [field] = values
+        with logged() as messages:
+            setattr(view, field, values[field])
+            view.cursor, editor.cursor = number, number
+            assert f"View: {field}" in refused(restoration.InvalidStateError, session.flush)
+            equal(restoration.load(APPLICATION, "View", socket)["cursor"], number)
+            view.cursor, editor.cursor = number + 10, number + 10
+            session.close()
+        assert session._connection is None
+        [message] = messages
+        assert f"not saved: View: {field}" in message, message
+        equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], number + 10)
+        equal(restoration.load(APPLICATION, "View", socket).state,
+              {"zoom": number, "rows": number, "cursor": number + 10})
+
+
+class Fails(Dict[str, Any]):
+    """A mapping that cannot be read at first."""
+
+    errors: Iterator[Exception] = itertools.repeat(KeyError("?"))
+
+    def items(self) -> Any:
+        for error in self.errors:
+            raise error
+        return super().items()
+
+
+def are_pushed_again_if_they_change_meanwhile(socket: str) -> None:
+    session = opened(socket)
+    view, editor = View(), Editor()
+    session.register("View", target=view)
+    session.register("Editor", target=editor)
+    rows = Fails(a=1)
+    changed = RuntimeError("dictionary changed size during iteration")  # by another thread
+    rows.errors = iter([changed, changed])
+    view.rows = rows  # nobody flushes
+    editor.cursor = 1
+    while not session.object_at("View").decode().get("rows"):
+        assert session.turned.wait(30)
+        session.turned.clear()
+    equal(session.object_at("View").decode()["rows"], {"a": 1})
+    equal(session.object_at("Editor").decode()["cursor"], 1)
+    session.turned.clear()
+    editor.cursor = 2
+    assert session.turned.wait(30)
+    equal(session.object_at("Editor").decode()["cursor"], 2)
+    session.close()
+
+
+def are_refused_if_they_could_not_be_restored(socket: str) -> None:
+    """Before anything is saved, and by name."""
+    @dataclass
+    class Local:
+        size: int = 0
+
+    class Window:
+        local: Local = restorable(Local())
+
+    class Owner:
+        thing: Optional[restoration.RestorableObject] = restorable(None)
+
+    with opened(socket) as session:
+        for target, why in ((Window(), "Local"), (Owner(), "RestorableObject")):
+            said = refused(restoration.InvalidStateError, lambda: session.register("Window", target=target))
+            assert why in said, said
+        equal(session.object_at("Window"), None)
+
+    class Slotted:
+        __slots__ = ("size",)
+        size: int
+
+    assert "Slotted has __slots__" in refused(TypeError, lambda: restorable(Slotted))
+
+    class Options:
+        names: List[str] = field(default_factory=list, repr=False)
+
+    assert "names" in refused(TypeError, lambda: restorable(Options))
+
+
+@dataclass
+@restorable
+class Below:
+    names: List[str] = field(default_factory=list)
+    size: int = field(default=3)
+
+
+class Side(enum.Enum):
+    LEFT = "left"
+
+
+def are_marked_only_by_what_may_change_them(socket: str) -> None:
+    with opened(socket) as session:
+        editor, view, below = Editor(), View(), Below()
+        view.rows = (Side.LEFT, 1, pathlib.Path("/"))
+        session.register("Editor", target=editor)
+        session.register("View", target=view)
+        session.register("Below", target=below)
+        session.flush()
+        editor.where, view.rows, below.size
+        equal(session._marks, {})
+        below.names.append("a")
+        equal(len(session._marks), 1)
+    with opened(socket) as session:
+        below = Below(size=5)
+        session.register("Below", target=below)
+        equal((below.names, below.size, Below().names), (["a"], 3, []))
+
+
 def are_killed_at_any_time(socket: str) -> None:
-    """Nothing is lost that was there longer than a turn: a program that is killed has what it saw acknowledged."""
-    work = "while True: editor.cursor += 1; session.flush(); print(editor.cursor, flush=True)"
+    """Nothing is lost that was there longer than a turn: a program that is killed has what its last turn pushed."""
+    work = (
+        "while True: session.turned.clear(); editor.cursor += 1; session.turned.wait(); "
+        "print(editor.cursor, flush=True)")
     last = 0
-    for lines in (1, 30):
+    for lines in (1, 5):
         process = subprocess.Popen(started(socket, work), stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         for _ in range(lines):

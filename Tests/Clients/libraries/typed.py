@@ -8,6 +8,7 @@ Each function at the end is a scenario, with an application of its own. It ends 
 from __future__ import annotations
 
 import asyncio
+import collections
 import datetime
 import decimal
 import enum
@@ -16,7 +17,9 @@ import random
 import sys
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Dict, FrozenSet, List, Literal, NamedTuple, Optional, Sequence, Set, Tuple, TypedDict, Union
+from typing import (
+    Any, Counter, DefaultDict, Dict, FrozenSet, Generic, List, Literal, NamedTuple, Optional, Sequence, Set, Tuple,
+    TypedDict, TypeVar, Union)
 
 import restoration
 
@@ -99,6 +102,40 @@ class Draft:
     recent: Sequence[int] = field(default_factory=list)
     front: Optional[restoration.Reference] = None
     _view: Any = field(default=None, init=False, repr=False)
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class Box(Generic[T]):
+    content: T
+    more: List[T] = field(default_factory=list)
+
+
+@dataclass
+class Shelf:
+    box: Box[pathlib.Path] = field(default_factory=lambda: Box(pathlib.Path("a"), [pathlib.Path("b")]))
+    words: Counter[str] = field(default_factory=collections.Counter)
+    pages: DefaultDict[str, List[int]] = field(default_factory=lambda: collections.defaultdict(list))
+
+
+@dataclass
+class Choice:
+    file: Union[pathlib.Path, str] = ""
+    moment: Union[datetime.datetime, datetime.date, None] = None
+    number: Union[float, int] = 0
+    color: Union[Color, str] = "red"
+
+
+@dataclass
+class Owner:
+    view: Optional[restoration.RestorableObject] = None
+
+
+@dataclass
+class Holder:
+    owners: List[Owner] = field(default_factory=list)
 
 
 def made(seed: int) -> Draft:
@@ -210,6 +247,40 @@ def is_of_another_version(socket: str) -> None:
             equal((error.path, error.field), (("Editor",), said.partition(":")[0]))
 
 
+def is_of_the_first_type_that_fits(socket: str) -> None:
+    with restoration.Session(APPLICATION, socket=socket) as session:
+        editor = session.register("Editor")
+        moment, day = datetime.datetime(2026, 1, 2), datetime.date(2026, 1, 2)
+        for choice in (Choice(pathlib.Path("a"), moment, 1, Color.RED), Choice(pathlib.Path("b"), day, 1.0)):
+            editor.encode(choice)
+            found = editor.decode(Choice)
+            assert found is not None
+            equal((found.file, found.moment, found.color), (choice.file, choice.moment, Color.RED))
+            equal((type(found.number), type(found.moment)), (type(choice.number), type(choice.moment)))
+        shelf = Shelf(words=collections.Counter("aab"))
+        shelf.pages["x"].append(3)
+        editor.encode(shelf)
+        found_shelf = editor.decode(Shelf)
+        equal(found_shelf, shelf)
+        assert found_shelf is not None
+        equal((found_shelf.pages["new"], found_shelf.words["c"]), ([], 0))
+        editor.encode({"content": 3, "more": ["x"]})
+        equal(editor.decode(Box), Box(3, ["x"]))
+        if sys.version_info >= (3, 11):
+            equal(editor.decode(Partial), {"content": 3})
+
+
+if sys.version_info >= (3, 11):
+    from typing import NotRequired, Required
+
+    class Partial(TypedDict):
+        content: int
+        gone: NotRequired[int]
+
+    class Rest(TypedDict, total=False):
+        gone: Required[int]
+
+
 def cannot_be_written(socket: str) -> None:
     with restoration.Session(APPLICATION, socket=socket) as session:
         editor = session.register("Editor")
@@ -221,7 +292,17 @@ def cannot_be_written(socket: str) -> None:
         states: List[Any] = [{"time": moment}, {"file": file}, {"set": {1}}, editor.decode()]
         for state in states:  # what no type would bring back
             refused(lambda: editor.encode(state))
+        for surrogate in (Draft("\ud800"), Draft(tree=Pane("a", [Pane("\udcff")]))):
+            assert refused(lambda: editor.encode(surrogate)).field in ("text", "tree.children[0].name")
+        error = refused(lambda: editor.encode(Holder([Owner()])))  # no type hint brings it back
+        equal((error.path, error.field), (("Editor",), "owners.view"))
+        pane = Pane("root")
+        pane.children.append(pane)
+        equal(refused(lambda: editor.encode(pane)).path, ("Editor",))
         equal(editor.decode().state, None)
+        if sys.version_info >= (3, 11):
+            editor.encode({})
+            equal(refused(lambda: editor.decode(Rest)).field, "gone")
 
 
 if __name__ == "__main__":
