@@ -134,7 +134,7 @@ internal import Testing
     #expect(try await Self.nextPush(number: 1) == #"{"cursor":4}"#)
   }
 
-  /// It would be lost otherwise: nobody may write it again.
+  /// It would be lost otherwise: there may be no further write.
   @MainActor @Test(.session) func whatWasSetBeforeAndIsNotSavedIsPushed() async throws {
     let editor = Editor()
     editor.cursor = 9

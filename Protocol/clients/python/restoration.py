@@ -205,6 +205,9 @@ class Saved:
         with _telling(self.path):
             return _typed(kind, self.state)
 
+    def _read(self, kind: Any, default: Any) -> Any:
+        return self if kind is None else self.decode(kind, default)
+
     def get(self, key: str, default: Any = None) -> Any:
         return (self.state or {}).get(key, default)
 
@@ -1421,7 +1424,7 @@ class _Session:
     def _pushes(self, every: bool = True) -> _Answering[None]:
         """Encodes the objects whose attributes have changed, and raises the first error at the end.
 
-        - every: also those that nobody has marked: who holds a list may change it at any time.
+        - every: also unmarked ones, because a list in a variable may be changed at any time.
         """
         failure: Optional[Exception] = None
         again: List[_Object] = []
@@ -1455,7 +1458,7 @@ class _Session:
             thing._pushed = None  # it is not known until the answer
             yield self._encode(thing, values)
             thing._has_state = True
-            thing._pushed = thing._pushed or text  # if nobody has pushed it meanwhile, over a new connection
+            thing._pushed = thing._pushed or text  # unless it was pushed meanwhile, over a new connection
         if failure:
             raise failure
 
@@ -1914,8 +1917,7 @@ class RestorableObject(_Object):
 
         With a type, such as a dataclass, a value of that type; `default` if there is no state.
         """
-        saved = self._session._perform(self._decode())
-        return saved if kind is None else saved.decode(kind, default)
+        return self._session._perform(self._decode())._read(kind, default)
 
     def encode(self, state: State, elements: Elements = ()) -> bool:
         """Saves the whole state, on disk when this returns; that of an excluded object is kept by the broker only.
@@ -2071,8 +2073,7 @@ class Session(_Session):
 
         With a type, such as a dataclass, a value of that type; `default` if there is no state.
         """
-        saved = self._perform(self._decode([]))
-        return saved if kind is None else saved.decode(kind, default)
+        return self._perform(self._decode([]))._read(kind, default)
 
     def encode(self, state: State) -> bool:
         """Saves the application's own state, on disk when this returns. While there is a delegate, only it may.
@@ -2509,8 +2510,7 @@ class AsyncRestorableObject(_Object):
 
         With a type, such as a dataclass, a value of that type; `default` if there is no state.
         """
-        saved = await self._session._perform(self._decode())
-        return saved if kind is None else saved.decode(kind, default)
+        return (await self._session._perform(self._decode()))._read(kind, default)
 
     async def encode(self, state: State, elements: Elements = ()) -> bool:
         """Saves the whole state, on disk when this returns; that of an excluded object is kept by the broker only.
@@ -2676,8 +2676,7 @@ class AsyncSession(_Session):
 
         With a type, such as a dataclass, a value of that type; `default` if there is no state.
         """
-        saved = await self._perform(self._decode([]))
-        return saved if kind is None else saved.decode(kind, default)
+        return (await self._perform(self._decode([])))._read(kind, default)
 
     async def encode(self, state: State) -> bool:
         """Saves the application's own state, on disk when this returns. While there is a delegate, only it may.

@@ -25,7 +25,7 @@ public struct Restorable<Value: Codable & Sendable>: Sendable {
   let box: RestorableBox<Value>
 
   /// - Parameters:
-  ///   - wrappedValue: the value if none is saved.
+  ///   - wrappedValue: the value if there is no saved one.
   ///   - key: its name in the state; each property of an object has another one.
   public init(wrappedValue: Value, _ key: String) { box = RestorableBox(key, wrappedValue) }
 
@@ -37,7 +37,7 @@ public struct Restorable<Value: Codable & Sendable>: Sendable {
 }
 
 extension Restorable where Value: ExpressibleByNilLiteral {
-  /// A property without a value if none is saved.
+  /// A property that is nil if there is no saved value.
   public init(_ key: String) { self.init(wrappedValue: nil, key) }
 }
 

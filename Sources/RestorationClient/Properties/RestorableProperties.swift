@@ -92,7 +92,7 @@ final class RestorableProperties: Sendable {
     let unread = members.mapValues(\.asSaved)
     content.withLock { $0.unread = unread }
     for property in properties { property.bind(to: self) }
-    // What was written before and is not saved: nobody may write it again.
+    // What was written before is not saved yet, and there may be no further write.
     if properties.contains(where: \.isWritten) { mark() }
     return failures
   }

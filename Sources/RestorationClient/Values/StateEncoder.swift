@@ -135,7 +135,7 @@ extension StateEncoder {
 
     func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try child(key).write(value) }
 
-    /// That of the node that is there: a value may ask for its container again, and goes on with it.
+    /// That of the node that is there: if a value asks for its container again, it adds to the same one.
     private func present(_ key: Key) -> StateEncoder {
       StateEncoder(node: node.member(key.stringValue), codingPath: codingPath + [key])
     }

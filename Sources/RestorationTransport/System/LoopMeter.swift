@@ -30,7 +30,7 @@ extension EventLoop {
   /// Does work in a turn after `turn`, when the loop has looked for input; called on the loop.
   ///
   /// What is due the loop does before it looks, and what becomes due meanwhile, too. If the work comes up too early, it
-  /// is put off for twice as long. Without a meter nobody knows.
+  /// is put off for twice as long. Without a meter it is done after the pause.
   package func schedule(
     afterTurn turn: Int?,
     of meter: LoopMeter?,
