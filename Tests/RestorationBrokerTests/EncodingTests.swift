@@ -48,6 +48,25 @@ internal import Testing
     #expect(try other.result(of: decode)["state"] == ["a": 2])
   }
 
+  /// Of a state that others cannot read, they cannot know the number either.
+  @Test func r15AStateThatIsKeptOffTheDiskCountsAsNone() throws {
+    let popover = try peer.register(nil, below: nil, #""kind":"viewController""#)
+    try peer.encode("\(popover)", "{}")
+    try peer.encode("\(popover)", "{}", #""expecting":0"#)
+    #expect(try peer.decode("\(popover)")["sequence"] == 0)
+    let error = try peer.fail("encodeRestorableState", peer.encoding("\(popover)", "{}", #""expecting":1"#))
+    #expect(error.kind == "stateChanged" && error.message == "the object has no state now")
+  }
+
+  @Test func r15ANotificationThatExpectsAnotherStateIsAFailureThatSubscribersHear() throws {
+    let observer = broker.connect(pid: 2)
+    try observer.call("subscribe", #"{"application":"App","events":["encodeFailed"]}"#)
+    try peer.encode(#"["A"]"#, "{}")
+    peer.notify("encodeRestorableState", peer.encoding(#"["A"]"#, #"{"a":1}"#, #""expecting":0"#))
+    #expect(observer.takeNotifications("event").first?["error"]?["kind"] == "stateChanged")
+    #expect(try peer.decode(#"["A"]"#)["state"] == [:])
+  }
+
   /// However many of them come while the disk is slow, they must not pile up.
   @Test func nothingIsReadOrKeptForTheAnswerOfANotification() throws {
     let peer = broker.connect()

@@ -15,6 +15,7 @@ internal import Testing
     (.timedOut, "timedOut"), (.forbidden, "forbidden"), (.invalidReference, "invalidReference"),
     (.unsupportedProtocolVersion, "unsupportedProtocolVersion"), (.shuttingDown, "shuttingDown"),
     (.unknownApplication, "unknownApplication"), (.alreadyServed, "alreadyServed"), (.needsForce, "needsForce"),
+    (.stateChanged, "stateChanged"),
   ]
 
   private static func answer(_ error: ErrorObject) async throws -> RestorationError {

@@ -17,7 +17,8 @@ struct DescribedObject: CustomTestStringConvertible {
     case is ObjectDescription.Type: ["confidential"]
     case is ApplicationOverview.Type: ["restoreAtLogin", "units"]
     case is ReservedKeys.Type: ["UIApplicationStateRestorationUserInterfaceIdiomKey"]
-    case is DecodeRestorableStateWithCoder.Content.Type, is DecodeRestorableState.Reply.Type: ["elements"]
+    case is DecodeRestorableStateWithCoder.Content.Type: ["elements"]
+    case is DecodeRestorableState.Reply.Type: ["elements", "sequence"]
     default: []
     }
   }

@@ -48,7 +48,8 @@ struct ResultText: CustomTestStringConvertible {
     // Texts are handed on as they are.
     ResultText(
       DecodeRestorableState.Reply.self,
-      #"{"status":"available","state":{"n":1e400,"s":"\u0000é"},"coder":{"k":1},"elements":[{"role":"selected"}]}"#,
+      #"{"status":"available","state":{"n":1e400,"s":"\u0000é"},"coder":{"k":1},"elements":[{"role":"selected"}],"#
+        + #""sequence":7,"confidential":true}"#,
       wrong: ["{}", #"{"status":"gone"}"#]
     ),
     ResultText(

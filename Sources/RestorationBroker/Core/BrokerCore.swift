@@ -247,10 +247,10 @@ package struct BrokerCore {
   }
 
   /// The answer to a decode whose row was read.
-  package mutating func decoded(_ id: ApplicationID, _ record: StateRecord) -> DecodedState? {
+  package mutating func decoded(_ id: ApplicationID, _ record: StateRecord, at row: SequenceNumber) -> DecodedState? {
     guard let application = applications[id] else { return nil }
     application.jobs.endRead()
-    return application.decoded(record)
+    return application.decoded(record, at: row)
   }
 
   package mutating func readingFinished(

@@ -227,7 +227,7 @@ package actor BrokerService {
   }
 
   private func readState(_ id: ApplicationID, _ row: StateRequest.Row, _ caller: Caller) {
-    guard let record = archives.cached(row, of: id), let reply = core.decoded(id, record) else {
+    guard let record = archives.cached(row, of: id), let reply = core.decoded(id, record, at: row.sequence) else {
       clients.expect(row.bytes, for: caller)
       let request = StateRequest(caller: caller, purpose: .decode(node: row.node), rows: [row])
       return archives.read(id, request, after: row.sequence, for: self)

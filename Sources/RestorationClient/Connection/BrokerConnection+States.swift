@@ -11,15 +11,18 @@ extension BrokerConnection {
   ///   - object: of this session, or a path that no live session owns.
   ///   - elements: selected and topmost rows of a view (R28).
   ///   - revision: at least 1, counting up per object; makes sending again safe (R15).
+  ///   - expecting: `sequence` of the state that was decoded before, 0 if there was none. The call throws
+  ///     `stateChanged` if the object has another one by now.
   @discardableResult
   public func encode(
     _ state: RestorableState,
     for object: ObjectReference,
     elements: [RestorableElement] = [],
     revision: Int64? = nil,
+    expecting: Int64? = nil,
     application: String? = nil
   ) async throws -> EncodeOutcome {
-    let call = try Self.call(state, object, elements, revision)
+    let call = try Self.call(state, object, elements, revision).with { $0.expecting = expecting }
     return try await perform(call, application: application)
   }
 

@@ -88,6 +88,10 @@ public struct DecodedState: Hashable, Sendable {
   public let origin: ReservedKeys?
   /// Selected and topmost elements, as encoded, each with `resolved`.
   public let elements: [RestorableElement]
+  /// The change that stored this state, for `encode(…, expecting:)`; 0 if none is stored.
+  public let sequence: Int64
+  /// Show the state only if you are asked to.
+  public let isConfidential: Bool
 
   /// `nil` if a member has another form than the protocol gives it.
   init?(_ wire: DecodeRestorableState.Reply, _ live: LiveObjects? = nil) {
@@ -95,7 +99,7 @@ public struct DecodedState: Hashable, Sendable {
     status = wire.status
     state = wire.state.map { RestorableState($0, live) }
     origin = wire.coder.flatMap(ReservedKeys.init(coder:))
-    self.elements = elements
+    (self.elements, sequence, isConfidential) = (elements, wire.sequence, wire.confidential)
     if wire.coder != nil, origin == nil { return nil }
   }
 }

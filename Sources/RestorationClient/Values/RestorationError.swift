@@ -20,6 +20,8 @@ public struct RestorationError: Error, Hashable, Sendable {
   public let owners: [ObjectOwner]
   /// Of `limitExceeded`: which limit and by how much.
   public let limit: ExceededLimit?
+  /// Of `stateChanged`: the change that stored the newest state; 0 if there is none.
+  public let sequence: Int64?
   /// Of `storeFailed`: the write may be on disk all the same; send it again with the same revision.
   public let indeterminate: Bool
   /// Of `unsupportedProtocolVersion`: versions the broker speaks.
@@ -64,6 +66,7 @@ extension RestorationError {
     pointer = data?["pointer"]?.string()
     owners = data?["owners"].flatMap { [ObjectOwner]($0) } ?? []
     limit = data.flatMap(ExceededLimit.init)
+    sequence = data?["sequence"]?.integer()
     indeterminate = data?["indeterminate"]?.bool() ?? false
     supportedVersions = data?["supported"]?.elements?.compactMap { $0.integer() } ?? []
     dataText = data?.compactText.string

@@ -7,8 +7,8 @@ package struct EncodeRestorableState: RestorationMethod {
   package static let method = "encodeRestorableState"
   package static let summary = "Stores a state."
   package static let errors: [ErrorCode] = [
-    .reservedKey, .limitExceeded, .unknownObject, .notOwner, .replaced, .invalidReference, .invalidIdentifier,
-    .archiveUnreadable, .storeFailed,
+    .reservedKey, .limitExceeded, .unknownObject, .notOwner, .replaced, .stateChanged, .invalidReference,
+    .invalidIdentifier, .archiveUnreadable, .storeFailed,
   ]
 
   package typealias Reply = EncodeOutcome
@@ -17,6 +17,7 @@ package struct EncodeRestorableState: RestorationMethod {
   package var state = EncodedState.empty
   package var elements: [RestorableElement] = []
   package var revision: Int64?
+  package var expecting: Int64?
   package init() {}
 
   package init(_ parameters: Parameters) throws(ErrorObject) { try self.init(walking: parameters) }
@@ -36,6 +37,12 @@ package struct EncodeRestorableState: RestorationMethod {
       &revision,
       .from(1),
       "Counts up per path and session, even if the session gives up the path and registers it again."
+    )
+    try members.optional(
+      "expecting",
+      &expecting,
+      .count,
+      "Stores the state only if this is `sequence` of the newest one; 0 if there must be none."
     )
   }
 
@@ -96,6 +103,8 @@ package struct DecodeRestorableState: RestorationMethod {
     package var state: JSONText?
     package var coder: JSONText?
     package var elements = JSONText.emptyArray
+    package var sequence: Int64 = 0
+    package var confidential = false
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -112,6 +121,12 @@ package struct DecodeRestorableState: RestorationMethod {
         &elements,
         .elements,
         "As encoded, each with `resolved`: whether `indexPath` was found from `identifier` now."
+      )
+      try members.added("sequence", &sequence, .count, "The change that stored this state; 0 if none is stored.")
+      try members.mark(
+        "confidential",
+        &confidential,
+        "Present and true if the object is: tools show its state only if they are asked to."
       )
     }
   }

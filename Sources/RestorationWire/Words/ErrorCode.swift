@@ -71,6 +71,8 @@ extension ErrorCode {
   public static let alreadyServed = ErrorCode(rawValue: -32019)
   /// Say `force: true` if you mean it.
   public static let needsForce = ErrorCode(rawValue: -32020)
+  /// The object has another state than the one that was expected; decode it again (R15).
+  public static let stateChanged = ErrorCode(rawValue: -32021)
 }
 
 extension ErrorCode: CustomStringConvertible {
@@ -112,6 +114,7 @@ extension ErrorCode: CustomStringConvertible {
       "needsForce",
       "The call would destroy or replace saved state, or proceed although something is missing."
     ),
+    .stateChanged: ("stateChanged", "The object's newest state is not the one that the call expects (R15)."),
   ]
 
   /// Every error that this code knows, in descending order of codes.

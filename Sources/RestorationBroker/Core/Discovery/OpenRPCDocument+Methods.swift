@@ -213,6 +213,7 @@ private struct DescribedError: JSONWritable {
       .optional("max", .integer, "Of `limitExceeded`: its value."),
       .optional("value", .integer, "Of `limitExceeded`: the excessive value."),
       .optional("indeterminate", .boolean, "Of `storeFailed`: whether the write may be stored anyway."),
+      .optional("sequence", .count, "Of `stateChanged`: the change that stored the newest state; 0 for none."),
       .optional("reference", .any, "Of `invalidReference`: the reference."),
       .optional("supported", .list(.integer), "Of `unsupportedProtocolVersion`: the supported versions."),
     ])

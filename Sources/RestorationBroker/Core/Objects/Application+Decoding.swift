@@ -34,12 +34,7 @@ extension Application {
       return withhold(summary, of: node, since: since, from: session, for: caller)
     }
     if isOwner, !classMatches(object, summary) {
-      let reply = DecodeRestorableState.Reply().with {
-        $0.status = .classMismatch
-        $0.coder = coder(of: summary)
-      }
-      turn.answer(caller, after: summary.sequence, reply)
-      return
+      return turn.answer(caller, after: summary.sequence, withheld(summary, .classMismatch))
     }
     if isOwner, let session {
       openWindow(of: node, for: session)
@@ -50,7 +45,7 @@ extension Application {
     // A notification counts as a decode, but nothing is read for it.
     guard caller.call != nil else { return }
     if let record = node.kept?.text(of: summary, at: node) {
-      return finishDecode(ofView: object.id, .state(record, sequence: summary.sequence), for: caller)
+      return finishDecode(ofView: object.id, .state(record, sequence: 0), for: caller)
     }
     let row = StateRequest.Row(node: node.id, sequence: summary.sequence, bytes: summary.bytes)
     if isOwner, object.record.kind == .view || mayResolveElements(of: object) {
@@ -66,19 +61,20 @@ extension Application {
     session?.hasOwnState = true
     guard caller.call != nil else { return }
     guard let row = ownState(forDelegate: session?.facts.isDelegate == true) else {
-      let status: DecodingStatus = tree.applicationNode?.state == nil ? .none : .quarantined
-      return turn.ask(.respond(caller, .result(DecodeRestorableState.Reply().with { $0.status = status })))
+      let sequence = tree.applicationNode?.state?.sequence ?? 0
+      let reply = DecodeRestorableState.Reply(sequence == 0 ? .none : .quarantined, at: sequence)
+      return turn.ask(.respond(caller, .result(reply)))
     }
     jobs.read(.readState(id, row, caller), in: &turn)
   }
 
   /// The state of a view was read for its owner; its elements may need to be located (R28).
   func finishDecode(ofView number: NodeID, _ reading: StateReading?, for caller: Caller) {
-    if case .state(let record, _) = reading, let view = tree.node(number),
+    if case .state(let record, let sequence) = reading, let view = tree.node(number),
       resolve(
         Application.elements(of: record),
         of: view,
-        for: .decode(caller, record),
+        for: .decode(caller, record, at: sequence),
         awaiting: ElementResolver.milliseconds
       )
     {
@@ -98,33 +94,37 @@ extension Application {
   ) {
     node.note(.quarantined(since: Timestamp(milliseconds: since)), isFirst: true)
     if let session { closeWindow(of: node.id, for: session.id) }
-    let reply = DecodeRestorableState.Reply().with {
-      $0.status = .quarantined
-      $0.coder = coder(of: summary)
-    }
-    turn.answer(caller, after: summary.sequence, reply)
+    turn.answer(caller, after: summary.sequence, withheld(summary, .quarantined))
+  }
+
+  private func withheld(_ summary: StateSummary, _ status: DecodingStatus) -> DecodeRestorableState.Reply {
+    DecodeRestorableState.Reply(status, at: summary.sequence).with { $0.coder = coder(of: summary) }
   }
 
   /// The state of a decode was read from the archive.
   func finishDecode(_ reading: StateReading?, node: NodeID, for caller: Caller) {
     let reply: any JSONWritable & Sendable
     switch reading {
-    case .state(let record, _): reply = decoded(record)
+    case .state(let record, let sequence): reply = decoded(record, at: sequence)
     case .unreadable(let sequence):
       if let node = tree.node(node), node.state?.sequence == sequence { node.isUnreadable = true }
-      reply = DecodeRestorableState.Reply().with { $0.status = .unreadable }
+      reply = DecodeRestorableState.Reply(.unreadable, at: sequence)
     case nil: reply = DecodeRestorableState.Reply()
     }
     turn.ask(.respond(caller, .result(reply)))
   }
 
-  /// - Parameter elements: located in the current data; `nil` for those of the record.
-  func decoded(_ record: StateRecord, elements: JSONText? = nil) -> DecodedState {
+  /// - Parameters:
+  ///   - sequence: where the record lies; 0 if it is kept off the disk, or nobody is told.
+  ///   - elements: located in the current data; `nil` for those of the record.
+  func decoded(_ record: StateRecord, at sequence: SequenceNumber = 0, elements: JSONText? = nil) -> DecodedState {
     DecodedState(
       state: tree.splice(record),
       elements: elements ?? record.elements.map { JSONText(validated: Array($0.utf8)) },
       coder: origins.coder(of: record.context),
-      written: record.written
+      written: record.written,
+      sequence: sequence,
+      isConfidential: tree.node(record.node)?.record.isConfidential ?? false
     )
   }
 
@@ -146,6 +146,8 @@ package struct DecodedState: JSONWritable, Sendable {
   fileprivate let elements: JSONText?
   fileprivate let coder: CoderTemplate?
   fileprivate let written: Int64
+  fileprivate let sequence: SequenceNumber
+  fileprivate let isConfidential: Bool
 
   /// The coder; `nil` if there is none.
   var coderText: JSONText? {
@@ -164,6 +166,16 @@ package struct DecodedState: JSONWritable, Sendable {
     writer.key("coder")
     if let coder { coder.write(written, to: &writer) } else { writer.null() }
     writer.member("elements", elements ?? .emptyArray)
+    writer.member("sequence", sequence)
+    if isConfidential { writer.member("confidential", true) }
     writer.endObject()
+  }
+}
+
+extension DecodeRestorableState.Reply {
+  /// There is a state, and it is not handed out.
+  fileprivate init(_ status: DecodingStatus, at sequence: SequenceNumber) {
+    self.init()
+    (self.status, self.sequence) = (status, sequence)
   }
 }

@@ -32,6 +32,7 @@ extension Application {
       turn.answer(caller, EncodeRestorableState.Reply.superseded)
       return
     }
+    if request.expecting != nil { try request.requireExpected(existing?.shared, path: path) }
     let state = try checked(request.state, elements: elements, revision: request.revision, path: path)
     let growth = growth(by: state.bytes, of: originID(at: existing, by: session), at: existing)
     let node: Node
@@ -119,4 +120,24 @@ extension Application {
 extension EncodeRestorableState {
   /// The path the call names, if it names one.
   fileprivate var path: IdentifierPath? { if case .path(let path) = object { path } else { nil } }
+
+  /// What everybody may read of the object has to be what the caller expects (R15).
+  fileprivate func requireExpected(_ newest: StateSummary?, path: IdentifierPath?) throws(ErrorObject) {
+    let sequence = newest?.sequence ?? 0
+    guard let expecting, expecting != sequence else { return }
+    let subject = path.map { $0.components.isEmpty ? "the application itself" : $0.description } ?? "the object"
+    let why =
+      switch (expecting, sequence) {
+      case (0, _): "has a state already"
+      case (_, 0): "has no state now"
+      default: "has had another state since change \(expecting)"
+      }
+    throw .restoration(
+      .stateChanged,
+      "\(subject) \(why)",
+      hint: "Decode the object again, apply the change to what it has now, and expect the sequence of that.",
+      path: path,
+      details: ["sequence": .integer(sequence)]
+    )
+  }
 }

@@ -192,9 +192,9 @@ extension Application {
       guard addressee.isLate || restoring.number == restoration else { return }
       handouts.add(resolution.elements, of: node, to: addressee)
       sendWhenResolved(addressee)
-    case .decode(let caller, let record):
+    case .decode(let caller, let record, let sequence):
       turn.ask(.unpark(caller))
-      turn.ask(.respond(caller, .result(decoded(record, elements: resolution.elements.text))))
+      turn.ask(.respond(caller, .result(decoded(record, at: sequence, elements: resolution.elements.text))))
     case .name(let record, let sequence): store(resolution.elements, in: record, at: sequence)
     }
   }
@@ -210,7 +210,7 @@ extension Application {
   func abandonResolutions() {
     let error = ErrorObject.storeFailed("the archive was reopened meanwhile", indeterminate: false)
     for number in resolver.numbers {
-      if case .decode(let caller, _)? = endResolution(number)?.purpose { turn.refuse(parked: caller, error) }
+      if case .decode(let caller, _, _)? = endResolution(number)?.purpose { turn.refuse(parked: caller, error) }
     }
   }
 }

@@ -18,7 +18,7 @@ package struct ElementResolver {
     /// A batch of the restoration with this number, for the state of this node.
     case batch(Int, Addressee, NodeID)
     /// The view's owner, who decodes this state.
-    case decode(Caller, StateRecord)
+    case decode(Caller, StateRecord, at: SequenceNumber)
     /// The state that has these elements; those without identifier get one.
     case name(StateRecord, at: SequenceNumber)
   }
