@@ -174,6 +174,17 @@ extension JSONSlice {
     return index.map { JSONSlice(storage: storage, entry: $0) }
   }
 
+  /// How many members this object has; `nil` if the scan has not noted them.
+  package var notedMemberCount: Int? {
+    guard kind == .object, entry >= 0, storage.tape[Int(entry)].flags.contains(.children) else { return nil }
+    return storage.tape.withUnsafeBufferPointer { tape in
+      var (count, index) = (0, Int(entry) + 1)
+      let end = Int(tape[Int(entry)].next)
+      while index < end { (count, index) = (count + 1, Int(tape[index].next)) }
+      return count
+    }
+  }
+
   /// The first name that two members of this object have, or `nil`.
   package var duplicateName: String? {
     guard kind == .object, mayHaveRepeatedNames else { return nil }

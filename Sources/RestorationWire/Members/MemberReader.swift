@@ -6,14 +6,22 @@ package import JSONRPC
 package struct MemberReader: MemberWalk {
   private let parameters: Parameters
   private var position = 0
+  /// Members that were not visited yet. When there are none, nothing needs to be looked for.
+  private var unvisited = Int.max
 
-  package init(_ parameters: Parameters) { self.parameters = parameters }
+  package init(_ parameters: Parameters) {
+    self.parameters = parameters
+    if case .named(let object) = parameters, let count = object.notedMemberCount { unvisited = count }
+  }
 
   /// The member as sent, even if it is null; `nil` if it is absent.
   private mutating func next(_ name: StaticString) -> JSONSlice? {
     switch parameters {
     case .none: return nil
-    case .named(let object): return object[name]
+    case .named(let object):
+      guard unvisited > 0, let member = object[name] else { return nil }
+      unvisited -= 1
+      return member
     case .positional(let values):
       defer { position += 1 }
       return position < values.count ? values[position] : nil
