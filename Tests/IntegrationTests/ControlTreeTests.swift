@@ -76,6 +76,22 @@ internal import Testing
     #expect(bare.output.hasPrefix(Self.application))
   }
 
+  @Test func aNarrowTreeKeepsItsBranchesAndShortensNames() throws {
+    let client = try broker.session("a", process: "main")
+    let long = "An-identifier-that-is-much-too-long"
+    try client.register("Main", with: ["objectClass": "WindowControllerOfTheMainWindow"])
+    for name in [long, "Other"] { try client.register(name, in: "Main") }
+    try client.register("Below", in: "Main", long)
+    let tree = try ControlTool.run(["tree", "a", "--no-legend"], environment: ["COLUMNS": "60"]).output
+    let lines = tree.split(separator: "\n").map(String.init)
+    #expect(lines.allSatisfy { $0.count <= 60 }, "\(tree)")
+    #expect(lines[1].hasPrefix("└─Main "))
+    #expect(lines[2].hasPrefix("  ├─An-") && lines[2].contains("…"), "\(tree)")
+    #expect(lines[3].hasPrefix("  │ └─Below "), "\(tree)")
+    #expect(lines[4].hasPrefix("  └─Other "), "\(tree)")
+    #expect(try ControlTool.run(["tree", "a"]).output.contains("├─\(long) "))
+  }
+
   @Test func withoutUTF8TheLinesAreASCII() throws {
     _ = try Self.build()
     let plain = try ControlTool.run(["tree", Self.application, "--plain"])
@@ -207,7 +223,7 @@ internal import Testing
   @Test func asManyObjectsAsThereMayBeAreShown() throws {
     try Self.plant(273)
     let patience = Deadline(.seconds(100))
-    let result = try ControlTool.run(["tree", "big"], patience, status: 0)
+    let result = try ControlTool.run(["tree", "big"], environment: ["COLUMNS": "80"], patience, status: 0)
     let lines = result.output.split(separator: "\n")
     #expect(lines.count == 1 + 1 + 16_380 + 2)
     #expect(lines.allSatisfy { $0.count <= 80 })
@@ -216,7 +232,7 @@ internal import Testing
 
   @Test func aDeepTreeIsShown() throws {
     try Self.plant(30)
-    let lines = try ControlTool.run(["tree", "big"]).output.split(separator: "\n")
+    let lines = try ControlTool.run(["tree", "big"], environment: ["COLUMNS": "80"]).output.split(separator: "\n")
     #expect(lines.count == 1 + 1 + 1_800 + 2)
     #expect(lines.allSatisfy { $0.count <= 80 })
     // Of a line that is too long the end remains: it has the name.

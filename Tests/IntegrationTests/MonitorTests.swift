@@ -8,10 +8,14 @@ internal import Testing
 /// `restorationctl monitor`: a process that shows events.
 @Suite struct MonitorTests {
   /// Starts the tool and waits until it has subscribed.
-  private static func monitor(_ arguments: [String], among count: Int64 = 1) throws -> ChildProcess {
+  private static func monitor(
+    _ arguments: [String],
+    among count: Int64 = 1,
+    columns: String? = nil
+  ) throws -> ChildProcess {
     let process = try ChildProcess(
       [Products.control, "monitor"] + arguments,
-      environment: ControlTool.environment(),
+      environment: ControlTool.environment(["COLUMNS": columns]),
       errors: broker.directory.file("monitor")
     )
     let observer = try broker.connect()
@@ -35,7 +39,7 @@ internal import Testing
   }
 
   @Test(.broker) func aLineOfTextIsOneEvent() throws {
-    let monitor = try Self.monitor([])
+    let monitor = try Self.monitor([], columns: "80")
     #expect(try Self.line(monitor) == "TIME      EVENT                 APPLICATION       DETAILS")
     try Self.edit("org.example.Notes")
     let lines = try (1...7).map { _ in try Self.line(monitor) }

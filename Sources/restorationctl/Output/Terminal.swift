@@ -10,9 +10,10 @@ enum Terminal {
   /// Whether a user can be asked.
   static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
 
-  /// Columns of a line: as `$COLUMNS` says, otherwise as the terminal does, otherwise 80.
-  static let columns: Int = {
+  /// Columns of a line: as `$COLUMNS` says, otherwise as the terminal does, otherwise 80; nil if there is no terminal.
+  static let columns: Int? = {
     if let columns = variable("COLUMNS").flatMap({ Int($0) }), columns > 0 { return columns }
+    guard isOutput else { return nil }
     var size = winsize()
     if ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
     return 80

@@ -11,13 +11,11 @@ struct TextTable {
     let alignment: Alignment
     /// Columns it keeps when the table is too wide for the terminal; `nil` if it is never shortened.
     let minimum: Int?
-    let cut: String.Cut
 
     /// Numbers stand right and are never shortened; text may be, unless `minimum` says otherwise.
-    init(_ title: String, _ alignment: Alignment = .left, minimum: Int? = 8, cut: String.Cut = .middle) {
+    init(_ title: String, _ alignment: Alignment = .left, minimum: Int? = 8) {
       (self.title, self.alignment) = (title, alignment)
       self.minimum = alignment == .right ? nil : minimum.map { max($0, title.columns) }
-      self.cut = cut
     }
   }
 
@@ -25,10 +23,22 @@ struct TextTable {
   struct Cell {
     let text: String
     let colour: Colour?
+    /// Characters at the begin of the text that are kept when it is shortened, as long as something of the rest is.
+    let leading: Int
 
-    init(_ text: String, _ colour: Colour? = nil) {
-      self.text = text.printable
+    init(_ text: String, _ colour: Colour? = nil, leading: String = "") {
+      self.text = leading + text.printable
       self.colour = colour
+      self.leading = leading.count
+    }
+
+    /// The least columns of what follows the leading characters.
+    private static let restMin = 6
+
+    fileprivate func shortened(to width: Int) -> String {
+      let room = width - leading
+      guard room >= Self.restMin else { return text.shortened(to: width, .begin) }
+      return String(text.prefix(leading)) + String(text.dropFirst(leading)).shortened(to: room)
     }
   }
 
@@ -54,7 +64,7 @@ struct TextTable {
       var spaces = 0
       for (column, cell) in line.enumerated() {
         let isCut = measured[column] > widths[column]
-        let content = isCut ? cell.text.shortened(to: widths[column], columns[column].cut) : cell.text
+        let content = isCut ? cell.shortened(to: widths[column]) : cell.text
         let padding = widths[column] - (isCut ? content.columns : measured[column])
         if columns[column].alignment == .right { spaces += padding }
         if !content.isEmpty {

@@ -24,7 +24,7 @@ struct TreeDrawing {
 
   func text(legend: Bool) -> String {
     var table = TextTable([
-      TextTable.Column("OBJECT", minimum: 24, cut: .begin),
+      TextTable.Column("OBJECT", minimum: 24),
       TextTable.Column("CLASS", minimum: 10),
       TextTable.Column("PROCESS", minimum: 8),
       TextTable.Column("PID", .right),
@@ -44,7 +44,7 @@ struct TreeDrawing {
     let object = visit.object
     let colour = object.pid.map { colours[$0] ?? .faint } ?? .faint
     return [
-      TextTable.Cell(prefix(visit.branches) + (object.component ?? "(no identifier)"), colour),
+      TextTable.Cell(object.component ?? "(no identifier)", colour, leading: prefix(visit.branches)),
       TextTable.Cell(object.classes.first ?? "-"),
       TextTable.Cell(object.process ?? "-", colour),
       TextTable.Cell(object.pid.map { String($0) } ?? "-"),
