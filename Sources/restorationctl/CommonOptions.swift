@@ -15,6 +15,11 @@ extension ControlCommand {
   var connection: ConnectionOptions { options.connection }
   var output: OutputOptions { options.output }
   var legend: LegendOptions { options.legend }
+
+  /// Runs `body` with a connection to the broker.
+  func withBroker(_ body: (BrokerConnection) async throws -> Void) async throws {
+    try await connection.run(about: options.subject, body)
+  }
 }
 
 extension ControlCommand where Options == ApplicationOptions {
@@ -26,6 +31,12 @@ protocol ControlOptions: ParsableArguments {
   var connection: ConnectionOptions { get }
   var output: OutputOptions { get }
   var legend: LegendOptions { get }
+  /// The application that the command line names.
+  var subject: String? { get }
+}
+
+extension ControlOptions {
+  var subject: String? { nil }
 }
 
 struct CommonOptions: ControlOptions {
@@ -40,24 +51,53 @@ struct ApplicationOptions: ControlOptions {
   @OptionGroup var output: OutputOptions
   @OptionGroup var legend: LegendOptions
 
-  @Argument(help: "The application, with its instance if it has one.")
+  @Argument(help: "The application, with its instance if it has one.", completion: .applications)
   var application: String
+
+  var subject: String? { application }
+}
+
+/// Those of a command about one application or all of them.
+struct SomeApplicationsOptions: ControlOptions {
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Flag(help: "All applications instead of one.")
+  var all = false
+
+  @Argument(help: "The application, with its instance if it has one.", completion: .applications)
+  var application: String?
+
+  var subject: String? { application }
+
+  func validate() throws {
+    guard all == (application == nil) else {
+      throw ValidationError(all ? "Give an application or --all, not both." : "Give an application, or --all.")
+    }
+  }
 }
 
 /// Which broker to speak to, and how long.
 struct ConnectionOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("The broker's Unix socket.", valueName: "path"))
+  @Option(help: ArgumentHelp("The broker's Unix socket.", valueName: "path"), completion: .file())
   var socket: String?
 
   @Option(help: ArgumentHelp("Give up after this many seconds (exit status 75).", valueName: "seconds"))
   var timeout: Seconds?
 
   /// Connects, runs `body`, and turns errors of the library into a `Failure`.
-  func run(_ body: (BrokerConnection) async throws -> Void) async throws {
+  ///
+  /// - Parameter application: as the command line names it; if it is unknown, the failure names the one that was meant.
+  func run(about application: String?, _ body: (BrokerConnection) async throws -> Void) async throws {
     do {
       if let timeout { TimeLimit.begin(timeout, waitingFor: try socket ?? BrokerConnection.defaultSocketPath()) }
       let broker = try await BrokerConnection.connect(to: socket)
-      try await body(broker)
+      do {
+        try await body(broker)
+      } catch let error as RestorationError where error.code == .unknownApplication {
+        throw Failure(error, near: Suggestion.nearest(to: application ?? "", in: try await broker.applicationNames()))
+      }
       await broker.close()
     } catch let error as RestorationError {
       throw Failure(error)

@@ -46,7 +46,7 @@ struct Control: ControlCommand {
       HistoryCommand.self, DiffCommand.self, MonitorCommand.self, SaveCommand.self, RestoreCommand.self,
       LoginCommand.self, RollbackCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self,
       ImportCommand.self, DiscardCommand.self, ForgetCommand.self, ReopenCommand.self, QuarantineCommand.self,
-      SandboxCommand.self, CallCommand.self,
+      SandboxCommand.self, MethodsCommand.self, CallCommand.self,
     ]
   )
 

@@ -27,19 +27,22 @@ struct Failure: Error {
 
   /// The broker answered with an error, or the library did for it.
   ///
-  /// - Parameter hint: the next step, if the tool knows it better than the broker.
-  init(_ error: RestorationError, hint: String? = nil) {
+  /// - Parameters:
+  ///   - hint: the next step, if the tool knows it better than the broker.
+  ///   - near: the application that was probably meant.
+  init(_ error: RestorationError, hint: String? = nil, near: String? = nil) {
     status =
       switch error.code {
       case .unknownApplication, .unknownObject: ExitStatus.notThere
-      case .timedOut, .shuttingDown: ExitStatus.tryAgain
+      case .timedOut, .shuttingDown, .stateChanged: ExitStatus.tryAgain
       case .storeFailed where !error.indeterminate: ExitStatus.tryAgain
       default: ExitStatus.refused
       }
     message = error.message
     // The broker names a method there.
     let isUnknown = error.code == .unknownApplication
-    self.hint = hint ?? (isUnknown ? "restorationctl list shows the known applications." : error.hint)
+    let list = (near.map { "Did you mean \($0)? " } ?? "") + "restorationctl list shows the known applications."
+    self.hint = hint ?? (isUnknown ? list : error.hint)
     kind = error.code.description
     code = error.code.rawValue
     path = error.path

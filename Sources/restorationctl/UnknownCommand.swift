@@ -34,13 +34,21 @@ enum UnknownCommand {
   }
 }
 
-/// The command that was probably meant.
+/// What was probably meant.
 enum Suggestion {
+  /// Names for a hint, the first of them if there are many.
+  static func list(_ names: [String]) -> String {
+    if names.isEmpty { return "nothing" }
+    let rest = names.count > 8 ? " and \(names.count - 8) more" : ""
+    return names.prefix(8).map { $0.shortened(to: 40) }.joined(separator: ", ") + rest
+  }
+
   /// The name that is the fewest changes away, if they are few.
   static func nearest(to name: String, in names: [String]) -> String? {
     let distances = names.map { (name: $0, distance: distance(name, $0)) }
     guard let best = distances.min(by: { $0.distance < $1.distance }) else { return nil }
-    return best.distance <= max(1, min(name.count, best.name.count) / 3) ? best.name : nil
+    let shorter = min(name.count, best.name.count)
+    return best.distance <= max(1, shorter / 3) && best.distance < shorter ? best.name : nil
   }
 
   /// Letters to insert, remove, replace or swap (optimal string alignment).

@@ -87,6 +87,29 @@ internal import Testing
     #expect(!result.errors.isEmpty)
   }
 
+  @Test(.broker) func methodsAreListedAndDescribedAndTheOneThatWasMeantIsNamed() throws {
+    let list = ControlTool.golden(try ControlTool.run(["methods"], status: 0).output)
+    for row in ["encodeRestorableState  broker  Stores a state.", "stateWanted  client  "] {
+      #expect(list.contains("\n" + row), "\(list)")
+    }
+    let names = try ControlTool.run(["methods", "-j"]).json["methods"]?.array?.compactMap { $0["name"]?.string } ?? []
+    #expect(names.count > 50 && names.contains("rpc.discover"))
+    let page = ControlTool.golden(try ControlTool.run(["methods", "encodeRestorableState"]).output)
+    let rows = [
+      "object  Handle or array of string  Required. The object; ",
+      "expecting  integer or null  Stores the state only if ", "RESULT  TYPE  MEANING\nsequence  integer  Stored, ",
+      "stateChanged  -32021  The object's newest state ",
+    ]
+    for row in rows { #expect(page.contains("\n" + row), "\(page)") }
+    let described = try ControlTool.run(["methods", "ping", "-j"]).json
+    #expect(described["name"] == "ping" && described["result"] != nil)
+    for command in [["methods", "encodeRestorabelState"], ["call", "encodeRestorabelState"]] {
+      let result = try ControlTool.run(command + ["-j"], status: 1)
+      #expect(try result.error["kind"] == "methodNotFound" && result.error["code"] == -32601)
+      #expect(result.errors.contains("Did you mean encodeRestorableState? "), "\(result.errors)")
+    }
+  }
+
   @Test(.broker, arguments: [["call", "ping", "{"], ["call", "ping", "7"], ["call"], ["dance"]])
   func aWrongCommandLineIsStatus64(_ arguments: [String]) throws {
     let result = try ControlTool.run(arguments, status: 64)

@@ -20,6 +20,18 @@ extension BrokerConnection {
     return description
   }
 
+  /// The paths of an application's objects, as `describeApplication` has them.
+  package func listPaths(of application: String) async throws -> [IdentifierPath] {
+    var call = DescribePaths()
+    var paths: [IdentifierPath] = []
+    while true {
+      let page = try await perform(call, application: application)
+      paths += page.objects.compactMap(\.path)
+      guard let cursor = page.cursor else { return paths }
+      call.cursor = cursor
+    }
+  }
+
   /// The generations of an application's archive, by number.
   public func listGenerations(of application: String? = nil) async throws -> [GenerationDescription] {
     try await perform(ListGenerations(), application: application).generations

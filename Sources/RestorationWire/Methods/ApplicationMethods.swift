@@ -32,6 +32,40 @@ package struct DescribeApplication: RestorationMethod {
   }
 }
 
+/// The same call, of whose answer only the paths are read: completions are waited for.
+package struct DescribePaths: RestorationMethod {
+  package static let method = DescribeApplication.method
+  package static let summary = DescribeApplication.summary
+  package static let errors = DescribeApplication.errors
+
+  package var cursor: String?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("cursor", &cursor, .name, "From the previous page.")
+  }
+
+  package struct Reply: WireObject {
+    package var objects: [Object] = []
+    package var cursor: String?
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("objects", &objects, "In the order in which they were first registered.")
+      try members.optional("cursor", &cursor, .name, "For the next page; absent after the last one.")
+    }
+  }
+
+  package struct Object: WireObject {
+    package var path: IdentifierPath?
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.nullable("path", &path, "Null if its own identifier is null.")
+    }
+  }
+}
+
 /// Reads the saved state, page by page, from the head or from a generation (R16, R29).
 package struct ReadArchive: RestorationMethod {
   package static let method = "readArchive"

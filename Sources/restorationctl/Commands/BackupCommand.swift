@@ -32,7 +32,7 @@ struct BackupCommand: ControlCommand {
         throw ValidationError(error.message)
       }
     }
-    try await connection.run { broker in
+    try await withBroker { broker in
       let copy = try await ProgressLine.during("copying") { progress in
         try await broker.backUpArchive(of: application, to: path, progress: progress)
       }

@@ -23,7 +23,7 @@ struct CallCommand: ControlCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The method, as in Protocol/README.md.")
+  @Argument(help: "The method: restorationctl methods lists them.", completion: .methods)
   var method: String
 
   @Argument(
@@ -34,9 +34,13 @@ struct CallCommand: ControlCommand {
   func run() async throws {
     let parameters = self.parameters == "-" ? try Output.readInput() : self.parameters
     if let parameters { try check(parameters) }
-    try await connection.run { broker in
-      let result = try await broker.call(method, parameters)
-      try (output.layout ?? OutputOptions.usualLayout).print(result)
+    try await withBroker { broker in
+      do {
+        let result = try await broker.call(method, parameters)
+        try (output.layout ?? OutputOptions.usualLayout).print(result)
+      } catch let error as RestorationError where error.code == .methodNotFound {
+        throw try await MethodCatalogue(broker).unknown(method)
+      }
     }
   }
 

@@ -33,7 +33,7 @@ struct DiffCommand: ControlCommand {
   var to: Int64?
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let difference = try await GenerationNumber.orNotThere(in: application) {
         try await ProgressLine.during("comparing") { progress in
           try await broker.diffGenerations(of: application, from: from, to: to, reveal: reveal, progress: progress)

@@ -44,7 +44,7 @@ struct DiscardCommand: ControlCommand {
   }
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let description = try await broker.describeApplication(application)
       let sealed = try await broker.listGenerations(of: application).count
       let loss = Loss(description, generations: generations ? sealed : 0, kept: generations ? 0 : sealed)

@@ -25,11 +25,11 @@ struct ExplainCommand: ControlCommand {
   @Flag(help: "Also show details that may quote the state of a confidential object.")
   var reveal = false
 
-  @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
+  @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       do {
         let object = ObjectReference.path(path)
         let explanation = try await broker.explainRestoration(of: object, reveal: reveal, application: application)

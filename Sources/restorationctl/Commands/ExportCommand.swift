@@ -39,7 +39,7 @@ struct ExportCommand: ControlCommand {
   }
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       var document = try await ProgressLine.during("exporting") { try await export(broker, $0) }
       // The document's first line says so.
       let isRedacted = document.prefix { $0 != "\n" }.contains("\"redacted\":true")

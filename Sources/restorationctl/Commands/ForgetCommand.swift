@@ -39,7 +39,7 @@ struct ForgetCommand: ControlCommand {
   @Flag(help: "Without a path: remove files as well that were set aside because of damage.")
   var damaged = false
 
-  @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
+  @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath?
 
   func validate() throws {
@@ -51,7 +51,7 @@ struct ForgetCommand: ControlCommand {
   }
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let loss = try await loss(broker)
       if !yes, !force, !Question.confirms(loss.question) {
         throw Failure(ExitStatus.refused, kind: "declined", "nothing was forgotten")

@@ -25,7 +25,7 @@ struct HistoryCommand: ControlCommand {
   @OptionGroup var options: ApplicationOptions
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       if let layout = output.layout {
         let parameters = PrintedObject { $0.member("application", application) }
         return try layout.show(try await broker.call("listGenerations", parameters.text.string))

@@ -22,7 +22,7 @@ struct ImportCommand: ControlCommand {
 
   @OptionGroup var options: ApplicationOptions
 
-  @Argument(help: "The document (default: -, which reads standard input).")
+  @Argument(help: "The document (default: -, which reads standard input).", completion: .file())
   var file: String?
 
   @Flag(help: "Replace existing state; accept an incomplete document.")
@@ -30,7 +30,7 @@ struct ImportCommand: ControlCommand {
 
   func run() async throws {
     let document = try read()
-    try await connection.run { broker in
+    try await withBroker { broker in
       let imported = try await ProgressLine.during("importing") { progress in
         try await broker.importArchive(document, into: application, force: force, progress: progress)
       }

@@ -23,7 +23,7 @@ struct ListCommand: ControlCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       if let layout = output.layout { return try layout.show(try await broker.call("listApplications")) }
       let table = table(of: try await broker.listApplications())
       try Output.show(table.text(counting: "application", legend))

@@ -30,7 +30,7 @@ struct LoginCommand: ControlCommand {
   var deadline: Seconds?
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let outcomes = try await bringBack(broker)
       for case (let application, .success(let result)?) in outcomes.map({ ($0.application, $0.result) }) {
         RestoreCommand.complain(of: result, application)

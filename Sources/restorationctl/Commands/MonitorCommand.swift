@@ -42,7 +42,7 @@ struct MonitorCommand: ControlCommand {
 
   func run() async throws {
     Interruption.endsTheTool()
-    try await connection.run { broker in
+    try await withBroker { broker in
       let names = events.isEmpty ? nil : Set(events).sorted()
       let subscription = try await broker.subscribe(toNamed: names, application: application)
       TimeLimit.isForWatching()

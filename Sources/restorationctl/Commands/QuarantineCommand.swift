@@ -48,7 +48,7 @@ struct QuarantineListCommand: ControlCommand {
   var reveal = false
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let report = try await broker.listQuarantine(of: application, reveal: reveal)
       let withheld = PrintedObject { writer in
         writer.member("application", application)
@@ -76,11 +76,11 @@ struct QuarantineReleaseCommand: ControlCommand {
 
   @OptionGroup var options: ApplicationOptions
 
-  @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
+  @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath?
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let released = try await broker.releaseQuarantine(of: path, application: application)
       let done = PrintedObject { writer in
         writer.member("application", application)

@@ -28,11 +28,11 @@ struct ReopenCommand: ControlCommand {
   @Flag(help: "Only list what can be opened again.")
   var list = false
 
-  @Argument(help: "The path it had: Main/Editor.", transform: IdentifierPath.read)
+  @Argument(help: "The path it had: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath?
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       if list {
         let closed = try await broker.listClosedObjects(of: application)
         return try output.show(ListClosedObjects.Reply().with { $0.objects = closed }, or: Self.table(closed))

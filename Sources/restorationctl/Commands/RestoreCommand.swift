@@ -30,12 +30,13 @@ struct RestoreCommand: ControlCommand {
 
   @Argument(
     help: ArgumentHelp("Objects to restore, with all below them: Main/Editor.", valueName: "path"),
+    completion: .paths,
     transform: IdentifierPath.read
   )
   var paths: [IdentifierPath] = []
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let result = try await ProgressLine.during("restoring") { progress in
         try await broker.restoreApplicationState(
           of: application,

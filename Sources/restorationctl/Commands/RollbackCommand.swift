@@ -30,18 +30,20 @@ struct RollbackCommand: ControlCommand {
 
   @Argument(
     help: ArgumentHelp("The number of the generation.", valueName: "number"),
+    completion: .generations,
     transform: GenerationNumber.read
   )
   var generation: Int64
 
   @Argument(
     help: ArgumentHelp("Objects to bring back, with all below them: Main/Editor.", valueName: "path"),
+    completion: .paths,
     transform: IdentifierPath.read
   )
   var paths: [IdentifierPath] = []
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let result = try await rollBack(broker)
       try output.print(result, or: text(of: result))
     }

@@ -27,12 +27,12 @@ struct SandboxCommand: ControlCommand {
     @OptionGroup var output: OutputOptions
     @OptionGroup var legend: LegendOptions
 
-    @Argument(help: "The application, without instance.")
+    @Argument(help: "The application, without instance.", completion: .applications)
     var application: String
   }
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let socket = try await broker.openSocket(of: options.application)
       try output.print(socket, or: "\(socket.directory)\n")
     }

@@ -47,7 +47,7 @@ struct SaveCommand: ControlCommand {
 
   func run() async throws {
     guard let application else { return try await saveAll() }
-    try await connection.run { broker in
+    try await withBroker { broker in
       let result = try await ProgressLine.during("saving") { progress in
         try await broker.saveApplicationState(
           of: application,
@@ -65,7 +65,7 @@ struct SaveCommand: ControlCommand {
 
   /// One application's failure does not keep the others from being saved.
   private func saveAll() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let applications = try await broker.listApplications().filter { $0.sessions > 0 }.map(\.application.description)
       let results = try await save(applications, broker)
       let document = PrintedObject { $0.member("applications", results) }

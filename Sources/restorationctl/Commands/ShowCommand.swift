@@ -38,7 +38,7 @@ struct ShowCommand: ControlCommand {
   }
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let facts: ObjectFacts
       if let generation {
         facts = try await saved(broker, in: generation)

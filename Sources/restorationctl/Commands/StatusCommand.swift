@@ -22,7 +22,7 @@ struct StatusCommand: ControlCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let statistics = try await broker.statistics()
       let applications = try await broker.listApplications()
       let status = Status(socket: broker.socketPath, statistics: statistics, applications: applications)

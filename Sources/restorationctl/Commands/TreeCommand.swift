@@ -34,7 +34,7 @@ struct TreeCommand: ControlCommand {
   var plain = false
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let description = try await broker.describeApplication(application)
       let drawing = TreeDrawing(
         application: description,

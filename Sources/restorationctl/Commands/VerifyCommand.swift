@@ -22,7 +22,7 @@ struct VerifyCommand: ControlCommand {
   @OptionGroup var options: ApplicationOptions
 
   func run() async throws {
-    try await connection.run { broker in
+    try await withBroker { broker in
       let found = try await ProgressLine.during("verifying") { progress in
         try await broker.verifyArchive(of: application, progress: progress)
       }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationWire
+
+struct MethodsCommand: ControlCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "methods",
+    abstract: "List the methods of the protocol, or describe one.",
+    usage: "restorationctl methods [<option> ...] [<method>]",
+    discussion: """
+      Examples:
+        restorationctl methods
+        restorationctl methods encodeRestorableState
+        restorationctl methods -j | jq -r '.methods[].name'
+
+      What the broker that runs says of itself by rpc.discover. Those to clients
+      are called and notified by the broker. In JSON a method is as in that
+      document (OpenRPC).
+      """
+  )
+
+  @OptionGroup var options: CommonOptions
+
+  @Argument(help: "The method to describe.", completion: .methods)
+  var method: String?
+
+  func run() async throws {
+    try await withBroker { broker in
+      let catalogue = try await MethodCatalogue(broker)
+      guard let method else {
+        let list = PrintedObject { $0.member("methods", catalogue.methods) }
+        return try output.show(list, or: Self.table(of: catalogue.methods).text(counting: "method", legend))
+      }
+      guard let described = catalogue.methods.first(where: { $0.name == method }) else {
+        throw catalogue.unknown(method)
+      }
+      try output.show(described.text, or: catalogue.page(of: described, legend))
+    }
+  }
+
+  private static func table(of methods: [MethodCatalogue.Method]) -> TextTable {
+    var table = TextTable([
+      TextTable.Column("METHOD", minimum: nil), TextTable.Column("TO"), TextTable.Column("SUMMARY"),
+    ])
+    for method in methods { table.add([method.name, method.isToClient ? "client" : "broker", method.summary]) }
+    return table
+  }
+}
+
+/// The methods that a broker says it has, by `rpc.discover`.
+struct MethodCatalogue {
+  struct Method: JSONWritable {
+    let slice: JSONSlice
+
+    var name: String { slice["name"]?.string() ?? "" }
+    var summary: String { slice["summary"]?.string() ?? "" }
+    var isToClient: Bool { slice["x-direction"]?.string() == "toClient" }
+    /// As the document has it.
+    var text: JSONText { slice.compactText }
+
+    func writeJSON(to writer: inout JSONWriter) {
+      writer.object { writer in
+        writer.member("name", name)
+        writer.member("summary", summary)
+        writer.member("toClient", isToClient)
+      }
+    }
+  }
+
+  let methods: [Method]
+  private let schemas: JSONSlice?
+
+  init(_ broker: BrokerConnection) async throws {
+    let text = try await broker.call("rpc.discover")
+    let document = try JSONSlice.read(
+      text,
+      subject: "the answer",
+      hint: "The broker is another one than this tool is for."
+    )
+    methods = document["methods"]?.elements?.map { Method(slice: $0) } ?? []
+    schemas = document["components"]?["schemas"]
+  }
+
+  func unknown(_ name: String) -> Failure {
+    let near = Suggestion.nearest(to: name, in: methods.map(\.name)).map { "Did you mean \($0)? " } ?? ""
+    let code = ErrorCode.methodNotFound
+    let hint = "\(near)restorationctl methods lists them."
+    var failure = Failure(ExitStatus.refused, kind: code.kind, "unknown method \(name)", hint: hint)
+    failure.code = code.rawValue
+    return failure
+  }
+
+  // MARK: For people
+
+  /// Everything there is to say of a method.
+  func page(of method: Method, _ legend: LegendOptions) -> String {
+    let parameters = (method.slice["params"]?.elements ?? []).map { parameter in
+      let isRequired = parameter["required"]?.bool() == true
+      let meaning = (isRequired ? "Required. " : "") + (parameter["description"]?.string() ?? "")
+      return [parameter["name"]?.string() ?? "", type(parameter["schema"]), meaning]
+    }
+    let errors = (method.slice["errors"]?.elements ?? []).map { error in
+      [
+        error["data"]?["kind"]?.string() ?? "", error["code"]?.description ?? "",
+        error["message"]?.string() ?? "",
+      ]
+    }
+    let results = results(method.slice["result"]?["schema"])
+    let tables =
+      [(["PARAMETER", "TYPE", "MEANING"], parameters)] + results.map { (["RESULT", "TYPE", "MEANING"], $0) }
+      + [(["ERROR", "CODE", "WHEN"], errors)]
+    return tables.filter { !$0.1.isEmpty }.reduce("\(method.name): \(method.summary)\n") { page, part in
+      var table = TextTable(part.0.map { TextTable.Column($0, minimum: nil) })
+      for row in part.1 { table.add(row) }
+      return page + "\n" + table.text(header: !legend.hidesLegend)
+    }
+  }
+
+  /// The members of a result; of a result that is one of several, those of each.
+  private func results(_ schema: JSONSlice?) -> [[[String]]] {
+    guard let schema = schema.map(resolved) else { return [] }
+    if let choices = schema["anyOf"]?.elements { return choices.flatMap { results($0) } }
+    guard let members = schema["properties"]?.members, !members.isEmpty else { return [[["", type(schema), ""]]] }
+    return [members.map { [$0.name, type($0.value), $0.value["description"]?.string() ?? ""] }]
+  }
+
+  /// The schema that a reference leads to.
+  private func resolved(_ schema: JSONSlice) -> JSONSlice {
+    schema["$ref"]?.string().flatMap { name in schemas?[String(name.split(separator: "/").last ?? "")] } ?? schema
+  }
+
+  /// The type in words: `integer`, `array of Element`, `Handle or null`.
+  private func type(_ schema: JSONSlice?) -> String {
+    guard let schema else { return "" }
+    if let name = schema["$ref"]?.string() { return String(name.split(separator: "/").last ?? "") }
+    if let choices = schema["anyOf"]?.elements { return choices.map { type($0) }.joined(separator: " or ") }
+    if let value = schema["const"] { return value.description }
+    let name = schema["type"]
+    let names: [String] = name?.strings ?? name.flatMap { $0.string() }.map { [$0] } ?? []
+    let items = schema["items"].map { " of \(type($0))" } ?? ""
+    return names.map { $0 == "array" ? "array\(items)" : $0 }.joined(separator: " or ")
+  }
+}

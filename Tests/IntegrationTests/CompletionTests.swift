@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// What bash offers of what the broker knows.
+@Suite struct CompletionTests {
+  private static let script = Result {
+    try ChildProcess.run([Products.control, "--generate-completion-script", "bash"]).output
+  }
+
+  /// What bash offers in place of the last of these words.
+  private static func offered(
+    _ words: [String],
+    _ socket: String,
+    _ environment: [String: String?] = [:]
+  ) throws -> [String] {
+    let line = #"""
+      eval "$(cat)"
+      COMP_WORDS=("$0" "$@") COMP_CWORD=$# COMP_LINE="$0 $*"
+      COMP_POINT=${#COMP_LINE}
+      _restorationctl "$0" "${@: -1}" "${COMP_WORDS[COMP_CWORD - 1]}"
+      printf '%s\n' "${COMPREPLY[@]}"
+      """#
+    let result = try ChildProcess.run(
+      ["bash", "-c", line, Products.control] + words,
+      input: Self.script.get(),
+      environment: ["RESTORATIOND_SOCKET": socket, "LC_ALL": "C.UTF-8"].merging(environment) { $1 }
+    )
+    #expect(result.end == .exit(0))
+    #expect(result.errors.isEmpty, "\(result.errors)")
+    return result.output.split(separator: "\n").map(String.init)
+  }
+
+  @Test(.broker) func bashOffersWhatTheBrokerKnows() throws {
+    let client = try broker.session("org.example.Notes", process: "main")
+    for path in [["Main"], ["Main", "Editor"], ["Main", "Editor", "Tab#2"], ["Side"], ["Überschrift"]] {
+      let state: JSONValue = [:]
+      try client.call("encodeRestorableState", ["object": .array(path.map { .string($0) }), "state": state])
+    }
+    try client.call("saveApplicationState")
+    try broker.connect().encode("A", state: [:], of: "org.example.Other")
+    let rows: [([String], [String])] = [
+      (["tree", ""], ["org.example.Notes", "org.example.Other"]),
+      (["tree", "org.example.N"], ["org.example.Notes"]),
+      (["--json", "short", "show", "org.example.Notes", ""], ["Main", "Main/Editor", "Side", "Überschrift"]),
+      (["show", "org.example.Notes", "Main/E"], ["Main/Editor", "Main/Editor/Tab#2"]),
+      (["explain", "--full", "org.example.Notes", "S"], ["Side"]),
+      (["diff", "org.example.Notes", ""], ["1"]),
+      (["show", "org.example.Notes", "Main", "--generation", ""], ["1"]),
+      (["call", "listG"], ["listGenerations"]),
+      (["methods", "rpc."], ["rpc.discover"]),
+      (["show", "org.example.Nobody", ""], []),
+    ]
+    for (words, expected) in rows {
+      let offered = try Self.offered(words, broker.socket).filter { !$0.hasPrefix("-") }
+      #expect(offered == expected, "\(words)")
+    }
+    // The socket that is named counts.
+    let named = try Self.offered(["--socket", broker.socket, "tree", "org.example.N"], "/nowhere")
+    #expect(named == ["org.example.Notes"])
+  }
+
+  /// Bash expands the words that it is offered.
+  @Test(.broker) func aNameThatAShellWouldRunIsNotOffered() throws {
+    let proof = broker.directory.file("proof")
+    let client = try broker.connect()
+    for name in ["$(touch $PROOF)", "`touch $PROOF`", "a b", "$HOME", "'", "-x", "\u{202e}x", "{a,b}", "Good"] {
+      try client.encode(name, state: [:], of: "a")
+    }
+    let offered = try Self.offered(["show", "a", ""], broker.socket, ["PROOF": proof])
+    #expect(offered.filter { !$0.hasPrefix("-") } == ["Good"])
+    #expect(Files.mode(proof) == 0)
+  }
+
+  @Test(.scratch, arguments: [["tree", "x"], ["show", "a", "x"], ["diff", "a", "x"], ["call", "x"]])
+  func withoutABrokerNothingIsOfferedAndNothingSaid(_ words: [String]) throws {
+    #expect(try Self.offered(words, directory.file("b.sock")) == [])
+  }
+}
