@@ -46,6 +46,26 @@ internal import Testing
     #expect(try ControlTool.run(["export", "org.example.Fourth", "--reveal"]).output == exported.output)
   }
 
+  @Test(.broker) func allApplicationsAreCheckedCopiedAndExportedAtOnce() throws {
+    try Self.fill()
+    try broker.connect().encode("A", state: [:], of: "b")
+    let verified = try ControlTool.run(["verify", "--all"], status: 0)
+    #expect(verified.output.hasPrefix("b is sound: 1 object, 1 state, "), "\(verified.output)")
+    #expect(verified.output.contains("\n\(Self.application) is sound: 2 objects, "), "\(verified.output)")
+    try ControlTool.run(["backup", "--all"], status: 0)
+    let json = try ControlTool.run(["verify", "--all", "-j"], status: 0).json["applications"]?.array ?? []
+    #expect(json.map { $0["application"] } == ["b", .string(Self.application)])
+    #expect(json.allSatisfy { $0["result"]?["sound"] == true })
+    let directory = broker.directory.path
+    let exported = try ControlTool.run(["export", "--all", "-o", directory], status: 0)
+    #expect(exported.output.contains("b exported to \(directory)/b.json, "), "\(exported.output)")
+    #expect(exported.errors.contains("confidential states were left out"))
+    #expect(try Files.text("\(directory)/b.json") == ControlTool.run(["export", "b"]).output)
+    for arguments in [["verify"], ["verify", "--all", "b"], ["export", "--all"], ["backup", "--all", "x"]] {
+      try ControlTool.run(arguments, status: 64)
+    }
+  }
+
   @Test(.broker) func anExportDoesNotSteerTheTerminal() throws {
     let client = try broker.session(Self.application, process: "main")
     try client.register("Main")

@@ -121,8 +121,35 @@ internal import Testing
       json.output == #"{"from":1,"to":null,"added":[["Main","Editor"]],"removed":[["Find"]],"#
         + #""changed":[{"path":["Main"],"keys":["scroll","zoom"]}]}"# + "\n"
     )
+    let values = try ControlTool.run(["diff", Self.application, "1", "--values", "--no-legend"])
+    #expect(
+      values.output == """
+        removed  Find
+        added    Main/Editor
+        changed  Main         scroll  2  3
+        changed  Main         zoom    1  2
+
+        """
+    )
+    let changed = try ControlTool.run(["diff", Self.application, "1", "--values", "-j"]).json["changed"]?.array?.first
+    #expect(changed?["values"]?.array?.first == ["key": "scroll", "from": 2, "to": 3])
     let none = try ControlTool.run(["diff", Self.application, "1", "1"], status: 0)
     #expect(none.output == "Nothing differs between generation 1 and generation 1.\n")
+  }
+
+  @Test func valuesOfConfidentialObjectsDifferInSecret() throws {
+    let client = try broker.session(Self.application, process: "main")
+    try client.register("Login", with: ["confidential": true])
+    for word in ["hunter2", "hunter3"] {
+      try client.encode("Login", state: ["password": .string(word)])
+      try client.call("saveApplicationState")
+    }
+    for form in ["off", "short"] {
+      let hidden = try ControlTool.run(["diff", Self.application, "1", "--values", "--json", form], status: 0)
+      #expect(!hidden.output.contains("hunter") && !hidden.output.contains("password"), "\(hidden.output)")
+    }
+    let shown = try ControlTool.run(["diff", Self.application, "1", "--values", "--reveal"])
+    #expect(shown.output.contains(#"password  "hunter2"  "hunter3""#), "\(shown.output)")
   }
 
   @Test(arguments: [["rollback", "9"], ["diff", "9"], ["diff", "1", "9"]])

@@ -171,6 +171,19 @@ internal import Testing
     #expect(result.errors.contains("of --timeout are over"))
   }
 
+  @Test(.broker) func statesAreShownIfAskedForUnlessTheyAreConfidential() throws {
+    let arguments = ["--event", "stateEncoded", "--values", "--no-legend"]
+    let monitors = try [Self.monitor(arguments), Self.monitor(arguments + ["-j"], among: 2)]
+    let client = try broker.session("a", process: "editor")
+    try client.register("Login", with: ["confidential": true])
+    for name in ["Main", "Login"] { try client.encode(name, state: ["word": "hunter2"]) }
+    let lines = try monitors.map { monitor in try (1...2).map { _ in try Self.line(monitor) } }
+    #expect(lines[0][0].hasSuffix(#", editor, {"word":"hunter2"}"#), "\(lines[0][0])")
+    #expect(lines[0][1].hasSuffix(", editor, (confidential)"), "\(lines[0][1])")
+    #expect(lines[1][0].hasSuffix(#","state":{"word":"hunter2"}}"#), "\(lines[1][0])")
+    #expect(lines[1][1].hasSuffix(#","redacted":true}"#), "\(lines[1][1])")
+  }
+
   @Test(.broker) func onATerminalWhatIsBadStandsOut() throws {
     let terminal = try PseudoTerminal(columns: 80)
     let process = try ChildProcess(

@@ -7,21 +7,23 @@ struct BackupCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",
     abstract: "Copy an application's archive.",
-    usage: "restorationctl backup [<option> ...] <application> [<file>]",
+    usage: "restorationctl backup [<option> ...] (<application> [<file>] | --all)",
     discussion: """
       Examples:
         restorationctl backup org.example.Notes
         restorationctl backup org.example.Notes notes.sqlite
+        restorationctl backup --all
 
       Without a file, the command renews the backup that the broker uses if the
-      archive is damaged. The file must not exist yet. It appears only when it is
-      complete, and only its owner can read it.
+      archive is damaged; with --all, those of all applications. The file must not
+      exist yet. It appears only when it is complete, and only its owner can read
+      it.
       """
   )
 
-  @OptionGroup var options: ApplicationOptions
+  @OptionGroup var options: SomeApplicationsOptions
 
-  @Argument(help: "The file to copy to.")
+  @Argument(help: "The file to copy to.", completion: .file())
   var file: String?
 
   func run() async throws {
@@ -33,11 +35,25 @@ struct BackupCommand: ControlCommand {
       }
     }
     try await withBroker { broker in
+      guard let application = options.application else { return try await backUpAll(broker) }
       let copy = try await ProgressLine.during("copying") { progress in
         try await broker.backUpArchive(of: application, to: path, progress: progress)
       }
-      let place = copy.to ?? "its backup copy"
-      try output.print(copy, or: "\(application) copied to \(place.printable), \(Quantity.bytes(copy.bytes)).\n")
+      try output.print(copy, or: Self.text(application, copy))
     }
+  }
+
+  private func backUpAll(_ broker: BrokerConnection) async throws {
+    let outcomes = try await broker.forAll(output) { application in
+      try await broker.backUpArchive(of: application)
+    } text: { application, copy in
+      Self.text(application, copy)
+    }
+    if outcomes.contains(where: { $0.failure != nil }) { throw ExitStatus.refused }
+  }
+
+  private static func text(_ application: String, _ copy: ArchiveBackup) -> String {
+    let place = copy.to ?? "its backup copy"
+    return "\(application) copied to \(place.printable), \(Quantity.bytes(copy.bytes)).\n"
   }
 }

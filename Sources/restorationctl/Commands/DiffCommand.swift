@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
@@ -13,23 +14,31 @@ struct DiffCommand: ControlCommand {
       Examples:
         restorationctl diff org.example.Notes 3
         restorationctl diff org.example.Notes 3 5
+        restorationctl diff org.example.Notes 3 --values
         restorationctl diff org.example.Notes 3 -j | jq '.changed[].path'
 
       Without a second number, the generation is compared with the head. For
-      states that differ, the top-level keys are named; those of confidential
-      objects only with --reveal.
+      states that differ, the top-level keys are named, with --values also what
+      they were and are; those of confidential objects only with --reveal.
       """
   )
 
   @OptionGroup var options: ApplicationOptions
 
+  @Flag(help: "Show the values that differ.")
+  var values = false
+
   @Flag(help: "Name the keys of confidential objects.")
   var reveal = false
 
-  @Argument(help: "The number of a generation.", transform: GenerationNumber.read)
+  @Argument(help: "The number of a generation.", completion: .generations, transform: GenerationNumber.read)
   var from: Int64
 
-  @Argument(help: "The number of another generation (default: the head).", transform: GenerationNumber.read)
+  @Argument(
+    help: "The number of another generation (default: the head).",
+    completion: .generations,
+    transform: GenerationNumber.read
+  )
   var to: Int64?
 
   func run() async throws {
@@ -39,36 +48,104 @@ struct DiffCommand: ControlCommand {
           try await broker.diffGenerations(of: application, from: from, to: to, reveal: reveal, progress: progress)
         }
       }
+      let changes = values ? try await changes(difference.changed, broker) : nil
       let compared = PrintedObject { writer in
         writer.member("from", from)
         writer.member("to", to)
-        difference.writeMembers(to: &writer)
+        if let changes {
+          writer.member("added", difference.added)
+          writer.member("removed", difference.removed)
+          writer.member("changed", changes)
+        } else {
+          difference.writeMembers(to: &writer)
+        }
       }
-      try output.show(compared, or: text(of: difference))
+      try output.show(compared, or: text(of: difference, changes))
     }
   }
 
-  private func text(of difference: GenerationDifference) -> String {
+  /// The objects with the values of the keys that differ.
+  private func changes(_ changed: [ObjectDifference], _ broker: BrokerConnection) async throws -> [ChangedObject] {
+    let paths = Set(changed.map(\.path))
+    let former = try await states(at: paths, in: from, broker)
+    let present = try await states(at: paths, in: to, broker)
+    return changed.map { ChangedObject(difference: $0, former: former[$0.path], present: present[$0.path]) }
+  }
+
+  private func states(
+    at paths: Set<IdentifierPath>,
+    in generation: Int64?,
+    _ broker: BrokerConnection
+  ) async throws -> [IdentifierPath: JSONSlice] {
+    var states: [IdentifierPath: JSONSlice] = [:]
+    for try await object in broker.readArchive(of: application, generation: generation, reveal: reveal)
+    where paths.contains(object.path) {
+      states[object.path] = try object.state.map { try JSONSlice.read($0.jsonText, subject: "the state", hint: "") }
+    }
+    return states
+  }
+
+  private func text(of difference: GenerationDifference, _ changes: [ChangedObject]?) -> String {
     let sides = "generation \(from) and \(to.map { "generation \($0)" } ?? "now")"
     if difference.isEmpty { return legend.hidesLegend ? "" : "Nothing differs between \(sides).\n" }
-    var table = TextTable([
-      TextTable.Column("CHANGE", minimum: nil), TextTable.Column("PATH"), TextTable.Column("KEYS"),
-    ])
-    func add(_ word: String, _ colour: Colour, _ path: IdentifierPath, _ keys: String = "") {
-      table.add([TextTable.Cell(word, colour), TextTable.Cell(path.description), TextTable.Cell(keys)])
+    let columns = changes == nil ? ["KEYS"] : ["KEY", "FROM", "TO"]
+    var table = TextTable(
+      [TextTable.Column("CHANGE", minimum: nil), TextTable.Column("PATH")] + columns.map { TextTable.Column($0) }
+    )
+    func add(_ word: String, _ colour: Colour, _ path: IdentifierPath, _ rest: [String] = []) {
+      let cells = rest + Array(repeating: "", count: columns.count - rest.count)
+      table.add([TextTable.Cell(word, colour), TextTable.Cell(path.description)] + cells.map { TextTable.Cell($0) })
     }
     for path in difference.removed { add("removed", .red, path) }
     for path in difference.added { add("added", .green, path) }
-    for change in difference.changed { add("changed", .yellow, change.path, Self.keys(of: change)) }
+    for change in changes ?? [] {
+      for row in change.rows { add("changed", .yellow, change.difference.path, row) }
+    }
+    if changes == nil {
+      for change in difference.changed { add("changed", .yellow, change.path, [change.words]) }
+    }
     guard !legend.hidesLegend else { return table.text(header: false) }
     let (removed, added, changed) = (difference.removed.count, difference.added.count, difference.changed.count)
     let counts = "\(removed) removed, \(added) added, \(changed) changed"
     return table.text(header: true) + "\nBetween \(sides): \(counts).\n"
   }
 
-  private static func keys(of change: ObjectDifference) -> String {
-    if change.redacted { return "(confidential)" }
-    if change.unreadable { return "(damaged)" }
-    return (change.keys + (change.elements ? ["(elements)"] : [])).joined(separator: ", ")
+}
+
+extension ObjectDifference {
+  /// Why keys are not named; nil if they are.
+  fileprivate var obstacle: String? { redacted ? "(confidential)" : unreadable ? "(damaged)" : nil }
+
+  fileprivate var words: String { obstacle ?? (keys + (elements ? ["(elements)"] : [])).joined(separator: ", ") }
+}
+
+/// An object whose states differ, with the values on both sides.
+private struct ChangedObject: JSONWritable {
+  let difference: ObjectDifference
+  let former: JSONSlice?
+  let present: JSONSlice?
+
+  /// Key, former value, present value; a hyphen for none.
+  var rows: [[String]] {
+    if let obstacle = difference.obstacle { return [[obstacle]] }
+    let rows = difference.keys.map { key in [key] + [former, present].map { $0?[key]?.compactText.string ?? "-" } }
+    return rows + (difference.elements ? [["(elements)"]] : [])
+  }
+
+  /// The members of `diffGenerations`, and the values.
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      difference.writeMembers(to: &writer)
+      writer.key("values")
+      writer.beginArray()
+      for key in difference.keys {
+        writer.object { writer in
+          writer.member("key", key)
+          if let value = former?[key] { writer.member("from", value.compactText) }
+          if let value = present?[key] { writer.member("to", value.compactText) }
+        }
+      }
+      writer.endArray()
+    }
   }
 }

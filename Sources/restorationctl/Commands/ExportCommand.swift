@@ -1,34 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import JSONRPC
 internal import RestorationClient
+internal import RestorationWire
 
 struct ExportCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
     abstract: "Export the saved state of an application as a document.",
-    usage: "restorationctl export [<option> ...] <application>",
+    usage: "restorationctl export [<option> ...] (<application> | --all)",
     discussion: """
       Examples:
         restorationctl export org.example.Notes > notes.json
         restorationctl export org.example.Notes -o notes.json --reveal
         restorationctl export org.example.Notes --generation 3 | diff notes.json -
+        restorationctl export --all -o saved/
 
       The document is JSON, one object a line; equal saved states give equal
       documents. A file is written completely or not at all, and only its owner can
-      read it. Confidential states are left out unless --reveal is given.
+      read it. Confidential states are left out unless --reveal is given. With
+      --all, each application has a file in the directory: org.example.Notes.json.
       """
   )
 
-  @OptionGroup var options: ApplicationOptions
+  @OptionGroup var options: SomeApplicationsOptions
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("Write to a file; - is standard output.", valueName: "file")
+    help: ArgumentHelp("Write to a file; - is standard output.", valueName: "file"),
+    completion: .file()
   )
   var file: String?
 
-  @Option(help: ArgumentHelp("Export a generation instead of the head.", valueName: "number"))
+  @Option(help: ArgumentHelp("Export a generation instead of the head.", valueName: "number"), completion: .generations)
   var generation: Int64?
 
   @Flag(help: "Export confidential states as well.")
@@ -36,30 +41,77 @@ struct ExportCommand: ControlCommand {
 
   func validate() throws {
     if let generation, generation < 1 { throw ValidationError("generations are numbered from 1") }
+    guard options.all else { return }
+    if generation != nil {
+      throw ValidationError("generations of applications have nothing in common: leave out --all")
+    }
+    if file == nil || file == "-" { throw ValidationError("Give a directory for the documents: --all -o DIRECTORY") }
   }
 
   func run() async throws {
     try await withBroker { broker in
-      var document = try await ProgressLine.during("exporting") { try await export(broker, $0) }
-      // The document's first line says so.
-      let isRedacted = document.prefix { $0 != "\n" }.contains("\"redacted\":true")
+      guard let application = options.application else { return try await exportAll(broker) }
+      let exported = try await ProgressLine.during("exporting") { try await export(application, broker, $0) }
+      var document = exported.text
       if let layout = output.layout { document = layout.lay(out: try JSONLayout.compact.format(document)) + "\n" }
       if let file, file != "-" {
-        do throws(OutputFile.Fault) {
-          try OutputFile(path: file).write(document)
-        } catch {
-          throw Failure(ExitStatus.outputFailed, kind: "outputFailed", error.message)
-        }
+        try Self.write(document, to: file)
       } else {
         try Output.show(Terminal.isOutput ? document.printableJSON : document)
       }
-      if isRedacted { Output.complain("confidential states were left out; --reveal exports them as well") }
+      if exported.isRedacted { Self.noteRedaction() }
     }
   }
 
-  private func export(_ broker: BrokerConnection, _ progress: ArchiveProgress.Handler?) async throws -> String {
-    try await GenerationNumber.orNotThere(in: application) {
+  private func exportAll(_ broker: BrokerConnection) async throws {
+    var isRedacted = false
+    let outcomes = try await broker.forAll(output) { application in
+      let exported = try await export(application, broker, nil)
+      let path = "\(file ?? ".")/\(application).json"
+      try Self.write(exported.text, to: path)
+      isRedacted = isRedacted || exported.isRedacted
+      return ExportedFile(path: path, bytes: exported.text.utf8.count)
+    } text: { application, written in
+      "\(application) exported to \(written.path), \(Quantity.bytes(written.bytes)).".printable + "\n"
+    }
+    if isRedacted { Self.noteRedaction() }
+    if outcomes.contains(where: { $0.failure != nil }) { throw ExitStatus.refused }
+  }
+
+  private func export(
+    _ application: String,
+    _ broker: BrokerConnection,
+    _ progress: ArchiveProgress.Handler?
+  ) async throws -> (text: String, isRedacted: Bool) {
+    let text = try await GenerationNumber.orNotThere(in: application) {
       try await broker.exportArchive(of: application, generation: generation, reveal: reveal, progress: progress)
+    }
+    // The document's first line says so.
+    return (text, text.prefix { $0 != "\n" }.contains("\"redacted\":true"))
+  }
+
+  private static func write(_ document: String, to file: String) throws {
+    do throws(OutputFile.Fault) {
+      try OutputFile(path: file).write(document)
+    } catch {
+      throw Failure(ExitStatus.outputFailed, kind: "outputFailed", error.message)
+    }
+  }
+
+  private static func noteRedaction() {
+    Output.complain("confidential states were left out; --reveal exports them as well")
+  }
+}
+
+/// A document that was written.
+private struct ExportedFile: JSONWritable, Sendable {
+  let path: String
+  let bytes: Int
+
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("file", path)
+      writer.member("bytes", bytes)
     }
   }
 }

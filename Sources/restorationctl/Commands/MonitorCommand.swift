@@ -13,12 +13,14 @@ struct MonitorCommand: ControlCommand {
       Examples:
         restorationctl monitor
         restorationctl monitor org.example.Notes
+        restorationctl monitor org.example.Notes --values
         restorationctl monitor --event stateEncoded --event encodeFailed
         restorationctl monitor -j | jq -c 'select(.name == "sessionEnded")'
 
       One line is one event; times are those of this tool. The application need
       not exist yet. In JSON it is the parameters of each notification event, as
-      described in Protocol/notifications.md. States are never shown.
+      described in Protocol/notifications.md. States are shown only with --values:
+      what an object has when the event is read; never those of confidential ones.
 
       An interrupt ends it with status 0, and the end of the broker with status
       69. It also ends when the reader of its output has gone.
@@ -30,7 +32,10 @@ struct MonitorCommand: ControlCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The application, with its instance if it has one (default: all).")
+  @Flag(help: "Show the states that are stored.")
+  var values = false
+
+  @Argument(help: "The application, with its instance if it has one (default: all).", completion: .applications)
   var application: String?
 
   @Option(
@@ -49,13 +54,39 @@ struct MonitorCommand: ControlCommand {
       var line = EventLine(names: names, showsApplication: application == nil)
       if output.layout == nil, !legend.hidesLegend { try Output.print(line.header + "\n") }
       for try await event in subscription {
+        let stored = values ? try await StoredValue(event, broker) : nil
         if let layout = output.layout {
-          try layout.print(event.jsonText)
+          try layout.print(stored?.member(in: event.jsonText) ?? event.jsonText)
         } else {
-          try Output.print(line.text(of: event) + "\n")
+          try Output.print(line.text(of: event, and: stored?.words) + "\n")
         }
       }
     }
+  }
+}
+
+/// What an event was about, as far as it may be shown.
+private struct StoredValue {
+  /// Nil if the object is confidential.
+  private let state: RestorableState?
+
+  /// Nil if nothing was stored, or it is not there now.
+  init?(_ event: BrokerEvent, _ broker: BrokerConnection) async throws {
+    guard case .stateEncoded(let facts) = event.facts, let path = facts.path else { return nil }
+    do {
+      let decoded = try await broker.decode(.path(path), application: event.application?.description)
+      guard decoded.status == .available else { return nil }
+      state = decoded.isConfidential ? nil : decoded.state
+    } catch is RestorationError {
+      return nil
+    }
+  }
+
+  var words: String { state?.jsonText ?? "(confidential)" }
+
+  /// The event with one more member.
+  func member(in event: String) -> String {
+    event.dropLast() + (state.map { ",\"state\":\($0.jsonText)}" } ?? ",\"redacted\":true}")
   }
 }
 

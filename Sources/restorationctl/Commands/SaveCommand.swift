@@ -20,12 +20,12 @@ struct SaveCommand: ControlCommand {
       one generation. If a process does not answer in time, its objects keep the last
       saved state and are listed. Exit status 1 means that no generation was made
       although something has changed. In JSON it is the result of
-      saveApplicationState; with --all it is
+      saveApplicationState; with --all, which saves what has live sessions, it is
       {"applications":[{"application":...,"result":...}]}, or "error" instead.
       """
   )
 
-  @OptionGroup var options: CommonOptions
+  @OptionGroup var options: SomeApplicationsOptions
 
   @Option(help: ArgumentHelp("Deadline in seconds (default: 5).", valueName: "seconds"))
   var deadline: Seconds?
@@ -33,20 +33,8 @@ struct SaveCommand: ControlCommand {
   @Option(help: ArgumentHelp("Why, for logs.", valueName: "text"))
   var reason: String?
 
-  @Flag(help: "Save every application that has live sessions, all at once.")
-  var all = false
-
-  @Argument(help: "The application, with its instance if it has one.")
-  var application: String?
-
-  func validate() throws {
-    guard all == (application == nil) else {
-      throw ValidationError(all ? "Give an application or --all, not both." : "Give an application, or --all.")
-    }
-  }
-
   func run() async throws {
-    guard let application else { return try await saveAll() }
+    guard let application = options.application else { return try await saveAll() }
     try await withBroker { broker in
       let result = try await ProgressLine.during("saving") { progress in
         try await broker.saveApplicationState(
@@ -81,11 +69,8 @@ struct SaveCommand: ControlCommand {
     return try await withThrowingTaskGroup(of: Outcome.self) { group in
       for application in applications {
         group.addTask {
-          do {
-            let result = try await broker.saveApplicationState(of: application, reason: reason, deadline: deadline)
-            return Outcome(application: application, result: .success(result))
-          } catch let error as RestorationError {
-            return Outcome(application: application, result: .failure(Failure(error)))
+          try await Outcome(of: application) {
+            try await broker.saveApplicationState(of: application, reason: reason, deadline: deadline)
           }
         }
       }

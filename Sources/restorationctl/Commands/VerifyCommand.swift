@@ -7,31 +7,43 @@ struct VerifyCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
     abstract: "Check all stored states of an application.",
-    usage: "restorationctl verify [<option> ...] <application>",
+    usage: "restorationctl verify [<option> ...] (<application> | --all)",
     discussion: """
       Examples:
         restorationctl verify org.example.Notes
         restorationctl verify org.example.Notes -j
+        restorationctl verify --all
 
       Nothing is changed, and applications are served meanwhile. Exit status 1
       means that there are problems, which are listed. In JSON it is the result of
-      the method verifyArchive.
+      the method verifyArchive; with --all it is
+      {"applications":[{"application":...,"result":...}]}, or "error" instead.
       """
   )
 
-  @OptionGroup var options: ApplicationOptions
+  @OptionGroup var options: SomeApplicationsOptions
 
   func run() async throws {
     try await withBroker { broker in
+      guard let application = options.application else { return try await verifyAll(broker) }
       let found = try await ProgressLine.during("verifying") { progress in
         try await broker.verifyArchive(of: application, progress: progress)
       }
-      try output.show(found, or: text(of: found))
+      try output.show(found, or: text(of: found, application))
       if !found.sound { throw ExitStatus.refused }
     }
   }
 
-  private func text(of found: ArchiveVerification) -> String {
+  private func verifyAll(_ broker: BrokerConnection) async throws {
+    let outcomes = try await broker.forAll(output) { application in
+      try await broker.verifyArchive(of: application)
+    } text: { application, found in
+      text(of: found, application)
+    }
+    if !outcomes.allSatisfy({ (try? $0.result?.get().sound) == true }) { throw ExitStatus.refused }
+  }
+
+  private func text(of found: ArchiveVerification, _ application: String) -> String {
     let objects = Quantity.count(found.objects, "object")
     let states = Quantity.count(found.states, "state")
     let checked = "\(objects), \(states), \(Quantity.bytes(found.bytes))"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationClient
 internal import RestorationWire
 
 /// An object that only this tool prints, or that it prints with other members than the protocol's
@@ -30,5 +31,45 @@ struct ApplicationOutcome<Value: JSONWritable & Sendable>: JSONWritable, Sendabl
       case nil: break
       }
     }
+  }
+}
+
+extension ApplicationOutcome {
+  /// What becomes of an application: its failure does not keep others from their turn.
+  init(of application: String, _ body: () async throws -> Value) async throws {
+    do {
+      self.init(application: application, result: .success(try await body()))
+    } catch let error as RestorationError {
+      self.init(application: application, result: .failure(Failure(error)))
+    }
+  }
+
+  /// The failure; nil if there is none.
+  var failure: Failure? { if case .failure(let failure) = result { failure } else { nil } }
+}
+
+extension BrokerConnection {
+  /// Does the same with one application after the other, and prints what became of each.
+  ///
+  /// - Parameter text: for people, of a result.
+  /// - Returns: the outcomes, of which some may be failures.
+  func forAll<Value: JSONWritable & Sendable>(
+    _ output: OutputOptions,
+    _ body: (String) async throws -> Value,
+    text: (String, Value) -> String
+  ) async throws -> [ApplicationOutcome<Value>] {
+    var outcomes: [ApplicationOutcome<Value>] = []
+    for application in try await applicationNames() {
+      let outcome = try await ApplicationOutcome(of: application) { try await body(application) }
+      outcomes.append(outcome)
+      guard output.layout == nil else { continue }
+      switch outcome.result {
+      case .success(let value): try Output.print(text(application, value))
+      case .failure(let failure): Output.complain("\(application): \(failure.message)".printable)
+      case nil: break
+      }
+    }
+    try output.layout?.print(PrintedObject { $0.member("applications", outcomes) })
+    return outcomes
   }
 }

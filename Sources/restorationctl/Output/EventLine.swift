@@ -26,10 +26,13 @@ struct EventLine {
   }
 
   /// The line of an event that has just come, without a line feed.
-  mutating func text(of event: BrokerEvent) -> String {
+  ///
+  /// - Parameter more: is added to the details.
+  mutating func text(of event: BrokerEvent, and more: String? = nil) -> String {
     let application = (event.application?.description ?? "").printable
     if showsApplication { applicationWidth = max(applicationWidth, application.columns) }
-    var columns = line(Clock.timeOfDay, event.name.printable, application, Self.details(of: event).printable)
+    let details = Self.details(of: event) + (more.map { ", \($0)" } ?? "")
+    var columns = line(Clock.timeOfDay, event.name.printable, application, details.printable)
     let used = columns.dropLast().reduce(0) { $0 + $1.columns + 2 }
     if let width = Output.width, let details = columns.popLast() {
       columns.append(details.shortened(to: max(Self.detailsMin, width - used)))
