@@ -16,6 +16,7 @@ struct Control: ControlCommand {
         restorationctl list
         restorationctl tree org.example.Notes
         restorationctl show org.example.Notes Main/Editor
+        restorationctl get org.example.Notes Main/Editor /scroll
         restorationctl explain org.example.Notes Main/Editor
         restorationctl monitor org.example.Notes
         restorationctl -j history org.example.Notes | jq .
@@ -42,8 +43,9 @@ struct Control: ControlCommand {
       """,
     version: BrokerConnection.version,
     subcommands: [
-      StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, ExplainCommand.self,
-      HistoryCommand.self, DiffCommand.self, MonitorCommand.self, SaveCommand.self, RestoreCommand.self,
+      StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, GetCommand.self,
+      PutCommand.self, RemoveCommand.self, ExplainCommand.self, HistoryCommand.self, DiffCommand.self,
+      MonitorCommand.self, SaveCommand.self, RestoreCommand.self,
       LoginCommand.self, RollbackCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self,
       ImportCommand.self, DiscardCommand.self, ForgetCommand.self, ReopenCommand.self, QuarantineCommand.self,
       SandboxCommand.self, MethodsCommand.self, CallCommand.self,

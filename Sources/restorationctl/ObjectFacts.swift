@@ -21,6 +21,8 @@ struct ObjectFacts {
   let origin: ReservedKeys?
   let elements: [RestorableElement]
   let state: RestorableState?
+  /// The change that stored the state; nil for a generation.
+  let sequence: Int64?
 
   /// An object of the head.
   init(
@@ -34,7 +36,7 @@ struct ObjectFacts {
     newestGeneration = application.generation
     (self.path, self.object, head) = (path, object, object)
     redacted = object.confidential && !reveal && decoded.state != nil
-    (status, origin) = (decoded.status.rawValue, decoded.origin)
+    (status, origin, sequence) = (decoded.status.rawValue, decoded.origin, decoded.sequence)
     elements = redacted ? [] : decoded.elements
     state = redacted ? nil : decoded.state
   }
@@ -43,7 +45,7 @@ struct ObjectFacts {
   init(_ saved: ArchivedObject, generation: Int64, of application: String) {
     (self.application, self.generation, newestGeneration) = (application, generation, nil)
     (path, object, head) = (saved.path, saved, nil)
-    (redacted, status, origin) = (saved.redacted, saved.status.rawValue, saved.origin)
+    (redacted, status, origin, sequence) = (saved.redacted, saved.status.rawValue, saved.origin, nil)
     (elements, state) = (saved.elements, saved.state)
   }
 }
@@ -143,6 +145,7 @@ extension ObjectFacts: JSONWritable {
       writer.member("bytes", object.bytes)
       writer.member("modified", object.modified)
       writer.member("revision", head?.revision)
+      writer.member("sequence", sequence)
       writer.member("coder", origin)
       writer.member("elements", elements.map { $0.with { ($0.resolved, $0.unresolved) = (nil, nil) } })
       writer.member("state", state.map { JSONText(compact: $0.jsonText) })

@@ -76,8 +76,8 @@ internal import Testing
     #expect(
       object.object?.members.map(\.name) == [
         "application", "generation", "path", "object", "kind", "classes", "process", "pid", "vacant", "orphaned",
-        "included", "confidential", "redacted", "status", "bytes", "modified", "revision", "coder", "elements",
-        "state",
+        "included", "confidential", "redacted", "status", "bytes", "modified", "revision", "sequence", "coder",
+        "elements", "state",
       ]
     )
     #expect(object["path"] == .path("Main", "Editor"))

@@ -24,13 +24,13 @@ struct ShowCommand: ControlCommand {
 
   @OptionGroup var options: ApplicationOptions
 
-  @Option(help: ArgumentHelp("Show a generation instead of the head.", valueName: "number"))
+  @Option(help: ArgumentHelp("Show a generation instead of the head.", valueName: "number"), completion: .generations)
   var generation: Int64?
 
   @Flag(help: "Show the state of a confidential object.")
   var reveal = false
 
-  @Argument(help: "The object's path: Main/Editor.", transform: IdentifierPath.read)
+  @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath
 
   func validate() throws {
@@ -41,7 +41,8 @@ struct ShowCommand: ControlCommand {
     try await withBroker { broker in
       let facts: ObjectFacts
       if let generation {
-        facts = try await saved(broker, in: generation)
+        let saved = try await broker.object(at: path, in: generation, of: application, reveal: reveal)
+        facts = ObjectFacts(saved, generation: generation, of: application)
       } else {
         facts = try await current(broker)
       }
@@ -60,17 +61,25 @@ struct ShowCommand: ControlCommand {
     return ObjectFacts(object, at: path, decoded, reveal: reveal, of: description)
   }
 
-  /// The object in a generation.
-  private func saved(_ broker: BrokerConnection, in generation: Int64) async throws -> ObjectFacts {
+}
+
+extension BrokerConnection {
+  /// An object in a generation; throws the failure if it is not there.
+  func object(
+    at path: IdentifierPath,
+    in generation: Int64,
+    of application: String,
+    reveal: Bool
+  ) async throws -> ArchivedObject {
     var paths: [IdentifierPath] = []
     let found = try await GenerationNumber.orNotThere(in: application) { () -> ArchivedObject? in
-      for try await object in broker.readArchive(of: application, generation: generation, reveal: reveal) {
+      for try await object in readArchive(of: application, generation: generation, reveal: reveal) {
         if object.path == path { return object }
         paths.append(object.path)
       }
       return nil
     }
-    if let found { return ObjectFacts(found, generation: generation, of: application) }
+    if let found { return found }
     throw path.notFound(among: paths, "in generation \(generation) of \(application)")
   }
 }
@@ -95,13 +104,7 @@ extension IdentifierPath {
     let children = paths.filter { $0.components.count == known + 1 && $0.prefix(known) == ancestor }
       .compactMap(\.components.last)
     var hint = known == 0 ? "At the top " : "\(ancestor.description) exists; below it "
-    if children.isEmpty {
-      hint += "is nothing"
-    } else {
-      hint += children.count == 1 ? "is " : "are "
-      hint += children.prefix(8).map { $0.shortened(to: 40) }.joined(separator: ", ")
-      if children.count > 8 { hint += " and \(children.count - 8) more" }
-    }
+    hint += (children.count < 2 ? "is " : "are ") + Suggestion.list(children)
     if let near = Suggestion.nearest(to: components[known], in: children) { hint += "; did you mean \(near)?" }
     return .unknownObject(self, "unknown object \(description) \(place)", hint: hint)
   }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationWire
+
+struct RemoveCommand: ControlCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rm",
+    abstract: "Remove one value of a state, or an object with its state.",
+    usage: "restorationctl rm [<option> ...] <application> <path> [<pointer>]",
+    discussion: """
+      Examples:
+        restorationctl rm org.example.Notes Main/Editor /scroll
+        restorationctl rm org.example.Notes Main/Editor /tabs/0
+        restorationctl rm org.example.Notes Main/Editor
+
+      With a pointer (RFC 6901), only that value goes: nothing is lost that
+      somebody else writes meanwhile. Without one, the object goes, if no process
+      has it and nothing is below it; generations keep it. forget removes whole
+      subtrees. Exit status 4 means that there is no such object, state or value.
+      """
+  )
+
+  @OptionGroup var options: ApplicationOptions
+
+  @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
+  var path: IdentifierPath
+
+  @Argument(help: "The place of one value: /scroll.", transform: StatePointer.read)
+  var pointer: StatePointer?
+
+  func validate() throws {
+    if pointer?.description.isEmpty == true { throw ValidationError("the pointer '' means the state: leave it out") }
+  }
+
+  func run() async throws {
+    try await withBroker { broker in
+      guard let pointer else { return try await remove(broker) }
+      let edit = StateEdit(application: application, path: path)
+      guard try await edit.content(of: edit.read(broker)) != nil else { throw try await edit.absent(broker) }
+      let edited = try await edit.perform(broker) { former in
+        let state = try edit.content(of: former) ?? JSONSlice.read("{}", subject: "the state", hint: "")
+        guard let text = pointer.edit(state, nil) else {
+          throw pointer.notFound(in: state, of: path, namesKeys: former?.isConfidential != true)
+        }
+        return text
+      }
+      try output.print(edited, or: edited.text.printable + "\n")
+    }
+  }
+
+  private func remove(_ broker: BrokerConnection) async throws {
+    let objects = try await broker.describeApplication(application).objects
+    guard let object = objects.first(where: { $0.path == path }) else {
+      throw path.notFound(among: objects.compactMap(\.path), "in \(application)")
+    }
+    let edit = StateEdit(application: application, path: path)
+    let below = objects.count { $0.path != path && $0.path?.components.starts(with: path.components) == true }
+    guard below == 0 else {
+      var failure = edit.failure("notEmpty", "\(path) has \(Quantity.count(below, "object")) below it")
+      failure.hint = "restorationctl forget \(application) \(path) removes all of them."
+      throw failure
+    }
+    do {
+      try await broker.unregister(.path(path), application: application)
+    } catch let error as RestorationError where error.code == .notOwner {
+      throw edit.live(error)
+    }
+    let removed = PrintedObject { writer in
+      writer.member("application", application)
+      writer.member("path", path)
+      writer.member("bytes", object.bytes)
+    }
+    let text = "Removed \(path) of \(application): \(Quantity.bytes(object.bytes))."
+    try output.print(removed, or: text.printable + "\n")
+  }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// `restorationctl get`, `put` and `rm`: states by hand.
+@Suite(.broker) struct ControlHandTests {
+  private static let application = "org.example.Notes"
+  private static let editor = [application, "Main/Editor"]
+
+  private static func put(_ arguments: String..., input: String = "") throws -> ControlTool.Result {
+    try ControlTool.run(["put"] + editor + arguments, input: input)
+  }
+
+  private static func get(_ arguments: String...) throws -> String {
+    try ControlTool.run(["get"] + editor + arguments, status: 0).output
+  }
+
+  @Test func aValueIsPutAndGotAndEverythingElseStaysAsItWas() throws {
+    let state = #"{"z":1e400,"tabs":[{"file":"a"},{"file":"b"}],"a/b":-0.0,"n":18446744073709551615}"#
+    let stored = try Self.put(state)
+    #expect(stored.output.contains(/^Stored Main\/Editor of org.example.Notes as change [0-9]+\.\n$/), "\(stored)")
+    #expect(try Self.get() == state + "\n")
+    #expect(try Self.put("/tabs/1/file", #""c\n""#).end == .exit(0))
+    #expect(try Self.put("/tabs/-", "-r", "d").end == .exit(0))
+    #expect(try Self.put("/a~1b", "-5").end == .exit(0))
+    #expect(try Self.put("/new", "-", input: "[ 1, 2 ]\n").end == .exit(0))
+    let changed = #"{"z":1e400,"tabs":[{"file":"a"},{"file":"c\n"},"d"],"a/b":-5,"n":18446744073709551615,"new":[1,2]}"#
+    #expect(try Self.get() == changed + "\n")
+    #expect(try Self.get("/tabs/1/file") == "\"c\\n\"\n")
+    #expect(try Self.get("/tabs/1/file", "-r") == "c\n\n")
+    #expect(try Self.get("/tabs/0", "-r") == #"{"file":"a"}"# + "\n")
+    #expect(try Self.get("/new", "--json=pretty") == "[\n  1,\n  2\n]\n")
+    for pointer in ["/tabs/0", "/new", "/tabs/1", "/a~1b"] {
+      try ControlTool.run(["rm"] + Self.editor + [pointer], status: 0)
+    }
+    #expect(try Self.get() == #"{"z":1e400,"tabs":[{"file":"c\n"}],"n":18446744073709551615}"# + "\n")
+  }
+
+  @Test func selectionsAndReferencesOutliveAPut() throws {
+    let client = try broker.session(Self.application, process: "main")
+    try client.register("Main")
+    try client.call(
+      "encodeRestorableState",
+      [
+        "object": .path("Main"), "state": ["to": ["$restorable": .path("Main")], "n": 1],
+        "elements": [["role": "selected", "indexPath": [0, 3]]],
+      ]
+    )
+    try client.call("goodbye", ["reason": "restart"])
+    try ControlTool.run(["put", Self.application, "Main", "/n", "2"], status: 0)
+    let shown = try ControlTool.run(["show", Self.application, "Main", "-j"]).json
+    #expect(shown["elements"]?.array?.first?["indexPath"] == [0, 3])
+    #expect(shown["state"] == ["to": ["$restorable": .path("Main"), "object": .null], "n": 2])
+  }
+
+  /// Two hands at different keys of one state: each is written over by the other, unless it looks again (R15).
+  @Test func nothingIsLostBetweenTwoHands() throws {
+    #expect(try Self.put("{}").end == .exit(0))
+    let script = #"for i in $(seq 8); do "$0" put org.example.Notes Main/Editor "/$1$i" "$i" || exit; done"#
+    let hands = try ["a", "b"].map { hand in
+      try ChildProcess(["bash", "-c", script, Products.control, hand], environment: ControlTool.environment())
+    }
+    for hand in hands { #expect(try hand.waitForEnd(Deadline(.seconds(60))) == .exit(0)) }
+    let state = try JSONCodec.parse(Array(Self.get().utf8))
+    #expect(state.object?.members.count == 16)
+  }
+
+  @Test func whatALiveProcessHasIsLeftToItAndItIsNamed() throws {
+    let client = try broker.session(Self.application, process: "editor")
+    try client.register("Main")
+    try client.encode("Main", state: ["n": 1])
+    for arguments in [
+      ["put", Self.application, "Main", "/n", "2"], ["rm", Self.application, "Main", "/n"],
+      ["rm", Self.application, "Main"],
+    ] {
+      let refused = try ControlTool.run(arguments + ["-j"], status: 1)
+      #expect(try refused.error["kind"] == "notOwner" && refused.error["path"] == .path("Main"))
+      #expect(refused.errors.contains("Main is live in editor (\(getpid()))\n"), "\(refused.errors)")
+    }
+    #expect(try ControlTool.run(["get", Self.application, "Main", "/n"]).output == "1\n")
+  }
+
+  @Test func anExpectedChangeIsHeld() throws {
+    #expect(try Self.put("{}", "--expecting", "0").end == .exit(0))
+    let sequence = try #require(try ControlTool.run(["show", "-j"] + Self.editor).json["sequence"]?.integer)
+    let again = try ControlTool.run(["put", "-j"] + Self.editor + ["{}", "--expecting", "0"], status: 75)
+    #expect(try again.error["kind"] == "stateChanged" && again.error["code"] == -32021)
+    #expect(again.errors.contains("that of change \(sequence)"), "\(again.errors)")
+    let next = try ControlTool.run(["put", "-j"] + Self.editor + ["{}", "--expecting", "\(sequence)"], status: 0)
+    #expect(try next.json["path"] == .path("Main", "Editor") && next.json["sequence"] != .integer(sequence))
+  }
+
+  @Test func whatIsNotThereIsStatus4AndSaysWhatIs() throws {
+    #expect(try Self.put(#"{"scroll":1,"tabs":[1]}"#).end == .exit(0))
+    let rows: [([String], String)] = [
+      (["/scrol"], "did you mean scroll?"), (["/tabs/1"], "/tabs is an array with 1 element."),
+      (["/scroll/x"], "/scroll is neither"), (["/tabs/01"], "/tabs is an array"),
+    ]
+    for (arguments, hint) in rows {
+      for command in ["get", "rm"] {
+        let result = try ControlTool.run([command, "-j"] + Self.editor + arguments, status: 4)
+        #expect(try result.error["kind"] == "noValue")
+        #expect(result.errors.contains(hint), "\(result.errors)")
+      }
+    }
+    #expect(try Self.put("/none/x", "1").end == .exit(4))
+    let typo = try ControlTool.run(["get", Self.application, "Main/Editro"], status: 4)
+    #expect(typo.errors.contains("did you mean Editor?"), "\(typo.errors)")
+    #expect(try ControlTool.run(["get", "-j", Self.application, "Main"], status: 4).error["kind"] == "noState")
+    for command in [["get"], ["rm"], ["tree"], ["verify"]] {
+      let path = command == ["get"] || command == ["rm"] ? ["Main"] : []
+      let result = try ControlTool.run(command + ["org.example.Note"] + path, status: 4)
+      #expect(result.errors.contains("Did you mean org.example.Notes? "), "\(result.errors)")
+    }
+    let made = try ControlTool.run(["put", Self.application, "Main/Editro", "{}"], status: 0)
+    #expect(made.errors.contains("Main/Editro is new in org.example.Notes; did you mean Main/Editor?"))
+  }
+
+  @Test(arguments: [
+    ["/n", "{"], ["/n", "word"], ["7"], ["n", "1"], ["/~2", "1"], ["/n", "1", "2"], ["/n", "--x"], [],
+  ])
+  func aPutThatMakesNoSenseIsStatus64(_ arguments: [String]) throws {
+    let result = try ControlTool.run(["put"] + Self.editor + arguments, status: 64)
+    #expect(result.output.isEmpty && !result.errors.isEmpty)
+    #expect(try ControlTool.run(["list", "--no-legend"]).output.isEmpty)
+  }
+
+  @Test func confidentialStatesAreChangedAndNotShown() throws {
+    let client = try broker.session(Self.application, process: "main")
+    try client.register("Login", with: ["confidential": true])
+    try client.encode("Login", state: ["password": "hunter2"])
+    try client.call("goodbye", ["reason": "restart"])
+    let login = [Self.application, "Login"]
+    let hidden = try ControlTool.run(["get", "-j"] + login + ["/password"], status: 1)
+    #expect(try hidden.error["kind"] == "confidential")
+    for text in [hidden.output, hidden.errors] { #expect(!text.contains("hunter2")) }
+    let missing = try ControlTool.run(["rm"] + login + ["/passwort"], status: 4)
+    #expect(!missing.errors.contains("did you mean"), "\(missing.errors)")
+    try ControlTool.run(["put"] + login + ["/user", "-r", "me"], status: 0)
+    let all = try ControlTool.run(["get"] + login + ["--reveal"], status: 0)
+    #expect(all.output == #"{"password":"hunter2","user":"me"}"# + "\n")
+  }
+
+  @Test func anObjectIsRemovedIfNothingIsBelowIt() throws {
+    #expect(try Self.put("{}").end == .exit(0))
+    let full = try ControlTool.run(["rm", "-j", Self.application, "Main"], status: 1)
+    #expect(try full.error["kind"] == "notEmpty")
+    #expect(full.errors.contains("restorationctl forget org.example.Notes Main "), "\(full.errors)")
+    #expect(try ControlTool.run(["rm"] + Self.editor).output == "Removed Main/Editor of org.example.Notes: 2 B.\n")
+    try ControlTool.run(["rm"] + Self.editor, status: 4)
+  }
+
+  @Test func aGenerationIsReadLikeTheHead() throws {
+    let client = try broker.session(Self.application, process: "main")
+    try client.register("Main")
+    try client.encode("Main", state: ["n": 1])
+    try client.call("saveApplicationState")
+    try client.encode("Main", state: ["n": 2])
+    let main = ["get", Self.application, "Main", "/n"]
+    #expect(try ControlTool.run(main + ["--generation", "1"]).output == "1\n")
+    #expect(try ControlTool.run(main).output == "2\n")
+    try ControlTool.run(main + ["--generation", "9"], status: 4)
+  }
+}
