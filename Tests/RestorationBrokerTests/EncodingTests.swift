@@ -55,7 +55,28 @@ internal import Testing
     try peer.encode("\(popover)", "{}", #""expecting":0"#)
     #expect(try peer.decode("\(popover)")["sequence"] == 0)
     let error = try peer.fail("encodeRestorableState", peer.encoding("\(popover)", "{}", #""expecting":1"#))
-    #expect(error.kind == "stateChanged" && error.message == "the object has no state now")
+    #expect(error.kind == "stateChanged" && error.message == "the object has no saved state")
+  }
+
+  /// Whoever changes what it has read may not know the class; without it, the next owner would get a state of another.
+  @Test func r25AnEditKeepsTheClassOfTheStateThatItReplaces() throws {
+    let owner = broker.connect(pid: 2)
+    try owner.initialize()
+    try owner.register("Main", below: nil, #""objectClass":"Old""#)
+    try owner.encode(#"["Main"]"#, #"{"a":1}"#)
+    try owner.call("goodbye", #"{"reason":"restart"}"#)
+    for editor in [nil, peer] {
+      let sequence = try #require(try peer.decode(#"["Main"]"#)["sequence"]?.integer)
+      if let editor {
+        try editor.encode(#"["Main"]"#, #"{"a":3}"#, #""expecting":\#(sequence)"#)
+      } else {
+        let edit = #"{"application":"App","object":["Main"],"state":{"a":2},"expecting":\#(sequence)}"#
+        try broker.connect(pid: 3).call("encodeRestorableState", edit)
+      }
+    }
+    try owner.initialize()
+    try owner.register("Main", below: nil, #""objectClass":"New""#)
+    #expect(try owner.decode(#"["Main"]"#)["status"] == "classMismatch")
   }
 
   @Test func r15ANotificationThatExpectsAnotherStateIsAFailureThatSubscribersHear() throws {

@@ -15,13 +15,11 @@ extension Application {
       return decodeOwnState(by: session, for: caller)
     }
     let object = try requireNode(request.object)
-    let isOwner = session != nil && object.claim?.session == session?.id
-    // A restoration may have another one's state for it (R24).
-    let node = isOwner ? restoring.deferredState(for: object.id).flatMap { tree.node($0) } ?? object : object
+    let isOwner = owns(session, object)
+    let (node, summary) = visibleState(of: object, isOwner: isOwner)
     if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
       return try trials.wait(request, by: session.id, for: caller, in: &turn)
     }
-    let summary = isOwner ? node.stateBeforeClaim : node.shared
     if isOwner, let session {
       object.claim?.hasDecoded = true
       noteFetched(object.id, by: session.id)
@@ -34,7 +32,7 @@ extension Application {
       return withhold(summary, of: node, since: since, from: session, for: caller)
     }
     if isOwner, !classMatches(object, summary) {
-      return turn.answer(caller, after: summary.sequence, withheld(summary, .classMismatch))
+      return turn.answer(caller, after: summary.sequence, withheld(summary, of: node, .classMismatch))
     }
     if isOwner, let session {
       openWindow(of: node, for: session)
@@ -56,13 +54,21 @@ extension Application {
     }
   }
 
+  /// The state that a decode returns, and an encode expects, and whose it is (R15, R19): a restoration may have another
+  /// object's for the owner (R24).
+  func visibleState(of object: Node, isOwner: Bool) -> (node: Node, state: StateSummary?) {
+    guard isOwner else { return (object, object.shared) }
+    let node = restoring.deferredState(for: object.id).flatMap { tree.node($0) } ?? object
+    return (node, node.stateBeforeClaim)
+  }
+
   /// The application's own state, for a delegate to which it could not be sent, and for other callers (R31).
   private func decodeOwnState(by session: Session?, for caller: Caller) {
     session?.hasOwnState = true
     guard caller.call != nil else { return }
     guard let row = ownState(forDelegate: session?.facts.isDelegate == true) else {
-      let sequence = tree.applicationNode?.state?.sequence ?? 0
-      let reply = DecodeRestorableState.Reply(sequence == 0 ? .none : .quarantined, at: sequence)
+      let summary = tree.applicationNode.flatMap { visibleState(of: $0, isOwner: owns(session, $0)).state }
+      let reply = DecodeRestorableState.Reply(summary == nil ? .none : .quarantined, at: summary?.sequence ?? 0)
       return turn.ask(.respond(caller, .result(reply)))
     }
     jobs.read(.readState(id, row, caller), in: &turn)
@@ -94,11 +100,15 @@ extension Application {
   ) {
     node.note(.quarantined(since: Timestamp(milliseconds: since)), isFirst: true)
     if let session { closeWindow(of: node.id, for: session.id) }
-    turn.answer(caller, after: summary.sequence, withheld(summary, .quarantined))
+    turn.answer(caller, after: summary.sequence, withheld(summary, of: node, .quarantined))
   }
 
-  private func withheld(_ summary: StateSummary, _ status: DecodingStatus) -> DecodeRestorableState.Reply {
-    DecodeRestorableState.Reply(status, at: summary.sequence).with { $0.coder = coder(of: summary) }
+  private func withheld(
+    _ summary: StateSummary,
+    of node: Node,
+    _ status: DecodingStatus
+  ) -> DecodeRestorableState.Reply {
+    DecodeRestorableState.Reply(status, at: node.number(of: summary)).with { $0.coder = coder(of: summary) }
   }
 
   /// The state of a decode was read from the archive.
@@ -115,16 +125,17 @@ extension Application {
   }
 
   /// - Parameters:
-  ///   - sequence: where the record lies; 0 if it is kept off the disk, or nobody is told.
+  ///   - sequence: where the record lies, if anybody is told.
   ///   - elements: located in the current data; `nil` for those of the record.
   func decoded(_ record: StateRecord, at sequence: SequenceNumber = 0, elements: JSONText? = nil) -> DecodedState {
-    DecodedState(
+    let node = tree.node(record.node)
+    return DecodedState(
       state: tree.splice(record),
       elements: elements ?? record.elements.map { JSONText(validated: Array($0.utf8)) },
       coder: origins.coder(of: record.context),
       written: record.written,
-      sequence: sequence,
-      isConfidential: tree.node(record.node)?.record.isConfidential ?? false
+      sequence: node?.kept == nil ? sequence : 0,
+      isConfidential: node?.record.isConfidential ?? false
     )
   }
 

@@ -32,9 +32,12 @@ extension Application {
       turn.answer(caller, EncodeRestorableState.Reply.superseded)
       return
     }
-    if request.expecting != nil { try request.requireExpected(existing?.shared, path: path) }
+    if request.expecting != nil {
+      let visible = existing.map { visibleState(of: $0, isOwner: owns(session, $0)) }
+      try request.requireExpected(visible.map { $0.node.number(of: $0.state) } ?? 0, path: path)
+    }
     let state = try checked(request.state, elements: elements, revision: request.revision, path: path)
-    let growth = growth(by: state.bytes, of: originID(at: existing, by: session), at: existing)
+    let growth = growth(by: state.bytes, of: originID(at: existing, by: session, isEdit: request.isEdit), at: existing)
     let node: Node
     if let existing {
       try requireRoom(for: growth, path: path)
@@ -48,7 +51,7 @@ extension Application {
     if node.isVacant, node.kept == nil, !tree.isIncluded(node), tree.unsavedNodes.contains(node.id) {
       read(keep(node), for: .keeping, after: sequence)
     }
-    let record = record(of: state, at: node, by: session)
+    let record = record(of: state, at: node, by: session, isEdit: request.isEdit)
     node.note(.pushed(bytes: record.bytes), isFirst: true)
     if record.isEarly { node.note(.early) }
     put(record, at: node, by: session)
@@ -121,20 +124,16 @@ extension EncodeRestorableState {
   /// The path the call names, if it names one.
   fileprivate var path: IdentifierPath? { if case .path(let path) = object { path } else { nil } }
 
-  /// What everybody may read of the object has to be what the caller expects (R15).
-  fileprivate func requireExpected(_ newest: StateSummary?, path: IdentifierPath?) throws(ErrorObject) {
-    let sequence = newest?.sequence ?? 0
+  /// The writer has read the state that this one replaces.
+  fileprivate var isEdit: Bool { expecting ?? 0 > 0 }
+
+  /// What the caller can read of the object has to be what it expects (R15).
+  fileprivate func requireExpected(_ sequence: SequenceNumber, path: IdentifierPath?) throws(ErrorObject) {
     guard let expecting, expecting != sequence else { return }
     let subject = path.map { $0.components.isEmpty ? "the application itself" : $0.description } ?? "the object"
-    let why =
-      switch (expecting, sequence) {
-      case (0, _): "has a state already"
-      case (_, 0): "has no state now"
-      default: "has had another state since change \(expecting)"
-      }
     throw .restoration(
       .stateChanged,
-      "\(subject) \(why)",
+      "\(subject) has \(sequence == 0 ? "no saved state" : "the state of change \(sequence)")",
       hint: "Decode the object again, apply the change to what it has now, and expect the sequence of that.",
       path: path,
       details: ["sequence": .integer(sequence)]

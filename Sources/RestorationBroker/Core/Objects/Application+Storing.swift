@@ -57,16 +57,17 @@ extension Application {
   }
 
   /// Whether it is the session's object, or the application whose delegate the session is.
-  private func owns(_ session: Session, _ node: Node) -> Bool {
-    node.claim?.session == session.id || node === tree.applicationNode && session.facts.isDelegate
+  func owns(_ session: Session?, _ node: Node) -> Bool {
+    guard let session else { return false }
+    return node.claim?.session == session.id || node === tree.applicationNode && session.facts.isDelegate
   }
 
   /// What will be written of a state: by the owner of the node, or by somebody else while it has none.
-  func record(of state: CheckedState, at node: Node, by session: Session?) -> StateRecord {
-    let isOwner = session.map { owns($0, node) } ?? false
+  func record(of state: CheckedState, at node: Node, by session: Session?, isEdit: Bool = false) -> StateRecord {
+    let isOwner = owns(session, node)
     return StateRecord(
       node: node.id,
-      context: originID(at: node, by: session),
+      context: originID(at: node, by: session, isEdit: isEdit),
       session: isOwner ? session?.id ?? 0 : 0,
       revision: state.revision ?? (isOwner ? node.claim?.revision : nil) ?? 0,
       isEarly: isEarly(at: node, by: session),
@@ -133,22 +134,27 @@ extension Application {
 
   /// The origin of a state: only the object's owner has a class and a storyboard.
   ///
-  /// - Parameter node: nil for one that is still to be made.
-  func originID(at node: Node?, by session: Session?) -> ContextID {
-    let isOwner = if let session, let node { owns(session, node) } else { false }
-    guard isOwner || node?.isVacant ?? true, let facts = session?.facts else {
-      return origins.numberWithoutSession(in: turn)
-    }
+  /// - Parameters:
+  ///   - node: nil for one that is still to be made.
+  ///   - isEdit: it is made from the present state, whose class and storyboard are then those of whoever wrote that.
+  func originID(at node: Node?, by session: Session?, isEdit: Bool = false) -> ContextID {
+    let isOwner = node.map { owns(session, $0) } ?? false
+    let facts = isOwner || node?.isVacant ?? true ? session?.facts : nil
+    let former = isEdit && !isOwner ? node?.state.flatMap { origins[$0.context] } : nil
+    if facts == nil, former?.classes.isEmpty ?? true { return origins.numberWithoutSession(in: turn) }
     // The archive may have forgotten one that no state has.
     if isOwner, let known = node?.claim?.origin, node?.state?.context == known || origins[known] != nil { return known }
     var origin = StateOrigin()
-    (origin.role, origin.bundleVersion) = (facts.role, facts.bundleVersion)
-    origin.userInterfaceIdiom = facts.userInterfaceIdiom
     origin.systemVersion = turn.settings.systemVersion
+    (origin.classes, origin.storyboard) = (former?.classes ?? [], former?.storyboard)
+    if let facts {
+      (origin.role, origin.bundleVersion) = (facts.role, facts.bundleVersion)
+      origin.userInterfaceIdiom = facts.userInterfaceIdiom
+    }
     if isOwner {
       origin.classes = node?.claim?.classes ?? []
       if let record = node?.record, record.kind == .viewController {
-        origin.storyboard = record.storyboard ?? facts.storyboard
+        origin.storyboard = record.storyboard ?? facts?.storyboard
       }
     }
     let number = origins.number(of: origin)
