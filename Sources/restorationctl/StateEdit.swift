@@ -14,22 +14,35 @@ struct StateEdit {
 
   /// The state as everybody may read it; nil if the object or the application is unknown.
   func read(_ broker: BrokerConnection) async throws -> DecodedState? {
+    let found = try await find(broker)
+    return try? found.get()
+  }
+
+  /// The failure says what is unknown.
+  private func find(_ broker: BrokerConnection) async throws -> Result<DecodedState, RestorationError> {
     do {
-      return try await broker.decode(.path(path), application: application)
+      return .success(try await broker.decode(.path(path), application: application))
     } catch let error as RestorationError where [.unknownObject, .unknownApplication].contains(error.code) {
-      return nil
+      return .failure(error)
     }
   }
 
-  /// - Parameter change: makes the new state; it is called again with what is there now if that is another state.
+  /// Writes a value at a place of the state, or removes what is there if `value` is nil; begins again if somebody else
+  /// has written meanwhile.
+  ///
+  /// - Parameter expecting: fail unless the state is that of this change; with 0, unless there is none.
   func perform(
     _ broker: BrokerConnection,
-    _ change: (DecodedState?) throws -> JSONText
+    at pointer: StatePointer,
+    _ value: JSONText?,
+    expecting: Int64? = nil
   ) async throws -> EditedState {
     var attempts = 0
     while true {
-      let former = try await read(broker)
-      let state = try RestorableState(jsonText: change(former).string)
+      let found = try await find(broker)
+      let former = try? found.get()
+      if let expecting, expecting != former?.sequence ?? 0 { throw changed(since: expecting, former) }
+      let state = try RestorableState(jsonText: await edited(former, at: pointer, value, broker).string)
       do {
         let outcome = try await broker.encode(
           state,
@@ -38,13 +51,38 @@ struct StateEdit {
           expecting: former?.sequence ?? 0,
           application: application
         )
-        return EditedState(edit: self, isNew: former == nil, outcome: outcome)
-      } catch let error as RestorationError where error.code == .stateChanged && attempts < Self.attemptsMax {
+        return EditedState(edit: self, outcome: outcome, unknown: found.error?.code)
+      } catch let error as RestorationError where error.code == .stateChanged {
         attempts += 1
+        guard attempts > Self.attemptsMax else { continue }
+        throw Failure(error, hint: "Others write it all the time: try again later.")
       } catch let error as RestorationError where error.code == .notOwner {
         throw live(error)
       }
     }
+  }
+
+  private func edited(
+    _ former: DecodedState?,
+    at pointer: StatePointer,
+    _ value: JSONText?,
+    _ broker: BrokerConnection
+  ) async throws -> JSONText {
+    // Whatever is there may be replaced as a whole.
+    if pointer.isWhole, let value { return value }
+    let state = try content(of: former)
+    let base = try state ?? JSONSlice.read("{}", subject: "the state", hint: "")
+    if let text = pointer.edit(base, value) { return text }
+    guard let state else { throw try await absent(broker) }
+    throw pointer.notFound(in: state, of: path, namesKeys: former?.isConfidential != true)
+  }
+
+  /// The failure if another state is expected than there is.
+  private func changed(since expected: Int64, _ state: DecodedState?) -> Failure {
+    var failure = failure("stateChanged", "\(path) has another state than that of change \(expected)")
+    (failure.status, failure.code) = (ExitStatus.tryAgain, ErrorCode.stateChanged.rawValue)
+    failure.hint = "Its newest is that of change \(state?.sequence ?? 0)."
+    return failure
   }
 
   /// Its owner has the object, and would replace whatever was written.
@@ -87,9 +125,9 @@ struct StateEdit {
 /// A state that was written.
 struct EditedState: JSONWritable {
   let edit: StateEdit
-  /// The object was unknown before.
-  let isNew: Bool
   let outcome: EncodeOutcome
+  /// What was unknown before, the application or the object; nil if the object was known.
+  let unknown: ErrorCode?
 
   var text: String {
     let place = "\(edit.path) of \(edit.application)"
@@ -112,4 +150,8 @@ struct EditedState: JSONWritable {
       }
     }
   }
+}
+
+extension Result {
+  fileprivate var error: Failure? { if case .failure(let error) = self { error } else { nil } }
 }

@@ -26,6 +26,9 @@ internal import Testing
     #expect(try Self.put("/tabs/1/file", #""c\n""#).end == .exit(0))
     #expect(try Self.put("/tabs/-", "-r", "d").end == .exit(0))
     #expect(try Self.put("/a~1b", "-5").end == .exit(0))
+    #expect(try Self.put("/dash", "-r", "--", "-r").end == .exit(0))
+    #expect(try Self.get("/dash", "-r") == "-r\n")
+    try ControlTool.run(["rm"] + Self.editor + ["/dash"], status: 0)
     #expect(try Self.put("/new", "-", input: "[ 1, 2 ]\n").end == .exit(0))
     let changed = #"{"z":1e400,"tabs":[{"file":"a"},{"file":"c\n"},"d"],"a/b":-5,"n":18446744073709551615,"new":[1,2]}"#
     #expect(try Self.get() == changed + "\n")
@@ -66,6 +69,37 @@ internal import Testing
     for hand in hands { #expect(try hand.waitForEnd(Deadline(.seconds(60))) == .exit(0)) }
     let state = try JSONCodec.parse(Array(Self.get().utf8))
     #expect(state.object?.members.count == hands.count)
+  }
+
+  /// Runs a hand, and puts another value just before each of its writes.
+  private static func collide(_ words: [String], times: Int) throws -> (end: ChildProcess.End, collisions: Int) {
+    let socket = try PassingSocket(broker.directory.file("passing"))
+    let hand = try ChildProcess(
+      [Products.control, "put"] + Self.editor + words,
+      environment: ControlTool.environment(["RESTORATIOND_SOCKET": socket.path])
+    )
+    var count = 0
+    try socket.pass(to: broker.socket, before: "encodeRestorableState") {
+      guard count < times else { return }
+      count += 1
+      let other = try Self.put("/other", "\(count)")
+      #expect(other.end == .exit(0))
+    }
+    return (try hand.waitForEnd(), count)
+  }
+
+  @Test func nothingIsLostBetweenTwoHandsThatCollide() throws {
+    #expect(try Self.put("{}").end == .exit(0))
+    let result = try Self.collide(["/mine", "1"], times: 3)
+    #expect(result.end == .exit(0) && result.collisions == 3)
+    #expect(try Self.get() == #"{"other":3,"mine":1}"# + "\n")
+  }
+
+  @Test func aHandThatNeverGetsItsTurnGivesUp() throws {
+    #expect(try Self.put("{}").end == .exit(0))
+    let result = try Self.collide(["/mine", "1"], times: .max)
+    #expect(result.end == .exit(75) && result.collisions == 17)
+    #expect(try Self.get() == #"{"other":17}"# + "\n")
   }
 
   @Test func whatALiveProcessHasIsLeftToItAndItIsNamed() throws {
@@ -117,10 +151,19 @@ internal import Testing
     }
     let made = try ControlTool.run(["put", Self.application, "Main/Editro", "{}"], status: 0)
     #expect(made.errors.contains("Main/Editro is new in org.example.Notes; did you mean Main/Editor?"))
+    let other = try ControlTool.run(["put", "org.example.Note", "Main", "{}"], status: 0)
+    #expect(other.errors.contains("org.example.Note is new; did you mean org.example.Notes?"), "\(other.errors)")
+    try ControlTool.run(["put", Self.application, "Empty/Child", "{}"], status: 0)
+    for arguments in [
+      ["rm", "-j", Self.application, "Empty", "/n"], ["put", "-j", Self.application, "Empty", "/n/x", "1"],
+    ] {
+      #expect(try ControlTool.run(arguments, status: 4).error["kind"] == "noState")
+    }
   }
 
   @Test(arguments: [
-    ["/n", "{"], ["/n", "word"], ["7"], ["n", "1"], ["/~2", "1"], ["/n", "1", "2"], ["/n", "--x"], [],
+    ["/n", "{"], ["/n", "word"], ["7"], ["n", "1"], ["/~2", "1"], ["/n", "1", "2"], ["/n", "--x"], ["", "{}"], ["--"],
+    [],
   ])
   func aPutThatMakesNoSenseIsStatus64(_ arguments: [String]) throws {
     let result = try ControlTool.run(["put"] + Self.editor + arguments, status: 64)

@@ -15,12 +15,14 @@ struct PutCommand: ControlCommand {
         restorationctl put org.example.Notes Main/Editor /scroll 0.5
         restorationctl put org.example.Notes Main/Editor /title -r 'A day out'
         restorationctl put org.example.Notes Main/Editor /tabs/- '{"file":"a.txt"}'
+        restorationctl put org.example.Notes Main/Editor /title -r -- -draft-
         restorationctl put org.example.Notes Main/Editor - < state.json
 
       The value is JSON, with -r a string as it is; - reads it from standard
       input. With a pointer (RFC 6901), only that value changes: nothing is lost
       that somebody else writes meanwhile. The last key may be new; /- is the end
-      of an array. Without a pointer, the value is the whole state.
+      of an array. Without a pointer, the value is the whole state. After -- a
+      value may begin with a hyphen.
 
       An object that is unknown is made. One that a live process has is not
       changed: that process would replace the state by its own.
@@ -51,43 +53,44 @@ struct PutCommand: ControlCommand {
   var words: [String]
 
   func validate() throws {
-    if let option = words.first(where: { $0.hasPrefix("-") && $0 != "-" && Double($0) == nil }) {
-      throw ValidationError("Unknown option '\(option)'")
+    if let option = words.prefix(while: { $0 != "--" }).first(where: Self.isOption) {
+      throw ValidationError("Unknown option '\(option)'; put -- before a value that begins with a hyphen")
     }
-    if words.count > 2 { throw ValidationError("Unexpected argument '\(words[2])': quote the value") }
-    _ = try pointer
+    if operands.isEmpty { throw ValidationError("Missing expected argument '<json>'") }
+    if operands.count > 2 { throw ValidationError("Unexpected argument '\(operands[2])': quote the value") }
+    if operands.count == 2, try pointer.isWhole { throw StatePointer.superfluous }
+  }
+
+  private static func isOption(_ word: String) -> Bool { word.hasPrefix("-") && word != "-" && Double(word) == nil }
+
+  /// The words without the `--` after which none is an option.
+  private var operands: [String] {
+    var operands = words
+    if let index = operands.firstIndex(of: "--") { operands.remove(at: index) }
+    return operands
   }
 
   private var pointer: StatePointer {
-    get throws { words.count == 2 ? try StatePointer.read(words[0]) : .whole }
+    get throws { operands.count == 2 ? try StatePointer.read(operands[0]) : .whole }
   }
 
   func run() async throws {
     let pointer = try pointer
     let value = try value()
-    guard !pointer.description.isEmpty || value.kind == .object else {
+    guard !pointer.isWhole || value.kind == .object else {
       throw Self.wrong("a state is a JSON object, and this is none", "Give a pointer to change one value: /title.")
     }
     try await withBroker { broker in
       let edit = StateEdit(application: application, path: path)
-      let edited = try await edit.perform(broker) { former in
-        if let expecting, expecting != former?.sequence ?? 0 {
-          throw edit.changed(since: expecting, former)
-        }
-        if pointer.description.isEmpty { return value.compactText }
-        let state = try edit.content(of: former) ?? JSONSlice.read("{}", subject: "the state", hint: "")
-        guard let text = pointer.edit(state, value.compactText) else {
-          throw pointer.notFound(in: state, of: path, namesKeys: former?.isConfidential != true)
-        }
-        return text
-      }
+      let edited = try await edit.perform(broker, at: pointer, value.compactText, expecting: expecting)
       try output.print(edited, or: edited.text.printable + "\n")
-      if edited.isNew { try await noteNew(broker) }
+      // It is stored, whatever becomes of this.
+      if let unknown = edited.unknown { try? await noteNew(unknown, broker) }
     }
   }
 
   private func value() throws -> JSONSlice {
-    let word = words.last ?? ""
+    let word = operands.last ?? ""
     var text = word == "-" ? try Output.readInput() : word
     if isRaw {
       // A shell takes the last line feed away as well.
@@ -105,20 +108,13 @@ struct PutCommand: ControlCommand {
     Failure(ExitStatus.usage, kind: "usage", message, hint: hint)
   }
 
-  /// A path with a slip of the pen makes an object.
-  private func noteNew(_ broker: BrokerConnection) async throws {
-    let others = try await broker.describeApplication(application).objects.compactMap(\.path).filter { $0 != path }
-    guard let near = Suggestion.nearest(to: path.description, in: others.map(\.description)) else { return }
-    Output.complain("\(path) is new in \(application); did you mean \(near)?".printable)
-  }
-}
-
-extension StateEdit {
-  /// The failure if another state is expected than there is.
-  fileprivate func changed(since expected: Int64, _ state: DecodedState?) -> Failure {
-    var failure = failure("stateChanged", "\(path) has another state than that of change \(expected)")
-    (failure.status, failure.code) = (ExitStatus.tryAgain, ErrorCode.stateChanged.rawValue)
-    failure.hint = "Its newest is that of change \(state?.sequence ?? 0)."
-    return failure
+  /// A name with a slip of the pen makes an application or an object.
+  private func noteNew(_ unknown: ErrorCode, _ broker: BrokerConnection) async throws {
+    let isObject = unknown == .unknownObject
+    let name = isObject ? path.description : application
+    let known =
+      try await isObject ? broker.listPaths(of: application).map(\.description) : broker.applicationNames()
+    guard let near = Suggestion.nearest(to: name, in: known.filter { $0 != name }) else { return }
+    Output.complain("\(name) is new\(isObject ? " in \(application)" : ""); did you mean \(near)?".printable)
   }
 }

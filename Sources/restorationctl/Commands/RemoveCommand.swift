@@ -32,21 +32,14 @@ struct RemoveCommand: ControlCommand {
   var pointer: StatePointer?
 
   func validate() throws {
-    if pointer?.description.isEmpty == true { throw ValidationError("the pointer '' means the state: leave it out") }
+    if pointer?.isWhole == true { throw StatePointer.superfluous }
   }
 
   func run() async throws {
     try await withBroker { broker in
       guard let pointer else { return try await remove(broker) }
       let edit = StateEdit(application: application, path: path)
-      guard try await edit.content(of: edit.read(broker)) != nil else { throw try await edit.absent(broker) }
-      let edited = try await edit.perform(broker) { former in
-        let state = try edit.content(of: former) ?? JSONSlice.read("{}", subject: "the state", hint: "")
-        guard let text = pointer.edit(state, nil) else {
-          throw pointer.notFound(in: state, of: path, namesKeys: former?.isConfidential != true)
-        }
-        return text
-      }
+      let edited = try await edit.perform(broker, at: pointer, nil)
       try output.print(edited, or: edited.text.printable + "\n")
     }
   }

@@ -13,6 +13,8 @@ struct StatePointer: CustomStringConvertible {
   /// The state itself.
   static let whole = StatePointer(description: "", tokens: [])
 
+  var isWhole: Bool { tokens.isEmpty }
+
   private init(description: String, tokens: [String]) { (self.description, self.tokens) = (description, tokens) }
 
   static func read(_ text: String) throws -> StatePointer {
@@ -32,6 +34,9 @@ struct StatePointer: CustomStringConvertible {
       name += piece.dropFirst()
     }
   }
+
+  /// Where only one value may be meant, an empty pointer is more likely a slip than the whole state.
+  static var superfluous: ValidationError { ValidationError("the pointer '' means the state: leave it out") }
 
   private static func invalid(_ text: String) -> ValidationError {
     ValidationError(

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import TestSupport
+
+/// A socket before the broker's own: a test acts just before a message of one client reaches the broker.
+struct PassingSocket {
+  let path: String
+  private let listener: FileDescriptor
+
+  init(_ path: String) throws {
+    self.path = path
+    listener = FileDescriptor(owning: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0))
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { field in
+      for (offset, byte) in path.utf8.prefix(field.count - 1).enumerated() { field[offset] = byte }
+    }
+    let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let bound = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener.number, $0, length) }
+    }
+    guard bound == 0, listen(listener.number, 1) == 0 else { throw TestFailure("listen: \(SystemError.current)") }
+  }
+
+  /// Passes everything on in both directions until the client closes its connection.
+  ///
+  /// - Parameter act: is called before each message in which the word is.
+  func pass(to socket: String, before word: String, _ act: () throws -> Void) throws {
+    guard listener.waitUntilReadable(Deadline()) else { throw TestFailure("nobody has connected to \(path)") }
+    let client = FileDescriptor(owning: accept(listener.number, nil, nil))
+    let broker = try FileDescriptor.connected(to: socket)
+    while true {
+      var entries = [client, broker].map { pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0) }
+      guard poll(&entries, 2, 30_000) > 0 else { throw TestFailure("nothing comes from either side") }
+      if entries[0].revents != 0 {
+        let bytes = try client.read(Deadline())
+        if bytes.isEmpty { return }
+        if String(decoding: bytes, as: UTF8.self).contains(word) { try act() }
+        try broker.write(bytes)
+      }
+      if entries[1].revents != 0 { try client.write(try broker.read(Deadline())) }
+    }
+  }
+}
