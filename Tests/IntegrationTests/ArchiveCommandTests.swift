@@ -61,6 +61,16 @@ internal import Testing
     #expect(exported.output.contains("b exported to \(directory)/b.json, "), "\(exported.output)")
     #expect(exported.errors.contains("confidential states were left out"))
     #expect(try Files.text("\(directory)/b.json") == ControlTool.run(["export", "b"]).output)
+    let made = "\(directory)/saved"
+    try ControlTool.run(["export", "--all", "-o", made], status: 0)
+    #expect(Files.mode(made) & 0o7777 == 0o700)
+    // A directory cannot be written as a file; the next application has its turn.
+    let blocked = "\(directory)/blocked"
+    for path in [blocked, "\(blocked)/b.json"] { try Files.makeDirectory(path) }
+    let partly = try ControlTool.run(["export", "--all", "-o", blocked, "-j"], status: 1)
+    #expect(try partly.json["applications"]?.array?.map { $0["error"]?["kind"] } == ["outputFailed", nil])
+    #expect(Files.exists("\(blocked)/\(Self.application).json"))
+    try ControlTool.run(["export", "--all", "-o", "/dev/null/x"], status: 74)
     for arguments in [["verify"], ["verify", "--all", "b"], ["export", "--all"], ["backup", "--all", "x"]] {
       try ControlTool.run(arguments, status: 64)
     }

@@ -19,7 +19,7 @@ struct DiffCommand: ControlCommand {
 
       Without a second number, the generation is compared with the head. For
       states that differ, the top-level keys are named, with --values also what
-      they were and are; those of confidential objects only with --reveal.
+      they were and are now; those of confidential objects only with --reveal.
       """
   )
 
@@ -43,12 +43,7 @@ struct DiffCommand: ControlCommand {
 
   func run() async throws {
     try await withBroker { broker in
-      let difference = try await GenerationNumber.orNotThere(in: application) {
-        try await ProgressLine.during("comparing") { progress in
-          try await broker.diffGenerations(of: application, from: from, to: to, reveal: reveal, progress: progress)
-        }
-      }
-      let changes = values ? try await changes(difference.changed, broker) : nil
+      let (difference, changes) = try await compare(broker)
       let compared = PrintedObject { writer in
         writer.member("from", from)
         writer.member("to", to)
@@ -64,9 +59,21 @@ struct DiffCommand: ControlCommand {
     }
   }
 
+  /// What differs, and the values if they are to be shown.
+  private func compare(
+    _ broker: BrokerConnection
+  ) async throws -> (difference: GenerationDifference, changes: [ChangedObject]?) {
+    try await GenerationNumber.orNotThere(in: application) {
+      let difference = try await ProgressLine.during("comparing") { progress in
+        try await broker.diffGenerations(of: application, from: from, to: to, reveal: reveal, progress: progress)
+      }
+      return (difference, values ? try await changes(difference.changed, broker) : nil)
+    }
+  }
+
   /// The objects with the values of the keys that differ.
   private func changes(_ changed: [ObjectDifference], _ broker: BrokerConnection) async throws -> [ChangedObject] {
-    let paths = Set(changed.map(\.path))
+    let paths = Set(changed.lazy.filter { $0.obstacle == nil }.map(\.path))
     let former = try await states(at: paths, in: from, broker)
     let present = try await states(at: paths, in: to, broker)
     return changed.map { ChangedObject(difference: $0, former: former[$0.path], present: present[$0.path]) }
@@ -78,6 +85,7 @@ struct DiffCommand: ControlCommand {
     _ broker: BrokerConnection
   ) async throws -> [IdentifierPath: JSONSlice] {
     var states: [IdentifierPath: JSONSlice] = [:]
+    guard !paths.isEmpty else { return states }
     for try await object in broker.readArchive(of: application, generation: generation, reveal: reveal)
     where paths.contains(object.path) {
       states[object.path] = try object.state.map { try JSONSlice.read($0.jsonText, subject: "the state", hint: "") }
@@ -109,7 +117,6 @@ struct DiffCommand: ControlCommand {
     let counts = "\(removed) removed, \(added) added, \(changed) changed"
     return table.text(header: true) + "\nBetween \(sides): \(counts).\n"
   }
-
 }
 
 extension ObjectDifference {
@@ -125,10 +132,15 @@ private struct ChangedObject: JSONWritable {
   let former: JSONSlice?
   let present: JSONSlice?
 
+  /// The keys with their values on both sides. The head may have become equal again since it was compared.
+  private var values: [(key: String, from: JSONText?, to: JSONText?)] {
+    difference.keys.map { ($0, former?[$0]?.compactText, present?[$0]?.compactText) }.filter { $0.from != $0.to }
+  }
+
   /// Key, former value, present value; a hyphen for none.
   var rows: [[String]] {
     if let obstacle = difference.obstacle { return [[obstacle]] }
-    let rows = difference.keys.map { key in [key] + [former, present].map { $0?[key]?.compactText.string ?? "-" } }
+    let rows = values.map { [$0.key, $0.from?.string ?? "-", $0.to?.string ?? "-"] }
     return rows + (difference.elements ? [["(elements)"]] : [])
   }
 
@@ -138,11 +150,11 @@ private struct ChangedObject: JSONWritable {
       difference.writeMembers(to: &writer)
       writer.key("values")
       writer.beginArray()
-      for key in difference.keys {
+      for value in values {
         writer.object { writer in
-          writer.member("key", key)
-          if let value = former?[key] { writer.member("from", value.compactText) }
-          if let value = present?[key] { writer.member("to", value.compactText) }
+          writer.member("key", value.key)
+          if let from = value.from { writer.member("from", from) }
+          if let to = value.to { writer.member("to", to) }
         }
       }
       writer.endArray()

@@ -20,7 +20,8 @@ struct ExportCommand: ControlCommand {
       The document is JSON, one object a line; equal saved states give equal
       documents. A file is written completely or not at all, and only its owner can
       read it. Confidential states are left out unless --reveal is given. With
-      --all, each application has a file in the directory: org.example.Notes.json.
+      --all, each application has a file in the directory, which is made if it does
+      not exist: org.example.Notes.json.
       """
   )
 
@@ -64,10 +65,12 @@ struct ExportCommand: ControlCommand {
   }
 
   private func exportAll(_ broker: BrokerConnection) async throws {
+    let directory = file ?? "."
+    try Self.reporting { () throws(OutputFile.Fault) in try OutputFile.makeDirectory(directory) }
     var isRedacted = false
     let outcomes = try await broker.forAll(output) { application in
       let exported = try await export(application, broker, nil)
-      let path = "\(file ?? ".")/\(application).json"
+      let path = "\(directory)/\(application).json"
       try Self.write(exported.text, to: path)
       isRedacted = isRedacted || exported.isRedacted
       return ExportedFile(path: path, bytes: exported.text.utf8.count)
@@ -91,8 +94,12 @@ struct ExportCommand: ControlCommand {
   }
 
   private static func write(_ document: String, to file: String) throws {
+    try reporting { () throws(OutputFile.Fault) in try OutputFile(path: file).write(document) }
+  }
+
+  private static func reporting(_ body: () throws(OutputFile.Fault) -> Void) throws {
     do throws(OutputFile.Fault) {
-      try OutputFile(path: file).write(document)
+      try body()
     } catch {
       throw Failure(ExitStatus.outputFailed, kind: "outputFailed", error.message)
     }

@@ -19,8 +19,8 @@ struct MonitorCommand: ControlCommand {
 
       One line is one event; times are those of this tool. The application need
       not exist yet. In JSON it is the parameters of each notification event, as
-      described in Protocol/notifications.md. States are shown only with --values:
-      what an object has when the event is read; never those of confidential ones.
+      described in Protocol/notifications.md. States are shown only with --values,
+      if no other one has replaced them; never those of confidential objects.
 
       An interrupt ends it with status 0, and the end of the broker with status
       69. It also ends when the reader of its output has gone.
@@ -70,12 +70,12 @@ private struct StoredValue {
   /// Nil if the object is confidential.
   private let state: RestorableState?
 
-  /// Nil if nothing was stored, or it is not there now.
+  /// Nil if nothing was stored, or another state has replaced it.
   init?(_ event: BrokerEvent, _ broker: BrokerConnection) async throws {
     guard case .stateEncoded(let facts) = event.facts, let path = facts.path else { return nil }
     do {
       let decoded = try await broker.decode(.path(path), application: event.application?.description)
-      guard decoded.status == .available else { return nil }
+      guard decoded.status == .available, decoded.sequence == facts.sequence else { return nil }
       state = decoded.isConfidential ? nil : decoded.state
     } catch is RestorationError {
       return nil

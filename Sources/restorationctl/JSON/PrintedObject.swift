@@ -41,6 +41,8 @@ extension ApplicationOutcome {
       self.init(application: application, result: .success(try await body()))
     } catch let error as RestorationError {
       self.init(application: application, result: .failure(Failure(error)))
+    } catch let failure as Failure {
+      self.init(application: application, result: .failure(failure))
     }
   }
 

@@ -57,6 +57,12 @@ struct OutputFile {
     Fault(message: "\(path) cannot be written: \(String(cString: strerror(error)))")
   }
 
+  /// Makes a directory that only its owner can use, if there is none.
+  static func makeDirectory(_ path: String) throws(Fault) {
+    guard mkdir(path, 0o700) != 0, errno != EEXIST else { return }
+    throw Fault(message: "\(path) cannot be made: \(String(cString: strerror(errno)))")
+  }
+
   /// A path as seen from the root directory.
   static func absolute(_ path: String) throws(Fault) -> String {
     if path.hasPrefix("/") { return path }
