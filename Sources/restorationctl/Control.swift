@@ -71,6 +71,10 @@ struct Control: ControlCommand {
       failure.report()
       exit(withError: failure.status)
     } catch {
+      if let script = BashScript.completed(message(for: error)) {
+        Output.write(script, to: .data)
+        exit(withError: ExitCode.success)
+      }
       exit(withError: UnknownCommand.error(error, CommandLine.arguments) ?? error)
     }
   }

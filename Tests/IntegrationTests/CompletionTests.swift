@@ -20,7 +20,7 @@ internal import Testing
       eval "$(cat)"
       COMP_WORDS=("$0" "$@") COMP_CWORD=$# COMP_LINE="$0 $*"
       COMP_POINT=${#COMP_LINE}
-      _restorationctl "$0" "${@: -1}" "${COMP_WORDS[COMP_CWORD - 1]}"
+      _restorationctl_joined "$0" "${@: -1}" "${COMP_WORDS[COMP_CWORD - 1]}"
       printf '%s\n' "${COMPREPLY[@]}"
       """#
     let result = try ChildProcess.run(
@@ -60,6 +60,37 @@ internal import Testing
     // The socket that is named counts.
     let named = try Self.offered(["--socket", broker.socket, "tree", "org.example.N"], "/nowhere")
     #expect(named == ["org.example.Notes"])
+  }
+
+  /// It splits words at some letters, and replaces only what is behind the last of them.
+  @Test(.broker) func anInteractiveBashCompletesWordsThatItSplits() throws {
+    let client = try broker.connect()
+    try client.encode("Main", state: [:], of: "org.example.Notes@two")
+    let script = broker.directory.file("completions")
+    try Files.write(Array(Self.script.get().utf8), to: script)
+    let terminal = try PseudoTerminal(columns: 1_000)
+    let shell = try ChildProcess(
+      ["bash", "--norc", "--noprofile", "-i"],
+      environment: ControlTool.environment(["PS1": "ready> ", "HISTFILE": nil, "INPUTRC": "/dev/null"]),
+      output: .terminal(terminal)
+    )
+    _ = try terminal.shown(until: "ready> ")
+    try terminal.type(". \(script)\n")
+    _ = try terminal.shown(until: "ready> ")
+    let rows = [
+      ("tree org", ".example.Notes@two "), ("tree org.example.Notes@t", "wo "), ("tree org.example.Notes@", "two "),
+      ("show org.example.Notes@two M", "ain "), ("--socket=\(broker.socket) show org.example.Notes@two M", "ain "),
+      ("--socket=\(broker.socket) tree org.example.Notes@t", "wo "),
+    ]
+    for (typed, added) in rows {
+      try terminal.type("\(Products.control) \(typed)\t")
+      _ = try terminal.shown(until: "\(typed)\(added)")
+      // Deletes the line.
+      try terminal.type("\u{15}\n")
+      _ = try terminal.shown(until: "ready> ")
+    }
+    try terminal.type("exit\n")
+    #expect(try shell.waitForEnd() == .exit(0))
   }
 
   /// Bash expands the words that it is offered.
