@@ -42,7 +42,7 @@ package struct EncodeRestorableState: RestorationMethod {
       "expecting",
       &expecting,
       .count,
-      "Stores the state only if this is `sequence` of the newest one; 0 if there must be none."
+      "Stores the state only if this is `sequence` of what a decode returns to the caller; 0 if there must be none."
     )
   }
 

@@ -32,7 +32,8 @@ extension Application {
       return withhold(summary, of: node, since: since, from: session, for: caller)
     }
     if isOwner, !classMatches(object, summary) {
-      return turn.answer(caller, after: summary.sequence, withheld(summary, of: node, .classMismatch))
+      let reply = DecodeRestorableState.Reply(.classMismatch, at: node.number(of: summary), coder(of: summary))
+      return turn.answer(caller, after: summary.sequence, reply)
     }
     if isOwner, let session {
       openWindow(of: node, for: session)
@@ -100,15 +101,8 @@ extension Application {
   ) {
     node.note(.quarantined(since: Timestamp(milliseconds: since)), isFirst: true)
     if let session { closeWindow(of: node.id, for: session.id) }
-    turn.answer(caller, after: summary.sequence, withheld(summary, of: node, .quarantined))
-  }
-
-  private func withheld(
-    _ summary: StateSummary,
-    of node: Node,
-    _ status: DecodingStatus
-  ) -> DecodeRestorableState.Reply {
-    DecodeRestorableState.Reply(status, at: node.number(of: summary)).with { $0.coder = coder(of: summary) }
+    let reply = DecodeRestorableState.Reply(.quarantined, at: node.number(of: summary), coder(of: summary))
+    turn.answer(caller, after: summary.sequence, reply)
   }
 
   /// The state of a decode was read from the archive.
@@ -124,9 +118,7 @@ extension Application {
     turn.ask(.respond(caller, .result(reply)))
   }
 
-  /// - Parameters:
-  ///   - sequence: where the record lies, if anybody is told.
-  ///   - elements: located in the current data; `nil` for those of the record.
+  /// - Parameter elements: located in the current data; `nil` for those of the record.
   func decoded(_ record: StateRecord, at sequence: SequenceNumber = 0, elements: JSONText? = nil) -> DecodedState {
     let node = tree.node(record.node)
     return DecodedState(
@@ -185,8 +177,8 @@ package struct DecodedState: JSONWritable, Sendable {
 
 extension DecodeRestorableState.Reply {
   /// There is a state, and it is not handed out.
-  fileprivate init(_ status: DecodingStatus, at sequence: SequenceNumber) {
+  fileprivate init(_ status: DecodingStatus, at sequence: SequenceNumber, _ coder: JSONText? = nil) {
     self.init()
-    (self.status, self.sequence) = (status, sequence)
+    (self.status, self.sequence, self.coder) = (status, sequence, coder)
   }
 }

@@ -58,8 +58,7 @@ extension Application {
 
   /// Whether it is the session's object, or the application whose delegate the session is.
   func owns(_ session: Session?, _ node: Node) -> Bool {
-    guard let session else { return false }
-    return node.claim?.session == session.id || node === tree.applicationNode && session.facts.isDelegate
+    session.map { node.claim?.session == $0.id || node === tree.applicationNode && $0.facts.isDelegate } ?? false
   }
 
   /// What will be written of a state: by the owner of the node, or by somebody else while it has none.
@@ -144,22 +143,27 @@ extension Application {
     if facts == nil, former?.classes.isEmpty ?? true { return origins.numberWithoutSession(in: turn) }
     // The archive may have forgotten one that no state has.
     if isOwner, let known = node?.claim?.origin, node?.state?.context == known || origins[known] != nil { return known }
-    var origin = StateOrigin()
-    origin.systemVersion = turn.settings.systemVersion
-    (origin.classes, origin.storyboard) = (former?.classes ?? [], former?.storyboard)
-    if let facts {
-      (origin.role, origin.bundleVersion) = (facts.role, facts.bundleVersion)
-      origin.userInterfaceIdiom = facts.userInterfaceIdiom
-    }
-    if isOwner {
-      origin.classes = node?.claim?.classes ?? []
-      if let record = node?.record, record.kind == .viewController {
-        origin.storyboard = record.storyboard ?? facts?.storyboard
-      }
-    }
+    let origin = StateOrigin(by: facts, in: turn.settings.systemVersion, of: isOwner ? node : nil, from: former)
     let number = origins.number(of: origin)
     if isOwner { node?.claim?.origin = number }
     return number
+  }
+}
+
+extension StateOrigin {
+  /// - Parameters:
+  ///   - owned: the object, if its owner writes.
+  ///   - former: the origin of the state it is made from.
+  fileprivate init(by facts: SessionFacts?, in systemVersion: String?, of owned: Node?, from former: StateOrigin?) {
+    self.init()
+    self.systemVersion = systemVersion
+    (classes, storyboard) = (owned?.claim?.classes ?? former?.classes ?? [], former?.storyboard)
+    if let facts {
+      (role, bundleVersion, userInterfaceIdiom) = (facts.role, facts.bundleVersion, facts.userInterfaceIdiom)
+    }
+    if let record = owned?.record, record.kind == .viewController {
+      storyboard = record.storyboard ?? facts?.storyboard
+    }
   }
 }
 
