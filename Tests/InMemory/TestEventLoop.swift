@@ -16,10 +16,13 @@ package final class TestEventLoop: NIOSerialEventLoopExecutor, TaskExecutor {
   private let thread = pthread_self()
   private let timers: NIOLoopBoundBox<(byNumber: [Int: Timer], last: Int)>
   private let shortDelays: NIOLoopBoundBox<Int>
+  /// What is held back; nil if nothing is to be.
+  private let heldBack: NIOLoopBoundBox<[() -> Void]?>
 
   package init() {
     timers = NIOLoopBoundBox(([:], 0), eventLoop: channels)
     shortDelays = NIOLoopBoundBox(0, eventLoop: channels)
+    heldBack = NIOLoopBoundBox(nil, eventLoop: channels)
   }
 
   /// How often something was put off until the loop has looked for input.
@@ -30,7 +33,16 @@ package final class TestEventLoop: NIOSerialEventLoopExecutor, TaskExecutor {
 
   package func execute(_ task: @escaping @Sendable () -> Void) {
     precondition(pthread_equal(thread, pthread_self()) != 0, "part of the broker has left its event loop")
-    channels.execute(task)
+    if heldBack.value == nil { channels.execute(task) } else { heldBack.value?.append(task) }
+  }
+
+  /// Holds back what the body has the loop execute, until the function that is returned is called.
+  package func holdBack(_ body: () -> Void) -> () -> Void {
+    heldBack.value = []
+    body()
+    let tasks = heldBack.value ?? []
+    heldBack.value = nil
+    return { [channels] in for task in tasks { channels.execute(task) } }
   }
 
   package func scheduleTask<T>(in delay: TimeAmount, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {

@@ -4,11 +4,14 @@ internal import InMemory
 internal import NIOCore
 internal import SeededRandom
 
-/// The store's thread: does one job after the other, each after a while of simulated time.
+/// The store's thread: does one job after the other. Each begins after a while of simulated time, and after another
+/// while, in which whatever waits behind it waits on, it is known that it has ended.
 final class SimulatedExecutor: SerialExecutor {
   private struct State {
     var jobs: [UnownedJob] = []
-    var isScheduled = false
+    var isBusy = false
+    /// Tells the end of the job that is under way.
+    var end: (() -> Void)?
     var chance: SeededGenerator
     var slownessMilliseconds: Int64 = 2
   }
@@ -21,7 +24,7 @@ final class SimulatedExecutor: SerialExecutor {
     state = NIOLoopBoundBox(State(chance: SeededGenerator(seed: seed)), eventLoop: loop)
   }
 
-  /// A job waits so long at most.
+  /// A job takes so long at most.
   func setSlowness(milliseconds: Int64) { state.value.slownessMilliseconds = milliseconds }
 
   func enqueue(_ job: consuming ExecutorJob) {
@@ -30,26 +33,41 @@ final class SimulatedExecutor: SerialExecutor {
   }
 
   private func schedule() {
-    guard !state.value.isScheduled, !state.value.jobs.isEmpty else { return }
-    state.value.isScheduled = true
-    let delay = Int64.random(in: 0...state.value.slownessMilliseconds, using: &state.value.chance)
-    if delay == 0 {
-      loop.execute { self.runNext() }
-    } else {
-      _ = loop.scheduleTask(in: .milliseconds(delay)) { self.runNext() }
-    }
+    guard !state.value.isBusy, !state.value.jobs.isEmpty else { return }
+    state.value.isBusy = true
+    let duration = random(upTo: state.value.slownessMilliseconds)
+    let wait = random(upTo: duration)
+    after(milliseconds: wait) { self.runNext(takingMilliseconds: duration - wait) }
   }
 
-  private func runNext() {
-    state.value.isScheduled = false
-    guard !state.value.jobs.isEmpty else { return }
-    state.value.jobs.removeFirst().runSynchronously(on: asUnownedSerialExecutor())
+  private func random(upTo milliseconds: Int64) -> Int64 {
+    Int64.random(in: 0...milliseconds, using: &state.value.chance)
+  }
+
+  private func after(milliseconds: Int64, _ body: @escaping @Sendable () -> Void) {
+    if milliseconds == 0 { return loop.execute(body) }
+    _ = loop.scheduleTask(in: .milliseconds(milliseconds), body)
+  }
+
+  private func runNext(takingMilliseconds duration: Int64) {
+    guard !state.value.jobs.isEmpty else { return state.value.isBusy = false }
+    let job = state.value.jobs.removeFirst()
+    state.value.end = loop.holdBack { job.runSynchronously(on: asUnownedSerialExecutor()) }
+    after(milliseconds: duration) { self.endJob() }
+  }
+
+  private func endJob() {
+    state.value.isBusy = false
+    state.value.end?()
+    state.value.end = nil
     schedule()
   }
 
   /// Does what is left, and what that brings, without a delay.
   func drain() {
     state.value.slownessMilliseconds = 0
+    state.value.end?()
+    state.value.end = nil
     while !state.value.jobs.isEmpty {
       state.value.jobs.removeFirst().runSynchronously(on: asUnownedSerialExecutor())
     }
