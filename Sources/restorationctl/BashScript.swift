@@ -30,8 +30,8 @@ enum BashScript {
         local -a COMP_WORDS=("${words[@]}")
         local -i COMP_CWORD=cword
         _restorationctl "${1}" "${current}" "${words[cword - 1]}"
-        # Names of files are quoted; an @ that is quoted is not found again in the next word.
-        [[ -e "${COMPREPLY[0]}" ]] || compopt +o filenames 2>/dev/null
+        # Names of files are quoted; an @ or # that is quoted is not found again in the next word.
+        [[ "${COMPREPLY[*]}" = *[@#]* && ! -e "${COMPREPLY[0]}" ]] && compopt +o filenames 2>/dev/null
         COMPREPLY=("${COMPREPLY[@]#"${joined}"}")
     }
 

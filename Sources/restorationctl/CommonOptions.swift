@@ -96,7 +96,8 @@ struct ConnectionOptions: ParsableArguments {
       do {
         try await body(broker)
       } catch let error as RestorationError where error.code == .unknownApplication {
-        throw Failure(error, near: Suggestion.nearest(to: application ?? "", in: try await broker.applicationNames()))
+        let known = (try? await broker.applicationNames()) ?? []
+        throw Failure(error, near: Suggestion.nearest(to: application ?? "", in: known))
       }
       await broker.close()
     } catch let error as RestorationError {

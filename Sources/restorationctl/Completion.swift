@@ -30,8 +30,9 @@ extension CompletionKind {
   ) -> CompletionKind {
     .custom { (arguments: [String], _: Int, prefix: String) async -> [String] in
       // A broker that is stopped must not stop the shell.
+      let limit = getenv("RESTORATIONCTL_COMPLETION_TIMEOUT").flatMap { Seconds(argument: String(cString: $0)) }
       DetachedThread.start {
-        poll(nil, 0, 1_000)
+        poll(nil, 0, Int32(limit?.milliseconds ?? 1_000))
         _exit(0)
       }
       let line = CompletedLine(words: arguments, prefix: prefix)

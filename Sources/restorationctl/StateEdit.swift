@@ -21,7 +21,9 @@ struct StateEdit {
   /// The failure says what is unknown.
   private func find(_ broker: BrokerConnection) async throws -> Result<DecodedState, RestorationError> {
     do {
-      return .success(try await broker.decode(.path(path), application: application))
+      let state = try await broker.decode(.path(path), application: application)
+      if state.status == .available, state.sequence == 0 { throw Self.older() }
+      return .success(state)
     } catch let error as RestorationError where [.unknownObject, .unknownApplication].contains(error.code) {
       return .failure(error)
     }
@@ -77,11 +79,20 @@ struct StateEdit {
     throw pointer.notFound(in: state, of: path, namesKeys: former?.isConfidential != true)
   }
 
+  /// A broker that knows no sequence neither expects one nor says what is confidential.
+  private static func older() -> Failure {
+    let hint = "Restart it: systemctl --user restart restorationd.service."
+    return Failure(ExitStatus.refused, kind: "olderBroker", "the broker is older than restorationctl", hint: hint)
+  }
+
   /// The failure if another state is expected than there is.
   private func changed(since expected: Int64, _ state: DecodedState?) -> Failure {
-    var failure = failure("stateChanged", "\(path) has another state than that of change \(expected)")
+    let sequence = state?.sequence ?? 0
+    let found = sequence == 0 ? "no state" : "the state of change \(sequence)"
+    let wanted = expected == 0 ? "none" : "that of \(expected)"
+    var failure = failure("stateChanged", "\(path) has \(found), not \(wanted)")
     (failure.status, failure.code) = (ExitStatus.tryAgain, ErrorCode.stateChanged.rawValue)
-    failure.hint = "Its newest is that of change \(state?.sequence ?? 0)."
+    failure.hint = "Get it again, and expect the change that it has now."
     return failure
   }
 

@@ -10,6 +10,9 @@ internal import Testing
     try ChildProcess.run([Products.control, "--generate-completion-script", "bash"]).output
   }
 
+  /// The second that a person waits is too short for a busy machine.
+  private static let patience: [String: String?] = ["RESTORATIONCTL_COMPLETION_TIMEOUT": "20"]
+
   /// What bash offers in place of the last of these words.
   private static func offered(
     _ words: [String],
@@ -26,7 +29,8 @@ internal import Testing
     let result = try ChildProcess.run(
       ["bash", "-c", line, Products.control] + words,
       input: Self.script.get(),
-      environment: ["RESTORATIOND_SOCKET": socket, "LC_ALL": "C.UTF-8"].merging(environment) { $1 }
+      environment: ["RESTORATIOND_SOCKET": socket, "LC_ALL": "C.UTF-8"].merging(patience) { $1 }
+        .merging(environment) { $1 }
     )
     #expect(result.end == .exit(0))
     #expect(result.errors.isEmpty, "\(result.errors)")
@@ -71,7 +75,8 @@ internal import Testing
     let terminal = try PseudoTerminal(columns: 1_000)
     let shell = try ChildProcess(
       ["bash", "--norc", "--noprofile", "-i"],
-      environment: ControlTool.environment(["PS1": "ready> ", "HISTFILE": nil, "INPUTRC": "/dev/null"]),
+      environment: ControlTool.environment(["PS1": "ready> ", "HISTFILE": nil, "INPUTRC": "/dev/null"])
+        .merging(Self.patience) { $1 },
       output: .terminal(terminal)
     )
     _ = try terminal.shown(until: "ready> ")

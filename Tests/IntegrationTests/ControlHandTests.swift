@@ -28,6 +28,8 @@ internal import Testing
     #expect(try Self.put("/a~1b", "-5").end == .exit(0))
     #expect(try Self.put("/dash", "-r", "--", "-r").end == .exit(0))
     #expect(try Self.get("/dash", "-r") == "-r\n")
+    #expect(try Self.put("/dash", "-r", "--", "-").end == .exit(0))
+    #expect(try Self.get("/dash", "-r") == "-\n")
     try ControlTool.run(["rm"] + Self.editor + ["/dash"], status: 0)
     #expect(try Self.put("/new", "-", input: "[ 1, 2 ]\n").end == .exit(0))
     let changed = #"{"z":1e400,"tabs":[{"file":"a"},{"file":"c\n"},"d"],"a/b":-5,"n":18446744073709551615,"new":[1,2]}"#
@@ -122,7 +124,7 @@ internal import Testing
     let sequence = try #require(try ControlTool.run(["show", "-j"] + Self.editor).json["sequence"]?.integer)
     let again = try ControlTool.run(["put", "-j"] + Self.editor + ["{}", "--expecting", "0"], status: 75)
     #expect(try again.error["kind"] == "stateChanged" && again.error["code"] == -32021)
-    #expect(again.errors.contains("that of change \(sequence)"), "\(again.errors)")
+    #expect(again.errors.contains("has the state of change \(sequence), not none"), "\(again.errors)")
     let next = try ControlTool.run(["put", "-j"] + Self.editor + ["{}", "--expecting", "\(sequence)"], status: 0)
     #expect(try next.json["path"] == .path("Main", "Editor") && next.json["sequence"] != .integer(sequence))
   }
@@ -163,7 +165,7 @@ internal import Testing
 
   @Test(arguments: [
     ["/n", "{"], ["/n", "word"], ["7"], ["n", "1"], ["/~2", "1"], ["/n", "1", "2"], ["/n", "--x"], ["", "{}"], ["--"],
-    [],
+    ["--expecting", "-1", "{}"], [],
   ])
   func aPutThatMakesNoSenseIsStatus64(_ arguments: [String]) throws {
     let result = try ControlTool.run(["put"] + Self.editor + arguments, status: 64)

@@ -32,7 +32,9 @@ struct PassingSocket {
     let broker = try FileDescriptor.connected(to: socket)
     while true {
       var entries = [client, broker].map { pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0) }
-      guard poll(&entries, 2, 30_000) > 0 else { throw TestFailure("nothing comes from either side") }
+      let count = poll(&entries, 2, 30_000)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw TestFailure("nothing comes from either side") }
       if entries[0].revents != 0 {
         let bytes = try client.read(Deadline())
         if bytes.isEmpty { return }

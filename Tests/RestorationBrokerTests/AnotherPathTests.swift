@@ -140,6 +140,22 @@ internal import Testing
     }
   }
 
+  /// The state stays stored at the other object, so the answer to a decode is as if none were there (R15).
+  @Test func r15R24AnEncodeExpectsNothingOfAStateThatIsAnotherObjects() throws {
+    let long = String(repeating: "x", count: 3_000)
+    try save(state: #"{"long":"\#(long)"}"#)
+    let worker = try join(4, messageBytesMax: 4_096, make: Self.alphaDoc)
+    worker.serves["decodeRestorableStateWithCoder"] = { _ in
+      let decoded = try? worker.decode(#"["Alpha","Doc"]"#)
+      #expect(decoded?["state"]?["long"]?.string == long)
+      #expect(decoded?["sequence"] == 0)
+      _ = try? worker.encode(#"["Alpha","Doc"]"#, #"{"long":"","v":2}"#, #""expecting":0"#)
+      return "{}"
+    }
+    #expect(try restore(worker).contains("+Zed/Doc"))
+    #expect(try states().contains(#"Alpha/Doc {"long":"","v":2}"#))
+  }
+
   @Test(arguments: [false, true]) func r24ItMayBeBelowWhatItWasSavedAtOrAbove(_ isBelow: Bool) throws {
     try save([("Doc", #"["Zed","Doc"]"#, "", #"{"of":"Child"}"#)])
     let worker = try join(4) { isBelow ? try $0.register("Deep", below: #"["Zed","Doc"]"#) : try $0.register("Zed") }

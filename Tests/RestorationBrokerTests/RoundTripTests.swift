@@ -39,7 +39,8 @@ internal import Testing
     }
   }
 
-  /// All readers see the same states, except for handles: the copy has no live sessions.
+  /// All readers see the same states, except for handles and numbers of changes: the copy has no live sessions, and
+  /// counts its own changes.
   private func compareStates(_ tool: Peer, _ copy: String, _ seed: UInt64) throws {
     for object in try tool.objects(#""application":"App""#) {
       guard let path = object["path"], !path.isNull else { continue }
@@ -48,7 +49,9 @@ internal import Testing
       }
       let original = try withoutHandles(tool.call("decodeRestorableState", call("App")))
       let imported = try withoutHandles(tool.call("decodeRestorableState", call(copy)))
-      #expect(original == imported, "seed \(seed): \(path)")
+      for member in ["status", "state", "coder", "elements", "confidential"] {
+        #expect(original[member] == imported[member], "seed \(seed): \(path)")
+      }
     }
   }
 

@@ -270,8 +270,8 @@ package struct BrokerCore {
     switch (result, request.purpose) {
     case (.success(let readings), .decode(let node)):
       application.finishDecode(readings.first ?? nil, node: node, for: request.caller)
-    case (.success(let readings), .decodeView(let node)):
-      application.finishDecode(ofView: node, readings.first ?? nil, for: request.caller)
+    case (.success(let readings), .decodeOwned(let object)):
+      application.finishDecode(readings.first ?? nil, of: request.rows[0].node, byOwnerOf: object, for: request.caller)
     case (.success(let readings), .nameElements(let view)): application.name(readings.first ?? nil, of: view)
     case (.success(let readings), .restoring(let number, let purpose)):
       application.finishReading(purpose, of: number, request, readings)

@@ -196,8 +196,9 @@ package struct StateRequest: Sendable {
   package enum Purpose: Sendable {
     /// Answer a decode.
     case decode(node: NodeID)
-    /// Answer the decode of a view's owner with its elements found in the current data (R28).
-    case decodeView(node: NodeID)
+    /// Answer the decode of an object's owner: the state may be another object's (R24), and its elements are found in
+    /// the current data (R28).
+    case decodeOwned(NodeID)
     /// Ask the view's data source for identifiers of elements that were pushed (R28).
     case nameElements(of: NodeID)
     /// Have the texts of what is kept off the disk from now on (R4).

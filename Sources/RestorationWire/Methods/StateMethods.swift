@@ -126,7 +126,7 @@ package struct DecodeRestorableState: RestorationMethod {
       try members.mark(
         "confidential",
         &confidential,
-        "Present and true if the object is: tools show its state only if they are asked to."
+        "Present and true if the state is a confidential object's: tools show it only if they are asked to."
       )
     }
   }

@@ -85,10 +85,16 @@ struct MethodCatalogue {
   }
 
   func unknown(_ name: String) -> Failure {
+    if methods.contains(where: { $0.name == name }) {
+      return failure("\(name) is called by the broker", hint: "restorationctl methods \(name) describes it.")
+    }
     let near = Suggestion.nearest(to: name, in: methods.map(\.name)).map { "Did you mean \($0)? " } ?? ""
+    return failure("unknown method \(name)", hint: "\(near)restorationctl methods lists them.")
+  }
+
+  private func failure(_ message: String, hint: String) -> Failure {
     let code = ErrorCode.methodNotFound
-    let hint = "\(near)restorationctl methods lists them."
-    var failure = Failure(ExitStatus.refused, kind: code.kind, "unknown method \(name)", hint: hint)
+    var failure = Failure(ExitStatus.refused, kind: code.kind, message, hint: hint)
     failure.code = code.rawValue
     return failure
   }
@@ -112,7 +118,7 @@ struct MethodCatalogue {
     let tables =
       [(["PARAMETER", "TYPE", "MEANING"], parameters)] + results.map { (["RESULT", "TYPE", "MEANING"], $0) }
       + [(["ERROR", "CODE", "WHEN"], errors)]
-    return tables.filter { !$0.1.isEmpty }.reduce("\(method.name): \(method.summary)\n") { page, part in
+    return tables.filter { !$0.1.isEmpty }.reduce("\(method.name): \(method.summary)".printable + "\n") { page, part in
       var table = TextTable(part.0.map { TextTable.Column($0, minimum: nil) })
       for row in part.1 { table.add(row) }
       return page + "\n" + table.text(header: !legend.hidesLegend)

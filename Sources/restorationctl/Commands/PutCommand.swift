@@ -53,6 +53,7 @@ struct PutCommand: ControlCommand {
   var words: [String]
 
   func validate() throws {
+    if let expecting, expecting < 0 { throw ValidationError("'--expecting \(expecting)': changes are numbered from 1") }
     if let option = words.prefix(while: { $0 != "--" }).first(where: Self.isOption) {
       throw ValidationError("Unknown option '\(option)'; put -- before a value that begins with a hyphen")
     }
@@ -78,7 +79,8 @@ struct PutCommand: ControlCommand {
     let pointer = try pointer
     let value = try value()
     guard !pointer.isWhole || value.kind == .object else {
-      throw Self.wrong("a state is a JSON object, and this is none", "Give a pointer to change one value: /title.")
+      let message = "\(value.compactText.string) is not a state, which is a JSON object"
+      throw Self.wrong(message, "Give an object, or a pointer to change one value: /title.")
     }
     try await withBroker { broker in
       let edit = StateEdit(application: application, path: path)
@@ -91,15 +93,16 @@ struct PutCommand: ControlCommand {
 
   private func value() throws -> JSONSlice {
     let word = operands.last ?? ""
-    var text = word == "-" ? try Output.readInput() : word
+    let isInput = word == "-" && !words.contains("--")
+    var text = isInput ? try Output.readInput() : word
     if isRaw {
       // A shell takes the last line feed away as well.
-      if word == "-", text.hasSuffix("\n") { text.removeLast() }
+      if isInput, text.hasSuffix("\n") { text.removeLast() }
       text = JSONText(.string(text)).string
     }
     return try JSONSlice.read(
       text,
-      subject: word == "-" ? "standard input" : "the value",
+      subject: isInput ? "standard input" : "the value",
       hint: #"Give JSON, such as 0.5, true or '"text"', or a string as it is with -r."#
     )
   }

@@ -60,7 +60,6 @@ struct ShowCommand: ControlCommand {
     let decoded = try await broker.decode(.path(path), application: application)
     return ObjectFacts(object, at: path, decoded, reveal: reveal, of: description)
   }
-
 }
 
 extension BrokerConnection {

@@ -24,10 +24,7 @@ extension Application {
       object.claim?.hasDecoded = true
       noteFetched(object.id, by: session.id)
     }
-    guard let summary else {
-      turn.ask(.respond(caller, .result(DecodeRestorableState.Reply())))
-      return
-    }
+    guard let summary else { return turn.ask(.respond(caller, .result(DecodeRestorableState.Reply()))) }
     if isOwner, let since = node.withheldSince(summary) {
       return withhold(summary, of: node, since: since, from: session, for: caller)
     }
@@ -44,11 +41,11 @@ extension Application {
     // A notification counts as a decode, but nothing is read for it.
     guard caller.call != nil else { return }
     if let record = node.kept?.text(of: summary, at: node) {
-      return finishDecode(ofView: object.id, .state(record, sequence: 0), for: caller)
+      return finishDecode(.state(record, sequence: 0), of: node.id, byOwnerOf: object.id, for: caller)
     }
     let row = StateRequest.Row(node: node.id, sequence: summary.sequence, bytes: summary.bytes)
-    if isOwner, object.record.kind == .view || mayResolveElements(of: object) {
-      let request = StateRequest(caller: caller, purpose: .decodeView(node: object.id), rows: [row])
+    if isOwner, node !== object || object.record.kind == .view || mayResolveElements(of: object) {
+      let request = StateRequest(caller: caller, purpose: .decodeOwned(object.id), rows: [row])
       jobs.read(.read(id, request, after: summary.sequence), in: &turn)
     } else {
       jobs.read(.readState(id, row, caller), in: &turn)
@@ -75,19 +72,20 @@ extension Application {
     jobs.read(.readState(id, row, caller), in: &turn)
   }
 
-  /// The state of a view was read for its owner; its elements may need to be located (R28).
-  func finishDecode(ofView number: NodeID, _ reading: StateReading?, for caller: Caller) {
-    if case .state(let record, let sequence) = reading, let view = tree.node(number),
-      resolve(
-        Application.elements(of: record),
-        of: view,
-        for: .decode(caller, record, at: sequence),
-        awaiting: ElementResolver.milliseconds
-      )
-    {
+  /// The state of an object was read for its owner; it may be another object's, and its elements may need to be located
+  /// (R24, R28).
+  func finishDecode(_ reading: StateReading?, of node: NodeID, byOwnerOf number: NodeID, for caller: Caller) {
+    guard case .state(let record, var sequence) = reading, let object = tree.node(number) else {
+      return finishDecode(reading, node: node, for: caller)
+    }
+    // An encode of the object would not replace it.
+    if node != number { sequence = 0 }
+    let purpose = ElementResolver.Purpose.decode(caller, record, at: sequence)
+    let elements = Application.elements(of: record)
+    if resolve(elements, of: object, for: purpose, awaiting: ElementResolver.milliseconds) {
       turn.ask(.park(caller))
     } else {
-      finishDecode(reading, node: number, for: caller)
+      finishDecode(.state(record, sequence: sequence), node: node, for: caller)
     }
   }
 
@@ -127,7 +125,7 @@ extension Application {
       coder: origins.coder(of: record.context),
       written: record.written,
       sequence: node?.kept == nil ? sequence : 0,
-      isConfidential: node?.record.isConfidential ?? false
+      isConfidential: node?.record.isConfidential ?? true
     )
   }
 

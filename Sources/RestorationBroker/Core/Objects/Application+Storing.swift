@@ -138,11 +138,11 @@ extension Application {
   ///   - isEdit: it is made from the present state, whose class and storyboard are then those of whoever wrote that.
   func originID(at node: Node?, by session: Session?, isEdit: Bool = false) -> ContextID {
     let isOwner = node.map { owns(session, $0) } ?? false
-    let facts = isOwner || node?.isVacant ?? true ? session?.facts : nil
-    let former = isEdit && !isOwner ? node?.state.flatMap { origins[$0.context] } : nil
-    if facts == nil, former?.classes.isEmpty ?? true { return origins.numberWithoutSession(in: turn) }
     // The archive may have forgotten one that no state has.
     if isOwner, let known = node?.claim?.origin, node?.state?.context == known || origins[known] != nil { return known }
+    let facts = isOwner || node?.isVacant ?? true ? session?.facts : nil
+    let former = isEdit && !isOwner ? node?.state.flatMap { origins[$0.context] } : nil
+    if facts == nil, former?.namesNothing ?? true { return origins.numberWithoutSession(in: turn) }
     let origin = StateOrigin(by: facts, in: turn.settings.systemVersion, of: isOwner ? node : nil, from: former)
     let number = origins.number(of: origin)
     if isOwner { node?.claim?.origin = number }
@@ -151,6 +151,8 @@ extension Application {
 }
 
 extension StateOrigin {
+  fileprivate var namesNothing: Bool { classes.isEmpty && storyboard == nil }
+
   /// - Parameters:
   ///   - owned: the object, if its owner writes.
   ///   - former: the origin of the state it is made from.
