@@ -61,6 +61,8 @@ struct History {
     case save
     case restore
     case cut
+    /// Its connection breaks, and it comes back later.
+    case away(milliseconds: Int64)
     case end(GoodbyeReason)
     case kill(isCrash: Bool)
   }
@@ -92,6 +94,8 @@ private struct Generator {
   private lazy var hasFaults = below(3) == 0
   private lazy var isHostile = below(4) == 0
   private(set) lazy var usesLibrary = below(2) == 0
+  /// How many of four steps are the libraries'.
+  private lazy var libraryShare = usesLibrary ? [1, 1, 3][below(3)] : 0
 
   init(chance: SeededGenerator) { self.chance = chance }
 
@@ -109,7 +113,7 @@ private struct Generator {
   }
 
   mutating func step() -> History.Step {
-    if usesLibrary, below(4) == 0 { return .library(below(History.libraries.count), libraryStep()) }
+    if libraryShare > 0, below(4) < libraryShare { return .library(below(History.libraries.count), libraryStep()) }
     return switch below(100) {
     case 0..<6: .connect(client(), delegate: below(6) == 0)
     case 6..<10: .comeBack(client())
@@ -146,7 +150,8 @@ private struct Generator {
     case 31..<33: .unregister(path(), keepsState: below(2) == 0)
     case 33: .cancel
     case 34..<36: .cut
-    case 36..<37: .end([.closed, .userQuit, .restart, .logout][below(4)])
+    case 36: .away(milliseconds: [0, 50, 5_000, 60_000][below(4)])
+    case 37: .end([.closed, .userQuit, .restart, .logout][below(4)])
     default: .kill(isCrash: below(2) == 0)
     }
   }

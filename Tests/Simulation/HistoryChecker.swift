@@ -86,6 +86,8 @@ final class HistoryChecker {
   private var records: [Place: Record] = [:]
   private var pushes: [Int: Push] = [:]
   private var moves: [Move] = []
+  /// Where an object was asked for that may have had another owner.
+  private var takeovers: Set<Place> = []
   /// How often a head was emptied.
   private var emptyings = 0
   /// Whether what brings states back is over.
@@ -209,6 +211,13 @@ final class HistoryChecker {
     moves.contains { $0.from.application == application && path.isAtOrBelow($0.from.path) }
   }
 
+  /// Whether its owner may have lost it without being told: after its end a broker does not know what was taken over or
+  /// moved while a session had no connection, and after the user has quit nobody owns anything (R30).
+  func mayHaveLost(_ path: Path, of application: String) -> Bool {
+    quits[application, default: 0] > 0 || takeovers.contains(Place(application: application, path: path))
+      || mayHaveMoved(path, of: application)
+  }
+
   /// The object may be at either place, until the answer.
   func moving(_ path: Path, of application: String, to target: Path) -> Move {
     noteRemovals()
@@ -287,6 +296,7 @@ final class HistoryChecker {
   func claiming(_ path: Path, of application: String, takesOver: Bool) -> Int {
     noteRemovals()
     let place = Place(application: application, path: path)
+    if takesOver { takeovers.insert(place) }
     if takesOver, records[place] != nil {
       records[place]?.owner = nil
       records[place]?.claims += 1

@@ -40,6 +40,12 @@ final class SimulatedLibrary: @unchecked Sendable {
 
   var unanswered: [String] { calls.keys.sorted().compactMap { calls[$0]?.name } }
   var ownPaths: [Path] { objects.keys.sorted() }
+  var pid: Int64 { route.pid }
+  /// Where its session believes it has objects.
+  var believedPaths: [Path] {
+    guard case .connected = session?.state else { return [] }
+    return objects.values.filter(\.isRegistered).compactMap(\.place).sorted()
+  }
 
   // MARK: Its life
 
@@ -83,8 +89,8 @@ final class SimulatedLibrary: @unchecked Sendable {
     route = SimulatedRoute(of: world.newProcess(), in: world)
   }
 
-  /// The connection breaks.
-  func cut() { route.cut() }
+  /// The connection breaks, and there is no other for a while.
+  func cut(forMilliseconds milliseconds: Int64 = 0) { route.cut(forMilliseconds: milliseconds) }
 
   // MARK: Calls
 

@@ -14,6 +14,8 @@ final class SimulatedRoute: BrokerRoute, @unchecked Sendable {
   private let process: MemoryProcess
   private unowned let world: World
   private var hasEnded = false
+  /// There is no way to the broker before.
+  private var awayUntil: Int64 = 0
   private var ends: [LibraryEnd] = []
   private var chance: SeededGenerator
 
@@ -23,6 +25,7 @@ final class SimulatedRoute: BrokerRoute, @unchecked Sendable {
   }
 
   var eventLoop: any EventLoop { world.processes }
+  var pid: Int64 { Int64(process.pid) }
 
   /// Whether nothing that was sent can still take effect.
   var isDone: Bool { hasEnded && ends.allSatisfy { world.isDone(with: $0.connection) } }
@@ -32,13 +35,17 @@ final class SimulatedRoute: BrokerRoute, @unchecked Sendable {
     delegate: any ConnectionDelegate
   ) async throws(TransportError) {
     guard !hasEnded else { throw TransportError(.refused, "the process has ended") }
+    guard world.nowMilliseconds >= awayUntil else { throw TransportError(.refused, "the process is away") }
     if Int.random(in: 0..<4, using: &chance) == 0 { throw TransportError(.busy, "the broker's queue is full") }
     let end = LibraryEnd(of: world.connect(process), settings, on: world.processes)
     ends.append(end)
     end.open(settings, delegate)
   }
 
-  func cut() { for end in ends { end.connectionEnded() } }
+  func cut(forMilliseconds milliseconds: Int64 = 0) {
+    awayUntil = world.nowMilliseconds + milliseconds
+    for end in ends { end.connectionEnded() }
+  }
 
   func end(isCrash: Bool) {
     hasEnded = true

@@ -176,6 +176,9 @@ final class Simulation {
     case .save: library.save()
     case .restore: library.restore()
     case .cut: library.cut()
+    case .away(let milliseconds):
+      library.cut(forMilliseconds: milliseconds)
+      advance(milliseconds: milliseconds)
     case .end(let reason): library.end(reason)
     case .kill(let isCrash): library.kill(isCrash: isCrash)
     }
@@ -475,6 +478,22 @@ final class Simulation {
 
   // MARK: The end
 
+  /// What a library believes to be its process's has to be.
+  private func compareOwners(_ library: SimulatedLibrary) {
+    tool(library.application).call("describeApplication", #"{"application":"\#(library.application)"}"#) {
+      [trace, checker] answer in
+      guard case .result(let result) = answer else { return }
+      let owned = result["objects"]?.array?.filter { $0["pid"]?.integer == library.pid }.map { $0["path"] } ?? []
+      for path in library.believedPaths
+      where !checker.mayHaveLost(path, of: library.application)
+        && !owned.contains(where: { $0.flatMap(Path.init) == path })
+      {
+        trace.fault("the library \(library.number) believes it has \(path), and the broker does not")
+      }
+    }
+    advance(milliseconds: 1_000)
+  }
+
   /// The faults pass; everything that was asked is answered, and everything promised is there, also for the next broker.
   private func finish() {
     trace.add("# the end")
@@ -488,6 +507,7 @@ final class Simulation {
     for library in libraries where !library.unanswered.isEmpty {
       trace.fault("the library \(library.number) waits for ever for \(library.unanswered)")
     }
+    for library in libraries where !library.believedPaths.isEmpty { compareOwners(library) }
     // Twice only now and then: it is half of the work.
     let isThorough = history.seed % 4 == 0
     if !isThorough { restart(world.kill) }

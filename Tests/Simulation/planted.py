@@ -87,8 +87,6 @@ FAULTS = [
      "batch.entries.map { entry in\n          let item",
      "(PLANTED ? batch.entries.reversed() : batch.entries).map { entry in\n          let item"),
     # Client
-    ("the library repeats calls in another order", CLIENT, "Connection/CallQueue.swift",
-     "    order = Deque(tickets)\n", "    order = Deque(PLANTED ? tickets.reversed() : tickets)\n"),
     ("the library does not repeat what was sent", CLIENT, "Connection/CallQueue.swift",
      "    for (ticket, entry) in entries {\n      entries[ticket]?.place = .waiting\n",
      "    for (ticket, entry) in entries {\n      if PLANTED && entry.place == .sent { continue }\n"
