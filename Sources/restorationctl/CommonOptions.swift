@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import Glibc
 internal import RestorationClient
 
 /// A command of the tool.
@@ -75,6 +76,27 @@ struct SomeApplicationsOptions: ControlOptions {
     guard all == (application == nil) else {
       throw ValidationError(all ? "Give an application or --all, not both." : "Give an application, or --all.")
     }
+  }
+}
+
+/// Where a command writes that prints a whole text.
+struct DestinationOptions: ParsableArguments {
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp("Write to a file; - is standard output.", valueName: "file"),
+    completion: .file()
+  )
+  var output: String?
+
+  /// `nil` for standard output.
+  var file: String? { output == "-" ? nil : output }
+
+  /// - Parameters:
+  ///   - printed: the text for standard output, if it is another one.
+  ///   - mode: permissions of the file.
+  func write(_ text: String, printed: String? = nil, mode: mode_t = 0o600) throws {
+    guard let file else { return try Output.show(printed ?? text) }
+    try OutputFile.reporting { () throws(OutputFile.Fault) in try OutputFile(path: file, mode: mode).write(text) }
   }
 }
 

@@ -27,12 +27,7 @@ struct ExportCommand: ControlCommand {
 
   @OptionGroup var options: SomeApplicationsOptions
 
-  @Option(
-    name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("Write to a file; - is standard output.", valueName: "file"),
-    completion: .file()
-  )
-  var file: String?
+  @OptionGroup var destination: DestinationOptions
 
   @Option(help: ArgumentHelp("Export a generation instead of the head.", valueName: "number"), completion: .generations)
   var generation: Int64?
@@ -46,7 +41,7 @@ struct ExportCommand: ControlCommand {
     if generation != nil {
       throw ValidationError("generations of applications have nothing in common: leave out --all")
     }
-    if file == nil || file == "-" { throw ValidationError("Give a directory for the documents: --all -o DIRECTORY") }
+    if destination.file == nil { throw ValidationError("Give a directory for the documents: --all -o DIRECTORY") }
   }
 
   func run() async throws {
@@ -55,23 +50,19 @@ struct ExportCommand: ControlCommand {
       let exported = try await ProgressLine.during("exporting") { try await export(application, broker, $0) }
       var document = exported.text
       if let layout = output.layout { document = layout.lay(out: try JSONLayout.compact.format(document)) + "\n" }
-      if let file, file != "-" {
-        try Self.write(document, to: file)
-      } else {
-        try Output.show(Terminal.isOutput ? document.printableJSON : document)
-      }
+      try destination.write(document, printed: Terminal.isOutput ? document.printableJSON : nil)
       if exported.isRedacted { Self.noteRedaction() }
     }
   }
 
   private func exportAll(_ broker: BrokerConnection) async throws {
-    let directory = file ?? "."
-    try Self.reporting { () throws(OutputFile.Fault) in try OutputFile.makeDirectory(directory) }
+    let directory = destination.file ?? "."
+    try OutputFile.reporting { () throws(OutputFile.Fault) in try OutputFile.makeDirectory(directory) }
     var isRedacted = false
     let outcomes = try await broker.forAll(output) { application in
       let exported = try await export(application, broker, nil)
       let path = "\(directory)/\(application).json"
-      try Self.write(exported.text, to: path)
+      try OutputFile.reporting { () throws(OutputFile.Fault) in try OutputFile(path: path).write(exported.text) }
       isRedacted = isRedacted || exported.isRedacted
       return ExportedFile(path: path, bytes: exported.text.utf8.count)
     } text: { application, written in
@@ -91,18 +82,6 @@ struct ExportCommand: ControlCommand {
     }
     // The document's first line says so.
     return (text, text.prefix { $0 != "\n" }.contains("\"redacted\":true"))
-  }
-
-  private static func write(_ document: String, to file: String) throws {
-    try reporting { () throws(OutputFile.Fault) in try OutputFile(path: file).write(document) }
-  }
-
-  private static func reporting(_ body: () throws(OutputFile.Fault) -> Void) throws {
-    do throws(OutputFile.Fault) {
-      try body()
-    } catch {
-      throw Failure(ExitStatus.outputFailed, kind: "outputFailed", error.message)
-    }
   }
 
   private static func noteRedaction() {

@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-/// A file that is written completely or not at all, and that only its owner can read.
+/// A file that is written completely or not at all.
 struct OutputFile {
   /// A failed operation on a file.
   struct Fault: Error {
@@ -10,6 +10,8 @@ struct OutputFile {
   }
 
   let path: String
+  /// Its permissions if it is a regular file.
+  var mode: mode_t = 0o600
 
   /// Replaces a file that may exist; a symbolic link to it stays. A device, a pipe or anything else that is not a
   /// regular file is written to directly.
@@ -38,6 +40,8 @@ struct OutputFile {
     guard descriptor >= 0 else { throw failure() }
     do throws(Fault) {
       try fill(descriptor, text)
+      // Whatever the umask says.
+      guard fchmod(descriptor, mode) == 0 else { throw failure() }
       guard fsync(descriptor) == 0 else { throw failure() }
       guard rename(draft, target) == 0 else { throw failure() }
       close(descriptor)
@@ -61,6 +65,16 @@ struct OutputFile {
   static func makeDirectory(_ path: String) throws(Fault) {
     guard mkdir(path, 0o700) != 0, errno != EEXIST else { return }
     throw Fault(message: "\(path) cannot be made: \(String(cString: strerror(errno)))")
+  }
+
+  /// Turns a fault into the failure of a command that has `-o`.
+  static func reporting(_ body: () throws(Fault) -> Void) throws {
+    do throws(Fault) {
+      try body()
+    } catch {
+      let hint = "Name a place that you can write to by -o, or make room there."
+      throw Failure(ExitStatus.outputFailed, kind: "outputFailed", error.message, hint: hint)
+    }
   }
 
   /// A path as seen from the root directory.

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationWire
+
+/// What a broker reports, as metrics. `Protocol/metrics.md` promises their names.
+struct BrokerMetrics {
+  let statistics: BrokerStatistics
+  let applications: [ApplicationOverview]
+
+  private static let counters = [
+    ("connections", "connections_accepted", "Connections accepted."),
+    ("requests", "requests", "Requests and notifications taken from clients."),
+    ("errors", "errors", "Errors answered."),
+    ("registrations", "registrations", "Objects registered."),
+    ("encodes", "encodes", "States stored."),
+    ("decodes", "decodes", "States given back."),
+    ("transactions", "transactions", "Transactions made durable."),
+    ("events", "events", "Events sent to subscribers."),
+    ("eventsLost", "events_lost", "Events lost because subscribers did not read."),
+  ]
+
+  private static let gauges = [
+    ("connections", "connections", "Connections."),
+    ("sessions", "sessions", "Live sessions."),
+    ("openArchives", "open_archives", "Archives in use."),
+    ("objects", "objects", "Objects of archives in use."),
+    ("timers", "timers", "Timers that are set."),
+    ("subscriptions", "subscriptions", "Subscriptions of all connections."),
+  ]
+
+  private static let up = ("restorationd_up", "Whether a broker has answered: 1 or 0.")
+
+  /// The text when no broker has answered.
+  static func down(_ labels: [MetricLabel]) -> String {
+    var metrics = OpenMetrics(labels: labels)
+    metrics.add(.gauge, up.0, up.1, OpenMetrics.Value(0))
+    return metrics.text
+  }
+
+  /// - Parameters:
+  ///   - labels: of every sample.
+  ///   - byApplication: with what is known of each application.
+  func text(_ labels: [MetricLabel], byApplication: Bool) -> String {
+    var metrics = OpenMetrics(labels: labels)
+    metrics.add(.gauge, Self.up.0, Self.up.1, OpenMetrics.Value(1))
+    addBroker(to: &metrics)
+    addArchives(to: &metrics)
+    if byApplication { addApplications(to: &metrics) }
+    return metrics.text
+  }
+
+  private func addBroker(to metrics: inout OpenMetrics) {
+    let version = MetricLabel(name: "version", value: statistics.broker.version)
+    metrics.add(.gauge, "restorationd_build_info", "The broker's version.", [([version], OpenMetrics.Value(1))])
+    let uptime = OpenMetrics.Value(milliseconds: statistics.uptimeMilliseconds)
+    metrics.add(.gauge, "restorationd_uptime", in: .seconds, "Time since the broker started.", uptime)
+    // A client in a sandbox is told some of them.
+    for (key, name, help) in Self.counters {
+      metrics.add(.counter, "restorationd_\(name)", help, statistics.counters[key].map { OpenMetrics.Value($0) })
+    }
+    let busy = statistics.counters["busyMilliseconds"].map(OpenMetrics.Value.init(milliseconds:))
+    metrics.add(.counter, "restorationd_loop_cpu", in: .seconds, "CPU time of the thread that serves clients.", busy)
+    let longest = statistics.counters["longestTurnMilliseconds"].map(OpenMetrics.Value.init(milliseconds:))
+    let help = "The longest CPU time for which nobody else was served, since the start."
+    metrics.add(.gauge, "restorationd_loop_longest_turn", in: .seconds, help, longest)
+    for (key, name, help) in Self.gauges {
+      metrics.add(.gauge, "restorationd_\(name)", help, statistics.gauges[key].map { OpenMetrics.Value($0) })
+    }
+    let cached = statistics.gauges["cachedBytes"].map { OpenMetrics.Value($0) }
+    metrics.add(.gauge, "restorationd_cached_state", in: .bytes, "States kept in memory.", cached)
+  }
+
+  private func addArchives(to metrics: inout OpenMetrics) {
+    func add(_ name: String, in unit: OpenMetrics.Unit? = nil, _ help: String, _ number: Int) {
+      metrics.add(.gauge, "restorationd_\(name)", in: unit, help, OpenMetrics.Value(number))
+    }
+    add("applications", "Applications with live sessions or saved state.", applications.count)
+    let damaged = applications.count { $0.isDamaged }
+    add("damaged_archives", "Archives that are or were damaged, or cannot be read.", damaged)
+    let bytes = applications.reduce(0) { $0 + ($1.fileBytes ?? 0) }
+    add("archive_files", in: .bytes, "Files of all archives.", bytes)
+  }
+
+  private func addApplications(to metrics: inout OpenMetrics) {
+    func add(
+      _ name: String,
+      in unit: OpenMetrics.Unit? = nil,
+      _ help: String,
+      _ number: (ApplicationOverview) -> Int64?
+    ) {
+      let samples = applications.compactMap { application in
+        number(application).map { number in
+          let label = MetricLabel(name: "application", value: application.application.description)
+          return (labels: [label], value: OpenMetrics.Value(number))
+        }
+      }
+      metrics.add(.gauge, "restorationd_application_\(name)", in: unit, help, samples)
+    }
+    add("sessions", "Live sessions.") { Int64($0.sessions) }
+    add("objects", "Objects, live and archived.") { Int64($0.objects) }
+    add("generation", "The newest generation, if there is one.") { $0.generation }
+    add("state", in: .bytes, "States at the head, while the archive is in use.") { $0.stateBytes.map { Int64($0) } }
+    add("files", in: .bytes, "Files of the archive, if there are any.") { $0.fileBytes.map { Int64($0) } }
+    add("damaged", "Whether the archive is or was damaged, or cannot be read: 1 or 0.") { $0.isDamaged ? 1 : 0 }
+  }
+}
+
+extension ApplicationOverview {
+  fileprivate var isDamaged: Bool { damaged != nil || state == .unreadable }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// `restorationctl metrics`, read by the parser that Prometheus publishes.
+@Suite(
+  .enabled(if: PythonPackages.areUsable("prometheus_client"), Comment(rawValue: PythonPackages.requirement))
+)
+struct MetricsCommandTests {
+  private static let application = "org.example.Notes"
+
+  private struct Family {
+    struct Sample: Equatable {
+      let name: String
+      let labels: [String: String]
+      let value: Double
+    }
+
+    let name: String
+    let kind: String
+    let unit: String
+    let help: String
+    let samples: [Sample]
+
+    init(_ value: JSONValue) {
+      name = value["name"]?.string ?? ""
+      kind = value["kind"]?.string ?? ""
+      unit = value["unit"]?.string ?? ""
+      help = value["help"]?.string ?? ""
+      samples = (value["samples"]?.array ?? []).map { sample in
+        let labels = sample["labels"]?.object?.members ?? []
+        return Sample(
+          name: sample["name"]?.string ?? "",
+          labels: Dictionary(uniqueKeysWithValues: labels.map { ($0.name, $0.value.string ?? "") }),
+          value: Double(sample["value"]?.string ?? "") ?? .nan
+        )
+      }
+    }
+  }
+
+  private static let parser = """
+    import json, sys
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families
+    text = sys.stdin.buffer.read().decode()
+    print(json.dumps([
+        {"name": family.name, "kind": family.type, "unit": family.unit, "help": family.documentation, "samples": [
+            {"name": sample.name, "labels": sample.labels, "value": repr(sample.value)} for sample in family.samples]}
+        for family in text_string_to_metric_families(text)]))
+    """
+
+  private static func parse(_ text: String) throws -> [String: Family] {
+    let result = try ChildProcess.run([PythonPackages.python, "-c", parser], input: text)
+    try #require(result.end == .exit(0), "\(result.errors)\n\(text)")
+    let families = try JSONCodec.parse(Array(result.output.utf8)).array ?? []
+    return Dictionary(families.map { Family($0) }.map { ($0.name, $0) }) { first, _ in
+      Issue.record("\(first.name) is there twice")
+      return first
+    }
+  }
+
+  private static func metrics(_ arguments: String...) throws -> [String: Family] {
+    let result = try ControlTool.run(["metrics"] + arguments, status: 0)
+    #expect(result.errors.isEmpty)
+    return try parse(result.output)
+  }
+
+  /// The page's families, each as its row describes it.
+  private static func promised() throws -> [String: String] {
+    let rows = try Files.text("\(Products.repository)/Protocol/metrics.md").matches(
+      of: /\| `(restorationd_\w+)` \| (counter|gauge) \|/
+    )
+    return Dictionary(uniqueKeysWithValues: rows.map { (String($0.1), String($0.2)) })
+  }
+
+  @Test(.broker) func allFamiliesAreThoseOfThePageAndAreDescribed() throws {
+    let client = try broker.session(Self.application, process: "main")
+    try client.register("Main")
+    try client.encode("Main", state: ["a": 1])
+    try client.call("saveApplicationState")
+    try broker.connect().encode("A", state: [:], of: "b@two")
+    let families = try Self.metrics("--applications")
+    let named = families.values.map { ($0.kind == "counter" ? "\($0.name)_total" : $0.name, $0.kind) }
+    #expect(Dictionary(uniqueKeysWithValues: named) == (try Self.promised()))
+    for family in families.values {
+      #expect(!family.samples.isEmpty && family.help.hasSuffix("."), "\(family.name)")
+      #expect(family.unit.isEmpty == !family.name.contains(/_(bytes|seconds)$/), "\(family.name)")
+    }
+    #expect(families["restorationd_up"]?.samples.map(\.value) == [1])
+    #expect(families["restorationd_sessions"]?.samples.map(\.value) == [1])
+    #expect(families["restorationd_applications"]?.samples.map(\.value) == [2])
+    #expect(families["restorationd_damaged_archives"]?.samples.map(\.value) == [0])
+    let version = try ChildProcess.run([Products.broker, "--version"]).output.filter { $0 != "\n" }
+    #expect(families["restorationd_build_info"]?.samples.map(\.labels) == [["version": version]])
+    let sessions = families["restorationd_application_sessions"]?.samples ?? []
+    let expected = [("b@two", 0.0), (Self.application, 1.0)].map { name, value in
+      Family.Sample(name: "restorationd_application_sessions", labels: ["application": name], value: value)
+    }
+    #expect(sessions == expected)
+    #expect(families["restorationd_application_generation"]?.samples.map(\.value) == [1])
+    let few = try Self.metrics()
+    #expect(few.keys.allSatisfy { !$0.hasPrefix("restorationd_application_") } && few.count >= 20)
+  }
+
+  @Test(.broker) func countersCountWhatIsDoneAndNeverFall() throws {
+    let client = try broker.session(Self.application, process: "main")
+    try client.register("Main")
+    let before = try Self.metrics()
+    for number in 1...3 {
+      try client.encode("Main", state: ["n": .integer(Int64(number))])
+      _ = try client.call("decodeRestorableState", ["object": ["Main"]])
+    }
+    let after = try Self.metrics()
+    let counters = before.values.filter { $0.kind == "counter" }
+    #expect(counters.count == 10)
+    for counter in counters {
+      let (former, latter) = (counter.samples[0].value, after[counter.name]?.samples.first?.value ?? -1)
+      #expect(former >= 0 && former <= latter, "\(counter.name): \(former), \(latter)")
+    }
+    func growth(_ name: String) -> Double {
+      (after[name]?.samples.first?.value ?? .nan) - (before[name]?.samples.first?.value ?? .nan)
+    }
+    #expect(growth("restorationd_encodes") == 3 && growth("restorationd_decodes") == 3)
+    #expect(growth("restorationd_connections_accepted") == 1)
+    #expect(growth("restorationd_requests") >= 6)
+  }
+
+  /// Names of applications are letters, digits and a few signs; labels of the command line are any text.
+  @Test(.broker) func anyTextOfALabelComesBackAsItWas() throws {
+    let hostile = [
+      "a\"b", #"\"#, #"\n"#, "a\nb\n", "{x=\"y\"} 1", "# EOF", "= =", "ü\u{1F600}\u{202e}", "\t\r\u{1}", "",
+    ]
+    let arguments = hostile.enumerated().flatMap { ["--label", "l\($0)=\($1)"] }
+    let result = try ControlTool.run(["metrics"] + arguments, status: 0)
+    let labels = Dictionary(uniqueKeysWithValues: hostile.enumerated().map { ("l\($0)", $1) })
+    for family in try Self.parse(result.output).values {
+      for sample in family.samples {
+        #expect(sample.labels.filter { $0.key != "version" } == labels, "\(sample)")
+      }
+    }
+    for wrong in [["a"], ["1a=x"], ["__a=x"], ["ü=x"], ["=x"], ["application=x"], ["a=x", "a=y"]] {
+      try ControlTool.run(["metrics"] + wrong.flatMap { ["--label", $0] }, status: 64)
+    }
+  }
+
+  @Test(.broker) func aFileIsReplacedInOneStepOrStaysAsItWas() throws {
+    let file = broker.directory.file("restorationd.prom")
+    let former = broker.directory.file("former")
+    try Files.write(Array("former".utf8), to: file)
+    #expect(link(file, former) == 0)
+    func run(_ script: String, _ file: String) throws -> (end: ChildProcess.End, output: String, errors: String) {
+      // Messages go into a pipe, which has no limit.
+      let command = ["sh", "-c", "\(script); exec \"$0\" metrics -o \"$1\" 2>&1", Products.control, file]
+      return try ChildProcess.run(command, environment: ControlTool.environment())
+    }
+    // No room for any byte.
+    let full = try run("trap '' XFSZ; ulimit -f 0", file)
+    #expect(full.end == .exit(74))
+    #expect(full.output.contains("\(file) cannot be written: ") && full.output.contains("by -o"), "\(full.output)")
+    #expect(try Files.text(file) == "former")
+    let written = try run("umask 077", file)
+    #expect(written.end == .exit(0) && written.output.isEmpty, "\(written.output)")
+    #expect(try Self.parse(Files.text(file))["restorationd_up"]?.samples.map(\.value) == [1])
+    #expect(Files.mode(file) == 0o644)
+    #expect(try Files.text(former) == "former")
+    for place in ["/sys/restorationd.prom", "/dev/null/restorationd.prom", broker.directory.path] {
+      let refused = try run(":", place)
+      #expect(refused.end == .exit(74) && refused.output.contains("\(place) cannot be written: "), "\(refused.output)")
+    }
+    #expect(!Files.list(broker.directory.path).contains { $0.contains(".part") })
+    #expect(try Self.parse(ControlTool.run(["metrics", "-o", "-"], status: 0).output).count >= 20)
+  }
+
+  @Test(.scratch) func aFileSaysThatNoBrokerHasAnswered() throws {
+    let (file, socket) = (directory.file("restorationd.prom"), directory.file("broker.sock"))
+    func run(_ arguments: String...) throws -> (end: ChildProcess.End, output: String, errors: String) {
+      try ChildProcess.run([Products.control, "--socket", socket, "metrics", "--label", "user=me"] + arguments)
+    }
+    func expectDown() throws {
+      let families = try Self.parse(Files.text(file))
+      #expect(families.count == 1)
+      let sample = Family.Sample(name: "restorationd_up", labels: ["user": "me"], value: 0)
+      #expect(families["restorationd_up"]?.samples == [sample])
+      Files.remove(file)
+    }
+    let printed = try run()
+    #expect(printed.end == .exit(3) && printed.output.isEmpty)
+    let written = try run("-o", file)
+    #expect(written.end == .exit(0) && written.output.isEmpty && written.errors.isEmpty, "\(written.errors)")
+    try expectDown()
+    // Something else listens there, which is not as it should be.
+    let server = """
+      import socket
+      s = socket.socket(socket.AF_UNIX); s.bind("\(socket)"); s.listen(); print("ready", flush=True)
+      c, _ = s.accept(); c.recv(1); c.close()
+      """
+    let process = try ChildProcess(["python3", "-c", server])
+    #expect(try process.output?.next() == "ready")
+    let failed = try run("-o", file)
+    #expect(failed.end == .exit(69) && !failed.errors.isEmpty, "\(failed)")
+    try expectDown()
+    try process.waitForEnd()
+  }
+}
