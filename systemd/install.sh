@@ -72,7 +72,8 @@ case "$prefix" in
   *) units="$prefix/share/systemd/user" ;;
 esac
 list="$prefix/share/restorationd/installed" # what uninstalling removes, relative to the prefix
-unit_names=(restorationd.socket restorationd.service restoration-app@.service restoration-login.service)
+unit_names=(restorationd.socket restorationd.service restoration-app@.service restoration-login.service
+  restoration-metrics.service restoration-metrics.timer)
 
 manager_is_there() { # root enables for all users, whose managers run or not
   $enables && ((EUID != 0)) && command -v systemctl >/dev/null && systemctl --user show-environment >/dev/null 2>&1
@@ -100,7 +101,7 @@ if [[ $action == uninstall ]]; then
       if is_ours "$loaded"; then ours+=("$unit"); fi
     done
     # Applications are saved first.
-    for unit in restoration-login.service restorationd.socket restorationd.service; do
+    for unit in restoration-metrics.timer restoration-login.service restorationd.socket restorationd.service; do
       if [[ " ${ours[*]} " == *" $unit "* ]]; then systemctl --user stop "$unit" 2>/dev/null || true; fi
     done
     ((${#ours[@]} == 0)) || systemctl --user --quiet disable "${ours[@]}" 2>/dev/null || true
@@ -306,7 +307,10 @@ if ((EUID == 0)); then
   command -v systemctl >/dev/null || die "there is no systemctl, so nothing is enabled"
   case "$units" in
     /usr/*) systemctl --global enable restorationd.socket restoration-login.service ;;
-    *) systemctl --global enable "${unit_names[@]/#/$units/}" ;;
+    *)
+      systemctl --global link "${unit_names[@]/#/$units/}"
+      systemctl --global enable restorationd.socket restoration-login.service
+      ;;
   esac
   say "Enabled for all users, from their next login on. At once, as a user:"
   say "  systemctl --user daemon-reload && systemctl --user start restorationd.socket"
@@ -321,7 +325,7 @@ fi
 changed_unit=false changed_program=false
 for path in "${changes[@]}" "${removed[@]}"; do
   case "$path" in
-    *.service | *.socket) changed_unit=true ;;
+    *.service | *.socket | *.timer) changed_unit=true ;;
     bin/restorationd) changed_program=true ;;
   esac
 done

@@ -7,7 +7,8 @@ internal import Testing
 /// `systemd/install.sh` installs files, and `systemd/uninstall.sh` removes them.
 @Suite struct InstallTests {
   private static let units = [
-    "restoration-app@.service", "restoration-login.service", "restorationd.service", "restorationd.socket",
+    "restoration-app@.service", "restoration-login.service", "restoration-metrics.service", "restoration-metrics.timer",
+    "restorationd.service", "restorationd.socket",
   ]
 
   @Test(.scratch) func installedProgramsRunAndTheUnitsNameThem() throws {

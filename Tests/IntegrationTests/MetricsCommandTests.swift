@@ -203,4 +203,29 @@ struct MetricsCommandTests {
     try expectDown()
     try process.waitForEnd()
   }
+
+  /// The units of the installation.
+  @Test(.userManager, .enabled(if: UserManager.isUsable, UserManager.condition))
+  func theServiceWritesTheFileAndStartsNoBroker() throws {
+    let file = "\(manager.home)/restorationd.prom"
+    func set(_ variable: String, _ value: String) throws {
+      let text = "[Service]\nEnvironment=\"RESTORATION_METRICS_\(variable)=\(value)\"\n"
+      try manager.dropIn("restoration-metrics.service", variable, text)
+    }
+    func expectWritten(_ value: Double, _ labels: [String: String] = [:]) throws {
+      let user = ["user": "restorationd-test"].merging(labels) { $1 }
+      let sample = Family.Sample(name: "restorationd_up", labels: user, value: value)
+      #expect(try Self.parse(Files.text(manager.outside(file)))["restorationd_up"]?.samples == [sample])
+      Files.remove(manager.outside(file))
+    }
+    try set("FILE", file)
+    try manager.systemctl("start", "restoration-metrics.service")
+    try expectWritten(0)
+    #expect(try manager.mainPID == 0)
+    try set("OPTIONS", "--applications --label more=x")
+    try manager.systemctl("start", UserManager.service)
+    try manager.systemctl("start", "restoration-metrics.timer")
+    try Wait.until("the timer has the file written") { Files.exists(manager.outside(file)) }
+    try expectWritten(1, ["more": "x"])
+  }
 }
