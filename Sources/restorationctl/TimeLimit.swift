@@ -13,6 +13,8 @@ enum TimeLimit {
     var socket = ""
     /// The broker has answered, and the tool watches its output.
     var watches = false
+    /// Is done when the time is over.
+    var last: (@Sendable () -> Void)?
     /// Grows whenever the clock stops or restarts; a thread with an earlier count does nothing.
     var count = 0
   }
@@ -31,7 +33,10 @@ enum TimeLimit {
   /// From now on nothing is waited for but the end of the time.
   static func isForWatching() { state.withLock { $0.watches = true } }
 
-  /// Waits for a person without a limit; counts from zero afterwards.
+  /// When the time is over, does this before the tool ends.
+  static func whenOver(_ last: @escaping @Sendable () -> Void) { state.withLock { $0.last = last } }
+
+  /// Does what has no limit, such as to wait for a person; counts from zero afterwards.
   static func suspended<Result>(_ body: () throws -> Result) rethrows -> Result {
     state.withLock { $0.count += 1 }
     defer { start() }
@@ -68,6 +73,7 @@ enum TimeLimit {
             "It is stopped or busy: check its process, or give it more time by --timeout."
           )
         }
+      state.last?()
       Failure(ExitStatus.tryAgain, kind: "timedOut", message, hint: hint).report()
       _exit(ExitStatus.tryAgain.rawValue)
     }

@@ -130,7 +130,7 @@ struct MetricsCommandTests {
   /// Names of applications are letters, digits and a few signs; labels of the command line are any text.
   @Test(.broker) func anyTextOfALabelComesBackAsItWas() throws {
     let hostile = [
-      "a\"b", #"\"#, #"\n"#, "a\nb\n", "{x=\"y\"} 1", "# EOF", "= =", "ü\u{1F600}\u{202e}", "\t\r\u{1}", "",
+      "a\"b", #"\"#, #"\n"#, "a\nb\n", "{x=\"y\"} 1", "# EOF", "= =", "ü\u{1F600}\u{202e}", "\t\r\u{1}", "\u{301}", "",
     ]
     let arguments = hostile.enumerated().flatMap { ["--label", "l\($0)=\($1)"] }
     let result = try ControlTool.run(["metrics"] + arguments, status: 0)
@@ -140,8 +140,13 @@ struct MetricsCommandTests {
         #expect(sample.labels.filter { $0.key != "version" } == labels, "\(sample)")
       }
     }
-    for wrong in [["a"], ["1a=x"], ["__a=x"], ["ü=x"], ["=x"], ["application=x"], ["a=x", "a=y"]] {
-      try ControlTool.run(["metrics"] + wrong.flatMap { ["--label", $0] }, status: 64)
+    for (wrong, why) in [
+      (["a"], "give name=value"), (["1a=x"], "'1a' names no label"), (["__a=x"], "'__a' names no label"),
+      (["ü=x"], "'ü' names no label"), (["=x"], "'' names no label"), (["application=x"], "choose another name"),
+      (["a=x", "a=y"], "'a' is given twice"),
+    ] {
+      let refused = try ControlTool.run(["metrics"] + wrong.flatMap { ["--label", $0] }, status: 64)
+      #expect(refused.errors.contains(why), "\(refused.errors)")
     }
   }
 
@@ -195,11 +200,16 @@ struct MetricsCommandTests {
       import socket
       s = socket.socket(socket.AF_UNIX); s.bind("\(socket)"); s.listen(); print("ready", flush=True)
       c, _ = s.accept(); c.recv(1); c.close()
+      c, _ = s.accept()
+      while c.recv(4096): pass
       """
     let process = try ChildProcess(["python3", "-c", server])
     #expect(try process.output?.next() == "ready")
     let failed = try run("-o", file)
     #expect(failed.end == .exit(69) && !failed.errors.isEmpty, "\(failed)")
+    try expectDown()
+    let late = try run("-o", file, "--timeout", "0.5")
+    #expect(late.end == .exit(75) && late.errors.contains("did not finish within 0.5 s"), "\(late)")
     try expectDown()
     try process.waitForEnd()
   }

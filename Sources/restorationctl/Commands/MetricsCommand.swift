@@ -28,31 +28,35 @@ struct MetricsCommand: ControlCommand {
   var applications = false
 
   @Option(
-    help: ArgumentHelp("Add a label to every sample; may be given several times.", valueName: "name=value")
+    help: ArgumentHelp("Add a label to every sample; may be given several times.", valueName: "name=value"),
+    transform: MetricLabel.read
   )
   var label: [MetricLabel] = []
 
   func validate() throws {
-    guard Set(label.map(\.name)).count == label.count else { throw ValidationError("a label is given twice") }
-  }
-
-  func run() async throws {
-    do {
-      var metrics: BrokerMetrics?
-      try await withBroker { broker in
-        let statistics = try await broker.statistics()
-        metrics = BrokerMetrics(statistics: statistics, applications: try await broker.listApplications())
-      }
-      guard let metrics else { return }
-      try destination.write(metrics.text(label, byApplication: applications), mode: 0o644)
-    } catch let failure as Failure where isToWriteDown(failure) {
-      // A file of before would look like a broker that is well.
-      try destination.write(BrokerMetrics.down(label), mode: 0o644)
-      if failure.status != ExitStatus.notRunning { throw failure }
+    let names = label.map(\.name)
+    if let twice = names.enumerated().first(where: { names.prefix($0.offset).contains($0.element) })?.element {
+      throw ValidationError("label '\(twice)' is given twice: leave one out")
     }
   }
 
-  private func isToWriteDown(_ failure: Failure) -> Bool {
-    destination.file != nil && failure.status != ExitStatus.usage && failure.status != ExitStatus.outputFailed
+  func run() async throws {
+    // A file of before would look like a broker that is well.
+    let down = BrokerMetrics.down(label)
+    if destination.file != nil { TimeLimit.whenOver { [destination] in try? destination.write(down, mode: 0o644) } }
+    var text = down
+    var failed: Failure?
+    do {
+      try await withBroker { broker in
+        let statistics = try await broker.statistics()
+        let metrics = BrokerMetrics(statistics: statistics, applications: try await broker.listApplications())
+        text = metrics.text(label, byApplication: applications)
+      }
+    } catch let failure as Failure where destination.file != nil {
+      failed = failure
+    }
+    // Whoever gave the broker so much time may have a slow disk besides.
+    try TimeLimit.suspended { try destination.write(text, mode: 0o644) }
+    if let failed, failed.status != ExitStatus.notRunning { throw failed }
   }
 }

@@ -61,7 +61,7 @@ struct BrokerMetrics {
     let busy = statistics.counters["busyMilliseconds"].map(OpenMetrics.Value.init(milliseconds:))
     metrics.add(.counter, "restorationd_loop_cpu", in: .seconds, "CPU time of the thread that serves clients.", busy)
     let longest = statistics.counters["longestTurnMilliseconds"].map(OpenMetrics.Value.init(milliseconds:))
-    let help = "The longest CPU time for which nobody else was served, since the start."
+    let help = "The longest CPU time the loop has spent since the start without serving another client."
     metrics.add(.gauge, "restorationd_loop_longest_turn", in: .seconds, help, longest)
     for (key, name, help) in Self.gauges {
       metrics.add(.gauge, "restorationd_\(name)", help, statistics.gauges[key].map { OpenMetrics.Value($0) })

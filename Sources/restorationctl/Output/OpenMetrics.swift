@@ -8,7 +8,7 @@ struct OpenMetrics {
     case counter, gauge
   }
 
-  /// What a name ends with that has it.
+  /// A unit. The names of its families end with it.
   enum Unit: String {
     case bytes, seconds
   }
@@ -82,13 +82,20 @@ struct MetricLabel: CustomStringConvertible {
   }
 }
 
-extension MetricLabel: ExpressibleByArgument {
-  /// `nil` unless it is `name=value` with a name that the format allows and the tool does not use itself.
-  init?(argument: String) {
-    let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-    guard parts.count == 2, parts[0].wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]*/) != nil, !parts[0].hasPrefix("__"),
-      !["application", "version"].contains(parts[0])
-    else { return nil }
-    (name, value) = (parts[0], parts[1])
+extension MetricLabel {
+  /// A label as people type it: `name=value`, with a name that the format allows and the tool does not use itself.
+  static func read(_ argument: String) throws -> MetricLabel {
+    let parts = argument.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      .map(String.init)
+    guard parts.count == 2 else { throw ValidationError("'\(argument)' is no label: give name=value") }
+    guard parts[0].wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]*/) != nil, !parts[0].hasPrefix("__") else {
+      throw ValidationError(
+        "'\(parts[0])' names no label: use letters, digits and _, and begin neither with a digit nor with __"
+      )
+    }
+    guard !["application", "version"].contains(parts[0]) else {
+      throw ValidationError("the label '\(parts[0])' is one of the tool's own: choose another name")
+    }
+    return MetricLabel(name: parts[0], value: parts[1])
   }
 }
