@@ -302,15 +302,20 @@ final class Simulation {
   }
 
   private func discard(_ application: String, _ generations: Bool) {
-    checker.removing(application)
+    let tool = tool(application)
+    let connection = tool.connection
+    var isAnswered = false
+    checker.removing(application, where: { _ in true }) { [world] in
+      isAnswered || connection.map { !$0.isOpen && world.isDone(with: $0) } ?? true
+    }
     if generations { checker.removingGenerations(of: application) }
     let former = checker.emptying(application)
-    tool(application).call(
+    tool.call(
       "discardApplicationState",
       #"{"application":"\#(application)","generations":\#(generations),"force":true}"#
     ) { [checker] answer in
+      isAnswered = connection?.isOpen ?? true
       if case .result = answer { checker.emptied(application, of: former) }
-      checker.removing(application)
       if generations { checker.removingGenerations(of: application) }
     }
   }
