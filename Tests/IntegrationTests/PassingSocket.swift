@@ -11,15 +11,7 @@ struct PassingSocket {
   init(_ path: String) throws {
     self.path = path
     listener = FileDescriptor(owning: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0))
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { field in
-      for (offset, byte) in path.utf8.prefix(field.count - 1).enumerated() { field[offset] = byte }
-    }
-    let length = socklen_t(MemoryLayout<sockaddr_un>.size)
-    let bound = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener.number, $0, length) }
-    }
+    let bound = FileDescriptor.withAddress(of: path) { [listener] in bind(listener.number, $0, $1) }
     guard bound == 0, listen(listener.number, 1) == 0 else { throw TestFailure("listen: \(SystemError.current)") }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import CLinux
-internal import Glibc
+package import Glibc
 
 /// An open descriptor, closed with its object.
 package final class FileDescriptor: Sendable {
@@ -26,17 +26,24 @@ package final class FileDescriptor: Sendable {
     let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard number >= 0 else { throw TestFailure("socket: \(SystemError.current)") }
     let descriptor = FileDescriptor(owning: number)
+    let result = withAddress(of: path) { Glibc.connect(number, $0, $1) }
+    guard result == 0 else { throw TestFailure("connect \(path): \(SystemError.current)") }
+    return descriptor
+  }
+
+  /// The address of the Unix socket at a path, and its length.
+  package static func withAddress<Result>(
+    of path: String,
+    _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+  ) -> Result {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { field in
       for (offset, byte) in path.utf8.prefix(field.count - 1).enumerated() { field[offset] = byte }
     }
-    let length = socklen_t(MemoryLayout<sockaddr_un>.size)
-    let result = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(number, $0, length) }
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
     }
-    guard result == 0 else { throw TestFailure("connect \(path): \(SystemError.current)") }
-    return descriptor
   }
 
   /// A file created or appended to, for a process's output.
