@@ -32,7 +32,7 @@ struct StateEdit {
   /// Writes a value at a place of the state, or removes what is there if `value` is nil; begins again if somebody else
   /// has written meanwhile.
   ///
-  /// - Parameter expecting: fail unless the state is that of this change; with 0, unless there is none.
+  /// - Parameter expecting: fail unless the state is that of this change; with 0, unless there is no state.
   func perform(
     _ broker: BrokerConnection,
     at pointer: StatePointer,
@@ -108,13 +108,13 @@ struct StateEdit {
     return failure
   }
 
-  /// What is in a state that is there and can be read; nil if there is none.
+  /// What is in a state that can be read; nil without a state.
   func content(of state: DecodedState?) throws -> JSONSlice? {
     guard let state, state.status != .none else { return nil }
     guard let text = state.state?.jsonText else {
       throw failure(state.status.rawValue, "the state of \(path) is \(state.status.rawValue)")
     }
-    return try JSONSlice.read(text, subject: "the state", hint: "The broker is another one than this tool is for.")
+    return try JSONSlice.read(sent: text, subject: "the state")
   }
 
   func failure(_ kind: String, _ message: String) -> Failure {

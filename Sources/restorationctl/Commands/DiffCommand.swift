@@ -88,7 +88,7 @@ struct DiffCommand: ControlCommand {
     guard !paths.isEmpty else { return states }
     for try await object in broker.readArchive(of: application, generation: generation, reveal: reveal)
     where paths.contains(object.path) {
-      states[object.path] = try object.state.map { try JSONSlice.read($0.jsonText, subject: "the state", hint: "") }
+      states[object.path] = try object.state.map { try JSONSlice.read(sent: $0.jsonText, subject: "the state") }
     }
     return states
   }

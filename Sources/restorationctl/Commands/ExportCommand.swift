@@ -29,14 +29,17 @@ struct ExportCommand: ControlCommand {
 
   @OptionGroup var destination: DestinationOptions
 
-  @Option(help: ArgumentHelp("Export a generation instead of the head.", valueName: "number"), completion: .generations)
+  @Option(
+    help: ArgumentHelp("Export a generation instead of the head.", valueName: "number"),
+    completion: .generations,
+    transform: GenerationNumber.read
+  )
   var generation: Int64?
 
   @Flag(help: "Export confidential states as well.")
   var reveal = false
 
   func validate() throws {
-    if let generation, generation < 1 { throw ValidationError("generations are numbered from 1") }
     guard options.all else { return }
     if generation != nil {
       throw ValidationError("generations of applications have nothing in common: leave out --all")

@@ -27,7 +27,11 @@ struct GetCommand: ControlCommand {
   @Flag(name: [.customShort("r"), .customLong("raw")], help: "Print a string without quotes and escapes.")
   var isRaw = false
 
-  @Option(help: ArgumentHelp("Read a generation instead of the head.", valueName: "number"), completion: .generations)
+  @Option(
+    help: ArgumentHelp("Read a generation instead of the head.", valueName: "number"),
+    completion: .generations,
+    transform: GenerationNumber.read
+  )
   var generation: Int64?
 
   @Flag(help: "Print the state of a confidential object.")
@@ -40,7 +44,6 @@ struct GetCommand: ControlCommand {
   var pointer: StatePointer?
 
   func validate() throws {
-    if let generation, generation < 1 { throw ValidationError("generations are numbered from 1") }
     if isRaw, output.layout != nil { throw ValidationError("-r prints text, not JSON: leave out -j and --json") }
   }
 
@@ -67,7 +70,7 @@ struct GetCommand: ControlCommand {
     if let generation {
       let saved = try await broker.object(at: path, in: generation, of: application, reveal: reveal)
       isSecret = saved.redacted
-      state = try saved.state.map { try JSONSlice.read($0.jsonText, subject: "the state", hint: "") }
+      state = try saved.state.map { try JSONSlice.read(sent: $0.jsonText, subject: "the state") }
     } else {
       let decoded = try await edit.read(broker)
       isSecret = decoded?.isConfidential == true && !reveal

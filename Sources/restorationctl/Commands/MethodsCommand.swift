@@ -74,12 +74,7 @@ struct MethodCatalogue {
   private let schemas: JSONSlice?
 
   init(_ broker: BrokerConnection) async throws {
-    let text = try await broker.call("rpc.discover")
-    let document = try JSONSlice.read(
-      text,
-      subject: "the answer",
-      hint: "The broker is another one than this tool is for."
-    )
+    let document = try JSONSlice.read(sent: await broker.call("rpc.discover"), subject: "the answer")
     methods = document["methods"]?.elements?.map { Method(slice: $0) } ?? []
     schemas = document["components"]?["schemas"]
   }

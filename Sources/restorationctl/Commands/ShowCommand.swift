@@ -24,7 +24,11 @@ struct ShowCommand: ControlCommand {
 
   @OptionGroup var options: ApplicationOptions
 
-  @Option(help: ArgumentHelp("Show a generation instead of the head.", valueName: "number"), completion: .generations)
+  @Option(
+    help: ArgumentHelp("Show a generation instead of the head.", valueName: "number"),
+    completion: .generations,
+    transform: GenerationNumber.read
+  )
   var generation: Int64?
 
   @Flag(help: "Show the state of a confidential object.")
@@ -32,10 +36,6 @@ struct ShowCommand: ControlCommand {
 
   @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath
-
-  func validate() throws {
-    if let generation, generation < 1 { throw ValidationError("generations are numbered from 1") }
-  }
 
   func run() async throws {
     try await withBroker { broker in

@@ -4,6 +4,11 @@ internal import JSONRPC
 internal import RestorationWire
 
 extension JSONSlice {
+  /// The value in a text that the broker has sent.
+  static func read(sent text: String, subject: String) throws -> JSONSlice {
+    try read(text, subject: subject, hint: "The broker is another one than this tool is for.")
+  }
+
   /// The value in a text of any length, as a caller gave it.
   ///
   /// - Parameter subject: what the text is, for messages.
