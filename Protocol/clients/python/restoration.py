@@ -1913,7 +1913,7 @@ class RestorableObject(_Object):
     @overload
     def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
     def decode(self, kind: Any = None, default: Any = None) -> Any:
-        """The saved state; false if there is none, or it is withheld (see `status`).
+        """The saved state; false if it is missing or withheld (see `status`).
 
         With a type, such as a dataclass, a value of that type; `default` if there is no state.
         """
@@ -2069,7 +2069,7 @@ class Session(_Session):
     @overload
     def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
     def decode(self, kind: Any = None, default: Any = None) -> Any:
-        """The application's own state; false if there is none, or it is withheld (see `status`).
+        """The application's own state; false if it is missing or withheld (see `status`).
 
         With a type, such as a dataclass, a value of that type; `default` if there is no state.
         """
@@ -2506,7 +2506,7 @@ class AsyncRestorableObject(_Object):
     @overload
     async def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
     async def decode(self, kind: Any = None, default: Any = None) -> Any:
-        """The saved state; false if there is none, or it is withheld (see `status`).
+        """The saved state; false if it is missing or withheld (see `status`).
 
         With a type, such as a dataclass, a value of that type; `default` if there is no state.
         """
@@ -2672,7 +2672,7 @@ class AsyncSession(_Session):
     @overload
     async def decode(self, kind: Type[_T], default: _D) -> Union[_T, _D]: ...
     async def decode(self, kind: Any = None, default: Any = None) -> Any:
-        """The application's own state; false if there is none, or it is withheld (see `status`).
+        """The application's own state; false if it is missing or withheld (see `status`).
 
         With a type, such as a dataclass, a value of that type; `default` if there is no state.
         """

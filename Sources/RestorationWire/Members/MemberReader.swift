@@ -6,7 +6,7 @@ package import JSONRPC
 package struct MemberReader: MemberWalk {
   private let parameters: Parameters
   private var position = 0
-  /// Members that were not visited yet. When there are none, nothing needs to be looked for.
+  /// Members that were not visited yet. At 0, nothing needs to be looked for.
   private var unvisited = Int.max
 
   package init(_ parameters: Parameters) {

@@ -36,7 +36,7 @@ struct PutCommand: ControlCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Only if the newest state is that of this change; 0: only if there is none.",
+      "Only if the newest state is that of this change; 0: only if there is no state.",
       valueName: "number"
     )
   )

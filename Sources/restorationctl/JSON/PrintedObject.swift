@@ -46,7 +46,7 @@ extension ApplicationOutcome {
     }
   }
 
-  /// The failure; nil if there is none.
+  /// Why it failed; nil if it did not.
   var failure: Failure? { if case .failure(let failure) = result { failure } else { nil } }
 }
 

@@ -44,7 +44,7 @@ struct StatePointer: CustomStringConvertible {
     )
   }
 
-  /// The value at this place; nil if there is none.
+  /// The value at this place; nil if the place does not exist.
   func value(in state: JSONSlice) -> JSONSlice? {
     tokens.reduce(state) { slice, token in
       slice.flatMap { slice in slice.place(of: token).map { slice.children[$0].value } }

@@ -61,7 +61,7 @@ struct OutputFile {
     Fault(message: "\(path) cannot be written: \(String(cString: strerror(error)))")
   }
 
-  /// Makes a directory that only its owner can use, if there is none.
+  /// Makes a directory that only its owner can use, unless something has that name.
   static func makeDirectory(_ path: String) throws(Fault) {
     guard mkdir(path, 0o700) != 0, errno != EEXIST else { return }
     throw Fault(message: "\(path) cannot be made: \(String(cString: strerror(errno)))")

@@ -122,7 +122,7 @@ package final class Node {
     return state.isEarly ? beforeClaim : state
   }
 
-  /// The number by which a writer expects a state of it; 0 if there is none, or it is kept off the disk (R4, R15).
+  /// The number by which a writer expects a state of it; 0 if it is absent or kept off the disk (R4, R15).
   func number(of state: StateSummary?) -> SequenceNumber { kept == nil ? state?.sequence ?? 0 : 0 }
 
   /// Numbers of the origins of what is counted of it (R25).
