@@ -25,6 +25,7 @@ internal import Testing
     ("comes_back_in_asyncio", "so they do in asyncio, from callbacks, and as the application's own state"),
     ("is_of_another_version", "unknown keys are ignored, defaults fill in, and an error names path, field and type"),
     ("is_of_the_first_type_that_fits", "text may be a path or a date, and parameters of generic types are replaced"),
+    ("older_forms_are_migrated", "a dataclass with a version migrates what an older program has saved"),
     ("cannot_be_written", "what no type would bring back is refused, with its path and field"),
   ]
 

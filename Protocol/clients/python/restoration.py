@@ -475,6 +475,29 @@ def _fields(kind: Any) -> List[Tuple[str, bool]]:
         for each in dataclasses.fields(kind) if each.init]
 
 
+#: Where the number of a dataclass's form is saved.
+_VERSION = "$version"
+
+
+def _version(kind: Any) -> int:
+    """The number of the form that a dataclass has now; 0 if it counts none."""
+    return getattr(kind, "state_version", 0)
+
+
+def _migrated(kind: Any, value: Dict[str, Any]) -> Dict[str, Any]:
+    """What was saved, in the form that the dataclass has now."""
+    version, saved = _version(kind), value.get(_VERSION, 0)
+    if not version or saved == version:
+        return value
+    if type(saved) is not int or saved > version:
+        raise _Misfit(
+            f"{_named(kind)} was saved as version {saved!r}, and this program knows versions up to {version}")
+    value = {name: each for name, each in value.items() if name != _VERSION}
+    if hasattr(kind, "migrate_state"):
+        kind.migrate_state(value, saved)
+    return value
+
+
 def _is_dataclass(value: Any) -> bool:
     return hasattr(type(value), "__dataclass_fields__") and not isinstance(value, (Saved, Snapshot, Wanted))
 
@@ -495,7 +518,9 @@ def _written(value: Any) -> Any:
         return value
     if _is_dataclass(value):
         kind: Any = type(value)
-        return {name: _within(name, _written, getattr(value, name)) for name, _ in _fields(kind)}
+        written = {name: _within(name, _written, getattr(value, name)) for name, _ in _fields(kind)}
+        version = _version(kind)
+        return {**written, _VERSION: version} if version else written
     if isinstance(value, datetime.datetime) and value.utcoffset() is not None:
         return value
     if isinstance(value, (datetime.date, datetime.time)):
@@ -672,7 +697,7 @@ def _one_of(hint: Any, kinds: Sequence[Any], value: Any) -> Any:
     def left_out(kind: Any) -> int:
         kind = get_origin(kind) or kind
         is_object = isinstance(value, dict) and dataclasses.is_dataclass(kind)
-        return len(value.keys() - {name for name, _ in _fields(kind)}) if is_object else 0
+        return len(value.keys() - {_VERSION} - {name for name, _ in _fields(kind)}) if is_object else 0
 
     for kind in sorted(kinds, key=left_out):
         with contextlib.suppress(_Misfit):
@@ -693,7 +718,7 @@ def _made_of_members(
 ) -> Any:
     if not isinstance(value, dict):
         raise _unfit(kind, value)
-    given = {}
+    value, given = _migrated(kind, value), {}
     for name, (hint, is_needed) in members.items():
         if name in value:
             given[name] = _within(name, _typed, _replaced(hint, parameters), value[name])

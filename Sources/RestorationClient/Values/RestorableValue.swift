@@ -205,7 +205,7 @@ extension RestorableValue {
     }
   }
 
-  fileprivate static func values(
+  static func values(
     of slice: JSONSlice,
     _ live: LiveObjects?,
     isLiteral: Bool = false

@@ -32,10 +32,36 @@ struct StateDecoder: Decoder {
   private var value: JSONSlice? { isState ? text[Self.valueKey] : text }
 
   func read<Value: Decodable>(_ type: Value.Type) throws -> Value {
-    guard let plain = type as? any StateValue.Type else { return try Value(from: self) }
+    guard let plain = type as? any StateValue.Type else { return try Value(from: migrated(to: type)) }
     guard let value else { throw mismatch(type, text) }
     guard let read = plain.init(saved: value, of: source) as? Value else { throw mismatch(type, value) }
     return read
+  }
+
+  /// The decoder of the value in its present form.
+  private func migrated(to type: Any.Type) throws -> StateDecoder {
+    guard let type = type as? any VersionedState.Type, text.kind == .object else { return self }
+    let saved = text[versionKey].flatMap { Int(saved: $0, of: source) } ?? 0
+    guard saved <= type.version else {
+      let known = "this program knows versions up to \(type.version)"
+      throw DecodingError.dataCorrupted(context("\(type) was saved as version \(saved), and \(known)"))
+    }
+    guard saved < type.version else { return self }
+    var values = RestorableValue.values(of: text, source.live, isLiteral: source.isLiteral)
+    values[versionKey] = nil
+    do {
+      try type.migrate(&values, from: saved)
+    } catch let error as DecodingError {
+      throw error
+    } catch {
+      let message = "\(type) could not be migrated from version \(saved): \(error)"
+      throw DecodingError.dataCorrupted(
+        DecodingError.Context(codingPath: codingPath, debugDescription: message, underlyingError: error)
+      )
+    }
+    let present = JSONText(RestorableValue.object(values).json(isLiteral: source.isLiteral))
+    guard let text = present.scanned else { throw DecodingError.dataCorrupted(context("\(type) is too deep")) }
+    return StateDecoder(text, source, isState: isState, codingPath: codingPath)
   }
 
   func container<Key>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {

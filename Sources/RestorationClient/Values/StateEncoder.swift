@@ -96,7 +96,18 @@ struct StateEncoder: Encoder {
       node.content = .value(saved)
     } else {
       try value.encode(to: self)
+      if let type = type(of: value) as? any VersionedState.Type { try note(type) }
     }
+  }
+
+  /// Adds the number of the form that the value has.
+  private func note(_ type: any VersionedState.Type) throws {
+    guard case .object = node.content else {
+      let message = "\(type) has a version, which only a value with keys can be saved with"
+      let context = EncodingError.Context(codingPath: codingPath, debugDescription: message)
+      throw EncodingError.invalidValue(type, context)
+    }
+    node.add(StateNode(.json(.integer(Int64(type.version)))), as: versionKey)
   }
 
   func container<Key>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {

@@ -18,8 +18,8 @@ import sys
 import uuid
 from dataclasses import dataclass, field
 from typing import (
-    Any, Counter, DefaultDict, Dict, FrozenSet, Generic, List, Literal, NamedTuple, Optional, Sequence, Set, Tuple,
-    TypedDict, TypeVar, Union)
+    Any, ClassVar, Counter, DefaultDict, Dict, FrozenSet, Generic, List, Literal, NamedTuple, Optional, Sequence, Set,
+    Tuple, TypedDict, TypeVar, Union)
 
 import restoration
 
@@ -303,6 +303,52 @@ def cannot_be_written(socket: str) -> None:
         if sys.version_info >= (3, 11):
             editor.encode({})
             equal(refused(lambda: editor.decode(Rest)).field, "gone")
+
+
+@dataclass
+class FirstNote:
+    body: str = "Hello"
+
+
+@dataclass
+class Page:
+    number: int = 1
+    state_version: ClassVar[int] = 3
+
+    @staticmethod
+    def migrate_state(saved: Dict[str, Any], version: int) -> None:
+        saved.setdefault("number", 10 * version)
+
+
+@dataclass
+class SecondNote:
+    text: str
+    page: Page = field(default_factory=Page)
+    state_version: ClassVar[int] = 2
+
+    @staticmethod
+    def migrate_state(saved: Dict[str, Any], version: int) -> None:
+        if version < 2:
+            saved["text"] = saved.pop("body")
+
+
+def older_forms_are_migrated(socket: str) -> None:
+    with restoration.Session(APPLICATION, socket=socket) as session:
+        note = session.register("Note")
+        note.encode(FirstNote())
+        equal(note.decode(SecondNote), SecondNote("Hello"))
+        note.encode(SecondNote("Hi"))
+        equal(note.decode().state, {"$version": 2, "text": "Hi", "page": {"$version": 3, "number": 1}})
+        equal(note.decode(SecondNote), SecondNote("Hi"))
+        equal(note.decode(Union[FirstNote, SecondNote]), SecondNote("Hi"))
+        note.encode({"$version": 2, "text": "Hi", "page": {"$version": 2}})
+        equal(note.decode(SecondNote), SecondNote("Hi", Page(20)))
+        for newer in (4, "2", True):
+            note.encode({"$version": 2, "text": "Hi", "page": {"$version": newer}})
+            error = refused(lambda: note.decode(SecondNote))
+            equal((error.path, error.field), (("Note",), "page"))
+        note.encode({"$version": 1})
+        assert "KeyError: 'body'" in str(refused(lambda: note.decode(SecondNote)))
 
 
 if __name__ == "__main__":
