@@ -73,7 +73,7 @@ case "$prefix" in
 esac
 list="$prefix/share/restorationd/installed" # what uninstalling removes, relative to the prefix
 unit_names=(restorationd.socket restorationd.service restoration-app@.service restoration-login.service
-  restoration-metrics.service restoration-metrics.timer)
+  restoration-metrics.service restoration-metrics.timer restoration-run@.service restoration-run-graphical@.service)
 
 manager_is_there() { # root enables for all users, whose managers run or not
   $enables && ((EUID != 0)) && command -v systemctl >/dev/null && systemctl --user show-environment >/dev/null 2>&1

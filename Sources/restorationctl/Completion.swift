@@ -22,6 +22,10 @@ extension CompletionKind {
     return try await broker.listGenerations(of: application).map { String($0.generation) }.reversed()
   }
 
+  static let programs = CompletionKind.custom { (_: [String], _: Int, prefix: String) -> [String] in
+    ((try? RunFiles().ids()) ?? []).map(\.description).filter { $0.hasPrefix(prefix) }
+  }
+
   static let methods = known { _, broker in try await MethodCatalogue(broker).methods.map(\.name) }
 
   /// Words of a broker that runs. Without one nothing is offered, and nothing is said.

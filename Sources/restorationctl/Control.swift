@@ -48,7 +48,7 @@ struct Control: ControlCommand {
       MonitorCommand.self, MetricsCommand.self, SaveCommand.self, RestoreCommand.self,
       LoginCommand.self, RollbackCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self,
       ImportCommand.self, DiscardCommand.self, ForgetCommand.self, ReopenCommand.self, QuarantineCommand.self,
-      SandboxCommand.self, MethodsCommand.self, CallCommand.self,
+      SandboxCommand.self, RunCommand.self, MethodsCommand.self, CallCommand.self,
     ]
   )
 

@@ -8,7 +8,7 @@ internal import Testing
 @Suite struct InstallTests {
   private static let units = [
     "restoration-app@.service", "restoration-login.service", "restoration-metrics.service", "restoration-metrics.timer",
-    "restorationd.service", "restorationd.socket",
+    "restoration-run-graphical@.service", "restoration-run@.service", "restorationd.service", "restorationd.socket",
   ]
 
   @Test(.scratch) func installedProgramsRunAndTheUnitsNameThem() throws {

@@ -76,7 +76,8 @@ internal import Testing
     let expected = [
       "bin/restorationctl", "bin/restorationd", "lib/systemd/user/restoration-app@.service",
       "lib/systemd/user/restoration-login.service", "lib/systemd/user/restoration-metrics.service",
-      "lib/systemd/user/restoration-metrics.timer", "lib/systemd/user/restorationd.service",
+      "lib/systemd/user/restoration-metrics.timer", "lib/systemd/user/restoration-run-graphical@.service",
+      "lib/systemd/user/restoration-run@.service", "lib/systemd/user/restorationd.service",
       "lib/systemd/user/restorationd.socket", "share/bash-completion/completions/restorationctl",
       "share/bash-completion/completions/restorationd", "share/doc/restorationd/changelog.gz",
       "share/doc/restorationd/copyright", "share/fish/vendor_completions.d/restorationctl.fish",

@@ -79,12 +79,16 @@ struct OutputFile {
 
   /// A path as seen from the root directory.
   static func absolute(_ path: String) throws(Fault) -> String {
-    if path.hasPrefix("/") { return path }
+    path.hasPrefix("/") ? path : "\(try currentDirectory())/\(path)"
+  }
+
+  /// The path of the directory that other paths begin at.
+  static func currentDirectory() throws(Fault) -> String {
     guard let directory = getcwd(nil, 0) else {
       throw Fault(message: "the current directory is unknown: \(String(cString: strerror(errno)))")
     }
     defer { free(directory) }
-    return "\(String(cString: directory))/\(path)"
+    return String(cString: directory)
   }
 
   /// All of a file's text.

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import Glibc
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationWire
+
+struct RunCommand: ControlCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "run",
+    abstract: "Run a program that comes back after a crash and at every login.",
+    usage: """
+      restorationctl run [<option> ...] --id <id> -- <program> [<argument> ...]
+             restorationctl run [<option> ...] (--list | --forget <id>)
+      """,
+    discussion: """
+      Examples:
+        restorationctl run --id notes -- gnome-text-editor notes.txt
+        restorationctl run --id notes --replace -- gedit notes.txt
+        restorationctl run --list
+        restorationctl run --forget notes
+
+      The program need not know the broker. It runs in this directory as the unit
+      restoration-run@ID.service, with the environment of the user's manager. If it
+      ends by itself with status 0, it is done. If it crashes, it is started again,
+      five times a minute at most. If it is stopped, as at logout, it is started at
+      the next login. In a graphical session it begins and ends with that, as
+      restoration-run-graphical@ID.service.
+
+      Only ~/.config/restorationd/run says what is run. The broker is told the
+      directory and how the program ended: restorationctl tree org.restorationd.run
+      """
+  )
+
+  @OptionGroup var options: CommonOptions
+
+  @Option(help: ArgumentHelp("The program's name for this.", valueName: "id"), transform: RunID.read)
+  var id: RunID?
+
+  @Flag(help: "Replace what is run under this ID, and start it again.")
+  var replace = false
+
+  @Flag(help: "List what is run.")
+  var list = false
+
+  @Option(
+    help: ArgumentHelp("Stop a program, and start it never again.", valueName: "id"),
+    completion: .programs,
+    transform: RunID.read
+  )
+  var forget: RunID?
+
+  /// For the unit: turns into the program.
+  @Option(help: .private, transform: RunID.read)
+  var become: RunID?
+
+  /// For the unit: the program has ended.
+  @Option(help: .private, transform: RunID.read)
+  var ended: RunID?
+
+  @Argument(
+    parsing: .postTerminator,
+    help: ArgumentHelp("The program, by its path or PATH, and its arguments.", valueName: "program"),
+    completion: .file()
+  )
+  var command: [String] = []
+
+  func validate() throws {
+    let forms = [id != nil, list, forget != nil, become != nil, ended != nil]
+    guard forms.count(where: { $0 }) == 1 else {
+      throw ValidationError("Give one of --id with a program, --list and --forget.")
+    }
+    if id != nil, command.isEmpty { throw ValidationError("Give the program after --: run --id <id> -- <program>") }
+    if id == nil, replace || !command.isEmpty { throw ValidationError("A program and --replace need --id.") }
+  }
+
+  func run() async throws {
+    if let id {
+      try await start(id)
+    } else if let become {
+      try Self.turn(into: become)
+    } else if let ended {
+      try await end(ended)
+    } else if let forget {
+      try await remove(forget)
+    } else {
+      try printList()
+    }
+  }
+
+  // MARK: What the user does
+
+  private func start(_ id: RunID) async throws {
+    let hasDisplay = Terminal.variable("WAYLAND_DISPLAY") != nil || Terminal.variable("DISPLAY") != nil
+    let isGraphical =
+      hasDisplay && (try? UserUnits.systemctl("--quiet is-active graphical-session.target")) != nil
+    let wanted = try RunProgram(command, isGraphical: isGraphical)
+    let files = try RunFiles()
+    let program = try files.locked { () -> RunProgram in
+      // A file that is not the user's alone is not replaced either: it is to be looked at.
+      let former = try files.read(id)
+      if let former, !replace {
+        guard former.runsTheSame(as: wanted) else { throw Self.taken(id, former) }
+        try UserUnits.enable(id, isGraphical: former.isGraphical, restarts: false)
+        return former
+      }
+      try files.write(wanted, id)
+      do {
+        try UserUnits.enable(id, isGraphical: isGraphical, restarts: replace)
+      } catch {
+        if let former { try files.write(former, id) } else { _ = try files.remove(id) }
+        throw error
+      }
+      return wanted
+    }
+    let unit = id.unit(isGraphical: program.isGraphical)
+    try output.print(
+      ListedProgram(id: id, state: nil, program: program),
+      or: "\(id) runs and comes back. See it: systemctl --user status \(unit)\n"
+    )
+    try await RunRecord(id: id, directory: program.directory, ending: nil).keep(connection)
+  }
+
+  private static func taken(_ id: RunID, _ program: RunProgram) -> Failure {
+    let message = "\(id) runs \(program.command) in \(program.directory)"
+    return Failure(ExitStatus.refused, kind: "exists", message, hint: "Choose another ID, or use --replace.")
+  }
+
+  private func remove(_ id: RunID) async throws {
+    let files = try RunFiles()
+    let isKnown = try files.locked { () -> Bool in
+      let isKnown = try files.remove(id)
+      try UserUnits.disable(id)
+      return isKnown
+    }
+    try UserUnits.systemctl("--quiet stop \(id.units)")
+    UserUnits.reset(id)
+    do {
+      try await withBroker { broker in
+        try await broker.unregister(.path([id.description]), application: RunRecord.application)
+      }
+    } catch let failure as Failure where failure.status == ExitStatus.notThere {
+      guard isKnown else {
+        let hint = "restorationctl run --list shows the known ones."
+        throw Failure(ExitStatus.notThere, kind: "unknownProgram", "nothing is run as \(id)", hint: hint)
+      }
+    }
+    try output.print(PrintedObject { $0.member("id", id.description) }, or: "Forgot \(id).\n")
+  }
+
+  private func printList() throws {
+    let files = try RunFiles()
+    var programs: [(id: RunID, program: RunProgram)] = []
+    for id in try files.ids() {
+      do {
+        if let program = try files.read(id) { programs.append((id, program)) }
+      } catch let failure as Failure {
+        Output.complain(failure.message.printable)
+      }
+    }
+    let units = programs.map { $0.id.unit(isGraphical: $0.program.isGraphical) }.joined(separator: " ")
+    let states = units.isEmpty ? nil : try? UserUnits.systemctl("show --value --property=ActiveState \(units)")
+    // Without a manager there are none.
+    let words = (states ?? "").split(separator: "\n").map(String.init) + programs.map { _ in "unknown" }
+    let listed = zip(programs, words).map { ListedProgram(id: $0.id, state: $1, program: $0.program) }
+    if let layout = output.layout { return try layout.show(PrintedObject { $0.member("programs", listed) }) }
+    var table = TextTable(["ID", "STATE", "DIRECTORY", "COMMAND"].map { TextTable.Column($0) })
+    for item in listed {
+      table.add([item.id.description, item.state ?? "", item.program.directory, item.program.command])
+    }
+    try Output.show(table.text(counting: "program", legend))
+  }
+
+  // MARK: What the unit does
+
+  /// Executes the program in place of this one; returns only by throwing. Nothing here waits for the broker.
+  private static func turn(into id: RunID) throws {
+    let program: RunProgram
+    do {
+      guard let found = try RunFiles().read(id) else {
+        throw Failure(ExitStatus.refused, kind: "unknownProgram", "nothing is run as \(id)")
+      }
+      program = found
+    } catch var failure as Failure {
+      failure.status = ExitCode(RunEnding.Status.invalid)
+      throw failure
+    }
+    guard chdir(program.directory) == 0 else {
+      throw unusable(program.directory, RunEnding.Status.directory, "Make it again, or use --replace elsewhere.")
+    }
+    // A thread of the runtime blocks signals, and this tool ignores one: the program would as well.
+    var none = sigset_t()
+    sigemptyset(&none)
+    pthread_sigmask(SIG_SETMASK, &none, nil)
+    signal(SIGPIPE, SIG_DFL)
+    let words = program.arguments.map { strdup($0) } + [nil]
+    execv(program.arguments[0], words)
+    throw unusable(program.arguments[0], RunEnding.Status.program, "Install it again, or use --replace.")
+  }
+
+  private static func unusable(_ path: String, _ status: Int32, _ hint: String) -> Failure {
+    let message = "\(path) cannot be used: \(String(cString: strerror(errno)))"
+    return Failure(ExitCode(status), kind: "unusable", message, hint: hint)
+  }
+
+  private func end(_ id: RunID) async throws {
+    guard let ending = RunEnding(Terminal.variable) else { return }
+    let files = try RunFiles()
+    let program = try files.locked { () -> RunProgram? in
+      // Somebody stops it, whatever its status is, or has it started again: it comes back.
+      guard !UserUnits.hasJob(id), let program = try files.read(id) else { return nil }
+      if ending.isDone {
+        _ = try files.remove(id)
+        try UserUnits.disable(id)
+      }
+      return program
+    }
+    guard let program else { return }
+    if ending.hasFailed {
+      Output.complain(ending.message(of: id, unit: id.unit(isGraphical: program.isGraphical)))
+    }
+    try await RunRecord(id: id, directory: program.directory, ending: ending).keep(connection)
+  }
+}
+
+/// A program of the list.
+private struct ListedProgram: JSONWritable {
+  let id: RunID
+  /// As the manager says; `nil` if it was not asked.
+  let state: String?
+  let program: RunProgram
+
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("id", id.description)
+      writer.member("unit", id.unit(isGraphical: program.isGraphical))
+      writer.member("state", ifPresent: state)
+      program.writeMembers(to: &writer)
+    }
+  }
+}

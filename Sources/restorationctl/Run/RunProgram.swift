@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import RestorationWire
+
+/// What is run: the content of a file in `~/.config/restorationd/run`.
+struct RunProgram: JSONWritable {
+  /// The program's path and its arguments.
+  let arguments: [String]
+  let directory: String
+  /// Whether it begins and ends with the graphical session.
+  let isGraphical: Bool
+
+  /// The program as a user gives it, in the present directory.
+  init(_ command: [String], isGraphical: Bool) throws {
+    do throws(OutputFile.Fault) {
+      directory = try OutputFile.currentDirectory()
+    } catch {
+      throw Failure(ExitStatus.refused, kind: "unusable", error.message, hint: "Change to another directory.")
+    }
+    arguments = [try Self.find(command[0])] + command.dropFirst()
+    self.isGraphical = isGraphical
+    // Bytes that are not UTF-8 were replaced by it when the program began.
+    if let word = ([directory] + arguments).first(where: { $0.unicodeScalars.contains("\u{fffd}") }) {
+      throw Self.usage("'\(word)' is not UTF-8", hint: "Give the program a link, or a script, without such bytes.")
+    }
+  }
+
+  /// The program of a file; `nil` if its text is another one than `run` writes.
+  init?(_ text: String) {
+    guard let object = try? JSONCodec.parse(text.utf8).object, object.count == 3,
+      let words = object["arguments"]?.array, let directory = object["directory"]?.string,
+      let isGraphical = object["graphical"]?.bool
+    else { return nil }
+    let arguments = words.compactMap(\.string)
+    let isComplete = arguments.count == words.count && arguments.first?.hasPrefix("/") == true
+    // A NUL would end an argument early.
+    guard isComplete, directory.hasPrefix("/"), ([directory] + arguments).allSatisfy({ !$0.utf8.contains(0) }) else {
+      return nil
+    }
+    (self.arguments, self.directory, self.isGraphical) = (arguments, directory, isGraphical)
+  }
+
+  func writeJSON(to writer: inout JSONWriter) { writer.object(writeMembers) }
+
+  func writeMembers(to writer: inout JSONWriter) {
+    writer.member("arguments", arguments)
+    writer.member("directory", directory)
+    writer.member("graphical", isGraphical)
+  }
+
+  /// Whether the same is run in the same directory, byte for byte: equal strings may differ in their bytes.
+  func runsTheSame(as other: RunProgram) -> Bool {
+    ([directory] + arguments).elementsEqual([other.directory] + other.arguments) { $0.utf8.elementsEqual($1.utf8) }
+  }
+
+  /// For people.
+  var command: String { arguments.joined(separator: " ") }
+
+  /// The path of a program: by `PATH` unless the name has a slash.
+  private static func find(_ name: String) throws -> String {
+    var candidates = (Terminal.variable("PATH") ?? "").split(separator: ":").map { "\($0)/\(name)" }
+    // What PATH says in relation to the present directory is another program in another one.
+    candidates.removeAll { !$0.hasPrefix("/") }
+    if name.contains("/") {
+      do throws(OutputFile.Fault) {
+        candidates = [try OutputFile.absolute(name)]
+      } catch {
+        throw usage(error.message, hint: "Give the program's whole path.")
+      }
+    }
+    guard let path = candidates.first(where: isProgram) else {
+      throw usage("'\(name)' is no program that you may run", hint: "Give its path, or one that PATH leads to.")
+    }
+    return path
+  }
+
+  private static func isProgram(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && access(path, X_OK) == 0
+  }
+
+  private static func usage(_ message: String, hint: String) -> Failure {
+    Failure(ExitStatus.usage, kind: "usage", message, hint: hint)
+  }
+}

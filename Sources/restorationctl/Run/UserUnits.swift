@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+
+/// The user's service manager, asked by systemctl.
+enum UserUnits {
+  /// Runs systemctl, and gives what it prints; its messages go to standard error.
+  ///
+  /// - Parameter words: for a shell, so they must need no quotes.
+  @discardableResult
+  static func systemctl(_ words: String) throws -> String {
+    let subject = "systemctl --user \(words)"
+    guard let stream = popen("exec \(subject)", "re") else { throw failure(subject, String(cString: strerror(errno))) }
+    let output = Result { () throws(OutputFile.Fault) in try OutputFile.read(fileno(stream), subject) }
+    let status = pclose(stream)
+    guard status == 0, let text = try? output.get() else { throw failure(subject, "status \((status >> 8) & 0xff)") }
+    return text
+  }
+
+  /// Lets a unit be started at every login, and starts it; does not wait for that.
+  ///
+  /// - Parameter restarts: whether to stop it first if it is active.
+  static func enable(_ id: RunID, isGraphical: Bool, restarts: Bool) throws {
+    let unit = id.unit(isGraphical: isGraphical)
+    try systemctl("--quiet disable \(id.unit(isGraphical: !isGraphical))")
+    try systemctl("--quiet enable \(unit)")
+    reset(id)
+    try systemctl("--quiet --no-block \(restarts ? "restart" : "start") \(unit)")
+  }
+
+  static func disable(_ id: RunID) throws { try systemctl("--quiet disable \(id.units)") }
+
+  /// Forgets failures, so that a start is not refused because of too many before.
+  static func reset(_ id: RunID) {
+    // It fails for a unit that is not loaded.
+    _ = try? systemctl("--quiet reset-failed \(id.units) 2>/dev/null")
+  }
+
+  /// Whether the manager starts or stops one of the units, or is about to; true also if it does not say.
+  static func hasJob(_ id: RunID) -> Bool {
+    let jobs = try? systemctl("show --value --property=Job \(id.units)")
+    return jobs?.contains { $0.isNumber } ?? true
+  }
+
+  private static func failure(_ subject: String, _ reason: String) -> Failure {
+    let hint = "It needs a systemd user manager, and the installed units: systemctl --user status"
+    return Failure(ExitStatus.refused, kind: "unitFailed", "\(subject) failed: \(reason)", hint: hint)
+  }
+}
