@@ -9,7 +9,7 @@ internal import Testing
 /// `rpc.discover`, `Protocol/openrpc.json` and the broker's behaviour agree.
 @Suite struct DiscoveryTests {
   private static let file = "\(Products.repository)/Protocol/openrpc.json"
-  private static let usable = PythonPackages.areUsable("openrpc", "jsonschema")
+  private static let usable = PythonPackages.areUsable("openrpc", "jsonschema_rs")
 
   @Test(
     .broker,

@@ -4,10 +4,8 @@
 import copy
 import json
 
-from jsonschema import Draft7Validator
+from jsonschema_rs import Draft7, Draft7Validator, Registry, meta
 from openrpc import OpenRPC
-from referencing import Registry, Resource
-from referencing.jsonschema import DRAFT7
 
 # Shapes whose content is the application's, or another specification's.
 OPEN_SHAPES = {"State", "Parameters"}
@@ -20,8 +18,7 @@ class Document:
     def __init__(self, document, closed=False):
         self.is_closed = closed
         self.document = close(copy.deepcopy(document)) if closed else document
-        resource = Resource.from_contents(self.document, default_specification=DRAFT7)
-        self.registry = Registry().with_resource("urn:document", resource)
+        self.registry = Registry([("urn:document", self.document)], draft=Draft7)
         self.validators = {}
         self.methods = {method["name"]: (index, method) for index, method in enumerate(document["methods"])}
 
@@ -32,7 +29,7 @@ class Document:
             schema = {"$ref": f"urn:document#/{pointer}"}
             self.validators[place] = Draft7Validator(schema, registry=self.registry)
         return [
-            f"{'/'.join(map(str, error.absolute_path))}: {error.message[:300]}"
+            f"{'/'.join(map(str, error.instance_path))}: {error.message[:300]}"
             for error in self.validators[place].iter_errors(value)
         ]
 
@@ -133,7 +130,7 @@ def check(document):
     shapes = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
     used = set()
     for _, schema in schemas(document):
-        Draft7Validator.check_schema(schema)
+        meta.validate({"$schema": "http://json-schema.org/draft-07/schema#"} | schema)
         used |= set(references(schema))
     faults += [f"{one} leads nowhere" for one in used - shapes]
     faults += [f"nothing leads to {one}" for one in shapes - used]

@@ -4,7 +4,7 @@
 
 With a SOCKET the vectors and the exchanges of Protocol/ are played against the broker there, and everything that is
 sent must match the document: no more, no less, and no almost valid value. The exit code is 0 on success, otherwise
-1. Needs the PyPI packages openrpc and jsonschema (Tests/requirements.txt).
+1. Needs the PyPI packages openrpc and jsonschema_rs (Tests/requirements.txt).
 """
 
 import collections
