@@ -26,6 +26,7 @@ internal import Testing
     var link: RestorableReference?
 
     static func migrate(_ saved: inout [String: RestorableValue], from version: Int) {
+      #expect(saved["$version"] == nil)
       saved["number"] = saved["number"] ?? .int(10 * version)
     }
   }
@@ -64,11 +65,13 @@ internal import Testing
     #expect(page == Page(number: 20, link: .path(["Main"])))
   }
 
-  @Test func aNewerFormThanTheProgramKnowsIsNoState() throws {
-    let state: RestorableState = ["$version": 3, "text": "Hello", "page": [:]]
+  /// Nor is one whose number is beyond all, or no number: it is not older than all others.
+  @Test(arguments: ["3", "99999999999999999999", #""2""#, "1.5", "null"])
+  func aFormThatTheProgramDoesNotKnowIsNoState(_ version: String) throws {
+    let state = try RestorableState(jsonText: #"{"$version":\#(version),"text":"Hello","page":{}}"#)
     #expect(
       thrown(state, SecondDraft.self)
-        == "SecondDraft was saved as version 3, and this program knows versions up to 2"
+        == "SecondDraft was saved as version \(version), and this program knows versions up to 2"
     )
   }
 
@@ -86,8 +89,12 @@ internal import Testing
       static let version = 1
       var counts: [String: Int]
     }
-    let saved = try RestorableState(encoding: ["counts": ["$restorable": 1, "$date": 2]])
-    #expect(try saved.decode(Words.self).counts == ["$restorable": 1, "$date": 2])
+    let counts = ["$restorable": 1, "$date": 2]
+    let saved = try RestorableState(encoding: ["counts": counts])
+    #expect(try saved.decode(Words.self).counts == counts)
+    // Inside of a value that is saved as it is, all is.
+    let inside = try RestorableState(encoding: ["words": ["$date": ["counts": counts]]])
+    #expect(try inside.decode([String: [String: Words]].self)["words"]?["$date"]?.counts == counts)
   }
 
   @Test func aValueWithoutKeysHasNoPlaceForANumber() {

@@ -41,10 +41,11 @@ struct StateDecoder: Decoder {
   /// The decoder of the value in its present form.
   private func migrated(to type: Any.Type) throws -> StateDecoder {
     guard let type = type as? any VersionedState.Type, text.kind == .object else { return self }
-    let saved = text[versionKey].flatMap { Int(saved: $0, of: source) } ?? 0
-    guard saved <= type.version else {
+    let number = text[versionKey]
+    guard let saved = number == nil ? 0 : number.flatMap({ Int(saved: $0, of: source) }), saved <= type.version else {
+      let shown = String((number?.description ?? "").prefix(60))
       let known = "this program knows versions up to \(type.version)"
-      throw DecodingError.dataCorrupted(context("\(type) was saved as version \(saved), and \(known)"))
+      throw DecodingError.dataCorrupted(context("\(type) was saved as version \(shown), and \(known)"))
     }
     guard saved < type.version else { return self }
     var values = RestorableValue.values(of: text, source.live, isLiteral: source.isLiteral)
