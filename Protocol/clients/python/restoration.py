@@ -480,8 +480,9 @@ _VERSION = "$version"
 
 
 def _version(kind: Any) -> int:
-    """The number of the form that a dataclass has now; 0 if it counts none."""
-    return getattr(kind, "state_version", 0)
+    """The number of the form that a dataclass has now; 0 if it counts none, or has a field of that name."""
+    version = getattr(kind, "state_version", 0)
+    return version if version and "state_version" not in dict(_fields(kind)) else 0
 
 
 def _migrated(kind: Any, value: Dict[str, Any]) -> Dict[str, Any]:

@@ -332,9 +332,18 @@ class SecondNote:
             saved["text"] = saved.pop("body")
 
 
+@dataclass
+class Numbered:
+    state_version: int = 2
+
+
 def older_forms_are_migrated(socket: str) -> None:
     with restoration.Session(APPLICATION, socket=socket) as session:
         note = session.register("Note")
+        # A field of that name is one like the others.
+        note.encode(Numbered(3))
+        equal(note.decode().state, {"state_version": 3})
+        equal(note.decode(Numbered), Numbered(3))
         note.encode(FirstNote())
         equal(note.decode(SecondNote), SecondNote("Hello"))
         note.encode(SecondNote("Hi"))
