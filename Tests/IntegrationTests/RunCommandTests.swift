@@ -123,11 +123,13 @@ internal import Testing
 
   @Test func whatCannotBeEnabledIsNotKept() throws {
     try prepare()
-    let script = "#!/bin/sh\ncase \"$*\" in *enable*) exit 1;; esac\n"
+    let script = "#!/bin/sh\necho \"$*\" >>\"$HOME/calls\"\ncase \"$*\" in *enable*) exit 1;; esac\n"
     chmod(try directory.write(script, to: "bin/systemctl"), 0o755)
     let errors = try run("--id", "a", "--", "true", status: 1).errors
     #expect(errors.contains("systemctl --user --quiet enable restoration-run@a.service failed: status 1"), "\(errors)")
     #expect(Files.list(files) == [])
+    // What ran as the other unit comes back as before.
+    #expect(!calls.contains { $0.contains("disable") })
   }
 
   @Test(arguments: ["link", "group", "others", "pipe", "owner", "directory", "linked directory"])

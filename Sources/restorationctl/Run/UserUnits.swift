@@ -22,8 +22,9 @@ enum UserUnits {
   /// - Parameter restarts: whether to stop it first if it is active.
   static func enable(_ id: RunID, isGraphical: Bool, restarts: Bool) throws {
     let unit = id.unit(isGraphical: isGraphical)
-    try systemctl("--quiet disable \(id.unit(isGraphical: !isGraphical))")
     try systemctl("--quiet enable \(unit)")
+    // Comes second: if the unit cannot be enabled, the other one stays as it was.
+    try systemctl("--quiet disable \(id.unit(isGraphical: !isGraphical))")
     reset(id)
     try systemctl("--quiet --no-block \(restarts ? "restart" : "start") \(unit)")
   }
