@@ -45,7 +45,7 @@ struct RunCommand: ControlCommand {
   var list = false
 
   @Option(
-    help: ArgumentHelp("Stop a program, and start it never again.", valueName: "id"),
+    help: ArgumentHelp("Stop a program, and never start it again.", valueName: "id"),
     completion: .programs,
     transform: RunID.read
   )
