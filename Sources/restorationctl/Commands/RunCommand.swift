@@ -12,7 +12,7 @@ struct RunCommand: ControlCommand {
     abstract: "Run a program that comes back after a crash and at every login.",
     usage: """
       restorationctl run [<option> ...] --id <id> -- <program> [<argument> ...]
-             restorationctl run [<option> ...] (--list | --forget <id>)
+      restorationctl run [<option> ...] (--list | --forget <id>)
       """,
     discussion: """
       Examples:
