@@ -317,6 +317,7 @@ class Page:
 
     @staticmethod
     def migrate_state(saved: Dict[str, Any], version: int) -> None:
+        assert "$version" not in saved
         saved.setdefault("number", 10 * version)
 
 
@@ -350,6 +351,7 @@ def older_forms_are_migrated(socket: str) -> None:
         equal(note.decode().state, {"$version": 2, "text": "Hi", "page": {"$version": 3, "number": 1}})
         equal(note.decode(SecondNote), SecondNote("Hi"))
         equal(note.decode(Union[FirstNote, SecondNote]), SecondNote("Hi"))
+        equal(note.decode(Union[SecondNote, Dict[str, Any]]), SecondNote("Hi"))
         note.encode({"$version": 2, "text": "Hi", "page": {"$version": 2}})
         equal(note.decode(SecondNote), SecondNote("Hi", Page(20)))
         for newer in (4, "2", True):
