@@ -94,8 +94,27 @@ struct RunUnitTests {
     try manager.logout()
     try manager.login()
     try waitForStarts(3)
+    // A signal by which somebody ends it is no crash.
+    try manager.systemctl("kill", "--signal=HUP", Self.unit)
+    try Wait.until("its end is kept") { try record().contains("SIGHUP") }
+    try manager.waitUntil("inactive", Self.unit)
+    #expect(try manager.property("NRestarts", of: Self.unit) == "0")
+    #expect(Files.exists(manager.outside(file)))
     try run(["--replace"])
     try waitForStarts(4)
+  }
+
+  @Test func aProgramThatCannotBeExecutedIsNotTriedAgain() throws {
+    try run()
+    try waitForStarts(1)
+    let gone = #"{"arguments":["/nowhere"],"directory":"/","graphical":false}"#
+    try manager.write(gone, to: file)
+    try manager.systemctl("kill", "--signal=KILL", Self.unit)
+    try manager.waitUntil("failed", Self.unit)
+    // The restart after the kill, and none after that.
+    #expect(try manager.property("NRestarts", of: Self.unit) == "1")
+    let message = "restorationctl: notes ended with status 203 and is started again, at the next login"
+    try manager.journal(["MESSAGE": .string(message)])
   }
 
   /// The socket takes connections, and nobody answers.

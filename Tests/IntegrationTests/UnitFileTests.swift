@@ -33,6 +33,14 @@ internal import Testing
     #expect(result.errors.isEmpty && result.output.isEmpty, "\(result.errors)")
   }
 
+  @Test func programsOfTheGraphicalSessionAreRunLikeOthers() throws {
+    let services = try ["", "-graphical"].map { kind in
+      let text = try Files.text("\(Products.repository)/systemd/user/restoration-run\(kind)@.service")
+      return text.split(separator: "\n").drop { $0 != "[Service]" }.prefix { $0 != "[Install]" }
+    }
+    #expect(services[0] == services[1] && services[0].count > 5)
+  }
+
   @Test func theServiceIsNotMoreExposedThan63Tenths() throws {
     let installer = try Installer(in: directory)
     #expect(try installer.install().end == .exit(0))
