@@ -65,6 +65,7 @@ internal import Testing
     #expect(Files.list(files) == ["notes"])
     #expect(output == "notes runs and comes back. See it: systemctl --user status restoration-run@notes.service\n")
     #expect(calls.contains("--user --quiet enable restoration-run@notes.service"))
+    #expect(calls.contains("--user --quiet disable restoration-run-graphical@notes.service"))
     #expect(calls.last == "--user --quiet --no-block start restoration-run@notes.service")
   }
 
