@@ -34,8 +34,10 @@ internal import Testing
     #expect(checked.end == .exit(0), "\(checked.output)")
 
     let page = try Files.text("\(LibraryClient.module)/README.md").split(separator: "```").map(String.init)
-    let programs = page.filter { $0.hasPrefix("python\n") && $0.contains("import ") }.map { String($0.dropFirst(7)) }
-    try #require(programs.count == 4)
+    let programs = page.filter {
+      $0.hasPrefix("python\n") && $0.contains("import ") && !$0.contains("def test_")
+    }.map { String($0.dropFirst(7)) }
+    try #require(programs.count == 5)
     let variables = environment.merging(["RESTORATIOND_SOCKET": broker.socket]) { $1 }
     let lines = programs[0].split(separator: "\n")
     #expect(lines.count <= 4 && lines.allSatisfy { $0.count <= 100 })

@@ -4,6 +4,8 @@
 The file becomes the package `restorationd`, because only a package can declare its types by `py.typed`. Programs that
 were written with a copy of the file import `restoration`, a package that only stands for the other: an unrelated
 distribution has that name too, and may overwrite it.
+
+What is for tests is a package of its own, which pytest loads as a plugin.
 """
 
 import base64
@@ -16,7 +18,7 @@ import tarfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-FILES = ["pyproject.toml", "README.md", "restoration.py", "wheel_of_one_file.py"]
+FILES = ["pyproject.toml", "README.md", "restoration.py", "restorationd_testing.py", "wheel_of_one_file.py"]
 PASSING_ON = b'''# SPDX-License-Identifier: Apache-2.0
 """`restorationd` by the name of the file."""
 import sys
@@ -38,7 +40,8 @@ def _metadata():
         f"Metadata-Version: 2.1\nName: restorationd\nVersion: {_version()}\n"
         "Summary: State restoration for processes on Linux: a client of restorationd\n"
         "License: Apache-2.0\nRequires-Python: >=3.9\nClassifier: Operating System :: POSIX :: Linux\n"
-        "Classifier: Typing :: Typed\nDescription-Content-Type: text/markdown\n\n"
+        "Classifier: Typing :: Typed\nProvides-Extra: testing\nRequires-Dist: pytest>=7; extra == \"testing\"\n"
+        "Description-Content-Type: text/markdown\n\n"
         + (HERE / "README.md").read_text()
     )
 
@@ -70,8 +73,11 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         "restorationd/py.typed": b"",
         "restoration/__init__.py": PASSING_ON,
         "restoration/py.typed": b"",
+        "restorationd_testing/__init__.py": (HERE / "restorationd_testing.py").read_bytes(),
+        "restorationd_testing/py.typed": b"",
         f"{information}/METADATA": _metadata().encode(),
         f"{information}/WHEEL": _tag().encode(),
+        f"{information}/entry_points.txt": b"[pytest11]\nrestorationd = restorationd_testing\n",
     }
     record = "".join(
         f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"

@@ -1,0 +1,590 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proof that an application loses nothing: a private broker for a test, and an application killed again and again.
+
+    from restorationd_testing import kill_at_random_points
+
+    def test_that_nothing_is_lost():
+        kill_at_random_points(["python3", "notes.py"], 20)
+
+A plugin of pytest: a test with the parameter `broker` gets a `Broker` of its own. `replay` puts a stored generation
+into a running application. Needs Python 3.9, pytest, and the program `restorationd`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import itertools
+import json
+import math
+import os
+import pathlib
+import random
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from typing import (
+    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple,
+    Union,
+)
+
+import pytest
+
+if TYPE_CHECKING:
+    import restoration as client
+else:
+    try:
+        import restorationd as client
+    except ImportError:  # a copy of the file has the other name
+        import restoration as client
+
+__all__ = ["Broker", "broker", "kill_at_random_points", "replay"]
+
+#: A command line, or its words.
+Command = Union[str, Sequence[Union[str, "os.PathLike[str]"]]]
+#: What drives an application: one piece of work, given the running process.
+Work = Callable[["subprocess.Popen[str]"], Any]
+#: Fields that change for good reasons: patterns, or each with a test of the values before and after.
+Changing = Union[Iterable[str], Mapping[str, Optional[Callable[[Any, Any], bool]]]]
+_Path = Tuple[str, ...]
+
+#: An application is killed after one to this many writes; while it starts, registrations count as well.
+_WRITES = 12
+#: What makes a program believe that a service manager has started it.
+_MANAGED = ["LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "FDSTORE",
+            "JOURNAL_STREAM", "RESTORATIOND_ARCHIVES", "RESTORATIOND_LOG_LEVEL", "RESTORATION_UNIT"]
+
+
+# The broker
+
+
+class Broker:
+    """A broker in a directory of its own. When its `with` block ends, nothing of it and of its children is left."""
+
+    def __init__(self, *arguments: str, developer_mode: bool = False, **limits: int) -> None:
+        """
+        - arguments: more arguments of `restorationd`.
+        - developer_mode: the broker quarantines and discards nothing, however often an application is killed.
+        - limits: such as `roundQuietMilliseconds=100`.
+        """
+        self.program = _program()
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="restorationd-"))
+        self.socket = self.directory / "broker.sock"
+        self.archives = self.directory / "archives"
+        #: The standard error of all its broker processes.
+        self.log = self.directory / "log"
+        configuration = self.directory / "config.json"
+        configuration.write_text(json.dumps({"limits": limits}))
+        self._command = [
+            self.program, "--socket", str(self.socket), "--archives", str(self.archives),
+            "--config", str(configuration), *(["--developer-mode"] if developer_mode else []), *arguments]
+        self._process: Optional["subprocess.Popen[bytes]"] = None
+        self._children: List["subprocess.Popen[str]"] = []
+
+    def __enter__(self) -> "Broker":
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    @property
+    def environment(self) -> Dict[str, str]:
+        """The variables of a process that is to use this broker."""
+        mine = {name: value for name, value in os.environ.items() if name not in _MANAGED}
+        return {**mine, "RESTORATIOND_SOCKET": str(self.socket)}
+
+    @property
+    def pid(self) -> int:
+        """The number of its process. Raises RuntimeError if it is not running."""
+        if self._process is None:
+            raise RuntimeError("the broker is not running; call start()")
+        return self._process.pid
+
+    def start(self, patience: float = 15) -> None:
+        """Starts it, and returns when it takes connections. Raises RuntimeError with its log if it does not."""
+        if self._process is not None:
+            raise RuntimeError("the broker is running; call kill() or restart()")
+        # Its runtime directory is where it would look for a service manager that can start units.
+        environment = {**self.environment, "XDG_RUNTIME_DIR": str(self.directory)}
+        with open(self.log, "ab") as log:
+            self._process = subprocess.Popen(
+                self._command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True)
+        end = time.monotonic() + patience
+        while not _accepts(self.socket):
+            with contextlib.suppress(subprocess.TimeoutExpired):  # the end of the process is the event that may come
+                self._process.wait(0.01)
+            if self._process.returncode is not None or time.monotonic() > end:
+                self.kill()
+                raise RuntimeError(f"{self.program} does not take connections:\n{self.log.read_text()}")
+
+    def kill(self) -> None:
+        """Ends it by SIGKILL, as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def restart(self) -> None:
+        """Kills it, and starts it again over the same archives."""
+        self.kill()
+        self.start()
+
+    def freeze(self) -> None:
+        """Stops it (SIGSTOP): connections stay, and nothing is answered until `thaw`."""
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def thaw(self) -> None:
+        """Lets it continue after `freeze`."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def spawn(self, command: Command, **options: Any) -> "subprocess.Popen[str]":
+        """Starts a process that uses this broker and ends with it, in a group of its own.
+
+        - options: those of `subprocess.Popen`. By default standard input is a pipe of text, written line by line.
+        """
+        words = shlex.split(command) if isinstance(command, str) else [os.fspath(word) for word in command]
+        child: "subprocess.Popen[str]" = subprocess.Popen(words, **{
+            "env": self.environment, "stdin": subprocess.PIPE, "text": True, "bufsize": 1, **options,
+            "start_new_session": True})
+        self._children.append(child)
+        return child
+
+    def call(self, method: str, application: Optional[str] = None, **params: Any) -> Any:
+        """Makes one call without a session. Raises BrokerError."""
+        with self._connected() as connection:
+            return connection.call(method, {"application": application, **params}, timeout=10)
+
+    def state(self, application: str, path: Union[str, Sequence[str]]) -> Optional[Dict[str, Any]]:
+        """The newest state of an object; None if there is none."""
+        state: Optional[Dict[str, Any]] = client.load(application, path, str(self.socket)).state
+        return state
+
+    def document(self, application: str, generation: Optional[int] = None) -> Dict[str, Any]:
+        """What is saved, or a generation, as a document of the export format, with confidential states."""
+        pages = self._pages("exportArchive", application, generation=generation, reveal=True)
+        parts = [page["part"] for page in pages]
+        return {**parts[0], "objects": [each for part in parts for each in part["objects"]]}
+
+    def load(self, application: str, document: Mapping[str, Any]) -> int:
+        """Makes a document what is saved, and a generation, whose number it returns.
+
+        Raises BrokerError (`alreadyServed`) while the application has sessions: load it before the application starts.
+        """
+        self.call("importArchive", application, document=document, force=True)
+        with client.Session(application, socket=str(self.socket)):
+            pass  # what a run starts from is sealed
+        return int(self.call("listGenerations", application)["generations"][-1]["generation"])
+
+    def close(self) -> None:
+        """Kills its children and itself, and removes its directory."""
+        for child in self._children:
+            _end(child)
+        self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator["client.Session"]:
+        connection = client._Once("", socket=str(self.socket), patience=0)
+        try:
+            yield connection.open()
+        finally:
+            connection.close()
+
+    def _pages(self, method: str, application: str, **params: Any) -> Iterator[Dict[str, Any]]:
+        with self._connected() as connection:
+            page: Dict[str, Any] = {"cursor": None}
+            while "cursor" in page:
+                page = connection.call(
+                    method, {"application": application, "cursor": page["cursor"], **params}, timeout=10)
+                yield page
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    """A broker of this test alone."""
+    with Broker() as started:
+        yield started
+
+
+def replay(broker: Broker, application: str, generation: int) -> Dict[str, Any]:
+    """Puts a stored generation into a running application, and returns how it was restored (restoreApplicationState).
+
+    Sessions that serve are given their states. Others are told by `headReplaced`, and fetch them. A document becomes a
+    generation by `Broker.load`, before the application starts: no archive can be imported under live sessions.
+    """
+    broker.call("rollBack", application, generation=generation, force=True)
+    restored: Dict[str, Any] = broker.call("restoreApplicationState", application)
+    return restored
+
+
+def _program() -> str:
+    named = os.environ.get("RESTORATIOND_BINARY")
+    found = shutil.which(named or "restorationd")
+    if found is None:
+        where = f"RESTORATIOND_BINARY names {named!r}, which" if named else "restorationd"
+        raise FileNotFoundError(
+            f"{where} is not a program that can be found; install restorationd (systemd/install.sh), "
+            "or name its program in RESTORATIOND_BINARY")
+    return os.path.abspath(found)
+
+
+def _accepts(path: pathlib.Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def _end(child: "subprocess.Popen[str]") -> None:
+    """Kills a process with its group, and closes what leads to it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+# What comes back
+
+
+def kill_at_random_points(
+    command: Command,
+    kills: int = 20,
+    *,
+    work: Optional[Work] = None,
+    changing: Changing = (),
+    seed: Optional[int] = None,
+    patience: float = 15,
+    quiet: float = 0.2,
+    broker: Optional[Broker] = None,
+) -> None:
+    """Kills an application again and again, and compares what it shows when it is back with what it had saved.
+
+    It is killed by SIGKILL, with its process group, after a random number of acknowledged writes, and now and then
+    while it starts. When it is back it shows its objects: in a save round if its process serves encode, otherwise by
+    pushing them again. If it pushes nothing by itself, one piece of work has to bring it to that.
+
+    Raises AssertionError that names each object and field which was lost, and the seed, or says what kept the
+    application from showing anything. What is never saved cannot be missed.
+
+    - work: does one piece of work, such as writing a line to `process.stdin`; called again and again. Without it the
+      application works by itself.
+    - changing: fields that need not come back as they were, as patterns of `path:pointer`, such as `Main/Clock:/time`
+      or `*:/pid`. A mapping gives each a function which tells, from the values before and after, if a change is right.
+    - seed: decides the points; that of a failure repeats them.
+    - patience: seconds in which everything must be back.
+    - quiet: seconds without an event after which the application counts as ready.
+    - broker: one in developer mode, in which something may be saved already; by default a new one.
+    """
+    seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
+    with contextlib.ExitStack() as stack:
+        used = broker if broker is not None else stack.enter_context(Broker(developer_mode=True))
+        watch = _Watch(stack.enter_context(used._connected()))
+        stack.callback(watch.close)
+        tests = dict(changing) if isinstance(changing, Mapping) else dict.fromkeys(changing)
+        _Proof(used, watch, command, work, tests, patience, quiet, seed).run(kills)
+
+
+class _Watch:
+    """What one application does, told by the broker's events, and its end."""
+
+    def __init__(self, connection: "client.Session") -> None:
+        self._connection = connection
+        self._condition = threading.Condition()
+        self.applications: Set[str] = set()
+        self._forget(None, 0)
+        connection.on_notification = self._take
+        connection.call("subscribe", {"events": [
+            "sessionBegan", "sessionEnded", "objectRegistered", "objectUnregistered", "pathChanged", "stateEncoded",
+            "generationSealed"]})
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(client.RestorationError):
+            self._connection.serve()
+
+    def close(self) -> None:
+        self._connection.close()
+        self._thread.join()
+
+    def start(self, spawn: Callable[[], "subprocess.Popen[str]"], kill_after: int = 0) -> "subprocess.Popen[str]":
+        """Starts the application, and kills it after so many registrations and writes, if the number is not 0."""
+        with self._condition:  # no event is taken before the process is known
+            process = spawn()
+            self._forget(process, kill_after)
+            return process
+
+    def _forget(self, process: Optional["subprocess.Popen[str]"], left: float) -> None:
+        self._process = process
+        self.pids: Set[int] = set()
+        self.sessions = self.writes = 0
+        self.pushed: Set[Tuple[str, _Path]] = set()
+        self.last = time.monotonic()
+        self.has_killed = False
+        self._left, self._counts_registrations = left or math.inf, True
+
+    def kill_after(self, writes: int) -> None:
+        """Kills the application as soon as so many further writes have come."""
+        with self._condition:
+            self._left, self._counts_registrations = writes, False
+
+    def kill(self) -> None:
+        if self._process is not None and not self.has_killed:
+            self.has_killed = True
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def wait(self, condition: Callable[[], Any], seconds: float) -> bool:
+        with self._condition:
+            return bool(self._condition.wait_for(condition, max(0, seconds)))
+
+    def settle(self, quiet: float, end: float) -> None:
+        """Waits until the application has a session and nothing happens any longer, or it has ended."""
+        while not self.has_ended():
+            now = time.monotonic()
+            ready = min(self.last + quiet, end) if self.sessions else end
+            if now >= ready:
+                return
+            seen = self.last
+            self.wait(lambda: self.last != seen, min(ready - now, quiet))
+
+    def has_ended(self) -> bool:
+        return self._process is not None and self._process.poll() is not None and self.sessions == 0
+
+    def _take(self, method: str, event: Dict[str, Any]) -> None:
+        name, pid = event.get("name"), event.get("pid")
+        with self._condition:
+            if name == "sessionBegan" and not event["detached"] and self._is_followed(pid):
+                self.pids.add(event["pid"])
+                self.applications.add(event["application"])
+                self.sessions += 1
+            elif "pid" in event and pid not in self.pids:
+                return
+            elif name == "sessionEnded":
+                self.sessions -= 1
+            elif name == "stateEncoded":
+                self.pushed.add((event["application"], tuple(event["path"] or ())))
+            writes = name == "stateEncoded" or (name == "generationSealed" and event["kind"] == "round")
+            self.writes += writes
+            self._left -= writes or (name == "objectRegistered" and self._counts_registrations)
+            if self._left == 0 and not self.has_killed:
+                self.kill()
+            self.last = time.monotonic()
+            self._condition.notify_all()
+
+    def _is_followed(self, pid: Optional[int]) -> bool:
+        try:
+            return self._process is not None and pid is not None and os.getpgid(pid) == self._process.pid
+        except ProcessLookupError:
+            return False
+
+
+class _View(NamedTuple):
+    """What the broker has of an application, and what a round has told."""
+
+    owners: Dict[_Path, int] = {}
+    orphans: Set[_Path] = set()
+    entries: Dict[_Path, Dict[str, Any]] = {}
+    serving: Set[int] = set()
+    stale: Dict[_Path, str] = {}
+
+
+class _Proof:
+    """One run of `kill_at_random_points`."""
+
+    def __init__(
+        self, broker: Broker, watch: _Watch, command: Command, work: Optional[Work],
+        changing: Dict[str, Optional[Callable[[Any, Any], bool]]], patience: float, quiet: float, seed: int,
+    ) -> None:
+        self.broker, self.watch, self.command, self.work = broker, watch, command, work
+        self.changing, self.patience, self.quiet, self.seed = changing, patience, quiet, seed
+        self.name = command if isinstance(command, str) else " ".join(map(str, command))
+        #: What was saved when the application was killed: entries of the export format, by application and path.
+        self.saved: Dict[Tuple[str, _Path], Dict[str, Any]] = {}
+        self.has_shown = False
+        self.when = "in its first run"
+        self.child: Optional["subprocess.Popen[str]"] = None
+
+    def run(self, kills: int) -> None:
+        chance = random.Random(self.seed)
+        try:
+            for number in range(1, kills + 1):
+                starting, point = number > 1 and chance.random() < 0.25, chance.randint(1, _WRITES)
+                self.child = child = self.watch.start(lambda: self.broker.spawn(self.command), point * starting)
+                if starting:
+                    self.watch.settle(self.quiet, time.monotonic() + self.patience)
+                else:
+                    self._compare(child)
+                    self._work(child, point)
+                self._kill(child)
+                if not starting:  # in a start nothing changes, and what is lost in it is missed later
+                    self.saved = self._snapshot()
+                where = "while it started" if starting else f"at its write {self.watch.writes}"
+                self.when = f"after kill {number} of {kills}, {where}"
+            self.child = child = self.watch.start(lambda: self.broker.spawn(self.command))
+            self._compare(child)
+            self._kill(child)
+        finally:
+            if self.child is not None:
+                _end(self.child)
+        if not self.has_shown:
+            raise AssertionError(
+                f"{self.name} has shown nothing that it had saved, so nothing is proven: let it push its states when "
+                "it is back, or serve encode, or give work= which makes it push them")
+
+    def _kill(self, child: "subprocess.Popen[str]") -> None:
+        self.watch.kill()
+        _end(child)
+        if not self.watch.wait(lambda: self.watch.sessions <= 0, self.patience):
+            raise AssertionError(
+                f"{self.name} was killed with its process group, and has sessions all the same: let its processes stay "
+                "in the group")
+
+    def _check(self, child: "subprocess.Popen[str]") -> None:
+        if self.watch.has_ended() and not self.watch.has_killed:
+            raise AssertionError(
+                f"{self.name} ended by itself with status {child.returncode}, {self.when}; let it go on until it is "
+                f"killed, or repeat this with seed={self.seed}")
+
+    def _work(self, child: "subprocess.Popen[str]", point: int) -> None:
+        """Lets the application work until it is killed: at the point, or when no work makes it write."""
+        idle, writes = 0, self.watch.writes
+        self.watch.kill_after(point)
+        while not self.watch.has_killed and idle < (3 if self.work else 1):
+            self._check(child)
+            self._do_one(child)
+            for application in sorted(self.watch.applications):
+                self._look(application, ask=True)
+            self.watch.wait(lambda: self.watch.writes > writes or self.watch.has_killed, self.quiet)
+            idle, writes = 0 if self.watch.writes > writes else idle + 1, self.watch.writes
+
+    def _do_one(self, child: "subprocess.Popen[str]") -> None:
+        try:
+            if self.work is not None:
+                self.work(child)
+        except Exception:
+            if not self.watch.has_killed:  # otherwise it failed because the application is gone
+                self._check(child)
+                raise
+
+    def _look(self, application: str, ask: bool) -> _View:
+        """What the broker has, if it is to ask, after a save round in which sessions that serve encode give states."""
+        try:
+            pages = list(self.broker._pages("describeApplication", application))
+            serving = {each["pid"] for page in pages for each in page["sessions"]
+                       if ask and "encodeRestorableStateWithCoder" in each["serves"]}
+            answer = self.broker.call("saveApplicationState", application) if serving else {"stale": []}
+            objects = [each for page in pages for each in page["objects"] if each["path"]]
+            entries = self.broker.document(application)["objects"]
+        except client.BrokerError as error:
+            if error.kind != "unknownApplication":  # nothing was saved
+                raise
+            return _View()
+        return _View(
+            {tuple(each["path"]): each["pid"] for each in objects if each["object"]},
+            {tuple(each["path"]) for each in objects if each["orphaned"]},
+            {tuple(each.get("path") or ()): each for each in entries if each.get("path") or "state" in each},
+            serving,
+            {tuple(each["path"] or ()): each.get("message", each["why"]) for each in answer["stale"]})
+
+    def _snapshot(self) -> Dict[Tuple[str, _Path], Dict[str, Any]]:
+        """What is saved of the objects that the killed processes had, and of the application itself."""
+        views = {application: self._look(application, ask=False) for application in self.watch.applications}
+        # A blank push at the start of a process hides nothing from the next one (R19).
+        return {(application, path): entry.get("beforeClaim") or entry
+                for application, view in views.items() for path, entry in view.entries.items()
+                if "state" in entry and (not path or path in view.orphans)}
+
+    def _compare(self, child: "subprocess.Popen[str]") -> None:
+        """Waits until the application shows everything as it was saved; raises what is wrong when time is over."""
+        end = time.monotonic() + self.patience
+        work = self.work
+        while True:
+            self.watch.settle(self.quiet, end)
+            self._check(child)
+            silent, wrong = self._lost()
+            if silent and work:
+                work = None
+                self._do_one(child)
+            elif not wrong:
+                self.has_shown = self.has_shown or bool(self.saved.keys() - silent)
+                return
+            elif time.monotonic() >= end:
+                raise AssertionError("\n  ".join(
+                    [f"{self.name} lost what it had saved, {self.when}; repeat this with seed={self.seed}", *wrong]))
+            else:
+                seen = self.watch.last
+                self.watch.wait(lambda: self.watch.last != seen, min(self.quiet, end - time.monotonic()))
+
+    def _lost(self) -> Tuple[Set[Tuple[str, _Path]], List[str]]:
+        """The objects that the application has not shown since it is back, and what is wrong."""
+        silent: Set[Tuple[str, _Path]] = set()
+        wrong: List[str] = []
+        views = {application: self._look(application, ask=True) for application, _ in self.saved}
+        for (application, path), before in self.saved.items():
+            view = views[application]
+            name, was = f"{application} {'/'.join(path)}", f"it was {_shown(before['state'])}"
+            if path and path not in view.owners:
+                wrong.append(f"{name}: the object did not come back; {was}")
+            elif path in view.stale:
+                wrong.append(f"{name}: it gave no state when it was asked ({view.stale[path]}); {was}")
+            else:
+                if (application, path) not in self.watch.pushed and view.owners.get(path) not in view.serving:
+                    silent.add((application, path))
+                    if path and not self._has_decoded(application, path):
+                        wrong.append(f"{name}: its state was neither decoded nor pushed again; {was}")
+                after = view.entries.get(path, {})
+                for part in ("state", "elements"):
+                    field = f"{'/'.join(path)}:{'' if part == 'state' else part}"
+                    for field, old, new in self._differences(field, _part(before, part), _part(after, part)):
+                        wrong.append(f"{application} {field}: {_shown(old)} came back as {_shown(new)}")
+        return silent, wrong
+
+    def _has_decoded(self, application: str, path: _Path) -> bool:
+        """Whether the object's present owner has got its state: a restoration concerns those that have not (R34)."""
+        answer = self.broker.call("restoreApplicationState", application, objects=[path], deadlineMilliseconds=100)
+        return "declined" not in answer and list(path) not in [each["path"] for each in answer["skipped"]]
+
+    def _differences(self, field: str, before: Any, after: Any) -> Iterator[Tuple[str, Any, Any]]:
+        """Fields that differ, each with both values."""
+        tests = [test for pattern, test in self.changing.items() if fnmatch.fnmatchcase(field, pattern)]
+        if any(test is None or (before != after and test(before, after)) for test in tests):
+            return
+        if isinstance(before, dict) and isinstance(after, dict):
+            for key in {**before, **after}:
+                name = key.replace("~", "~0").replace("/", "~1")
+                yield from self._differences(f"{field}/{name}", before.get(key, _NOTHING), after.get(key, _NOTHING))
+        elif isinstance(before, list) and isinstance(after, list):
+            for index, pair in enumerate(itertools.zip_longest(before, after, fillvalue=_NOTHING)):
+                yield from self._differences(f"{field}/{index}", *pair)
+        elif before != after or isinstance(before, bool) != isinstance(after, bool):  # True is 1 in Python
+            yield field, before, after
+
+
+_NOTHING = object()
+
+
+def _part(entry: Mapping[str, Any], name: str) -> Any:
+    """A state, or elements without what depends on the data source."""
+    if name == "state":
+        return entry.get("state", _NOTHING)
+    return [{key: value for key, value in each.items() if key not in ("resolved", "unresolved")}
+            for each in entry.get("elements", [])]
+
+
+def _shown(value: Any) -> str:
+    text = "nothing" if value is _NOTHING else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 200 else f"{text[:200]}…"
