@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A private broker, killed, restarted and frozen on command."""
+
+import contextlib
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import restoration
+from restorationd_testing import Broker
+
+
+def running(groups):
+    """The processes of these groups, without those that have ended and were not awaited by their parent."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, _, group = (process / "stat").read_text().rpartition(")")[2].split()[:3]
+            found += [process.name] if int(group) in groups and state != "Z" else []
+    return found
+
+
+def test_states_outlive_its_kill(broker):
+    restoration.store("org.example.Notes", "Page", {"n": 1}, str(broker.socket))
+    broker.restart()
+    assert broker.state("org.example.Notes", ["Page"]) == {"n": 1}
+    broker.kill()
+    with pytest.raises(restoration.NoBrokerError):
+        broker.state("org.example.Notes", "Page")
+    broker.start()
+    assert broker.state("org.example.Notes", "Page") == {"n": 1}
+    assert broker.state("org.example.Notes", "Other") is None
+
+
+def test_it_answers_nothing_while_it_is_frozen(broker):
+    with restoration.Session("org.example.Notes", socket=str(broker.socket), timeout=0.1) as session:
+        page = session.register("Page")
+        broker.freeze()
+        with pytest.raises(restoration.CallTimedOutError):
+            page.encode({"n": 1})
+        broker.thaw()
+        session.timeout = 10
+        assert page.encode({"n": 2})
+    assert broker.state("org.example.Notes", "Page") == {"n": 2}
+
+
+def test_children_use_it_and_end_with_it():
+    script = "import restoration, sys; restoration.store('a', 'Page', {'n': 1}); print('stored', flush=True); input()"
+    with Broker() as broker:
+        child = broker.spawn([sys.executable, "-c", script], stdout=subprocess.PIPE)
+        assert child.stdout.readline() == "stored\n"
+        assert broker.state("a", "Page") == {"n": 1}
+        pid, directory = broker.pid, broker.directory
+    assert child.returncode == -9
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert not directory.exists()
+
+
+def test_a_test_that_fails_leaves_no_process_behind(tmp_path):
+    (tmp_path / "test_failing.py").write_text(
+        "def test_fails(broker):\n"
+        "    child = broker.spawn('sh -c \"sleep 100 & wait\"')\n"
+        "    assert False, f'pids {broker.pid} {child.pid} end'\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "restorationd_testing", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True, text=True)
+    assert run.returncode == 1
+    pids = [int(word) for word in run.stdout.split("AssertionError: pids ")[1].split(" end")[0].split()]
+    assert len(pids) == 2
+    assert not running(pids)
+
+
+def test_a_missing_program_is_named(monkeypatch):
+    monkeypatch.setenv("RESTORATIOND_BINARY", "/nowhere/restorationd")
+    with pytest.raises(FileNotFoundError, match="'/nowhere/restorationd'.*systemd/install.sh.*RESTORATIOND_BINARY"):
+        Broker()
+
+
+def test_a_broker_that_does_not_start_says_why():
+    with pytest.raises(RuntimeError, match="no-such-flag"):
+        Broker("--no-such-flag").__enter__()
