@@ -53,8 +53,10 @@ Work = Callable[["subprocess.Popen[str]"], Any]
 Changing = Union[Iterable[str], Mapping[str, Optional[Callable[[Any, Any], bool]]]]
 _Path = Tuple[str, ...]
 
-#: An application is killed after one to this many writes; while it starts, registrations count as well.
-_WRITES = 12
+#: An application is killed after one to this many writes, or, while it starts, registrations and writes.
+_WRITES, _EVENTS = 12, 4
+#: Seconds in which it must have a session, at least.
+_START = 15
 #: What makes a program believe that a service manager has started it.
 _MANAGED = ["LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "FDSTORE",
             "JOURNAL_STREAM", "RESTORATIOND_ARCHIVES", "RESTORATIOND_LOG_LEVEL", "RESTORATION_UNIT"]
@@ -189,10 +191,23 @@ class Broker:
 
     def close(self) -> None:
         """Kills its children and itself, and removes its directory."""
-        for child in self._children:
-            _end(child)
+        while self._children:
+            self._end(self._children[-1])
         self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _end(self, child: "subprocess.Popen[str]") -> None:
+        """Kills a child with its group, unless that is done: then its number may be that of another group."""
+        if child not in self._children:
+            return
+        self._children.remove(child)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        for pipe in (child.stdin, child.stdout, child.stderr):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator["client.Session"]:
@@ -245,17 +260,6 @@ def _accepts(path: pathlib.Path) -> bool:
         return probe.connect_ex(str(path)) == 0
 
 
-def _end(child: "subprocess.Popen[str]") -> None:
-    """Kills a process with its group, and closes what leads to it."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
-    for pipe in (child.stdin, child.stdout, child.stderr):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
-
-
 # What comes back
 
 
@@ -284,7 +288,7 @@ def kill_at_random_points(
     - changing: fields that need not come back as they were, as patterns of `path:pointer`, such as `Main/Clock:/time`
       or `*:/pid`. A mapping gives each a function which tells, from the values before and after, if a change is right.
     - seed: decides the points; that of a failure repeats them.
-    - patience: seconds in which everything must be back.
+    - patience: seconds in which everything must be back, from when the application has a session.
     - quiet: seconds without an event after which the application counts as ready.
     - broker: one in developer mode, in which something may be saved already; by default a new one.
     """
@@ -362,7 +366,11 @@ class _Watch:
             self.wait(lambda: self.last != seen, min(ready - now, quiet))
 
     def has_ended(self) -> bool:
-        return self._process is not None and self._process.poll() is not None and self.sessions == 0
+        if self._process is None or self.sessions > 0:
+            return False
+        # It is not awaited: its number stays that of its group.
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return self._process.returncode is not None or os.waitid(os.P_PID, self._process.pid, options) is not None
 
     def _take(self, method: str, event: Dict[str, Any]) -> None:
         name, pid = event.get("name"), event.get("pid")
@@ -422,7 +430,8 @@ class _Proof:
         chance = random.Random(self.seed)
         try:
             for number in range(1, kills + 1):
-                starting, point = number > 1 and chance.random() < 0.25, chance.randint(1, _WRITES)
+                starting = number > 1 and chance.random() < 0.25
+                point = chance.randint(1, _EVENTS if starting else _WRITES)
                 self.child = child = self.watch.start(lambda: self.broker.spawn(self.command), point * starting)
                 if starting:
                     self.watch.settle(self.quiet, time.monotonic() + self.patience)
@@ -439,7 +448,7 @@ class _Proof:
             self._kill(child)
         finally:
             if self.child is not None:
-                _end(self.child)
+                self.broker._end(self.child)
         if not self.has_shown:
             raise AssertionError(
                 f"{self.name} has shown nothing that it had saved, so nothing is proven: let it push its states when "
@@ -447,7 +456,7 @@ class _Proof:
 
     def _kill(self, child: "subprocess.Popen[str]") -> None:
         self.watch.kill()
-        _end(child)
+        self.broker._end(child)
         if not self.watch.wait(lambda: self.watch.sessions <= 0, self.patience):
             raise AssertionError(
                 f"{self.name} was killed with its process group, and has sessions all the same: let its processes stay "
@@ -455,6 +464,7 @@ class _Proof:
 
     def _check(self, child: "subprocess.Popen[str]") -> None:
         if self.watch.has_ended() and not self.watch.has_killed:
+            self.broker._end(child)
             raise AssertionError(
                 f"{self.name} ended by itself with status {child.returncode}, {self.when}; let it go on until it is "
                 f"killed, or repeat this with seed={self.seed}")
@@ -463,7 +473,7 @@ class _Proof:
         """Lets the application work until it is killed: at the point, or when no work makes it write."""
         idle, writes = 0, self.watch.writes
         self.watch.kill_after(point)
-        while not self.watch.has_killed and idle < (3 if self.work else 1):
+        while not self.watch.has_killed and idle < (10 if self.work else 1):
             self._check(child)
             self._do_one(child)
             for application in sorted(self.watch.applications):
@@ -510,11 +520,16 @@ class _Proof:
 
     def _compare(self, child: "subprocess.Popen[str]") -> None:
         """Waits until the application shows everything as it was saved; raises what is wrong when time is over."""
-        end = time.monotonic() + self.patience
-        work = self.work
+        start = max(self.patience, _START)
+        self.watch.settle(self.quiet, time.monotonic() + start)
+        end, work = time.monotonic() + self.patience, self.work
         while True:
             self.watch.settle(self.quiet, end)
             self._check(child)
+            if not self.watch.pids:
+                raise AssertionError(
+                    f"{self.name} has no session {start:g} seconds after its start, {self.when}; it has to open one, "
+                    "but not over HTTP, at the broker to which RESTORATIOND_SOCKET leads")
             silent, wrong = self._lost()
             if silent and work:
                 work = None
@@ -542,7 +557,8 @@ class _Proof:
             elif path in view.stale:
                 wrong.append(f"{name}: it gave no state when it was asked ({view.stale[path]}); {was}")
             else:
-                if (application, path) not in self.watch.pushed and view.owners.get(path) not in view.serving:
+                asked = view.owners[path] in view.serving if path else view.serving
+                if not asked and (application, path) not in self.watch.pushed:
                     silent.add((application, path))
                     if path and not self._has_decoded(application, path):
                         wrong.append(f"{name}: its state was neither decoded nor pushed again; {was}")
@@ -561,7 +577,8 @@ class _Proof:
     def _differences(self, field: str, before: Any, after: Any) -> Iterator[Tuple[str, Any, Any]]:
         """Fields that differ, each with both values."""
         tests = [test for pattern, test in self.changing.items() if fnmatch.fnmatchcase(field, pattern)]
-        if any(test is None or (before != after and test(before, after)) for test in tests):
+        both = before is not _NOTHING and after is not _NOTHING
+        if any(test is None or (both and test(before, after)) for test in tests):
             return
         if isinstance(before, dict) and isinstance(after, dict):
             for key in {**before, **after}:

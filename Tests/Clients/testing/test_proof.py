@@ -46,7 +46,7 @@ def grows(before, after):
 
 
 # It pushes nothing before it has work; then the work shows what it has taken in.
-CHANGES = {"Window:/frame/0": grows, "Window/Page:/words/*": lambda before, after: isinstance(after, str)}
+CHANGES = {"Window:/frame/0": grows, "Window/Page:/words": lambda before, after: after[:len(before)] == before}
 
 
 def test_work_makes_an_application_show_what_it_has(application):
@@ -87,6 +87,12 @@ input()
 def test_an_application_that_ends_by_itself_is_told(application):
     with pytest.raises(AssertionError, match="ended by itself with status 3, in its first run; .*seed=7"):
         kill_at_random_points(application("words", "crash"), 2, work=work, seed=7)
+
+
+def test_an_application_that_does_not_use_the_broker_is_told(monkeypatch):
+    monkeypatch.setattr("restorationd_testing._START", 1)
+    with pytest.raises(AssertionError, match="cat has no session 1 seconds after its start, .*RESTORATIOND_SOCKET"):
+        kill_at_random_points("cat", 2, work=work, patience=1)
 
 
 def test_values_are_told_from_one_another():
