@@ -12,8 +12,14 @@ internal import Testing
   @Test("A broker is killed, restarted and frozen on command, and leaves nothing behind", .scratch)
   func brokersObey() throws { try run("test_broker.py") }
 
-  @Test("R15 R19 What an application forgets when it is killed is named, and one that forgets nothing passes", .scratch)
-  func lossesAreNamed() throws { try run("test_proof.py") }
+  @Test("R15 R19 An application that forgets nothing passes, whether it pushes or serves", .scratch)
+  func correctApplicationsPass() throws { try run("test_proof.py") }
+
+  @Test("R15 What an application forgets when it is killed is named by path and field", .scratch)
+  func lossesAreNamed() throws { try run("test_losses.py") }
+
+  @Test("An application of which nothing can be proven does not pass", .scratch)
+  func whatIsUnprovenFails() throws { try run("test_unproven.py") }
 
   @Test("R16 A stored generation comes back in a running application", .scratch)
   func generationsAreReplayed() throws { try run("test_replay.py") }

@@ -346,9 +346,9 @@ class _Watch:
             self._left, self._counts_registrations = writes, False
 
     def kill(self) -> None:
-        if self._process is not None and not self.has_killed:
-            self.has_killed = True
-            with contextlib.suppress(ProcessLookupError):
+        with self._condition, contextlib.suppress(ProcessLookupError):
+            if self._process is not None and not self.has_killed:
+                self.has_killed = True
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def wait(self, condition: Callable[[], Any], seconds: float) -> bool:
@@ -388,7 +388,7 @@ class _Watch:
             writes = name == "stateEncoded" or (name == "generationSealed" and event["kind"] == "round")
             self.writes += writes
             self._left -= writes or (name == "objectRegistered" and self._counts_registrations)
-            if self._left == 0 and not self.has_killed:
+            if self._left == 0:
                 self.kill()
             self.last = time.monotonic()
             self._condition.notify_all()
@@ -471,9 +471,11 @@ class _Proof:
 
     def _work(self, child: "subprocess.Popen[str]", point: int) -> None:
         """Lets the application work until it is killed: at the point, or when no work makes it write."""
-        idle, writes = 0, self.watch.writes
+        idle, writes, start = 0, self.watch.writes, time.monotonic()
         self.watch.kill_after(point)
-        while not self.watch.has_killed and idle < (10 if self.work else 1):
+        # Until something is saved there is nothing to lose.
+        while not self.watch.has_killed and (
+                idle < (10 if self.work else 1) or not (self.saved or writes or time.monotonic() > start + _START)):
             self._check(child)
             self._do_one(child)
             for application in sorted(self.watch.applications):

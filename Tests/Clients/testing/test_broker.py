@@ -35,13 +35,14 @@ def test_states_outlive_its_kill(broker):
 
 
 def test_it_answers_nothing_while_it_is_frozen(broker):
-    with restoration.Session("org.example.Notes", socket=str(broker.socket), timeout=0.1) as session:
+    with restoration.Session("org.example.Notes", socket=str(broker.socket)) as session:
         page = session.register("Page")
         broker.freeze()
+        session.timeout = 0.1
         with pytest.raises(restoration.CallTimedOutError):
             page.encode({"n": 1})
         broker.thaw()
-        session.timeout = 10
+        session.timeout = 30
         assert page.encode({"n": 2})
     assert broker.state("org.example.Notes", "Page") == {"n": 2}
 

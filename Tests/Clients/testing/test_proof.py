@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `kill_at_random_points` finds, and what it does not mistake for a loss."""
+"""What `kill_at_random_points` does not mistake for a loss, and how values and changes are compared."""
 
-import re
 import sys
 
 import pytest
@@ -14,31 +13,11 @@ def work(process):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_an_application_that_pushes_passes(application, seed):
-    kill_at_random_points(application("words"), 8, work=work, seed=seed)
+    kill_at_random_points(application("words"), 6, work=work, seed=seed)
 
 
 def test_an_application_of_two_processes_that_serve_passes(application):
-    kill_at_random_points(application("editor"), 6, work=work, changing=["Main:/pid"], seed=1)
-
-
-@pytest.mark.parametrize("command, lost", [
-    (["words", "forget-field"], 'org.example.Words Window/Page:/title: "word" came back as "untitled"'),
-    (["words", "forget-object"], "org.example.Words Window/Page: the object did not come back; it was {"),
-    (["words", "blank"], 'org.example.Words Window/Page:/words/0: "word" came back as nothing'),
-    (["editor", "forget-field"], "org.example.Editor Main:/text: "),
-    (["editor", "forget-object"], "org.example.Editor Main/List: the object did not come back; it was {"),
-])
-def test_what_is_lost_is_named(application, command, lost):
-    with pytest.raises(AssertionError) as failure:
-        kill_at_random_points(application(*command), 6, work=work, changing=["Main:/pid"], seed=5, patience=2)
-    assert lost in str(failure.value)
-    where = r"lost what it had saved, after kill \d of 6, at its write \d+; repeat this with seed=5"
-    assert re.search(where, str(failure.value))
-
-
-def test_a_field_that_changes_is_lost_unless_it_is_named(application):
-    with pytest.raises(AssertionError, match="org.example.Editor Main:/pid: "):
-        kill_at_random_points(application("editor"), 1, work=work, seed=1, patience=2)
+    kill_at_random_points(application("editor"), 4, work=work, changing=["Main:/pid"], seed=1, quiet=0.5)
 
 
 def grows(before, after):
@@ -57,42 +36,6 @@ def test_a_change_that_is_not_right_is_a_loss(application):
     wrong = {**CHANGES, "Window:/frame/0": lambda before, after: after < before}
     with pytest.raises(AssertionError, match=r"org.example.Words Window:/frame/0: \d+ came back as \d+"):
         kill_at_random_points(application("words", "silent"), 4, work=work, changing=wrong, seed=1, patience=2)
-
-
-def test_an_application_that_shows_nothing_has_proven_nothing():
-    script = """
-import restoration
-page = restoration.Session("a").register("Page")
-if not page.decode():
-    page.encode({"n": 1})
-input()
-"""
-    with pytest.raises(AssertionError, match="so nothing is proven: .*work="):
-        kill_at_random_points([sys.executable, "-c", script], 2)
-
-
-def test_an_application_that_does_not_even_decode_is_told():
-    script = """
-import restoration
-session = restoration.Session("a")
-page = session.register("Page")
-if session.restoration["reason"] == "pristine":
-    page.encode({"n": 1})
-input()
-"""
-    with pytest.raises(AssertionError, match='a Page: its state was neither decoded nor pushed again; it was {"n": 1}'):
-        kill_at_random_points([sys.executable, "-c", script], 2, patience=1)
-
-
-def test_an_application_that_ends_by_itself_is_told(application):
-    with pytest.raises(AssertionError, match="ended by itself with status 3, in its first run; .*seed=7"):
-        kill_at_random_points(application("words", "crash"), 2, work=work, seed=7)
-
-
-def test_an_application_that_does_not_use_the_broker_is_told(monkeypatch):
-    monkeypatch.setattr("restorationd_testing._START", 1)
-    with pytest.raises(AssertionError, match="cat has no session 1 seconds after its start, .*RESTORATIOND_SOCKET"):
-        kill_at_random_points("cat", 2, work=work, patience=1)
 
 
 def test_values_are_told_from_one_another():

@@ -31,12 +31,14 @@ part = Part(text="", pid=os.getpid()) if role == "editor" else Part(scroll=0, ro
 session = restoration.Session("org.example.Editor", process=role, serving=True)
 with session:
     if role == "editor":
-        subprocess.Popen([sys.executable, __file__, fault, "list"], stdin=subprocess.DEVNULL)
+        command = [sys.executable, __file__, fault, "list"]
+        other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         main = session.register("Main", encode=part.encode, decode=part.decode)
         session.restore(deadline=5)
         part.fields["pid"] = os.getpid()
 
         def read():
+            other.stdout.readline()  # it has registered what it has
             for line in sys.stdin:
                 part.fields["text"] += line.strip()
                 main.invalidate()
@@ -46,4 +48,6 @@ with session:
         rows = session.register("List", ["Main"], encode=part.encode, decode=part.decode)
         if not rows.handing and rows.restoration == "none":
             part.fields.update(scroll=17, rows=["a", {"b": True}])
+    if role == "list":
+        print("ready", flush=True)
     session.serve()

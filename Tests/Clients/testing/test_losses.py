@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses that `kill_at_random_points` names."""
+
+import re
+
+import pytest
+from restorationd_testing import kill_at_random_points
+
+
+def work(process):
+    process.stdin.write("word\n")
+
+
+@pytest.mark.parametrize("command, lost", [
+    (["words", "forget-field"], 'org.example.Words Window/Page:/title: "word" came back as "untitled"'),
+    (["words", "forget-object"], "org.example.Words Window/Page: the object did not come back; it was {"),
+    (["words", "blank"], 'org.example.Words Window/Page:/words/0: "word" came back as nothing'),
+    (["editor", "forget-field"], "org.example.Editor Main:/text: "),
+    (["editor", "forget-object"], "org.example.Editor Main/List: the object did not come back; it was {"),
+])
+def test_what_is_lost_is_named(application, command, lost):
+    quiet = 0.5 if command[0] == "editor" else 0.2  # the second process takes longer to come up
+    with pytest.raises(AssertionError) as failure:
+        kill_at_random_points(
+            application(*command), 6, work=work, changing=["Main:/pid"], seed=5, patience=2, quiet=quiet)
+    assert lost in str(failure.value)
+    where = r"lost what it had saved, after kill \d of 6, at its write \d+; repeat this with seed=5"
+    assert re.search(where, str(failure.value))
+
+
+def test_a_field_that_changes_is_lost_unless_it_is_named(application):
+    with pytest.raises(AssertionError, match="org.example.Editor Main:/pid: "):
+        kill_at_random_points(application("editor"), 1, work=work, seed=1, patience=2)
