@@ -58,6 +58,18 @@ struct ApplicationOptions: ControlOptions {
   var subject: String? { application }
 }
 
+/// Those of a command about one application, which is named unless there is only one.
+struct OneApplicationOptions: ControlOptions {
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Argument(help: "The application, with its instance (default: the only one).", completion: .applications)
+  var application: String?
+
+  var subject: String? { application }
+}
+
 /// Those of a command about one application or all of them.
 struct SomeApplicationsOptions: ControlOptions {
   @OptionGroup var connection: ConnectionOptions

@@ -44,8 +44,8 @@ struct Control: ControlCommand {
     version: BrokerConnection.version,
     subcommands: [
       StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, GetCommand.self,
-      PutCommand.self, RemoveCommand.self, ExplainCommand.self, HistoryCommand.self, DiffCommand.self,
-      MonitorCommand.self, MetricsCommand.self, SaveCommand.self, RestoreCommand.self,
+      PutCommand.self, RemoveCommand.self, ExplainCommand.self, InspectCommand.self, HistoryCommand.self,
+      DiffCommand.self, MonitorCommand.self, MetricsCommand.self, SaveCommand.self, RestoreCommand.self,
       LoginCommand.self, RollbackCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self,
       ImportCommand.self, DiscardCommand.self, ForgetCommand.self, ReopenCommand.self, QuarantineCommand.self,
       SandboxCommand.self, RunCommand.self, MethodsCommand.self, CallCommand.self,

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import Glibc
+internal import RestorationClient
+internal import RestorationWire
+
+struct InspectCommand: ControlCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "inspect",
+    abstract: "Make a page that shows an application, for a browser.",
+    usage: "restorationctl inspect [<option> ...] [<application>]",
+    discussion: """
+      Examples:
+        restorationctl inspect
+        xdg-open "$(restorationctl inspect org.example.Notes)"
+        restorationctl inspect org.example.Notes -o notes.html
+
+      The page is one file of HTML that needs nothing else: the tree of objects
+      over all processes with their states, references and owners, why each was
+      saved and restored, and what differs between generations. It shows one
+      moment. Its path is printed; without -o it is in $XDG_RUNTIME_DIR, and only
+      its owner can read it. If there is only one application, it need not be
+      named. Confidential states are left out unless --reveal is given.
+      """
+  )
+
+  @OptionGroup var options: OneApplicationOptions
+  @OptionGroup var destination: DestinationOptions
+
+  @Flag(help: "Show the states of confidential objects.")
+  var reveal = false
+
+  func run() async throws {
+    try await withBroker { broker in
+      let application = try await self.application(broker)
+      let page = InspectPage(application: try await InspectedApplication(application, reveal: reveal, broker)).html
+      if destination.output == "-" {
+        return try destination.write(page, printed: Terminal.isOutput ? page.printableJSON : nil)
+      }
+      let file = try self.file(for: application)
+      try OutputFile.reporting { () throws(OutputFile.Fault) in try OutputFile(path: file).write(page) }
+      let written = PrintedObject { writer in
+        writer.member("application", application)
+        writer.member("file", file)
+        writer.member("bytes", page.utf8.count)
+      }
+      try output.print(written, or: file + "\n")
+    }
+  }
+
+  /// The application that is named, or the only one.
+  private func application(_ broker: BrokerConnection) async throws -> String {
+    if let application = options.application { return application }
+    let known = try await broker.applicationNames()
+    if known.count == 1 { return known[0] }
+    guard !known.isEmpty else {
+      let hint = "Start an application, or name another broker's socket by --socket."
+      throw Failure(ExitStatus.notThere, kind: "unknownApplication", "there is no application", hint: hint)
+    }
+    let hint = "Name one of them: \(Suggestion.list(known))."
+    throw Failure(ExitStatus.usage, kind: "usage", "there are \(known.count) applications", hint: hint)
+  }
+
+  /// Where the page goes: as asked for, or into a directory that is the user's own.
+  private func file(for application: String) throws -> String {
+    if let file = destination.file { return file }
+    if let directory = Terminal.variable("XDG_RUNTIME_DIR") { return "\(directory)/\(application).html" }
+    var template = Array("\(Terminal.variable("TMPDIR") ?? "/tmp")/restorationctl-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else {
+      let message = "no directory can be made for the page: \(String(cString: strerror(errno)))"
+      throw Failure(ExitStatus.outputFailed, kind: "outputFailed", message, hint: "Name a file by -o.")
+    }
+    return "\(String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))/\(application).html"
+  }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// An application as one page of HTML that needs nothing else and runs nothing but its own script.
+struct InspectPage {
+  let application: InspectedApplication
+
+  // SHA-256 of the texts below, in base 64. If one of them is changed, a test says what it has to be.
+  private static let scriptHash = "YKsC0x3pOyaotiRzNdEUy9fcub4xa8hMdbVQqDZ42LE="
+  private static let styleHash = "BmGvIHZYTvcSglPWHU0aEbhaNJLFIeXGfaP9BZpgVZ0="
+
+  var html: String {
+    """
+    <!DOCTYPE html>
+    <html lang="en"><head><meta charset="utf-8">
+    <meta http-equiv="Content-Security-Policy" content="\(Self.policy)">
+    <meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">
+    <title>restorationctl inspect</title><style>\(Self.style)</style></head><body>
+    \(Self.body)
+    <script type="application/json" id="data">\(Self.embedded(application.text.bytes))</script>
+    <script>\(Self.script)</script></body></html>
+
+    """
+  }
+
+  private static let policy = """
+    default-src 'none'; script-src 'sha256-\(scriptHash)'; style-src 'sha256-\(styleHash)'; \
+    base-uri 'none'; form-action 'none'
+    """
+
+  private static let body = """
+    <header><h1></h1><span id="facts"></span>
+    <label>Search <input id="search" type="search" aria-keyshortcuts="/"></label>
+    <span id="matches" role="status"></span></header><main>
+    <section id="history" aria-label="Generations"><div><label for="slider">Generation</label>
+    <input id="slider" type="range" min="0" step="1"><span id="chosen"></span></div>
+    <svg id="line" viewBox="0 0 1000 34" preserveAspectRatio="none" role="img"
+    aria-label="Time line of saves, restorations and generations"></svg>
+    <div id="difference" role="region" aria-label="Differences" tabindex="0"></div></section>
+    <section id="left" aria-label="Objects"><div id="head" class="columns" aria-hidden="true"><span>Object</span>
+    <span>Class</span><span>Process</span><span class="number">Age</span><span class="number">Size</span>
+    <span>Marks</span></div>
+    <div id="tree" role="tree" aria-label="Objects of all processes" tabindex="0">
+    <div id="rows" role="none"></div></div></section>
+    <section id="details" aria-label="Selected object" tabindex="0"></section>
+    </main><footer id="foot"></footer>
+    """
+
+  /// JSON as it may stand in a script element: what HTML or an old JavaScript would read is escaped. It can only be
+  /// inside strings.
+  private static func embedded(_ json: ArraySlice<UInt8>) -> String {
+    var text: [UInt8] = []
+    text.reserveCapacity(json.count + json.count / 16)
+    var index = json.startIndex
+    while index < json.endIndex {
+      switch json[index] {
+      case UInt8(ascii: "<"): text += "\\u003c".utf8
+      case UInt8(ascii: ">"): text += "\\u003e".utf8
+      case UInt8(ascii: "&"): text += "\\u0026".utf8
+      case 0xE2 where json[index...].starts(with: "\u{2028}".utf8):
+        text += "\\u2028".utf8
+        index += 2
+      case 0xE2 where json[index...].starts(with: "\u{2029}".utf8):
+        text += "\\u2029".utf8
+        index += 2
+      case let byte: text.append(byte)
+      }
+      index += 1
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}
