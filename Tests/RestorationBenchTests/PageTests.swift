@@ -69,7 +69,7 @@ internal import restoration_bench
   }
 
   /// The browser lays it out, light and dark, and finds nothing to complain about.
-  @Test(.scratch, .enabled(if: Browser.isInstalled || Environment.isCI, "chromium is not installed"))
+  @Test(.scratch, .enabled(if: Browser.isUsable, "chromium is not installed"))
   func aBrowserShowsThePage() throws {
     try directory.write(Page(Self.report).html, to: "page.html")
     let dump = try Browser.dump("file://\(directory.file("page.html"))", in: directory)
@@ -77,23 +77,5 @@ internal import restoration_bench
     #expect(dump.contains("left out: dconf"))
     #expect(dump.matches(of: /<tr>/).count == 7)
     #expect(!dump.contains("parsererror"))
-  }
-}
-
-/// A browser without a window.
-private enum Browser {
-  private static let program = "/usr/bin/chromium"
-
-  static var isInstalled: Bool { Files.exists(program) }
-
-  /// The document as it is after it was loaded.
-  static func dump(_ address: String, in directory: ScratchDirectory) throws -> String {
-    let arguments = [
-      program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-      "--user-data-dir=\(directory.file("browser"))", "--dump-dom", address,
-    ]
-    let result = try ChildProcess.run(arguments, environment: ["HOME": directory.path], Deadline(.seconds(120)))
-    guard result.end == .exit(0) else { throw TestFailure("chromium: \(result.end)\n\(result.errors)") }
-    return result.output
   }
 }
