@@ -85,6 +85,7 @@ internal import Testing
       "nonisolated(unsafe)", "ArchiveThreads.swift",
       "a semaphore has to stay at one address; only its own calls touch it"
     ),
+    ("@unchecked Sendable", "LongTurn.swift", "its task runs within events of the core, on the loop's thread"),
     ("@unchecked Sendable", "Traits.swift", "what a test is given is its own; it uses it from one thread at a time"),
     ("@unchecked Sendable", "SimulatedDisk.swift", "a simulation has one thread"),
     ("@unchecked Sendable", "HistoryChecker.swift", "a simulation has one thread"),

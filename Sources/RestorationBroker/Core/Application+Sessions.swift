@@ -13,6 +13,19 @@ extension Application {
     return others.isEmpty ? nil : others.map(\.id)
   }
 
+  /// Passes a message to `probed` once it is known which of the sessions' processes have ended; the client waits.
+  func probe(_ sessions: [SessionID], for message: IncomingMessage, _ client: Client) {
+    client.isProbing = true
+    self.sessions.probe(sessions, for: .message(message), in: &turn)
+  }
+
+  /// Has the end of the session's process noticed.
+  func watch(_ session: Session, for client: Client) {
+    guard let process = session.facts.process else { return }
+    // A connection that is gone does not know its process, which may live.
+    turn.ask(client.hasLeft ? .watchProcess(process, id, session.id) : .watch(client.id, id, session.id))
+  }
+
   /// Adds a session, and begins a run if there is none.
   ///
   /// - Parameter unit: the unit of its process.
@@ -104,7 +117,7 @@ extension Application {
   /// Nothing is in progress, and no caller waits. (The core knows the clients of detached sessions.)
   package var isIdle: Bool {
     parentWaits.isEmpty && trials.isIdle && sessions.isIdle && jobs.isIdle && !isRestoring && saving.isIdle
-      && calls.isEmpty
+      && calls.isEmpty && !turn.isLong
   }
 
   func detachedTimerFired(_ number: SessionID) {

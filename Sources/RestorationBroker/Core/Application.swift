@@ -7,7 +7,8 @@ package import RestorationWire
 /// One application with an open archive: its tree, its sessions, its run.
 ///
 /// Invariants:
-/// 1. Everything here is what the archive will hold once the changes written so far are durable.
+/// 1. Everything here is what the archive will hold once the changes written so far are durable, except between two
+///    pieces of a long turn.
 /// 2. When a transaction fails, this state is dropped: the application is loaded again from the archive.
 /// 3. A part that changes gets the turn and cannot reach the application. `restoring` alone may ask it while it decides
 ///    (`RestorationFacts`), and no answer reads `restoring`. So accesses never overlap, and Swift need not
@@ -48,8 +49,8 @@ package final class Application {
   package var phase: Phase { turn.phase }
   package var sequence: SequenceNumber { turn.sequence }
 
-  /// Calls wait: for the archive, or for what becomes of a transaction after one that failed.
-  var isUnsettled: Bool { if case .opening = phase { true } else { turn.isOnTrial } }
+  /// Calls wait: for the archive, for what becomes of a transaction after one that failed, or for a long turn.
+  var isUnsettled: Bool { if case .opening = phase { true } else { turn.isOnTrial || turn.isLong } }
 
   /// The head holds what no generation does (R17).
   var hasUnsealedContent: Bool { generations.hasUnsealedContent(in: turn) }

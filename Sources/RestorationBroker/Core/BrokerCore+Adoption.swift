@@ -86,7 +86,7 @@ extension BrokerCore {
 
   /// The application, open or opening.
   private mutating func reopened(_ name: ApplicationName) -> Application {
-    if let id = applicationIDs[name], let application = applications[id] { return application }
+    if let id = applicationIDs[name], let application = applications[id]?.settled { return application }
     return open(name, creating: false)
   }
 
@@ -99,7 +99,7 @@ extension BrokerCore {
     session.client = client.id
     session.isPolling = record.polls
     client.bound = (application.id, session.id)
-    watch(session, of: application, for: client)
+    application.watch(session, for: client)
     application.note(.sessionReturned(session.id))
     if record.isAfterKill { application.invalidateAll(of: session) } else { application.adopt(name.kept, of: session) }
     return true

@@ -8,7 +8,7 @@ internal import RestorationWire
 extension BrokerCore {
   mutating func rollBack(_ call: MethodTable.Call<RollBack>) throws(ErrorObject) {
     if !call.request.force, let others = call.application.unverifiedSessions {
-      return probe(others, of: call.application, for: call.message, call.client)
+      return call.application.probe(others, for: call.message, call.client)
     }
     let (request, session, caller) = (call.request, call.session, call.caller)
     try call.inTurn(isRollback: true) { application throws(ErrorObject) in
@@ -21,7 +21,7 @@ extension BrokerCore {
     let (application, request) = (call.application, call.request)
     if !request.force {
       if let others = application.unverifiedSessions {
-        return probe(others, of: application, for: call.message, call.client)
+        return application.probe(others, for: call.message, call.client)
       }
       try application.requireNobodyLives(.needsForce, hint: "End it first, or use force: true; then its session ends.")
     }
@@ -45,7 +45,7 @@ extension BrokerCore {
     at now: Moment
   ) {
     context.now = now
-    guard let application = applications[id] else { return }
+    guard let application = applications[id]?.settled else { return }
     application.jobFinished(job, result)
   }
 
@@ -72,7 +72,7 @@ extension BrokerCore {
     if client.upload?.isUnderWay != true { try begin(request, into: target, client) }
     let roomLeft = 2 * context.limits.archiveBytesMax - clients.values.reduce(0) { $0 + ($1.upload?.charge ?? 0) }
     // 0 while the archive is not open.
-    let last = applicationIDs[target].flatMap { applications[$0]?.tree.last } ?? 0
+    let last = applicationIDs[target].flatMap { applications[$0]?.settled.tree.last } ?? 0
     let plan: ImportPlan
     switch try client.upload?.goOn(request, context.limits, roomLeft: roomLeft, above: last) {
     case .planned(let whole): plan = whole
@@ -85,7 +85,7 @@ extension BrokerCore {
     }
     guard let (application, session) = try scope(of: message, client) else { return false }
     if let others = application.unverifiedSessions {
-      probe(others, of: application, for: message, client)
+      application.probe(others, for: message, client)
       return false
     }
     var call = LongCall(message.caller, by: session, token: request.progressToken, at: context.now)

@@ -56,7 +56,7 @@ extension BrokerCore {
     let owner = if let session = call.session { session } else { try detachedSession(call.client, call.application) }
     let waiting = call.application.parentWaits.count
     let contested = try call.application.register(call.request, by: owner, for: call.caller)
-    guard contested.isEmpty else { return probe(contested, of: call.application, for: call.message, call.client) }
+    guard contested.isEmpty else { return call.application.probe(contested, for: call.message, call.client) }
     if call.application.parentWaits.count == waiting { call.application.note(.appeared) }
   }
 
@@ -94,11 +94,11 @@ extension BrokerCore {
     if let (application, session) = boundSession(client) {
       application.heard(from: session)
       if let named = scope.application { try require(named, of: application, client) }
-      if let token = scope.session, token != session.token {
-        return (application, try detached(token, client, application))
-      }
       if application.isUnsettled {
         return try self.application(named: application.name, for: client, message).map { ($0, session) }
+      }
+      if let token = scope.session, token != session.token {
+        return (application, try detached(token, client, application))
       }
       return (application, session)
     }
@@ -146,7 +146,7 @@ extension BrokerCore {
   ) throws(ErrorObject) -> Application? {
     // An application that was named before needs neither a look-up by name nor counting.
     if let last = client.lastApplication, let application = applications[last.id],
-      application.name.isSpelled(text), case .open = application.phase, !application.turn.isOnTrial
+      application.name.isSpelled(text), !application.isUnsettled
     {
       application.sessions.use(in: application.turn)
       return application

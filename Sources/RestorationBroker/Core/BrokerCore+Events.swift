@@ -33,6 +33,8 @@ extension BrokerCore {
     try context.subscriptions.requireRoom(for: client, among: clients.values, context.limits)
     // The number could not be reported.
     guard message.caller.call != nil else { return }
+    // Of what is under way, the events may have been made.
+    for other in applications.values where application == nil || other.name == application { _ = other.settled }
     client.lastSubscription += 1
     let subscriber = Subscriber(client: client.id, number: client.lastSubscription)
     let names = request.events.map { Set($0) }

@@ -35,7 +35,7 @@ extension BrokerCore {
     }
     guard others.isEmpty || application.sessions.isVerifying else {
       // Processes that have just ended must not count as alive: the reason of the run depends on it (R16, R20).
-      probe(others.map(\.id), of: application, for: message, client)
+      application.probe(others.map(\.id), for: message, client)
       return
     }
     let session = try session(for: request, client, application)
@@ -43,7 +43,7 @@ extension BrokerCore {
     context.emit(.cancelTimer(.lost(application.id, session.id)))
     if client.canBeCalled {
       client.bound = (application.id, session.id)
-      watch(session, of: application, for: client)
+      application.watch(session, for: client)
     } else {
       context.emit(.unwatch(application.id, session.id))
       remember(session, of: application, client)
@@ -213,7 +213,7 @@ extension BrokerCore {
         $0.damaged = facts.damage
       }
     }
-    for application in applications.values {
+    for application in applications.values.map(\.settled) {
       guard case .open = application.phase else { continue }
       let fileBytes = overviews[application.name]?.fileBytes
       overviews[application.name] = application.overview.with { $0.fileBytes = fileBytes }

@@ -21,7 +21,7 @@ package struct BrokerCore {
   }
 
   /// Hands over what the last event led to, for an empty outcome.
-  package mutating func swapOutcome(with outcome: inout Outcome) { swap(&context.outcome, &outcome) }
+  package mutating func swapOutcome(with outcome: inout Outcome) { context.swapOutcome(with: &outcome) }
 
   package var sessionCount: Int { applications.values.reduce(0) { $0 + $1.sessions.count } }
   package var objectCount: Int { applications.values.reduce(0) { $0 + $1.tree.count } }
@@ -70,28 +70,19 @@ package struct BrokerCore {
     let id = client.id
     clients[id] = nil
     context.subscriptions.removeAll(of: id)
-    for application in client.applications {
-      applications[application]?.sessions.disconnect(id)
-      applications[application]?.note(.clientLeft(id))
+    for application in client.applications.compactMap({ applications[$0]?.settled }) {
+      application.sessions.disconnect(id)
+      application.note(.clientLeft(id))
     }
-    if let (application, session) = boundSession(client) { application.lost(session) }
+    if let (application, session) = boundSession(client) { application.settled.lost(session) }
     for (application, token) in client.detached {
-      guard let application = applications[application], let session = application.sessions[token: token] else {
-        continue
-      }
+      guard let application = applications[application]?.settled, let session = application.sessions[token: token]
+      else { continue }
       if session.client == id { session.client = nil }
       if !session.usedElsewhere { application.end(session, .expired) }
     }
     dropUpload(of: client)
     for application in client.applications.compactMap({ applications[$0] }) { closeIfUseless(application) }
-  }
-
-  /// Has the end of the session's process noticed.
-  func watch(_ session: Session, of application: Application, for client: Client) {
-    guard let process = session.facts.process else { return }
-    // A connection that is gone does not know its process, which may live.
-    if client.hasLeft { return context.emit(.watchProcess(process, application.id, session.id)) }
-    context.emit(.watch(client.id, application.id, session.id))
   }
 
   func boundSession(_ client: Client) -> (Application, Session)? {
@@ -226,10 +217,21 @@ package struct BrokerCore {
     drain(client)
   }
 
+  /// Does the next piece of a long turn; who waits for its end goes on after the last one.
+  package mutating func goOn(_ id: ApplicationID, at now: Moment) {
+    context.now = now
+    // It may have been closed since another event had the rest done.
+    let application = applications[id]
+    if application?.takePiece() == true { return context.emit(.goOn(id)) }
+    application?.beginWaiting()
+    for client in waiting(for: id) { resume(client) }
+    if let application { closeIfUseless(application) }
+  }
+
   /// Everything up to this sequence is durable.
   package mutating func committed(_ id: ApplicationID, _ receipt: ArchiveReceipt, at now: Moment) {
     context.now = now
-    guard let application = applications[id] else { return }
+    guard let application = applications[id], !application.defers(receipt) else { return }
     application.committed(receipt)
     if application.turn.endTrouble() { for client in waiting(for: id) { resume(client) } }
   }
@@ -240,6 +242,7 @@ package struct BrokerCore {
     context.now = now
     guard let application = applications[id] else { return }
     application.turn.fail(error, pause: pause)
+    application.abandonLong(for: error)
     application.note(.archiveLost)
     if pause == nil { application.jobs.cancelAll(for: error, in: &application.turn) }
     while pause == nil, let client = waiting(for: id).first { refuse(client, with: error) }
@@ -248,7 +251,7 @@ package struct BrokerCore {
 
   /// The answer to a decode whose row was read.
   package mutating func decoded(_ id: ApplicationID, _ record: StateRecord, at row: SequenceNumber) -> DecodedState? {
-    guard let application = applications[id] else { return nil }
+    guard let application = applications[id]?.settled else { return nil }
     application.jobs.endRead()
     return application.decoded(record, at: row)
   }
@@ -260,7 +263,7 @@ package struct BrokerCore {
     at now: Moment
   ) {
     context.now = now
-    guard let application = applications[id] else {
+    guard let application = applications[id]?.settled else {
       // It could not be opened anew after a failed transaction.
       let error = ErrorObject.storeFailed("the archive was closed meanwhile", indeterminate: false)
       if request.caller.call != nil { context.emit(.respond(request.caller, .error(error))) }
@@ -300,7 +303,7 @@ package struct BrokerCore {
     at now: Moment
   ) {
     context.now = now
-    guard let application = applications[id], let session = application.sessions[session] else { return }
+    guard let application = applications[id]?.settled, let session = application.sessions[session] else { return }
     session.exit = end
     if session.client == nil {
       application.died(session)
@@ -320,7 +323,7 @@ package struct BrokerCore {
     at now: Moment
   ) {
     context.now = now
-    let application = applications[id]
+    let application = applications[id]?.settled
     for session in sessions.compactMap({ application?.sessions[$0] }) {
       guard let end = ended[session.id] else { continue }
       session.exit = end
@@ -347,41 +350,30 @@ package struct BrokerCore {
     closeIfUseless(application)
   }
 
-  /// Passes a message to `probed` once it is known which of the sessions' processes have ended; the client waits.
-  mutating func probe(
-    _ sessions: [SessionID],
-    of application: Application,
-    for message: IncomingMessage,
-    _ client: Client
-  ) {
-    client.isProbing = true
-    application.sessions.probe(sessions, for: .message(message), in: &application.turn)
-  }
-
   package mutating func timerFired(_ timer: TimerName, at now: Moment) {
     context.now = now
     switch timer {
     case .lost(let id, let session):
-      guard let application = applications[id], let session = application.sessions[session] else { return }
+      guard let application = applications[id]?.settled, let session = application.sessions[session] else { return }
       guard session.hasExited else { return }
       application.died(session)
       closeIfUseless(application)
     case .detached(let id, let session):
-      applications[id]?.detachedTimerFired(session)
-      if let application = applications[id] { closeIfUseless(application) }
-    case .windows(let id): applications[id]?.windowTimerFired()
-    case .early(let id): applications[id]?.earlyTimerFired()
-    case .trial(let id): applications[id]?.note(.trialsEnded)
-    case .parent(let id, let number): applications[id]?.parentTimerFired(number)
+      applications[id]?.settled.detachedTimerFired(session)
+      if let application = applications[id]?.settled { closeIfUseless(application) }
+    case .windows(let id): applications[id]?.settled.windowTimerFired()
+    case .early(let id): applications[id]?.settled.earlyTimerFired()
+    case .trial(let id): applications[id]?.settled.note(.trialsEnded)
+    case .parent(let id, let number): applications[id]?.settled.parentTimerFired(number)
     case .exports(let id):
-      if let application = applications[id] { application.jobs.exportTimerFired(in: &application.turn) }
-    case .round(let id): applications[id]?.roundTimerFired()
-    case .changes(let id): applications[id]?.changeTimerFired()
-    case .invalidated(let id): applications[id]?.invalidationTimerFired()
-    case .pulls(let id): applications[id]?.pullTimerFired()
-    case .poll(let id, let session): applications[id]?.pollTimerFired(session)
-    case .restoration(let id): applications[id]?.restorationTimerFired()
-    case .elements(let id, let number): applications[id]?.finishResolution(number)
+      if let application = applications[id]?.settled { application.jobs.exportTimerFired(in: &application.turn) }
+    case .round(let id): applications[id]?.settled.roundTimerFired()
+    case .changes(let id): applications[id]?.settled.changeTimerFired()
+    case .invalidated(let id): applications[id]?.settled.invalidationTimerFired()
+    case .pulls(let id): applications[id]?.settled.pullTimerFired()
+    case .poll(let id, let session): applications[id]?.settled.pollTimerFired(session)
+    case .restoration(let id): applications[id]?.settled.restorationTimerFired()
+    case .elements(let id, let number): applications[id]?.settled.finishResolution(number)
     case .unused(let id): unusedTimerFired(id)
     case .upload(let id): if let client = clients[id] { uploadTimerFired(of: client) }
     }

@@ -11,7 +11,9 @@ extension BrokerCore {
     if let client = clients[caller.client], client.queue.contains(where: { $0.caller == caller }) {
       // It has not begun, and never will; later messages keep their order.
       client.cancelled.insert(caller)
-    } else if applications.values.contains(where: { $0.cancel(caller) }) {
+    } else if clients[caller.client]?.applications.contains(where: { applications[$0]?.settled.cancel(caller) == true })
+      == true
+    {
       refuseCancelled(caller)
     }
   }

@@ -167,6 +167,6 @@ extension BrokerCore {
   /// A call to a client has ended, with or without answer.
   package mutating func callEnded(_ id: ApplicationID, _ number: CallNumber, _ answer: CallAnswer, at now: Moment) {
     context.now = now
-    applications[id]?.callEnded(number, answer)
+    applications[id]?.settled.callEnded(number, answer)
   }
 }

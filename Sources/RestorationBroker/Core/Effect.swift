@@ -37,6 +37,32 @@ package struct Outcome: Sendable {
     changes.removeAll(keepingCapacity: true)
     effects.removeAll(keepingCapacity: true)
   }
+
+  /// The changes will not be stored: what promises that they are becomes a refusal, or is not said.
+  mutating func lose(for error: ErrorObject) {
+    changes = []
+    effects = effects.compactMap { effect in
+      switch effect {
+      case .respondAfter(_, _, let caller, _), .readState(_, _, let caller):
+        return .respond(caller, .error(error))
+      case .read(_, let request, _):
+        return request.caller.call == nil ? nil : .respond(request.caller, .error(error))
+      case .notify: return nil
+      case .announce(let id, let announcement): return announcement.lost.map { .announce(id, $0) }
+      case .respond, .carryOut, .open, .goOn, .hurry, .close, .list, .openSocket, .reportStatistics, .call, .endCall,
+        .tell, .tellLoss, .hold, .release, .confine, .clientChanged, .endSubscription, .park, .unpark, .watch,
+        .watchProcess, .probe, .unwatch, .setTimer, .cancelTimer, .checkUnit, .startUnit, .backUp, .setWaiting,
+        .expect, .awaitRoom, .disconnect, .log:
+        return effect
+      }
+    }
+  }
+
+  mutating func append(_ later: Outcome) {
+    if isEmpty { return self = later }
+    changes += later.changes
+    effects += later.effects
+  }
 }
 
 /// What the core wants done besides writing.
@@ -52,6 +78,8 @@ package enum Effect: Sendable {
   case carryOut(ApplicationID, StoreJob, after: SequenceNumber)
   /// Open the archive, creating a missing one only if `creating`, and call `opened`.
   case open(ApplicationID, ApplicationName, creating: Bool)
+  /// Call `goOn` in another turn of the loop.
+  case goOn(ApplicationID)
   /// A client waits for what becomes of the archive after a failed transaction.
   case hurry(ApplicationID)
   /// Close the archive, and then remove its files if that is said.
@@ -265,6 +293,10 @@ package final class CoreContext {
   package init(limits: Limits, settings: CoreSettings) { (self.limits, self.settings) = (limits, settings) }
 
   func emit(_ effect: consuming Effect) { outcome.effects.append(effect) }
+
+  func swapOutcome(with other: inout Outcome) { swap(&outcome, &other) }
+
+  func append(_ later: Outcome) { outcome.append(later) }
 
   func write(_ change: consuming ArchiveChange, of application: ApplicationID) {
     outcome.changes.append((application, change))

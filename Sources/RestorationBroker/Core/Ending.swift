@@ -9,7 +9,7 @@ extension BrokerCore {
   package mutating func endWaiting(at now: Moment) {
     context.now = now
     context.isEnding = true
-    for application in applications.values.sorted(by: { $0.id < $1.id }) { application.endWaiting() }
+    for application in applications.values.sorted(by: { $0.id < $1.id }) { application.settled.endWaiting() }
     for client in clients.values.filter(\.isImporting).sorted(by: { $0.id < $1.id }) { goOnImporting(client) }
   }
 }

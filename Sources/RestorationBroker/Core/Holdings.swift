@@ -30,6 +30,7 @@ extension Holdings {
       "elements": application.resolver.count, "decodes on trial": application.trials.held,
       "growth that is not counted": application.budget.held,
       "kept states that leave": application.keeping.leaving.count, "facts": application.turn.fact == nil ? 0 : 1,
+      "long turns": application.turn.isLong ? 1 : 0,
     ]
   }
 }

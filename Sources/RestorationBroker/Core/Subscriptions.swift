@@ -152,6 +152,12 @@ package struct Announcement: Sendable {
     case settled
   }
 
+  /// What is told of it if the changes before it are lost; nil if nothing is.
+  var lost: Announcement? {
+    if case .stored = condition { return nil }
+    return Announcement(application: application, event: event, condition: .settled, recipients: recipients)
+  }
+
   package let application: ApplicationName
   package let event: any RestorationEvent
   package let condition: Condition

@@ -27,6 +27,8 @@ package struct Turn: ~Copyable {
   private let context: CoreContext
   /// What has come true and was not handed on to the end, in order.
   private var facts: [Fact] = []
+  /// What takes more than one event, while it is under way.
+  var long: LongTurn?
 
   /// The last transaction has failed, and nothing was stored since.
   private struct Trouble {
@@ -123,6 +125,17 @@ package struct Turn: ~Copyable {
   var fact: Fact? { facts.first }
 
   mutating func endFact() { facts.removeFirst() }
+
+  // MARK: Long turns
+
+  /// Something is under way that takes more than this event. (A pattern, because `!= nil` copies.)
+  var isLong: Bool { if case nil = long { false } else { true } }
+
+  /// Exchanges what was written and asked for with what was held back.
+  func swapOutcome(with other: inout Outcome) { context.swapOutcome(with: &other) }
+
+  /// What was held back happens.
+  func append(_ outcome: Outcome) { context.append(outcome) }
 
   // MARK: Asking
 

@@ -27,9 +27,9 @@ package final class ArchiveGateway {
 
   private let eventLoop: any EventLoop
   /// Resumes what has waited.
-  private let executor: EventLoopTaskExecutor
+  let executor: EventLoopTaskExecutor
   /// Where pieces of long work wait.
-  private let turns: TurnQueue
+  let turns: TurnQueue
   package let store: any ArchiveStore
   /// Held for as long as the archives are used.
   private let lock: LockFile?

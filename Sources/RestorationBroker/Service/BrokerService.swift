@@ -130,6 +130,7 @@ package actor BrokerService {
       archives.read(id, request, after: after, for: self)
     case .carryOut(let id, let job, let after): archives.carryOut(id, job, after: after, for: self)
     case .open(let id, let name, let creating): archives.open(id, name, creating: creating, for: self)
+    case .goOn(let id): goOn(id)
     case .hurry(let id): archives.hurry(id, for: self)
     case .close(let id, let removal): archives.close(id, removal, for: self)
     case .list(let purpose): archives.list(purpose, for: self)
@@ -208,6 +209,13 @@ package actor BrokerService {
   }
 
   func stopSockets() async { await sockets?.stop() }
+
+  private func goOn(_ id: ApplicationID) {
+    Task {
+      await withTaskExecutorPreference(archives.executor) { [turns = archives.turns] in await turns.next() }
+      handle { $0.goOn(id, at: $1) }
+    }
+  }
 
   private func timerFired(_ name: TimerName) {
     timers.fired(name)

@@ -25,7 +25,9 @@ extension Application {
 
   /// Begins the calls for which there is room now. If the archive is being reopened, they wait for that.
   func beginWaiting() {
+    // Another call follows when the archive is open, or the long turn is over.
     if case .opening = phase { return }
+    if turn.isLong { return }
     while let waiting = jobs.nextWaiting() {
       guard sessions.isConnected(waiting.caller.client) else { continue }
       do throws(ErrorObject) {

@@ -51,6 +51,16 @@ extension Application {
   }
 
   func setChildren(_ request: SetChildren, by session: Session?, for caller: Caller) throws(ErrorObject) {
+    try takeLong(for: caller) { long throws(ErrorObject) in
+      self.turn.answer(caller, try await self.setChildren(request, by: session, long))
+    }
+  }
+
+  private func setChildren(
+    _ request: SetChildren,
+    by session: Session?,
+    _ long: LongTurn
+  ) async throws(ErrorObject) -> SetChildren.Reply {
     try turn.requireStorable()
     let parent = try requireOwn(request.object, session)
     var relocations: [Relocation] = []
@@ -78,17 +88,27 @@ extension Application {
         relocations.append(Relocation(node: child, parent: parent, component: component))
       }
     }
+    await long.did(children.count)
     let evicted = try evictions(by: relocations, besides: seen, behind: children.count)
     let former = evicted.map { tree.path(of: $0.node) }
-    try relocateAndTell(relocations + evicted, by: session, takeOver: false)
+    await long.did(relocations.count)
+    let (all, news) = (relocations + evicted, try moveNews(of: relocations + evicted, by: session))
+    await long.did(all.count)
+    let outcome = try relocate(all, takesOver: false, by: session)
+    await long.did(all.count)
+    write(outcome)
+    settleKept()
+    await long.did(all.count)
+    tell(news)
     for (node, path) in zip(evicted.map(\.node), former)
     where node.isClosed || runs.facts.refused.contains(node.id) {
       close(tree.subtree(of: node), formerlyAt: path)
     }
     note(.appeared)
     // Not by the references given: paths among them name other objects by now.
+    await long.did(children.count)
     let paths = children.map { tree.path(of: $0.id) }
-    turn.answer(caller, SetChildren.Reply().with { $0.paths = paths })
+    return SetChildren.Reply().with { $0.paths = paths }
   }
 
   /// What is in the way of children that change places: vacant nodes, which move behind all that were named, because
@@ -153,10 +173,29 @@ extension Application {
     claiming claimed: Node? = nil
   ) throws(ErrorObject) {
     guard !relocations.isEmpty else { return }
-    try requireRoom(for: relocations.reduce(0) { $0 + $1.growth }, path: tree.path(of: relocations[0].node))
-    let asked = Set(relocations.compactMap { $0.node.claim?.handle })
-    // First the former paths of all moved objects, whose owners are notified.
+    let news = try moveNews(of: relocations, by: session)
+    let hadWindows = takeOver && trials.hasOpenWindows
+    write(try relocate(relocations, takesOver: takeOver, by: session), claiming: claimed)
+    settleKept()
+    // The last window may have been a displaced object's.
+    if hadWindows { note(.windowsClosed) }
+    tell(news)
+  }
+
+  /// What others are told of a move.
+  private struct MoveNews {
+    /// The former paths of objects whose owners are notified.
     var before: [(handle: ObjectHandle, path: IdentifierPath?)] = []
+    /// What has moved, and from where, if there are subscribers.
+    var moved: [(node: Node, from: IdentifierPath?)] = []
+  }
+
+  /// What is to be known before a move. Throws if there is no room for it.
+  private func moveNews(of relocations: [Relocation], by session: Session?) throws(ErrorObject) -> MoveNews {
+    guard let first = relocations.first else { return MoveNews() }
+    try requireRoom(for: relocations.reduce(0) { $0 + $1.growth }, path: tree.path(of: first.node))
+    let asked = Set(relocations.compactMap { $0.node.claim?.handle })
+    var news = MoveNews()
     var seen: Set<ObjectHandle> = []
     for relocation in relocations where sessions.values.contains(where: { $0.serves(.pathChanged) }) {
       // What is below an object that gives way has another path as well.
@@ -165,17 +204,16 @@ extension Application {
         guard let claim = node.claim, let owner = sessions[claim.session], owner.serves(.pathChanged),
           !(owner === session && asked.contains(claim.handle)), seen.insert(claim.handle).inserted
         else { continue }
-        before.append((claim.handle, tree.path(of: node)))
+        news.before.append((claim.handle, tree.path(of: node)))
       }
     }
-    let from = turn.hasSubscribers ? relocations.map { tree.path(of: $0.node) } : []
-    let hadWindows = takeOver && trials.hasOpenWindows
-    try relocate(relocations, takesOver: takeOver, by: session, claiming: claimed)
-    settleKept()
-    // The last window may have been a displaced object's.
-    if hadWindows { note(.windowsClosed) }
-    for (relocation, from) in zip(relocations, from) { announceMove(of: relocation.node, from: from) }
-    for (handle, path) in before {
+    if turn.hasSubscribers { news.moved = relocations.map { ($0.node, tree.path(of: $0.node)) } }
+    return news
+  }
+
+  private func tell(_ news: MoveNews) {
+    for (node, from) in news.moved { announceMove(of: node, from: from) }
+    for (handle, path) in news.before {
       guard let node = tree.claimed[handle], let owner = owner(of: node), tree.path(of: node) != path else { continue }
       tellPath(of: node, to: owner)
     }
@@ -205,15 +243,14 @@ extension Application {
     }
   }
 
-  /// Moves nodes and writes a row for each moved node, but none for its descendants.
+  /// Moves nodes; `write` follows.
   ///
   /// - Parameter session: the caller's; with takesOver, another session's object at the new place is replaced (R8).
   private func relocate(
     _ relocations: [Relocation],
     takesOver: Bool,
-    by session: Session?,
-    claiming claimed: Node?
-  ) throws(ErrorObject) {
+    by session: Session?
+  ) throws(ErrorObject) -> RelocationOutcome {
     // A move by nobody is the end of a restoration, and takes nothing from an owner (R24).
     let replaced = takesOver && session != nil ? relocations.compactMap { displaced(by: $0, session) } : []
     let claims = replaced.map(\.claim)
@@ -236,6 +273,11 @@ extension Application {
       tell(owner, that: claim.handle, isReplacedAt: tree.node(node.id) ?? node, by: session)
     }
     if let sealing, displacesText(outcome) { generations.seal(sealing, in: &turn) }
+    return outcome
+  }
+
+  /// Writes a row for each moved node, but none for its descendants.
+  private func write(_ outcome: RelocationOutcome, claiming claimed: Node? = nil) {
     for (gone, into) in outcome.merged { absorb(gone, into: into) }
     for node in outcome.changed where tree.nodes[node.id] === node { write(node) }
     keeping.noteMove(outcome, in: tree)

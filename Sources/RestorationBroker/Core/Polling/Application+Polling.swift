@@ -186,6 +186,6 @@ extension BrokerCore {
     at now: Moment
   ) {
     context.now = now
-    applications[id]?.putNotification(method, parameters, for: session)
+    applications[id]?.settled.putNotification(method, parameters, for: session)
   }
 }

@@ -151,7 +151,7 @@ extension BrokerCore {
     at now: Moment
   ) {
     context.now = now
-    guard let application = applications[id], let session = application.sessions[session],
+    guard let application = applications[id]?.settled, let session = application.sessions[session],
       session.unitName == unit.description
     else { return }
     application.unitChecked(unit, of: session, files)
@@ -160,7 +160,7 @@ extension BrokerCore {
   /// A unit that `startUnit` named was not started.
   package mutating func unitFailed(_ id: ApplicationID, _ unit: UnitName, _ message: String, at now: Moment) {
     context.now = now
-    applications[id]?.unitFailed(unit.description, message)
+    applications[id]?.settled.unitFailed(unit.description, message)
   }
 
   /// Why a unit with these files is not to be started for the application; nil where it may be.
@@ -176,7 +176,7 @@ extension BrokerCore {
   /// The broker ends with the user's session: processes that are gone when it is back were logged out (R30).
   package mutating func sessionOfUserEnds(at now: Moment) {
     context.now = now
-    for application in applications.values.sorted(by: { $0.id < $1.id }) {
+    for application in applications.values.map(\.settled).sorted(by: { $0.id < $1.id }) {
       guard case .open = application.phase, application.sessions.values.contains(where: { !$0.facts.isDetached }) else {
         continue
       }

@@ -193,7 +193,7 @@ extension BrokerCore {
     let milliseconds = Int64(context.limits.stopRoundMilliseconds)
     context.roundsEnd = now.monotonic + milliseconds
     for application in applications.values.sorted(by: { $0.id < $1.id }) {
-      application.saveBeforeEnd(milliseconds: milliseconds)
+      application.settled.saveBeforeEnd(milliseconds: milliseconds)
     }
   }
 }
