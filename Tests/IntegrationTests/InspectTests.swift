@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import JSONRPC
 internal import TestSupport
 internal import Testing
@@ -55,6 +56,11 @@ private enum InspectedPage {
     let written = try ControlTool.run(["inspect", "a", "-j"], status: 0).json
     #expect(written["file"] == .string(file) && written["bytes"] == .integer(Int64(Files.size(file))))
     #expect(try ControlTool.run(["inspect", "a", "-o", "-"], status: 0).output.hasPrefix("<!DOCTYPE html>"))
+    // What others have put there is replaced, and not followed.
+    let precious = try broker.directory.write("precious", to: "precious")
+    #expect(unlink(file) == 0 && symlink(precious, file) == 0)
+    #expect(try ControlTool.run(["inspect", "a"], status: 0).output == file + "\n")
+    #expect(try Files.text(precious) == "precious" && Files.text(file).hasPrefix("<!DOCTYPE html>"))
   }
 
   @Test func anApplicationNeedNotBeNamedIfItIsTheOnlyOne() throws {

@@ -39,7 +39,8 @@ struct InspectCommand: ControlCommand {
         return try destination.write(page, printed: Terminal.isOutput ? page.printableJSON : nil)
       }
       let file = try self.file(for: application)
-      try OutputFile.reporting { () throws(OutputFile.Fault) in try OutputFile(path: file).write(page) }
+      let place = OutputFile(path: file, isChosen: destination.file != nil)
+      try OutputFile.reporting { () throws(OutputFile.Fault) in try place.write(page) }
       let written = PrintedObject { writer in
         writer.member("application", application)
         writer.member("file", file)

@@ -143,7 +143,7 @@ extension InspectPage {
     /* Opens what is above the object, and scrolls so far that its row is seen. */
     const reveal = index => {
       let isHidden = found !== null && !found.has(index);
-      if (isHidden) [found, search.value] = [null, ''];
+      if (isHidden) [found, search.value, document.getElementById('matches').textContent] = [null, '', ''];
       for (let above = objects[index].above; above >= 0; above = objects[above].above)
         isHidden = collapsed.delete(above) || isHidden;
       if (isHidden) listRows();
@@ -274,7 +274,8 @@ extension InspectPage {
         .reduce(([first, last], time) => [Math.min(first, time), Math.max(last, time)], [Infinity, -Infinity]);
       const [saved, restored] = ['saved', 'restored'].map(span);
       const times = data.generations.map(entry => entry.committed ? Date.parse(entry.committed) : made);
-      const first = Math.min(made, saved[0], restored[0], ...times), width = Math.max(1, made - first);
+      const first = Math.min(made, saved[0], restored[0], ...times);
+      const width = Math.max(1, Math.max(made, saved[1], restored[1], ...times) - first);
       const bar = (from, to, top, height, kind, title) => {
         const [shape, words] = ['rect', 'title'].map(name => document.createElementNS(line.namespaceURI, name));
         const place = time => (time - first) / width * 990;

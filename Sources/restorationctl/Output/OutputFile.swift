@@ -12,10 +12,13 @@ struct OutputFile {
   let path: String
   /// Its permissions if it is a regular file.
   var mode: mode_t = 0o600
+  /// Whether somebody chose the path. Otherwise others may have put something there, which is replaced.
+  var isChosen = true
 
   /// Replaces a file that may exist; a symbolic link to it stays. A device, a pipe or anything else that is not a
   /// regular file is written to directly.
   func write(_ text: String) throws(Fault) {
+    guard isChosen else { return try replace(path, text) }
     var status = stat()
     if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
       let descriptor = open(path, O_WRONLY | O_CLOEXEC)
