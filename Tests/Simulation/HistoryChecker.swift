@@ -214,8 +214,8 @@ final class HistoryChecker {
   /// Whether its owner may have lost it without being told: after its end a broker does not know what was taken over or
   /// moved while a session had no connection, and after the user has quit nobody owns anything (R30).
   func mayHaveLost(_ path: Path, of application: String) -> Bool {
-    quits[application, default: 0] > 0 || takeovers.contains(Place(application: application, path: path))
-      || mayHaveMoved(path, of: application)
+    quits[application, default: 0] > 0 || removals.contains { $0.isQuit && $0.application == application }
+      || takeovers.contains(Place(application: application, path: path)) || mayHaveMoved(path, of: application)
   }
 
   /// The object may be at either place, until the answer.
