@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proof that an application loses nothing: a private broker for a test, and an application killed again and again.
 
-    from restorationd_testing import kill_at_random_points
-
     def test_that_nothing_is_lost():
-        kill_at_random_points(["python3", "notes.py"], 20)
+        restorationd_testing.kill_at_random_points(["python3", "notes.py"], 20)
 
-A plugin of pytest: a test with the parameter `broker` gets a `Broker` of its own. `replay` puts a stored generation
-into a running application. Needs Python 3.9, pytest, and the program `restorationd`.
+A plugin of pytest: a test with the parameter `broker` gets a `Broker` of its own. Needs Python 3.9 and `restorationd`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import fnmatch
 import itertools
 import json
@@ -25,6 +23,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -52,34 +51,41 @@ Work = Callable[["subprocess.Popen[str]"], Any]
 #: Fields that change for good reasons: patterns, or each with a test of the values before and after.
 Changing = Union[Iterable[str], Mapping[str, Optional[Callable[[Any, Any], bool]]]]
 _Path = Tuple[str, ...]
+_Key = Tuple[str, _Path]  # application and path
 
 #: An application is killed after one to this many writes, or, while it starts, registrations and writes.
 _WRITES, _EVENTS = 12, 4
 #: Seconds in which it must have a session, at least.
 _START = 15
+#: Runs a program that is killed when the thread which has started it ends (PR_SET_PDEATHSIG).
+_TIED = [sys.executable, "-I", "-S", "-c",
+         "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"]
 #: What makes a program believe that a service manager has started it.
 _MANAGED = ["LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "FDSTORE",
             "JOURNAL_STREAM", "RESTORATIOND_ARCHIVES", "RESTORATIOND_LOG_LEVEL", "RESTORATION_UNIT"]
 
 
-# The broker
-
-
 class Broker:
-    """A broker in a directory of its own. When its `with` block ends, nothing of it and of its children is left."""
+    """A broker in a directory of its own. When its `with` block ends, nothing of it and of its children is left.
+
+    If the test's process is killed, a broker that its main thread has started ends too; children and directory stay.
+    """
 
     def __init__(self, *arguments: str, developer_mode: bool = False, **limits: int) -> None:
         """
         - arguments: more arguments of `restorationd`.
         - developer_mode: the broker quarantines and discards nothing, however often an application is killed.
         - limits: such as `roundQuietMilliseconds=100`.
+
+        Raises FileNotFoundError if there is no `restorationd`, and ValueError if the directory's path is too long.
         """
         self.program = _program()
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="restorationd-"))
-        self.socket = self.directory / "broker.sock"
-        self.archives = self.directory / "archives"
-        #: The standard error of all its broker processes.
-        self.log = self.directory / "log"
+        self.socket, self.archives = self.directory / "broker.sock", self.directory / "archives"
+        if len(os.fsencode(self.socket)) > 107:
+            self.directory.rmdir()
+            raise ValueError(f"{self.socket} is longer than the 107 bytes of a socket's path; let TMPDIR be shorter")
+        self.log = self.directory / "log"  #: the standard error of all its broker processes
         configuration = self.directory / "config.json"
         configuration.write_text(json.dumps({"limits": limits}))
         self._command = [
@@ -89,11 +95,10 @@ class Broker:
         self._children: List["subprocess.Popen[str]"] = []
 
     def __enter__(self) -> "Broker":
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.close)
             self.start()
-        except BaseException:
-            self.close()
-            raise
+            stack.pop_all()
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -118,17 +123,22 @@ class Broker:
             raise RuntimeError("the broker is running; call kill() or restart()")
         # Its runtime directory is where it would look for a service manager that can start units.
         environment = {**self.environment, "XDG_RUNTIME_DIR": str(self.directory)}
+        tied = _TIED if threading.current_thread() is threading.main_thread() else []
         with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
-                self._command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                [*tied, *self._command], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True)
         end = time.monotonic() + patience
-        while not _accepts(self.socket):
+        while not self._accepts():
             with contextlib.suppress(subprocess.TimeoutExpired):  # the end of the process is the event that may come
                 self._process.wait(0.01)
             if self._process.returncode is not None or time.monotonic() > end:
                 self.kill()
                 raise RuntimeError(f"{self.program} does not take connections:\n{self.log.read_text()}")
+
+    def _accepts(self) -> bool:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            return probe.connect_ex(str(self.socket)) == 0
 
     def kill(self) -> None:
         """Ends it by SIGKILL, as a crash would."""
@@ -175,8 +185,7 @@ class Broker:
 
     def document(self, application: str, generation: Optional[int] = None) -> Dict[str, Any]:
         """What is saved, or a generation, as a document of the export format, with confidential states."""
-        pages = self._pages("exportArchive", application, generation=generation, reveal=True)
-        parts = [page["part"] for page in pages]
+        parts = [page["part"] for page in self._pages("exportArchive", application, generation=generation, reveal=True)]
         return {**parts[0], "objects": [each for part in parts for each in part["objects"]]}
 
     def load(self, application: str, document: Mapping[str, Any]) -> int:
@@ -197,32 +206,28 @@ class Broker:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _end(self, child: "subprocess.Popen[str]") -> None:
-        """Kills a child with its group, unless that is done: then its number may be that of another group."""
+        """Kills a child with its group, once. If the test has awaited it, its number may be another's by now."""
         if child not in self._children:
             return
         self._children.remove(child)
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-        for pipe in (child.stdin, child.stdout, child.stderr):
+        for pipe in filter(None, (child.stdin, child.stdout, child.stderr)):
             with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
+                pipe.close()
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator["client.Session"]:
-        connection = client._Once("", socket=str(self.socket), patience=0)
-        try:
+        with contextlib.closing(client._Once("", socket=str(self.socket), patience=0)) as connection:
             yield connection.open()
-        finally:
-            connection.close()
 
     def _pages(self, method: str, application: str, **params: Any) -> Iterator[Dict[str, Any]]:
         with self._connected() as connection:
             page: Dict[str, Any] = {"cursor": None}
             while "cursor" in page:
-                page = connection.call(
-                    method, {"application": application, "cursor": page["cursor"], **params}, timeout=10)
+                params.update(application=application, cursor=page["cursor"])
+                page = connection.call(method, params, timeout=10)
                 yield page
 
 
@@ -255,14 +260,6 @@ def _program() -> str:
     return os.path.abspath(found)
 
 
-def _accepts(path: pathlib.Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        return probe.connect_ex(str(path)) == 0
-
-
-# What comes back
-
-
 def kill_at_random_points(
     command: Command,
     kills: int = 20,
@@ -277,24 +274,25 @@ def kill_at_random_points(
     """Kills an application again and again, and compares what it shows when it is back with what it had saved.
 
     It is killed by SIGKILL, with its process group, after a random number of acknowledged writes, and now and then
-    while it starts. When it is back it shows its objects: in a save round if its process serves encode, otherwise by
-    pushing them again. If it pushes nothing by itself, one piece of work has to bring it to that.
+    while it starts. When it is back it shows its objects: in a save round if its process serves encode and has decoded
+    them, otherwise by pushing them again; at the latest after one piece of work, which it gets when it has decoded
+    everything and has been silent for a third of `patience`.
 
-    Raises AssertionError that names each object and field which was lost, and the seed, or says what kept the
-    application from showing anything. What is never saved cannot be missed.
+    Raises AssertionError that names each object and field which was lost, and the seed, or says why the application has
+    shown nothing; RuntimeError if the broker's events do not come. What is never saved cannot be missed.
 
-    - work: does one piece of work, such as writing a line to `process.stdin`; called again and again. Without it the
-      application works by itself.
+    - work: does one piece of work, such as writing a line to `process.stdin`, and each time something else. Without it
+      the application works by itself.
     - changing: fields that need not come back as they were, as patterns of `path:pointer`, such as `Main/Clock:/time`
       or `*:/pid`. A mapping gives each a function which tells, from the values before and after, if a change is right.
-    - seed: decides the points; that of a failure repeats them.
-    - patience: seconds in which everything must be back, from when the application has a session.
+    - seed: decides the points, counted in writes; that of a failure repeats them.
+    - patience: seconds in which everything must be back, from when the application has a session, or got that work.
     - quiet: seconds without an event after which the application counts as ready.
     - broker: one in developer mode, in which something may be saved already; by default a new one.
     """
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     with contextlib.ExitStack() as stack:
-        used = broker if broker is not None else stack.enter_context(Broker(developer_mode=True))
+        used = broker or stack.enter_context(Broker(developer_mode=True, eventBytesMax=1 << 26))
         watch = _Watch(stack.enter_context(used._connected()))
         stack.callback(watch.close)
         tests = dict(changing) if isinstance(changing, Mapping) else dict.fromkeys(changing)
@@ -308,6 +306,7 @@ class _Watch:
         self._connection = connection
         self._condition = threading.Condition()
         self.applications: Set[str] = set()
+        self._failure: Optional[str] = None  # why nothing more is known
         self._forget(None, 0)
         connection.on_notification = self._take
         connection.call("subscribe", {"events": [
@@ -317,8 +316,12 @@ class _Watch:
         self._thread.start()
 
     def _serve(self) -> None:
-        with contextlib.suppress(client.RestorationError):
+        try:
             self._connection.serve()
+        except client.RestorationError as error:
+            with self._condition:
+                self._failure = f"the broker's events ended ({error}); let it run as long as kill_at_random_points"
+                self._condition.notify_all()
 
     def close(self) -> None:
         self._connection.close()
@@ -327,17 +330,16 @@ class _Watch:
     def start(self, spawn: Callable[[], "subprocess.Popen[str]"], kill_after: int = 0) -> "subprocess.Popen[str]":
         """Starts the application, and kills it after so many registrations and writes, if the number is not 0."""
         with self._condition:  # no event is taken before the process is known
-            process = spawn()
-            self._forget(process, kill_after)
+            self._forget(process := spawn(), kill_after)
             return process
 
     def _forget(self, process: Optional["subprocess.Popen[str]"], left: float) -> None:
         self._process = process
+        self.started = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")[:23] + "Z"
         self.pids: Set[int] = set()
         self.sessions = self.writes = 0
-        self.pushed: Set[Tuple[str, _Path]] = set()
-        self.last = time.monotonic()
-        self.has_killed = False
+        self.pushed: Set[_Key] = set()
+        self.last, self.has_killed = time.monotonic(), False
         self._left, self._counts_registrations = left or math.inf, True
 
     def kill_after(self, writes: int) -> None:
@@ -346,14 +348,18 @@ class _Watch:
             self._left, self._counts_registrations = writes, False
 
     def kill(self) -> None:
-        with self._condition, contextlib.suppress(ProcessLookupError):
+        with self._condition, contextlib.suppress(ProcessLookupError, PermissionError):
             if self._process is not None and not self.has_killed:
                 self.has_killed = True
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def wait(self, condition: Callable[[], Any], seconds: float) -> bool:
+        """Raises RuntimeError if events do not come."""
         with self._condition:
-            return bool(self._condition.wait_for(condition, max(0, seconds)))
+            holds = self._condition.wait_for(lambda: self._failure or condition(), max(0, seconds))
+            if self._failure:
+                raise RuntimeError(self._failure)
+            return bool(holds)
 
     def settle(self, quiet: float, end: float) -> None:
         """Waits until the application has a session and nothing happens any longer, or it has ended."""
@@ -369,8 +375,8 @@ class _Watch:
         if self._process is None or self.sessions > 0:
             return False
         # It is not awaited: its number stays that of its group.
-        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return self._process.returncode is not None or os.waitid(os.P_PID, self._process.pid, options) is not None
+        return self._process.returncode is not None or os.waitid(
+            os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _take(self, method: str, event: Dict[str, Any]) -> None:
         name, pid = event.get("name"), event.get("pid")
@@ -379,6 +385,8 @@ class _Watch:
                 self.pids.add(event["pid"])
                 self.applications.add(event["application"])
                 self.sessions += 1
+            elif name == "eventsLost":
+                self._failure = "events of the broker were lost; give it a larger eventBytesMax, such as 1 << 28"
             elif "pid" in event and pid not in self.pids:
                 return
             elif name == "sessionEnded":
@@ -394,10 +402,9 @@ class _Watch:
             self._condition.notify_all()
 
     def _is_followed(self, pid: Optional[int]) -> bool:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             return self._process is not None and pid is not None and os.getpgid(pid) == self._process.pid
-        except ProcessLookupError:
-            return False
+        return False
 
 
 class _View(NamedTuple):
@@ -406,7 +413,9 @@ class _View(NamedTuple):
     owners: Dict[_Path, int] = {}
     orphans: Set[_Path] = set()
     entries: Dict[_Path, Dict[str, Any]] = {}
-    serving: Set[int] = set()
+    serving: Set[int] = set()  # processes that the round has asked
+    reason: Optional[str] = None  # why it has asked nobody, if another one may
+    decodes: bool = False  # whether a restoration would hand out states
     stale: Dict[_Path, str] = {}
 
 
@@ -420,9 +429,9 @@ class _Proof:
         self.broker, self.watch, self.command, self.work = broker, watch, command, work
         self.changing, self.patience, self.quiet, self.seed = changing, patience, quiet, seed
         self.name = command if isinstance(command, str) else " ".join(map(str, command))
-        #: What was saved when the application was killed: entries of the export format, by application and path.
-        self.saved: Dict[Tuple[str, _Path], Dict[str, Any]] = {}
-        self.has_shown = False
+        self.saved: Dict[_Key, Dict[str, Any]] = {}  # entries of the export format, when the application was killed
+        self.shown: Set[_Key] = set()
+        self.decoded: Set[Tuple[_Key, int]] = set()  # with the process that has got the state
         self.when = "in its first run"
         self.child: Optional["subprocess.Popen[str]"] = None
 
@@ -449,25 +458,25 @@ class _Proof:
         finally:
             if self.child is not None:
                 self.broker._end(self.child)
-        if not self.has_shown:
+        never = [f"{application} {'/'.join(path)}" for application, path in self.saved.keys() - self.shown]
+        if never or not self.shown:
             raise AssertionError(
-                f"{self.name} has shown nothing that it had saved, so nothing is proven: let it push its states when "
-                "it is back, or serve encode, or give work= which makes it push them")
+                f"{self.name} has never shown {', '.join(sorted(never)) or 'anything'} when it was back, so nothing is "
+                "proven: let it push its states, or serve encode and accept rounds, or give work= which makes it push")
 
     def _kill(self, child: "subprocess.Popen[str]") -> None:
         self.watch.kill()
         self.broker._end(child)
-        if not self.watch.wait(lambda: self.watch.sessions <= 0, self.patience):
+        if not self.watch.wait(lambda: self.watch.sessions <= 0, max(self.patience, _START)):
             raise AssertionError(
-                f"{self.name} was killed with its process group, and has sessions all the same: let its processes stay "
-                "in the group")
+                f"{self.name} was killed with its group, and has sessions all the same: let its processes stay in it")
 
     def _check(self, child: "subprocess.Popen[str]") -> None:
         if self.watch.has_ended() and not self.watch.has_killed:
             self.broker._end(child)
             raise AssertionError(
-                f"{self.name} ended by itself with status {child.returncode}, {self.when}; let it go on until it is "
-                f"killed, or repeat this with seed={self.seed}")
+                f"{self.name} ended by itself with status {child.returncode}, {self.when}; it has to go on until it is "
+                f"killed; repeat this with seed={self.seed}")
 
     def _work(self, child: "subprocess.Popen[str]", point: int) -> None:
         """Lets the application work until it is killed: at the point, or when no work makes it write."""
@@ -485,10 +494,12 @@ class _Proof:
 
     def _do_one(self, child: "subprocess.Popen[str]") -> None:
         try:
-            if self.work is not None:
+            if self.work:
                 self.work(child)
         except Exception:
-            if not self.watch.has_killed:  # otherwise it failed because the application is gone
+            # It may have failed because the application is gone, of which the broker tells a little later.
+            self.watch.wait(lambda: self.watch.has_killed or self.watch.has_ended(), 1)
+            if not self.watch.has_killed:
                 self._check(child)
                 raise
 
@@ -496,8 +507,8 @@ class _Proof:
         """What the broker has, if it is to ask, after a save round in which sessions that serve encode give states."""
         try:
             pages = list(self.broker._pages("describeApplication", application))
-            serving = {each["pid"] for page in pages for each in page["sessions"]
-                       if ask and "encodeRestorableStateWithCoder" in each["serves"]}
+            sessions = [each for page in pages for each in page["sessions"]]
+            serving = {each["pid"] for each in sessions if ask and "encodeRestorableStateWithCoder" in each["serves"]}
             answer = self.broker.call("saveApplicationState", application) if serving else {"stale": []}
             objects = [each for page in pages for each in page["objects"] if each["path"]]
             entries = self.broker.document(application)["objects"]
@@ -505,14 +516,17 @@ class _Proof:
             if error.kind != "unknownApplication":  # nothing was saved
                 raise
             return _View()
+        reason = answer.get("reason")
         return _View(
             {tuple(each["path"]): each["pid"] for each in objects if each["object"]},
             {tuple(each["path"]) for each in objects if each["orphaned"]},
             {tuple(each.get("path") or ()): each for each in entries if each.get("path") or "state" in each},
-            serving,
+            serving if reason in (None, "unchanged") else set(),
+            reason if reason in ("restoring", "interrupted") else None,
+            any("decodeRestorableStateWithCoder" in each["serves"] for each in sessions),
             {tuple(each["path"] or ()): each.get("message", each["why"]) for each in answer["stale"]})
 
-    def _snapshot(self) -> Dict[Tuple[str, _Path], Dict[str, Any]]:
+    def _snapshot(self) -> Dict[_Key, Dict[str, Any]]:
         """What is saved of the objects that the killed processes had, and of the application itself."""
         views = {application: self._look(application, ask=False) for application in self.watch.applications}
         # A blank push at the start of a process hides nothing from the next one (R19).
@@ -524,57 +538,74 @@ class _Proof:
         """Waits until the application shows everything as it was saved; raises what is wrong when time is over."""
         start = max(self.patience, _START)
         self.watch.settle(self.quiet, time.monotonic() + start)
-        end, work = time.monotonic() + self.patience, self.work
+        end, work, quiet, silence = time.monotonic() + self.patience, self.work, self.quiet, self.patience / 3
         while True:
-            self.watch.settle(self.quiet, end)
+            self.watch.settle(quiet, end)
             self._check(child)
             if not self.watch.pids:
                 raise AssertionError(
                     f"{self.name} has no session {start:g} seconds after its start, {self.when}; it has to open one, "
                     "but not over HTTP, at the broker to which RESTORATIOND_SOCKET leads")
             silent, wrong = self._lost()
-            if silent and work:
-                work = None
+            seen, is_over = self.watch.last, time.monotonic() >= end
+            is_idle = silent and all(silent.values()) and not is_over
+            if is_idle and quiet < silence:
+                quiet = silence  # it may be slow: work that comes too early would hide what it has
+            elif is_idle and work:
                 self._do_one(child)
+                end, work, quiet = time.monotonic() + self.patience, None, self.quiet
             elif not wrong:
-                self.has_shown = self.has_shown or bool(self.saved.keys() - silent)
+                self.shown |= self.saved.keys() - silent.keys()
                 return
-            elif time.monotonic() >= end:
+            elif is_over:
                 raise AssertionError("\n  ".join(
                     [f"{self.name} lost what it had saved, {self.when}; repeat this with seed={self.seed}", *wrong]))
             else:
-                seen = self.watch.last
                 self.watch.wait(lambda: self.watch.last != seen, min(self.quiet, end - time.monotonic()))
 
-    def _lost(self) -> Tuple[Set[Tuple[str, _Path]], List[str]]:
-        """The objects that the application has not shown since it is back, and what is wrong."""
-        silent: Set[Tuple[str, _Path]] = set()
-        wrong: List[str] = []
+    def _lost(self) -> Tuple[Dict[_Key, bool], List[str]]:
+        """What the application has not shown since it is back, each with whether it has got it, and what is wrong."""
+        silent: Dict[_Key, bool] = {}
         views = {application: self._look(application, ask=True) for application, _ in self.saved}
-        for (application, path), before in self.saved.items():
+        wrong = [f"{application}: a save round could not ask for states ({view.reason})"
+                 for application, view in views.items() if view.reason]
+        for key, before in self.saved.items():
+            application, path = key
             view = views[application]
             name, was = f"{application} {'/'.join(path)}", f"it was {_shown(before['state'])}"
             if path and path not in view.owners:
                 wrong.append(f"{name}: the object did not come back; {was}")
-            elif path in view.stale:
+                continue
+            if path in view.stale:
                 wrong.append(f"{name}: it gave no state when it was asked ({view.stale[path]}); {was}")
-            else:
-                asked = view.owners[path] in view.serving if path else view.serving
-                if not asked and (application, path) not in self.watch.pushed:
-                    silent.add((application, path))
-                    if path and not self._has_decoded(application, path):
-                        wrong.append(f"{name}: its state was neither decoded nor pushed again; {was}")
-                after = view.entries.get(path, {})
-                for part in ("state", "elements"):
-                    field = f"{'/'.join(path)}:{'' if part == 'state' else part}"
-                    for field, old, new in self._differences(field, _part(before, part), _part(after, part)):
-                        wrong.append(f"{application} {field}: {_shown(old)} came back as {_shown(new)}")
+                continue
+            if key not in self.watch.pushed:
+                has_decoded = not path or self._has_decoded(key, view)
+                # One that answers "unchanged" without having decoded shows nothing.
+                if not has_decoded or not (view.owners[path] in view.serving if path else view.serving):
+                    silent[key] = has_decoded
+                if not has_decoded:
+                    wrong.append(f"{name}: its state was neither decoded nor pushed again; {was}")
+            after = view.entries.get(path, {})
+            for part in ("state", "elements"):
+                field = f"{'/'.join(path)}:{'' if part == 'state' else part}"
+                for field, old, new in self._differences(field, _part(before, part), _part(after, part)):
+                    wrong.append(f"{application} {field}: {_shown(old)} came back as {_shown(new)}")
         return silent, wrong
 
-    def _has_decoded(self, application: str, path: _Path) -> bool:
-        """Whether the object's present owner has got its state: a restoration concerns those that have not (R34)."""
-        answer = self.broker.call("restoreApplicationState", application, objects=[path], deadlineMilliseconds=100)
-        return "declined" not in answer and list(path) not in [each["path"] for each in answer["skipped"]]
+    def _has_decoded(self, key: _Key, view: _View) -> bool:
+        """Whether the object's present owner has got its state. Asking hands out nothing."""
+        (application, path), owner = key, view.owners[key[1]]
+        has = (key, owner) in self.decoded or any(
+            each["step"] == "finished" and each["at"] >= self.watch.started
+            for each in self.broker.call("explainRestoration", application, object=path)["restored"])
+        if not has and not view.decodes:  # a restoration skips what its owner fetches itself until it has (R34)
+            answer = self.broker.call("restoreApplicationState", application, objects=[path], deadlineMilliseconds=100)
+            left = [*answer["absent"], *(each["path"] for each in answer["skipped"])]
+            has = "declined" not in answer and list(path) not in left
+        if has:  # otherwise it is finished when its decode window closes (R31)
+            self.decoded.add((key, owner))
+        return has
 
     def _differences(self, field: str, before: Any, after: Any) -> Iterator[Tuple[str, Any, Any]]:
         """Fields that differ, each with both values."""

@@ -4,6 +4,8 @@
 import contextlib
 import os
 import pathlib
+import select
+import shutil
 import subprocess
 import sys
 
@@ -78,6 +80,31 @@ def test_a_missing_program_is_named(monkeypatch):
     monkeypatch.setenv("RESTORATIOND_BINARY", "/nowhere/restorationd")
     with pytest.raises(FileNotFoundError, match="'/nowhere/restorationd'.*systemd/install.sh.*RESTORATIOND_BINARY"):
         Broker()
+
+
+def test_a_directory_too_long_for_a_socket_is_named(monkeypatch, tmp_path):
+    long = tmp_path / ("d" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    with pytest.raises(ValueError, match="ddd/.*/broker.sock is longer than the 107 bytes .* TMPDIR"):
+        Broker()
+    assert not list(long.iterdir())
+
+
+def test_it_ends_when_the_process_of_the_test_is_killed():
+    script = "from restorationd_testing import Broker; broker = Broker().__enter__(); print(broker.pid, flush=True); "
+    script += "print(broker.directory, flush=True); input()"
+    test = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pid, directory = int(test.stdout.readline()), test.stdout.readline().strip()
+    end = os.pidfd_open(pid)
+    test.kill()
+    test.communicate()
+    try:
+        assert select.select([end], [], [], 10)[0]
+    finally:
+        os.close(end)
+        shutil.rmtree(directory)
 
 
 def test_a_broker_that_does_not_start_says_why():

@@ -22,7 +22,7 @@ def test_what_is_lost_is_named(application, command, lost):
     quiet = 0.5 if command[0] == "editor" else 0.2  # the second process takes longer to come up
     with pytest.raises(AssertionError) as failure:
         kill_at_random_points(
-            application(*command), 6, work=work, changing=["Main:/pid"], seed=5, patience=2, quiet=quiet)
+            application(*command), 6, work=work, changing=["Main:/pid"], seed=5, patience=5, quiet=quiet)
     assert lost in str(failure.value)
     where = r"lost what it had saved, after kill \d of 6, at its write \d+; repeat this with seed=5"
     assert re.search(where, str(failure.value))
@@ -30,4 +30,4 @@ def test_what_is_lost_is_named(application, command, lost):
 
 def test_a_field_that_changes_is_lost_unless_it_is_named(application):
     with pytest.raises(AssertionError, match="org.example.Editor Main:/pid: "):
-        kill_at_random_points(application("editor"), 1, work=work, seed=1, patience=2)
+        kill_at_random_points(application("editor"), 1, work=work, seed=1, patience=5)

@@ -28,7 +28,7 @@ def test_it_passes_and_fails_if_the_application_forgets_a_field(tmp_path):
 
     saved = 'page.decode().get("words", [])'
     assert saved in program
-    quick = test.replace("work=type_a_word", "work=type_a_word, patience=1")
+    quick = test.replace("work=type_a_word", "work=type_a_word, patience=5")
     failed = run_pytest(tmp_path, program.replace(saved, "(page.decode(), [])[1]"), quick)
     assert failed.returncode == 1
     assert 'org.example.Words Page:/words/0: "word" came back as nothing' in failed.stdout

@@ -20,6 +20,20 @@ def test_an_application_of_two_processes_that_serve_passes(application):
     kill_at_random_points(application("editor"), 4, work=work, changing=["Main:/pid"], seed=1, quiet=0.5)
 
 
+def test_a_process_that_decodes_by_itself_and_serves_passes():
+    script = """
+import restoration
+session = restoration.Session("a", serving=True)
+page = session.register("Page", encode=lambda: fields)
+saved = page.decode()
+fields = dict(saved.state) if saved else {"n": 1}
+if not saved:
+    page.encode(fields)
+session.serve()
+"""
+    kill_at_random_points([sys.executable, "-c", script], 3)
+
+
 def grows(before, after):
     return isinstance(after, int) and after >= before
 
@@ -29,13 +43,13 @@ CHANGES = {"Window:/frame/0": grows, "Window/Page:/words": lambda before, after:
 
 
 def test_work_makes_an_application_show_what_it_has(application):
-    kill_at_random_points(application("words", "silent"), 4, work=work, changing=CHANGES, seed=1)
+    kill_at_random_points(application("words", "silent"), 4, work=work, changing=CHANGES, seed=1, patience=5)
 
 
 def test_a_change_that_is_not_right_is_a_loss(application):
     wrong = {**CHANGES, "Window:/frame/0": lambda before, after: after < before}
     with pytest.raises(AssertionError, match=r"org.example.Words Window:/frame/0: \d+ came back as \d+"):
-        kill_at_random_points(application("words", "silent"), 4, work=work, changing=wrong, seed=1, patience=2)
+        kill_at_random_points(application("words", "silent"), 4, work=work, changing=wrong, seed=1, patience=5)
 
 
 def test_values_are_told_from_one_another():
@@ -48,4 +62,4 @@ input()
 """
     kill_at_random_points([sys.executable, "-c", script % "True"], 2)
     with pytest.raises(AssertionError, match=r"a Page:/a/b~0~1/1: true came back as 1"):
-        kill_at_random_points([sys.executable, "-c", script % "1"], 2, patience=1)
+        kill_at_random_points([sys.executable, "-c", script % "1"], 2, patience=5)

@@ -19,7 +19,7 @@ if not page.decode():
     page.encode({"n": 1})
 input()
 """
-    with pytest.raises(AssertionError, match="so nothing is proven: .*work="):
+    with pytest.raises(AssertionError, match="has never shown a Page when it was back, so nothing is proven: .*work="):
         kill_at_random_points([sys.executable, "-c", script], 2)
 
 
@@ -33,7 +33,53 @@ if session.restoration["reason"] == "pristine":
 input()
 """
     with pytest.raises(AssertionError, match='a Page: its state was neither decoded nor pushed again; it was {"n": 1}'):
-        kill_at_random_points([sys.executable, "-c", script], 2, patience=1)
+        kill_at_random_points([sys.executable, "-c", script], 2, patience=5)
+
+
+def test_an_object_that_is_never_shown_is_named_beside_one_that_is():
+    script = """
+import restoration
+session = restoration.Session("a")
+for name in "One", "Two":
+    page = session.register(name)
+    if not page.decode() or name == "Two":
+        page.encode({"n": 1})
+session.complete()
+input()
+"""
+    with pytest.raises(AssertionError, match="has never shown a One when it was back"):
+        kill_at_random_points([sys.executable, "-c", script], 2)
+
+
+def test_save_rounds_that_are_declined_have_asked_nobody():
+    script = """
+import restoration
+class No(restoration.Delegate):
+    def should_save(self, state, coder):
+        return False
+session = restoration.Session("a", delegate=No())
+page = session.register("Page", encode=lambda: {})
+if not page.decode():
+    page.encode({"n": 1})
+session.complete()
+session.serve()
+"""
+    with pytest.raises(AssertionError, match="has never shown a Page when it was back"):
+        kill_at_random_points([sys.executable, "-c", script], 2)
+
+
+@pytest.mark.parametrize("callbacks", ["", ", encode=lambda: None, decode=lambda saved: page.encode(saved.state)"])
+def test_a_process_that_serves_and_restores_nothing_has_lost_what_it_calls_unchanged(callbacks):
+    script = f"""
+import restoration
+session = restoration.Session("a", serving=True)
+page = session.register("Page"{callbacks})
+if session.restoration["reason"] == "pristine":
+    page.encode({{"n": 1}})
+session.serve()
+"""
+    with pytest.raises(AssertionError, match='a Page: its state was neither decoded nor pushed again; it was {"n": 1}'):
+        kill_at_random_points([sys.executable, "-c", script], 2, patience=5)
 
 
 def test_an_application_that_ends_by_itself_is_told(application):
