@@ -99,12 +99,14 @@ final class SimulatedLibrary: @unchecked Sendable {
     lastCall += 1
     let call = lastCall
     world.trace.add("\(number) > \(call) \(name)")
+    // That of its session: by the time it fails, another one may have begun.
+    let isPatient = isPatient
     let task = Task(executorPreference: world.processes) { [self] in
       do {
         try await body()
         world.trace.add("\(number) < \(call) done")
       } catch {
-        failed(name, error)
+        failed(name, error, isPatient: isPatient)
         world.trace.add("\(number) < \(call) \(error)")
       }
       calls[call] = nil
@@ -119,7 +121,7 @@ final class SimulatedLibrary: @unchecked Sendable {
     calls[newest]?.task?.cancel()
   }
 
-  private func failed(_ name: String, _ error: any Error) {
+  private func failed(_ name: String, _ error: any Error, isPatient: Bool) {
     switch error {
     case let error as RestorationSessionError where error.code != .timedOut || !isPatient || name == "start": break
     case is CancellationError where hasCancelled: break
