@@ -27,7 +27,7 @@ package final class ArchiveGateway {
 
   private let eventLoop: any EventLoop
   /// Resumes what has waited.
-  let executor: EventLoopTaskExecutor
+  private let executor: EventLoopTaskExecutor
   /// Where pieces of long work wait.
   let turns: TurnQueue
   package let store: any ArchiveStore
@@ -427,7 +427,7 @@ package final class ArchiveGateway {
     session.callBegins()
     Task {
       let result = await store.outcome(of: job, lease)
-      await withTaskExecutorPreference(executor) { await turns.next() }
+      await turns.next()
       delegate.report(.carriedOut(id, job, result))
       delegate.carryOut()
       if case .failure(.archive(let error)) = result { failIfChanged(session, error, for: delegate) }

@@ -212,7 +212,7 @@ package actor BrokerService {
 
   private func goOn(_ id: ApplicationID) {
     Task {
-      await withTaskExecutorPreference(archives.executor) { [turns = archives.turns] in await turns.next() }
+      await archives.turns.next()
       handle { $0.goOn(id, at: $1) }
     }
   }

@@ -8,13 +8,19 @@ package import RestorationTransport
 package final class TurnQueue {
   private let eventLoop: any EventLoop
   private let meter: LoopMeter?
+  /// Resumes what has waited.
+  private let executor: EventLoopTaskExecutor
   /// The first one is scheduled, or has been resumed and does not run yet.
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
-  package init(of eventLoop: any EventLoop, _ meter: LoopMeter?) { (self.eventLoop, self.meter) = (eventLoop, meter) }
+  package init(of eventLoop: any EventLoop, _ meter: LoopMeter?) {
+    (self.eventLoop, self.meter, executor) = (eventLoop, meter, EventLoopTaskExecutor(eventLoop))
+  }
 
   /// Returns in a turn of its own.
-  nonisolated(nonsending) package func next() async {
+  nonisolated(nonsending) package func next() async { await withTaskExecutorPreference(executor) { await wait() } }
+
+  nonisolated(nonsending) private func wait() async {
     await withCheckedContinuation { piece in
       waiting.append(piece)
       if waiting.count == 1 { schedule() }

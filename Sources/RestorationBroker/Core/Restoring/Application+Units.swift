@@ -176,7 +176,7 @@ extension BrokerCore {
   /// The broker ends with the user's session: processes that are gone when it is back were logged out (R30).
   package mutating func sessionOfUserEnds(at now: Moment) {
     context.now = now
-    for application in applications.values.map(\.settled).sorted(by: { $0.id < $1.id }) {
+    for application in applications.values.sorted(by: { $0.id < $1.id }).map(\.settled) {
       guard case .open = application.phase, application.sessions.values.contains(where: { !$0.facts.isDetached }) else {
         continue
       }
