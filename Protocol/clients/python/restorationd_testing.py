@@ -179,7 +179,7 @@ class Broker:
             return connection.call(method, {"application": application, **params}, timeout=10)
 
     def state(self, application: str, path: Union[str, Sequence[str]]) -> Optional[Dict[str, Any]]:
-        """The newest state of an object; None if there is none."""
+        """The newest state of an object; None if it has no state."""
         state: Optional[Dict[str, Any]] = client.load(application, path, str(self.socket)).state
         return state
 

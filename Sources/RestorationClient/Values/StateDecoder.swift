@@ -6,6 +6,8 @@ internal import JSONRPC
 struct StateDecoder: Decoder {
   /// Name of the value in a state that was made of a value without names.
   static let valueKey = "value"
+  /// Name of the number of a `VersionedState`'s form.
+  static let versionKey = "$version"
 
   private let text: JSONSlice
   private let source: SavedSource
@@ -41,7 +43,7 @@ struct StateDecoder: Decoder {
   /// The decoder of the value in its present form.
   private func migrated(to type: Any.Type) throws -> StateDecoder {
     guard let type = type as? any VersionedState.Type, text.kind == .object else { return self }
-    let number = text[versionKey]
+    let number = text[Self.versionKey]
     guard let saved = number == nil ? 0 : number.flatMap({ Int(saved: $0, of: source) }), saved <= type.version else {
       let shown = String((number?.description ?? "").prefix(60))
       let known = "this program knows versions up to \(type.version)"
@@ -49,7 +51,7 @@ struct StateDecoder: Decoder {
     }
     guard saved < type.version else { return self }
     var values = RestorableValue.values(of: text, source.live, isLiteral: source.isLiteral)
-    values[versionKey] = nil
+    values[Self.versionKey] = nil
     do {
       try type.migrate(&values, from: saved)
     } catch let error as DecodingError {

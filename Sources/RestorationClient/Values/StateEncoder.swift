@@ -107,7 +107,7 @@ struct StateEncoder: Encoder {
       let context = EncodingError.Context(codingPath: codingPath, debugDescription: message)
       throw EncodingError.invalidValue(type, context)
     }
-    node.add(StateNode(.json(.integer(Int64(type.version)))), as: versionKey)
+    node.add(StateNode(.json(.integer(Int64(type.version)))), as: StateDecoder.versionKey)
   }
 
   func container<Key>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
-
 /// A value whose form changes from one version of the program to another: what an older program has saved is brought
 /// into the present form before it is decoded.
 ///
@@ -16,8 +14,8 @@ internal import JSONRPC
 /// ```
 ///
 /// The number is saved beside the value's own keys as `$version`, so the value must have keys: it is a structure, not a
-/// number or an array. Values inside of others have numbers of their own. Classes and objects that have got other names
-/// are the business of `SessionOptions.classAliases` and `identifierAliases`.
+/// number or an array. Values inside of others have numbers of their own. If classes or objects have got other names,
+/// give these as `SessionOptions.classAliases` and `identifierAliases`.
 public protocol VersionedState: Codable, Sendable {
   /// The number of the present form, from 1. Count it up whenever a program that knows only the former number could not
   /// decode what this one saves, or this one not what that one has saved.
@@ -37,6 +35,3 @@ extension VersionedState {
   /// Optional properties and added keys with a default need no migration.
   public static func migrate(_ saved: inout [String: RestorableValue], from version: Int) {}
 }
-
-/// Where the number of a form is saved.
-let versionKey = "$version"
