@@ -127,6 +127,7 @@ let package = Package(
         "RestorationArchive",
         "RestorationTransport",
         "RestorationWire",
+        .product(name: "HeapModule", package: "swift-collections"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
       ],

@@ -74,7 +74,7 @@ internal import Testing
 
   /// The core decides; it neither reads nor writes anything.
   @Test func theCoreImportsValuesOnly() throws {
-    let values: Set<String> = ["JSONRPC", "RestorationArchive", "RestorationWire"]
+    let values: Set<String> = ["HeapModule", "JSONRPC", "RestorationArchive", "RestorationWire"]
     for file in try SourceFile.all("Sources/RestorationBroker/Core", ".swift") {
       #expect(Set(file.code.compactMap(Self.importedModule)).isSubset(of: values), "\(file)")
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import HeapModule
 internal import RestorationArchive
 internal import RestorationWire
 
@@ -7,17 +8,18 @@ internal import RestorationWire
 extension Restoration {
   /// Hands the session the next states, parents first, if it is free.
   mutating func fill(_ session: SessionID, _ facts: some RestorationFacts) {
-    guard var line = lines[session], line.batch.isEmpty, !line.isUnreachable, !line.located.isEmpty else { return }
+    guard lines[session]?.isFree == true, var line = lines.removeValue(forKey: session) else { return }
     let max = facts.batchBytesMax(of: session)
-    // It may have lost an object and registered it again since.
-    let candidates = Set(line.located).sorted()
-    line.located = []
+    var later: [Int] = []
     var batch = Batch()
     var isOnTrial = false
-    for (position, number) in candidates.enumerated() {
-      guard items[number].place == .located(session) else { continue }
+    var former: Int?
+    while !batch.isFull, let number = line.located.popMin() {
+      // It may have lost an object and registered it again since.
+      guard number != former, items[number].place == .located(session) else { continue }
+      former = number
       guard isReady(number, in: batch) else {
-        line.located.append(number)
+        later.append(number)
         continue
       }
       guard !items[number].isAncestor else {
@@ -31,15 +33,12 @@ extension Restoration {
       case .state(let bytes, let deferred) where batch.add(number, bytes, deferred, max, alone: false): break
       case .alone(let bytes) where batch.add(number, bytes, 0, max, alone: true): note(number, .suspected)
       case .afterTrials:
-        line.located.append(number)
+        later.append(number)
         isOnTrial = true
-      case .later, .state, .alone: line.located.append(number)
-      }
-      if batch.isFull {
-        line.located += candidates[(position + 1)...]
-        break
+      case .later, .state, .alone: later.append(number)
       }
     }
+    line.located.insert(contentsOf: later)
     line.batch = batch.entries.map(\.number)
     lines[session] = line
     if isOnTrial { actions.append(.watchTrials) }
@@ -82,7 +81,7 @@ extension Restoration {
       case .failed: settle(number, .skipped(.failed))
       case .lost:
         put(number, .located(session))
-        lines[session]?.located.append(number)
+        lines[session]?.located.insert(number)
       }
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import HeapModule
 internal import RestorationArchive
 internal import RestorationWire
 
@@ -395,7 +396,7 @@ extension Restoration {
     items[number].owner = owner
     participants.insert(owner)
     put(number, .located(owner))
-    lines[owner, default: Line()].located.append(number)
+    lines[owner, default: Line()].located.insert(number)
     ready.insert(owner)
     note(number, .located(owner))
   }

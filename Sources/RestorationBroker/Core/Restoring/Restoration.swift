@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import HeapModule
 package import RestorationArchive
 package import RestorationWire
 
@@ -143,11 +144,13 @@ package struct Restoration {
     private var questions: [Int] = []
     private var next = 0
     var asked = 0
-    /// There, and not handed out; some may be neither any longer.
-    var located: [Int] = []
+    /// There, and not handed out; some may be neither any longer, or be named twice.
+    var located: Heap<Int> = []
     var batch: [Int] = []
     /// It could not be reached; it may come back.
     var isUnreachable = false
+    /// It can be handed something, and there may be something to hand out.
+    var isFree: Bool { batch.isEmpty && !isUnreachable && !located.isEmpty }
 
     mutating func ask(_ number: Int) { questions.append(number) }
 
