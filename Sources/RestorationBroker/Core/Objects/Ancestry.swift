@@ -34,8 +34,9 @@ package struct Ancestry {
   package mutating func isIncluded(_ node: Node) -> Bool { excluder(of: node) == nil }
 
   /// As `NodeTree.excluder` has it.
-  package mutating func excluder(of node: Node) -> NodeID? {
-    let traits = traits(of: node)
+  package mutating func excluder(of node: Node) -> NodeID? { excluder(of: node, traits(of: node)) }
+
+  private func excluder(of node: Node, _ traits: Traits) -> NodeID? {
     if let nameless = traits.nameless { return nameless }
     guard node.record.kind == .view else { return nil }
     return traits.object ?? (node.parent == nil ? node.id : nil)
@@ -47,7 +48,11 @@ package struct Ancestry {
     return node.record.kind == .object && isExcluded(parent) ? nil : parent
   }
 
-  package mutating func pathBytes(of node: Node) -> Int { traits(of: node).pathBytes }
+  /// The bytes of its path, and whether it is included.
+  package mutating func place(of node: Node) -> (pathBytes: Int, isIncluded: Bool) {
+    let traits = traits(of: node)
+    return (traits.pathBytes, excluder(of: node, traits) == nil)
+  }
 
   package mutating func jsonBytes(of node: Node) -> Int { traits(of: node).jsonBytes }
 

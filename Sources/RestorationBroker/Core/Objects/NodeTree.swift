@@ -86,10 +86,11 @@ package struct NodeTree {
     return (known, nodes[found])
   }
 
-  /// What is at a key; set only by a move (`Relocation.swift`).
-  subscript(key: PathKey) -> NodeID? {
-    get { index[key] }
-    set { index[key] = newValue }
+  subscript(key: PathKey) -> NodeID? { index[key] }
+
+  /// Sets what is at a key, for a move (`Relocation.swift`); returns what was there.
+  mutating func exchange(_ key: PathKey, _ id: NodeID?) -> NodeID? {
+    if let id { index.updateValue(id, forKey: key) } else { index.removeValue(forKey: key) }
   }
 
   /// The node that would be `component` below `parent`.

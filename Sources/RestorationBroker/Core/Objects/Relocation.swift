@@ -68,9 +68,9 @@ extension NodeTree {
       outcome.moved = subtrees(of: outcome.changed)
       var ancestry = Ancestry()
       for node in outcome.moved {
-        let bytes = ancestry.pathBytes(of: node)
+        let (bytes, isIncluded) = ancestry.place(of: node)
         guard bytes <= limits.pathBytesMax else { throw .pathTooLong(bytes: bytes) }
-        if !ancestry.isIncluded(node) { outcome.movesExcluded = true }
+        if !isIncluded { outcome.movesExcluded = true }
       }
       let suspects = long.suspects(in: self)
       if let (node, bytes) = suspects.tooLong({ self.node($0) }) { throw .stateTooLong(node, bytes: bytes) }
@@ -95,20 +95,23 @@ extension NodeTree {
   ) throws(RelocationFailure) {
     let affected = rekeyed(by: relocations)
     let before = keys(of: affected)
+    let newlyHung = relocations.filter { $0.node.parent !== $0.parent }.map(\.node)
     for relocation in relocations {
       journal.note(relocation.node)
-      relocation.node.parent?.children.remove(relocation.node.id)
-      relocation.node.parent = relocation.parent
-      relocation.parent?.children.insert(relocation.node.id)
+      if relocation.node.parent !== relocation.parent {
+        relocation.node.parent?.children.remove(relocation.node.id)
+        relocation.node.parent = relocation.parent
+        relocation.parent?.children.insert(relocation.node.id)
+      }
       relocation.node.record.parent = relocation.parent?.id
       relocation.node.record.component = relocation.component
       relocation.node.record.kind = relocation.kind
       outcome.changed.append(relocation.node)
     }
-    for relocation in relocations where hasCycle(from: relocation.node) { throw .cycle }
+    for node in newlyHung where hasCycle(from: node) { throw .cycle }
     var rekeyed: [(node: Node, key: PathKey)] = []
     for (node, (old, new)) in zip(affected, zip(before, keys(of: affected))) where new != old {
-      if let old, self[old] == node.id { journal.set(old, nil, in: &self) }
+      if let old { journal.clear(old, of: node.id, in: &self) }
       if let new { rekeyed.append((node, new)) }
     }
     let positional = relocations.filter(\.isPositional).map(\.node.id)
@@ -252,12 +255,17 @@ private struct RelocationJournal {
   mutating func note(_ node: Node) { nodes.append((node, node.record, node.parent)) }
 
   mutating func set(_ key: NodeTree.PathKey, _ id: NodeID?, in tree: inout NodeTree) {
-    keys.append((key, tree[key]))
-    tree[key] = id
+    keys.append((key, tree.exchange(key, id)))
+  }
+
+  /// If it is this node that is at the key.
+  mutating func clear(_ key: NodeTree.PathKey, of id: NodeID, in tree: inout NodeTree) {
+    let former = tree.exchange(key, nil)
+    if former == id { keys.append((key, id)) } else { _ = tree.exchange(key, former) }
   }
 
   func undo(in tree: inout NodeTree) {
-    for (key, old) in keys.reversed() { tree[key] = old }
+    for (key, old) in keys.reversed() { _ = tree.exchange(key, old) }
     for (node, record, parent) in nodes.reversed() {
       node.parent?.children.remove(node.id)
       node.record = record
