@@ -245,7 +245,8 @@ final class SimulatedLibrary: @unchecked Sendable {
 
   fileprivate func handed(_ path: Path, _ state: RestorableState) {
     guard let value = try? JSONCodec.parse(Array(state.jsonText.utf8)) else { return }
-    checker.handed(path, of: application, value)
+    // It may have moved, and have been written since.
+    checker.handed(objects[path]?.place ?? path, of: application, value)
   }
 }
 
