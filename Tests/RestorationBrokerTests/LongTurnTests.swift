@@ -8,11 +8,11 @@ internal import RestorationWire
 internal import Testing
 
 /// Calls about so many objects that they are done in pieces.
-@Suite(.timeLimit(.minutes(2))) struct LongTurnTests {
+@Suite struct LongTurnTests {
   /// More than there are in one piece.
-  private static let count = 5_000
+  private static let count = 100
 
-  let broker = MemoryBroker()
+  let broker = MemoryBroker(pieceObjects: 80)
   let owner: Peer
   private let children: [Int64]
 
@@ -109,5 +109,47 @@ internal import Testing
     #expect(try owner.result(of: call)["unreadable"] == [])
     #expect(try owner.result(of: decode)["state"] == ["n": 1])
     #expect(try first() == children[0])
+  }
+
+  @Test func r21ManyObjectsAreLookedForInPiecesAndSoIsTheEndOfTheirRestoration() throws {
+    for child in children { try owner.encode("\(child)", #"{"n":\#(child)}"#) }
+    broker.crash(owner)
+    let next = broker.connect(pid: 200)
+    var turns: [Int] = []
+    next.serves["decodeRestorableStateWithCoder"] = { _ in
+      // After the last one the restoration ends.
+      whileLong { _ in turns[turns.count - 1] += 1 }
+      turns.append(0)
+      return "{}"
+    }
+    try next.initialize("App", #""serves":["decodeRestorableStateWithCoder","applicationFinishedRestoringState"]"#)
+    try next.register("Main")
+    for position in children.indices { try next.register("Tab", below: #"["Main"]"#, #""position":\#(position)"#) }
+    whileLong { _ in turns[turns.count - 1] += 1 }
+    turns.append(0)
+    let call = next.start("restoreApplicationState")
+    #expect(turns.first ?? 0 > 3)
+    #expect(turns.last ?? 0 > 3)
+    #expect(try next.result(of: call)["restored"]?.array?.count == 1 + Self.count)
+    #expect(next.takeNotifications("applicationFinishedRestoringState").count == 1)
+  }
+
+  @Test func r32AnApplicationThatIsForgottenMeanwhileLeavesNoCallWithoutAnAnswer() throws {
+    let other = broker.connect(pid: 200)
+    var forget = 0
+    whileLong { if $0 == 1 { forget = other.start("forgetApplication", #"{"application":"App","force":true}"#) } }
+    let call = owner.start("setChildren", reversed)
+    #expect(try owner.result(of: call)["paths"]?.array?.count == Self.count)
+    _ = try other.result(of: forget)
+    #expect(owner.unanswered.isEmpty)
+  }
+
+  @Test func aSubscriberThatComesMeanwhileHearsOfAllOrOfNothing() throws {
+    let other = broker.connect(pid: 200)
+    whileLong { if $0 == 1 { other.start("subscribe", #"{"application":"App","events":["pathChanged"]}"#) } }
+    let call = owner.start("setChildren", reversed)
+    _ = try owner.result(of: call)
+    #expect(other.unanswered.isEmpty)
+    #expect([0, Self.count].contains(other.takeNotifications("pathChanged").count))
   }
 }

@@ -42,6 +42,7 @@ final class MemoryBroker {
     hasManager: Bool = true,
     logLevel: Logger.Level = .info,
     unusedDays: Int = 0,
+    pieceObjects: Int? = nil,
     seed: UInt64 = 1,
     makeStore: ((TestEventLoop) -> any ArchiveStore)? = nil
   ) {
@@ -59,13 +60,14 @@ final class MemoryBroker {
     isPrepared = NIOLoopBoundBox(false, eventLoop: loop)
     hasStopped = NIOLoopBoundBox(false, eventLoop: loop)
     makeService = { epoch in
-      let settings = CoreSettings(
+      var settings = CoreSettings(
         epoch: epoch,
         version: "1.0",
         systemVersion: "Test 1",
         isDeveloperMode: isDeveloperMode,
         random: { (chance.value.next(), chance.value.next()) }
       )
+      settings.pieceObjects = pieceObjects ?? settings.pieceObjects
       let service = BrokerService(
         on: loop,
         limits: limits,

@@ -44,7 +44,7 @@ final class World {
     clockMilliseconds = NIOLoopBoundBox(0, eventLoop: loop)
     messages = NIOLoopBoundBox([], eventLoop: loop)
     store = SimulatedExecutor(on: loop, seed: seed &+ 3)
-    service = Self.makeService(loop, host, disk, store, limits, chance, clockMilliseconds, messages, epoch: 1)
+    service = Self.makeService(seed, loop, host, disk, store, limits, chance, clockMilliseconds, messages, epoch: 1)
     books = Self.makeBooks(loop, limits)
   }
 
@@ -53,6 +53,7 @@ final class World {
   }
 
   private static func makeService(
+    _ seed: UInt64,
     _ loop: TestEventLoop,
     _ host: MemoryHost,
     _ disk: SimulatedDisk,
@@ -75,15 +76,18 @@ final class World {
     } catch {
       preconditionFailure("no store: \(error)")
     }
+    var settings = CoreSettings(
+      epoch: epoch,
+      version: "1.0",
+      systemVersion: "Simulation 1",
+      random: { (chance.value.next(), chance.value.next()) }
+    )
+    // In a third of the histories what is long is done in pieces, though there are few objects.
+    if seed.isMultiple(of: 3) { settings.pieceObjects = 2 }
     return BrokerService(
       on: loop,
       limits: limits,
-      settings: CoreSettings(
-        epoch: epoch,
-        version: "1.0",
-        systemVersion: "Simulation 1",
-        random: { (chance.value.next(), chance.value.next()) }
-      ),
+      settings: settings,
       store: store,
       processes: host,
       manager: host,
@@ -215,7 +219,7 @@ final class World {
     store = SimulatedExecutor(on: loop, seed: seed &+ UInt64(epoch) &* 7)
     store.setSlowness(milliseconds: slownessMilliseconds)
     let faults = disk.suspendFaults()
-    service = Self.makeService(loop, host, disk, store, limits, chance, clockMilliseconds, messages, epoch: epoch)
+    service = Self.makeService(seed, loop, host, disk, store, limits, chance, clockMilliseconds, messages, epoch: epoch)
     books = Self.makeBooks(loop, limits)
     disk.resumeFaults(faults)
   }

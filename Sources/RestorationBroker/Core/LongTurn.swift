@@ -13,15 +13,14 @@ internal import RestorationArchive
 final class LongTurn: TaskExecutor, @unchecked Sendable {
   typealias Body = (LongTurn) async throws(ErrorObject) -> Void
 
-  /// The objects of one piece, if about a microsecond is spent on each.
-  private static let pieceObjects = 4_096
-
   private let body: Body
   /// Answered if it fails.
   private let caller: Caller
   /// The next piece; nil while one is done, and at the end.
   private var piece: UnownedJob?
   private var pause: UnsafeContinuation<Void, Never>?
+  /// How many objects are looked at in one piece, and how many were in this one.
+  private let objectsMax: Int
   private var objects = 0
   fileprivate private(set) var failure: ErrorObject?
   /// What the pieces have led to.
@@ -31,8 +30,8 @@ final class LongTurn: TaskExecutor, @unchecked Sendable {
   /// Of transactions before it, which became durable meanwhile.
   fileprivate var receipts: [ArchiveReceipt] = []
 
-  fileprivate init(for caller: Caller, _ body: @escaping Body) {
-    (self.caller, self.body) = (caller, body)
+  fileprivate init(for caller: Caller, objectsMax: Int, _ body: @escaping Body) {
+    (self.caller, self.objectsMax, self.body) = (caller, objectsMax, body)
     Task(executorPreference: self) { await self.begin() }
   }
 
@@ -49,7 +48,7 @@ final class LongTurn: TaskExecutor, @unchecked Sendable {
   /// So many objects were looked at. Ends the piece if that was enough; the rest goes on in a later event.
   func did(_ count: Int) async {
     objects += count
-    guard objects >= Self.pieceObjects else { return }
+    guard objects >= objectsMax else { return }
     objects = 0
     await withUnsafeContinuation { pause = $0 }
   }
@@ -78,14 +77,24 @@ final class LongTurn: TaskExecutor, @unchecked Sendable {
 extension Application {
   /// Does what may have no place in one event. Throws if it fails in the first piece, which is done at once.
   func takeLong(for caller: Caller, _ body: @escaping LongTurn.Body) throws(ErrorObject) {
-    let long = LongTurn(for: caller, body)
-    guard takePiece(of: long) else {
-      if let failure = long.failure { throw failure }
-      return
-    }
+    if let failure = begin(LongTurn(for: caller, objectsMax: turn.settings.pieceObjects, body)) { throw failure }
+  }
+
+  /// The same of what cannot fail, and what no call waits for. The rest of this event precedes what comes after the
+  /// first piece.
+  func takeLong(_ body: @escaping (LongTurn) async -> Void) {
+    _ = begin(LongTurn(for: .nobody, objectsMax: turn.settings.pieceObjects, body))
+  }
+
+  /// - Returns: why the first piece has failed.
+  private func begin(_ long: LongTurn) -> ErrorObject? {
+    // What another one leads to is part of its piece.
+    if turn.isLong { while takePiece(of: long) {} }
+    guard !turn.isLong, takePiece(of: long) else { return long.failure }
     long.begin(in: &turn)
     // At the end of the broker there may be no later event.
     if turn.isEnding { _ = settled } else { turn.ask(.goOn(id)) }
+    return nil
   }
 
   /// The application with what is under way done, for what cannot wait.

@@ -42,7 +42,8 @@ final class ReferencePlayer {
   init(isDeveloperMode: Bool) {
     var limits = Limits()
     (limits.roundQuietMilliseconds, limits.roundIntervalMilliseconds) = (0, 0)
-    broker = MemoryBroker(limits: limits, isDeveloperMode: isDeveloperMode)
+    // That it works in pieces must make no difference.
+    broker = MemoryBroker(limits: limits, isDeveloperMode: isDeveloperMode, pieceObjects: 1)
     tool = broker.connect(pid: 1)
     // Its connection stays, and with it the archive as long as that is blank.
     let first = broker.connect(pid: 2)

@@ -102,6 +102,20 @@ extension Application {
   func drive(_ event: Restoration.Event) {
     guard restoring.take(event, self) else { return }
     while let action = restoring.next() { perform(action) }
+    actionsEnded()
+  }
+
+  /// The same in pieces.
+  private func drive(_ event: Restoration.Event, _ long: LongTurn) async {
+    guard restoring.take(event, self) else { return }
+    while let action = restoring.next() {
+      perform(action)
+      await long.did(1)
+    }
+    actionsEnded()
+  }
+
+  private func actionsEnded() {
     for (progress, call) in restoring.progress(at: turn.now) { tell(progress, of: call) }
     restoring.watch(in: &turn)
   }
@@ -115,17 +129,7 @@ extension Application {
     switch action {
     case .ask(let session): callDelegate(session, isAsking: true)
     case .startDelegate: startDelegate()
-    case .plan:
-      var plan = restorationPlan
-      plan.scope = restoring.scope
-      let units = plan.units
-      restoring.setUnits(units)
-      if plan.scope == nil { startMissingUnits() }
-      let objects = plan.objects(units, isStarting: restoring.isStarting)
-      let nodes = objects.compactMap { tree.node($0.node) }
-      for node in nodes { node.forgetRestoringSteps() }
-      restoring.setPaths(FormerPaths(of: nodes))
-      drive(.planned(objects, at: turn.now.monotonic))
+    case .plan: takeLong { await self.plan($0) }
     case .make(let node, let lookup, let session): make(node, lookup, by: session)
     case .startUnit(let node): startUnit(of: node)
     case .forget(let number): if let node = tree.node(number) { forget(node) }
@@ -139,15 +143,32 @@ extension Application {
     }
   }
 
+  private func plan(_ long: LongTurn) async {
+    var plan = restorationPlan
+    plan.scope = restoring.scope
+    let units = plan.units
+    restoring.setUnits(units)
+    if plan.scope == nil { startMissingUnits() }
+    let objects = plan.objects(units, isStarting: restoring.isStarting)
+    await long.did(objects.count)
+    let nodes = objects.compactMap { tree.node($0.node) }
+    for node in nodes { node.forgetRestoringSteps() }
+    restoring.setPaths(FormerPaths(of: nodes))
+    await long.did(objects.count)
+    await drive(.planned(objects, at: turn.now.monotonic), long)
+  }
+
   // MARK: Ending
 
   /// Everything was decided: sessions are told of their objects, then the callers get their answer (R21).
-  private func finishRestoration() {
+  private func finishRestoration(_ long: LongTurn) async {
     guard var over = endRestoration(), let decisions = over.decisions else { return }
-    let finished = decisions.finished
+    let (count, finished) = (decisions.items.count, decisions.finished)
+    await long.did(count)
     for session in finished.keys.sorted().compactMap({ sessions[$0] }) {
       let nodes = (finished[session.id] ?? []).compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
       finishHandingOut(nodes, of: session)
+      await long.did(nodes.count)
     }
     // Windows opened for a node whose state another object got (R24).
     for item in decisions.items where item.place == .settled(.restored) && item.object != item.node {
@@ -163,10 +184,16 @@ extension Application {
     }
     note(.windowsClosed)
     // They name the paths that objects had, even if the objects move now.
-    let replies = over.callers.map { reply(over, decisions, bytesMax: $0.bytesMax) }
+    var replies: [RestoreApplicationState.Reply] = []
+    for (_, bytesMax) in over.callers {
+      replies.append(reply(over, decisions, bytesMax: bytesMax))
+      await long.did(count)
+    }
     if !over.isVoid {
       moveToAnswers(over, decisions)
+      await long.did(count)
       settleEarlyStates(after: decisions, of: over)
+      await long.did(count)
       noteDue(after: decisions, of: over)
       writeRun()
     }
@@ -271,7 +298,7 @@ extension Application {
       sendToDelegate(session, isAsking: isAsking)
     case .make(let node, let lookup, let session): send(node, lookup, first, to: session)
     case .batch(let addressee): take(readings, of: request.rows, for: addressee)
-    case .end: finishRestoration()
+    case .end: takeLong { await self.finishRestoration($0) }
     }
   }
 
