@@ -24,8 +24,10 @@ internal import Testing
     children = try (0..<Self.count).map { try owner.register("Tab", below: #"["Main"]"#, #""position":\#($0)"#) }
   }
 
-  private var reversed: String {
-    #"{"object":["Main"],"children":[\#(children.reversed().map(String.init).joined(separator: ","))]}"#
+  private var reversed: String { order(children.reversed()) }
+
+  private func order(_ children: [Int64]) -> String {
+    #"{"object":["Main"],"children":[\#(children.map(String.init).joined(separator: ","))]}"#
   }
 
   /// The child that is the first one now; its state is written.
@@ -134,7 +136,7 @@ internal import Testing
     #expect(next.takeNotifications("applicationFinishedRestoringState").count == 1)
   }
 
-  @Test func r32AnApplicationThatIsForgottenMeanwhileLeavesNoCallWithoutAnAnswer() throws {
+  @Test func r13AnApplicationThatIsForgottenMeanwhileLeavesNoCallWithoutAnAnswer() throws {
     let other = broker.connect(pid: 200)
     var forget = 0
     whileLong { if $0 == 1 { forget = other.start("forgetApplication", #"{"application":"App","force":true}"#) } }
@@ -144,12 +146,39 @@ internal import Testing
     #expect(owner.unanswered.isEmpty)
   }
 
-  @Test func aSubscriberThatComesMeanwhileHearsOfAllOrOfNothing() throws {
+  @Test func aSubscriberThatComesMeanwhileHearsNothingOfIt() throws {
     let other = broker.connect(pid: 200)
-    whileLong { if $0 == 1 { other.start("subscribe", #"{"application":"App","events":["pathChanged"]}"#) } }
+    var subscribe = 0
+    whileLong {
+      if $0 == 1 { subscribe = other.start("subscribe", #"{"application":"App","events":["pathChanged"]}"#) }
+    }
     let call = owner.start("setChildren", reversed)
     _ = try owner.result(of: call)
-    #expect(other.unanswered.isEmpty)
-    #expect([0, Self.count].contains(other.takeNotifications("pathChanged").count))
+    _ = try other.result(of: subscribe)
+    #expect(other.takeNotifications("event").isEmpty)
+    _ = try owner.call("setChildren", order(children))
+    #expect(other.takeNotifications("event").count == Self.count)
+  }
+
+  @Test func r21ARestorationThatWaitedForAnotherOneBeginsInPiecesAtItsEnd() throws {
+    let loose = try owner.register("Loose")
+    for object in children + [loose] { try owner.encode("\(object)", #"{"n":\#(object)}"#) }
+    broker.crash(owner)
+    let next = broker.connect(pid: 200)
+    try next.initialize("App", #""serves":["decodeRestorableStateWithCoder"]"#)
+    try next.register("Main")
+    for position in children.indices { try next.register("Tab", below: #"["Main"]"#, #""position":\#(position)"#) }
+    try next.register("Loose")
+    let first = next.start("restoreApplicationState", #"{"objects":[["Loose"]]}"#)
+    let second = next.start("restoreApplicationState")
+    let decode = try #require(next.openCalls("decodeRestorableStateWithCoder").first)
+    var turns = 0
+    whileLong { turns = $0 }
+    next.answer(decode.id, "{}")
+    #expect(turns > 1)
+    #expect(try next.result(of: first)["restored"]?.array == [["Loose"]])
+    #expect(!next.hasAnswer(second))
+    while let decode = next.openCalls("decodeRestorableStateWithCoder").first { next.answer(decode.id, "{}") }
+    #expect(try next.result(of: second)["restored"]?.array?.count == 1 + Self.count)
   }
 }

@@ -58,6 +58,7 @@ internal import Testing
       #expect(ancestry.isExcluded(node) == tree.isExcluded(node))
       #expect(ancestry.isIncluded(node) == tree.isIncluded(node))
       #expect(ancestry.place(of: node).pathBytes == tree.path(of: node)?.bytes ?? 0)
+      #expect(ancestry.place(of: node).isIncluded == tree.isIncluded(node))
       #expect(ancestry.jsonBytes(of: node) == tree.path(of: node)?.jsonBytes ?? 0)
     }
     #expect(ancestry.count == tree.nodes.values.count { !$0.children.isEmpty })

@@ -351,7 +351,7 @@ package struct CoreSettings: Sendable {
   /// For development: nothing is quarantined, and a quit by the user empties nothing.
   package var isDeveloperMode: Bool
   package var loginPolicies = LoginPolicies()
-  /// How many objects are looked at in one turn, if about a microsecond is spent on each.
+  /// How many objects are looked at in one piece (`LongTurn`), if about a microsecond is spent on each.
   package var pieceObjects = 4_096
   /// 128 fresh random bits, for session tokens and the first change id.
   package var random: @Sendable () -> (UInt64, UInt64)

@@ -15,13 +15,15 @@ final class LongTurn: TaskExecutor, @unchecked Sendable {
 
   private let body: Body
   /// Answered if it fails.
-  private let caller: Caller
+  fileprivate let caller: Caller
   /// The next piece; nil while one is done, and at the end.
   private var piece: UnownedJob?
   private var pause: UnsafeContinuation<Void, Never>?
   /// How many objects are looked at in one piece, and how many were in this one.
   private let objectsMax: Int
   private var objects = 0
+  /// What it has led to that takes long as well.
+  fileprivate var following: [(LongTurn) async -> Void] = []
   fileprivate private(set) var failure: ErrorObject?
   /// What the pieces have led to.
   fileprivate var outcome = Outcome()
@@ -32,15 +34,16 @@ final class LongTurn: TaskExecutor, @unchecked Sendable {
 
   fileprivate init(for caller: Caller, objectsMax: Int, _ body: @escaping Body) {
     (self.caller, self.objectsMax, self.body) = (caller, objectsMax, body)
-    Task(executorPreference: self) { await self.begin() }
+    Task(executorPreference: self) { await self.perform() }
   }
 
-  private func begin() async {
+  private func perform() async {
     do throws(ErrorObject) {
       try await body(self)
     } catch {
       failure = error
     }
+    while !following.isEmpty { await following.removeFirst()(self) }
   }
 
   func enqueue(_ job: consuming ExecutorJob) { piece = UnownedJob(job) }
@@ -60,12 +63,6 @@ final class LongTurn: TaskExecutor, @unchecked Sendable {
     return pause == nil
   }
 
-  fileprivate func begin(in turn: inout Turn) {
-    // Until it is done, the connection of a notification is not idle: nobody else waits for it.
-    if caller.call == nil { turn.ask(.hold(caller.client)) }
-    turn.long = self
-  }
-
   /// Refuses the call if it has failed.
   fileprivate func end(in turn: inout Turn) {
     turn.long = nil
@@ -80,18 +77,28 @@ extension Application {
     if let failure = begin(LongTurn(for: caller, objectsMax: turn.settings.pieceObjects, body)) { throw failure }
   }
 
-  /// The same of what cannot fail, and what no call waits for. The rest of this event precedes what comes after the
-  /// first piece.
+  /// The same, for what cannot fail and answers its callers itself.
+  ///
+  /// What its first piece writes is held back as well, but not what follows in the event: then it writes nothing.
   func takeLong(_ body: @escaping (LongTurn) async -> Void) {
-    _ = begin(LongTurn(for: .nobody, objectsMax: turn.settings.pieceObjects, body))
+    if turn.isLong {
+      turn.long?.following.append(body)
+    } else {
+      _ = begin(LongTurn(for: .nobody, objectsMax: turn.settings.pieceObjects, body))
+    }
   }
 
-  /// - Returns: why the first piece has failed.
+  /// - Returns: why it has failed; nil if it has not, or goes on later.
   private func begin(_ long: LongTurn) -> ErrorObject? {
-    // What another one leads to is part of its piece.
-    if turn.isLong { while takePiece(of: long) {} }
-    guard !turn.isLong, takePiece(of: long) else { return long.failure }
-    long.begin(in: &turn)
+    precondition(!turn.isLong, "calls wait for what is under way")
+    turn.long = long
+    guard takePiece(of: long) else {
+      turn.long = nil
+      return long.failure
+    }
+    // Until it is done, the connection of a notification is not idle: nobody else waits for it.
+    let caller = long.caller
+    if caller.call == nil { turn.ask(.hold(caller.client)) }
     // At the end of the broker there may be no later event.
     if turn.isEnding { _ = settled } else { turn.ask(.goOn(id)) }
     return nil

@@ -47,6 +47,7 @@ extension Application {
     }
     // A notification waits for no answer.
     if isRestoring, caller.call == nil { return }
+    guard !turn.isEnding else { throw .shuttingDown() }
     let milliseconds = request.deadlineMilliseconds ?? RestoreApplicationState.deadlineMillisecondsDefault
     let deadline = try restoring.begin(
       for: call,
