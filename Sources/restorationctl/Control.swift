@@ -45,10 +45,10 @@ struct Control: ControlCommand {
     subcommands: [
       StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, GetCommand.self,
       PutCommand.self, RemoveCommand.self, ExplainCommand.self, InspectCommand.self, HistoryCommand.self,
-      DiffCommand.self, MonitorCommand.self, MetricsCommand.self, SaveCommand.self, RestoreCommand.self,
-      LoginCommand.self, RollbackCommand.self, VerifyCommand.self, BackupCommand.self, ExportCommand.self,
-      ImportCommand.self, DiscardCommand.self, ForgetCommand.self, ReopenCommand.self, QuarantineCommand.self,
-      SandboxCommand.self, RunCommand.self, MethodsCommand.self, CallCommand.self,
+      DiffCommand.self, MonitorCommand.self, TopCommand.self, MetricsCommand.self, SaveCommand.self,
+      RestoreCommand.self, LoginCommand.self, RollbackCommand.self, VerifyCommand.self, BackupCommand.self,
+      ExportCommand.self, ImportCommand.self, DiscardCommand.self, ForgetCommand.self, ReopenCommand.self,
+      QuarantineCommand.self, SandboxCommand.self, RunCommand.self, MethodsCommand.self, CallCommand.self,
     ]
   )
 

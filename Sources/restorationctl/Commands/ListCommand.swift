@@ -25,12 +25,12 @@ struct ListCommand: ControlCommand {
   func run() async throws {
     try await withBroker { broker in
       if let layout = output.layout { return try layout.show(try await broker.call("listApplications")) }
-      let table = table(of: try await broker.listApplications())
+      let table = Self.table(of: try await broker.listApplications())
       try Output.show(table.text(counting: "application", legend))
     }
   }
 
-  private func table(of applications: [ApplicationOverview]) -> TextTable {
+  static func table(of applications: [ApplicationOverview]) -> TextTable {
     var table = TextTable([
       TextTable.Column("APPLICATION"),
       TextTable.Column("SESSIONS", .right),

@@ -13,6 +13,7 @@ struct TreeCommand: ControlCommand {
         restorationctl tree org.example.Notes
         restorationctl tree org.example.Notes --full --no-pager > tree.txt
         restorationctl tree org.example.Notes -j | jq '.objects[].component'
+        restorationctl tree org.example.Notes --watch
 
       A line shows an object's identifier, its class, the role and number of the
       process that owns it (or wrote it last), the age of its state and its size.
@@ -24,7 +25,8 @@ struct TreeCommand: ControlCommand {
         c  confidential: its state is shown only with show --reveal
         e  empty: it has no state
 
-      Siblings are in the order in which they were first registered.
+      Siblings are in the order in which they were first registered. With --watch
+      an interrupt ends it with status 0, and the end of the broker with status 69.
       """
   )
 
@@ -33,15 +35,48 @@ struct TreeCommand: ControlCommand {
   @Flag(help: "Draw with ASCII characters; the default if the locale is not UTF-8.")
   var plain = false
 
+  @Flag(help: "Show it again whenever something changes.")
+  var watch = false
+
   func run() async throws {
+    if watch { Interruption.endsTheTool() }
     try await withBroker { broker in
-      let description = try await broker.describeApplication(application)
-      let drawing = TreeDrawing(
-        application: description,
-        lines: plain || !Terminal.isUTF8 ? .ascii : .boxes,
-        now: Clock.now
-      )
-      try output.show(TreeJSON(application: description), or: drawing.text(legend: !legend.hidesLegend))
+      guard watch else { return try show(try await broker.describeApplication(application)) }
+      var changes = try await broker.changes(of: application).makeAsyncIterator()
+      TimeLimit.isForWatching()
+      repeat {
+        try show(try await broker.describeApplication(application))
+        // Of many changes in a row a person sees some.
+        try await Task.sleep(for: .milliseconds(250))
+      } while try await changes.next() != nil
     }
+  }
+
+  private func show(_ description: ApplicationDescription) throws {
+    let drawing = TreeDrawing(
+      application: description,
+      lines: plain || !Terminal.isUTF8 ? .ascii : .boxes,
+      now: Clock.now
+    )
+    let tree = TreeJSON(application: description)
+    guard watch else { return try output.show(tree, or: drawing.text(legend: !legend.hidesLegend)) }
+    try output.layout?.print(tree) ?? Screen.show(drawing.text(legend: !legend.hidesLegend))
+  }
+}
+
+extension BrokerConnection {
+  /// Has an element if something has changed since the last one was taken.
+  fileprivate func changes(of application: String) async throws -> AsyncThrowingStream<Void, any Error> {
+    let events = try await subscribe(application: application)
+    let (changes, continuation) = AsyncThrowingStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    Task {
+      do {
+        for try await _ in events { continuation.yield() }
+        continuation.finish()
+      } catch {
+        continuation.finish(throwing: error)
+      }
+    }
+    return changes
   }
 }

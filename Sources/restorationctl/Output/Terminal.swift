@@ -14,10 +14,16 @@ enum Terminal {
   static let columns: Int? = {
     if let columns = variable("COLUMNS").flatMap({ Int($0) }), columns > 0 { return columns }
     guard isOutput else { return nil }
-    var size = winsize()
-    if ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
-    return 80
+    return size.flatMap { $0.ws_col > 0 ? Int($0.ws_col) : nil } ?? 80
   }()
+
+  /// Lines that it shows now; nil if that is unknown.
+  static var rows: Int? { size.flatMap { $0.ws_row > 2 ? Int($0.ws_row) : nil } }
+
+  private static var size: winsize? {
+    var size = winsize()
+    return ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 ? size : nil
+  }
 
   /// Whether it understands more than letters.
   static let isDumb = (variable("TERM") ?? "dumb") == "dumb"
