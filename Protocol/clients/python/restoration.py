@@ -119,9 +119,11 @@ class ConnectionLostError(RestorationError, ConnectionError):
 class NoBrokerError(RestorationError, ConnectionError):
     """No broker listens on the socket."""
 
-    def __init__(self, socket: str, why: str) -> None:
+    def __init__(self, socket: str, why: str, is_absent: bool = False) -> None:
         super().__init__(why)
         self.socket = socket
+        #: Whether there is nothing at all, as before a broker is started; otherwise something is wrong.
+        self.is_absent = is_absent
 
 
 class CallTimedOutError(RestorationError, TimeoutError):
@@ -326,7 +328,7 @@ _NUMBER = uuid.uuid4().hex  # before the text of a number that the encoder has n
 def _special(value: Any) -> Any:
     """Writes values that JSON has no form for."""
     if isinstance(value, _Object):
-        return value.reference
+        return {"$restorable": value.path if value._handle is None else value._handle}
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"$data": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, datetime.datetime):
@@ -1044,6 +1046,8 @@ class _Object:
         #: What attributes could last be written as.
         self._last: Dict[str, Any] = {}
         self._has_state = False
+        #: It began without a broker: nothing that is saved at its path is newer than what the program has (R29).
+        self._is_fresh = session._is_alone
         self._take(result)
 
     def _take(self, result: Mapping[str, Any]) -> None:
@@ -1074,7 +1078,8 @@ class _Object:
     @property
     def reference(self) -> Reference:
         """A reference to this object for states of other objects, which may also contain the object itself."""
-        reference = Reference({"$restorable": self.path if self._handle is None else self._handle})
+        is_known = self._handle is not None and not self._session._is_alone
+        reference = Reference({"$restorable": self._handle if is_known else self.path})
         reference._session = self._session
         return reference
 
@@ -1237,6 +1242,209 @@ def _is_passing(error: Exception) -> bool:
     return True
 
 
+class _Memory:
+    """Stands in for the broker from the start of a session until one comes, and tells it then what it has missed.
+
+    Each method without a leading underscore is one of the protocol, and answers as a broker without an archive would.
+    """
+
+    def __init__(self, session: "_Session", why: NoBrokerError) -> None:
+        self._session, self._why = session, why
+        self._handles = itertools.count(-1, -1)  # no broker gives such ones
+        self._things: Dict[int, _Object] = {}  # by them
+        self._states: Dict[Optional[_Object], Dict[str, Any]] = {}  # the newest; None: the application's own
+        # What was left or forgotten: a path, and the registration of the object that had it.
+        self._removed: List[Tuple[Path, Optional[Dict[str, Any]]]] = []
+        self._has_completed = False
+
+    def _answer(self, call: _Call[_T]) -> _T:
+        answer = None if call.is_raw or call.method.startswith("_") else getattr(self, call.method, None)
+        if answer is None:
+            raise NoBrokerError(self._session.socket, f"{call.method} needs a broker: {self._why}", is_absent=True)
+        self._session._frame(call.method, call.params, 0)  # refuses what could not be sent
+        result = call.finish(answer(**call.params))
+        if isinstance(result, _Object):
+            self._things[result.handle] = result
+        return result
+
+    # Objects
+
+    def _thing(self, target: Any) -> Optional[_Object]:
+        """An object of the session by itself, its handle or its path."""
+        if isinstance(target, _Object):
+            if self._session._objects.get(target.handle) is not target:
+                raise self._refusal(-32002, "unknownObject", f"{target!r} is not registered", "Register it again.")
+            return target
+        found: Optional[_Object] = (
+            self._session._objects.get(target) if isinstance(target, int) else self._session.object_at(target))
+        return found
+
+    def _below(self, parent: Any, identifier: Optional[str], position: Optional[int]) -> Optional[Tuple[str, ...]]:
+        """A path; None for what is excluded. Whether somebody has the parent is not known."""
+        thing = self._thing(parent) if parent else None
+        above = thing.path if thing else () if parent is None else tuple(_referred(parent))
+        if identifier is None or above is None:
+            return None
+        return (*above, identifier if position is None else f"{identifier}#{position}")
+
+    def registerObjectForStateRestoration(
+        self, restorationIdentifier: Optional[str] = None, restorationParent: Any = None,
+        position: Optional[int] = None, **_: Any,
+    ) -> Dict[str, Any]:
+        path = self._below(restorationParent, restorationIdentifier, position)
+        found = path and self._session.object_at(path)
+        return {
+            "object": found.handle if found else next(self._handles), "path": path, "included": path is not None,
+            "restoration": {"state": "available" if found in self._states and found else "none"},
+            "existing": bool(found),
+        }
+
+    def unregisterObject(self, object: Any) -> Dict[str, Any]:
+        thing = self._thing(object)
+        path = thing.path if thing else object
+        if path:
+            self._removed.append((path, dict(thing._registration) if thing else None))
+        if thing:
+            self._states.pop(thing, None)
+            self._session._objects.pop(thing.handle, None)
+        return {}
+
+    def _place(self, *places: Tuple[_Object, Optional[Tuple[str, ...]]]) -> None:
+        """Moves objects with what is below them. What a broker has saved there is left behind."""
+        moves = {
+            each: (*path, *each.path[len(thing.path):])
+            for thing, path in places if path and thing.path and path != thing.path
+            for each in self._session.objects if (each.path or ())[:len(thing.path)] == thing.path}
+        for other in self._session.objects:
+            if other.path in moves.values() and other not in moves:
+                raise self._refusal(
+                    -32003, "duplicatePath", f"another object is {'/'.join(other.path)}", "Unregister it first.")
+        for each in sorted(moves, key=lambda each: -each._above()):
+            self._removed.append((each.path, dict(each._registration)))
+            each._moved(moves[each])
+
+    @staticmethod
+    def _refusal(code: int, kind: str, message: str, hint: str) -> BrokerError:
+        return BrokerError({"code": code, "message": message, "data": {"kind": kind, "hint": hint}})
+
+    def setRestorationParent(self, object: Any, restorationParent: Any, **_: Any) -> Dict[str, Any]:
+        own = object._registration
+        path = self._below(restorationParent, own.get("restorationIdentifier"), own.get("position"))
+        self._place((object, path))
+        return {"path": path}
+
+    def setRestorationIdentifier(
+        self, object: Any, restorationIdentifier: Optional[str], position: Optional[int] = None, **_: Any,
+    ) -> Dict[str, Any]:
+        parent = object.path[:-1] or None if object.path else object._registration.get("restorationParent")
+        path = self._below(parent, restorationIdentifier, position)
+        self._place((object, path))
+        return {"path": path, "included": path is not None}
+
+    def setChildren(self, object: Any, children: Sequence[Any]) -> Dict[str, Any]:
+        things = [self._thing(child) for child in children]
+        paths = []
+        for position, (child, thing) in enumerate(zip(children, things)):
+            identifier = thing._registration.get("restorationIdentifier") if thing else child[-1].partition("#")[0]
+            paths.append(self._below(object, identifier, position))
+        self._place(*((thing, path) for thing, path in zip(things, paths) if thing))
+        return {"paths": paths}
+
+    # States
+
+    def encodeRestorableState(self, object: Any, state: Any, **more: Any) -> Dict[str, Any]:
+        thing = self._thing(object) if object else None
+        if object and thing is None:
+            raise NoBrokerError(self._session.socket, f"{object!r} is not of this session: {self._why}", is_absent=True)
+        self._states[thing] = {"state": _text(state), "elements": copy.deepcopy(more.pop("elements", [])), **more}
+        return {}
+
+    def decodeRestorableState(self, object: Any) -> Dict[str, Any]:
+        entry = self._states.get(self._thing(object) if object else None)
+        if entry is None:
+            return {"status": "none"}
+        elements = [{**each, "resolved": False} for each in entry["elements"]]
+        return {"status": "available", "state": self._state(entry, _real, self._referring), "elements": elements}
+
+    @staticmethod
+    def _referring(thing: _Object) -> Dict[str, Any]:
+        return {"$restorable": thing.path and [*thing.path], "object": thing._handle}
+
+    def _state(self, entry: Mapping[str, Any], number: Callable[[str], Any], refer: Callable[[_Object], Any]) -> Any:
+        """What was pushed: objects in it may have moved."""
+        def read(value: Dict[str, Any]) -> Any:
+            handle = value.get("$restorable")
+            return refer(self._things[handle]) if isinstance(handle, int) and handle in self._things else value
+
+        return json.loads(entry["state"], object_hook=read, parse_int=_integer, parse_float=number)
+
+    def _nothing(self, **_: Any) -> Dict[str, Any]:
+        return {}
+
+    invalidateRestorableState = registerRestorationClass = registerDataSource = goodbye = _nothing
+
+    def completeStateRestoration(self) -> Dict[str, Any]:
+        self._has_completed = True
+        return {"pending": 0}
+
+    def extendStateRestoration(self) -> Dict[str, Any]:
+        self._has_completed = False
+        return {"pending": 1}
+
+    def restoreApplicationState(self, **_: Any) -> Dict[str, Any]:
+        return {"restored": [], "skipped": [], "absent": [], "milliseconds": 0}
+
+    def saveApplicationState(self, **_: Any) -> Dict[str, Any]:
+        return {
+            "saved": False, "reason": "noBroker", "generation": None, "objects": 0, "bytes": 0, "stale": [],
+            "excluded": [], "milliseconds": 0,
+        }
+
+    # When a broker is there. What it has been told is forgotten, so that a lost connection repeats only the rest.
+
+    def _removals(self) -> _Answering[None]:
+        """Takes away what was left, as its owner, so that what others have below it stays."""
+        while self._removed:
+            path, registration = self._removed[0]
+            try:
+                target: Any = list(path)
+                if registration is not None:
+                    owned = {**registration, "restorationParent": target[:-1] or None, "fresh": None, "takeOver": None}
+                    owned["awaitParentMilliseconds"] = None
+                    target = yield _Call(
+                        "registerObjectForStateRestoration", _present(**owned), lambda result: result["object"], True)
+                yield _Call("unregisterObject", {"object": target}, _nothing, False)
+            except (BrokerError, CallTimedOutError, DiscardedError) as error:
+                _log.debug("%s could not be removed: %s", "/".join(path), error)  # there is nothing, or it is another's
+            del self._removed[0]
+
+    def _pushes(self) -> _Answering[None]:
+        """Saves what was pushed, and has the broker ask for the states of the others."""
+        for thing, entry in list(self._states.items()):
+            # Its own state is early for a delegate that has not decoded it (R19).
+            first = [self._session._decode([])] if thing is None and self._session.delegate is not None else []
+            state = self._state(entry, decimal.Decimal, _same)  # with all digits
+            params = {**_present(**entry), "object": [] if thing is None else thing, "state": state}
+            push = _Call("encodeRestorableState", params, _same, True)
+            yield from self._told([*first, push], "what was kept in memory could not be saved")
+            del self._states[thing]
+            if thing is not None:
+                thing._is_fresh = False
+        asked = [each for each in self._session.objects if each._callbacks.get("encode")]
+        yield from self._told((each._invalidate() for each in asked), "a state could not be announced")
+        if self._has_completed:
+            yield from self._told([self._session._complete()], "the end of the restoration could not be told")
+        for each in self._session.objects:
+            each._is_fresh = False
+
+    def _told(self, calls: Iterable[_Call[Any]], failure: str) -> _Answering[None]:
+        for call in calls:
+            try:
+                yield call
+            except (BrokerError, CallTimedOutError, DiscardedError) as error:
+                _log.error("%s: %s", failure, error)
+
+
 #: Sessions that this process has connected.
 _sessions: "weakref.WeakSet[_Session]" = weakref.WeakSet()
 
@@ -1276,6 +1484,7 @@ class _Session:
         leave: str = "restart",
         timeout: float = 30,
         patience: float = 10,
+        without_broker: str = "memory",
         on_notification: Optional[Callable[[str, Dict[str, Any]], Any]] = None,
         on_reconnected: Optional[Callable[[bool], Any]] = None,
         **more: Any,
@@ -1288,14 +1497,18 @@ class _Session:
         - leave: the reason of `goodbye` at the end of a `with` block.
         - timeout: seconds an answer may take, besides the call's own deadline.
         - patience: seconds to wait for a new broker after a loss; 0 raises ConnectionLostError instead.
+        - without_broker: what happens if no broker runs at the start. `memory`: the session works as if nothing was
+          saved, keeps in memory what is pushed, and gives it to the broker that comes. `fails`: NoBrokerError.
         - on_notification: gets the name and parameters of each notification.
-        - on_reconnected: gets True if the session was resumed, and False if the broker had forgotten it and everything
-          was registered again. The descriptor has changed.
+        - on_reconnected: gets True if the session was resumed, and False if the broker had forgotten it, or is the
+          first one, and everything was registered again. The descriptor has changed.
         - more: other members of `initialize` by their names: bundleVersion, aliases, … If RESTORATION_UNIT is set,
           `storyboard` is `{"unit": $RESTORATION_UNIT}` by default.
         """
         if leave not in _LEAVING:
             raise ValueError(f"leave= takes {', '.join(_LEAVING)}, not {leave!r}")
+        if without_broker not in ("memory", "fails"):
+            raise ValueError(f"without_broker= takes memory or fails, not {without_broker!r}")
         _seconds("timeout", timeout, 0)
         _seconds("patience", patience, 0)
         self.application = application
@@ -1306,6 +1519,7 @@ class _Session:
         self.leave = leave
         self.timeout = timeout
         self.patience = patience
+        self.without_broker = without_broker
         self.delegate = delegate
         self.serving = (self._serves if serving is None else serving) or delegate is not None
         self.on_notification = on_notification
@@ -1339,6 +1553,9 @@ class _Session:
         self._ended = False
         self._forked = False
         self._has_opened = False
+        self._is_alone = False  # no broker has come yet
+        self._memory: Optional[_Memory] = None  # of that time, until the broker has learnt all of it
+        self._tries = _pauses(5)  # nothing waits for them
         self._prepare()
 
     def _prepare(self) -> None:
@@ -1393,6 +1610,31 @@ class _Session:
             return same
 
         return _Call("initialize", params, finish, False)
+
+    # Without a broker
+
+    def _begin_alone(self, error: NoBrokerError) -> None:
+        if self.without_broker == "fails" or self.token is not None or not error.is_absent:
+            raise error
+        self._is_alone, self._memory = True, _Memory(self, error)
+        self.restoration = {"state": "none", "reason": "pristine"}
+        _log.warning("what %s saves is only in memory until a broker comes: %s", self.application, error)
+
+    def _still_alone(self, error: Exception) -> None:
+        """An attempt to connect has failed."""
+        reason = str(error)
+        if not isinstance(error, (ConnectionError, TimeoutError)) and reason not in self._complaints:
+            self._complaints.add(reason)
+            _log.error("what %s saves stays in memory: %s", self.application, reason)
+
+    def _arrive(self) -> None:
+        """The session is open for the first time."""
+        self._is_alone = False
+        _log.info("a broker has come on %s; what was in memory is saved there", self.socket)
+
+    def _remember(self, call: _Call[_T]) -> _T:
+        assert self._memory is not None
+        return self._memory._answer(call)
 
     def _register(
         self, identifier: Optional[str], callbacks: Dict[str, Any], target: Any, wait: Optional[float], **params: Any,
@@ -1545,6 +1787,8 @@ class _Session:
             self._objects = {}
             for each in self._forgotten:
                 each._handle = None
+        if self._memory:
+            yield from self._memory._removals()
         while self._forgotten:  # after another loss, the rest follows over the next connection
             try:
                 yield self._again(self._forgotten[0])
@@ -1559,6 +1803,9 @@ class _Session:
                 yield call
             except BrokerError as error:
                 _log.warning("%s could not be said again: %s", call.method, error)
+        if self._memory:
+            yield from self._memory._pushes()
+            self._memory = None
         try:
             yield from self._pushes(every=False)
         except (BrokerError, InvalidStateError) as error:
@@ -1573,7 +1820,8 @@ class _Session:
             if thing._has_state:
                 thing._want()
 
-        registration = {**thing._registration, "fresh": None}  # by now it has been saved, or is not new
+        # By now it has been saved, or is not new.
+        registration = {**thing._registration, "fresh": thing._is_fresh or None}
         if thing.path:  # the path, not the parent object, which may be lost
             registration["restorationParent"] = thing.path[:-1] or None
         awaited = (registration.get("awaitParentMilliseconds") or 0) / 1000
@@ -1828,12 +2076,12 @@ _START = "start it with `restorationd` or `systemctl --user start restorationd.s
 
 def _unreachable(path: str, error: OSError) -> NoBrokerError:
     if isinstance(error, FileNotFoundError):
-        return NoBrokerError(path, f"no broker listens on {path}; {_START}")
+        return NoBrokerError(path, f"no broker listens on {path}; {_START}", is_absent=True)
     if isinstance(error, ConnectionRefusedError):
         with contextlib.suppress(OSError):  # a broker that starts may be removing it
             if not stat.S_ISSOCK(os.stat(path).st_mode):
                 return NoBrokerError(path, f"{path} is not a socket; name the socket of the broker")
-        return NoBrokerError(path, f"no broker listens on {path} any more; {_START}")
+        return NoBrokerError(path, f"no broker listens on {path} any more; {_START}", is_absent=True)
     if isinstance(error, PermissionError):
         return NoBrokerError(path, f"this user may not connect to {path}; every user has their own broker")
     return NoBrokerError(path, f"cannot connect to {path}: {error}")
@@ -1847,12 +2095,12 @@ def _foreign(path: str) -> NoReturn:
     raise ConnectionLostError(f"the server on {path} does not speak the restoration protocol")
 
 
-def _pauses() -> Iterator[float]:
+def _pauses(most: float = 0.5) -> Iterator[float]:
     """Seconds between attempts to connect."""
     pause = 0.01
     while True:
         yield pause
-        pause = min(pause * 2, 0.5)
+        pause = min(pause * 2, most)
 
 
 def _pauses_within(seconds: float) -> Iterator[float]:
@@ -1993,6 +2241,7 @@ class Session(_Session):
         self._polling = threading.RLock()  # held by a serving thread while it waits without the other lock
         self._closing = threading.RLock()  # held while the descriptor is closed: its number may then be reused
         self._timer: Optional[threading.Timer] = None  # of the turn
+        self._beacon: Tuple[sockets.socket, ...] = ()  # to wait for the first broker; the first end is read
 
     def _leave_to_parent(self) -> None:
         super()._leave_to_parent()
@@ -2003,8 +2252,8 @@ class Session(_Session):
         """Connects. A `with` block does this itself."""
         with self._lock:
             self._check()
-            if self._connection is None:
-                self._connect()
+            if self._connection is None and not self._is_alone:
+                self._begin()
         return self
 
     def __enter__(self) -> "Session":
@@ -2032,16 +2281,21 @@ class Session(_Session):
             connection = self._connection
             if connection is not None:
                 self._shut(connection)  # the thread that holds the lock may be waiting for an answer
+            self._light()
             with self._lock:
                 self._disconnect()
+                self._put_out()
 
     def goodbye(self, reason: str) -> None:
         """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
         with self._lock:
+            self._look()
             with self._quietly():
                 self.flush()
             self._perform(self._goodbye(reason))
+            self._light()
             self._disconnect()
+            self._put_out()
 
     def register(
         self,
@@ -2161,6 +2415,8 @@ class Session(_Session):
         with self._lock:
             try:
                 self._connected()
+                if self._is_alone:
+                    return self._remember(_Call(method, dict(params or {}), _nothing, False))
                 self._send(self._frame(method, params or {}), self._deadline(0))
             except ConnectionLostError:
                 if not self.patience:
@@ -2192,9 +2448,10 @@ class Session(_Session):
 
     def _push_last(self) -> None:
         """Before the connection is closed. It takes a second at most."""
-        if not self._ended and self._has_attributes() and self._lock.acquire(timeout=1):
+        if not self._ended and (self._is_alone or self._has_attributes()) and self._lock.acquire(timeout=1):
             try:
                 self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
+                self._look()  # a broker may have come just now
                 with self._quietly():
                     self.flush()
             finally:
@@ -2244,7 +2501,52 @@ class Session(_Session):
     # Connection
 
     def _connected(self) -> sockets.socket:
+        """The connection, or what is readable when the first broker is there."""
+        if self._connection is None and self.token is None and not self._is_alone:
+            self._begin()
+        if self._is_alone:
+            self._beacon = self._beacon or sockets.socketpair()
+            return self._beacon[0]
         return self._connection or self._reconnect(go_on=True)
+
+    def _begin(self) -> None:
+        """Opens the session, in memory if there is no broker."""
+        try:
+            self._connect()
+        except NoBrokerError as error:
+            self._begin_alone(error)
+            self._look_later()
+
+    def _look_later(self) -> None:
+        timer = threading.Timer(next(self._tries), _look, [weakref.ref(self)])
+        timer.daemon = True
+        with contextlib.suppress(RuntimeError):  # the interpreter ends
+            timer.start()
+
+    def _look(self) -> None:
+        """Connects if a broker has come, and gives it what is in memory."""
+        with self._lock:
+            if self._ended or not self._is_alone:
+                return
+            try:
+                self._connect()
+            except (RestorationError, OSError) as error:
+                self._still_alone(error)
+                return self._look_later()
+            self._arrive()
+            with contextlib.suppress(RestorationError):  # the next call tries again
+                self._reconnect(go_on=True, same=False)
+            self._light()
+
+    def _light(self) -> None:
+        """Wakes those who wait for the first broker."""
+        for end in self._beacon[1:]:
+            end.close()
+
+    def _put_out(self) -> None:
+        with self._polling:
+            for end in self._beacon:
+                end.close()
 
     def _connect(self) -> bool:
         _sessions.add(self)
@@ -2279,18 +2581,20 @@ class Session(_Session):
         with self._closing, contextlib.suppress(OSError):
             connection.shutdown(sockets.SHUT_RDWR)
 
-    def _reconnect(self, go_on: bool) -> sockets.socket:
-        """Connects again, and resumes the session."""
-        self._tell_loss()
+    def _reconnect(self, go_on: bool, same: Optional[bool] = None) -> sockets.socket:
+        """Connects again, unless that is done and it is known if the session is the same, and resumes the session."""
+        if same is None:
+            self._tell_loss()
         end = time.monotonic() + self.patience
         for pause in _pauses():
             self._check()
             try:
-                same = self._connect()
+                same = self._connect() if same is None else same
                 if go_on:
                     self._drive(self._go_on(same), self._exchange)
                 break
             except (NoBrokerError, ConnectionLostError):
+                same = None
                 if time.monotonic() + pause > end:
                     raise
                 time.sleep(pause)
@@ -2308,12 +2612,12 @@ class Session(_Session):
             for attempt in itertools.count(1):
                 self._check()
                 try:
-                    if self._connection is None:
+                    if self._connection is None and not self._is_alone:
                         if self.token is None:
-                            self._connect()
+                            self._begin()
                         else:
                             self._reconnect(go_on=not call.ends)
-                    return self._exchange(call)
+                    return self._remember(call) if self._is_alone else self._exchange(call)
                 except ConnectionLostError:
                     if not self._ended and (not call.repeatable or not self.patience or attempt == 3):
                         raise
@@ -2466,6 +2770,12 @@ class Session(_Session):
                 step = lambda result=result: steps.send(result)  # type: ignore[misc]
 
 
+def _look(session: "weakref.ref[Session]") -> None:
+    found = session()
+    if found is not None:
+        found._look()
+
+
 def _not_awaited(result: Any) -> None:
     if inspect.iscoroutine(result):
         result.close()
@@ -2510,7 +2820,7 @@ class _Once(Session):
 
 
 def _once(application: str, method: str, params: Dict[str, Any], socket: Optional[str]) -> Any:
-    session = _Once(application, socket=socket, patience=0)
+    session = _Once(application, socket=socket, patience=0, without_broker="fails")
     try:
         return session.open().call(method, {"application": application, **params})
     finally:
@@ -2582,6 +2892,7 @@ class AsyncSession(_Session):
         self._tasks: Set["asyncio.Future[Any]"] = set()
         self._reader_task: Optional["asyncio.Task[None]"] = None
         self._reconnecting: Optional["asyncio.Task[Any]"] = None
+        self._looking: Optional["asyncio.Task[None]"] = None  # for the first broker
         self._loop: Optional[asyncio.AbstractEventLoop] = None  # in which it was opened
         self._flushing: Optional[asyncio.Lock] = None
         self._is_woken = False
@@ -2600,8 +2911,8 @@ class AsyncSession(_Session):
     async def open(self) -> "AsyncSession":
         """Connects. An `async with` block does this itself."""
         self._check()
-        if self._writer is None:
-            await self._shared(self._connect)
+        if self._writer is None and not self._is_alone:
+            await self._shared(self._begin)
         return self
 
     async def __aenter__(self) -> "AsyncSession":
@@ -2627,6 +2938,8 @@ class AsyncSession(_Session):
         if not self._ended:
             self._check()
         try:
+            if not self._ended:
+                await self._look_last()
             if not self._ended and self._has_attributes():
                 with self._quietly():
                     await asyncio.wait_for(self.flush(), 1)
@@ -2636,7 +2949,8 @@ class AsyncSession(_Session):
 
     async def _close(self) -> None:
         writer = self._writer
-        tasks = [task for task in [*self._tasks, self._reader_task, self._reconnecting] if task and not task.done()]
+        every = [*self._tasks, self._reader_task, self._reconnecting, self._looking]
+        tasks = [task for task in every if task and not task.done()]
         self._disconnect()
         current = asyncio.current_task()
         for task in tasks:
@@ -2651,6 +2965,8 @@ class AsyncSession(_Session):
 
     async def goodbye(self, reason: str) -> None:
         """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
+        self._check()
+        await self._look_last()
         with self._quietly():
             await self.flush()
         await self._perform(self._goodbye(reason))
@@ -2755,6 +3071,8 @@ class AsyncSession(_Session):
         """Sends a notification, which has no answer."""
         self._check()
         await self._ready()
+        if self._is_alone:
+            return self._remember(_Call(method, dict(params or {}), _nothing, False))
         await self._send(self._frame(method, params or {}))
 
     async def flush(self) -> None:
@@ -2788,10 +3106,49 @@ class AsyncSession(_Session):
             self._check()
         while not self._ended:
             await self._ready()
-            if self._reader_task is not None:
-                await asyncio.wait([self._reader_task])
+            task = self._looking if self._is_alone else self._reader_task
+            if task is not None:
+                await asyncio.wait([task])
 
     # Connection
+
+    async def _begin(self) -> None:
+        """Opens the session, in memory if there is no broker."""
+        try:
+            await self._connect()
+        except NoBrokerError as error:
+            self._begin_alone(error)
+            self._loop = asyncio.get_running_loop()
+            self._looking = asyncio.ensure_future(self._look())
+            self._looking.add_done_callback(_observed)
+
+    async def _look(self) -> None:
+        """Connects when a broker has come, and gives it what is in memory."""
+        for pause in self._tries:
+            await asyncio.sleep(pause)
+            if await self._has_met():
+                return
+
+    async def _has_met(self) -> bool:
+        try:
+            await self._connect()
+        except (RestorationError, OSError) as error:
+            self._still_alone(error)
+            return False
+        self._arrive()
+        with contextlib.suppress(RestorationError):  # the next call tries again
+            await self._shared(functools.partial(self._reconnect, False))
+        return True
+
+    async def _look_last(self) -> None:
+        """Before the session ends: a broker may have come just now."""
+        looking = self._looking
+        if self._is_alone and looking is not None:
+            looking.cancel()
+            await asyncio.wait([looking])
+            if self._is_alone:
+                with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+                    await asyncio.wait_for(self._has_met(), 1)
 
     async def _connect(self) -> bool:
         _sessions.add(self)
@@ -2914,16 +3271,19 @@ class AsyncSession(_Session):
             else:
                 step = lambda result=result: steps.send(result)  # type: ignore[misc]
 
-    async def _reconnect(self) -> None:
-        self._tell_loss()
+    async def _reconnect(self, same: Optional[bool] = None) -> None:
+        """Connects again, unless that is done and it is known if the session is the same, and resumes the session."""
+        if same is None:
+            self._tell_loss()
         loop = asyncio.get_running_loop()
         end = loop.time() + self.patience
         for pause in _pauses():
             try:
-                same = await self._connect()
+                same = await self._connect() if same is None else same
                 await self._drive(self._go_on(same), self._exchange)
                 break
             except (NoBrokerError, ConnectionLostError):
+                same = None
                 if loop.time() + pause > end:
                     raise
                 await asyncio.sleep(pause)
@@ -2935,8 +3295,10 @@ class AsyncSession(_Session):
     async def _ready(self) -> None:
         """Waits for a connection on which the session is resumed."""
         self._check()
+        if self._is_alone:
+            return
         if self._writer is None or (self._reconnecting is not None and not self._reconnecting.done()):
-            await self._shared(self._connect if self.token is None else self._reconnect)
+            await self._shared(self._begin if self.token is None else self._reconnect)
 
     def _shared(self, connect: Callable[[], Coroutine[Any, Any, Any]]) -> "asyncio.Future[Any]":
         """Connects once for all waiting calls."""
@@ -2951,7 +3313,7 @@ class AsyncSession(_Session):
         for attempt in itertools.count(1):
             try:
                 await self._ready()
-                return await self._exchange(call)
+                return self._remember(call) if self._is_alone else await self._exchange(call)
             except ConnectionLostError:
                 if not self._forked and (not call.repeatable or not self.patience or attempt == 3):
                     raise

@@ -6,7 +6,7 @@ A line of standard input is a JSON object with a member `do`, and is answered by
 message, data}}. Between commands the broker is answered. The same lines are known to driver.c. The module is that of
 PYTHONPATH, so that an installed one can be tested.
 
-  open {application, process?, serving?, patience?}            -> restoration
+  open {application, process?, serving?, patience?, without_broker?}                 -> restoration
   together {application, identifiers}   opens a session by registering them at once, with asyncio        -> null
   register {identifier, parent?, restorationClass?, wait?, kind?, fresh?}
                                                  -> {path, state, existing?, handing?}; the parent is a path
@@ -125,11 +125,11 @@ class Driver:
             "finished": lambda: self.note("finished", name),
         }
 
-    def do_open(self, application, process=None, serving=True, patience=10):
+    def do_open(self, application, process=None, serving=True, patience=10, without_broker="fails"):
         kind = restoration.Session if self.kind == "sync" else restoration.AsyncSession
         session = kind(
             application, process=process, socket=self.socket, serving=serving, patience=patience,
-            on_reconnected=lambda same: self.note("reconnected", same))
+            without_broker=without_broker, on_reconnected=lambda same: self.note("reconnected", same))
         yield session.open()
         self.session = session
         return session.restoration
