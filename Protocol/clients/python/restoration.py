@@ -2893,6 +2893,7 @@ class AsyncSession(_Session):
         self._reader_task: Optional["asyncio.Task[None]"] = None
         self._reconnecting: Optional["asyncio.Task[Any]"] = None
         self._looking: Optional["asyncio.Task[None]"] = None  # for the first broker
+        self._meeting: Optional[asyncio.Lock] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None  # in which it was opened
         self._flushing: Optional[asyncio.Lock] = None
         self._is_woken = False
@@ -3119,6 +3120,7 @@ class AsyncSession(_Session):
         except NoBrokerError as error:
             self._begin_alone(error)
             self._loop = asyncio.get_running_loop()
+            self._meeting = asyncio.Lock()
             self._looking = asyncio.ensure_future(self._look())
             self._looking.add_done_callback(_observed)
 
@@ -3126,29 +3128,28 @@ class AsyncSession(_Session):
         """Connects when a broker has come, and gives it what is in memory."""
         for pause in self._tries:
             await asyncio.sleep(pause)
-            if await self._has_met():
+            await self._meet()
+            if self._ended or not self._is_alone:  # before Python 3.12, `wait_for` may lose a cancellation
                 return
 
-    async def _has_met(self) -> bool:
-        try:
-            await self._connect()
-        except (RestorationError, OSError) as error:
-            self._still_alone(error)
-            return False
-        self._arrive()
-        with contextlib.suppress(RestorationError):  # the next call tries again
-            await self._shared(functools.partial(self._reconnect, False))
-        return True
+    async def _meet(self) -> None:
+        assert self._meeting is not None
+        async with self._meeting:
+            if self._ended or not self._is_alone:
+                return
+            try:
+                await self._connect()
+            except (RestorationError, OSError) as error:
+                return self._still_alone(error)
+            self._arrive()
+            with contextlib.suppress(RestorationError):  # the next call tries again
+                await self._shared(functools.partial(self._reconnect, False))
 
     async def _look_last(self) -> None:
         """Before the session ends: a broker may have come just now."""
-        looking = self._looking
-        if self._is_alone and looking is not None:
-            looking.cancel()
-            await asyncio.wait([looking])
-            if self._is_alone:
-                with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
-                    await asyncio.wait_for(self._has_met(), 1)
+        if self._is_alone:
+            with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+                await asyncio.wait_for(self._meet(), 1)
 
     async def _connect(self) -> bool:
         _sessions.add(self)
