@@ -1282,6 +1282,8 @@ class _Memory:
     def _below(self, parent: Any, identifier: Optional[str], position: Optional[int]) -> Optional[Tuple[str, ...]]:
         """A path; None for what is excluded. Whether somebody has the parent is not known."""
         thing = self._thing(parent) if parent else None
+        if thing is None and isinstance(parent, int):
+            raise self._refusal(-32002, "unknownObject", f"no object has the handle {parent}", "Name it by its path.")
         above = thing.path if thing else () if parent is None else tuple(_referred(parent))
         if identifier is None or above is None:
             return None
