@@ -119,8 +119,12 @@ internal import Testing
     try client.tell("unregister", ["name": "Main"])
     try client.tell("forget", ["path": .path("Left")])
     try client.tell("push", ["name": "Moved", "state": ["new": true]])
+    try client.register("With", "Moved")
+    try client.tell("push", ["name": "With", "state": ["with": true]])
     try client.tell("move", ["name": "Moved", "parent": "Other"])
-    #expect(try client.tell("objects")["Moved"] == [.path("Other", "Moved"), false])
+    let objects = try client.tell("objects")
+    #expect(objects["Moved"] == [.path("Other", "Moved"), false])
+    #expect(objects["With"] == [.path("Other", "Moved", "With"), false])
     try Self.brokerComes(to: client)
 
     let other = try broker.session(Self.application)
@@ -131,6 +135,7 @@ internal import Testing
     #expect(throws: CallError.self) { try other.decode("Left", "Below") }
     #expect(throws: CallError.self) { try other.decode("Moved") }
     #expect(try other.decode("Other", "Moved")["state"] == ["new": true])
+    #expect(try other.decode("Other", "Moved", "With")["state"] == ["with": true])
     #expect(try client.tell("errors") == [])
     try client.close()
   }
