@@ -23,13 +23,14 @@ internal import Testing
     )
     try #require(installed.end == .exit(0), "\(installed.output)\(installed.errors)")
     let program = """
-      import pathlib, restoration, restorationd
+      import pathlib, restoration, restorationd, restorationd_loops
       print(restorationd.__version__, pathlib.Path(restorationd.__file__).parent.name)
       print(restoration is restorationd, restoration.NoBroker is restorationd.NoBrokerError, bool(restoration.State))
-      print(*(pathlib.Path(each.__file__).with_name("py.typed").exists() for each in (restoration, restorationd)))
+      modules = restoration, restorationd, restorationd_loops
+      print(*(pathlib.Path(each.__file__).with_name("py.typed").exists() for each in modules))
       """
     let used = try ChildProcess.run(["\(place)/bin/python", "-c", program], environment: environment, directory: "/")
-    #expect(used.output == "0.1.0 restorationd\nTrue True True\nTrue True\n", "\(used.errors)")
+    #expect(used.output == "0.1.0 restorationd\nTrue True True\nTrue True True\n", "\(used.errors)")
     let checked = try ChildProcess.run(["\(place)/bin/python", "-m", "pip", "check"], environment: environment)
     #expect(checked.end == .exit(0), "\(checked.output)")
 

@@ -5,7 +5,7 @@ The file becomes the package `restorationd`, because only a package can declare 
 were written with a copy of the file import `restoration`, a package that only stands for the other: an unrelated
 distribution has that name too, and may overwrite it.
 
-What is for tests is a package of its own, which pytest loads as a plugin.
+What is for the loops of toolkits is a package of its own, and so is what is for tests, which pytest loads as a plugin.
 """
 
 import base64
@@ -18,7 +18,10 @@ import tarfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-FILES = ["pyproject.toml", "README.md", "restoration.py", "restorationd_testing.py", "wheel_of_one_file.py"]
+FILES = [
+    "pyproject.toml", "README.md", "restoration.py", "restorationd_loops.py", "restorationd_testing.py",
+    "wheel_of_one_file.py",
+]
 PASSING_ON = b'''# SPDX-License-Identifier: Apache-2.0
 """`restorationd` by the name of the file."""
 import sys
@@ -73,6 +76,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         "restorationd/py.typed": b"",
         "restoration/__init__.py": PASSING_ON,
         "restoration/py.typed": b"",
+        "restorationd_loops/__init__.py": (HERE / "restorationd_loops.py").read_bytes(),
+        "restorationd_loops/py.typed": b"",
         "restorationd_testing/__init__.py": (HERE / "restorationd_testing.py").read_bytes(),
         "restorationd_testing/py.typed": b"",
         f"{information}/METADATA": _metadata().encode(),

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""asyncio inside the event loop of GLib or Qt, so that an AsyncSession serves in a program with windows.
+
+    from restorationd_loops import glib             # or qt
+
+    loop = glib()
+    task = loop.start(restore_windows())            # a coroutine function of the program, which opens an AsyncSession
+
+The toolkit's loop runs as ever. Coroutines and callbacks of the session run in its thread, and nothing blocks it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import selectors
+import sys
+from typing import Any, Callable, Coroutine, List, Optional, Set, Tuple, TypeVar
+
+__all__ = ["HostedLoop", "glib", "qt"]
+
+_T = TypeVar("_T")
+_TURNS = 100  # of asyncio, before the toolkit has its own turn
+
+
+class _Idle(Exception):
+    """asyncio would wait; `args[0]` are the seconds until its next timer, or None."""
+
+
+class _Selector(selectors.EpollSelector):
+    turns = 0
+
+    def select(self, timeout: Optional[float] = None) -> List[Tuple[selectors.SelectorKey, int]]:
+        self.turns += 1
+        if self.turns > _TURNS:
+            raise _Idle(0)
+        events = super().select(0)
+        if not events and (timeout is None or timeout > 0):
+            raise _Idle(timeout)
+        return events
+
+
+class HostedLoop:
+    """An asyncio loop that another loop drives: it calls `step` if `fileno()` is readable, and after the seconds that
+    the last `step` has returned. For GLib and Qt, `glib` and `qt` do so.
+    """
+
+    def __init__(self) -> None:
+        self._selector = _Selector()
+        self.asyncio = asyncio.SelectorEventLoop(self._selector)
+        self.unhook: Callable[[], Any] = lambda: None  # ends the calls of `step`
+        self._tasks: Set["asyncio.Task[Any]"] = set()
+
+    def fileno(self) -> int:
+        return self._selector.fileno()
+
+    def start(self, work: Coroutine[Any, Any, _T]) -> "asyncio.Task[_T]":
+        """Has a coroutine run, from the thread of the loop. An error that nothing reads from the task is logged."""
+        task = self.asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self.asyncio.call_soon_threadsafe(lambda: None)  # makes the descriptor readable
+        return task
+
+    def step(self) -> Optional[float]:
+        """Does what can be done without waiting. Returns the seconds after which it is to be called again, or None."""
+        if self.asyncio.is_closed() or self.asyncio.is_running():
+            return None
+        self._selector.turns = 0
+        try:
+            self.asyncio.run_forever()
+        except _Idle as idle:
+            seconds: Optional[float] = idle.args[0]
+            return seconds
+        return 0  # something has stopped the asyncio loop; it goes on
+
+    def close(self) -> None:
+        """Cancels what runs, and ends the loop. A session that is to say goodbye does so before."""
+        self.unhook()
+        for task in self._tasks:
+            task.cancel()
+        for _ in range(_TURNS):
+            if self.step() != 0:
+                break
+        self.asyncio.close()
+
+
+def glib() -> HostedLoop:
+    """In the main context of GLib, with PyGObject, for GTK and others."""
+    from gi.repository import GLib  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    loop = HostedLoop()
+
+    class Source(GLib.Source):  # type: ignore[misc]
+        def prepare(self) -> Tuple[bool, int]:
+            return False, -1
+
+        def check(self) -> bool:  # GLib itself looks at the descriptor and the time
+            return False
+
+        def dispatch(self, callback: Any, arguments: Any) -> bool:
+            seconds = loop.step()
+            self.set_ready_time(-1 if seconds is None else GLib.get_monotonic_time() + math.ceil(seconds * 1e6))
+            return True
+
+    source = Source()
+    source.add_unix_fd(loop.fileno(), GLib.IOCondition.IN)
+    source.attach()
+    loop.unhook = source.destroy
+    return loop
+
+
+def qt() -> HostedLoop:
+    """In the thread of a QCoreApplication, with the PySide or PyQt that the program has imported."""
+    names = [f"{binding}.QtCore" for binding in ("PySide6", "PyQt6", "PySide2", "PyQt5")]
+    core: Any = next((sys.modules[name] for name in names if name in sys.modules), None)
+    if core is None:
+        raise ImportError(f"import one of {', '.join(names)} before")
+    loop = HostedLoop()
+    kinds = getattr(core.QSocketNotifier, "Type", core.QSocketNotifier)
+    notifier, timer = core.QSocketNotifier(loop.fileno(), kinds.Read), core.QTimer()
+    timer.setSingleShot(True)
+
+    def step(*_: Any) -> None:
+        notifier.setEnabled(False)  # a callback may run a loop of its own
+        seconds = loop.step()
+        notifier.setEnabled(True)
+        if seconds is not None:
+            timer.start(min(math.ceil(seconds * 1000), 1 << 30))
+
+    def unhook() -> None:
+        timer.stop()
+        notifier.setEnabled(False)
+
+    notifier.activated.connect(step)
+    timer.timeout.connect(step)
+    loop.unhook = unhook
+    return loop
