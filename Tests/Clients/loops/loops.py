@@ -6,15 +6,13 @@ saved and the longest time between two ticks stayed short.
 """
 
 import asyncio
-import os
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
 
 import restoration
+from broker import Broker
 from restorationd_loops import HostedLoop, glib, qt
 
 APPLICATION = "org.example.Loops"
@@ -44,29 +42,6 @@ class Toolkit:
             self.timer = QtCore.QTimer()
             self.every = lambda tick: (self.timer.timeout.connect(tick), self.timer.start(int(TICK * 1000)))
             self.loop = qt()
-
-
-class Broker:
-    def __init__(self, program: str, directory: str) -> None:
-        self.socket = f"{directory}/broker.sock"
-        self.command = [program, "--socket", self.socket, "--archives", f"{directory}/archives"]
-        self.start()
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(self.command)
-        while True:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-                if probe.connect_ex(self.socket) == 0:
-                    return
-            if self.process.poll() is not None:
-                raise RuntimeError("the broker does not start")
-
-    def signal(self, number: int) -> None:
-        self.process.send_signal(number)
-        if number == signal.SIGKILL:
-            self.process.wait()
-        elif number == signal.SIGSTOP:
-            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
 
 async def other(work):
