@@ -230,6 +230,44 @@ internal import Testing
     #expect(told["messages"]?.string?.contains("unsaved") == false, "\(told)")
   }
 
+  /// What is saved may come from an import, or from whoever may use the broker.
+  @Test(arguments: [Editor.vim, .neovim]) func nothingThatIsSavedIsRun(editor: Editor) throws {
+    let home = try Self.home("home", editor)
+    let first = try EditorProcess(editor, home: home)
+    try first.ready()
+    try first.type(editor.open("two.txt", line: 42))
+    try Self.stored("\(editor.application)@1", ["two.txt:42*"], by: first)
+    try first.process.kill()
+    let proof = "\(home)/proof"
+    let command = JSONValue.string("1 | call writefile([], '\(proof)')")
+    let window: JSONValue = [
+      "file": .string("term://touch \(proof)"), "line": 1, "column": 1, "top": 1, "width": 100, "height": 28,
+      "selected": true,
+    ]
+    let windows: JSONValue = [
+      "directory": .string(home), "columns": 100, "lines": 30, "tab": command, "tabs": [["windows": window]],
+    ]
+    // Neovim refuses a text instead of a number, and everything with it.
+    let line = editor == .vim ? command : 1
+    let file: JSONValue = ["file": .string("\(home)/one.txt"), "line": line]
+    let foreign = try broker.connect()
+    try Wait.until("the first one has no session") {
+      try foreign.call("statistics")["gauges"]?["sessions"] == 0
+    }
+    for (path, state) in [(["Editor"], windows), (["Editor", "Buffers"], ["buffers": [file]])] {
+      try foreign.call(
+        "encodeRestorableState",
+        [
+          "application": .string("\(editor.application)@1"), "object": .array(path.map { .string($0) }),
+          "state": state,
+        ]
+      )
+    }
+    let report = try EditorProcess(editor, home: home).restored()
+    #expect(report.windows == [":1*"] && report["files"] == ["one.txt"], "\(report)")
+    #expect(!Files.exists(proof))
+  }
+
   /// What Vim has told its user, and how the file of the selected window is opened.
   private static func told(_ editor: EditorProcess, _ home: String) throws -> JSONValue {
     let told = "{'messages': execute('messages'), 'readonly': &readonly, 'swap': swapname('%')}"

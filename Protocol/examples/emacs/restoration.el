@@ -161,8 +161,10 @@
          (enable-local-variables (and enable-local-variables :safe))
          (vc-follow-symlinks nil)
          (inhibit-message t)
-         (known (and file (get-file-buffer file)))
-         (buffer (cond (file (or known (ignore-errors (find-file-noselect file t))))
+         ;; Nothing that is saved is trusted: a remote name would run programs.
+         (local (and file (file-name-absolute-p file) (not (file-remote-p file))))
+         (known (and local (get-file-buffer file)))
+         (buffer (cond (file (or known (and local (ignore-errors (find-file-noselect file t)))))
                        (t (get-buffer (plist-get each :buffer))))))
     (when (and buffer (not known))
       (with-current-buffer buffer (goto-char (or (plist-get each :point) (point-min)))))

@@ -118,9 +118,12 @@ local function resize(leaves, windows)
   end
 end
 
+--- Whether a saved name is that of a file here: others, such as term://…, are read by plugins, which run programs.
+local function isLocal(name) return type(name) == 'string' and name:sub(1, 1) == '/' end
+
 local function fill(window, leaf)
   api.nvim_set_current_win(window)
-  if leaf.file then
+  if isLocal(leaf.file) then
     vim.cmd('silent! keepalt keepjumps buffer ' .. fn.bufadd(leaf.file))
     vim.bo.buflisted = true
   else
@@ -169,7 +172,9 @@ local function restore(windows, buffers)
     pcall(api.nvim_set_current_dir, windows.directory)
   end
   for _, buffer in ipairs(buffers.buffers or {}) do
-    vim.cmd(('silent! badd +%d %s'):format(buffer.line, fn.fnameescape(buffer.file)))
+    if isLocal(buffer.file) then
+      vim.cmd(('silent! badd +%d %s'):format(buffer.line, fn.fnameescape(buffer.file)))
+    end
   end
   local tabs = windows.tabs or {}
   -- All tab pages first: the line of tabs takes its space from the windows.

@@ -101,9 +101,15 @@ function! s:Build(node, window, leaves, directions = []) abort
   endfor
 endfunction
 
+" Whether a saved name is that of a file here: others are read by plugins, which run programs. Nothing that is saved is
+" trusted: a number becomes part of a command only as a number.
+function! s:IsLocal(name) abort
+  return type(a:name) == v:t_string && a:name[0] ==# '/'
+endfunction
+
 function! s:Fill(window, leaf) abort
   call win_gotoid(a:window)
-  if has_key(a:leaf, 'file')
+  if s:IsLocal(get(a:leaf, 'file'))
     execute 'silent! keepalt keepjumps buffer' bufadd(a:leaf.file)
     setlocal buflisted
   else
@@ -163,7 +169,7 @@ endfunction
 function! s:Restore(windows, buffers) abort
   if isdirectory(get(a:windows, 'directory', '')) | execute 'silent! cd' fnameescape(a:windows.directory) | endif
   for buffer in get(a:buffers, 'buffers', [])
-    execute 'silent! badd' '+' .. buffer.line fnameescape(buffer.file)
+    if s:IsLocal(buffer.file) | execute 'silent! badd' '+' .. (buffer.line + 0) fnameescape(buffer.file) | endif
   endfor
   let tabs = get(a:windows, 'tabs', [])
   " All tab pages first: the line of tabs takes its space from the windows.
@@ -174,7 +180,7 @@ function! s:Restore(windows, buffers) abort
     execute 'tabnext' index + 1
     call s:RestoreTab(tabs[index], a:windows)
   endfor
-  let tab = get(a:windows, 'tab', 1)
+  let tab = get(a:windows, 'tab', 1) + 0
   if tab <= tabpagenr('$') | execute 'tabnext' tab | endif
 endfunction
 
