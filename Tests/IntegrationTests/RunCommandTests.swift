@@ -119,6 +119,17 @@ internal import Testing
     #expect(calls.last == "--user --quiet --no-block restart restoration-run@a.service")
   }
 
+  @Test func aProgramIsForgottenAlsoWithoutABroker() throws {
+    try prepare()
+    _ = try run("--id", "a", "--", "sleep", "1")
+    let forgotten = try run("--forget", "a")
+    #expect(forgotten.output == "Forgot a.\n" && !Files.exists("\(files)/a"))
+    #expect(forgotten.errors.hasPrefix("restorationctl: what the broker keeps of a stays: no broker"))
+    #expect(forgotten.errors.hasSuffix("\n  To remove it as well, do the same once a broker runs.\n"))
+    // What is not known can only be known to a broker.
+    _ = try run("--forget", "a", status: 3)
+  }
+
   @Test func ofManyAtOnceOneIsTakenWhole() throws {
     try prepare()
     let processes = try (1...8).map { number in

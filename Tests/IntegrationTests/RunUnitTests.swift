@@ -171,7 +171,13 @@ struct RunUnitTests {
     #expect(try manager.property("NRestarts", of: unit) == "5")
     let messages = try manager.takeJournal().compactMap { $0["MESSAGE"]?.string }
     #expect(messages.count { $0.hasPrefix("restorationctl: loop ended with status 3 and is started again") } == 5)
-    #expect(messages.contains { $0.contains("journalctl --user -u \(unit); restorationctl run --forget loop") })
+    // The journal has an entry for each line.
+    let hints = [
+      "after the fifth time in a minute only at the next login", "See why: journalctl --user -u \(unit)",
+      "Start it before: systemctl --user reset-failed \(unit); systemctl --user start \(unit)",
+      "Or end it: restorationctl run --forget loop",
+    ]
+    for hint in hints { #expect(messages.contains { $0.hasSuffix(hint) }, "\(hint)") }
     #expect(try record("loop").contains(#""exitStatus":3"#))
     #expect(Files.exists(manager.outside("\(manager.home)/.config/restorationd/run/loop")))
     // The same command tries again at once.

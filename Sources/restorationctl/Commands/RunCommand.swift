@@ -140,10 +140,16 @@ struct RunCommand: ControlCommand {
       try await withBroker { broker in
         try await broker.unregister(.path([id.description]), application: RunRecord.application)
       }
-    } catch let failure as Failure where failure.status == ExitStatus.notThere {
+    } catch let failure as Failure {
       guard isKnown else {
+        guard failure.status == ExitStatus.notThere else { throw failure }
         let hint = "restorationctl run --list shows the known ones."
         throw Failure(ExitStatus.notThere, kind: "unknownProgram", "nothing is run as \(id)", hint: hint)
+      }
+      // It is never run again, which was asked for; what the broker keeps is for people only.
+      if failure.status != ExitStatus.notThere {
+        let again = "To remove it as well, do the same once a broker runs."
+        Output.complain("what the broker keeps of \(id) stays: \(failure.message)".printable + "\n  \(again)")
       }
     }
     try output.print(PrintedObject { $0.member("id", id.description) }, or: "Forgot \(id).\n")

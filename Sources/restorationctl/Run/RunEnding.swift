@@ -32,10 +32,13 @@ struct RunEnding {
   func message(of id: RunID, unit: String) -> String {
     let isInvalid = [Status.invalid, Status.directory, Status.program].contains(exitStatus)
     let how = exitStatus.map { "with status \($0)" } ?? "by \(signal ?? "a signal")"
-    let next = isInvalid ? "at the next login" : "five times a minute at most"
+    // Which failure is the last one the manager decides only afterwards, and tells nobody.
+    let next = isInvalid ? "at the next login" : "after the fifth time in a minute only at the next login"
     return """
       \(id) ended \(how) and is started again, \(next)
-        Look: journalctl --user -u \(unit); restorationctl run --forget \(id) ends that
+        See why: journalctl --user -u \(unit)
+        Start it before: systemctl --user reset-failed \(unit); systemctl --user start \(unit)
+        Or end it: restorationctl run --forget \(id)
       """
   }
 }
