@@ -31,6 +31,7 @@ let package = Package(
   name: "restorationd",
   products: [
     .library(name: "RestorationClient", targets: ["RestorationClient"]),
+    .library(name: "RestorationTesting", targets: ["RestorationTesting"]),
     .executable(name: "restorationd", targets: ["restorationd"]),
     .executable(name: "restorationctl", targets: ["restorationctl"]),
   ],
@@ -172,6 +173,13 @@ let package = Package(
       swiftSettings: settings
     ),
 
+    // RestorationTesting
+    .target(
+      name: "RestorationTesting",
+      dependencies: ["JSONRPC", "RestorationClient", "SeededRandom"],
+      swiftSettings: settings
+    ),
+
     // restorationd
     .executableTarget(
       name: "restorationd",
@@ -291,6 +299,8 @@ let package = Package(
       dependencies: [
         "JSONRPC",
         "RestorationBroker",
+        "RestorationClient",
+        "RestorationTesting",
         "RestorationWire",
         "SeededRandom",
         "TestSupport",

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationTesting
+internal import TestSupport
+internal import Testing
+
+/// The proof kit of the Swift library.
+@Suite(.timeLimit(.minutes(5)), .passesTurnstile) struct RestorationTestingTests {
+  /// One that pushes.
+  private let words = application("words")
+  /// One of two processes that serve.
+  private let editor = application("editor")
+
+  private static func application(_ name: String) -> [String] {
+    [
+      "env", "PYTHONPATH=\(LibraryClient.module)", "python3", "-B",
+      "\(Products.repository)/Tests/Clients/testing/applications/\(name).py",
+    ]
+  }
+
+  private func makeBroker() async throws -> PrivateBroker {
+    try await PrivateBroker(program: Products.broker, developerMode: true, limits: ["eventBytesMax": 1 << 26])
+  }
+
+  private static func exists(_ pid: Int32) -> Bool { kill(pid, 0) == 0 }
+
+  @Test("R15 R19 An application that forgets nothing passes, whether it pushes or serves")
+  func nothingIsLost() async throws {
+    let broker = try await makeBroker()
+    try await killAtRandomPoints(words, times: 8, seed: 3, broker: broker) { process in
+      try process.write("word\n")
+    }
+    try await killAtRandomPoints(
+      editor,
+      times: 4,
+      changing: ["Main:/pid"],
+      seed: 3,
+      quiet: .milliseconds(500),
+      broker: broker
+    ) { try $0.write("word\n") }
+    broker.stop()
+  }
+
+  @Test(
+    "R15 What an application forgets when it is killed is named by path and field",
+    arguments: [
+      (["words", "forget-field"], "Window/Page", "/title", #""word" came back as "untitled""#),
+      (["words", "forget-object"], "Window/Page", nil, "the object did not come back; it was {"),
+      (["words", "blank"], "Window/Page", "/words/0", #""word" came back as nothing"#),
+      (["editor", "forget-field"], "Main", "/text", #""word"#),
+      (["editor", "forget-object"], "Main/List", nil, "the object did not come back; it was {"),
+    ] as [([String], String, String?, String)]
+  )
+  func lossesAreNamed(_ words: [String], _ path: String, _ field: String?, _ reason: String) async throws {
+    let broker = try await makeBroker()
+    let thrown = await #expect(throws: LostStateError.self) {
+      try await killAtRandomPoints(
+        Self.application(words[0]) + words[1...],
+        times: 6,
+        changing: ["Main:/pid"],
+        seed: 5,
+        patience: .seconds(5),
+        quiet: .milliseconds(words[0] == "editor" ? 500 : 200),
+        broker: broker
+      ) { try $0.write("word\n") }
+    }
+    let failure = try #require(thrown)
+    let loss = failure.losses.first { $0.path == path && $0.field == field }
+    #expect(loss?.application.hasPrefix("org.example.") == true && loss?.reason.hasPrefix(reason) == true, "\(failure)")
+    #expect("\(failure)".contains("lost what it had saved, after kill ") && "\(failure)".contains("seed 5"))
+    broker.stop()
+  }
+
+  @Test("R15 A field that changes is no loss if it is named")
+  func changingFieldsAreNamed() async throws {
+    let broker = try await makeBroker()
+    let changing = ["Window/Page:/words*", "*:/title"]
+    try await killAtRandomPoints(words + ["blank"], times: 2, changing: changing, seed: 5, broker: broker) {
+      try $0.write("word\n")
+    }
+    broker.stop()
+  }
+
+  @Test(
+    "An application of which nothing can be proven does not pass",
+    arguments: [
+      (["sh", "-c", "exit 3"], "ended by itself with status 3, in its first run"),
+      (["no-such-program"], "no-such-program cannot be started"),
+    ]
+  )
+  func whatIsUnprovenFails(_ command: [String], _ reason: String) async throws {
+    let broker = try await makeBroker()
+    let failure = await #expect(throws: TestingError.self) {
+      try await killAtRandomPoints(command, times: 2, patience: .seconds(1), broker: broker)
+    }
+    #expect(failure?.description.contains(reason) == true, "\(failure?.description ?? "")")
+    broker.stop()
+  }
+
+  @Test("A private broker is killed, restarted and frozen on command, and leaves nothing behind")
+  func brokersObey() async throws {
+    let broker = try await PrivateBroker(program: Products.broker)
+    let options = SessionOptions(application: "org.example.Notes")
+    let session = try await RestorationSession.start(options, socket: broker.socket)
+    let page = try await session.register("Page")
+    try await session.encode(["n": 1], for: page)
+    try await broker.restart()
+    #expect(try await session.decode([String: Int].self, for: page) == ["n": 1])
+    broker.freeze()
+    async let pushed = session.encode(["n": 2], for: page)
+    #expect(throws: TestFailure.self) {
+      try FramedClient(broker.socket, .jsonStream).call("ping", .null, Deadline(.milliseconds(100)))
+    }
+    broker.thaw()
+    _ = try await pushed
+    broker.kill()
+    await #expect(throws: BrokerConnectionError.self) { try await broker.connect() }
+    try await broker.start()
+    #expect(try await session.decode([String: Int].self, for: page) == ["n": 2])
+    await session.end(.restart)
+    let child = try broker.spawn(["sh", "-c", "sleep 100 & wait"])
+    #expect(!child.hasEnded && Files.isDirectory(broker.directory))
+    broker.stop()
+    #expect(!Self.exists(child.pid) && child.hasEnded && !Files.exists(broker.directory))
+  }
+
+  @Test("A broker that is released without being stopped leaves nothing behind")
+  func releasedBrokersEnd() async throws {
+    var broker: PrivateBroker? = try await PrivateBroker(program: Products.broker)
+    let directory = try #require(broker?.directory)
+    #expect(Files.isDirectory(directory))
+    broker = nil
+    #expect(!Files.exists(directory))
+  }
+
+  @Test("Nothing is left behind when the test's process is killed")
+  func killedTestsLeaveNothing() async throws {
+    let ended = await #expect(processExitsWith: .signal(SIGKILL), observing: [\.standardOutputContent]) {
+      let broker = try await PrivateBroker(program: Products.broker)
+      let child = try broker.spawn(["sh", "-c", "sleep 100 & wait"])
+      print("\n\(broker.directory) \(child.pid)\n")
+      fflush(nil)
+      withExtendedLifetime((broker, child)) { _ = raise(SIGKILL) }
+    }
+    let output = String(decoding: try #require(ended).standardOutputContent, as: UTF8.self)
+    let line = try #require(output.split(separator: "\n").first { $0.contains("/restorationd-") })
+    let words = line.split(separator: " ").map(String.init)
+    let child = try #require(words.last.flatMap { Int32($0) })
+    try Wait.until("the directory and the child are gone") { !Files.exists(words[0]) && !Self.exists(child) }
+  }
+
+  @Test("A broker that does not start says why, and a missing program is named")
+  func failedStartsAreExplained() async throws {
+    let refused = await #expect(throws: TestingError.self) {
+      try await PrivateBroker(program: Products.broker, arguments: ["--no-such-flag"])
+    }
+    #expect(refused?.description.contains("no-such-flag") == true, "\(refused?.description ?? "")")
+    let missing = await #expect(throws: TestingError.self) { try await PrivateBroker(program: "/nowhere/restorationd") }
+    let words = ["/nowhere/restorationd cannot be started: No such file", "RESTORATIOND_BINARY"]
+    for word in words { #expect(missing?.description.contains(word) == true, "\(missing?.description ?? "")") }
+  }
+
+  @Test("R16 A stored generation comes back in a running application")
+  func generationsAreReplayed() async throws {
+    let broker = try await PrivateBroker(program: Products.broker)
+    let options = SessionOptions(application: "org.example.Notes")
+    let session = try await RestorationSession.start(options, socket: broker.socket)
+    let page = try await session.register("Page")
+    try await session.encode(["n": 1], for: page)
+    let saved = try await session.saveApplicationState()
+    try await session.encode(["n": 2], for: page)
+    try await broker.replay(try #require(saved.generation), of: "org.example.Notes")
+    #expect(try await session.decode([String: Int].self, for: page) == ["n": 1])
+    await session.end(.restart)
+    broker.stop()
+  }
+
+  /// The test above that finds nothing lost is the page's, but for the program and the broker.
+  @Test("The test on the page of the Swift library is one of this suite")
+  func thePageIsTrue() throws {
+    let page = try Files.text("\(Products.repository)/Protocol/clients/swift/README.md").split(separator: "```")
+    let text = try #require(page.first { $0.hasPrefix("swift\n") && $0.contains("killAtRandomPoints") })
+    let lines = text.split(separator: "\n").dropFirst().map { $0.drop { $0 == " " } }
+    #expect(lines.count <= 12)
+    let own = try Files.text("\(Products.repository)/Tests/IntegrationTests/RestorationTestingTests.swift")
+    for line in lines where !line.contains("import ") && !line.contains("@Test") {
+      let ours = "(words, times: 8, seed: 3, broker: broker)"
+      let expected = line.replacing(#"([".build/debug/words"], times: 20)"#, with: ours)
+      #expect(own.contains(expected), "\(line)")
+    }
+  }
+}
