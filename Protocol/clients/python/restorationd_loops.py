@@ -28,9 +28,12 @@ class _Idle(Exception):
 
 
 class _Selector(selectors.EpollSelector):
+    is_hosted = True
     turns = 0
 
     def select(self, timeout: Optional[float] = None) -> List[Tuple[selectors.SelectorKey, int]]:
+        if not self.is_hosted:
+            return super().select(timeout)
         self.turns += 1
         if self.turns > _TURNS:
             raise _Idle(0)
@@ -40,6 +43,20 @@ class _Selector(selectors.EpollSelector):
         return events
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """What is scheduled between two steps, as by a handler of the toolkit, makes the descriptor readable."""
+
+    def call_soon(self, *arguments: Any, **context: Any) -> asyncio.Handle:  # type: ignore[override,unused-ignore]
+        schedule = super().call_soon if self.is_running() else super().call_soon_threadsafe
+        return schedule(*arguments, **context)
+
+    def call_at(self, *arguments: Any, **context: Any) -> asyncio.TimerHandle:  # type: ignore[override,unused-ignore]
+        timer = super().call_at(*arguments, **context)
+        if not self.is_running():
+            self.call_soon(lambda: None)  # that step returns the seconds until then
+        return timer
+
+
 class HostedLoop:
     """An asyncio loop that another loop drives: it calls `step` if `fileno()` is readable, and after the seconds that
     the last `step` has returned. For GLib and Qt, `glib` and `qt` do so.
@@ -47,7 +64,7 @@ class HostedLoop:
 
     def __init__(self) -> None:
         self._selector = _Selector()
-        self.asyncio = asyncio.SelectorEventLoop(self._selector)
+        self.asyncio: asyncio.SelectorEventLoop = _Loop(self._selector)
         self.unhook: Callable[[], Any] = lambda: None  # ends the calls of `step`
         self._tasks: Set["asyncio.Task[Any]"] = set()
 
@@ -59,11 +76,13 @@ class HostedLoop:
         task = self.asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        self.asyncio.call_soon_threadsafe(lambda: None)  # makes the descriptor readable
         return task
 
     def step(self) -> Optional[float]:
-        """Does what can be done without waiting. Returns the seconds after which it is to be called again, or None."""
+        """Does what can be done without waiting. Returns the seconds after which it is to be called again, or None.
+
+        A SystemExit or KeyboardInterrupt of a coroutine is raised; the step is then to be called again at once.
+        """
         if self.asyncio.is_closed() or self.asyncio.is_running():
             return None
         self._selector.turns = 0
@@ -75,14 +94,25 @@ class HostedLoop:
         return 0  # something has stopped the asyncio loop; it goes on
 
     def close(self) -> None:
-        """Cancels what runs, and ends the loop. A session that is to say goodbye does so before."""
+        """Cancels what `start` has started, and a second later what has not ended. Then the loop ends.
+
+        An `async with` block of a session says goodbye when it is cancelled. RuntimeError from a callback of the loop.
+        """
+        if self.asyncio.is_running():
+            raise RuntimeError("close() in a callback or coroutine of the loop; call it after the toolkit's own loop")
         self.unhook()
-        for task in self._tasks:
+        self._selector.is_hosted = False  # from here on it waits
+        try:
+            self._cancel(set(self._tasks))
+            self._cancel(asyncio.all_tasks(self.asyncio))  # those of sessions, without which there is no goodbye
+        finally:
+            self.asyncio.close()
+
+    def _cancel(self, tasks: Set["asyncio.Task[Any]"]) -> None:
+        for task in tasks:
             task.cancel()
-        for _ in range(_TURNS):
-            if self.step() != 0:
-                break
-        self.asyncio.close()
+        if tasks:
+            self.asyncio.run_until_complete(asyncio.wait(tasks, timeout=1))
 
 
 def glib() -> HostedLoop:
@@ -99,7 +129,11 @@ def glib() -> HostedLoop:
             return False
 
         def dispatch(self, callback: Any, arguments: Any) -> bool:
-            seconds = loop.step()
+            seconds: Optional[float] = 0
+            try:
+                seconds = loop.step()
+            except KeyboardInterrupt:  # GLib would remove the source
+                sys.excepthook(*sys.exc_info())
             self.set_ready_time(-1 if seconds is None else GLib.get_monotonic_time() + math.ceil(seconds * 1e6))
             return True
 
@@ -122,11 +156,16 @@ def qt() -> HostedLoop:
     timer.setSingleShot(True)
 
     def step(*_: Any) -> None:
-        notifier.setEnabled(False)  # a callback may run a loop of its own
-        seconds = loop.step()
-        notifier.setEnabled(True)
-        if seconds is not None:
-            timer.start(min(math.ceil(seconds * 1000), 1 << 30))
+        if loop.asyncio.is_running():  # a callback runs a loop of its own
+            return
+        notifier.setEnabled(False)
+        seconds: Optional[float] = 0
+        try:
+            seconds = loop.step()
+        finally:
+            notifier.setEnabled(True)
+            if seconds is not None:
+                timer.start(min(math.ceil(seconds * 1000), 1 << 30))
 
     def unhook() -> None:
         timer.stop()
