@@ -174,6 +174,7 @@ let package = Package(
     ),
 
     // RestorationTesting
+    .target(name: "SeededRandom", swiftSettings: settings),
     .target(
       name: "RestorationTesting",
       dependencies: ["JSONRPC", "RestorationClient", "SeededRandom"],
@@ -246,7 +247,6 @@ let package = Package(
 
     // Tests over the whole product
     .target(name: "TestSupport", dependencies: ["CLinux", "JSONRPC"], path: "Tests/Support", swiftSettings: settings),
-    .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
     .target(
       name: "InMemory",
       dependencies: [
