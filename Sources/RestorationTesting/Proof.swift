@@ -64,10 +64,12 @@ actor Proof {
   private var start: Duration { max(options.patience, Self.startMin) }
 
   func prove() async throws {
-    let events = try await connection.subscribe(to: [
+    let names: [EventName] = [
       .sessionBegan, .sessionEnded, .objectRegistered, .objectUnregistered, .pathChanged, .stateEncoded,
       .generationSealed,
-    ])
+    ]
+    // Their reader waits while states are compared and processes end, however many come.
+    let events = try await connection.subscribe(toNamed: names.map(\.rawValue), application: nil, capacity: .max)
     let reader = Task {
       do {
         for try await event in events { take(event) }
@@ -235,8 +237,8 @@ extension Proof {
       run.pids.insert(pid)
       applications.insert(application)
       run.sessions += 1
-    } else if let pid, !run.pids.contains(pid) {
-      return
+    } else if let value = facts["pid"], !(value.integer.map(run.pids.contains) ?? false) {
+      return  // another process's, or a call without a session
     } else if event.name == "sessionEnded" {
       run.sessions -= 1
     } else if event.name == "stateEncoded" {

@@ -84,6 +84,13 @@ internal import Testing
     broker.stop()
   }
 
+  @Test("However many events come at once, none is lost")
+  func manyObjectsAreFollowed() async throws {
+    let broker = try await makeBroker()
+    try await killAtRandomPoints(Self.application("many"), times: 2, seed: 3, broker: broker) { try $0.write("more\n") }
+    broker.stop()
+  }
+
   @Test(
     "An application of which nothing can be proven does not pass",
     arguments: [
