@@ -48,6 +48,7 @@ internal import Testing
     "R15 What an application forgets when it is killed is named by path and field",
     arguments: [
       (["words", "forget-field"], "Window/Page", "/title", #""word" came back as "untitled""#),
+      (["words", "forget-digit"], "Window/Page", "/title", "9007199254740993 came back as 9007199254740992"),
       (["words", "forget-object"], "Window/Page", nil, "the object did not come back; it was {"),
       (["words", "blank"], "Window/Page", "/words/0", #""word" came back as nothing"#),
       (["editor", "forget-field"], "Main", "/text", #""word"#),
