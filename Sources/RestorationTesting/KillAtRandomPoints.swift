@@ -14,6 +14,7 @@ internal import RestorationClient
 ///
 /// - Parameters:
 ///   - command: the program, found by `PATH` unless it has a slash, and its arguments.
+///   - times: how often, at least once.
 ///   - changing: fields that need not come back as they were, as patterns of `path:pointer`, such as
 ///     `Main/Clock:/time` or `*:/pid`.
 ///   - seed: decides the points, counted in writes; that of a failure repeats them. nil takes another one each time.
@@ -32,6 +33,9 @@ public func killAtRandomPoints(
   broker: PrivateBroker? = nil,
   work: (@Sendable (TestedProcess) async throws -> Void)? = nil
 ) async throws {
+  guard kills > 0 else {
+    throw TestingError("times is \(kills), so nothing would be proven; kill the application at least once")
+  }
   let used =
     if let broker { broker } else {
       try await PrivateBroker(developerMode: true, limits: ["eventBytesMax": 1 << 26])

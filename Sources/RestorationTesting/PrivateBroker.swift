@@ -12,7 +12,8 @@ public final class PrivateBroker: Sendable {
   public let directory: String
   /// The path of its socket.
   public let socket: String
-  /// The variables of a process that is to use this broker.
+  /// The variables of a process that is to use this broker: those that the test's process had when this was made, and
+  /// `RESTORATIOND_SOCKET`.
   public let environment: [String: String]
   private let command: [String]
   private let keeper: Keeper
@@ -21,6 +22,11 @@ public final class PrivateBroker: Sendable {
   private struct Processes {
     var broker: TestedProcess?
     var children: [TestedProcess] = []
+    var wereStopped = false
+
+    func check() throws {
+      if wereStopped { throw TestingError("the broker was stopped; make another PrivateBroker") }
+    }
   }
 
   /// What makes a program believe that a service manager has started it.
@@ -32,7 +38,7 @@ public final class PrivateBroker: Sendable {
   /// Starts a broker; it takes connections when this returns. Throws a `TestingError` with its log if it does not.
   ///
   /// - Parameters:
-  ///   - program: nil takes `$RESTORATIOND_BINARY`, otherwise `restorationd` on the `PATH`.
+  ///   - program: nil takes `$RESTORATIOND_BINARY`, otherwise `restorationd` on the `PATH`. The test may have set them.
   ///   - developerMode: the broker quarantines and discards nothing, however often an application is killed.
   ///   - limits: such as `["roundQuietMilliseconds": 100]`.
   ///   - arguments: more arguments of `restorationd`.
@@ -47,16 +53,22 @@ public final class PrivateBroker: Sendable {
     var template = Array("\(variables["TMPDIR"] ?? "/tmp")/restorationd-XXXXXX".utf8CString)
     guard let name = mkdtemp(&template) else { throw TestingError("mkdtemp: \(systemError(errno))") }
     directory = String(cString: name)
-    keeper = try Keeper(removing: directory, environment: variables)
+    do {
+      keeper = try Keeper(removing: directory, environment: variables)
+    } catch {
+      rmdir(directory)
+      throw error
+    }
     socket = "\(directory)/broker.sock"
     variables["RESTORATIOND_SOCKET"] = socket
     environment = variables
     let configuration = "\(directory)/config.json"
-    let members = limits.map { (name: $0.key, value: JSONValue.integer(Int64($0.value))) }
-    try Self.write(JSONText(["limits": .object(JSONObject(members))]).string, to: configuration)
     command =
       [program, "--socket", socket, "--archives", "\(directory)/archives", "--config", configuration]
       + (developerMode ? ["--developer-mode"] : []) + arguments
+    // If the rest throws, everything is set, and `deinit` stops what there is.
+    let members = limits.map { (name: $0.key, value: JSONValue.integer(Int64($0.value))) }
+    try Self.write(JSONText(["limits": .object(JSONObject(members))]).string, to: configuration)
     try await start()
   }
 
@@ -69,6 +81,7 @@ public final class PrivateBroker: Sendable {
     // Its runtime directory is where it would look for a service manager that can start units.
     let variables = environment.merging(["XDG_RUNTIME_DIR": directory]) { $1 }
     let started = try processes.withLock { processes in
+      try processes.check()
       guard processes.broker == nil else { throw TestingError("the broker runs already; call kill() or restart()") }
       do {
         let process = try TestedProcess(command, environment: variables, log: "\(directory)/log", keeper: keeper)
@@ -113,19 +126,22 @@ public final class PrivateBroker: Sendable {
   /// Lets it continue after `freeze`.
   public func thaw() { processes.withLock { $0.broker?.thaw() } }
 
-  /// Kills it and the processes it has started, and removes its directory. It cannot be started again.
+  /// Kills it and the processes it has started, and removes its directory. Afterwards it starts nothing.
   public func stop() {
     processes.withLock { processes in
       for process in processes.children + [processes.broker].compactMap(\.self) { process.kill() }
-      processes = Processes()
+      processes = Processes(wereStopped: true)
     }
     keeper.finish()
   }
 
-  /// Starts a program that uses this broker and ends with it.
+  /// Starts a program that uses this broker and ends with it. Its standard input is a socket, which it cannot open as
+  /// `/dev/stdin`.
   public func spawn(_ command: [String]) throws -> TestedProcess {
     try processes.withLock { processes in
+      try processes.check()
       let child = try TestedProcess(command, environment: environment, log: nil, keeper: keeper)
+      processes.children.removeAll { $0.ending != nil }
       processes.children.append(child)
       return child
     }

@@ -83,7 +83,7 @@ actor Proof {
       run.process?.kill()
     }
     var random = SeededGenerator(seed: options.seed)
-    for number in 1...max(1, options.kills) {
+    for number in 1...options.kills {
       let starting = number > 1 && Int.random(in: 0..<4, using: &random) == 0
       let point = Int.random(in: 1...(starting ? Self.eventsMax : Self.writesMax), using: &random)
       try begin(killedAfter: starting ? point : nil)

@@ -163,12 +163,14 @@ public struct TestingError: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// The variables with which this process was started.
+/// The variables of this process as they are now.
 var ownEnvironment: [String: String] {
   var variables: [String: String] = [:]
-  for entry in contents(of: "/proc/self/environ").split(separator: "\0") {
-    let parts = entry.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+  var next = environ
+  while let entry = next.pointee {
+    let parts = String(cString: entry).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
+    next += 1
   }
   return variables
 }

@@ -25,7 +25,8 @@ internal import Testing
     try await PrivateBroker(program: Products.broker, developerMode: true, limits: ["eventBytesMax": 1 << 26])
   }
 
-  private static func exists(_ pid: Int32) -> Bool { kill(pid, 0) == 0 }
+  /// Whether there is a process of this group.
+  private static func exists(_ group: Int32) -> Bool { kill(-group, 0) == 0 }
 
   @Test("R15 R19 An application that forgets nothing passes, whether it pushes or serves")
   func nothingIsLost() async throws {
@@ -95,14 +96,15 @@ internal import Testing
   @Test(
     "An application of which nothing can be proven does not pass",
     arguments: [
-      (["sh", "-c", "exit 3"], "ended by itself with status 3, in its first run"),
-      (["no-such-program"], "no-such-program cannot be started"),
+      (["sh", "-c", "exit 3"], 2, "ended by itself with status 3, in its first run"),
+      (["no-such-program"], 2, "no-such-program cannot be started"),
+      (["true"], 0, "times is 0"),
     ]
   )
-  func whatIsUnprovenFails(_ command: [String], _ reason: String) async throws {
+  func whatIsUnprovenFails(_ command: [String], _ times: Int, _ reason: String) async throws {
     let broker = try await makeBroker()
     let failure = await #expect(throws: TestingError.self) {
-      try await killAtRandomPoints(command, times: 2, patience: .seconds(1), broker: broker)
+      try await killAtRandomPoints(command, times: times, patience: .seconds(1), broker: broker)
     }
     #expect(failure?.description.contains(reason) == true, "\(failure?.description ?? "")")
     broker.stop()
@@ -133,6 +135,34 @@ internal import Testing
     #expect(!child.hasEnded && Files.isDirectory(broker.directory))
     broker.stop()
     #expect(!Self.exists(child.pid) && child.hasEnded && !Files.exists(broker.directory))
+    let started = await #expect(throws: TestingError.self) { try await broker.start() }
+    let spawned = #expect(throws: TestingError.self) { try broker.spawn(["true"]) }
+    for error in [started, spawned] {
+      #expect(error?.description == "the broker was stopped; make another PrivateBroker")
+    }
+  }
+
+  @Test("A process that was killed is released when the next one is started")
+  func killedProcessesAreReleased() async throws {
+    let broker = try await PrivateBroker(program: Products.broker)
+    var first: TestedProcess? = try broker.spawn(["sleep", "100"])
+    weak let released = first
+    first?.kill()
+    first = nil
+    #expect(released != nil)
+    let second = try broker.spawn(["sleep", "100"])
+    #expect(released == nil && !second.hasEnded)
+    broker.stop()
+  }
+
+  @Test("A private broker and what it starts have the variables that the test has set")
+  func variablesAreThoseOfNow() async {
+    await #expect(processExitsWith: .success) {
+      setenv("RESTORATION_TESTING_TESTS", "a=b", 1)
+      let broker = try await PrivateBroker(program: Products.broker)
+      #expect(broker.environment["RESTORATION_TESTING_TESTS"] == "a=b")
+      broker.stop()
+    }
   }
 
   @Test("A broker that is released without being stopped leaves nothing behind")
@@ -148,7 +178,8 @@ internal import Testing
   func killedTestsLeaveNothing() async throws {
     let ended = await #expect(processExitsWith: .signal(SIGKILL), observing: [\.standardOutputContent]) {
       let broker = try await PrivateBroker(program: Products.broker)
-      let child = try broker.spawn(["sh", "-c", "sleep 100 & wait"])
+      // With the observed output it would be awaited.
+      let child = try broker.spawn(["sh", "-c", "exec >/dev/null 2>&1; sleep 1000 & wait"])
       print("\n\(broker.directory) \(child.pid)\n")
       fflush(nil)
       withExtendedLifetime((broker, child)) { _ = raise(SIGKILL) }
