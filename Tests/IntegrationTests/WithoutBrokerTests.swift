@@ -265,6 +265,16 @@ internal import Testing
     try client.close()
   }
 
+  @Test("What was answered from memory reaches a broker, whatever happens meanwhile", arguments: ["references"])
+  func losesNothing(_ scenario: String) throws {
+    let program = "\(Products.repository)/Tests/Clients/libraries/alone.py"
+    let result = try ChildProcess.run(
+      ["python3", program, scenario],
+      environment: ["PYTHONPATH": LibraryClient.module]
+    )
+    #expect(result.end == .exit(0), "\(result.errors)")
+  }
+
   private static let programs = [
     """
     import restoration, threading

@@ -1242,6 +1242,10 @@ def _is_passing(error: Exception) -> bool:
     return True
 
 
+def _decoded(text: str, number: Callable[[str], Any]) -> Any:
+    return json.loads(text, parse_int=_integer, parse_float=number)
+
+
 class _Memory:
     """Stands in for the broker from the start of a session until one comes, and tells it then what it has missed.
 
@@ -1358,7 +1362,10 @@ class _Memory:
         thing = self._thing(object) if object else None
         if object and thing is None:
             raise NoBrokerError(self._session.socket, f"{object!r} is not of this session: {self._why}", is_absent=True)
-        self._states[thing] = {"state": _text(state), "elements": copy.deepcopy(more.pop("elements", [])), **more}
+        text = _text(state)
+        if "$restorable" in text:  # by handle: paths may change
+            text = _text(self._referring(_decoded(text, decimal.Decimal), self._by_handle))
+        self._states[thing] = {"state": text, "elements": copy.deepcopy(more.pop("elements", [])), **more}
         return {}
 
     def decodeRestorableState(self, object: Any) -> Dict[str, Any]:
@@ -1366,19 +1373,32 @@ class _Memory:
         if entry is None:
             return {"status": "none"}
         elements = [{**each, "resolved": False} for each in entry["elements"]]
-        return {"status": "available", "state": self._state(entry, _real, self._referring), "elements": elements}
+        state = self._state(entry, _real, lambda thing: {"$restorable": thing.path, "object": thing._handle})
+        return {"status": "available", "state": state, "elements": elements}
 
-    @staticmethod
-    def _referring(thing: _Object) -> Dict[str, Any]:
-        return {"$restorable": thing.path and [*thing.path], "object": thing._handle}
+    def _by_handle(self, target: Any) -> Any:
+        found = self._session.object_at(target) if isinstance(target, list) else None
+        return {"$restorable": found.handle} if found else None
 
     def _state(self, entry: Mapping[str, Any], number: Callable[[str], Any], refer: Callable[[_Object], Any]) -> Any:
-        """What was pushed: objects in it may have moved."""
-        def read(value: Dict[str, Any]) -> Any:
-            handle = value.get("$restorable")
-            return refer(self._things[handle]) if isinstance(handle, int) and handle in self._things else value
+        """What was pushed. Objects in it may have moved; a reference to what is gone leads to nothing."""
+        def read(target: Any) -> Any:
+            thing = self._things.get(target) if isinstance(target, int) else None
+            if thing is None:
+                return None
+            return refer(thing) if thing.path and thing in self._session.objects else {"$restorable": None}
 
-        return json.loads(entry["state"], object_hook=read, parse_int=_integer, parse_float=number)
+        return self._referring(_decoded(entry["state"], number), read)
+
+    def _referring(self, value: Any, read: Callable[[Any], Any]) -> Any:
+        """A state with other references, where `read` gives one for what is referred to."""
+        if isinstance(value, list):
+            return [self._referring(each, read) for each in value]
+        if not isinstance(value, dict) or "$literal" in value:
+            return value
+        if "$restorable" in value:
+            return read(value["$restorable"]) or value
+        return {key: self._referring(each, read) for key, each in value.items()}
 
     def _nothing(self, **_: Any) -> Dict[str, Any]:
         return {}
@@ -1425,7 +1445,7 @@ class _Memory:
         for thing, entry in list(self._states.items()):
             # Its own state is early for a delegate that has not decoded it (R19).
             first = [self._session._decode([])] if thing is None and self._session.delegate is not None else []
-            state = self._state(entry, decimal.Decimal, _same)  # with all digits
+            state = self._state(entry, decimal.Decimal, lambda thing: {"$restorable": thing.handle})  # with all digits
             params = {**_present(**entry), "object": [] if thing is None else thing, "state": state}
             push = _Call("encodeRestorableState", params, _same, True)
             yield from self._told([*first, push], "what was kept in memory could not be saved")

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions that begin without a broker, and a scripted broker that comes then: alone.py SCENARIO"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import os
+import socket
+import sys
+import tempfile
+import threading
+
+import restoration
+
+logging.disable(logging.CRITICAL)
+restoration._pauses = lambda most=0: itertools.repeat(0.01)
+
+
+class Broker:
+    """Answers as `script` says: with a result, an error's kind, None for nothing, or ConnectionError for an end."""
+
+    def __init__(self, path, script=lambda method, params: {}):
+        self.script, self.calls, self.handles = script, [], itertools.count(100)
+        self.connections, self.ended = [], False
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path + ".new")
+        self.listener.listen()
+        os.rename(path + ".new", path)
+        self.path = path
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection = self.listener.accept()[0]
+                if self.ended:
+                    return connection.close()
+                self.connections.append(connection)
+                threading.Thread(target=self.serve, args=[connection], daemon=True).start()
+
+    def end(self):
+        self.ended = True
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for connection in self.connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def serve(self, connection):
+        with contextlib.suppress(OSError), connection:
+            for line in connection.makefile("rb"):
+                message = json.loads(line)
+                method, params = message["method"], message.get("params", {})
+                self.calls.append((method, params))
+                answer = self.script(method, params)
+                if answer is ConnectionError:
+                    return self.end()
+                if answer is None or "id" not in message:
+                    continue
+                if isinstance(answer, str):
+                    member = {"error": {"code": -32000, "message": answer, "data": {"kind": answer}}}
+                else:
+                    member = {"result": {**self.result(method, params), **answer}}
+                connection.sendall(json.dumps({"jsonrpc": "2.0", "id": message["id"], **member}).encode() + b"\n")
+
+    def result(self, method, params):
+        if method == "initialize":
+            return {"session": f"of {id(self)}", "application": params["application"]}
+        if method == "registerObjectForStateRestoration":
+            path = [*(params.get("restorationParent") or []), params["restorationIdentifier"]]
+            return {"object": next(self.handles), "path": path, "restoration": {"state": "none"}}
+        return {"status": "none", "pending": 0}
+
+    def of(self, method):
+        return [params for name, params in self.calls if name == method]
+
+    def states(self):
+        return [params["state"] for params in self.of("encodeRestorableState")]
+
+
+def eventually(condition):
+    for _ in range(1000):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it does not happen")
+
+
+def alone(**more):
+    return restoration.Session("org.example.Notes", socket=PATH, **more)
+
+
+# Scenarios
+
+
+def references():
+    """What a reference leads to may move, or go."""
+    with alone() as session:
+        main, tab = session.register("Main"), session.register("Tab")
+        main.encode({
+            "handle": tab, "path": {"$restorable": ["Tab"]}, "number": 0.1, "gone": session.register("Gone"),
+            "foreign": {"$restorable": ["Foreign"]}, "literal": {"$literal": {"$restorable": ["Tab"]}}})
+        session.object_at("Gone").unregister()
+        tab.rename("Renamed")
+        decoded = main.decode()
+        assert decoded["path"].path == ("Renamed",) and decoded["path"].object is tab
+        assert decoded["gone"].path is None and decoded["gone"].object is None
+        broker = Broker(PATH)
+    state, = broker.states()
+    renamed = next(
+        100 + place for place, params in enumerate(
+            params for params in broker.of("registerObjectForStateRestoration"))
+        if params["restorationIdentifier"] == "Renamed")
+    assert state == {
+        "handle": {"$restorable": renamed}, "path": {"$restorable": renamed}, "number": 0.1,
+        "gone": {"$restorable": None}, "foreign": {"$restorable": ["Foreign"]},
+        "literal": {"$literal": {"$restorable": ["Tab"]}}}, state
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as directory:
+        PATH = os.path.join(directory, "broker.sock")
+        globals()[sys.argv[1]]()
