@@ -265,7 +265,11 @@ internal import Testing
     try client.close()
   }
 
-  @Test("What was answered from memory reaches a broker, whatever happens meanwhile", arguments: ["references"])
+  private static let scenarios = [
+    "references", "interrupted", "interrupted_at_the_end", "interrupted_in_asyncio",
+  ]
+
+  @Test("What was answered from memory reaches a broker, whatever happens meanwhile", arguments: scenarios)
   func losesNothing(_ scenario: String) throws {
     let program = "\(Products.repository)/Tests/Clients/libraries/alone.py"
     let result = try ChildProcess.run(

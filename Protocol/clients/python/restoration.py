@@ -1642,8 +1642,8 @@ class _Session:
         self.restoration = {"state": "none", "reason": "pristine"}
         _log.warning("what %s saves is only in memory until a broker comes: %s", self.application, error)
 
-    def _still_alone(self, error: Exception) -> None:
-        """An attempt to connect has failed."""
+    def _still_kept(self, error: Exception) -> None:
+        """An attempt to give a broker what is in memory has failed."""
         reason = str(error)
         if not isinstance(error, (ConnectionError, TimeoutError)) and reason not in self._complaints:
             self._complaints.add(reason)
@@ -2470,7 +2470,8 @@ class Session(_Session):
 
     def _push_last(self) -> None:
         """Before the connection is closed. It takes a second at most."""
-        if not self._ended and (self._is_alone or self._has_attributes()) and self._lock.acquire(timeout=1):
+        is_needed = self._memory is not None or self._has_attributes()
+        if not self._ended and is_needed and self._lock.acquire(timeout=1):
             try:
                 self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
                 self._look()  # a broker may have come just now
@@ -2546,19 +2547,23 @@ class Session(_Session):
             timer.start()
 
     def _look(self) -> None:
-        """Connects if a broker has come, and gives it what is in memory."""
+        """Connects if a broker has come, and gives it what is in memory; again if it has not learnt all of it."""
         with self._lock:
-            if self._ended or not self._is_alone:
+            if self._ended or self._memory is None:
                 return
             try:
-                self._connect()
+                if self._connection is None:
+                    same = self._connect() and not self._is_alone
+                    if self._is_alone:
+                        self._arrive()
+                    self._reconnect(go_on=True, same=same)
+                else:
+                    self._drive(self._go_on(True), self._exchange)
             except (RestorationError, OSError) as error:
-                self._still_alone(error)
-                return self._look_later()
-            self._arrive()
-            with contextlib.suppress(RestorationError):  # the next call tries again
-                self._reconnect(go_on=True, same=False)
-            self._light()
+                self._still_kept(error)
+                self._disconnect()  # the next call continues there
+            if not self._is_alone:
+                self._light()
 
     def _light(self) -> None:
         """Wakes those who wait for the first broker."""
@@ -2638,7 +2643,7 @@ class Session(_Session):
                         if self.token is None:
                             self._begin()
                         else:
-                            self._reconnect(go_on=not call.ends)
+                            self._reconnect(go_on=not call.ends or self._memory is not None)
                     return self._remember(call) if self._is_alone else self._exchange(call)
                 except ConnectionLostError:
                     if not self._ended and (not call.repeatable or not self.patience or attempt == 3):
@@ -2796,6 +2801,8 @@ def _look(session: "weakref.ref[Session]") -> None:
     found = session()
     if found is not None:
         found._look()
+        if found._memory is not None and not found._ended:
+            found._look_later()
 
 
 def _not_awaited(result: Any) -> None:
@@ -3151,25 +3158,30 @@ class AsyncSession(_Session):
         for pause in self._tries:
             await asyncio.sleep(pause)
             await self._meet()
-            if self._ended or not self._is_alone:  # before Python 3.12, `wait_for` may lose a cancellation
+            if self._ended or self._memory is None:  # before Python 3.12, `wait_for` may lose a cancellation
                 return
 
     async def _meet(self) -> None:
         assert self._meeting is not None
         async with self._meeting:
-            if self._ended or not self._is_alone:
+            if self._ended or self._memory is None:
                 return
             try:
-                await self._connect()
+                if self._is_alone:
+                    await self._connect()
+                    self._arrive()
+                    await self._shared(functools.partial(self._reconnect, False))
+                elif self._writer is None or (self._reconnecting is not None and not self._reconnecting.done()):
+                    await self._shared(self._reconnect)
+                else:
+                    await self._shared(lambda: self._drive(self._go_on(True), self._exchange))
             except (RestorationError, OSError) as error:
-                return self._still_alone(error)
-            self._arrive()
-            with contextlib.suppress(RestorationError):  # the next call tries again
-                await self._shared(functools.partial(self._reconnect, False))
+                self._still_kept(error)
+                self._disconnect()  # the next call continues there
 
     async def _look_last(self) -> None:
         """Before the session ends: a broker may have come just now."""
-        if self._is_alone:
+        if self._memory is not None:
             with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
                 await asyncio.wait_for(self._meet(), 1)
 

@@ -122,6 +122,57 @@ def references():
         "literal": {"$literal": {"$restorable": ["Tab"]}}}, state
 
 
+def _interrupted():
+    """A broker that comes, and ends before it has learnt anything."""
+    def script(method, params):
+        return ConnectionError if method == "registerObjectForStateRestoration" else {}
+
+    return Broker(PATH, script)
+
+
+def interrupted():
+    """A broker that is lost for longer than the patience is not the last one."""
+    session = alone(patience=0.1).open()
+    session.register("Main").encode({"kept": True})
+    broker = _interrupted()
+    eventually(lambda: broker.ended)
+    eventually(lambda: session._lock.acquire(blocking=False) and (session._lock.release() or True))
+    broker = Broker(PATH)
+    eventually(lambda: broker.states() == [{"kept": True}])
+    session.close()
+
+
+def interrupted_at_the_end():
+    """What is in memory is told when the session ends, by the call that ends it."""
+    restoration._pauses = lambda most=0: itertools.chain([0.01] * 20, itertools.repeat(3600))
+    for end in (lambda session: session.close(), lambda session: session.goodbye("restart")):
+        restoration.Session._look_later = lambda session: None
+        session = alone(patience=0.1).open()
+        session.register("Main").encode({"kept": True})
+        broker = _interrupted()
+        session._look()
+        assert broker.ended and session._memory and not session._is_alone
+        broker = Broker(PATH)
+        end(session)
+        assert broker.states() == [{"kept": True}], broker.calls
+        broker.end()
+
+
+def interrupted_in_asyncio():
+    async def main():
+        session = await restoration.AsyncSession("org.example.Notes", socket=PATH, patience=0.1).open()
+        await (await session.register("Main")).encode({"kept": True})
+        broker = _interrupted()
+        while not broker.ended or (session._reconnecting and not session._reconnecting.done()):
+            await asyncio.sleep(0.01)
+        broker = Broker(PATH)
+        while not broker.states():
+            await asyncio.sleep(0.01)
+        await session.close()
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         PATH = os.path.join(directory, "broker.sock")
