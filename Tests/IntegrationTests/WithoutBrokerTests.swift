@@ -266,7 +266,8 @@ internal import Testing
   }
 
   private static let scenarios = [
-    "references", "interrupted", "interrupted_at_the_end", "interrupted_in_asyncio",
+    "references", "interrupted", "interrupted_at_the_end", "interrupted_in_asyncio", "refused_in_passing",
+    "refused_later",
   ]
 
   @Test("What was answered from memory reaches a broker, whatever happens meanwhile", arguments: scenarios)

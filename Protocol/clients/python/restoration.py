@@ -1260,6 +1260,7 @@ class _Memory:
         # What was left or forgotten: a path, and the registration of the object that had it.
         self._removed: List[Tuple[Path, Optional[Dict[str, Any]]]] = []
         self._has_completed = False
+        self._has_announced = False
 
     def _answer(self, call: _Call[_T]) -> _T:
         answer = None if call.is_raw or call.method.startswith("_") else getattr(self, call.method, None)
@@ -1435,36 +1436,32 @@ class _Memory:
                     owned["awaitParentMilliseconds"] = None
                     target = yield _Call(
                         "registerObjectForStateRestoration", _present(**owned), lambda result: result["object"], True)
-                yield _Call("unregisterObject", {"object": target}, _nothing, False)
+                yield _Call("unregisterObject", {"object": target}, _nothing, True)
             except (BrokerError, CallTimedOutError, DiscardedError) as error:
+                self._session._raise_if_ending(error)
                 _log.debug("%s could not be removed: %s", "/".join(path), error)  # there is nothing, or it is another's
             del self._removed[0]
 
     def _pushes(self) -> _Answering[None]:
         """Saves what was pushed, and has the broker ask for the states of the others."""
+        session = self._session
         for thing, entry in list(self._states.items()):
             # Its own state is early for a delegate that has not decoded it (R19).
-            first = [self._session._decode([])] if thing is None and self._session.delegate is not None else []
+            if thing is None and session.delegate is not None:
+                yield from session._repeat(session._decode([]), "the application's state could not be read")
             state = self._state(entry, decimal.Decimal, lambda thing: {"$restorable": thing.handle})  # with all digits
             params = {**_present(**entry), "object": [] if thing is None else thing, "state": state}
-            push = _Call("encodeRestorableState", params, _same, True)
-            yield from self._told([*first, push], "what was kept in memory could not be saved")
-            del self._states[thing]
-            if thing is not None:
-                thing._is_fresh = False
-        asked = [each for each in self._session.objects if each._callbacks.get("encode")]
-        yield from self._told((each._invalidate() for each in asked), "a state could not be announced")
-        if self._has_completed:
-            yield from self._told([self._session._complete()], "the end of the restoration could not be told")
-        for each in self._session.objects:
-            each._is_fresh = False
-
-    def _told(self, calls: Iterable[_Call[Any]], failure: str) -> _Answering[None]:
-        for call in calls:
-            try:
-                yield call
-            except (BrokerError, CallTimedOutError, DiscardedError) as error:
-                _log.error("%s: %s", failure, error)
+            push = _Call("encodeRestorableState", params, functools.partial(session._encoded, thing), True)
+            name = "the application's state" if thing is None else repr(thing)
+            if (yield from session._repeat(push, f"{name} could not be saved from memory")):
+                self._states.pop(thing, None)
+        if not self._has_announced:
+            for each in session.objects:
+                if each._callbacks.get("encode"):
+                    yield from session._repeat(each._invalidate(), f"the state of {each!r} could not be announced")
+            if self._has_completed:
+                yield from session._repeat(session._complete(), "the end of the restoration could not be told")
+            self._has_announced = True
 
 
 #: Sessions that this process has connected.
@@ -1698,7 +1695,17 @@ class _Session:
         params: Dict[str, Any] = {"object": target, "state": state, "revision": next(self._revisions)}
         if elements:
             params["elements"] = elements
-        return _Call("encodeRestorableState", params, lambda result: not result.get("discarded", False), True)
+        return _Call("encodeRestorableState", params, functools.partial(self._encoded, target or None), True)
+
+    def _encoded(self, thing: Optional[_Object], result: Mapping[str, Any]) -> bool:
+        if result.get("discarded", False):
+            return False
+        if not self._is_alone:
+            if thing is not None:
+                thing._is_fresh = False  # what is saved is its own
+            if self._memory is not None:
+                self._memory._states.pop(thing, None)
+        return True
 
     # Attributes
 
@@ -1815,24 +1822,43 @@ class _Session:
             try:
                 yield self._again(self._forgotten[0])
             except (BrokerError, CallTimedOutError, DiscardedError) as error:
+                self._raise_if_ending(error)
                 _log.warning("%r could not be registered again: %s", self._forgotten[0], error)
                 self._forgotten[0]._lose()
             del self._forgotten[0]
         again = [self._register_class(name, *factory) for name, factory in self._classes.items()]
         again += [self._register_data_source(view, source) for view, source in self._sources]
         for call in again:
-            try:
-                yield call
-            except BrokerError as error:
-                _log.warning("%s could not be said again: %s", call.method, error)
+            yield from self._repeat(call, f"{call.method} could not be said again", logging.WARNING)
         if self._memory:
             yield from self._memory._pushes()
-            self._memory = None
+            if not self._memory._states:
+                self._memory = None
         try:
             yield from self._pushes(every=False)
         except (BrokerError, InvalidStateError) as error:
             with self._quietly():
                 raise error
+
+    def _repeat(self, call: _Call[Any], failure: str, level: int = logging.ERROR) -> _Answering[bool]:
+        """Makes a call that the broker has missed; false if it is to be tried again later."""
+        try:
+            yield call
+        except (BrokerError, CallTimedOutError, DiscardedError) as error:
+            self._raise_if_ending(error)
+            reason = f"{failure}: {error}"
+            if reason not in self._complaints:
+                self._complaints.add(reason)
+                _log.log(level, "%s", reason)
+            # The disk may have room then, and another process may have registered what is referred to.
+            kind = error.kind if isinstance(error, BrokerError) else ""
+            return not isinstance(error, CallTimedOutError) and kind not in ("storeFailed", "invalidReference")
+        return True
+
+    def _raise_if_ending(self, error: Exception) -> None:
+        """A broker that is ending refuses nothing for good: the next one is told."""
+        if isinstance(error, BrokerError) and error.kind == "shuttingDown":
+            raise ConnectionLostError(f"the broker on {self.socket} is ending") from error
 
     def _again(self, thing: Any) -> _Call[None]:
         """Registers an object that the broker has forgotten."""
@@ -2621,6 +2647,7 @@ class Session(_Session):
                     self._drive(self._go_on(same), self._exchange)
                 break
             except (NoBrokerError, ConnectionLostError):
+                self._disconnect()
                 same = None
                 if time.monotonic() + pause > end:
                     raise
@@ -3318,6 +3345,7 @@ class AsyncSession(_Session):
                 await self._drive(self._go_on(same), self._exchange)
                 break
             except (NoBrokerError, ConnectionLostError):
+                self._disconnect()
                 same = None
                 if loop.time() + pause > end:
                     raise

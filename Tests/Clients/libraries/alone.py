@@ -173,6 +173,53 @@ def interrupted_in_asyncio():
     asyncio.run(asyncio.wait_for(main(), 10))
 
 
+def refused_in_passing():
+    """What a broker refuses because of itself is said again; a broker that is ending refuses until it has ended."""
+    for method, refusal in (
+        ("unregisterObject", "shuttingDown"), ("registerObjectForStateRestoration", "shuttingDown"),
+        ("encodeRestorableState", "shuttingDown"), ("encodeRestorableState", "storeFailed"),
+        ("encodeRestorableState", None), ("registerRestorationClass", None),
+    ):
+        with alone(timeout=0.1, patience=0.1) as session:
+            session.register("Main").encode({"kept": True})
+            session.register("Gone").unregister()
+            session.register_class("Tab", lambda wanted: None)
+            refused = []
+
+            def script(called, params):
+                begun = len(broker.of("initialize"))
+                if called == method and (not refused or (refusal == "shuttingDown" and begun == 1)):
+                    refused.append(params)
+                    return refusal
+                return {}
+
+            broker = Broker(PATH, script)
+            eventually(lambda: session._memory is None)
+            with session._lock:
+                assert session.object_at("Main").handle in session._objects, method
+            done = broker.of(method)[len(refused):]
+            assert refused and (refusal is None and method.startswith("registerR") or done), (method, refusal)
+            assert method == "encodeRestorableState" or len(broker.states()) == 1, (method, broker.calls)
+        broker.end()
+
+
+def refused_later():
+    """A newer state is not replaced by what was in memory, even in another session."""
+    restoration.Session._look_later = lambda session: None
+    full = [True]
+    with alone(patience=1) as session:
+        main = session.register("Main")
+        main.encode({"from": "memory"})
+        broker = Broker(PATH, lambda method, _: "storeFailed" if method.startswith("encode") and full[0] else {})
+        session._look()
+        assert session._memory is not None
+        full[0] = False
+        main.encode({"from": "later"})
+        broker.end()
+        broker = Broker(PATH)
+    assert broker.states() == [], broker.calls
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         PATH = os.path.join(directory, "broker.sock")
