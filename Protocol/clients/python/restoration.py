@@ -1632,6 +1632,15 @@ class _Session:
 
     # Without a broker
 
+    def _gap(self, error: NoBrokerError) -> float:
+        """Seconds until it counts that no broker is there: where one was, it may be starting again."""
+        if self.without_broker == "fails" or self.token is not None or not error.is_absent:
+            return 0
+        directory = os.path.dirname(self.socket)
+        # A socket that refuses is left of a broker that was killed. One that ends in order leaves its directory.
+        was_there = os.path.basename(directory) == "restorationd" and os.path.isdir(directory)
+        return min(self.patience, 1) if was_there or os.path.exists(self.socket) else 0
+
     def _begin_alone(self, error: NoBrokerError) -> None:
         if self.without_broker == "fails" or self.token is not None or not error.is_absent:
             raise error
@@ -2560,11 +2569,17 @@ class Session(_Session):
 
     def _begin(self) -> None:
         """Opens the session, in memory if there is no broker."""
-        try:
-            self._connect()
-        except NoBrokerError as error:
-            self._begin_alone(error)
-            self._look_later()
+        end: Optional[float] = None
+        for pause in _pauses():
+            try:
+                self._connect()
+                return
+            except NoBrokerError as error:
+                end = time.monotonic() + self._gap(error) if end is None else end
+                if time.monotonic() + pause > end:
+                    self._begin_alone(error)
+                    return self._look_later()
+            time.sleep(pause)
 
     def _look_later(self) -> None:
         timer = threading.Timer(next(self._tries), _look, [weakref.ref(self)])
@@ -3171,14 +3186,21 @@ class AsyncSession(_Session):
 
     async def _begin(self) -> None:
         """Opens the session, in memory if there is no broker."""
-        try:
-            await self._connect()
-        except NoBrokerError as error:
-            self._begin_alone(error)
-            self._loop = asyncio.get_running_loop()
-            self._meeting = asyncio.Lock()
-            self._looking = asyncio.ensure_future(self._look())
-            self._looking.add_done_callback(_observed)
+        end: Optional[float] = None
+        for pause in _pauses():
+            try:
+                await self._connect()
+                return
+            except NoBrokerError as error:
+                end = time.monotonic() + self._gap(error) if end is None else end
+                if time.monotonic() + pause > end:
+                    self._begin_alone(error)
+                    break
+            await asyncio.sleep(pause)
+        self._loop = asyncio.get_running_loop()
+        self._meeting = asyncio.Lock()
+        self._looking = asyncio.ensure_future(self._look())
+        self._looking.add_done_callback(_observed)
 
     async def _look(self) -> None:
         """Connects when a broker has come, and gives it what is in memory."""

@@ -220,6 +220,42 @@ def refused_later():
     assert broker.states() == [], broker.calls
 
 
+def gap():
+    """A program that starts while the broker is started again waits for it; where none was, it does not wait."""
+    def comes(path):
+        threading.Timer(0.1, lambda: found.append(Broker(path))).start()
+
+    async def register(path):
+        async with restoration.AsyncSession("org.example.Notes", socket=path) as session:
+            await session.register("Main")
+
+    directory = os.path.join(os.path.dirname(PATH), "restorationd")
+    os.mkdir(directory)
+    for place, end in itertools.product((PATH, os.path.join(directory, "broker.sock")), (False, True)):
+        found = []
+        if place == PATH:
+            with socket.socket(socket.AF_UNIX) as left:
+                left.bind(place)  # it refuses from then on
+        comes(place)
+        if end:
+            asyncio.run(register(place))
+        else:
+            with restoration.Session("org.example.Notes", socket=place) as session:
+                session.register("Main")
+        eventually(lambda: found)
+        params, = found[0].of("registerObjectForStateRestoration")
+        assert "fresh" not in params, place
+        found[0].end()
+
+    def fail(seconds):
+        raise AssertionError(f"it waits for {seconds}")
+
+    setattr(restoration.time, "sleep", fail)
+    assert alone().open()._is_alone
+    os.rmdir(directory)
+    assert restoration.Session("org.example.Notes", socket=os.path.join(directory, "broker.sock")).open()._is_alone
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         PATH = os.path.join(directory, "broker.sock")
