@@ -1570,6 +1570,7 @@ class _Session:
         self._complaints: Set[str] = set()  # that were logged over this connection
         self._extends = False
         self._ended = False
+        self._is_ending = False  # nothing waits for other processes then
         self._forked = False
         self._has_opened = False
         self._is_alone = False  # no broker has come yet
@@ -1881,6 +1882,8 @@ class _Session:
         registration = {**thing._registration, "fresh": thing._is_fresh or None}
         if thing.path:  # the path, not the parent object, which may be lost
             registration["restorationParent"] = thing.path[:-1] or None
+        if self._is_ending:
+            registration["awaitParentMilliseconds"] = None
         awaited = (registration.get("awaitParentMilliseconds") or 0) / 1000
         return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
 
@@ -2298,6 +2301,7 @@ class Session(_Session):
         self._polling = threading.RLock()  # held by a serving thread while it waits without the other lock
         self._closing = threading.RLock()  # held while the descriptor is closed: its number may then be reused
         self._timer: Optional[threading.Timer] = None  # of the turn
+        self._until = math.inf  # nothing takes longer
         self._beacon: Tuple[sockets.socket, ...] = ()  # to wait for the first broker; the first end is read
 
     def _leave_to_parent(self) -> None:
@@ -2346,6 +2350,7 @@ class Session(_Session):
     def goodbye(self, reason: str) -> None:
         """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
         with self._lock:
+            self._is_ending = True
             self._look()
             with self._quietly():
                 self.flush()
@@ -2508,6 +2513,7 @@ class Session(_Session):
         is_needed = self._memory is not None or self._has_attributes()
         if not self._ended and is_needed and self._lock.acquire(timeout=1):
             try:
+                self._is_ending, self._until = True, time.monotonic() + 1
                 self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
                 self._look()  # a broker may have come just now
                 with self._quietly():
@@ -2653,7 +2659,7 @@ class Session(_Session):
         """Connects again, unless that is done and it is known if the session is the same, and resumes the session."""
         if same is None:
             self._tell_loss()
-        end = time.monotonic() + self.patience
+        end = min(time.monotonic() + self.patience, self._until)
         for pause in _pauses():
             self._check()
             try:
@@ -2674,7 +2680,7 @@ class Session(_Session):
         return self._connection
 
     def _deadline(self, seconds: float) -> float:
-        return time.monotonic() + self.timeout + seconds
+        return min(time.monotonic() + self.timeout + seconds, self._until)
 
     def _perform(self, call: _Call[_T]) -> _T:
         with self._lock:
@@ -2705,6 +2711,8 @@ class Session(_Session):
         """One request on this connection, and its result. Serves meanwhile."""
         if self._connection is None:
             _lost(self.socket)
+        if time.monotonic() > self._until:
+            raise SessionEndedError(f"the session of {self.application} ends before the broker knows everything")
         answers = self._answers
         number = next(self._ids)
         request = self._frame(call.method, call.params, number)
@@ -3230,6 +3238,7 @@ class AsyncSession(_Session):
 
     async def _look_last(self) -> None:
         """Before the session ends: a broker may have come just now."""
+        self._is_ending = True
         if self._memory is not None:
             with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
                 await asyncio.wait_for(self._meet(), 1)

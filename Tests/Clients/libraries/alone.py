@@ -256,6 +256,33 @@ def gap():
     assert restoration.Session("org.example.Notes", socket=os.path.join(directory, "broker.sock")).open()._is_alone
 
 
+def ends_soon():
+    """At the end nothing waits for parents of other processes, nor for a broker that does not answer, object by object."""
+    restoration.Session._look_later = lambda session: None
+    for answer in (lambda params: "unknownParent", lambda params: None):
+        session = alone().open()
+        for name in "abcdef":
+            session.register(name, "Elsewhere", wait=30)
+        broker = Broker(PATH, lambda method, params: answer(params) if method.startswith("registerObject") else {})
+        begin = restoration.time.monotonic()
+        session.close()
+        assert restoration.time.monotonic() - begin < 3, restoration.time.monotonic() - begin
+        waits = [params.get("awaitParentMilliseconds") for params in broker.of("registerObjectForStateRestoration")]
+        assert waits and set(waits) == {None}, waits
+        broker.end()
+
+    async def main():
+        session = await restoration.AsyncSession("org.example.Notes", socket=PATH).open()
+        await session.register("a", "Elsewhere", wait=30)
+        session._looking.cancel()
+        broker = Broker(PATH)
+        await session.close()
+        params, = broker.of("registerObjectForStateRestoration")
+        assert "awaitParentMilliseconds" not in params
+
+    asyncio.run(main())
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         PATH = os.path.join(directory, "broker.sock")
