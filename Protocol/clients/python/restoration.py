@@ -1257,8 +1257,8 @@ class _Memory:
         self._handles = itertools.count(-1, -1)  # no broker gives such ones
         self._things: Dict[int, _Object] = {}  # by them
         self._states: Dict[Optional[_Object], Dict[str, Any]] = {}  # the newest; None: the application's own
-        # What was left or forgotten: a path, and the registration of the object that had it.
-        self._removed: List[Tuple[Path, Optional[Dict[str, Any]]]] = []
+        # Paths that were left or forgotten, and the registration of the object that had each last.
+        self._removed: Dict[Tuple[str, ...], Optional[Dict[str, Any]]] = {}
         self._has_completed = False
         self._has_announced = False
 
@@ -1310,11 +1310,16 @@ class _Memory:
         thing = self._thing(object)
         path = thing.path if thing else object
         if path:
-            self._removed.append((path, dict(thing._registration) if thing else None))
+            self._leave(path, thing)
         if thing:
             self._states.pop(thing, None)
+            self._things.pop(thing.handle, None)
             self._session._objects.pop(thing.handle, None)
         return {}
+
+    def _leave(self, path: Sequence[str], thing: Optional[_Object]) -> None:
+        self._removed.pop(tuple(path), None)  # the order is that of the program
+        self._removed[tuple(path)] = {**thing._registration, "restorationParent": None} if thing else None
 
     def _place(self, *places: Tuple[_Object, Optional[Tuple[str, ...]]]) -> None:
         """Moves objects with what is below them. What a broker has saved there is left behind."""
@@ -1327,7 +1332,7 @@ class _Memory:
                 raise self._refusal(
                     -32003, "duplicatePath", f"another object is {'/'.join(other.path)}", "Unregister it first.")
         for each in sorted(moves, key=lambda each: -each._above()):
-            self._removed.append((each.path, dict(each._registration)))
+            self._leave(each.path, each)
             each._moved(moves[each])
 
     @staticmethod
@@ -1384,10 +1389,11 @@ class _Memory:
     def _state(self, entry: Mapping[str, Any], number: Callable[[str], Any], refer: Callable[[_Object], Any]) -> Any:
         """What was pushed. Objects in it may have moved; a reference to what is gone leads to nothing."""
         def read(target: Any) -> Any:
-            thing = self._things.get(target) if isinstance(target, int) else None
-            if thing is None:
+            if not isinstance(target, int) or target >= 0:
                 return None
-            return refer(thing) if thing.path and thing in self._session.objects else {"$restorable": None}
+            thing = self._things.get(target)
+            is_there = thing is not None and thing.path and thing in self._session.objects
+            return refer(thing) if thing is not None and is_there else {"$restorable": None}
 
         return self._referring(_decoded(entry["state"], number), read)
 
@@ -1428,7 +1434,7 @@ class _Memory:
     def _removals(self) -> _Answering[None]:
         """Takes away what was left, as its owner, so that what others have below it stays."""
         while self._removed:
-            path, registration = self._removed[0]
+            path, registration = next(iter(self._removed.items()))
             try:
                 target: Any = list(path)
                 if registration is not None:
@@ -1440,7 +1446,7 @@ class _Memory:
             except (BrokerError, CallTimedOutError, DiscardedError) as error:
                 self._session._raise_if_ending(error)
                 _log.debug("%s could not be removed: %s", "/".join(path), error)  # there is nothing, or it is another's
-            del self._removed[0]
+            del self._removed[path]
 
     def _pushes(self) -> _Answering[None]:
         """Saves what was pushed, and has the broker ask for the states of the others."""

@@ -4,6 +4,7 @@
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import json
 import logging
@@ -12,6 +13,7 @@ import socket
 import sys
 import tempfile
 import threading
+import weakref
 
 import restoration
 
@@ -257,7 +259,7 @@ def gap():
 
 
 def ends_soon():
-    """At the end nothing waits for parents of other processes, nor for a broker that does not answer, object by object."""
+    """At the end nothing waits for parents of other processes, nor for each answer of a silent broker."""
     restoration.Session._look_later = lambda session: None
     for answer in (lambda params: "unknownParent", lambda params: None):
         session = alone().open()
@@ -281,6 +283,28 @@ def ends_soon():
         assert "awaitParentMilliseconds" not in params
 
     asyncio.run(main())
+
+
+def forgets_what_is_gone():
+    """What was unregistered is not kept alive, and is removed once."""
+    class Thing:
+        pass
+
+    with alone() as session:
+        main, things = session.register("Main"), weakref.WeakSet()
+        for _ in range(100):
+            thing = Thing()
+            things.add(thing)
+            tab = session.register("Tab", main, target=thing)
+            tab.encode({"tab": True})
+            main.encode({"front": tab})
+            tab.unregister()
+        del tab, thing
+        gc.collect()
+        assert not things
+        broker = Broker(PATH)
+    assert len(broker.of("unregisterObject")) == 1
+    assert broker.states() == [{"front": {"$restorable": None}}], broker.states()
 
 
 if __name__ == "__main__":
