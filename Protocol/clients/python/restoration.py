@@ -1259,7 +1259,7 @@ class _Memory:
         self._states: Dict[Optional[_Object], Dict[str, Any]] = {}  # the newest; None: the application's own
         # Paths that were left or forgotten, and the registration of the object that had each last.
         self._removed: Dict[Tuple[str, ...], Optional[Dict[str, Any]]] = {}
-        self._has_completed = False
+        self._barrier: List[str] = []  # the calls to hold back the end of the restoration, and to complete it
         self._has_announced = False
 
     def _answer(self, call: _Call[_T]) -> _T:
@@ -1267,7 +1267,15 @@ class _Memory:
         if answer is None:
             raise NoBrokerError(self._session.socket, f"{call.method} needs a broker: {self._why}", is_absent=True)
         self._session._frame(call.method, call.params, 0)  # refuses what could not be sent
-        result = call.finish(answer(**call.params))
+        try:
+            answered = answer(**call.params)
+        except (TypeError, KeyError, ValueError, AttributeError) as error:  # of a notification that the program writes
+            if isinstance(error, RestorationError):
+                raise
+            raise self._refusal(
+                -32602, "invalidParams", f"the parameters of {call.method} are invalid: {error}",
+                "Read the page of the method.") from error
+        result = call.finish(answered)
         if isinstance(result, _Object):
             self._things[result.handle] = result
         return result
@@ -1413,11 +1421,12 @@ class _Memory:
     invalidateRestorableState = registerRestorationClass = registerDataSource = goodbye = _nothing
 
     def completeStateRestoration(self) -> Dict[str, Any]:
-        self._has_completed = True
+        if "completeStateRestoration" not in self._barrier[-1:] or self._session._extends:  # then each time counts
+            self._barrier.append("completeStateRestoration")
         return {"pending": 0}
 
     def extendStateRestoration(self) -> Dict[str, Any]:
-        self._has_completed = False
+        self._barrier.append("extendStateRestoration")
         return {"pending": 1}
 
     def restoreApplicationState(self, **_: Any) -> Dict[str, Any]:
@@ -1465,9 +1474,11 @@ class _Memory:
             for each in session.objects:
                 if each._callbacks.get("encode"):
                     yield from session._repeat(each._invalidate(), f"the state of {each!r} could not be announced")
-            if self._has_completed:
-                yield from session._repeat(session._complete(), "the end of the restoration could not be told")
             self._has_announced = True
+        while self._barrier:
+            again = session._call(self._barrier[0], {}, _pending)
+            yield from session._repeat(again, f"{again.method} could not be said again")
+            del self._barrier[0]
 
 
 #: Sessions that this process has connected.

@@ -307,6 +307,38 @@ def forgets_what_is_gone():
     assert broker.states() == [{"front": {"$restorable": None}}], broker.states()
 
 
+def barrier():
+    """What was said of the restoration is said again, in its order."""
+    with alone() as session:
+        session.complete()
+        session.complete()
+        broker = Broker(PATH)
+    assert len(broker.of("completeStateRestoration")) == 1
+    broker.end()
+    with alone() as session:
+        assert session.extend() == 1
+        session.complete()
+        session.complete()
+        broker = Broker(PATH)
+    said = [method for method, _ in broker.calls if method.endswith("Restoration") and "register" not in method]
+    assert said == ["extendStateRestoration", "completeStateRestoration", "completeStateRestoration"], said
+
+
+def invalid_parameters():
+    """What is written wrong is refused with the library's error."""
+    with alone() as session:
+        main = session.register("Main")
+        for method, params in (
+            ("encodeRestorableState", {"state": {}}), ("encodeRestorableState", {"object": 1.5, "state": {}}),
+            ("unregisterObject", {}), ("setChildren", {"object": main, "children": [7]}),
+        ):
+            try:
+                session.notify(method, params)
+            except restoration.RestorationError:
+                continue
+            raise AssertionError(f"{method} {params}")
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         PATH = os.path.join(directory, "broker.sock")
