@@ -2319,6 +2319,7 @@ class Session(_Session):
         self._closing = threading.RLock()  # held while the descriptor is closed: its number may then be reused
         self._timer: Optional[threading.Timer] = None  # of the turn
         self._until = math.inf  # nothing takes longer
+        self._is_sighted = False  # a broker accepts connections that is to learn what is in memory
         self._beacon: Tuple[sockets.socket, ...] = ()  # to wait for the first broker; the first end is read
 
     def _leave_to_parent(self) -> None:
@@ -2523,7 +2524,8 @@ class Session(_Session):
         self._timer = None
         with self._quietly(), self._lock:
             if not self._ended:
-                self._drive(self._pushes(every=False), self._perform)
+                # Not `_perform`, which may connect: callbacks are not called here.
+                self._drive(self._pushes(every=False), self._remember if self._is_alone else self._perform)
 
     def _push_last(self) -> None:
         """Before the connection is closed. It takes a second at most."""
@@ -2585,6 +2587,8 @@ class Session(_Session):
         """The connection, or what is readable when the first broker is there."""
         if self._connection is None and self.token is None and not self._is_alone:
             self._begin()
+        if self._is_sighted:
+            self._look()
         if self._is_alone:
             self._beacon = self._beacon or sockets.socketpair()
             return self._beacon[0]
@@ -2613,6 +2617,7 @@ class Session(_Session):
     def _look(self) -> None:
         """Connects if a broker has come, and gives it what is in memory; again if it has not learnt all of it."""
         with self._lock:
+            is_sighted, self._is_sighted = self._is_sighted, False
             if self._ended or self._memory is None:
                 return
             try:
@@ -2628,6 +2633,24 @@ class Session(_Session):
                 self._disconnect()  # the next call continues there
             if not self._is_alone:
                 self._light()
+            elif is_sighted and self._beacon:
+                with contextlib.suppress(OSError):
+                    self._beacon[0].recv(1, sockets.MSG_DONTWAIT)
+
+    def _sight(self) -> None:
+        """Has the program's own thread look if a broker has come: callbacks are called where it serves."""
+        try:
+            with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as probe:
+                probe.settimeout(self.timeout)
+                probe.connect(self.socket)
+        except OSError as error:
+            return self._still_kept(_unreachable(self.socket, error))
+        with self._lock:
+            if not self._is_sighted and not self._ended:
+                self._is_sighted = True
+                for end in self._beacon[1:]:
+                    with contextlib.suppress(OSError):
+                        end.send(b".")
 
     def _light(self) -> None:
         """Wakes those who wait for the first broker."""
@@ -2703,6 +2726,8 @@ class Session(_Session):
         with self._lock:
             for attempt in itertools.count(1):
                 self._check()
+                if self._is_sighted:
+                    self._look()
                 try:
                     if self._connection is None and not self._is_alone:
                         if self.token is None:
@@ -2867,7 +2892,10 @@ class Session(_Session):
 def _look(session: "weakref.ref[Session]") -> None:
     found = session()
     if found is not None:
-        found._look()
+        if found.serving:
+            found._sight()
+        else:
+            found._look()
         if found._memory is not None and not found._ended:
             found._look_later()
 

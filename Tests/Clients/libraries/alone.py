@@ -9,6 +9,7 @@ import itertools
 import json
 import logging
 import os
+import select
 import socket
 import sys
 import tempfile
@@ -337,6 +338,37 @@ def invalid_parameters():
             except restoration.RestorationError:
                 continue
             raise AssertionError(f"{method} {params}")
+
+
+class Tab:
+    title = restoration.restorable("")
+
+
+def own_thread():
+    """A program that serves gets its callbacks where it serves, also those of a broker that comes first."""
+    threads, refuses = [], [True]
+    session = alone(serving=True, on_reconnected=lambda same: threads.append(threading.current_thread())).open()
+    session.register("Main", encode=dict).encode({"kept": True})
+    session.register("Tab", target=Tab())
+    wait = select.poll()
+    wait.register(session.fileno(), select.POLLIN)
+    assert not wait.poll(0)
+
+    def script(method, params):
+        return "limitExceeded" if method == "initialize" and refuses[0] else {}
+
+    broker, served = Broker(PATH, script), 0
+    while not threads:
+        assert wait.poll(10_000)
+        session.object_at("Tab").target.title = f"{served}"
+        timer = session._timer
+        timer and timer.join()
+        session.serve(0)
+        served += 1
+        refuses[0] = False
+    assert served < 5  # the descriptor is not readable for nothing
+    assert threads == [threading.main_thread()] and {"kept": True} in broker.states()
+    session.close()
 
 
 if __name__ == "__main__":
