@@ -1587,6 +1587,7 @@ class _Session:
         self._complaints: Set[str] = set()  # that were logged over this connection
         self._extends = False
         self._ended = False
+        self._is_telling = False  # a broker what it does not remember
         self._is_ending = False  # nothing waits for other processes then
         self._forked = False
         self._has_opened = False
@@ -1837,6 +1838,13 @@ class _Session:
 
     def _go_on(self, same: bool) -> _Answering[None]:
         """Repeats what the broker does not remember after a new connection."""
+        self._is_telling = True
+        try:
+            yield from self._tell(same)
+        finally:
+            self._is_telling = False
+
+    def _tell(self, same: bool) -> _Answering[None]:
         if not same:
             # Parents first, even if objects were moved. Handles are invalid: the broker may give them to other objects.
             self._forgotten = sorted([*self._objects.values(), *self._forgotten], key=lambda each: each._above())
@@ -2618,7 +2626,7 @@ class Session(_Session):
         """Connects if a broker has come, and gives it what is in memory; again if it has not learnt all of it."""
         with self._lock:
             is_sighted, self._is_sighted = self._is_sighted, False
-            if self._ended or self._memory is None:
+            if self._ended or self._memory is None or self._is_telling:  # it may be a callback that ends the session
                 return
             try:
                 if self._connection is None:

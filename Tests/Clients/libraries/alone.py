@@ -371,6 +371,18 @@ def own_thread():
     session.close()
 
 
+def nested():
+    """What ends the session in a callback does not tell the broker a second time what it is being told."""
+    restoration.Session._look_later = lambda session: None
+    with alone() as session:
+        session.register("Main").encode({"kept": True})
+        session.register("Gone").unregister()
+        broker, read = Broker(PATH), session._read
+        session._read = lambda end: (None if session._is_alone else session._look()) or read(end)  # as from a callback
+        session._look()
+    assert broker.states() == [{"kept": True}] and len(broker.of("unregisterObject")) == 1, broker.calls
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         PATH = os.path.join(directory, "broker.sock")
