@@ -16,19 +16,19 @@ typedef struct restoration_source {
   restoration_resumed *resumed;
   void *data;
   int polled;     /* the descriptor that `tag` is of, or -1 */
+  GIOCondition events;
   gpointer tag;
   int probe;      /* a connection on which a broker is awaited, or -1 */
   gint64 pause;   /* before the next probe */
 } restoration_source;
 
 static void watch(restoration_source *source, int descriptor, GIOCondition events) {
-  if (descriptor == source->polled && source->tag) {
-    g_source_modify_unix_fd(&source->base, source->tag, events);
-    return;
-  }
+  /* Each change wakes the loop: made in every turn, it would never sleep. */
+  if (descriptor == source->polled && events == source->events) return;
   if (source->tag) g_source_remove_unix_fd(&source->base, source->tag);
   source->tag = descriptor < 0 ? NULL : g_source_add_unix_fd(&source->base, descriptor, events);
   source->polled = descriptor;
+  source->events = events;
 }
 
 static void end_probe(restoration_source *source) {

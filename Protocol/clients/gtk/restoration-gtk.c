@@ -468,7 +468,7 @@ static bool restore_window(RestorationGtkApplication *application, const json_t 
   saved_object *object = self->restoring = new_object(NULL, params);
   bool is_decoded = register_and_decode(application, object, &saved);
   if (is_decoded) {
-    GVariant *state = g_variant_ref_sink(state_of_json(json_object_get(saved, "state")));
+    GVariant *state = state_of_json(json_object_get(saved, "state"));
     self->restoring_geometry = json_object_get(saved, "gtk");
     g_signal_emit(application, signals[RESTORE_WINDOW], 0, self->reason, state);
     g_variant_unref(state);
@@ -503,7 +503,7 @@ static bool restore(RestorationGtkApplication *application) {
   if (self->reason != RESTORATION_GTK_RESTORE_REASON_PRISTINE && json_is_object(saved)) {
     const char *session_id = json_string_value(json_object_get(json_object_get(saved, "gtk"), "session-id"));
     if (session_id) g_object_set(application, "session-id", session_id, NULL);
-    GVariant *state = g_variant_ref_sink(state_of_json(json_object_get(saved, "state")));
+    GVariant *state = state_of_json(json_object_get(saved, "state"));
     gboolean handled;
     g_signal_emit(application, signals[RESTORE_STATE], 0, self->reason, state, &handled);
     g_variant_unref(state);
@@ -868,7 +868,7 @@ GVariant *restoration_gtk_state_from_json(const char *json, GError **error) {
     json_decref(read);
     return NULL;
   }
-  GVariant *state = g_variant_ref_sink(state_of_json(read));
+  GVariant *state = state_of_json(read);
   json_decref(read);
   return state;
 }

@@ -25,12 +25,12 @@ static GVariant *tagged(const json_t *form) {
   gsize size;
   guchar *decoded = g_base64_decode(data, &size);
   GBytes *bytes = g_bytes_new_take(decoded, size);
-  GVariant *value = g_variant_new_from_bytes(G_VARIANT_TYPE(type), bytes, FALSE);
+  GVariant *value = g_variant_take_ref(g_variant_new_from_bytes(G_VARIANT_TYPE(type), bytes, FALSE));
   g_bytes_unref(bytes);
   /* Bytes are saved as on a little-endian machine. */
   if (G_BYTE_ORDER != G_BIG_ENDIAN) return value;
   GVariant *swapped = g_variant_byteswap(value);
-  g_variant_unref(g_variant_ref_sink(value));
+  g_variant_unref(value);
   return swapped;
 }
 
@@ -41,7 +41,9 @@ static GVariant *dictionary(const json_t *json) {
   json_t *member;
   json_object_foreach((json_t *)json, key, member) {
     GVariant *value = value_of_json(member);
-    if (value) g_variant_builder_add(&builder, "{sv}", key, value);
+    if (!value) continue;
+    g_variant_builder_add(&builder, "{sv}", key, value);
+    g_variant_unref(value);
   }
   return g_variant_builder_end(&builder);
 }
@@ -53,7 +55,7 @@ static bool is_plain(const GVariantType *type) {
 
 /* An array of strings, integers, reals, booleans or dictionaries if all are the same, else of variants. */
 static GVariant *array(const json_t *json) {
-  GPtrArray *values = g_ptr_array_new();
+  GPtrArray *values = g_ptr_array_new_with_free_func((GDestroyNotify)g_variant_unref);
   size_t index;
   json_t *element;
   bool is_uniform = true;
@@ -67,14 +69,18 @@ static GVariant *array(const json_t *json) {
   const GVariantType *type = values->len == 0 ? G_VARIANT_TYPE_STRING
       : is_uniform                            ? g_variant_get_type(values->pdata[0])
                                               : G_VARIANT_TYPE_VARIANT;
-  for (guint i = 0; i < values->len && !is_uniform; i++) values->pdata[i] = g_variant_new_variant(values->pdata[i]);
+  for (guint i = 0; i < values->len && !is_uniform; i++) {
+    GVariant *inner = values->pdata[i];
+    values->pdata[i] = g_variant_take_ref(g_variant_new_variant(inner));
+    g_variant_unref(inner);
+  }
   GVariant *result = g_variant_new_array(type, (GVariant *const *)values->pdata, values->len);
   g_ptr_array_unref(values);
   return result;
 }
 
-/* Floating; NULL if no GVariant can hold it. */
-static GVariant *value_of_json(const json_t *json) {
+/* Some floating and some not; NULL if no GVariant can hold it. */
+static GVariant *new_value(const json_t *json) {
   switch (json_typeof(json)) {
     case JSON_NULL: return g_variant_new_maybe(G_VARIANT_TYPE_VARIANT, NULL);
     case JSON_TRUE:
@@ -97,11 +103,17 @@ static GVariant *value_of_json(const json_t *json) {
   return NULL;
 }
 
+/* A full reference; NULL if no GVariant can hold it. */
+static GVariant *value_of_json(const json_t *json) {
+  GVariant *value = new_value(json);
+  return value ? g_variant_take_ref(value) : NULL;
+}
+
 GVariant *state_of_json(const json_t *json) {
   GVariant *value = json_is_object(json) ? value_of_json(json) : NULL;
   if (value && g_variant_is_of_type(value, G_VARIANT_TYPE_VARDICT)) return value;
-  if (value) g_variant_unref(g_variant_ref_sink(value));
-  return g_variant_new("a{sv}", NULL);
+  if (value) g_variant_unref(value);
+  return g_variant_take_ref(g_variant_new("a{sv}", NULL));
 }
 
 /* -- Writing ---------------------------------------------------------------------------------------------------- */
@@ -128,6 +140,13 @@ static json_t *plain(GVariant *value) {
     default: return NULL;
   }
   bool is_dictionary = g_variant_is_of_type(value, G_VARIANT_TYPE_VARDICT);
+  /* The broker would take such an object for a reference, or its protection. */
+  for (int i = 0; is_dictionary && i < 2; i++) {
+    GVariant *found = g_variant_lookup_value(value, i == 0 ? "$restorable" : "$literal", NULL);
+    if (!found) continue;
+    g_variant_unref(found);
+    return NULL;
+  }
   const GVariantType *element = g_variant_type_element(g_variant_get_type(value));
   if (!is_dictionary && !is_plain(element) && !g_variant_type_equal(element, G_VARIANT_TYPE_VARIANT)) return NULL;
   json_t *json = is_dictionary ? json_object() : json_array();
@@ -150,7 +169,6 @@ static json_t *plain(GVariant *value) {
 static bool reads_as(const json_t *json, GVariant *value) {
   GVariant *read = value_of_json(json);
   if (!read) return false;
-  g_variant_ref_sink(read);
   bool is_equal = g_variant_equal(read, value);
   g_variant_unref(read);
   return is_equal;

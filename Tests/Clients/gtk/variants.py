@@ -15,7 +15,8 @@ gi.require_version("RestorationGtk", "1")
 from gi.repository import Gio, GLib, RestorationGtk  # noqa: E402
 
 APPLICATION = "org.example.Variants"
-TEXTS = ["", "a", "Grüße", "𝒳😀", "\u2028\u0001\x7f\"\\'", "$variant", "uint32 5", "UIStateRestorationX"]
+TEXTS = ["", "a", "Grüße", "𝒳😀", "\u2028\u0001\x7f\"\\'", "$variant", "$restorable", "$literal",
+         "uint32 5", "UIStateRestorationX"]
 INTEGERS = [0, 1, -1, 127, 255, 2**15 - 1, 2**31 - 1, -2**31, 2**31, -2**63, 2**63 - 1]
 REALS = ["0x0000000000000000", "0x8000000000000000", "0x7ff0000000000000", "0x7ff8000000000001", "0x0000000000000001",
          "0x3fb999999999999a", "0x7fefffffffffffff", "0x4340000000000000"]
@@ -148,7 +149,28 @@ def through_the_broker(states, per_window):
     return len(back)
 
 
+def resident():
+    """The kilobytes of memory that this process has."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+
+
+def keeps_no_memory():
+    picture = GLib.Variant.new_from_bytes(GLib.VariantType("ay"), GLib.Bytes(bytes(1 << 14)), True)
+    entry = GLib.Variant.new_dict_entry(GLib.Variant("s", "picture"), GLib.Variant.new_variant(picture))
+    state = GLib.Variant.new_array(GLib.VariantType("{sv}"), [entry])
+
+    def go(times):
+        for _ in range(times):
+            RestorationGtk.state_from_json(RestorationGtk.state_to_json(state))
+        return resident()
+
+    growth = -go(20) + go(100)
+    assert growth < 1 << 10, f"100 states of 16 KiB were read and written, and {growth} KiB stay"
+
+
 def main(count, seed):
+    keeps_no_memory()
     chance = random.Random(seed)
     states = [dictionary(chance) for _ in range(count)]
     plains, alls = through_json(states)
