@@ -19,11 +19,13 @@ enum {
 
 /* What is saved of an application's process, or of a window: an object of the broker. */
 typedef struct saved_object {
-  gpointer owner;      /* the application, or a window */
+  gpointer owner;      /* the application, or a window; NULL without one, and the name stays taken */
   json_t *params;      /* of its registration */
   json_int_t handle;   /* 0 until it is registered */
   char *pushed;        /* the text that the broker has or gets */
-  bool is_registering;
+  bool is_registering, is_pushing;
+  bool must_push;      /* it may have changed since it was pushed */
+  bool has_complained;
 } saved_object;
 
 typedef struct RestorationGtkApplicationPrivate {
@@ -37,7 +39,9 @@ typedef struct RestorationGtkApplicationPrivate {
   saved_object *restoring;   /* for the window that a handler of restore-window is to make */
   json_t *restoring_geometry;
   RestorationGtkRestoreReason reason;
-  bool is_restored, is_forgotten;
+  bool is_opened, is_restored, is_forgotten;
+  bool is_restoring;         /* what is not restored yet must not be replaced */
+  bool must_discard;         /* the broker has not answered yet that all is forgotten */
   bool is_ending;            /* the last window was closed: what is saved stays, until a window is opened */
 } RestorationGtkApplicationPrivate;
 
@@ -119,6 +123,12 @@ static json_t *windows_of(RestorationGtkApplication *application) {
     const saved_object *object = object_of(application, each->data);
     if (object) json_array_append_new(paths, path_of(object));
   }
+  /* Windows that could not be restored have another chance. */
+  const GPtrArray *objects = private_of(application)->objects;
+  for (guint i = 0; i < objects->len; i++) {
+    const saved_object *object = objects->pdata[i];
+    if (!object->owner && !object->is_registering) json_array_append_new(paths, path_of(object));
+  }
   return paths;
 }
 
@@ -130,16 +140,19 @@ static json_t *state_of(RestorationGtkApplication *application, const saved_obje
         "{s:o, s:o, s:{s:s*}}", "state", emitted(application, signals[SAVE_STATE]), "windows", windows_of(application),
         "gtk", "session-id", self->session_id);
   int width, height;
-  GtkWindow *window = object->owner;
+  GtkWindow *window = g_object_ref(object->owner); /* a handler may close it */
   gtk_window_get_default_size(window, &width, &height);
-  return json_pack(
+  json_t *state = json_pack(
       "{s:o, s:{s:i, s:i, s:b, s:b}}", "state", emitted(window, window_save_state), "gtk", "width", width, "height",
       height, "maximized", gtk_window_is_maximized(window), "fullscreen", gtk_window_is_fullscreen(window));
+  g_object_unref(window);
+  return state;
 }
 
 /* -- Conversation with the broker ------------------------------------------------------------------------------- */
 
 static void push(RestorationGtkApplication *application, saved_object *object);
+static void free_object(gpointer data);
 
 static void ignore_answer(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
   (void)handle;
@@ -152,40 +165,76 @@ static void complain(const char *what, const restoration_failure *failure) {
   g_warning("%s: %s (%s). %s", what, failure->message, failure->kind, failure->hint);
 }
 
-/* `data` of a call about an object: the object may be gone when the answer comes. */
+static bool is_ending_broker(const restoration_failure *failure) {
+  return failure && strcmp(failure->kind, "shuttingDown") == 0;
+}
+
+static void complain_once(saved_object *object, const restoration_failure *failure) {
+  if (!failure || failure->code == RESTORATION_LOST || object->has_complained) return;
+  object->has_complained = true;
+  complain("a window or its state is not saved", failure);
+}
+
+/* `data` of a call about an object, whose window may be closed when the answer comes. */
 typedef struct question {
   RestorationGtkApplication *application;
-  gpointer owner;
+  saved_object *object;
 } question;
 
-static question *asking(RestorationGtkApplication *application, const saved_object *object) {
+static question *asking(RestorationGtkApplication *application, saved_object *object) {
   question *asked = g_new(question, 1);
-  *asked = (question){g_object_ref(application), object->owner};
+  *asked = (question){g_object_ref(application), g_rc_box_acquire(object)};
   return asked;
 }
 
-static saved_object *asked_about(question *asked) { return object_of(asked->application, asked->owner); }
-
 static void end_question(question *asked) {
   g_object_unref(asked->application);
+  free_object(asked->object);
   g_free(asked);
 }
 
-static void take_registration(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
-  saved_object *object = asked_about(data);
-  json_int_t number = json_integer_value(json_object_get(result, "object"));
-  if (object) {
-    object->is_registering = false;
-    object->handle = number;
-    if (number) push(((question *)data)->application, object);
-    else if (failure && failure->code != RESTORATION_LOST) complain("a window is not saved", failure);
-  } else if (number) { /* it was closed meanwhile */
-    restoration_send(handle, "unregisterObject", json_pack("{s:I}", "object", number), ignore_answer, NULL, NULL);
-  }
-  end_question(data);
+static saved_object *object_with(RestorationGtkApplication *application, json_int_t handle) {
+  RestorationGtkApplicationPrivate *self = private_of(application);
+  if (self->root && self->root->handle == handle) return self->root;
+  for (guint i = 0; i < self->objects->len; i++)
+    if (((saved_object *)self->objects->pdata[i])->handle == handle) return self->objects->pdata[i];
+  return NULL;
+}
+
+static void unregister(RestorationGtkApplication *application, const saved_object *object) {
+  json_t *params = json_pack("{s:I}", "object", object->handle);
+  restoration_send(private_of(application)->handle, "unregisterObject", params, ignore_answer, NULL, NULL);
 }
 
 /* Without waiting. */
+static void register_object(RestorationGtkApplication *application, saved_object *object);
+
+static void take_registration(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
+  (void)handle;
+  question *asked = data;
+  saved_object *object = asked->object;
+  json_int_t number = json_integer_value(json_object_get(result, "object"));
+  bool is_shared = number && object_with(asked->application, number);
+  object->is_registering = false;
+  if (is_shared) {
+    if (!object->has_complained) g_warning("a window is not saved: another one has its name. Give it one of its own.");
+    object->has_complained = true;
+  } else {
+    object->handle = number;
+  }
+  if (!object->owner) { /* it was closed meanwhile */
+    if (object->handle) unregister(asked->application, object);
+    g_ptr_array_remove(private_of(asked->application)->objects, object);
+  } else if (object->handle) {
+    push(asked->application, object);
+  } else if (is_ending_broker(failure)) {
+    register_object(asked->application, object);
+  } else {
+    complain_once(object, failure);
+  }
+  end_question(asked);
+}
+
 static void register_object(RestorationGtkApplication *application, saved_object *object) {
   RestorationGtkApplicationPrivate *self = private_of(application);
   if (!self->handle || object->is_registering) return;
@@ -197,119 +246,169 @@ static void register_object(RestorationGtkApplication *application, saved_object
 
 static void take_encode(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
   (void)handle;
-  saved_object *object = asked_about(data);
-  if (object && !result) {
-    g_clear_pointer(&object->pushed, free); /* it is pushed again */
-    if (failure && failure->code != RESTORATION_LOST) complain("a state is not saved", failure);
+  question *asked = data;
+  saved_object *object = asked->object;
+  object->is_pushing = false;
+  object->has_complained &= !result;
+  if (!result) {
+    g_clear_pointer(&object->pushed, free);
+    bool is_unknown =
+        failure && (strcmp(failure->kind, "unknownObject") == 0 || strcmp(failure->kind, "replaced") == 0);
+    if (is_unknown) object->handle = 0;
+    if (is_unknown || is_ending_broker(failure)) object->must_push = true;
+    else complain_once(object, failure);
   }
-  end_question(data);
+  if (object->must_push) push(asked->application, object);
+  end_question(asked);
 }
 
-/* Sends the state of an object if it has changed. */
-static void push(RestorationGtkApplication *application, saved_object *object) {
+static bool may_push(RestorationGtkApplication *application, const saved_object *object) {
   RestorationGtkApplicationPrivate *self = private_of(application);
-  if (!object->handle || self->is_forgotten || self->is_ending || restoration_fd(self->handle) < 0) return;
+  return object->owner && self->handle && !self->is_forgotten && !self->is_ending && !self->is_restoring &&
+      restoration_fd(self->handle) >= 0;
+}
+
+/* Sends the state of a registered object if it has changed. False with `failure` if it cannot be sent. */
+static bool send_state(RestorationGtkApplication *application, saved_object *object, restoration_failure *failure) {
+  question *asked = asking(application, object);
   json_t *state = state_of(application, object);
   char *text = json_dumps(state, JSON_COMPACT);
-  if (text && (!object->pushed || strcmp(text, object->pushed) != 0)) {
-    free(object->pushed);
-    object->pushed = text;
-    text = NULL;
-    question *asked = asking(application, object);
+  bool is_sent = false, must_send = text && g_strcmp0(text, object->pushed) != 0;
+  if (must_send && may_push(application, object) && object->handle) {
     json_t *params = json_pack("{s:I, s:O}", "object", object->handle, "state", state);
-    if (!restoration_send(self->handle, "encodeRestorableState", params, take_encode, asked, NULL)) {
-      g_clear_pointer(&object->pushed, free);
-      end_question(asked);
-    }
+    is_sent = restoration_send(
+        private_of(application)->handle, "encodeRestorableState", params, take_encode, asked, failure);
+    must_send = !is_sent;
+  } else {
+    must_send = false;
+  }
+  if (is_sent) {
+    free(object->pushed);
+    object->pushed = g_steal_pointer(&text);
+    object->is_pushing = true;
+  } else {
+    end_question(asked);
   }
   free(text);
   json_decref(state);
+  return !must_send;
 }
 
-static void push_all(RestorationGtkApplication *application) {
+static void push_now(RestorationGtkApplication *application, saved_object *object) {
+  restoration_failure failure;
+  if (!may_push(application, object)) return;
+  if (!object->handle) register_object(application, object);
+  else if (!send_state(application, object, &failure)) complain_once(object, &failure);
+}
+
+/* While a state is under way, the next waits for the answer: a frozen broker is sent no more. */
+static void push(RestorationGtkApplication *application, saved_object *object) {
+  object->must_push = object->is_pushing;
+  if (!object->is_pushing) push_now(application, object);
+}
+
+static void push_all(
+    RestorationGtkApplication *application, void push_one(RestorationGtkApplication *, saved_object *)) {
   RestorationGtkApplicationPrivate *self = private_of(application);
-  if (self->root) push(application, self->root);
-  for (guint i = 0; i < self->objects->len; i++) push(application, self->objects->pdata[i]);
+  if (self->root) push_one(application, self->root);
+  /* Backwards, because handlers may close windows. */
+  for (guint i = self->objects->len; i-- > 0;)
+    if (i < self->objects->len) push_one(application, self->objects->pdata[i]);
 }
 
-/* Answers the broker when somebody saves the application with all its processes. */
+/* Answers the broker when somebody saves the application with all its processes: what has changed is pushed before. */
 static json_t *answer_encode(restoration *handle, const char *method, json_t *params, void *data) {
   (void)handle;
   (void)method;
-  RestorationGtkApplication *application = data;
-  RestorationGtkApplicationPrivate *self = private_of(application);
   json_t *states = json_array(), *each;
-  size_t index, bytes = 0;
+  size_t index;
   json_array_foreach(json_object_get(params, "objects"), index, each) {
     json_int_t number = json_integer_value(json_object_get(each, "object"));
-    saved_object *object = self->root && self->root->handle == number ? self->root : NULL;
-    for (guint i = 0; i < self->objects->len && !object; i++)
-      if (((saved_object *)self->objects->pdata[i])->handle == number) object = self->objects->pdata[i];
-    if (!object || self->is_forgotten || self->is_ending || bytes > bytes_per_answer) {
-      json_array_append_new(
-          states, bytes > bytes_per_answer ? json_pack("{s:I, s:b}", "object", number, "later", 1)
-                                           : json_pack("{s:I, s:b}", "object", number, "unchanged", 1));
-      continue;
-    }
-    json_t *state = state_of(application, object);
-    bytes += json_dumpb(state, NULL, 0, JSON_COMPACT);
-    json_array_append_new(states, json_pack("{s:I, s:o}", "object", number, "state", state));
+    saved_object *object = object_with(data, number);
+    restoration_failure failure;
+    if (!object || !may_push(data, object) || send_state(data, object, &failure))
+      json_array_append_new(states, json_pack("{s:I, s:b}", "object", number, "unchanged", 1));
+    else
+      json_array_append_new(states, json_pack("{s:I, s:s}", "object", number, "error", failure.message));
   }
   return json_pack("{s:o}", "states", states);
 }
 
+static void discard(RestorationGtkApplication *application);
+
+static void take_discard(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
+  (void)handle;
+  (void)result;
+  bool is_lost = failure && failure->code == RESTORATION_LOST; /* it is sent again when the session is resumed */
+  if (is_ending_broker(failure)) {
+    discard(data);
+  } else if (!is_lost) {
+    private_of(data)->must_discard = false;
+    if (failure) complain("what is saved is not forgotten", failure);
+  }
+  g_object_unref(data);
+}
+
+static void discard(RestorationGtkApplication *application) {
+  json_t *params = json_pack("{s:s}", "reason", "forget");
+  gpointer data = g_object_ref(application);
+  if (!restoration_send(
+          private_of(application)->handle, "discardApplicationState", params, take_discard, data, NULL))
+    g_object_unref(data);
+}
+
 static void go_on(RestorationGtkApplication *application, saved_object *object, int result) {
-  if (result == 0) object->handle = 0; /* the broker has forgotten the session */
-  object->is_registering = false;
-  if (object->handle == 0) register_object(application, object);
+  if (result == 0) { /* the broker has forgotten the session */
+    object->handle = 0;
+    g_clear_pointer(&object->pushed, free);
+  }
+  if (object->owner && !object->handle) register_object(application, object);
 }
 
 static void resumed(restoration *handle, int result, void *data) {
-  (void)handle;
   RestorationGtkApplicationPrivate *self = private_of(data);
+  if (self->must_discard) discard(data);
   if (self->root) go_on(data, self->root, result);
   for (guint i = 0; i < self->objects->len; i++) go_on(data, self->objects->pdata[i], result);
-  push_all(data);
+  if (result == 0 && self->root)
+    restoration_send(handle, "completeStateRestoration", json_object(), ignore_answer, NULL, NULL);
+  push_all(data, push);
 }
 
 /* -- Objects ---------------------------------------------------------------------------------------------------- */
 
 static saved_object *new_object(gpointer owner, json_t *params) {
-  saved_object *object = g_new0(saved_object, 1);
+  saved_object *object = g_rc_box_new0(saved_object);
   object->owner = owner;
   object->params = params;
   return object;
 }
 
-static void free_object(gpointer data) {
+static void clear_object(gpointer data) {
   saved_object *object = data;
   json_decref(object->params);
   free(object->pushed);
-  g_free(object);
 }
 
-static void unregister(RestorationGtkApplication *application, const saved_object *object) {
-  json_t *params = json_pack("{s:I}", "object", object->handle);
-  restoration_send(private_of(application)->handle, "unregisterObject", params, ignore_answer, NULL, NULL);
-}
+/* Gives a reference up. */
+static void free_object(gpointer data) { g_rc_box_release_full(data, clear_object); }
 
-/* Waits for the broker; before the application is activated. False if that fails; `state` is NULL or new. */
-static bool register_and_decode(RestorationGtkApplication *application, saved_object *object, json_t **state) {
+/* Waits for the broker; before the application is activated. The state, which is new, or NULL with `failure`. */
+static json_t *register_and_decode(
+    RestorationGtkApplication *application, saved_object *object, restoration_failure *failure) {
   RestorationGtkApplicationPrivate *self = private_of(application);
-  restoration_failure failure;
   json_t *params = json_incref(object->params), *decoded = NULL;
-  json_t *result =
-      restoration_call(self->handle, "registerObjectForStateRestoration", params, start_patience, &failure);
+  memset(failure, 0, sizeof *failure);
+  json_t *result = restoration_call(self->handle, "registerObjectForStateRestoration", params, start_patience, failure);
   if (result) {
     object->handle = json_integer_value(json_object_get(result, "object"));
     params = json_pack("{s:I}", "object", object->handle);
-    decoded = restoration_call(self->handle, "decodeRestorableState", params, start_patience, &failure);
+    decoded = restoration_call(self->handle, "decodeRestorableState", params, start_patience, failure);
   }
-  if (!decoded) complain("the state of the application is neither restored nor saved", &failure);
-  *state = json_incref(json_object_get(decoded, "state"));
+  json_t *state = json_incref(json_object_get(decoded, "state"));
   json_decref(result);
   json_decref(decoded);
-  return decoded;
+  return state;
 }
 
 /* Of a registration at a saved path; NULL if it is none. */
@@ -319,8 +418,8 @@ static json_t *params_at(const json_t *path) {
   json_t *parent = json_copy((json_t *)path);
   json_array_remove(parent, count - 1);
   return json_pack(
-      "{s:O, s:o, s:s}", "restorationIdentifier", json_array_get(path, count - 1), "restorationParent", parent, "kind",
-      "viewController");
+      "{s:O, s:o, s:s, s:i}", "restorationIdentifier", json_array_get(path, count - 1), "restorationParent", parent,
+      "kind", "viewController", "awaitParentMilliseconds", start_patience / 2);
 }
 
 static bool is_last(const json_t *path, const char *identifier) {
@@ -365,7 +464,7 @@ static json_t *params_of(RestorationGtkApplication *application, GtkWindow *wind
 
 static gboolean push_later(gpointer data) {
   private_of(data)->idle = 0;
-  push_all(data);
+  push_all(data, push);
   return G_SOURCE_REMOVE;
 }
 
@@ -382,7 +481,7 @@ void restoration_gtk_application_invalidate(RestorationGtkApplication *applicati
 }
 
 static gboolean autosave(gpointer data) {
-  push_all(data);
+  push_all(data, push);
   return G_SOURCE_CONTINUE;
 }
 
@@ -403,7 +502,7 @@ static void set_interval(RestorationGtkApplication *application, guint seconds) 
 void restoration_gtk_application_save(RestorationGtkApplication *application) {
   g_return_if_fail(RESTORATION_GTK_IS_APPLICATION(application));
   private_of(application)->is_forgotten = private_of(application)->is_ending = false;
-  push_all(application);
+  push_all(application, push);
 }
 
 /**
@@ -421,16 +520,18 @@ void restoration_gtk_application_forget(RestorationGtkApplication *application) 
   if (self->root) g_clear_pointer(&self->root->pushed, free);
   for (guint i = 0; i < self->objects->len; i++)
     g_clear_pointer(&((saved_object *)self->objects->pdata[i])->pushed, free);
-  json_t *params = json_pack("{s:s}", "reason", "forget");
-  restoration_send(self->handle, "discardApplicationState", params, ignore_answer, NULL, NULL);
+  self->must_discard = true;
+  discard(application);
 }
 
 /* -- The application -------------------------------------------------------------------------------------------- */
 
 static void open_session(RestorationGtkApplication *application) {
   RestorationGtkApplicationPrivate *self = private_of(application);
+  if (self->is_opened || !g_application_get_is_registered(G_APPLICATION(application))) return;
+  self->is_opened = true;
   if (!self->application) self->application = g_strdup(g_application_get_application_id(G_APPLICATION(application)));
-  if (!self->application || !g_application_get_is_registered(G_APPLICATION(application))) return;
+  if (!self->application) return;
   restoration_failure failure;
   self->handle = restoration_open(NULL, &failure);
   restoration_session session = {.application = self->application, .process = self->process};
@@ -460,27 +561,33 @@ static void restore_geometry(GtkWindow *window, const json_t *saved) {
   if (json_is_true(json_object_get(saved, "fullscreen"))) gtk_window_fullscreen(window);
 }
 
-/* Has the program make a window; window_added gives it the place of the saved one. */
+/* Has the program make a window; window_added gives it the place of the saved one. False if the session must
+ * end. */
 static bool restore_window(RestorationGtkApplication *application, const json_t *path) {
   RestorationGtkApplicationPrivate *self = private_of(application);
-  json_t *params = params_at(path), *saved;
+  json_t *params = params_at(path);
   if (!params) return true;
   saved_object *object = self->restoring = new_object(NULL, params);
-  bool is_decoded = register_and_decode(application, object, &saved);
-  if (is_decoded) {
-    GVariant *state = state_of_json(json_object_get(saved, "state"));
-    self->restoring_geometry = json_object_get(saved, "gtk");
-    g_signal_emit(application, signals[RESTORE_WINDOW], 0, self->reason, state);
-    g_variant_unref(state);
+  restoration_failure failure;
+  json_t *saved = register_and_decode(application, object, &failure);
+  if (!saved) {
+    complain("a window is not restored", &failure);
+    self->restoring = NULL;
+    g_ptr_array_add(self->objects, object); /* keeps the name */
+    return failure.code < -1000 && !is_ending_broker(&failure);
   }
+  GVariant *state = state_of_json(json_object_get(saved, "state"));
+  self->restoring_geometry = json_object_get(saved, "gtk");
+  g_signal_emit(application, signals[RESTORE_WINDOW], 0, self->reason, state);
+  g_variant_unref(state);
   json_decref(saved);
   if (self->restoring) {
-    if (is_decoded) unregister(application, object); /* the program does not want the window */
+    unregister(application, object); /* the program does not want the window */
     free_object(object);
   }
   self->restoring = NULL;
   self->restoring_geometry = NULL;
-  return is_decoded;
+  return true;
 }
 
 static bool restore_windows(RestorationGtkApplication *application, json_t *paths) {
@@ -498,8 +605,10 @@ static bool restore(RestorationGtkApplication *application) {
   RestorationGtkApplicationPrivate *self = private_of(application);
   self->root = new_object(
       application, json_pack("{s:s, s:s}", "restorationIdentifier", self->process, "kind", "viewController"));
-  json_t *saved;
-  bool is_restored = register_and_decode(application, self->root, &saved);
+  restoration_failure failure;
+  json_t *saved = register_and_decode(application, self->root, &failure);
+  bool is_restored = saved;
+  if (!saved) complain("the state of the application is neither restored nor saved", &failure);
   if (self->reason != RESTORATION_GTK_RESTORE_REASON_PRISTINE && json_is_object(saved)) {
     const char *session_id = json_string_value(json_object_get(json_object_get(saved, "gtk"), "session-id"));
     if (session_id) g_object_set(application, "session-id", session_id, NULL);
@@ -515,11 +624,6 @@ static bool restore(RestorationGtkApplication *application) {
   return is_restored;
 }
 
-static void startup(GApplication *application) {
-  G_APPLICATION_CLASS(restoration_gtk_application_parent_class)->startup(application);
-  open_session(RESTORATION_GTK_APPLICATION(application));
-}
-
 static void end_session(RestorationGtkApplication *application) {
   RestorationGtkApplicationPrivate *self = private_of(application);
   g_clear_handle_id(&self->idle, g_source_remove);
@@ -533,10 +637,13 @@ static void end_session(RestorationGtkApplication *application) {
 
 static void restore_once(RestorationGtkApplication *application) {
   RestorationGtkApplicationPrivate *self = private_of(application);
-  if (self->is_restored) return;
-  self->is_restored = true;
+  if (self->is_restored || !g_application_get_is_registered(G_APPLICATION(application))) return;
+  open_session(application);
+  self->is_restored = self->is_restoring = true;
   /* Without what is saved, saving would replace it. */
   if (self->handle && !restore(application)) end_session(application);
+  self->is_restoring = false;
+  restoration_gtk_application_invalidate(application);
 }
 
 /* A window that was opened a moment ago can be saved only when it is registered. */
@@ -549,16 +656,14 @@ static void await_registrations(RestorationGtkApplicationPrivate *self) {
   }
 }
 
-static void end(GApplication *application) {
+static void end(RestorationGtkApplication *application) {
   RestorationGtkApplicationPrivate *self = private_of(application);
-  if (self->handle) {
-    await_registrations(self);
-    push_all(RESTORATION_GTK_APPLICATION(application));
-    self->is_ending = true;
-    restoration_goodbye(self->handle, "restart", end_patience, NULL);
-    end_session(RESTORATION_GTK_APPLICATION(application));
-  }
-  G_APPLICATION_CLASS(restoration_gtk_application_parent_class)->shutdown(application);
+  if (!self->handle) return;
+  await_registrations(self);
+  push_all(application, push_now);
+  self->is_ending = true;
+  restoration_goodbye(self->handle, "restart", end_patience, NULL);
+  end_session(application);
 }
 
 /* The window gets the names under which it is registered. */
@@ -576,6 +681,7 @@ static void take_place(GtkWindow *window, const saved_object *object) {
 static void window_added(GtkApplication *application, GtkWindow *window) {
   RestorationGtkApplicationPrivate *self = private_of(application);
   RestorationGtkApplication *mine = RESTORATION_GTK_APPLICATION(application);
+  if (RESTORATION_GTK_IS_APPLICATION_WINDOW(window)) restore_once(mine);
   if (RESTORATION_GTK_IS_APPLICATION_WINDOW(window) && self->handle) {
     saved_object *object = g_steal_pointer(&self->restoring);
     if (object) {
@@ -599,14 +705,17 @@ static void window_removed(GtkApplication *application, GtkWindow *window) {
   RestorationGtkApplicationPrivate *self = private_of(application);
   RestorationGtkApplication *mine = RESTORATION_GTK_APPLICATION(application);
   saved_object *object = self->handle && !self->is_ending ? object_of(mine, window) : NULL;
-  if (object && self->objects->len > 1) {
+  guint count = 0;
+  for (guint i = 0; i < self->objects->len; i++) count += ((saved_object *)self->objects->pdata[i])->owner != NULL;
+  if (object && count == 1) {
+    push_all(mine, push_now);
+    self->is_ending = true;
+  } else if (object) {
     if (object->handle) unregister(mine, object);
     restoration_gtk_application_invalidate(mine);
-  } else if (object) {
-    push_all(mine);
-    self->is_ending = true;
   }
-  if (object) g_ptr_array_remove(self->objects, object);
+  if (object) object->owner = NULL;
+  if (object && !object->is_registering) g_ptr_array_remove(self->objects, object);
   GTK_APPLICATION_CLASS(restoration_gtk_application_parent_class)->window_removed(application, window);
 }
 
@@ -653,7 +762,9 @@ static void finalize(GObject *object) {
 
 static void restoration_gtk_application_init(RestorationGtkApplication *application) {
   private_of(application)->objects = g_ptr_array_new_with_free_func(free_object);
-  /* Connected before the program can connect its own. */
+  /* Connected before the program can connect its own; a subclass need not call the methods of this class. */
+  g_signal_connect_swapped(application, "startup", G_CALLBACK(open_session), application);
+  g_signal_connect_swapped(application, "shutdown", G_CALLBACK(end), application);
   g_signal_connect_swapped(application, "activate", G_CALLBACK(restore_once), application);
   g_signal_connect_swapped(application, "open", G_CALLBACK(restore_once), application);
 }
@@ -663,8 +774,6 @@ static void restoration_gtk_application_class_init(RestorationGtkApplicationClas
   object_class->set_property = set_property;
   object_class->get_property = get_property;
   object_class->finalize = finalize;
-  G_APPLICATION_CLASS(class)->startup = startup;
-  G_APPLICATION_CLASS(class)->shutdown = end;
   GTK_APPLICATION_CLASS(class)->window_added = window_added;
   GTK_APPLICATION_CLASS(class)->window_removed = window_removed;
 

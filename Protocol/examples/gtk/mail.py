@@ -53,19 +53,20 @@ class Mail(RestorationGtk.Application):
 
     def activated(self, _application):
         if not self.get_windows():
-            self.open_window({})
+            self.open_window()
         if not self.get_property("session-id"):
             self.set_property("session-id", GLib.uuid_string_random())  # a compositor's, where there is one
         action = Gio.SimpleAction(name="new")
-        action.connect("activate", lambda *_: self.open_window({}))
+        action.connect("activate", lambda *_: self.open_window())
         self.add_action(action)
         self.set_accels_for_action("app.new", ["<Control>n"])
 
-    def open_window(self, state):
+    def open_window(self, state=None):
         window = RestorationGtk.ApplicationWindow(application=self, title="Mail")
-        if not state:
+        if state is None:  # a new one
             self.opened += 1
             window.set_default_size(400, 300)
+            state = {}
         selection = Gtk.SingleSelection(model=Gtk.StringList.new(LETTERS))
         factory = Gtk.SignalListItemFactory()
         factory.connect("setup", lambda _, item: item.set_child(Gtk.Label(xalign=0)))

@@ -82,7 +82,7 @@ def obey(words):
     what, *arguments = words
     numbers = [float(each) if "." in each else int(each) for each in arguments]
     if what == "new":
-        application.open_window({})
+        application.open_window()
     elif what == "select":
         window(numbers[0]).selection.set_selected(numbers[1])
     elif what == "pane":
