@@ -49,6 +49,15 @@ internal import Testing
     try run("variants.py", ["1000", "\(seed)"], expecting: "1000 of 1000 came back", socket: broker.socket)
   }
 
+  @Test(
+    "A GTK program that names Gtk.Application in its methods, or closes a window that is saved, keeps the others",
+    .broker,
+    .enabled(if: hasGTK, gtkRequirement)
+  )
+  func faultyProgramsKeepTheirWindows() throws {
+    try run("faults.py", [], expecting: "2 windows came back", socket: broker.socket)
+  }
+
   private static var hasGTK: Bool {
     has("gi; gi.require_version('Gtk', '4.0')")
       && (Environment.isCI || (try? ChildProcess.run(["sh", "-c", "command -v Xvfb g-ir-scanner"]))?.end == .exit(0))

@@ -551,7 +551,7 @@ static void open_session(RestorationGtkApplication *application) {
   set_interval(application, self->interval);
 }
 
-/* Applies what GTK 4.22 would: the size of the window, and whether it fills the screen. */
+/* Applies what GTK 4.24 would: the size of the window, and whether it fills the screen. */
 static void restore_geometry(GtkWindow *window, const json_t *saved) {
   json_int_t width = json_integer_value(json_object_get(saved, "width"));
   json_int_t height = json_integer_value(json_object_get(saved, "height"));
@@ -600,7 +600,7 @@ static bool restore_windows(RestorationGtkApplication *application, json_t *path
   return is_restored;
 }
 
-/* As GTK 4.22, before the application is activated for the first time. False if what is saved could not be read. */
+/* As GTK 4.24, before the application is activated for the first time. False if what is saved could not be read. */
 static bool restore(RestorationGtkApplication *application) {
   RestorationGtkApplicationPrivate *self = private_of(application);
   self->root = new_object(

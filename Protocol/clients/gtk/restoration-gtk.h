@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * State restoration for GTK applications before GTK 4.22, with the signals and methods of GTK 4.22, over restorationd.
+ * State restoration for GTK applications, with the signals and methods of the session saving of GTK 4.24 (unstable in
+ * 4.22), over restorationd.
  *
  * RestorationGtkApplication and RestorationGtkApplicationWindow stand in the places of GtkApplication and
- * GtkApplicationWindow. Nothing blocks the main loop once the application is activated.
+ * GtkApplicationWindow. Once the application is activated, a broker that is gone or frozen does not block the main
+ * loop.
  */
 #ifndef RESTORATION_GTK_H
 #define RESTORATION_GTK_H

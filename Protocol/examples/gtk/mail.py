@@ -5,7 +5,7 @@
     mail.py list        the window with folders and letters, of which more can be opened (Control+N)
     mail.py palette     a window of another process, below the first window of the list
 
-The signals are those of GTK 4.22. Needs the module of Protocol/clients/gtk, and python3-gi.
+The signals are those of GTK 4.24. Needs the module of Protocol/clients/gtk, and python3-gi.
 """
 
 import os

@@ -24,6 +24,9 @@ COLOURS = {"c01c28": 0, "26a269": 1, "1a5fb4": 2, "613583": 3}
 LONGEST_TURN = 500  # milliseconds; the machine may be busy
 
 
+running = []
+
+
 class Screen:
     """An X server that keeps its screen in a file."""
 
@@ -90,6 +93,8 @@ def until(what, condition):
         found = condition()
         if found:
             return found
+        for each in running:
+            each("ticks 2")  # a pause, in which they go on
     raise AssertionError(f"not reached: {what}")
 
 
@@ -125,7 +130,6 @@ def main(program, directory):
     environment = {
         **os.environ, "DISPLAY": screen.display, "RESTORATIOND_SOCKET": broker.socket, "GDK_BACKEND": "x11",
         "GSK_RENDERER": "cairo", "RESTORATION_APPLICATION": APPLICATION, "DBUS_SESSION_BUS_ADDRESS": "disabled:"}
-    running = []
 
     def start():
         # The palette may come first: its window waits for its parent, and its loop goes on.
@@ -135,6 +139,7 @@ def main(program, directory):
     def end():
         for each in running:
             each.kill()
+        running.clear()
 
     try:
         palette, mail = start()
@@ -197,6 +202,15 @@ def main(program, directory):
         print("the longest turns took", *(f"{each:.0f}" for each in longest), "ms")
         assert max(longest) < LONGEST_TURN, longest
 
+        # A window that is closed before the broker has answered takes no other one along.
+        broker.signal(signal.SIGSTOP)
+        mail("new"), mail("close 3"), mail("new")
+        broker.signal(signal.SIGCONT)
+        windows = {"list/Window-1", "list/Window-2", "list/Window-4"}
+        until("it is saved", lambda: windows == {
+            path for path, each in tree(broker.socket).items() if path.count("/") == 1 and each[2]})
+        mail("close 4")
+
         # A window that is closed does not come back; the others do after a good end.
         mail("close 2")
         mail("quit"), palette("quit")
@@ -206,8 +220,12 @@ def main(program, directory):
         assert {"Window-1", "Palette"} <= set(shown) and "Window-2" not in shown, shown
         assert shown["Window-1"]["letter"] == "Letter 12", shown
 
-        # Nothing comes back after it was forgotten.
-        mail("forget"), mail("ticks 5")
+        # Nothing comes back after it was forgotten, even if the broker was away.
+        broker.signal(signal.SIGKILL)
+        mail("forget"), mail("pane 1 200"), mail("ticks 5")
+        broker.start()
+        until("all is forgotten", lambda: not any(each[2] for each in tree(broker.socket).values()))
+        mail("pane 1 210"), mail("ticks 5")
         mail("quit"), palette("quit")
         assert [each.child.wait(20) for each in running] == [0, 0]
         palette, mail = start()
