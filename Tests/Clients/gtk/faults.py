@@ -4,18 +4,28 @@
 Prints how many windows came back.
 """
 
+import os
+import pathlib
+import sys
+
 import gi
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Protocol/clients/python"))
+import restoration  # noqa: E402
 
 gi.require_version("Gtk", "4.0")
 gi.require_version("RestorationGtk", "1")
 from gi.repository import Gio, GLib, Gtk, RestorationGtk  # noqa: E402
 
 
+APPLICATION = "org.example.Faults"
+
+
 class Application(RestorationGtk.Application):
     """Names Gtk.Application in its methods, and has a window that closes when it is saved."""
 
     def __init__(self):
-        super().__init__(flags=Gio.ApplicationFlags.NON_UNIQUE, restoration_application="org.example.Faults")
+        super().__init__(flags=Gio.ApplicationFlags.NON_UNIQUE, restoration_application=APPLICATION)
         self.restored = []
         self.connect("restore-window", self.restore_window)
 
@@ -55,4 +65,12 @@ assert run() == []
 for _ in range(2):
     restored = run()
     assert restored == ["one", "two"], restored
+
+# A window that the broker refuses costs no other one, and comes back the next time.
+with restoration.Session(APPLICATION, process="another", socket=os.environ["RESTORATIOND_SOCKET"]) as session:
+    taken = {"restorationIdentifier": "Window-1", "restorationParent": ["main"], "kind": "viewController"}
+    session.call("registerObjectForStateRestoration", taken)
+    assert run() == ["two"]
+restored = run()
+assert restored == ["one", "two"], restored
 print("2 windows came back")
