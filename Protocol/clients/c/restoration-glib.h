@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A handle of restoration.h in the main loop of GLib. The source dispatches the handle, and connects again when the
- * broker was lost, without blocking the loop: it waits until a broker answers, and resumes the session only then.
+ * broker was lost, without blocking the loop: it waits until a broker answers, and resumes the session only then. A
+ * broker that answers and freezes before the session is resumed holds the loop up for a second at a time.
  */
 #ifndef RESTORATION_GLIB_H
 #define RESTORATION_GLIB_H
