@@ -156,15 +156,18 @@
 
 (defun restoration--visit (each)
   "A buffer for EACH, an element of the state; never asks."
-  (let* ((file (plist-get each :file))
+  (let* ((name (plist-get each :file))
+         ;; Whole, without handlers of special names: "/a/../ssh:b:" is a remote one after it.
+         (file (and (stringp name) (let (file-name-handler-alist) (expand-file-name name "/"))))
          (large-file-warning-threshold nil)
          (enable-local-variables (and enable-local-variables :safe))
          (vc-follow-symlinks nil)
          (inhibit-message t)
-         ;; Nothing that is saved is trusted: a remote name would run programs.
-         (local (and file (file-name-absolute-p file) (not (file-remote-p file))))
+         ;; Nothing that is saved is trusted: a remote name would run programs, and a pipe would be waited for.
+         (local (and file (string-prefix-p "/" name) (not (file-remote-p file))
+                     (or (not (file-exists-p file)) (file-regular-p file) (file-directory-p file))))
          (known (and local (get-file-buffer file)))
-         (buffer (cond (file (or known (and local (ignore-errors (find-file-noselect file t)))))
+         (buffer (cond (name (or known (and local (ignore-errors (find-file-noselect file t)))))
                        (t (get-buffer (plist-get each :buffer))))))
     (when (and buffer (not known))
       (with-current-buffer buffer (goto-char (or (plist-get each :point) (point-min)))))

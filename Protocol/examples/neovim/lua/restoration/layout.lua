@@ -119,7 +119,11 @@ local function resize(leaves, windows)
 end
 
 --- Whether a saved name is that of a file here: others, such as term://…, are read by plugins, which run programs.
-local function isLocal(name) return type(name) == 'string' and name:sub(1, 1) == '/' end
+--- A pipe would be waited for.
+local function isLocal(name)
+  if type(name) ~= 'string' or name:sub(1, 1) ~= '/' then return false end
+  return vim.tbl_contains({ '', 'file', 'dir' }, fn.getftype(fn.resolve(name)))
+end
 
 local function fill(window, leaf)
   api.nvim_set_current_win(window)

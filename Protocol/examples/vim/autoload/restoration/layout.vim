@@ -104,7 +104,8 @@ endfunction
 " Whether a saved name is that of a file here: others are read by plugins, which run programs. Nothing that is saved is
 " trusted: a number becomes part of a command only as a number.
 function! s:IsLocal(name) abort
-  return type(a:name) == v:t_string && a:name[0] ==# '/'
+  if type(a:name) != v:t_string || a:name[0] !=# '/' | return v:false | endif
+  return index(['', 'file', 'dir'], getftype(resolve(a:name))) >= 0 " a pipe would be waited for
 endfunction
 
 function! s:Fill(window, leaf) abort
