@@ -120,7 +120,13 @@ final class SimulatedClient {
 
   /// An object of its own has another path.
   func moved(_ path: Path, to target: Path) {
-    guard let handle = handles.removeValue(forKey: path) else { return }
+    guard let handle = handles[path] else { return }
+    moved(handle, to: target)
+  }
+
+  private func moved(_ handle: Int64, to target: Path) {
+    // Its former path may be that of another object by now.
+    if let path = pathsByHandle[handle], handles[path] == handle { handles[path] = nil }
     register(target, handle)
   }
 
@@ -157,9 +163,9 @@ final class SimulatedClient {
       if let id = message["id"]?.integer {
         serve(method, parameters, id)
       } else if let handle = parameters["object"]?.integer, let path = pathsByHandle[handle] {
-        if method == "registrationReplaced" { lose(path) }
+        if method == "registrationReplaced", handles[path] == handle { lose(path) }
         if method == "pathChanged", let target = parameters["path"].flatMap(Path.init) {
-          moved(path, to: target)
+          moved(handle, to: target)
         }
       }
       return
