@@ -31,7 +31,6 @@ let package = Package(
   name: "restorationd",
   products: [
     .library(name: "RestorationClient", targets: ["RestorationClient"]),
-    .library(name: "RestorationTesting", targets: ["RestorationTesting"]),
     .executable(name: "restorationd", targets: ["restorationd"]),
     .executable(name: "restorationctl", targets: ["restorationctl"]),
   ],
@@ -173,14 +172,6 @@ let package = Package(
       swiftSettings: settings
     ),
 
-    // RestorationTesting
-    .target(name: "SeededRandom", swiftSettings: settings),
-    .target(
-      name: "RestorationTesting",
-      dependencies: ["JSONRPC", "RestorationClient", "SeededRandom"],
-      swiftSettings: settings
-    ),
-
     // restorationd
     .executableTarget(
       name: "restorationd",
@@ -247,6 +238,7 @@ let package = Package(
 
     // Tests over the whole product
     .target(name: "TestSupport", dependencies: ["CLinux", "JSONRPC"], path: "Tests/Support", swiftSettings: settings),
+    .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
     .target(
       name: "InMemory",
       dependencies: [
@@ -299,8 +291,6 @@ let package = Package(
       dependencies: [
         "JSONRPC",
         "RestorationBroker",
-        "RestorationClient",
-        "RestorationTesting",
         "RestorationWire",
         "SeededRandom",
         "TestSupport",
