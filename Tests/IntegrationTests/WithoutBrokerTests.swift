@@ -140,16 +140,24 @@ internal import Testing
     try client.close()
   }
 
-  @Test("R3 A parent of another process may come after the broker", .broker, arguments: kinds)
-  func awaitsAParent(_ library: LibraryClient.Library) throws {
-    let client = try Self.openAlone(library)
+  /// A client whose registration waits for its parent now that the broker is there, and the session that may have it.
+  private static func clientWithoutParent(
+    _ library: LibraryClient.Library
+  ) throws -> (client: LibraryClient, other: WireClient) {
+    let client = try openAlone(library)
     try client.tell("register", ["identifier": "Editor", "parent": .path("Main"), "wait": 10])
     try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
-    let other = try broker.session(Self.application, process: "main")
+    let other = try broker.session(application, process: "main")
     func timers() throws -> Int64 { try other.call("statistics")["gauges"]?["timers"]?.integer ?? 0 }
     let before = try timers()
     try #require(symlink(broker.socket, broker.directory.file("later.sock")) == 0)
     try Wait.until("the registration waits") { try timers() > before }
+    return (client, other)
+  }
+
+  @Test("R3 A parent of another process may come after the broker", .broker, arguments: kinds)
+  func awaitsAParent(_ library: LibraryClient.Library) throws {
+    let (client, other) = try Self.clientWithoutParent(library)
     try other.register("Main")
     try client.tell("await", ["what": "reconnected", "count": 1])
     #expect(try other.decode("Main", "Editor")["state"] == ["cursor": 1])
@@ -158,14 +166,7 @@ internal import Testing
 
   @Test("A broker that is lost while it learns what it has missed is told the rest", .broker, arguments: kinds)
   func tellsTheRest(_ library: LibraryClient.Library) throws {
-    let client = try Self.openAlone(library)
-    try client.tell("register", ["identifier": "Editor", "parent": .path("Main"), "wait": 10])
-    try client.tell("push", ["name": "Editor", "state": ["cursor": 1]])
-    let other = try broker.session(Self.application, process: "main")
-    func timers() throws -> Int64 { try other.call("statistics")["gauges"]?["timers"]?.integer ?? 0 }
-    let before = try timers()
-    try #require(symlink(broker.socket, broker.directory.file("later.sock")) == 0)
-    try Wait.until("the registration waits") { try timers() > before }
+    let (client, _) = try Self.clientWithoutParent(library)
     try broker.kill()
     Files.removeContents(of: broker.archives)
     try broker.start()

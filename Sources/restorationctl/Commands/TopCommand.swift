@@ -45,7 +45,7 @@ struct TopCommand: ControlCommand {
         let statistics = try await broker.statistics()
         let load = Load(of: try await broker.listApplications(), statistics, since: former)
         TimeLimit.isForWatching()
-        try output.layout?.print(load) ?? Screen.show(load.text(legend: !legend.hidesLegend))
+        try output.refresh(load, or: load.text(legend: !legend.hidesLegend))
         (former, left) = (statistics, left - 1)
         if left > 0 { try await Task.sleep(for: interval?.duration ?? .seconds(2)) }
       }

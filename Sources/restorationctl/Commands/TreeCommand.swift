@@ -59,8 +59,8 @@ struct TreeCommand: ControlCommand {
       now: Clock.now
     )
     let tree = TreeJSON(application: description)
-    guard watch else { return try output.show(tree, or: drawing.text(legend: !legend.hidesLegend)) }
-    try output.layout?.print(tree) ?? Screen.show(drawing.text(legend: !legend.hidesLegend))
+    let text = { drawing.text(legend: !legend.hidesLegend) }
+    if watch { try output.refresh(tree, or: text()) } else { try output.show(tree, or: text()) }
   }
 }
 

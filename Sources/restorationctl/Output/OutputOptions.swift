@@ -43,6 +43,11 @@ struct OutputOptions: ParsableArguments {
     try layout?.show(value) ?? Output.show(text())
   }
 
+  /// The same, of what is shown again and again.
+  func refresh(_ value: some JSONWritable, or text: @autoclosure () -> String) throws {
+    try layout?.print(value) ?? Screen.show(text())
+  }
+
   /// Pretty on a terminal, short in a pipe.
   static var usualLayout: JSONLayout { Terminal.isOutput ? .pretty : .compact }
 
