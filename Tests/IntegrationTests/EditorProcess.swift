@@ -70,10 +70,24 @@ enum Editor: String, CaseIterable, Sendable {
       return {'file': fnamemodify(bufname(info.bufnr), ':t'), 'line': line, 'column': column, 'width': info.width,
         \ 'height': info.height, 'selected': tabpagewinnr(info.tabnr) == info.winnr && info.tabnr == tabpagenr()}
     endfunction
+    function! s:Closed() abort
+      let lines = filter(range(1, line('$')), {_, line -> foldclosed(line) == line})
+      return map(lines, {_, line -> line .. '-' .. foldclosedend(line)})
+    endfunction
+    function! s:View(info) abort
+      let view = {}
+      for name in ['number', 'wrap', 'tabstop', 'textwidth', 'foldmethod', 'statusline']
+        let view[name] = gettabwinvar(a:info.tabnr, a:info.winid, '&' .. name)
+      endfor
+      call win_execute(a:info.winid, "let s:more = {'closed': s:Closed(), 'markers': search('{{{', 'nw')}")
+      return extend(view, s:more)
+    endfunction
     function! Report(name) abort
       let files = filter(getbufinfo({'buflisted': 1}), {_, info -> info.name !=# ''})
       let report = {'tabs': map(range(1, tabpagenr('$')), {_, tab -> s:Tree(winlayout(tab))}),
-        \ 'files': sort(map(files, {_, info -> fnamemodify(info.name, ':t')})), 'error': v:errmsg, 'directory': getcwd()}
+        \ 'files': sort(map(files, {_, info -> fnamemodify(info.name, ':t')})), 'error': v:errmsg, 'directory': getcwd(),
+        \ 'session': {'arguments': map(argv(), {_, name -> fnamemodify(name, ':t')}), 'argument': argidx(),
+        \ 'views': map(getwininfo(), {_, info -> s:View(info)})}}
       call writefile([json_encode(report)], $HOME .. '/part')
       call rename($HOME .. '/part', $HOME .. '/' .. a:name)
     endfunction
@@ -98,12 +112,22 @@ enum Editor: String, CaseIterable, Sendable {
             (push (report-tree child) trees)
             (setq child (window-next-sibling child)))
           `((,(if (window-left-child window) 'row 'col) . ,(vconcat (nreverse trees)))))))
+    (defun report-buffer (file)
+      (with-current-buffer (get-file-buffer file)
+        `((file . ,(file-name-nondirectory file))
+          (narrowed . ,(if (buffer-narrowed-p) (vector (point-min) (point-max)) []))
+          (local . ,(vconcat (cl-loop for name in '(display-line-numbers mode-line-format tab-width truncate-lines)
+                                      when (local-variable-p name)
+                                      collect (format "%s=%S" name (symbol-value name))))))))
     (defun report (name)
       (let ((files (delq nil (mapcar #'buffer-file-name (buffer-list)))))
         (write-region
          (json-serialize `((tabs . ,(vconcat (mapcar (lambda (frame) (report-tree (frame-root-window frame)))
                                                      (reverse (frame-list)))))
                            (files . ,(vconcat (sort (mapcar #'file-name-nondirectory files) #'string<)))
+                           (session . ((tabs . ,(length (funcall tab-bar-tabs-function)))
+                                       (tab . ,(tab-bar--current-tab-index))
+                                       (buffers . ,(vconcat (mapcar #'report-buffer (sort files #'string<))))))
                            (error . "")))
          nil "~/part" nil 'quiet)
         (rename-file "~/part" (concat "~/" name) t)))
@@ -126,6 +150,7 @@ final class EditorProcess {
     terminal = try PseudoTerminal(rows: 30, columns: 100)
     var environment = broker.environment
     environment["RESTORATIOND_SOCKET"] = broker.socket
+    environment["PATH"] = "\(home)/bin:/usr/bin:/bin"
     let own: [String: String?] = [
       "HOME": home, "XDG_CONFIG_HOME": "\(home)/config", "XDG_DATA_HOME": "\(home)/data", "XDG_STATE_HOME": home,
       "XDG_CACHE_HOME": "\(home)/cache", "LC_ALL": "C.UTF-8", "TERM": "vt220", "VIMINIT": nil, "NVIM_APPNAME": nil,

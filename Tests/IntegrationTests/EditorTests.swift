@@ -230,31 +230,79 @@ internal import Testing
     #expect(told["messages"]?.string?.contains("unsaved") == false, "\(told)")
   }
 
-  /// What is saved may come from an import, or from whoever may use the broker.
-  @Test(arguments: [Editor.vim, .neovim]) func nothingThatIsSavedIsRun(editor: Editor) throws {
+  /// What an editor's own session file has as well; the last command moves the cursor.
+  @Test(arguments: Editor.allCases) func foldsOptionsArgumentsTabsAndNarrowingComeBack(editor: Editor) throws {
     let home = try Self.home("home", editor)
+    try Files.write(Array("a\n\tb\n\t\tc\n\t\td\n\te\nf\n\tg\n\th\ni\n".utf8), to: "\(home)/indented")
+    let commands =
+      editor == .emacs
+      ? [
+        "(progn (find-file \"one.txt\") (narrow-to-region 10 100) (setq truncate-lines t tab-width 3))",
+        "(progn (tab-new) (find-file \"two.txt\") (setq display-line-numbers 'relative) (split-window-below))",
+        "(progn (tab-new) (find-file \"three.txt\") (tab-previous))", "(goto-line 44)",
+      ]
+      : [
+        "args one.txt two.txt three.txt", "next", "setlocal number nowrap tabstop=3",
+        "5,7fold | 10,20fold | 30,40fold | 10foldopen | 12,14fold | 5,7foldopen | 5,7foldclose",
+        "tabnew indented", "setlocal foldmethod=indent", "2foldopen", "tabprevious", "3",
+      ]
+    let windows =
+      editor == .emacs
+      ? ["two.txt:44*", "two.txt:1"] : ["two.txt:3*", "indented:1"]
+    let first = try EditorProcess(editor, home: home)
+    try first.ready()
+    try first.run(commands)
+    let before = try first.report()
+    #expect(before.windows == windows)
+    if editor == .emacs {
+      #expect(
+        before["session"] == [
+          "tabs": 3, "tab": 1,
+          "buffers": [
+            ["file": "one.txt", "narrowed": [10, 100], "local": ["tab-width=3", "truncate-lines=t"]],
+            ["file": "three.txt", "narrowed": [], "local": []],
+            ["file": "two.txt", "narrowed": [], "local": ["display-line-numbers=relative"]],
+          ],
+        ]
+      )
+    } else {
+      #expect(before["session"]?["arguments"] == ["one.txt", "two.txt", "three.txt"])
+      #expect(before["session"]?["argument"] == 1)
+      let views = before["session"]?["views"]?.array ?? []
+      #expect(views.map { $0["closed"] } == [["5-7", "12-14", "30-40"], ["3-4", "7-8"]])
+      #expect(views.first?["wrap"] == 0 && views.first?["tabstop"] == 3 && views.first?["number"] == 1)
+    }
+    try Self.stored("\(editor.application)@1", windows, by: first)
+    try first.process.kill()
+
+    let second = try EditorProcess(editor, home: home)
+    let after = try second.restored()
+    #expect(after.windows == windows)
+    #expect(after["session"] == before["session"])
+    if editor == .emacs {
+      try second.run(["(tab-bar-select-tab 1)"])
+      #expect(try second.report().windows == ["one.txt:5*"])
+    } else {
+      // Where the list goes on, and a fold that is open is one still.
+      try second.run(["10foldclose", "next"])
+      #expect(try second.report()["session"]?["argument"] == 2)
+    }
+  }
+
+  /// What is saved may come from an import, or from whoever may use the broker.
+  @Test(arguments: Editor.allCases) func nothingThatIsSavedIsRun(editor: Editor) throws {
+    let home = try Self.home("home", editor, settings: editor == .emacs ? "(setq enable-local-variables :all)" : "")
     let first = try EditorProcess(editor, home: home)
     try first.ready()
     try first.type(editor.open("two.txt", line: 42))
     try Self.stored("\(editor.application)@1", ["two.txt:42*"], by: first)
     try first.process.kill()
-    let proof = "\(home)/proof"
-    let command = JSONValue.string("1 | call writefile([], '\(proof)')")
-    let window: JSONValue = [
-      "file": .string("term://touch \(proof)"), "line": 1, "column": 1, "top": 1, "width": 100, "height": 28,
-      "selected": true,
-    ]
-    let windows: JSONValue = [
-      "directory": .string(home), "columns": 100, "lines": 30, "tab": command, "tabs": [["windows": window]],
-    ]
-    // Neovim refuses a text instead of a number, and everything with it.
-    let line = editor == .vim ? command : 1
-    let file: JSONValue = ["file": .string("\(home)/one.txt"), "line": line]
+    let hostile = try HostileEditorState(editor, in: home)
     let foreign = try broker.connect()
     try Wait.until("the first one has no session") {
       try foreign.call("statistics")["gauges"]?["sessions"] == 0
     }
-    for (path, state) in [(["Editor"], windows), (["Editor", "Buffers"], ["buffers": [file]])] {
+    for (path, state) in [(["Editor"], hostile.editor), (["Editor", "Buffers"], hostile.buffers)] {
       try foreign.call(
         "encodeRestorableState",
         [
@@ -263,9 +311,14 @@ internal import Testing
         ]
       )
     }
-    let report = try EditorProcess(editor, home: home).restored()
-    #expect(report.windows == [":1*"] && report["files"] == ["one.txt"], "\(report)")
-    #expect(!Files.exists(proof))
+    let second = try EditorProcess(editor, home: home)
+    let report = try second.restored()
+    #expect(report.windows == hostile.windows)
+    #expect(report["files"] == .array(hostile.files))
+    #expect(report["session"] == hostile.session)
+    // By now it has been shown as well.
+    _ = try second.report()
+    #expect(!Files.exists("\(home)/proof"))
   }
 
   /// What Vim has told its user, and how the file of the selected window is opened.

@@ -14,7 +14,7 @@
 
 (require 'cl-lib)
 (require 'jsonrpc)
-(require 'seq)
+(require 'restoration-layout)
 (require 'subr-x)
 
 (defgroup restoration nil "Windows and files survive a crash." :group 'environment)
@@ -37,7 +37,6 @@
 
 (defconst restoration--objects '((editor . ["Editor"]) (buffers . ["Editor" "Buffers"])))
 (defconst restoration--none (make-hash-table) "An empty JSON object.")
-(defconst restoration--state-bytes 250000 "The broker's limit of a state (stateBytesMax), less a margin.")
 (defconst restoration--quiet 0.4 "Seconds from a change to the call that tells of it.")
 (defconst restoration--retry-first 0.25)
 (defconst restoration--retry-last 10.0)
@@ -52,182 +51,7 @@
 (defvar restoration--known nil "Alist from object to the text of the state that the broker has.")
 (defvar restoration--asked nil "Objects of which the broker knows that there is a newer state.")
 (defvar restoration--timer nil)
-(defvar restoration--told nil)
 (defvar restoration--quitting nil "The user is quitting Emacs with the command that runs.")
-(defvar restoration--queue nil "Files that are still to be visited, as in the state.")
-
-(defun restoration--tell (format &rest arguments)
-  "Show one message, FORMAT with ARGUMENTS, and no other ever."
-  (unless restoration--told
-    (setq restoration--told t)
-    (message "restoration: %s" (apply #'format-message format arguments))))
-
-(defmacro restoration--quietly (&rest body)
-  "Run BODY; an error becomes a message at most."
-  (declare (indent 0) (debug t))
-  `(condition-case fault (progn ,@body)
-     (error (restoration--tell "%s" (error-message-string fault)) nil)))
-
-;;;; The layout as plain data
-
-(defun restoration--file (buffer)
-  "The local file or directory that BUFFER shows, or nil."
-  (with-current-buffer buffer
-    (let ((file (or buffer-file-name (and (derived-mode-p 'dired-mode) (expand-file-name default-directory)))))
-      (and file
-           (not (file-remote-p file))
-           ;; A name that is not UTF-8 cannot be written as JSON.
-           (ignore-errors (json-serialize (vector file)))
-           file))))
-
-(defun restoration--leaf (window)
-  "WINDOW as data, or nil if it could not be restored."
-  (let* ((buffer (window-buffer window))
-         (file (restoration--file buffer)))
-    (when (or file (member (buffer-name buffer) '("*scratch*" "*Messages*")))
-      `(,@(if file (list :file file) (list :buffer (buffer-name buffer)))
-        :point ,(window-point window)
-        :start ,(window-start window)
-        :width ,(window-total-width window)
-        :height ,(window-total-height window)
-        ,@(and (eq window (frame-selected-window (window-frame window))) '(:selected t))))))
-
-(defun restoration--node (window)
-  "WINDOW with all that is in it as data, or nil."
-  (if (window-live-p window)
-      (restoration--leaf window)
-    (let* ((isRow (window-left-child window))
-           (child (or isRow (window-top-child window)))
-           parts)
-      (while child
-        (when-let ((part (restoration--node child))) (push part parts))
-        (setq child (window-next-sibling child)))
-      (if (cdr parts)
-          (list :split (if isRow "row" "column") :parts (vconcat (nreverse parts)))
-        (car parts)))))
-
-(defun restoration--frames ()
-  "Frames that have windows of their own, the oldest first."
-  (nreverse (filtered-frame-list
-             (lambda (frame)
-               (not (or (frame-parent frame)
-                        (eq (frame-parameter frame 'minibuffer) 'only)
-                        (frame-parameter frame 'tooltip)))))))
-
-(defun restoration--editor-state ()
-  "State of the object Editor."
-  (let ((frames (cl-loop for frame in (restoration--frames)
-                         for windows = (restoration--node (frame-root-window frame))
-                         when windows
-                         collect `(:windows ,windows :columns ,(frame-width frame) :lines ,(frame-height frame)
-                                   ,@(and (eq frame (selected-frame)) '(:selected t))))))
-    (list :frames (vconcat frames))))
-
-(defun restoration--buffers-state ()
-  "State of the object Editor/Buffers: files, the one used last first."
-  (let ((bytes 0)
-        (files (cl-loop for buffer in (buffer-list)
-                        for file = (and (not (buffer-base-buffer buffer)) (restoration--file buffer))
-                        when file
-                        collect `(:file ,file :point ,(restoration--point buffer)
-                                  ,@(and (buffer-modified-p buffer) (buffer-file-name buffer) '(:modified t))))))
-    (list :buffers
-          (vconcat (seq-take-while
-                    (lambda (each)
-                      ;; Room for the longest escaped form of a name, and its punctuation.
-                      (<= (cl-incf bytes (+ 64 (* 6 (string-bytes (plist-get each :file))))) restoration--state-bytes))
-                    (append files restoration--queue))))))
-
-(defun restoration--point (buffer)
-  "Point of BUFFER, in a window where one shows it."
-  (let ((window (get-buffer-window buffer t)))
-    (if window (window-point window) (with-current-buffer buffer (point)))))
-
-(defun restoration--state (object)
-  "State of OBJECT, which is editor or buffers."
-  (if (eq object 'editor) (restoration--editor-state) (restoration--buffers-state)))
-
-;;;; Restoring
-
-(defun restoration--pristine-p ()
-  "Nothing has been opened yet, so restoring disturbs nothing."
-  (and (null (cdr (restoration--frames)))
-       (cl-notany (lambda (window) (restoration--file (window-buffer window))) (window-list nil 'never))))
-
-(defun restoration--visit (each)
-  "A buffer for EACH, an element of the state; never asks."
-  (let* ((name (plist-get each :file))
-         ;; Whole, without handlers of special names: "/a/../ssh:b:" is a remote one after it.
-         (file (and (stringp name) (let (file-name-handler-alist) (expand-file-name name "/"))))
-         (large-file-warning-threshold nil)
-         (enable-local-variables (and enable-local-variables :safe))
-         (vc-follow-symlinks nil)
-         (inhibit-message t)
-         ;; Nothing that is saved is trusted: a remote name would run programs, and a pipe would be waited for.
-         (local (and file (string-prefix-p "/" name) (not (file-remote-p file))
-                     (or (not (file-exists-p file)) (file-regular-p file) (file-directory-p file))))
-         (known (and local (get-file-buffer file)))
-         (buffer (cond (name (or known (and local (ignore-errors (find-file-noselect file t)))))
-                       (t (get-buffer (plist-get each :buffer))))))
-    (when (and buffer (not known))
-      (with-current-buffer buffer (goto-char (or (plist-get each :point) (point-min)))))
-    (or buffer (get-buffer-create "*scratch*"))))
-
-(defun restoration--build (node window)
-  "Split WINDOW into the parts of NODE; a list of (WINDOW . LEAF)."
-  (let ((windows (list window)))
-    (dotimes (_ (max 0 (1- (length (plist-get node :parts)))))
-      ;; If there is no room for all windows, the first ones are shown.
-      (when-let ((next (ignore-errors
-                         (split-window (car windows) nil (if (equal (plist-get node :split) "row") 'right 'below)))))
-        (push next windows)))
-    (if (plist-get node :split)
-        (apply #'append (cl-mapcar #'restoration--build (plist-get node :parts) (nreverse windows)))
-      (list (cons window node)))))
-
-(defun restoration--resize (leaves columns lines)
-  "Give each of LEAVES the share of its frame that it had of COLUMNS and LINES."
-  (pcase-dolist (`(,window . ,leaf) leaves)
-    (let ((width (round (* (plist-get leaf :width) (frame-width)) columns))
-          (height (round (* (plist-get leaf :height) (frame-height)) lines)))
-      (ignore-errors (window-resize window (- width (window-total-width window)) t))
-      (ignore-errors (window-resize window (- height (window-total-height window)))))))
-
-(defun restoration--fill-frame (state)
-  "Make the windows of STATE in the selected frame."
-  (delete-other-windows)
-  (let* ((window-combination-resize t)
-         (window-min-height 1)
-         (window-min-width 2)
-         (leaves (restoration--build (plist-get state :windows) (selected-window))))
-    ;; Twice, because each window takes space from its neighbours.
-    (dotimes (_ 2) (restoration--resize leaves (plist-get state :columns) (plist-get state :lines)))
-    (pcase-dolist (`(,window . ,leaf) leaves)
-      (set-window-buffer window (restoration--visit leaf))
-      (set-window-start window (plist-get leaf :start) t)
-      (set-window-point window (plist-get leaf :point))
-      (when (plist-get leaf :selected) (select-window window)))))
-
-(defun restoration--restore (editor buffers)
-  "Put the frames of EDITOR back at once, and the files of BUFFERS when Emacs has nothing else to do."
-  (let ((first (selected-frame)) selected)
-    (setq restoration--queue (append (plist-get buffers :buffers) nil))
-    (cl-loop for state across (plist-get editor :frames)
-             for frame = first then (make-frame)
-             do (with-selected-frame frame (restoration--fill-frame state))
-             when (plist-get state :selected) do (setq selected frame))
-    (when selected (select-frame-set-input-focus selected))
-    (restoration--visit-next)))
-
-(defun restoration--visit-next ()
-  "Visit files of the queue until the user types."
-  (restoration--quietly
-    (while (and restoration--queue (not (input-pending-p)))
-      (let ((each (car restoration--queue)))
-        (save-window-excursion
-          (bury-buffer (restoration--visit each)))
-        (pop restoration--queue))))
-  (when restoration--queue (run-with-idle-timer 0.2 nil #'restoration--visit-next)))
 
 ;;;; The connection
 

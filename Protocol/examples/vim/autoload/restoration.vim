@@ -143,7 +143,8 @@ function! s:Watch() abort
   augroup RestorationWatch
     autocmd!
     autocmd CursorMoved,CursorMovedI,BufAdd,BufDelete,BufEnter,BufFilePost,BufWinEnter,BufWritePost,TextChanged,
-      \TextChangedI,WinEnter,WinNew,WinClosed,WinScrolled,VimResized,TabEnter,TabClosed,DirChanged * call s:Changed()
+      \TextChangedI,WinEnter,WinNew,WinClosed,WinScrolled,VimResized,TabEnter,TabClosed,DirChanged,OptionSet,
+      \CursorHold * call s:Changed()
   augroup END
 endfunction
 

@@ -71,7 +71,8 @@ local function watch()
   session.group = api.nvim_create_augroup('RestorationWatch', {})
   api.nvim_create_autocmd({
     'CursorMoved', 'CursorMovedI', 'BufAdd', 'BufDelete', 'BufEnter', 'BufFilePost', 'BufModifiedSet', 'BufWinEnter',
-    'WinEnter', 'WinNew', 'WinClosed', 'WinScrolled', 'VimResized', 'TabEnter', 'TabClosed', 'DirChanged',
+    'WinEnter', 'WinNew', 'WinClosed', 'WinScrolled', 'VimResized', 'TabEnter', 'TabClosed', 'DirChanged', 'OptionSet',
+    'CursorHold',
   }, { group = session.group, callback = changed })
 end
 
