@@ -46,18 +46,22 @@ end
 local function addFolds(leaf, window, room)
   local view, viewoptions = fn.tempname(), vim.o.viewoptions
   vim.cmd('noautocmd set viewoptions=folds')
-  local done = pcall(api.nvim_win_call, window, function() vim.cmd('mkview! ' .. fn.fnameescape(view)) end)
+  local done, lines = pcall(api.nvim_win_call, window, function()
+    vim.cmd('mkview! ' .. fn.fnameescape(view))
+    return fn.readfile(view)
+  end)
   vim.cmd('noautocmd set viewoptions=' .. viewoptions)
+  fn.delete(view)
+  -- No room for a temporary file is no reason to keep nothing.
   if not done then return end
   local folds, open, before = {}, {}, nil
-  for _, line in ipairs(fn.readfile(view)) do
+  for _, line in ipairs(lines) do
     local first, last = line:match('(%d+),(%d+)fold$')
     local turned = line:match('normal! z([oc])$')
     if first then folds[#folds + 1] = { tonumber(first), tonumber(last) } end
     if turned then open[#open + 1] = { tonumber(before), turned == 'o' and 1 or 0 } end
     before = line
   end
-  fn.delete(view)
   room.folds = room.folds - #folds - #open
   if room.folds >= 0 then leaf.folds, leaf.foldsOpen = folds, open end
 end
