@@ -22,10 +22,12 @@ done
 
 step() { printf '\n== %s\n' "$*"; }
 
-# What is built needs the first line, tests in general the second, clients and examples in other languages the rest.
+# What is built needs the first line, tests in general the second, Debian's packages the third, clients and examples in
+# other languages the rest.
 packages=(
   libjansson-dev libsqlite3-dev libsystemd-dev pkg-config
   binutils dbus-user-session dpkg-dev perl python3 python3-venv socat sqlite3 strace systemd valgrind
+  debhelper dh-python lintian mmdebstrap
   chromium curl emacs-nox g++ gcc golang-github-sourcegraph-jsonrpc2-dev golang-go jq libjsonrpc-glib-1.0-dev libjsonrpccpp-dev make
   default-jdk-headless neovim netcat-openbsd node-typescript nodejs python3-gi python3-pyside2.qtcore
   rustc vim-nox

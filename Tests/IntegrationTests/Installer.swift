@@ -29,7 +29,8 @@ struct Installer {
       environment: [
         "HOME": home ?? directory.file("home"),
         "XDG_RUNTIME_DIR": nil, "XDG_STATE_HOME": nil, "DBUS_SESSION_BUS_ADDRESS": nil,
-        // A package need not be small here.
+        // A package need not be small here, and this machine may have no name that mail reaches.
+        "DEBFULLNAME": "The authors of restorationd", "DEBEMAIL": "restorationd@example.org",
         "DPKG_DEB_COMPRESSOR_TYPE": "none",
       ],
       directory: directory.path,

@@ -4,26 +4,10 @@ internal import Glibc
 internal import TestSupport
 internal import Testing
 
-/// `systemd/package.sh` makes a Debian package. Only programs that need no Swift can be in one, so most of this is
-/// about the release programs.
-@Suite(.scratch, .timeLimit(.minutes(10))) struct PackageTests {
-  /// Makes the package; its path.
-  private static func build(_ installer: Installer, in name: String = "out") throws -> String {
-    let output = try installer.directory.makeDirectory(name)
-    let result = try installer.run("package", ["--from", installer.programs, "--output", output])
-    #expect(result.end == .exit(0), "\(result.errors)")
-    let package = try #require(Files.list(output).first)
-    #expect(result.output.hasSuffix("\(output)/\(package)\n"))
-    return "\(output)/\(package)"
-  }
-
-  private static func dpkg(_ arguments: [String]) throws -> String {
-    let result = try ChildProcess.run(arguments, Deadline(.seconds(120)))
-    #expect(result.end == .exit(0), "\(arguments.joined(separator: " ")): \(result.errors)")
-    return result.output
-  }
-
-  @Test(.enabled(if: !Products.isOptimised, "is about programs that were not built to be installed"))
+/// `systemd/package.sh` makes Debian packages. Only programs that need no Swift can be in one, so most of this is about
+/// the release programs.
+@Suite(.timeLimit(.minutes(10))) struct PackageTests {
+  @Test(.scratch, .enabled(if: !Products.isOptimised, "is about programs that were not built to be installed"))
   func programsThatNeedSwiftAreNotPackaged() throws {
     let installer = try Installer(in: directory)
     let result = try installer.run("package", ["--from", installer.programs])
@@ -32,14 +16,32 @@ internal import Testing
     #expect(!Files.list(directory.path).contains { $0.hasSuffix(".deb") })
   }
 
-  @Test(.enabled(if: Products.isOptimised, "is about the release programs of Tests/run.sh"))
+  @Test(.scratch, .enabled(if: Products.isOptimised, Packages.requirement))
+  func packagesAreTheSameByteForByte() throws {
+    let again = try Packages(in: directory)
+    let names = try Packages.all.get().files.keys.sorted()
+    #expect(names == Packages.names)
+    for name in names {
+      #expect(try Files.read(Packages.file(name)) == Files.read(#require(again.files[name])), "\(name)")
+    }
+  }
+
+  @Test(.scratch, .enabled(if: Products.isOptimised, Packages.requirement))
+  func lintianFindsNothing() throws {
+    // What is not compressed is all that a package of these tests lacks.
+    let suppressed = "uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball"
+    let root = geteuid() == 0 ? ["--allow-root"] : []
+    let command = ["lintian", "--fail-on", "error,warning", "--suppress-tags", suppressed] + root
+    let result = try ChildProcess.run(command + Packages.names.map(Packages.file), Deadline(.seconds(120)))
+    #expect(result.end == .exit(0) && result.output == "", "\(result.output)\(result.errors)")
+  }
+
+  @Test(.scratch, .enabled(if: Products.isOptimised, Packages.requirement))
   func aPackageInstallsItsFilesEnablesTheSocketAndIsPurged() throws {
-    let installer = try Installer(in: directory)
-    let package = try Self.build(installer)
-    #expect(try Files.read(package) == Files.read(try Self.build(installer, in: "again")))
+    let package = try Packages.file("restorationd")
     try Self.expectContents(of: package)
     let root = try directory.makeDirectory("root")
-    _ = try Self.dpkg(["mkdir", "-p", "\(root)/var/lib/dpkg"])
+    try Packages.run(["mkdir", "-p", "\(root)/var/lib/dpkg"])
     // Who is not root is root in a namespace of their own.
     let asRoot = geteuid() == 0 ? [] : ["unshare", "--map-root-user"]
     let force = "--force-not-root,script-chrootless,depends"
@@ -48,7 +50,7 @@ internal import Testing
       "graphical-session.target.wants/restoration-login.service", "sockets.target.wants/restorationd.socket",
     ]
     let users = "\(root)/etc/systemd/user"
-    _ = try Self.dpkg(dpkg + ["--install", package])
+    try Packages.run(dpkg + ["--install", package])
     for program in ["restorationd", "restorationctl"] {
       #expect(try ChildProcess.run(["\(root)/usr/bin/\(program)", "--version"]).end == .exit(0))
     }
@@ -56,21 +58,21 @@ internal import Testing
 
     // Units that an administrator has disabled stay disabled.
     Files.remove("\(users)/\(enabled[1])")
-    _ = try Self.dpkg(dpkg + ["--install", package])
+    try Packages.run(dpkg + ["--install", package])
     #expect(Files.tree(users) == [enabled[0]])
 
-    _ = try Self.dpkg(dpkg + ["--purge", "restorationd"])
+    try Packages.run(dpkg + ["--purge", "restorationd"])
     #expect(Files.tree(root).filter { !$0.hasPrefix("var/lib/dpkg/") } == [])
   }
 
   private static func expectContents(of package: String) throws {
     let version = try ChildProcess.run([Products.broker, "--version"]).output.filter { $0 != "\n" }
     #expect(package.contains("/restorationd_\(version)_"))
-    let depends = try dpkg(["dpkg-deb", "-f", package, "Depends"])
+    let depends = try Packages.run(["dpkg-deb", "-f", package, "Depends"])
     for library in ["libc6", "libjansson4", "libsqlite3-0", "libsystemd0"] {
       #expect(depends.contains("\(library) (>= "), "\(depends)")
     }
-    let files = try dpkg(["dpkg-deb", "-c", package]).split(separator: "\n")
+    let files = try Packages.run(["dpkg-deb", "-c", package]).split(separator: "\n")
     #expect(files.allSatisfy { $0.contains(" root/root ") })
     let names = files.compactMap { $0.split(separator: " ").last?.dropFirst() }.filter { !$0.hasSuffix("/") }
     let expected = [
@@ -81,10 +83,126 @@ internal import Testing
       "lib/systemd/user/restorationd.socket", "share/bash-completion/completions/restorationctl",
       "share/bash-completion/completions/restorationd", "share/doc/restorationd/changelog.gz",
       "share/doc/restorationd/copyright", "share/fish/vendor_completions.d/restorationctl.fish",
-      "share/fish/vendor_completions.d/restorationd.fish", "share/man/man1/restorationctl.1.gz",
+      "share/fish/vendor_completions.d/restorationd.fish",
+      "share/lintian/overrides/restorationd", "share/man/man1/restorationctl.1.gz",
       "share/man/man1/restorationd.1.gz", "share/zsh/vendor-completions/_restorationctl",
       "share/zsh/vendor-completions/_restorationd",
     ]
     #expect(names.sorted() == expected.map { "/usr/\($0)" })
+  }
+
+  /// The page, the header and the library have the same functions.
+  @Test(.scratch, .enabled(if: Products.isOptimised, Packages.requirement))
+  func theLibraryShowsTheFunctionsOfItsHeader() throws {
+    let root = try Packages.unpack("librestoration1", "librestoration-dev", in: directory)
+    let library = "\(try Packages.libraries(of: root))/librestoration.so"
+    #expect(try Packages.run(["readelf", "--dynamic", library]).contains("Library soname: [librestoration.so.1]"))
+    let symbols = try Packages.run(["nm", "--dynamic", "--defined-only", library])
+      .matches(of: /\sT (\w+)@@LIBRESTORATION_1\n/)
+    let header = try Files.text("\(root)/usr/include/restoration.h")
+    let functions = Set(header.matches(of: /(?m)^[\w ]+[ *](restoration_\w+)\(/).map { String($0.1) })
+      .subtracting(["restoration_answer", "restoration_handler"])
+    #expect(functions.count > 40)
+    #expect(Set(symbols.map { String($0.1) }) == functions)
+    let page = try Files.text("\(Products.repository)/systemd/man/restoration.3")
+    #expect(Set(page.matches(of: /(?m)^\.Fn (restoration_\w+) "/).map { String($0.1) }) == functions)
+  }
+
+  @Test(
+    .broker,
+    .enabled(if: Products.isOptimised, Packages.requirement),
+    arguments: ["-lrestoration", "-l:librestoration.a"]
+  )
+  func aProgramInCIsCompiledWithTheDevelopmentPackage(_ library: String) throws {
+    let root = try Packages.unpack("librestoration1", "librestoration-dev", in: broker.directory)
+    let libraries = try Packages.libraries(of: root)
+    let flags = try ChildProcess.run(
+      ["pkg-config", "--define-variable=prefix=\(root)/usr", "--cflags", "--libs", "restoration"],
+      environment: ["PKG_CONFIG_PATH": "\(libraries)/pkgconfig"]
+    )
+    #expect(flags.end == .exit(0), "\(flags.errors)")
+    let words = flags.output.split(whereSeparator: \.isWhitespace).map { $0 == "-lrestoration" ? library : String($0) }
+    let program = broker.directory.file("note")
+    try Packages.run(["cc", "-std=c11", "-o", program, "\(Products.repository)/Protocol/examples/c/note.c"] + words)
+    for line in ["new", "restored: hello"] {
+      let process = try ChildProcess(
+        [program, "Note"],
+        environment: ["RESTORATIOND_SOCKET": broker.socket, "LD_LIBRARY_PATH": libraries]
+      )
+      #expect(try process.output?.next() == line)
+      try process.write("hello\nquit\n")
+      #expect(try process.waitForEnd() == .exit(0))
+    }
+  }
+
+  @Test(.scratch, .enabled(if: Products.isOptimised, Packages.requirement))
+  func pythonFindsWhatPipWouldHaveInstalled() throws {
+    let root = try Packages.unpack("python3-restorationd", in: directory)
+    let program = """
+      import importlib.metadata, restoration, restorationd, restorationd_loops
+      assert restoration is restorationd and restorationd.__file__.startswith("\(root)/")
+      found = importlib.metadata.distribution("restorationd")
+      print(found.version, [entry.value for entry in found.entry_points if entry.group == "pytest11"])
+      """
+    let result = try ChildProcess.run(
+      ["python3", "-B", "-c", program],
+      environment: ["PYTHONPATH": "\(root)/usr/lib/python3/dist-packages"]
+    )
+    #expect(result.end == .exit(0), "\(result.errors)")
+    let version = try Packages.run(["dpkg-deb", "-f", Packages.file("python3-restorationd"), "Version"])
+    #expect(result.output == "\(version.filter { $0 != "\n" }) ['restorationd_testing']\n")
+  }
+
+  @Test(
+    .scratch,
+    .enabled(if: Products.isOptimised, Packages.requirement),
+    .enabled(if: Editor.areInstalled, Comment(rawValue: Editor.requirement))
+  )
+  func vimAndNeovimLoadTheirPlugins() throws {
+    let root = try Packages.unpack("vim-restorationd", in: directory)
+    let vim = "set nocompatible packpath=\(root)/usr/share/vim/vimfiles"
+    let loaded = "call writefile([exists(':RestorationStatus'), restoration#Status()], '\(directory.file("vim"))')"
+    let settings = try directory.write("\(vim)\nautocmd VimEnter * \(loaded) | qa!\n", to: "vimrc")
+    let home = ["HOME": directory.path, "XDG_RUNTIME_DIR": directory.path, "TERM": "dumb"]
+    let vimCommand = ["vim", "-u", settings, "-i", "NONE", "-n", "--not-a-term"]
+    #expect(try ChildProcess.run(vimCommand, environment: home).end == .exit(0))
+    #expect(try Files.text(directory.file("vim")).hasPrefix("2\n"))
+
+    let data = home.merging(["XDG_DATA_DIRS": "\(root)/usr/share:/usr/share"]) { $1 }
+    let write = "call writefile([exists(':RestorationStatus')], '\(directory.file("nvim"))')"
+    let neovimCommand = ["nvim", "--headless", "-n", "-c", write, "-c", "RestorationStatus", "-c", "qa!"]
+    #expect(try ChildProcess.run(neovimCommand, environment: data).end == .exit(0))
+    #expect(try Files.text(directory.file("nvim")) == "2\n")
+  }
+
+  /// What an administrator does, in a root that has nothing but Debian's essential packages and apt.
+  @Test(
+    .scratch,
+    .enabled(if: Products.isOptimised && Environment.isLong, "makes a Debian root, in the long form"),
+    .enabled(if: Packages.canMakeDebian, "needs mmdebstrap and a mirror of Debian")
+  )
+  func aBareDebianTakesAllPackagesAndGivesThemBack() throws {
+    let packages = try Packages.names.map(Packages.file)
+    // As if of an earlier version: no file has moved to another package since.
+    let old = directory.file("old")
+    try Packages.run(["dpkg-deb", "-R", try Packages.file("restorationd"), old])
+    try Packages.run(["sed", "-i", "s/^Version: .*/Version: 0.0.1/", "\(old)/DEBIAN/control"])
+    try Packages.run(["dpkg-deb", "--root-owner-group", "--build", old, "\(old).deb"])
+    let copied = (packages + ["\(old).deb"]).map { "'\($0)'" }.joined(separator: " ")
+    let names = Packages.names.joined(separator: " ")
+    let script = """
+      set -eux; mkdir "$1/p"; cp \(copied) "$1/p"
+      inside() { chroot "$1" env DEBIAN_FRONTEND=noninteractive sh -euxc "$2"; }
+      inside "$1" 'apt-get install -y --no-install-recommends /p/old.deb; ls /etc/systemd/user/sockets.target.wants'
+      inside "$1" 'rm /p/old.deb; apt-get install -y --no-install-recommends /p/*.deb python3-minimal'
+      inside "$1" 'test -z "$(dpkg --audit)"; restorationctl --version; python3 -c "import restorationd"; ldconfig -p | grep restoration'
+      inside "$1" 'apt-get purge -y \(names); ! find /etc/systemd/user /usr /var/lib/systemd -name "*restoration*" | grep .'
+      """
+    let hook = try directory.write(script, to: "hook")
+    let made = try ChildProcess.run(
+      ["mmdebstrap", "--variant=apt", "--customize-hook=sh '\(hook)' \"$1\"", "bookworm", "/dev/null"],
+      Deadline(.seconds(500))
+    )
+    #expect(made.end == .exit(0), "\(made.output.suffix(2_000))\(made.errors.suffix(4_000))")
   }
 }
