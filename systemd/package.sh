@@ -50,8 +50,8 @@ maintainer+=" <${DEBEMAIL:-$(git -C "$top" config user.email 2>/dev/null || echo
 control="$(<"$source/debian/control")"
 printf '%s\n' "${control//@MAINTAINER@/$maintainer}" >"$source/debian/control"
 
-# All times are that of the last commit.
-SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct 2>/dev/null || echo 0)}"
+# All times are that of the last commit. dpkg-deb would take 0 for the present.
+SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct 2>/dev/null || echo 1)}"
 export SOURCE_DATE_EPOCH
 {
   printf 'restorationd (%s) unstable; urgency=medium\n\n' "$("$source/installed/usr/bin/restorationd" --version)"
