@@ -31,6 +31,72 @@ internal import Testing
   }
 
   @Test(
+    "A mail reader in GTK comes back from SIGKILL in its windows, on the screen and in the tree, and is not held up",
+    .scratch,
+    .enabled(if: hasGTK, gtkRequirement)
+  )
+  func theMailReaderComesBack() throws {
+    try run("sample.py", [Products.broker, directory.path], expecting: "all came back")
+  }
+
+  @Test(
+    "1,000 random a{sv} go through the GTK module and the broker, and come back as they were",
+    .broker,
+    .enabled(if: hasGTK, gtkRequirement)
+  )
+  func variantsComeBack() throws {
+    let seed = Int.random(in: 1...1_000_000)
+    try run("variants.py", ["1000", "\(seed)"], expecting: "1000 of 1000 came back", socket: broker.socket)
+  }
+
+  @Test(
+    "A GTK program that names Gtk.Application in its methods, or closes a window that is saved, keeps the others",
+    .broker,
+    .enabled(if: hasGTK, gtkRequirement)
+  )
+  func faultyProgramsKeepTheirWindows() throws {
+    try run("faults.py", [], expecting: "2 windows came back", socket: broker.socket)
+  }
+
+  private static var hasGTK: Bool {
+    has("gi; gi.require_version('Gtk', '4.0')")
+      && (Environment.isCI || (try? ChildProcess.run(["sh", "-c", "command -v Xvfb g-ir-scanner"]))?.end == .exit(0))
+  }
+
+  private static let gtkRequirement: Comment =
+    "needs libgtk-4-dev, gobject-introspection, python3-gi and xvfb; Tests/run.sh installs them"
+
+  /// `Protocol/clients/gtk`, built once a run, without any warning; its directory.
+  private static let module = Result {
+    let output = "\(Products.directory)/gtk"
+    let made = try ChildProcess.run(
+      ["make", "-C", "\(Products.repository)/Protocol/clients/gtk", "OUT=\(output)", "CFLAGS=-g -O1 -Werror"],
+      Deadline(.seconds(120))
+    )
+    guard made.end == .exit(0) else { throw TestFailure("the GTK module is not built: \(made.output)\(made.errors)") }
+    return output
+  }
+
+  /// Runs a program of `Tests/Clients/gtk`, and expects its last line to begin so.
+  private func run(_ program: String, _ arguments: [String], expecting: String, socket: String? = nil) throws {
+    let module = try Self.module.get()
+    let path = "\(Products.repository)/Tests/Clients/gtk/\(program)"
+    // The sample brings a screen of its own.
+    let screen = socket == nil ? [] : ["sh", "\(Products.repository)/Tests/Clients/gtk/screen.sh"]
+    let result = try ChildProcess.run(
+      screen + [Self.python, "-B", path] + arguments,
+      environment: [
+        "GI_TYPELIB_PATH": module, "LD_LIBRARY_PATH": module, "RESTORATIOND_SOCKET": socket, "GDK_BACKEND": "x11",
+        "GSK_RENDERER": "cairo", "LC_ALL": "C.UTF-8", "DBUS_SESSION_BUS_ADDRESS": "disabled:",
+      ],
+      Deadline(.seconds(180))
+    )
+    #expect(result.end == .exit(0), "\(arguments): \(result.output)\(result.errors)")
+    #expect(result.output.split(separator: "\n").last?.hasPrefix(expecting) == true, "\(result.output)")
+    print(result.output)
+  }
+
+  @Test(
     "The loops have types that hold",
     .enabled(if: PythonPackages.areUsable("mypy"), Comment(rawValue: PythonPackages.requirement))
   )
