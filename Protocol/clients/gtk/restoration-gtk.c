@@ -11,15 +11,17 @@
 #define ENCODE "encodeRestorableStateWithCoder"
 
 enum {
-  start_patience = 2000,    /* milliseconds that a call may take before the application is activated */
-  end_patience = 1000,      /* and after it has shut down */
-  parent_patience = 10000,  /* how long a new window waits for its parent, while the main loop goes on */
-  bytes_per_answer = 1 << 20,
+  start_patience = 5000,         /* milliseconds that a call may take before the application is activated */
+  start_parent_patience = 1000,  /* how long a restored window waits for its parent then */
+  end_patience = 1000,           /* that a call may take after the application has shut down */
+  parent_patience = 10000,       /* how long a new window waits for its parent, while the main loop goes on */
+  restarts_max = 4,              /* of the broker, while one object is restored */
 };
 
 /* What is saved of an application's process, or of a window: an object of the broker. */
 typedef struct saved_object {
   gpointer owner;      /* the application, or a window; NULL without one, and the name stays taken */
+  bool is_closed;      /* the window was closed, and the broker has not answered yet that it is unregistered */
   json_t *params;      /* of its registration */
   json_int_t handle;   /* 0 until it is registered */
   char *pushed;        /* the text that the broker has or gets */
@@ -127,7 +129,7 @@ static json_t *windows_of(RestorationGtkApplication *application) {
   const GPtrArray *objects = private_of(application)->objects;
   for (guint i = 0; i < objects->len; i++) {
     const saved_object *object = objects->pdata[i];
-    if (!object->owner && !object->is_registering) json_array_append_new(paths, path_of(object));
+    if (!object->owner && !object->is_closed) json_array_append_new(paths, path_of(object));
   }
   return paths;
 }
@@ -154,13 +156,6 @@ static json_t *state_of(RestorationGtkApplication *application, const saved_obje
 static void push(RestorationGtkApplication *application, saved_object *object);
 static void free_object(gpointer data);
 
-static void ignore_answer(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
-  (void)handle;
-  (void)result;
-  (void)failure;
-  (void)data;
-}
-
 static void complain(const char *what, const restoration_failure *failure) {
   g_warning("%s: %s (%s). %s", what, failure->message, failure->kind, failure->hint);
 }
@@ -169,8 +164,10 @@ static bool is_ending_broker(const restoration_failure *failure) {
   return failure && strcmp(failure->kind, "shuttingDown") == 0;
 }
 
+static bool is_lost(const restoration_failure *failure) { return failure && failure->code == RESTORATION_LOST; }
+
 static void complain_once(saved_object *object, const restoration_failure *failure) {
-  if (!failure || failure->code == RESTORATION_LOST || object->has_complained) return;
+  if (!failure || is_lost(failure) || object->has_complained) return;
   object->has_complained = true;
   complain("a window or its state is not saved", failure);
 }
@@ -193,17 +190,35 @@ static void end_question(question *asked) {
   g_free(asked);
 }
 
+/* The object with a handle, unless its window was closed. */
 static saved_object *object_with(RestorationGtkApplication *application, json_int_t handle) {
   RestorationGtkApplicationPrivate *self = private_of(application);
   if (self->root && self->root->handle == handle) return self->root;
-  for (guint i = 0; i < self->objects->len; i++)
-    if (((saved_object *)self->objects->pdata[i])->handle == handle) return self->objects->pdata[i];
+  for (guint i = 0; i < self->objects->len; i++) {
+    saved_object *object = self->objects->pdata[i];
+    if (object->handle == handle && !object->is_closed) return object;
+  }
   return NULL;
 }
 
-static void unregister(RestorationGtkApplication *application, const saved_object *object) {
+static void unregister(RestorationGtkApplication *application, saved_object *object);
+
+static void take_unregistration(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
+  (void)handle;
+  (void)result;
+  question *asked = data;
+  if (is_ending_broker(failure)) unregister(asked->application, asked->object);
+  else if (!is_lost(failure)) g_ptr_array_remove(private_of(asked->application)->objects, asked->object);
+  end_question(asked);
+}
+
+/* Without waiting. After a loss of the broker it is said again. */
+static void unregister(RestorationGtkApplication *application, saved_object *object) {
+  question *asked = asking(application, object);
   json_t *params = json_pack("{s:I}", "object", object->handle);
-  restoration_send(private_of(application)->handle, "unregisterObject", params, ignore_answer, NULL, NULL);
+  if (!restoration_send(
+          private_of(application)->handle, "unregisterObject", params, take_unregistration, asked, NULL))
+    end_question(asked);
 }
 
 /* Without waiting. */
@@ -217,18 +232,20 @@ static void take_registration(restoration *handle, json_t *result, const restora
   bool is_shared = number && object_with(asked->application, number);
   object->is_registering = false;
   if (is_shared) {
-    if (!object->has_complained) g_warning("a window is not saved: another one has its name. Give it one of its own.");
+    if (!object->has_complained && !object->is_closed)
+      g_warning("a window is not saved: another one has its name. Give it one of its own.");
     object->has_complained = true;
   } else {
     object->handle = number;
   }
-  if (!object->owner) { /* it was closed meanwhile */
-    if (object->handle) unregister(asked->application, object);
-    g_ptr_array_remove(private_of(asked->application)->objects, object);
+  if (object->is_closed && object->handle) {
+    unregister(asked->application, object);
   } else if (object->handle) {
     push(asked->application, object);
   } else if (is_ending_broker(failure)) {
     register_object(asked->application, object);
+  } else if (object->is_closed && !is_lost(failure)) {
+    g_ptr_array_remove(private_of(asked->application)->objects, object);
   } else {
     complain_once(object, failure);
   }
@@ -297,8 +314,10 @@ static bool send_state(RestorationGtkApplication *application, saved_object *obj
 static void push_now(RestorationGtkApplication *application, saved_object *object) {
   restoration_failure failure;
   if (!may_push(application, object)) return;
+  g_rc_box_acquire(object); /* a handler may close the window, and run the main loop */
   if (!object->handle) register_object(application, object);
   else if (!send_state(application, object, &failure)) complain_once(object, &failure);
+  free_object(object);
 }
 
 /* While a state is under way, the next waits for the answer: a frozen broker is sent no more. */
@@ -339,10 +358,9 @@ static void discard(RestorationGtkApplication *application);
 static void take_discard(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
   (void)handle;
   (void)result;
-  bool is_lost = failure && failure->code == RESTORATION_LOST; /* it is sent again when the session is resumed */
   if (is_ending_broker(failure)) {
     discard(data);
-  } else if (!is_lost) {
+  } else if (!is_lost(failure)) { /* otherwise it is sent again when the session is resumed */
     private_of(data)->must_discard = false;
     if (failure) complain("what is saved is not forgotten", failure);
   }
@@ -357,21 +375,36 @@ static void discard(RestorationGtkApplication *application) {
     g_object_unref(data);
 }
 
+static void ignore_answer(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
+  (void)handle;
+  (void)result;
+  (void)failure;
+  (void)data;
+}
+
+/* Not said again after a loss: a session that is resumed restores nothing any longer. */
+static void complete(RestorationGtkApplication *application) {
+  restoration *handle = private_of(application)->handle;
+  restoration_send(handle, "completeStateRestoration", json_object(), ignore_answer, NULL, NULL);
+}
+
 static void go_on(RestorationGtkApplication *application, saved_object *object, int result) {
   if (result == 0) { /* the broker has forgotten the session */
     object->handle = 0;
     g_clear_pointer(&object->pushed, free);
   }
-  if (object->owner && !object->handle) register_object(application, object);
+  if (object->is_closed && object->handle) unregister(application, object);
+  else if ((object->owner || object->is_closed) && !object->handle) register_object(application, object);
 }
 
+/* Says to the broker again what it may have missed. */
 static void resumed(restoration *handle, int result, void *data) {
+  (void)handle;
   RestorationGtkApplicationPrivate *self = private_of(data);
   if (self->must_discard) discard(data);
   if (self->root) go_on(data, self->root, result);
   for (guint i = 0; i < self->objects->len; i++) go_on(data, self->objects->pdata[i], result);
-  if (result == 0 && self->root)
-    restoration_send(handle, "completeStateRestoration", json_object(), ignore_answer, NULL, NULL);
+  if (result == 0 && self->root && !self->is_restoring) complete(data);
   push_all(data, push);
 }
 
@@ -394,7 +427,7 @@ static void clear_object(gpointer data) {
 static void free_object(gpointer data) { g_rc_box_release_full(data, clear_object); }
 
 /* Waits for the broker; before the application is activated. The state, which is new, or NULL with `failure`. */
-static json_t *register_and_decode(
+static json_t *register_and_decode_once(
     RestorationGtkApplication *application, saved_object *object, restoration_failure *failure) {
   RestorationGtkApplicationPrivate *self = private_of(application);
   json_t *params = json_incref(object->params), *decoded = NULL;
@@ -411,6 +444,22 @@ static json_t *register_and_decode(
   return state;
 }
 
+/* The same, again if the broker is started anew meanwhile. */
+static json_t *register_and_decode(
+    RestorationGtkApplication *application, saved_object *object, restoration_failure *failure) {
+  restoration *handle = private_of(application)->handle;
+  json_t *state = register_and_decode_once(application, object, failure);
+  for (int i = 0; !state && (is_lost(failure) || is_ending_broker(failure)) && i < restarts_max; i++) {
+    if (restoration_fd(handle) < 0) { /* otherwise the next broker reads this connection */
+      int result = restoration_resume(handle, start_patience, failure);
+      if (result < 0) break;
+      resumed(handle, result, application);
+    }
+    state = register_and_decode_once(application, object, failure);
+  }
+  return state;
+}
+
 /* Of a registration at a saved path; NULL if it is none. */
 static json_t *params_at(const json_t *path) {
   size_t count = json_array_size(path);
@@ -419,7 +468,7 @@ static json_t *params_at(const json_t *path) {
   json_array_remove(parent, count - 1);
   return json_pack(
       "{s:O, s:o, s:s, s:i}", "restorationIdentifier", json_array_get(path, count - 1), "restorationParent", parent,
-      "kind", "viewController", "awaitParentMilliseconds", start_patience / 2);
+      "kind", "viewController", "awaitParentMilliseconds", start_parent_patience);
 }
 
 static bool is_last(const json_t *path, const char *identifier) {
@@ -532,11 +581,15 @@ static void open_session(RestorationGtkApplication *application) {
   self->is_opened = true;
   if (!self->application) self->application = g_strdup(g_application_get_application_id(G_APPLICATION(application)));
   if (!self->application) return;
-  restoration_failure failure;
+  restoration_failure failure = {0};
   self->handle = restoration_open(NULL, &failure);
   restoration_session session = {.application = self->application, .process = self->process};
-  if (!self->handle || restoration_serve(self->handle, ENCODE, answer_encode, application) < 0 ||
-      restoration_begin(self->handle, &session, start_patience, &failure) < 0) {
+  bool is_begun = self->handle && restoration_serve(self->handle, ENCODE, answer_encode, application) == 0 &&
+      restoration_begin(self->handle, &session, start_patience, &failure) == 0;
+  /* The broker may end at this very moment, and come back. */
+  if (!is_begun && self->handle && is_lost(&failure))
+    is_begun = restoration_resume(self->handle, start_patience, &failure) >= 0;
+  if (!is_begun) {
     complain("the state of the application is neither restored nor saved", &failure);
     g_clear_pointer(&self->handle, restoration_close);
     return;
@@ -581,9 +634,10 @@ static bool restore_window(RestorationGtkApplication *application, const json_t 
   g_signal_emit(application, signals[RESTORE_WINDOW], 0, self->reason, state);
   g_variant_unref(state);
   json_decref(saved);
-  if (self->restoring) {
-    unregister(application, object); /* the program does not want the window */
-    free_object(object);
+  if (self->restoring) { /* the program does not want the window */
+    object->is_closed = true;
+    g_ptr_array_add(self->objects, object);
+    unregister(application, object);
   }
   self->restoring = NULL;
   self->restoring_geometry = NULL;
@@ -619,8 +673,7 @@ static bool restore(RestorationGtkApplication *application) {
     is_restored = restore_windows(application, json_object_get(saved, "windows"));
   }
   json_decref(saved);
-  if (is_restored)
-    restoration_send(self->handle, "completeStateRestoration", json_object(), ignore_answer, NULL, NULL);
+  if (is_restored) complete(application);
   return is_restored;
 }
 
@@ -646,19 +699,27 @@ static void restore_once(RestorationGtkApplication *application) {
   restoration_gtk_application_invalidate(application);
 }
 
+static bool is_registering(const RestorationGtkApplicationPrivate *self) {
+  for (guint i = 0; i < self->objects->len; i++)
+    if (((const saved_object *)self->objects->pdata[i])->is_registering) return true;
+  return false;
+}
+
 /* A window that was opened a moment ago can be saved only when it is registered. */
-static void await_registrations(RestorationGtkApplicationPrivate *self) {
+static void await_registrations(const RestorationGtkApplicationPrivate *self) {
   gint64 end = g_get_monotonic_time() + end_patience * 1000, left = end_patience;
-  for (guint i = 0; i < self->objects->len && left > 0 && restoration_fd(self->handle) >= 0; i++) {
-    const saved_object *object = self->objects->pdata[i];
-    while (object->is_registering && left > 0 && restoration_wait(self->handle, (int)left) >= 0)
-      left = (end - g_get_monotonic_time()) / 1000;
-  }
+  while (left > 0 && is_registering(self) && restoration_wait(self->handle, (int)left) >= 0)
+    left = (end - g_get_monotonic_time()) / 1000;
 }
 
 static void end(RestorationGtkApplication *application) {
   RestorationGtkApplicationPrivate *self = private_of(application);
   if (!self->handle) return;
+  /* The broker may have ended and be back already. */
+  if (restoration_dispatch(self->handle) < 0) {
+    int result = restoration_resume(self->handle, 0, NULL);
+    if (result >= 0) resumed(self->handle, result, application);
+  }
   await_registrations(self);
   push_all(application, push_now);
   self->is_ending = true;
@@ -711,11 +772,14 @@ static void window_removed(GtkApplication *application, GtkWindow *window) {
     push_all(mine, push_now);
     self->is_ending = true;
   } else if (object) {
-    if (object->handle) unregister(mine, object);
     restoration_gtk_application_invalidate(mine);
   }
-  if (object) object->owner = NULL;
-  if (object && !object->is_registering) g_ptr_array_remove(self->objects, object);
+  if (object) {
+    object->owner = NULL;
+    object->is_closed = true;
+    if (object->handle && !self->is_ending) unregister(mine, object);
+    else if (!object->is_registering) g_ptr_array_remove(self->objects, object);
+  }
   GTK_APPLICATION_CLASS(restoration_gtk_application_parent_class)->window_removed(application, window);
 }
 

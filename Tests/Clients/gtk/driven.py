@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a process of Protocol/examples/gtk/mail.py and obeys: driven.py list|palette
+"""Runs a process of Protocol/examples/gtk/mail.py and obeys: driven.py list|palette [asking]
+
+If it is asking, it says "restoring" once its state is restored, and once each window is, and waits for a line.
 
 Each line of standard input is a command, and gets one line of JSON:
 
@@ -11,6 +13,8 @@ Each line of standard input is a command, and gets one line of JSON:
     show                what the windows have; puts each into a place of its own, as a compositor would
     ticks COUNT         waits for so many turns of a timer of 10 ms; the longest time between two, in milliseconds, and
                         the part of the time that this process has used of a processor
+    flash               opens a window, closes it, and ends the application, before the broker can answer
+    save                saves
     forget              forgets what is saved
     quit                ends the application
 """
@@ -40,6 +44,16 @@ x11.XCloseDisplay.argtypes = [ctypes.c_void_p]
 application = mail.application(sys.argv[1])
 
 
+def ask(*_):
+    answer("restoring")
+    os.read(0, 100)
+
+
+if "asking" in sys.argv[2:]:
+    application.connect("restore-state", ask)
+    application.connect("restore-window", ask)
+
+
 def named():
     """The windows by the names that the broker knows them by."""
     return {each.get_property("restoration-identifier"): each for each in application.get_windows()}
@@ -53,7 +67,7 @@ def show():
     display = x11.XOpenDisplay(None)
     shown = {"session-id": application.get_property("session-id"), "opened": getattr(application, "opened", None)}
     for name, each in named().items():
-        x11.XMoveWindow(display, each.get_surface().get_xid(), *PLACES[name])
+        x11.XMoveWindow(display, each.get_surface().get_xid(), *PLACES.get(name, (0, 0)))
         shown[name] = {"size": [each.get_width(), each.get_height()]}
         if name == "Palette":
             shown[name]["zoom"] = each.zoom.get_value()
@@ -93,6 +107,13 @@ def obey(words):
         window(numbers[0]).close()
     elif what == "show":
         return show()
+    elif what == "flash":
+        before = application.get_windows()
+        application.open_window()
+        next(each for each in application.get_windows() if each not in before).close()
+        application.quit()
+    elif what == "save":
+        application.save()
     elif what == "forget":
         application.forget()
     elif what == "quit":

@@ -19,8 +19,11 @@ class Broker:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 if probe.connect_ex(self.socket) == 0:
                     return
-            if self.process.poll() is not None:
-                raise RuntimeError("the broker does not start")
+            try:
+                self.process.wait(0.01)  # a pause that leaves the processor to the broker
+            except subprocess.TimeoutExpired:
+                continue
+            raise RuntimeError("the broker does not start")
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
