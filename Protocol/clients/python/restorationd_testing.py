@@ -18,6 +18,7 @@ import math
 import os
 import pathlib
 import random
+import select
 import shlex
 import shutil
 import signal
@@ -55,8 +56,8 @@ _Key = Tuple[str, _Path]  # application and path
 
 #: An application is killed after one to this many writes, or, while it starts, registrations and writes.
 _WRITES, _EVENTS = 12, 4
-#: Seconds in which it must have a session, at least.
-_START = 15
+#: Seconds in which it must have a session, at least, and in which its sessions must end when it was killed.
+_START, _END = 30, 60
 #: Runs a program that is killed when the thread which has started it ends (PR_SET_PDEATHSIG).
 _TIED = [sys.executable, "-I", "-S", "-c",
          "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"]
@@ -117,7 +118,7 @@ class Broker:
             raise RuntimeError("the broker is not running; call start()")
         return self._process.pid
 
-    def start(self, patience: float = 15) -> None:
+    def start(self, patience: float = 60) -> None:
         """Starts it, and returns when it takes connections. Raises RuntimeError with its log if it does not."""
         if self._process is not None:
             raise RuntimeError("the broker is running; call kill() or restart()")
@@ -205,17 +206,23 @@ class Broker:
         self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _end(self, child: "subprocess.Popen[str]") -> None:
-        """Kills a child with its group, once. If the test has awaited it, its number may be another's by now."""
+    def _end(self, child: "subprocess.Popen[str]") -> Set[int]:
+        """Kills a child with its group, once, and returns the processes that have ended with it.
+
+        If the test has awaited it, its number may be another's by now.
+        """
         if child not in self._children:
-            return
+            return set()
         self._children.remove(child)
+        ended: Set[int] = set()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
+            ended = _wait_for_group(child.pid)
         child.wait()
         for pipe in filter(None, (child.stdin, child.stdout, child.stderr)):
             with contextlib.suppress(OSError):
                 pipe.close()
+        return ended
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator["client.Session"]:
@@ -247,6 +254,27 @@ def replay(broker: Broker, application: str, generation: int) -> Dict[str, Any]:
     broker.call("rollBack", application, generation=generation, force=True)
     restored: Dict[str, Any] = broker.call("restoreApplicationState", application)
     return restored
+
+
+def _wait_for_group(group: int) -> Set[int]:
+    """Waits until the processes of a group that was killed have ended, each by its pidfd, and returns their numbers.
+
+    Before its leader is awaited, the number stays the group's; no process joins it.
+    """
+    ended = set()
+    for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
+        # A process that is gone is no member any longer, and one of another user may live on.
+        with contextlib.suppress(ProcessLookupError, PermissionError), contextlib.ExitStack() as stack:
+            if os.getpgid(pid) == group:
+                process = os.pidfd_open(pid)
+                stack.callback(os.close, process)
+                if os.getpgid(pid) == group:  # its number may be another's by now
+                    os.kill(pid, signal.SIGKILL)
+                    end = select.poll()
+                    end.register(process, select.POLLIN)
+                    end.poll()
+                    ended.add(pid)
+    return ended
 
 
 def _program() -> str:
@@ -306,6 +334,8 @@ class _Watch:
         self._connection = connection
         self._condition = threading.Condition()
         self.applications: Set[str] = set()
+        self.events = 0  #: of any process
+        self.detached: Set[int] = set()  #: processes whose sessions may outlive them
         self._failure: Optional[str] = None  # why nothing more is known
         self._forget(None, 0)
         connection.on_notification = self._take
@@ -381,7 +411,11 @@ class _Watch:
     def _take(self, method: str, event: Dict[str, Any]) -> None:
         name, pid = event.get("name"), event.get("pid")
         with self._condition:
-            if name == "sessionBegan" and not event["detached"] and self._is_followed(pid):
+            self.events += 1
+            self._condition.notify_all()
+            if name == "sessionBegan" and event["detached"]:
+                self.detached.add(event["pid"])
+            elif name == "sessionBegan" and self._is_followed(pid):
                 self.pids.add(event["pid"])
                 self.applications.add(event["application"])
                 self.sessions += 1
@@ -399,7 +433,6 @@ class _Watch:
             if self._left == 0:
                 self.kill()
             self.last = time.monotonic()
-            self._condition.notify_all()
 
     def _is_followed(self, pid: Optional[int]) -> bool:
         with contextlib.suppress(ProcessLookupError):
@@ -465,11 +498,37 @@ class _Proof:
                 "proven: let it push its states, or serve encode and accept rounds, or give work= which makes it push")
 
     def _kill(self, child: "subprocess.Popen[str]") -> None:
+        """Kills the application, and waits until the broker has ended its sessions and told so.
+
+        What is started before would find their objects owned.
+        """
         self.watch.kill()
-        self.broker._end(child)
-        if not self.watch.wait(lambda: self.watch.sessions <= 0, max(self.patience, _START)):
-            raise AssertionError(
-                f"{self.name} was killed with its group, and has sessions all the same: let its processes stay in it")
+        killed, end = self.broker._end(child), time.monotonic() + _END
+        while True:
+            seen = self.watch.events
+            # Those that have begun last may not have been told yet.
+            if self.watch.sessions <= 0 and not self._sessions_of(killed) and self.watch.sessions <= 0:
+                return
+            if not self.watch.wait(lambda: self.watch.events != seen, end - time.monotonic()):
+                raise AssertionError(
+                    f"{self.name} was killed with its group, and {_END} seconds later the broker has not ended its "
+                    f"sessions ({', '.join(self._sessions_of(killed))}): let its processes stay in its group")
+
+    def _sessions_of(self, killed: Set[int]) -> List[str]:
+        """What the broker has of sessions of killed processes.
+
+        Each call has a connection of its own, which the broker accepts after those that the killed have made.
+        """
+        pids, found = (killed | self.watch.pids) - self.watch.detached, []
+        listed = self.broker.call("listApplications")["applications"]
+        for application in [each["application"] for each in listed if each["sessions"]]:
+            try:
+                sessions = self.broker.call("describeApplication", application)["sessions"]
+                found += [f"process {each['pid']} in {application}" for each in sessions if each["pid"] in pids]
+            except client.BrokerError as error:
+                if error.kind != "unknownApplication":  # its last session has just ended
+                    raise
+        return found
 
     def _check(self, child: "subprocess.Popen[str]") -> None:
         if self.watch.has_ended() and not self.watch.has_killed:
@@ -497,8 +556,9 @@ class _Proof:
             if self.work:
                 self.work(child)
         except Exception:
-            # It may have failed because the application is gone, of which the broker tells a little later.
-            self.watch.wait(lambda: self.watch.has_killed or self.watch.has_ended(), 1)
+            # It may have failed because the application is gone, of which the broker tells a little later. If not, that
+            # error is the one to report.
+            self.watch.wait(lambda: self.watch.has_killed or self.watch.has_ended(), 5)
             if not self.watch.has_killed:
                 self._check(child)
                 raise

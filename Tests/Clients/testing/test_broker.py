@@ -76,6 +76,15 @@ def test_a_test_that_fails_leaves_no_process_behind(tmp_path):
     assert not running(pids)
 
 
+def test_children_have_ended_with_their_group_however_long_one_takes():
+    # What gives so much memory back does not end at once.
+    script = "import signal; memory = b'x' * (400 << 20); print('filled', flush=True); signal.pause()"
+    with Broker() as broker:
+        child = broker.spawn(["sh", "-c", '"$0" -c "$1" & wait', sys.executable, script], stdout=subprocess.PIPE)
+        assert child.stdout.readline() == "filled\n"
+    assert not running([child.pid])
+
+
 def test_a_missing_program_is_named(monkeypatch):
     monkeypatch.setenv("RESTORATIOND_BINARY", "/nowhere/restorationd")
     with pytest.raises(FileNotFoundError, match="'/nowhere/restorationd'.*systemd/install.sh.*RESTORATIOND_BINARY"):

@@ -34,6 +34,10 @@ session.serve()
     kill_at_random_points([sys.executable, "-c", script], 3)
 
 
+def test_an_application_starts_again_when_the_sessions_of_the_killed_one_have_ended(application):
+    kill_at_random_points(application("lingering"), 3, work=work, seed=3)
+
+
 def grows(before, after):
     return isinstance(after, int) and after >= before
 
