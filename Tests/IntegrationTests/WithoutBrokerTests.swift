@@ -73,7 +73,7 @@ internal import Testing
     try next.close()
   }
 
-  // No round begins by itself: the broker asks for what it is told of.
+  // No round begins by itself: the broker asks only for states that the program has announced.
   @Test(
     "R19, R29 What a former run has saved never takes the place of what is in memory",
     .broker(limits: ["roundQuietMilliseconds": 0, "roundIntervalMilliseconds": 0]),
@@ -100,7 +100,7 @@ internal import Testing
     #expect(try main.decode("Asked")["state"] == ["new": 2])
     try client.kill()
 
-    // Of what the program has said nothing, what was saved is still there.
+    // The program has saved nothing of the third object: its former state is still there.
     let next = try LibraryClient.open(library, Self.application, ["serving": false])
     let kept: [(String, JSONValue)] = [("Pushed", ["new": 1]), ("Asked", ["new": 2]), ("Silent", ["old": 3])]
     for (name, state) in kept {
@@ -164,7 +164,7 @@ internal import Testing
     try client.close()
   }
 
-  @Test("A broker that is lost while it learns what it has missed is told the rest", .broker, arguments: kinds)
+  @Test("If a broker is lost while objects are registered there, the next one gets all of them", .broker, arguments: kinds)
   func tellsTheRest(_ library: LibraryClient.Library) throws {
     let (client, _) = try Self.clientWithoutParent(library)
     try broker.kill()
@@ -222,7 +222,7 @@ internal import Testing
     """,
   ]
 
-  @Test("A broker that comes just before the end is told everything", .broker, arguments: lastMoments)
+  @Test("A broker that comes just before the program ends gets everything", .broker, arguments: lastMoments)
   func tellsAtTheEnd(_ program: String) throws {
     let before = try LibraryClient.open(.python)
     try before.tell("own", ["state": ["old": true]])
@@ -251,7 +251,7 @@ internal import Testing
     #expect(told.output.contains("front"), "\(told)")
   }
 
-  @Test("What only a broker can answer says so, and what is invalid is refused", .broker, arguments: kinds)
+  @Test("Without a broker, calls that need one fail and say so, and invalid arguments are refused", .broker, arguments: kinds)
   func refusesWhatNeedsABroker(_ library: LibraryClient.Library) throws {
     let client = try Self.openAlone(library)
     try client.register("Editor")
@@ -272,7 +272,7 @@ internal import Testing
     "forgets_what_is_gone", "barrier", "invalid_parameters", "own_thread", "nested",
   ]
 
-  @Test("What was answered from memory reaches a broker, whatever happens meanwhile", arguments: scenarios)
+  @Test("Changes that were made without a broker are made at the one that comes, whatever happens meanwhile", arguments: scenarios)
   func losesNothing(_ scenario: String) throws {
     let program = "\(Products.repository)/Tests/Clients/libraries/alone.py"
     let result = try ChildProcess.run(

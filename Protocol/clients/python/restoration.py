@@ -1247,7 +1247,7 @@ def _decoded(text: str, number: Callable[[str], Any]) -> Any:
 
 
 class _Memory:
-    """Stands in for the broker from the start of a session until one comes, and tells it then what it has missed.
+    """Stands in for the broker from the start of a session until one comes, and then repeats all changes there.
 
     Each method without a leading underscore is one of the protocol, and answers as a broker without an archive would.
     """
@@ -1438,10 +1438,10 @@ class _Memory:
             "excluded": [], "milliseconds": 0,
         }
 
-    # When a broker is there. What it has been told is forgotten, so that a lost connection repeats only the rest.
+    # When a broker is there. What is done is forgotten, so that only the rest is repeated after a lost connection.
 
     def _removals(self) -> _Answering[None]:
-        """Takes away what was left, as its owner, so that what others have below it stays."""
+        """Removes the states of paths that were left, as their owner, so that objects of others below stay."""
         while self._removed:
             path, registration = next(iter(self._removed.items()))
             try:
@@ -1458,7 +1458,7 @@ class _Memory:
             del self._removed[path]
 
     def _pushes(self) -> _Answering[None]:
-        """Saves what was pushed, and has the broker ask for the states of the others."""
+        """Saves the pushed states, and has the broker ask for those of the other objects."""
         session = self._session
         for thing, entry in list(self._states.items()):
             # Its own state is early for a delegate that has not decoded it (R19).
@@ -1468,7 +1468,7 @@ class _Memory:
             params = {**_present(**entry), "object": [] if thing is None else thing, "state": state}
             push = _Call("encodeRestorableState", params, functools.partial(session._encoded, thing), True)
             name = "the application's state" if thing is None else repr(thing)
-            if (yield from session._repeat(push, f"{name} could not be saved from memory")):
+            if (yield from session._repeat(push, f"{name} in memory could not be saved")):
                 self._states.pop(thing, None)
         if not self._has_announced:
             for each in session.objects:
@@ -1534,7 +1534,7 @@ class _Session:
         - timeout: seconds an answer may take, besides the call's own deadline.
         - patience: seconds to wait for a new broker after a loss; 0 raises ConnectionLostError instead.
         - without_broker: what happens if no broker runs at the start. `memory`: the session works as if nothing was
-          saved, keeps in memory what is pushed, and gives it to the broker that comes. `fails`: NoBrokerError.
+          saved, keeps states in memory, and saves them when a broker comes. `fails`: NoBrokerError.
         - on_notification: gets the name and parameters of each notification.
         - on_reconnected: gets True if the session was resumed, and False if the broker had forgotten it, or is the
           first one, and everything was registered again. The descriptor has changed.
@@ -1592,7 +1592,7 @@ class _Session:
         self._forked = False
         self._has_opened = False
         self._is_alone = False  # no broker has come yet
-        self._memory: Optional[_Memory] = None  # of that time, until the broker has learnt all of it
+        self._memory: Optional[_Memory] = None  # of that time, until all of it is saved
         self._tries = _pauses(5)  # nothing waits for them
         self._prepare()
 
@@ -1665,19 +1665,19 @@ class _Session:
             raise error
         self._is_alone, self._memory = True, _Memory(self, error)
         self.restoration = {"state": "none", "reason": "pristine"}
-        _log.warning("what %s saves is only in memory until a broker comes: %s", self.application, error)
+        _log.warning("the states of %s stay in memory until a broker comes: %s", self.application, error)
 
     def _still_kept(self, error: Exception) -> None:
-        """An attempt to give a broker what is in memory has failed."""
+        """An attempt to save the states from memory has failed."""
         reason = str(error)
         if not isinstance(error, (ConnectionError, TimeoutError)) and reason not in self._complaints:
             self._complaints.add(reason)
-            _log.error("what %s saves stays in memory: %s", self.application, reason)
+            _log.error("the states of %s stay in memory: %s", self.application, reason)
 
     def _arrive(self) -> None:
         """The session is open for the first time."""
         self._is_alone = False
-        _log.info("a broker has come on %s; what was in memory is saved there", self.socket)
+        _log.info("a broker has come on %s; saving the states from memory there", self.socket)
 
     def _remember(self, call: _Call[_T]) -> _T:
         assert self._memory is not None
@@ -2327,7 +2327,7 @@ class Session(_Session):
         self._closing = threading.RLock()  # held while the descriptor is closed: its number may then be reused
         self._timer: Optional[threading.Timer] = None  # of the turn
         self._until = math.inf  # nothing takes longer
-        self._is_sighted = False  # a broker accepts connections that is to learn what is in memory
+        self._is_sighted = False  # a broker accepts connections, and nothing is saved there yet
         self._beacon: Tuple[sockets.socket, ...] = ()  # to wait for the first broker; the first end is read
 
     def _leave_to_parent(self) -> None:
@@ -2623,7 +2623,7 @@ class Session(_Session):
             timer.start()
 
     def _look(self) -> None:
-        """Connects if a broker has come, and gives it what is in memory; again if it has not learnt all of it."""
+        """Connects if a broker has come, and saves what is still only in memory."""
         with self._lock:
             is_sighted, self._is_sighted = self._is_sighted, False
             if self._ended or self._memory is None or self._is_telling:  # it may be a callback that ends the session
@@ -3264,7 +3264,7 @@ class AsyncSession(_Session):
         self._looking.add_done_callback(_observed)
 
     async def _look(self) -> None:
-        """Connects when a broker has come, and gives it what is in memory."""
+        """Connects when a broker has come, and saves what is in memory."""
         for pause in self._tries:
             await asyncio.sleep(pause)
             await self._meet()

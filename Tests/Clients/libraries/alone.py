@@ -102,7 +102,7 @@ def alone(**more):
 
 
 def references():
-    """What a reference leads to may move, or go."""
+    """References follow an object that moves, and are null if it is gone."""
     with alone() as session:
         main, tab = session.register("Main"), session.register("Tab")
         main.encode({
@@ -126,7 +126,7 @@ def references():
 
 
 def _interrupted():
-    """A broker that comes, and ends before it has learnt anything."""
+    """A broker ends before anything is saved there; the next one gets everything."""
     def script(method, params):
         return ConnectionError if method == "registerObjectForStateRestoration" else {}
 
@@ -134,7 +134,7 @@ def _interrupted():
 
 
 def interrupted():
-    """A broker that is lost for longer than the patience is not the last one."""
+    """The session still finds a broker that comes after its patience is over."""
     session = alone(patience=0.1).open()
     session.register("Main").encode({"kept": True})
     broker = _interrupted()
@@ -146,7 +146,7 @@ def interrupted():
 
 
 def interrupted_at_the_end():
-    """What is in memory is told when the session ends, by the call that ends it."""
+    """The call that ends the session saves what is in memory."""
     restoration._pauses = lambda most=0: itertools.chain([0.01] * 20, itertools.repeat(3600))
     for end in (lambda session: session.close(), lambda session: session.goodbye("restart")):
         restoration.Session._look_later = lambda session: None
@@ -177,7 +177,7 @@ def interrupted_in_asyncio():
 
 
 def refused_in_passing():
-    """What a broker refuses because of itself is said again; a broker that is ending refuses until it has ended."""
+    """A state that the broker refuses in passing is pushed again, also if the broker is shutting down."""
     for method, refusal in (
         ("unregisterObject", "shuttingDown"), ("registerObjectForStateRestoration", "shuttingDown"),
         ("encodeRestorableState", "shuttingDown"), ("encodeRestorableState", "storeFailed"),
@@ -207,7 +207,7 @@ def refused_in_passing():
 
 
 def refused_later():
-    """A newer state is not replaced by what was in memory, even in another session."""
+    """A state in memory never replaces a newer one, even of another session."""
     restoration.Session._look_later = lambda session: None
     full = [True]
     with alone(patience=1) as session:
@@ -224,7 +224,7 @@ def refused_later():
 
 
 def gap():
-    """A program that starts while the broker is started again waits for it; where none was, it does not wait."""
+    """If a broker is being restarted, a program that starts waits for it; if there was none, it does not wait."""
     def comes(path):
         threading.Timer(0.1, lambda: found.append(Broker(path))).start()
 
@@ -260,7 +260,7 @@ def gap():
 
 
 def ends_soon():
-    """At the end nothing waits for parents of other processes, nor for each answer of a silent broker."""
+    """A session that ends waits neither for parents of other processes nor for each answer of a silent broker."""
     restoration.Session._look_later = lambda session: None
     for answer in (lambda params: "unknownParent", lambda params: None):
         session = alone().open()
@@ -287,7 +287,7 @@ def ends_soon():
 
 
 def forgets_what_is_gone():
-    """What was unregistered is not kept alive, and is removed once."""
+    """The session does not keep unregistered objects alive, and removes each once."""
     class Thing:
         pass
 
@@ -309,7 +309,7 @@ def forgets_what_is_gone():
 
 
 def barrier():
-    """What was said of the restoration is said again, in its order."""
+    """The calls that hold back and complete the restoration are repeated in their order."""
     with alone() as session:
         session.complete()
         session.complete()
@@ -326,7 +326,7 @@ def barrier():
 
 
 def invalid_parameters():
-    """What is written wrong is refused with the library's error."""
+    """Invalid parameters are refused with an error of the library."""
     with alone() as session:
         main = session.register("Main")
         for method, params in (
@@ -345,7 +345,7 @@ class Tab:
 
 
 def own_thread():
-    """A program that serves gets its callbacks where it serves, also those of a broker that comes first."""
+    """Callbacks run in the thread that serves, also when the first broker comes."""
     threads, refuses = [], [True]
     session = alone(serving=True, on_reconnected=lambda same: threads.append(threading.current_thread())).open()
     session.register("Main", encode=dict).encode({"kept": True})
@@ -372,7 +372,7 @@ def own_thread():
 
 
 def nested():
-    """What ends the session in a callback does not tell the broker a second time what it is being told."""
+    """If a callback ends the session while states are saved, nothing is saved twice."""
     restoration.Session._look_later = lambda session: None
     with alone() as session:
         session.register("Main").encode({"kept": True})
