@@ -34,10 +34,10 @@ internal import Testing
     let checked = try ChildProcess.run(["\(place)/bin/python", "-m", "pip", "check"], environment: environment)
     #expect(checked.end == .exit(0), "\(checked.output)")
 
-    let page = try Files.text("\(LibraryClient.module)/README.md").split(separator: "```").map(String.init)
-    let programs = page.filter {
-      $0.hasPrefix("python\n") && $0.contains("import ") && !$0.contains("def test_")
-    }.map { String($0.dropFirst(7)) }
+    // Those with the name of a file are run by `TutorialTests`.
+    let programs = try TutorialPage("Protocol/clients/python/README.md").blocks("python").filter {
+      $0.contains("import ") && !$0.contains("def test_") && !$0.hasPrefix("# ")
+    }
     try #require(programs.count == 5)
     let variables = environment.merging(["RESTORATIOND_SOCKET": broker.socket]) { $1 }
     let lines = programs[0].split(separator: "\n")

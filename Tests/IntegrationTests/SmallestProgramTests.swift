@@ -4,27 +4,55 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// The smallest useful program, as the README shows it: `TidyTests` holds the text, this what it does.
-@Suite struct SmallestProgramTests {
-  private static let program = "\(Products.directory)/smallest"
+/// The smallest useful programs, exactly as the README shows them. `TidyTests` holds the text of the one in Swift.
+@Suite(.timeLimit(.minutes(5))) struct SmallestProgramTests {
+  /// A language, and how many lines its program may have. An empty line is none.
+  enum Language: String, CaseIterable {
+    case swift, python, c, sh
 
-  /// Starts it as a person does, at a terminal.
-  private static func start() throws -> (ChildProcess, PseudoTerminal) {
-    let terminal = try PseudoTerminal()
-    let environment = ["RESTORATIOND_SOCKET": broker.socket]
-    return (try ChildProcess([program], environment: environment, output: .terminal(terminal)), terminal)
+    var linesMax: Int { [.swift: 6, .python: 4, .c: 20, .sh: 2][self] ?? 0 }
+
+    var text: String {
+      get throws {
+        let page = try TutorialPage("README.md").section("## The smallest programs")
+        guard let text = page.blocks(rawValue).first else { throw TestFailure("README.md has none in \(self)") }
+        return text
+      }
+    }
+
+    func command() throws -> [String] {
+      switch self {
+      case .swift: ["\(Products.directory)/smallest"]
+      case .python: ["python3", try broker.directory.write(text, to: "note.py")]
+      case .c: [try TutorialProgram.c(text, "note", in: broker.directory)]
+      case .sh: ["sh", try broker.directory.write(text, to: "note.sh")]
+      }
+    }
   }
 
-  @Test(.broker) func whatWasTypedIsThereAfterAKill() throws {
-    let (first, terminal) = try Self.start()
-    _ = try terminal.shown(until: "saved: nothing")
-    try terminal.type("a first one\nGrüße\n")
-    try Wait.until("the line is stored") {
-      try broker.states(of: "org.example.Note")[["Note"]] == ["value": "Grüße"]
+  @Test(arguments: Language.allCases) func programsAreSmall(_ language: Language) throws {
+    let lines = try language.text.split(separator: "\n")
+    #expect(lines.count <= language.linesMax && lines.allSatisfy { $0.count <= 100 })
+  }
+
+  @Test(.broker) func whatWasTypedIsThereAfterAKillInWhateverLanguage() throws {
+    let installed = try TutorialProgram.python(in: broker.directory)
+    let programs = try Language.allCases.map { try $0.command() }
+    var saved = "nothing"
+    // Each program follows itself and each other one.
+    for (index, program) in programs.enumerated() {
+      for next in programs[index...] {
+        for (command, line) in [(program, "Grüße \(index)"), (next, "-line of \(next[0])")] {
+          let note = try ReadersProgram(command, python: installed)
+          try note.awaitLine("saved: \(saved)")
+          try note.type(line)
+          try Wait.until("the line is stored") {
+            try broker.states(of: "org.example.Note")[["Note"]] == ["value": .string(line)]
+          }
+          try note.kill()
+          saved = line
+        }
+      }
     }
-    try first.kill()
-    let (second, other) = try Self.start()
-    _ = try other.shown(until: "saved: Grüße")
-    try second.kill()
   }
 }

@@ -91,8 +91,9 @@ internal import Testing
   /// The documents show the program that `SmallestProgramTests` runs.
   @Test func theSmallestProgramIsShownAsItIs() throws {
     let program = try SourceFile("Protocol/examples/smallest/main.swift")
+    let articles = "Sources/RestorationClient/RestorationClient.docc"
     #expect(program.lines.count <= 6 && program.lines.allSatisfy { $0.count <= 100 })
-    for page in ["README.md", "Protocol/clients/swift/README.md"] {
+    for page in ["README.md", "\(articles)/StartInFiveMinutes.md"] {
       #expect(try SourceFile(page).text.contains("```swift\n\(program.text)\n```"), "\(page)")
     }
   }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+
+/// The code on a page, as a reader copies it.
+struct TutorialPage {
+  private let path: String
+  private let text: String
+
+  /// - Parameter path: relative to the repository's top directory.
+  init(_ path: String) throws {
+    self.path = path
+    text = try Files.text("\(Products.repository)/\(path)")
+  }
+
+  /// The code blocks in this language, in their order.
+  func blocks(_ language: String) -> [String] {
+    text.components(after: "```\(language)\n").map { String($0.prefix(upTo: $0.firstRange(of: "\n```")) + "\n") }
+  }
+
+  /// The code block whose first line, a comment, is that name of a file.
+  func file(_ name: String, _ language: String) throws -> String {
+    let block = blocks(language).first { $0.prefix { $0 != "\n" }.split(separator: " ").contains { $0 == name } }
+    guard let block else { throw TestFailure("\(path) has no \(name)") }
+    return block
+  }
+
+  /// The same page from a heading to the next one of its level or above.
+  func section(_ heading: String) throws -> Self {
+    guard let start = text.firstRange(of: "\n\(heading)\n") else { throw TestFailure("\(path) has no \(heading)") }
+    let rest = text[start.upperBound...]
+    let end = rest.firstRange(of: "\n\(heading.prefix { $0 == "#" }) ")?.lowerBound ?? rest.endIndex
+    return Self(path: path, text: String(rest[..<end]))
+  }
+
+  private init(path: String, text: String) { (self.path, self.text) = (path, text) }
+}
+
+extension String {
+  /// What follows each occurrence of a mark.
+  fileprivate func components(after mark: String) -> [Substring] { ranges(of: mark).map { self[$0.upperBound...] } }
+}
+
+extension Substring {
+  fileprivate func prefix(upTo range: Range<Index>?) -> Substring { self[..<(range?.lowerBound ?? endIndex)] }
+}
+
+/// Programs of tutorials, compiled in the directory of the test's broker, or its scratch directory.
+enum TutorialProgram {
+  static let articles = "Sources/RestorationClient/RestorationClient.docc"
+
+  /// Compiles a program of one file against the library that was built with the tests.
+  static func swift(_ text: String, _ name: String, in directory: ScratchDirectory) throws -> String {
+    let source = try directory.write(text, to: "\(name).swift")
+    let objects = try Files.text("\(Products.directory)/smallest.product/Objects.LinkFileList").split(separator: "\n")
+      .filter { !$0.contains("/smallest.build/") }
+    let list = try directory.write(objects.joined(separator: "\n"), to: "\(name).objects")
+    let program = directory.file(name)
+    let flags = ["-swift-version", "6", "-warnings-as-errors", "-module-name", name]
+    try run(["swiftc"] + flags + (try importFlags) + [source, "@\(list)", "-ljansson", "-o", program])
+    return program
+  }
+
+  /// How SwiftPM tells the compiler where the modules are that the library imports: as it does for `smallest`.
+  static var importFlags: [String] {
+    get throws {
+      let lines = try Files.text("\(Products.directory)/../../debug.yaml").split(separator: "\n")
+      let arguments = lines.drop { !($0.hasPrefix("  \"C.smallest-") && $0.hasSuffix(".module\":")) }
+        .first { $0.hasPrefix("    args: ") }?.dropFirst("    args: ".count)
+      guard let arguments, let words = try JSONCodec.parse(arguments.utf8).array?.compactMap(\.string) else {
+        throw TestFailure("debug.yaml does not say how smallest is compiled")
+      }
+      return zip(words, words.dropFirst()).filter { $0.0 == "-I" || $0.0 == "-Xcc" }.flatMap { [$0.0, $0.1] }
+    }
+  }
+
+  /// Compiles a program with the C library, by the command on its page.
+  static func c(_ text: String, _ name: String, in directory: ScratchDirectory) throws -> String {
+    let source = try directory.write(text, to: "\(name).c")
+    let library = "\(Products.repository)/Protocol/clients/c"
+    let command = """
+      cc -std=c11 -Wall -Wextra -Werror -I \(library) -o \(directory.file(name)) \(source) \(library)/restoration.c \
+      $(pkg-config --cflags --libs jansson)
+      """
+    try run(["sh", "-c", command])
+    return directory.file(name)
+  }
+
+  /// The directory where pip installs the Python library for a test.
+  static func python(in directory: ScratchDirectory) throws -> String {
+    let place = directory.file("installed")
+    let pip = ["python3", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", place]
+    try run(pip + [LibraryClient.module], ["PIP_CONFIG_FILE": "/dev/null", "PYTHONDONTWRITEBYTECODE": "1"])
+    return place
+  }
+
+  private static func run(_ command: [String], _ environment: [String: String?] = [:]) throws {
+    let result = try ChildProcess.run(command, environment: environment, Deadline(.seconds(240)))
+    guard result.end == .exit(0) else { throw TestFailure("\(command[0]): \(result.output)\(result.errors)") }
+  }
+}
+
+/// A program that a reader runs at a terminal, beside the test's broker.
+struct ReadersProgram {
+  private let process: ChildProcess
+  private let terminal: PseudoTerminal
+
+  /// - Parameter python: where the Python library is installed.
+  init(_ command: [String], python: String? = nil) throws {
+    terminal = try PseudoTerminal()
+    let environment: [String: String?] = [
+      "RESTORATIOND_SOCKET": broker.socket, "PYTHONPATH": python, "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8",
+      "PATH": "\(Products.directory):\(Environment.variable("PATH") ?? "/usr/bin:/bin")",
+    ]
+    process = try ChildProcess(command, environment: environment, output: .terminal(terminal))
+  }
+
+  /// Waits for a line, which is shown after what was awaited before.
+  func awaitLine(_ text: String) throws { _ = try terminal.shown(until: "\(text)\n") }
+
+  func type(_ line: String) throws { try terminal.type("\(line)\n") }
+
+  func kill() throws { try process.kill() }
+
+  func waitForEnd() throws -> ChildProcess.End { try process.waitForEnd() }
+}
