@@ -377,9 +377,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     guard isOpen, wantsInput, position != .betweenFrames else { return stopFrameTimer() }
     guard timers.frame == nil else { return }
     let limit = TimeAmount.milliseconds(Int64(settings.limits.partialFrameMilliseconds))
-    timers.frame = context.eventLoop.assumeIsolated().scheduleTask(in: limit) { [weak self] in
-      self?.frameIsOverdue()
-    }
+    // No timer outlives the channel. A weak reference would make each later retain of the handler slower.
+    timers.frame = context.eventLoop.assumeIsolated().scheduleTask(in: limit) { self.frameIsOverdue() }
   }
 
   private func stopFrameTimer() {
@@ -486,9 +485,8 @@ final class ConnectionHandler: ChannelInboundHandler {
       // With our output shut down, the peer's end of input closes the channel.
       guard closing.isLingering else { return }
       let time = TimeAmount.seconds(Int64(settings.limits.lingerSeconds))
-      timers.linger = context.eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in
-        guard let self, let context = self.context else { return }
-        closeForPeer(context)
+      timers.linger = context.eventLoop.assumeIsolated().scheduleTask(in: time) {
+        if let context = self.context { self.closeForPeer(context) }
       }
       requestInput()
     }
