@@ -118,4 +118,37 @@ internal import Testing
     broker.crash(second)
     #expect(try owner.decode("\(view)")["elements"]?.array?.count == 2)
   }
+
+  /// A view that comes when the restoration no longer waits for objects; its data source comes a moment later.
+  @Test(arguments: [999, 1_000]) func r28ADataSourceIsAwaitedAlsoAfterTheHold(_ milliseconds: Int64) throws {
+    func registerView(_ peer: Peer) throws -> Int64 {
+      try peer.register("List", below: nil, #""kind":"viewController""#)
+      return try peer.register("View", below: #"["List"]"#, #""kind":"view""#)
+    }
+    let view = try registerView(first)
+    try second.call("registerDataSource", #"{"view":["List","View"]}"#)
+    try first.encode("\(view)", "{}", #""elements":[{"role":"selected","indexPath":[0],"identifier":"x"}]"#)
+    broker.crash(first)
+    broker.crash(second)
+    let third = try fixture.join("T", pid: 4)
+    third.serves["decodeRestorableStateWithCoder"] = nil
+    try third.register("A")
+    let id = third.start("restoreApplicationState", #"{"deadlineMilliseconds":10000}"#)
+    broker.advance(milliseconds: 5_000)
+    #expect(!third.hasAnswer(id))
+    let owner = try fixture.join("F", pid: 5)
+    owner.serves["decodeRestorableStateWithCoder"] = nil
+    _ = try registerView(owner)
+    broker.advance(milliseconds: milliseconds)
+    let source = try fixture.join("D", pid: 6)
+    source.serves["indexPathForElementWithModelIdentifier"] = { _ in "[7]" }
+    try source.call("registerDataSource", #"{"view":["List","View"]}"#)
+    let call = try #require(owner.openCalls("decodeRestorableStateWithCoder").first)
+    let element = call.parameters["objects"]?.array?.first?["elements"]?.array?.first
+    #expect(element?["resolved"]?.bool == (milliseconds < 1_000))
+    owner.answer(call.id, "{}")
+    third.answer(try #require(third.openCalls("decodeRestorableStateWithCoder").first).id, "{}")
+    broker.advance(milliseconds: 10_000)
+    #expect(outcome(try third.result(of: id)).contains("+List/View"))
+  }
 }

@@ -209,7 +209,7 @@ extension Application {
       let elements = Application.elements(of: record)
       let purpose = ElementResolver.Purpose.batch(restoring.number, addressee, handout.node)
       let milliseconds =
-        addressee.isLate ? ElementResolver.milliseconds : restoring.holdMilliseconds(at: turn.now.monotonic)
+        addressee.isLate ? ElementResolver.milliseconds : restoring.awaitedMilliseconds(at: turn.now.monotonic)
       if let object = tree.node(handout.object), resolve(elements, of: object, for: purpose, awaiting: milliseconds) {
         return
       }

@@ -59,8 +59,13 @@ package struct Restoring {
   /// No save round begins by itself meanwhile (R12).
   package var isUnderWay: Bool { decisions != nil }
 
-  /// How long objects that nobody has registered are still awaited.
-  func holdMilliseconds(at now: Int64) -> Int64 { decisions.map { $0.isHoldOver ? 0 : max(0, $0.holdEnd - now) } ?? 0 }
+  /// How long a data source that is not there is awaited: as long as objects are, or half of the time that is left, so
+  /// that the view's owner has as much for its answer.
+  func awaitedMilliseconds(at now: Int64) -> Int64 {
+    guard let decisions else { return 0 }
+    let hold = decisions.isHoldOver ? 0 : decisions.holdEnd - now
+    return max(hold, min(ElementResolver.milliseconds, (decisions.deadline - now) / 2), 0)
+  }
 
   /// Whether it may still bring the node's saved state.
   func mayConcern(_ node: NodeID) -> Bool {
