@@ -80,6 +80,20 @@ internal import Testing
     try writer.notify("encodeRestorableState", parameters)
   }
 
+  /// At once by the core; later, because the archive is read; and of a notification nothing is answered.
+  @Test(.broker) func statisticsCountErrorsThatAreAnswered() throws {
+    let client = try broker.connect()
+    func errors() throws -> Int64? { try client.call("statistics")["counters"]?["errors"]?.integer }
+    try Self.notify(client, of: "a", 1)
+    #expect(try errors() == 0)
+    try client.notify("rollBack", ["application": "a", "generation": 99])
+    for _ in 1...2 {
+      #expect(throws: CallError.self) { try client.call("rollBack", ["application": "a", "generation": 99]) }
+    }
+    #expect(throws: CallError.self) { try client.call("unknown") }
+    #expect(try errors() == 3)
+  }
+
   @Test(.broker) func aSubscriptionEndsWithItsConnection() throws {
     let observer = try broker.connect()
     func subscriptions() throws -> JSONValue? { try observer.call("statistics")["gauges"]?["subscriptions"] }

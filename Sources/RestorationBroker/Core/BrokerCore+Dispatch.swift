@@ -16,7 +16,6 @@ extension BrokerCore {
     do throws(ErrorObject) {
       try dispatch(message, client)
     } catch {
-      counters.errors += 1
       client.chosenInstance = nil
       closeUnwritten(of: client)
       if message.caller.call == nil {

@@ -178,7 +178,6 @@ package struct BrokerCore {
   private mutating func refuse(_ client: Client, with error: ErrorObject) {
     (client.waitsFor, client.chosenInstance) = (nil, nil)
     guard client.pendingAdoption == nil else { return giveUp(client) }
-    counters.errors += 1
     guard !client.queue.isEmpty else { return }
     let message = client.queue.removeFirst()
     client.cancelled.remove(message.caller)
@@ -441,7 +440,6 @@ package struct BrokerCore {
 package struct Counters: Sendable {
   package var connections: Int64 = 0
   package var requests: Int64 = 0
-  package var errors: Int64 = 0
   package var encodes: Int64 = 0
   package var decodes: Int64 = 0
   package var registrations: Int64 = 0

@@ -19,7 +19,6 @@ extension BrokerCore {
   }
 
   mutating func refuseCancelled(_ caller: Caller) {
-    counters.errors += 1
     let error = ErrorObject.requestCancelled(hint: "The client cancelled the call by $/cancelRequest.")
     context.emit(.respond(caller, .error(error)))
   }

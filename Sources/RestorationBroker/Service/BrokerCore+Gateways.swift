@@ -51,7 +51,7 @@ extension BrokerStatistics {
   ) {
     let counted = core.counters
     counters = [
-      "connections": counted.connections, "requests": counted.requests, "errors": counted.errors,
+      "connections": counted.connections, "requests": counted.requests, "errors": clients.errors,
       "encodes": counted.encodes, "decodes": counted.decodes, "registrations": counted.registrations,
       "transactions": archives.transactions, "events": clients.outlet.sent, "eventsLost": clients.outlet.lost,
     ]

@@ -33,6 +33,9 @@ final class ClientGateway {
     (self.handsConnectionsOver, self.logger) = (handsConnectionsOver, logger)
   }
 
+  /// Calls that were answered with an error since the broker began.
+  private(set) var errors: Int64 = 0
+
   var count: Int { connections.count }
 
   var holdings: Holdings {
@@ -74,7 +77,9 @@ final class ClientGateway {
       } else {
         respond(result, to: call, of: client)
       }
-    case .error(let error): connections[client]?.respond(to: call, with: .error(isConfined ? error.concealed : error))
+    case .error(let error):
+      errors += 1
+      connections[client]?.respond(to: call, with: .error(isConfined ? error.concealed : error))
     }
   }
 
