@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import RestorationClient
+internal import RestorationWire
 
 struct MetricsCommand: ControlCommand {
   static let configuration = CommandConfiguration(
@@ -58,5 +59,23 @@ struct MetricsCommand: ControlCommand {
     // Whoever gave the broker so much time may have a slow disk besides.
     try TimeLimit.suspended { try destination.write(text, mode: 0o644) }
     if let failed, failed.status != ExitStatus.notRunning { throw failed }
+  }
+}
+
+extension MetricLabel {
+  /// A label as people type it: `name=value`, with a name that the format allows and the tool does not use itself.
+  fileprivate static func read(_ argument: String) throws -> MetricLabel {
+    let parts = argument.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      .map(String.init)
+    guard parts.count == 2 else { throw ValidationError("'\(argument)' is no label: give name=value") }
+    guard parts[0].wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]*/) != nil, !parts[0].hasPrefix("__") else {
+      throw ValidationError(
+        "'\(parts[0])' names no label: use letters, digits and _, and begin neither with a digit nor with __"
+      )
+    }
+    guard !["application", "version"].contains(parts[0]) else {
+      throw ValidationError("the label '\(parts[0])' is one of the tool's own: choose another name")
+    }
+    return MetricLabel(name: parts[0], value: parts[1])
   }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import ArgumentParser
-
 /// A text in the exposition format OpenMetrics 1.0, of the kinds that readers of the older Prometheus format know too.
 struct OpenMetrics {
   enum Kind: String {
@@ -63,12 +61,14 @@ struct OpenMetrics {
 }
 
 /// Tells samples of one name apart: `user="me"`.
-struct MetricLabel: CustomStringConvertible {
-  let name: String
-  let value: String
+package struct MetricLabel: CustomStringConvertible, Sendable {
+  package let name: String
+  package let value: String
+
+  package init(name: String, value: String) { (self.name, self.value) = (name, value) }
 
   /// As the format has it.
-  var description: String {
+  package var description: String {
     var escaped = ""
     for character in value.unicodeScalars {
       switch character {
@@ -79,23 +79,5 @@ struct MetricLabel: CustomStringConvertible {
       }
     }
     return "\(name)=\"\(escaped)\""
-  }
-}
-
-extension MetricLabel {
-  /// A label as people type it: `name=value`, with a name that the format allows and the tool does not use itself.
-  static func read(_ argument: String) throws -> MetricLabel {
-    let parts = argument.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      .map(String.init)
-    guard parts.count == 2 else { throw ValidationError("'\(argument)' is no label: give name=value") }
-    guard parts[0].wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]*/) != nil, !parts[0].hasPrefix("__") else {
-      throw ValidationError(
-        "'\(parts[0])' names no label: use letters, digits and _, and begin neither with a digit nor with __"
-      )
-    }
-    guard !["application", "version"].contains(parts[0]) else {
-      throw ValidationError("the label '\(parts[0])' is one of the tool's own: choose another name")
-    }
-    return MetricLabel(name: parts[0], value: parts[1])
   }
 }

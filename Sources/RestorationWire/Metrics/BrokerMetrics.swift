@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationWire
-
 /// What a broker reports, as metrics. `Protocol/metrics.md` promises their names.
-struct BrokerMetrics {
-  let statistics: BrokerStatistics
-  let applications: [ApplicationOverview]
+package struct BrokerMetrics {
+  private let statistics: BrokerStatistics
+  private let applications: [ApplicationOverview]
+
+  package init(statistics: BrokerStatistics, applications: [ApplicationOverview]) {
+    (self.statistics, self.applications) = (statistics, applications)
+  }
 
   private static let counters = [
     ("connections", "connections_accepted", "Connections accepted."),
@@ -31,7 +33,7 @@ struct BrokerMetrics {
   private static let up = ("restorationd_up", "Whether a broker has answered: 1 or 0.")
 
   /// The text when no broker has answered.
-  static func down(_ labels: [MetricLabel]) -> String {
+  package static func down(_ labels: [MetricLabel]) -> String {
     var metrics = OpenMetrics(labels: labels)
     metrics.add(.gauge, up.0, up.1, OpenMetrics.Value(0))
     return metrics.text
@@ -40,7 +42,7 @@ struct BrokerMetrics {
   /// - Parameters:
   ///   - labels: of every sample.
   ///   - byApplication: with what is known of each application.
-  func text(_ labels: [MetricLabel], byApplication: Bool) -> String {
+  package func text(_ labels: [MetricLabel] = [], byApplication: Bool) -> String {
     var metrics = OpenMetrics(labels: labels)
     metrics.add(.gauge, Self.up.0, Self.up.1, OpenMetrics.Value(1))
     addBroker(to: &metrics)
