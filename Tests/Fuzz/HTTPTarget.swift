@@ -21,6 +21,7 @@ extension FuzzTarget {
         "POST / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\n[]",
         "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
         "GET / HTTP/1.1\r\nHost: x\r\n\r\nOPTIONS * HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n",
+        "GET http://x/page?q HTTP/1.1\r\nHost: x\r\n\r\nHEAD /page HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx",
       ]
       return requests.map { [7] + Array($0.utf8) } + [[3] + Array((requests[0] + requests[1]).utf8)]
     },
@@ -36,7 +37,7 @@ extension FuzzTarget {
   private static func answers(to input: ArraySlice<UInt8>, step: Int) -> [UInt8] {
     let loop = EmbeddedEventLoop()
     let channel = EmbeddedChannel(loop: loop)
-    let settings = ConnectionSettings(limits: TransportLimits(), vocabulary: EncodedState.vocabulary)
+    let settings = ConnectionSettings(limits: TransportLimits(), vocabulary: EncodedState.vocabulary, pages: ["/page"])
     let peer = PeerCredentials(pid: 1, uid: 1_000, gid: 1_000, process: nil)
     var output: [UInt8] = []
     do {
@@ -65,6 +66,10 @@ private final class Echo: ConnectionDelegate {
   func received(_ delivery: Conversation.Delivery, from connection: Connection) {
     guard case .request(let call, let request) = delivery else { return }
     connection.respond(to: call, with: .result(JSONText(.string(request.method))))
+  }
+
+  func requested(_ page: String, _ call: Conversation.Call, from connection: Connection) {
+    connection.respond(to: call, mediaType: "text/plain", page: page)
   }
 
   func callsAbandoned(_ callIDs: [Int], by connection: Connection) {}

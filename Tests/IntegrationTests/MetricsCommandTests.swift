@@ -12,59 +12,10 @@ internal import Testing
 struct MetricsCommandTests {
   private static let application = "org.example.Notes"
 
-  private struct Family {
-    struct Sample: Equatable {
-      let name: String
-      let labels: [String: String]
-      let value: Double
-    }
-
-    let name: String
-    let kind: String
-    let unit: String
-    let help: String
-    let samples: [Sample]
-
-    init(_ value: JSONValue) {
-      name = value["name"]?.string ?? ""
-      kind = value["kind"]?.string ?? ""
-      unit = value["unit"]?.string ?? ""
-      help = value["help"]?.string ?? ""
-      samples = (value["samples"]?.array ?? []).map { sample in
-        let labels = sample["labels"]?.object?.members ?? []
-        return Sample(
-          name: sample["name"]?.string ?? "",
-          labels: Dictionary(uniqueKeysWithValues: labels.map { ($0.name, $0.value.string ?? "") }),
-          value: Double(sample["value"]?.string ?? "") ?? .nan
-        )
-      }
-    }
-  }
-
-  private static let parser = """
-    import json, sys
-    from prometheus_client.openmetrics.parser import text_string_to_metric_families
-    text = sys.stdin.buffer.read().decode()
-    print(json.dumps([
-        {"name": family.name, "kind": family.type, "unit": family.unit, "help": family.documentation, "samples": [
-            {"name": sample.name, "labels": sample.labels, "value": repr(sample.value)} for sample in family.samples]}
-        for family in text_string_to_metric_families(text)]))
-    """
-
-  private static func parse(_ text: String) throws -> [String: Family] {
-    let result = try ChildProcess.run([PythonPackages.python, "-c", parser], input: text)
-    try #require(result.end == .exit(0), "\(result.errors)\n\(text)")
-    let families = try JSONCodec.parse(Array(result.output.utf8)).array ?? []
-    return Dictionary(families.map { Family($0) }.map { ($0.name, $0) }) { first, _ in
-      Issue.record("\(first.name) is there twice")
-      return first
-    }
-  }
-
-  private static func metrics(_ arguments: String...) throws -> [String: Family] {
+  private static func metrics(_ arguments: String...) throws -> [String: MetricFamily] {
     let result = try ControlTool.run(["metrics"] + arguments, status: 0)
     #expect(result.errors.isEmpty)
-    return try parse(result.output)
+    return try MetricFamily.all(in: result.output)
   }
 
   /// The page's families, each as its row describes it.
@@ -96,7 +47,7 @@ struct MetricsCommandTests {
     #expect(families["restorationd_build_info"]?.samples.map(\.labels) == [["version": version]])
     let sessions = families["restorationd_application_sessions"]?.samples ?? []
     let expected = [("b@two", 0.0), (Self.application, 1.0)].map { name, value in
-      Family.Sample(name: "restorationd_application_sessions", labels: ["application": name], value: value)
+      MetricFamily.Sample(name: "restorationd_application_sessions", labels: ["application": name], value: value)
     }
     #expect(sessions == expected)
     #expect(families["restorationd_application_generation"]?.samples.map(\.value) == [1])
@@ -135,7 +86,7 @@ struct MetricsCommandTests {
     let arguments = hostile.enumerated().flatMap { ["--label", "l\($0)=\($1)"] }
     let result = try ControlTool.run(["metrics"] + arguments, status: 0)
     let labels = Dictionary(uniqueKeysWithValues: hostile.enumerated().map { ("l\($0)", $1) })
-    for family in try Self.parse(result.output).values {
+    for family in try MetricFamily.all(in: result.output).values {
       for sample in family.samples {
         #expect(sample.labels.filter { $0.key != "version" } == labels, "\(sample)")
       }
@@ -167,7 +118,7 @@ struct MetricsCommandTests {
     #expect(try Files.text(file) == "former")
     let written = try run("umask 077", file)
     #expect(written.end == .exit(0) && written.output.isEmpty, "\(written.output)")
-    #expect(try Self.parse(Files.text(file))["restorationd_up"]?.samples.map(\.value) == [1])
+    #expect(try MetricFamily.all(in: Files.text(file))["restorationd_up"]?.samples.map(\.value) == [1])
     #expect(Files.mode(file) == 0o644)
     #expect(try Files.text(former) == "former")
     for place in ["/sys/restorationd.prom", "/dev/null/restorationd.prom", broker.directory.path] {
@@ -175,7 +126,7 @@ struct MetricsCommandTests {
       #expect(refused.end == .exit(74) && refused.output.contains("\(place) cannot be written: "), "\(refused.output)")
     }
     #expect(!Files.list(broker.directory.path).contains { $0.contains(".part") })
-    #expect(try Self.parse(ControlTool.run(["metrics", "-o", "-"], status: 0).output).count >= 20)
+    #expect(try MetricFamily.all(in: ControlTool.run(["metrics", "-o", "-"], status: 0).output).count >= 20)
   }
 
   @Test(.scratch) func aFileSaysThatNoBrokerHasAnswered() throws {
@@ -184,9 +135,9 @@ struct MetricsCommandTests {
       try ChildProcess.run([Products.control, "--socket", socket, "metrics", "--label", "user=me"] + arguments)
     }
     func expectDown() throws {
-      let families = try Self.parse(Files.text(file))
+      let families = try MetricFamily.all(in: Files.text(file))
       #expect(families.count == 1)
-      let sample = Family.Sample(name: "restorationd_up", labels: ["user": "me"], value: 0)
+      let sample = MetricFamily.Sample(name: "restorationd_up", labels: ["user": "me"], value: 0)
       #expect(families["restorationd_up"]?.samples == [sample])
       Files.remove(file)
     }
@@ -224,8 +175,8 @@ struct MetricsCommandTests {
     }
     func expectWritten(_ value: Double, _ labels: [String: String] = [:]) throws {
       let user = ["user": "restorationd-test"].merging(labels) { $1 }
-      let sample = Family.Sample(name: "restorationd_up", labels: user, value: value)
-      #expect(try Self.parse(Files.text(manager.outside(file)))["restorationd_up"]?.samples == [sample])
+      let sample = MetricFamily.Sample(name: "restorationd_up", labels: user, value: value)
+      #expect(try MetricFamily.all(in: Files.text(manager.outside(file)))["restorationd_up"]?.samples == [sample])
       Files.remove(manager.outside(file))
     }
     try set("FILE", file)

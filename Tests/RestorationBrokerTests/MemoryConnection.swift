@@ -30,7 +30,11 @@ final class MemoryConnection: VectorConnection {
     var limits = TransportLimits(broker.limits)
     // Nothing is lost where there is no kernel.
     limits.lingerSeconds = 0
-    let settings = ConnectionSettings(limits: limits, vocabulary: EncodedState.vocabulary)
+    let settings = ConnectionSettings(
+      limits: limits,
+      vocabulary: EncodedState.vocabulary,
+      pages: MetricsPage.paths
+    )
     let peer = PeerCredentials(pid: process.pid, uid: UInt32(uid), gid: UInt32(uid), process: nil)
     do {
       connection = try settings.install(

@@ -27,6 +27,15 @@ internal import Testing
     )
   }
 
+  @Test func aPageOverHTTPIsARequestAsWell() throws {
+    let broker = Self.broker(.debug)
+    let client = broker.open()
+    client.send(bytes: Array("GET /metrics?q HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+    let page = try client.receive()
+    #expect(page.contains("\nrestorationd_requests_total 1\n") && page.hasSuffix("# EOF\n"), "\(page)")
+    #expect(broker.logged == ["request answered method=/metrics microseconds=0"])
+  }
+
   /// A session is named from the call that begins it to the call that ends it.
   @Test func theSessionIsNamedByItsNumberAndNotByItsToken() throws {
     let broker = Self.broker(.debug)

@@ -11,15 +11,18 @@ internal import Testing
   private static let ping = #"{"jsonrpc":"2.0","id":1,"method":"ping"}"#
 
   private func exchanges() -> HTTPExchanges {
-    HTTPExchanges(settings: ListenerFixture.settings { $0.frame.frameBytesMax = 100 })
+    var settings = ListenerFixture.settings { $0.frame.frameBytesMax = 100 }
+    settings.pages = ["/page"]
+    return HTTPExchanges(settings: settings)
   }
 
   private func head(
     _ headers: [(String, String)] = [],
     method: HTTPMethod = .POST,
-    version: HTTPVersion = .http1_1
+    version: HTTPVersion = .http1_1,
+    uri: String = "/"
   ) -> HTTPServerRequestPart {
-    .head(HTTPRequestHead(version: version, method: method, uri: "/", headers: HTTPHeaders(headers)))
+    .head(HTTPRequestHead(version: version, method: method, uri: uri, headers: HTTPHeaders(headers)))
   }
 
   private func body(_ text: String) -> HTTPServerRequestPart { .body(ByteBuffer(string: text)) }
@@ -147,6 +150,30 @@ internal import Testing
       #expect(text.contains("\r\nAllow: POST\r\nConnection: close\r\n\r\n"))
       #expect(text.hasSuffix("\r\n\r\n") == !hasBody)
     }
+  }
+
+  @Test(arguments: ["/page", "/page?x=/y", "http://host/page"]) func aPageIsARequestWhateverItsBody(_ uri: String) {
+    var exchanges = exchanges()
+    for part in [head(method: .GET, uri: uri), body(String(repeating: "x", count: 200)), .end(nil)] + request() {
+      exchanges.append(part)
+    }
+    #expect(next(&exchanges) == "frame" && exchanges.page?.path == "/page")
+    let response = exchanges.response(mediaType: "text/plain", "ä\n")
+    #expect(response == "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nä\n")
+    exchanges.wroteResponse()
+    #expect(exchanges.endExchange()?.keepsAlive == true)
+    #expect(next(&exchanges) == "frame" && exchanges.page == nil)
+  }
+
+  @Test(arguments: [HTTPMethod.GET, .HEAD]) func aPageThatCannotBeHadIsTheLastResponse(_ method: HTTPMethod) {
+    var exchanges = exchanges()
+    for part in [head(method: method, uri: "/page"), .end(nil)] { exchanges.append(part) }
+    #expect(next(&exchanges) == "frame")
+    let response = exchanges.response(to: .invalidRequest(hint: "Wait."))
+    #expect(response.hasPrefix("HTTP/1.1 503 Service Unavailable\r\n") && response.contains("Connection: close\r\n"))
+    #expect(response.contains("Wait.") == (method == .GET))
+    exchanges.wroteResponse()
+    #expect(exchanges.endExchange()?.keepsAlive == false)
   }
 
   @Test func whatIsNotHTTPIsRefusedAfterTheRequestsBeforeIt() {

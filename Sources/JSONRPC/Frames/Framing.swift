@@ -32,11 +32,17 @@ package enum Framing: Hashable, Sendable {
     }
   }
 
-  /// The head of an HTTP response whose body is JSON.
+  /// The head of an HTTP response with a body.
   ///
   /// - Parameter headers: further lines, each with its end.
-  package static func responseHead(status: String, length: Int, keepsAlive: Bool, headers: String = "") -> String {
-    "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(length)\r\n"
+  package static func responseHead(
+    status: String,
+    mediaType: String = "application/json",
+    length: Int,
+    keepsAlive: Bool,
+    headers: String = ""
+  ) -> String {
+    "HTTP/1.1 \(status)\r\nContent-Type: \(mediaType)\r\nContent-Length: \(length)\r\n"
       + headers + (keepsAlive ? "\r\n" : "Connection: close\r\n\r\n")
   }
 

@@ -259,6 +259,13 @@ extension Conversation {
     }
   }
 
+  /// Answers a request with a text that is no message, but a frame by itself.
+  package mutating func respond(to call: Call, verbatim frame: some Sequence<UInt8>, into out: inout [UInt8]) {
+    guard let ended = pending.remove(call) else { return }
+    waitingBytes -= ended.bytes
+    out += frame
+  }
+
   /// The answer to a request will be made later, and have about this many bytes.
   package mutating func expect(_ bytes: Int, from call: Call) { pending.expect(bytes, from: call) }
 

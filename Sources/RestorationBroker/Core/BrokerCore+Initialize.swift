@@ -180,12 +180,13 @@ extension BrokerCore {
     switch (result, purpose) {
     case (.success(let summaries), .listApplications(let caller)):
       guard let client = clients[caller.client] else { return }
-      let reply = ListApplications.Reply().with {
-        $0.applications = overviews(summaries).filter { client.mayUse($0.application) }
-      }
+      let reply = ListApplications.Reply().with { $0.applications = overviews(summaries, for: client) }
       context.emit(.respond(caller, .result(reply)))
+    case (.success(let summaries), .metrics(let caller, let page)):
+      guard let client = clients[caller.client] else { return }
+      context.emit(.reportMetrics(caller, page, overviews(summaries, for: client)))
     case (.success(let summaries), .chooseInstance(let message)): chooseInstance(message, summaries)
-    case (.failure(let error), .listApplications(let caller)):
+    case (.failure(let error), .listApplications(let caller)), (.failure(let error), .metrics(let caller, _)):
       context.emit(.respond(caller, .error(.storeError(error))))
     case (.failure(let error), .chooseInstance(let message)):
       context.emit(.respond(message.caller, .error(.storeError(error))))
@@ -195,7 +196,8 @@ extension BrokerCore {
     }
   }
 
-  private func overviews(_ summaries: [ArchiveSummary]) -> [ApplicationOverview] {
+  /// Those that the client may use.
+  private func overviews(_ summaries: [ArchiveSummary], for client: Client) -> [ApplicationOverview] {
     var overviews: [ApplicationName: ApplicationOverview] = [:]
     for summary in summaries {
       guard let name = ApplicationName(summary.application) else { continue }
@@ -207,7 +209,7 @@ extension BrokerCore {
         $0.generation = summary.generation == 0 ? nil : summary.generation
         $0.bytes = summary.bytes
         $0.fileBytes = summary.bytes
-        $0.state = Self.availability(of: summary, facts)
+        $0.state = summary.availability(facts)
         $0.restoreAtLogin = context.settings.loginPolicies.policy(for: name)
         $0.units = facts.units.map(\.name)
         $0.damaged = facts.damage
@@ -218,14 +220,8 @@ extension BrokerCore {
       let fileBytes = overviews[application.name]?.fileBytes
       overviews[application.name] = application.overview.with { $0.fileBytes = fileBytes }
     }
-    return overviews.values.sorted { $0.application.description < $1.application.description }
-  }
-
-  /// What a closed archive has to restore, by its summary.
-  private static func availability(of summary: ArchiveSummary, _ facts: RunFacts) -> RestorationState {
-    guard summary.state == .available else { return .unreadable }
-    guard summary.objects > 0 else { return .none }
-    return facts.withholdsAll ? .quarantined : .available
+    let usable = overviews.values.filter { client.mayUse($0.application) }
+    return usable.sorted { $0.application.description < $1.application.description }
   }
 
   private mutating func chooseInstance(_ message: IncomingMessage, _ summaries: [ArchiveSummary]) {
@@ -237,5 +233,14 @@ extension BrokerCore {
     client.choosesInstance = false
     process(message, client)
     drain(client)
+  }
+}
+
+extension ArchiveSummary {
+  /// What the closed archive has to restore.
+  fileprivate func availability(_ facts: RunFacts) -> RestorationState {
+    guard state == .available else { return .unreadable }
+    guard objects > 0 else { return .none }
+    return facts.withholdsAll ? .quarantined : .available
   }
 }

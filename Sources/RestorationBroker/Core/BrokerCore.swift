@@ -55,6 +55,13 @@ package struct BrokerCore {
     if client.isWaiting { client.enqueue(message) } else { process(message, client) }
   }
 
+  /// The client asks for metrics by a GET.
+  package mutating func requested(_ page: MetricsPage, by caller: Caller, at now: Moment) {
+    context.now = now
+    counters.requests += 1
+    context.emit(.list(.metrics(caller, page)))
+  }
+
   package mutating func disconnected(_ id: ClientID, at now: Moment) {
     context.now = now
     guard let client = clients[id] else { return }

@@ -49,9 +49,9 @@ package struct Outcome: Sendable {
         return request.caller.call == nil ? nil : .respond(request.caller, .error(error))
       case .notify: return nil
       case .announce(let id, let announcement): return announcement.lost.map { .announce(id, $0) }
-      case .respond, .carryOut, .open, .goOn, .hurry, .close, .list, .openSocket, .reportStatistics, .call, .endCall,
-        .tell, .tellLoss, .hold, .release, .confine, .clientChanged, .endSubscription, .park, .unpark, .watch,
-        .watchProcess, .probe, .unwatch, .setTimer, .cancelTimer, .checkUnit, .startUnit, .backUp, .setWaiting,
+      case .respond, .carryOut, .open, .goOn, .hurry, .close, .list, .openSocket, .reportStatistics, .reportMetrics,
+        .call, .endCall, .tell, .tellLoss, .hold, .release, .confine, .clientChanged, .endSubscription, .park, .unpark,
+        .watch, .watchProcess, .probe, .unwatch, .setTimer, .cancelTimer, .checkUnit, .startUnit, .backUp, .setWaiting,
         .expect, .awaitRoom, .disconnect, .log:
         return effect
       }
@@ -90,6 +90,8 @@ package enum Effect: Sendable {
   case openSocket(application: String, socketsMax: Int, Caller)
   /// Answer `statistics`: counters and gauges of core and service together.
   case reportStatistics(Caller)
+  /// Answer a request for the metrics, with these applications.
+  case reportMetrics(Caller, MetricsPage, [ApplicationOverview])
   /// Call the client, and pass the outcome to `callEnded`.
   case call(ApplicationID, CallNumber, ClientID, method: String, parameters: JSONText)
   /// The call's answer is no longer wanted.
@@ -267,6 +269,8 @@ package struct IncomingMessage: Sendable {
 /// The purpose of a listing of the archives.
 package enum ListingPurpose: Sendable {
   case listApplications(Caller)
+  /// A page of the metrics.
+  case metrics(Caller, MetricsPage)
   /// `initialize` with `instance: "auto"`, which continues with the instance found.
   case chooseInstance(IncomingMessage)
 }

@@ -75,7 +75,7 @@ package final class Broker: Sendable {
       try await UnixListener.start(
         try configuration.socket.listen(backlog: transport.backlogMax),
         on: eventLoop,
-        settings: ConnectionSettings(limits: transport, vocabulary: EncodedState.vocabulary, meter: meter),
+        settings: Self.connections(transport, meter),
         handingOverTo: descriptors,
         adopting: inherited,
         confining: { PeerOrigin(of: $0).confinement },
@@ -129,6 +129,15 @@ package final class Broker: Sendable {
 
   /// How long connections have to come to the end of what their peers have begun to send.
   private static let drainMilliseconds: Int64 = 3_000
+
+  private static func connections(_ limits: TransportLimits, _ meter: LoopMeter?) -> ConnectionSettings {
+    ConnectionSettings(
+      limits: limits,
+      vocabulary: EncodedState.vocabulary,
+      pages: MetricsPage.paths,
+      meter: meter
+    )
+  }
 
   private static func settings(_ configuration: BrokerConfiguration, epoch: Int64) -> CoreSettings {
     CoreSettings(

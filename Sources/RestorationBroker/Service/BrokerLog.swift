@@ -31,7 +31,8 @@ struct BrokerLog {
   static func metadata(of message: IncomingMessage, _ core: BrokerCore) -> Logger.Metadata {
     let (application, session) = core.subject(of: message)
     // Another method's name is a client's text and does not get into the log.
-    return metadata(MethodTable.rows[message.method]?.name, application, session)
+    let method = MethodTable.rows[message.method]?.name ?? MetricsPage(rawValue: message.method)?.rawValue
+    return metadata(method, application, session)
   }
 
   static func metadata(of call: ClientGateway.Call, _ method: String, _ core: BrokerCore) -> Logger.Metadata {

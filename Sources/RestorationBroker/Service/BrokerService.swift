@@ -178,16 +178,23 @@ package actor BrokerService {
       timers.set(name, milliseconds: milliseconds) { self.assumeIsolated { $0.timerFired(name) } }
     case .cancelTimer(let name): timers.cancel(name)
     case .openSocket(let application, let max, let caller): openSocket(application, max, caller)
-    case .reportStatistics(let caller):
-      var statistics = BrokerStatistics(of: core, uptime: clock.now.monotonic - clock.start.monotonic)
-      if let application = core.clients[caller.client]?.confinement {
-        statistics.add(core, only: application)
-      } else {
-        statistics.add(core, archives, clients, timers, meter)
-      }
-      send(.result(statistics), to: caller)
+    case .reportStatistics(let caller): send(.result(statistics(for: caller)), to: caller)
+    case .reportMetrics(let caller, let page, let applications):
+      requests.end(.ofClient(caller), "answered", core)
+      let metrics = BrokerMetrics(statistics: statistics(for: caller), applications: applications)
+      if let call = caller.call { clients.respond(metrics, on: page, to: call, of: caller.client) }
     case .log(let level, let text, let application): log.log(level, text, of: application, core)
     }
+  }
+
+  private func statistics(for caller: Caller) -> BrokerStatistics {
+    var statistics = BrokerStatistics(of: core, uptime: clock.now.monotonic - clock.start.monotonic)
+    if let application = core.clients[caller.client]?.confinement {
+      statistics.add(core, only: application)
+    } else {
+      statistics.add(core, archives, clients, timers, meter)
+    }
+    return statistics
   }
 
   private func openSocket(_ application: String, _ max: Int, _ caller: Caller) {
@@ -403,6 +410,15 @@ extension BrokerService: ConnectionDelegate {
     carryOut()
     log.notification = nil
     if message.caller.call == nil { clients.notified(by: client, archives.awaitSettling(of: client)) }
+  }
+
+  nonisolated package func requested(_ page: String, _ call: Conversation.Call, from connection: Connection) {
+    guard let page = MetricsPage(rawValue: page) else { return }
+    assumeIsolated { service in
+      let caller = Caller(client: connection.id.value, call: call)
+      service.requests.begin(IncomingMessage(caller: caller, method: page.rawValue, parameters: .none), service.core)
+      service.handle { $0.requested(page, by: caller, at: $1) }
+    }
   }
 
   private func callEnded(_ callID: Int, of client: ClientID, _ answer: CallAnswer) {

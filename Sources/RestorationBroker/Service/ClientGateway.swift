@@ -87,6 +87,11 @@ final class ClientGateway {
     connections[client]?.respond(to: call) { result.writeJSON(to: &$0) }
   }
 
+  func respond(_ metrics: BrokerMetrics, on page: MetricsPage, to call: Conversation.Call, of client: ClientID) {
+    let text = metrics.text(byApplication: page == .ofApplications)
+    connections[client]?.respond(to: call, mediaType: MetricsPage.mediaType, page: text)
+  }
+
   func notify(_ client: ClientID, method: String, parameters: JSONText) {
     connections[client]?.notify(method: method, parameters: parameters)
   }

@@ -44,6 +44,11 @@ package final class Connection: Sendable {
     handler.value.respond(to: call, writing: writing)
   }
 
+  /// Answers a request for a page; one that cannot be had is answered with an error.
+  package func respond(to call: Conversation.Call, mediaType: String, page: String) {
+    handler.value.respond(to: call, mediaType: mediaType, page: page)
+  }
+
   /// The answer to a request will be made later, and have about this many bytes, which count as if they were there.
   package func expect(_ bytes: Int, from call: Conversation.Call) { handler.value.expect(bytes, from: call) }
 

@@ -18,6 +18,9 @@ package protocol ConnectionDelegate: AnyObject, Sendable {
   /// One message, in the order of arrival. `closeAfterOutput` is never delivered.
   func received(_ delivery: Conversation.Delivery, from connection: Connection)
 
+  /// A peer that speaks HTTP asks for one of `ConnectionSettings.pages`, to be answered exactly once.
+  func requested(_ page: String, _ call: Conversation.Call, from connection: Connection)
+
   /// The peer has ended its input: these calls of ours will never be answered. Its own requests are still answered.
   func callsAbandoned(_ callIDs: [Int], by connection: Connection)
 
@@ -34,6 +37,10 @@ package protocol ConnectionDelegate: AnyObject, Sendable {
 extension ConnectionDelegate {
   package func connectionAdopted(_ connection: Connection, context: [UInt8], afterKill: Bool) {
     connectionOpened(connection)
+  }
+
+  package func requested(_ page: String, _ call: Conversation.Call, from connection: Connection) {
+    connection.respond(to: call, with: .error(.invalidRequest(hint: "There is nothing at \(page).")))
   }
 
   package func hasRoomForOffers(_ connection: Connection) {}

@@ -15,7 +15,11 @@ extension ConnectionHandler {
   func respond(to call: Conversation.Call, with outcome: Outcome) {
     guard isOpen else { return }
     let before = out.count
-    conversation.respond(to: call, with: outcome, into: &out)
+    if exchanges?.page != nil, case .error(let error) = outcome {
+      conversation.respond(to: call, verbatim: (exchanges?.response(to: error) ?? "").utf8, into: &out)
+    } else {
+      conversation.respond(to: call, with: outcome, into: &out)
+    }
     responded(out.count - before)
   }
 
@@ -23,6 +27,13 @@ extension ConnectionHandler {
     guard isOpen else { return }
     let before = out.count
     conversation.respond(to: call, into: &out, writing: writing)
+    responded(out.count - before)
+  }
+
+  func respond(to call: Conversation.Call, mediaType: String, page: String) {
+    guard isOpen, let response = exchanges?.response(mediaType: mediaType, page) else { return }
+    let before = out.count
+    conversation.respond(to: call, verbatim: response.utf8, into: &out)
     responded(out.count - before)
   }
 

@@ -351,6 +351,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     guard isOpen, let connection else { return }
     if case .closeAfterOutput = delivery {
       beginClosing(.protocolFault, afterOutput: true)
+    } else if let page = exchanges?.page, case .request(let call, _) = delivery {
+      delegate?.requested(page.path, call, from: connection)
     } else {
       delegate?.received(delivery, from: connection)
     }

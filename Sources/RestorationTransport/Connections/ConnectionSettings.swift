@@ -8,14 +8,21 @@ package struct ConnectionSettings: Sendable {
   package var limits: TransportLimits
   /// The keys of special objects in the payload.
   package var vocabulary: ScanVocabulary
+  /// Paths that a peer that speaks HTTP may GET; the delegate has what is there.
+  package var pages: Set<String>
   /// That of the event loop, if it has one. Without it, to share the loop's time is less exact.
   package var meter: LoopMeter?
 
   /// Most connections are idle, and keep the room of their last read; whoever sends more gets more.
   static let receiveAllocator = AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 512, maximum: 65_536)
 
-  package init(limits: TransportLimits = TransportLimits(), vocabulary: ScanVocabulary, meter: LoopMeter? = nil) {
-    (self.limits, self.vocabulary, self.meter) = (limits, vocabulary, meter)
+  package init(
+    limits: TransportLimits = TransportLimits(),
+    vocabulary: ScanVocabulary,
+    pages: Set<String> = [],
+    meter: LoopMeter? = nil
+  ) {
+    (self.limits, self.vocabulary, self.pages, self.meter) = (limits, vocabulary, pages, meter)
   }
 
   /// Makes a channel a connection whose peer is known, whatever it has for a transport. On the channel's event loop,

@@ -25,13 +25,19 @@ package struct HTTPExchanges {
     case refused
   }
 
+  /// Stands for a request of a page, so that it is counted, waits and is answered as any other.
+  private static let messageOfPage = Array(#"{"jsonrpc":"2.0","id":null,"method":"GET"}"#.utf8)
+
   private let frameBytesMax: Int
+  private let pages: Set<String>
   private var mode = Mode.betweenRequests
   private var parts = CircularBuffer<HTTPServerRequestPart>()
   private var fault: ErrorObject?
   /// Whether the current request is the last one of its connection.
   private var isLast = false
   private var body: FrameBody
+  /// The page that the current request asks for; `nil` if it brings a message. HEAD gets the head of the response.
+  package private(set) var page: (path: String, isHead: Bool)?
   /// Whether the response to the current request is in the output.
   private var responseIsWritten = false
   /// Whether the decoder's last part was not the end of a request.
@@ -43,6 +49,7 @@ package struct HTTPExchanges {
 
   package init(settings: ConnectionSettings) {
     frameBytesMax = settings.limits.frame.frameBytesMax
+    pages = settings.pages
     body = FrameBody(limits: settings.limits.frame, vocabulary: settings.vocabulary)
   }
 
@@ -96,6 +103,7 @@ package struct HTTPExchanges {
     guard isAwaitingResponse else { return nil }
     let rest = responseIsWritten ? "" : "HTTP/1.1 204 No Content\r\n\(isLast ? "Connection: close\r\n" : "")\r\n"
     responseIsWritten = false
+    page = nil
     mode = isLast ? .refused : .betweenRequests
     return (rest, !isLast)
   }
@@ -117,20 +125,29 @@ package struct HTTPExchanges {
     case .head(let head):
       return begin(head)
     case .body(let bytes):
+      // What comes with a GET has no meaning.
+      guard page == nil else { return nil }
       bytes.withUnsafeReadableBytes { body.append($0) }
       guard let failure = body.failure, failure.code == ErrorObject.limitExceededCode else { return nil }
       return refuse("413 Content Too Large", failure)
     case .end:
       guard isInsideRequest else { return nil }
       mode = .awaitingResponse
+      if page != nil { Self.messageOfPage.withUnsafeBytes { body.append($0) } }
       return .frame(body.end(), keepsAlive: !isLast)
     }
   }
 
   private mutating func begin(_ head: HTTPRequestHead) -> Action? {
-    guard head.method == .POST else {
-      let error = ErrorObject.invalidRequest(hint: "Use POST; the body is a JSON-RPC 2.0 message or a batch.")
-      return refuse("405 Method Not Allowed", error, headers: "Allow: POST\r\n", hasBody: head.method != .HEAD)
+    if head.method != .POST {
+      let path = Self.path(of: head.uri)
+      let isPage = pages.contains(path)
+      guard isPage, head.method == .GET || head.method == .HEAD else {
+        let error = ErrorObject.invalidRequest(hint: "Use POST; the body is a JSON-RPC 2.0 message or a batch.")
+        let headers = "Allow: \(isPage ? "GET, HEAD, POST" : "POST")\r\n"
+        return refuse("405 Method Not Allowed", error, headers: headers, hasBody: head.method != .HEAD)
+      }
+      page = (path, head.method == .HEAD)
     }
     guard head.headers[canonicalForm: "transfer-encoding"].allSatisfy({ $0.lowercased() == "chunked" }) else {
       return refuse("415 Unsupported Media Type", .invalidRequest(hint: "The only Transfer-Encoding is chunked."))
@@ -163,6 +180,25 @@ package struct HTTPExchanges {
     mode = .refused
     parts.removeAll()
     return .send(Self.refusal(status, error, headers: headers, hasBody: hasBody), isLast: true)
+  }
+
+  /// Without a query, and without the host that requests by way of a proxy name.
+  private static func path(of target: String) -> String {
+    let path = target.hasPrefix("http://") ? target.dropFirst(7).drop { $0 != "/" } : target[...]
+    return String(path.prefix { $0 != "?" })
+  }
+
+  /// The response with the page that the current request asks for.
+  package func response(mediaType: String, _ text: String) -> String {
+    let length = text.utf8.count
+    let head = Framing.responseHead(status: "200 OK", mediaType: mediaType, length: length, keepsAlive: !isLast)
+    return page?.isHead == true ? head : head + text
+  }
+
+  /// The response if the page cannot be had; it is the last one.
+  package mutating func response(to error: ErrorObject) -> String {
+    isLast = true
+    return Self.refusal("503 Service Unavailable", error, hasBody: page?.isHead != true)
   }
 
   /// The response to an error of HTTP itself; the connection must be closed after it.
