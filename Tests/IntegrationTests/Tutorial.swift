@@ -78,13 +78,15 @@ enum TutorialProgram {
   /// Compiles a program with the C library, by the command on its page.
   static func c(_ text: String, _ name: String, in directory: ScratchDirectory) throws -> String {
     let source = try directory.write(text, to: "\(name).c")
+    // Another language may have a program of the same name.
+    let program = directory.file("\(name)-in-c")
     let library = "\(Products.repository)/Protocol/clients/c"
     let command = """
-      cc -std=c11 -Wall -Wextra -Werror -I \(library) -o \(directory.file(name)) \(source) \(library)/restoration.c \
+      cc -std=c11 -Wall -Wextra -Werror -I \(library) -o \(program) \(source) \(library)/restoration.c \
       $(pkg-config --cflags --libs jansson)
       """
     try run(["sh", "-c", command])
-    return directory.file(name)
+    return program
   }
 
   /// The directory where pip installs the Python library for a test.
