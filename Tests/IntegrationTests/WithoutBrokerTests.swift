@@ -164,7 +164,7 @@ internal import Testing
     try client.close()
   }
 
-  @Test("If a broker is lost while objects are registered there, the next one gets all of them", .broker, arguments: kinds)
+  @Test("If a broker is lost while objects are registered, the next one gets all of them", .broker, arguments: kinds)
   func tellsTheRest(_ library: LibraryClient.Library) throws {
     let (client, _) = try Self.clientWithoutParent(library)
     try broker.kill()
@@ -251,7 +251,7 @@ internal import Testing
     #expect(told.output.contains("front"), "\(told)")
   }
 
-  @Test("Without a broker, calls that need one fail and say so, and invalid arguments are refused", .broker, arguments: kinds)
+  @Test("Without a broker, calls that need one and invalid arguments are refused", .broker, arguments: kinds)
   func refusesWhatNeedsABroker(_ library: LibraryClient.Library) throws {
     let client = try Self.openAlone(library)
     try client.register("Editor")
@@ -272,7 +272,7 @@ internal import Testing
     "forgets_what_is_gone", "barrier", "invalid_parameters", "own_thread", "nested",
   ]
 
-  @Test("Changes that were made without a broker are made at the one that comes, whatever happens meanwhile", arguments: scenarios)
+  @Test("Changes made without a broker are made at the one that comes, whatever happens", arguments: scenarios)
   func losesNothing(_ scenario: String) throws {
     let program = "\(Products.repository)/Tests/Clients/libraries/alone.py"
     let result = try ChildProcess.run(

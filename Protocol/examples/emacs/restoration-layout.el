@@ -119,10 +119,14 @@ None of them is evaluated or names code, and none may be added that is or does."
 (defun restoration--editor-state ()
   "State of the object Editor."
   (let ((frames (cl-loop for frame in (restoration--frames)
-                         for windows = (restoration--node (frame-root-window frame))
+                         for (width . height) = (cons (frame-width frame) (frame-height frame))
+                         for tabs = (restoration--tabs frame)
+                         ;; A tab with nothing to restore, such as a shell, takes no other tab along.
+                         for windows = (or (restoration--node (frame-root-window frame))
+                                           (and tabs (restoration--leaf (get-buffer-create "*scratch*") 1 1
+                                                                        width height t)))
                          when windows
-                         collect `(:windows ,windows :columns ,(frame-width frame) :lines ,(frame-height frame)
-                                   ,@(restoration--tabs frame)
+                         collect `(:windows ,windows :columns ,width :lines ,height ,@tabs
                                    ,@(and (eq frame (selected-frame)) '(:selected t))))))
     (list :frames (vconcat frames))))
 

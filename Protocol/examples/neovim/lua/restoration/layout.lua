@@ -75,7 +75,7 @@ local function addView(leaf, window, room)
     if allows(name, value) then leaf.options[name] = value end
   end
   if leaf.options.foldmethod then addFolds(leaf, window, room) end
-  if fn.argc(-1) > 0 and fn.arglistid(window) == 0 then
+  if fn.argc(-1) > 0 and fn.arglistid(window, tab) == 0 then
     local index = api.nvim_win_call(window, fn.argidx)
     if path(fn.argv(index, -1)) == leaf.file then leaf.argument = index + 1 end
   end

@@ -44,7 +44,7 @@ function! s:Leaf(window) abort
   if file ==# '' || Option('diff', 0) | return leaf | endif
   let leaf.options = filter(map(copy(s:options), Option), function('s:Allows'))
   if has_key(leaf.options, 'foldmethod') | call extend(leaf, s:Folds(a:window)) | endif
-  if argc(-1) && arglistid(a:window) == 0
+  if argc(-1) && arglistid(a:window, info.tabnr) == 0
     let index = str2nr(trim(win_execute(a:window, 'echo argidx()')))
     if s:Path(argv(index, -1)) ==# file | let leaf.argument = index + 1 | endif
   endif
