@@ -176,6 +176,23 @@ internal import Testing
     #expect(exchanges.endExchange()?.keepsAlive == false)
   }
 
+  @Test(arguments: [HTTPMethod.GET, .HEAD]) func aRefusalThatHEADGetsHasNoBody(_ method: HTTPMethod) {
+    var exchanges = exchanges()
+    exchanges.append(head([("Transfer-Encoding", "gzip")], method: method, uri: "/page"))
+    guard case .send(let text, isLast: true)? = exchanges.next() else { return _ = Issue.record("it is not refused") }
+    #expect(text.hasPrefix("HTTP/1.1 415 Unsupported Media Type\r\n"))
+    #expect(text.hasSuffix("\r\n\r\n") == (method == .HEAD))
+  }
+
+  @Test(arguments: [
+    ("Content-Encoding", "gzip"), ("Content-Type", "text/plain; charset=latin1"), ("Content-Length", "101"),
+  ])
+  func whatComesWithAPageIsIgnored(_ header: (String, String)) {
+    var exchanges = exchanges()
+    for part in [head([header], method: .GET, uri: "/page"), .end(nil)] { exchanges.append(part) }
+    #expect(next(&exchanges) == "frame" && exchanges.page != nil)
+  }
+
   @Test func whatIsNotHTTPIsRefusedAfterTheRequestsBeforeIt() {
     var exchanges = exchanges()
     for part in request() { exchanges.append(part) }

@@ -442,11 +442,10 @@ package final class ArchiveGateway {
 
   package func list(_ purpose: ListingPurpose, for delegate: isolated some Delegate) {
     Task {
-      do throws(ArchiveError) {
-        delegate.report(.listed(purpose, .success(try await store.list())))
-      } catch {
-        delegate.report(.listed(purpose, .failure(error)))
-      }
+      let listing = await store.listing()
+      // Others are served between the answers to listings.
+      await turns.next()
+      delegate.report(.listed(purpose, listing))
       delegate.carryOut()
     }
   }

@@ -14,6 +14,14 @@ extension ArchiveStore {
     return await compute(for: name.description) { OpenedArchive(opening) }
   }
 
+  nonisolated(nonsending) func listing() async -> Result<[ArchiveSummary], ArchiveError> {
+    do throws(ArchiveError) {
+      return .success(try await list())
+    } catch {
+      return .failure(error)
+    }
+  }
+
   typealias Reading = (request: StateRequest, result: Result<[StateReading?], ArchiveError>)
 
   /// Brings what all the requests ask for, in one call if nothing was written between their rows.

@@ -413,7 +413,7 @@ extension BrokerService: ConnectionDelegate {
   }
 
   nonisolated package func requested(_ page: String, _ call: Conversation.Call, from connection: Connection) {
-    guard let page = MetricsPage(rawValue: page) else { return }
+    guard !connection.isGone, let page = MetricsPage(rawValue: page) else { return }
     assumeIsolated { service in
       let caller = Caller(client: connection.id.value, call: call)
       service.requests.begin(IncomingMessage(caller: caller, method: page.rawValue, parameters: .none), service.core)

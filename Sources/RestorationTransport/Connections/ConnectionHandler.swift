@@ -397,8 +397,8 @@ final class ConnectionHandler: ChannelInboundHandler {
       ? "End the line after a syntax error, so that reading can resume; the connection is closed."
       : "Send each frame without long interruptions; the connection is closed."
     let error = ErrorObject.limitExceeded("partialFrameMilliseconds", max: limit, value: limit + 1, hint: hint)
-    if exchanges != nil {
-      out += HTTPExchanges.refusal("408 Request Timeout", error).utf8
+    if let exchanges {
+      out += HTTPExchanges.refusal("408 Request Timeout", error, hasBody: exchanges.page?.isHead != true).utf8
     } else {
       // The delivery would only request the close that follows here with another reason.
       _ = conversation.receive(.refused(error), into: &out)

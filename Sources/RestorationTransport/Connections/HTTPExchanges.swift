@@ -125,7 +125,6 @@ package struct HTTPExchanges {
     case .head(let head):
       return begin(head)
     case .body(let bytes):
-      // What comes with a GET has no meaning.
       guard page == nil else { return nil }
       bytes.withUnsafeReadableBytes { body.append($0) }
       guard let failure = body.failure, failure.code == ErrorObject.limitExceededCode else { return nil }
@@ -152,14 +151,17 @@ package struct HTTPExchanges {
     guard head.headers[canonicalForm: "transfer-encoding"].allSatisfy({ $0.lowercased() == "chunked" }) else {
       return refuse("415 Unsupported Media Type", .invalidRequest(hint: "The only Transfer-Encoding is chunked."))
     }
-    guard !head.headers.contains(name: "content-encoding") else {
+    // What comes with a GET has no meaning.
+    guard page != nil || !head.headers.contains(name: "content-encoding") else {
       let hint = "Send the body as it is, without Content-Encoding."
       return refuse("415 Unsupported Media Type", .invalidRequest(hint: hint))
     }
-    guard head.headers["content-type"].allSatisfy({ Framing.isUTF8(contentType: $0) }) else {
+    guard page != nil || head.headers["content-type"].allSatisfy({ Framing.isUTF8(contentType: $0) }) else {
       return refuse("415 Unsupported Media Type", .invalidRequest(hint: "The only charset is utf-8."))
     }
-    if let length = head.headers.first(name: "content-length").flatMap({ Int($0) }), length > frameBytesMax {
+    if page == nil, let length = head.headers.first(name: "content-length").flatMap({ Int($0) }),
+      length > frameBytesMax
+    {
       return refuse("413 Content Too Large", FrameBody.tooLong(length, max: frameBytesMax))
     }
     // After a request to upgrade, the decoder parses no further request.
@@ -179,6 +181,7 @@ package struct HTTPExchanges {
   ) -> Action {
     mode = .refused
     parts.removeAll()
+    let hasBody = hasBody && page?.isHead != true
     return .send(Self.refusal(status, error, headers: headers, hasBody: hasBody), isLast: true)
   }
 
