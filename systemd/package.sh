@@ -9,6 +9,7 @@
 # Needs no privileges. DEBFULLNAME and DEBEMAIL, else git's user, are the maintainer. The packages are the same, byte for
 # byte, where programs and sources are.
 set -euo pipefail
+export LC_ALL=C.UTF-8
 top="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 die() { printf 'package.sh: %s\n' "$*" >&2; exit 1; }
 
@@ -25,7 +26,7 @@ done
 [[ -d $output ]] || die "--output: $output is not a directory"
 [[ -w $output ]] || die "--output: $output is not writable for $(id -un)"
 output="$(cd "$output" && pwd)"
-"$top/Tests/packages.sh" binutils debhelper dh-python dpkg-dev gcc libjansson-dev make python3
+"$top/Tests/packages.sh" binutils
 
 # ---- The directory that debian/rules works in
 
@@ -42,13 +43,15 @@ for program in restorationd restorationctl; do
     die "$program needs Swift's libraries, which Debian does not have; build it with systemd/build.sh"
   fi
 done
-tar -C "$top" --exclude=__pycache__ -c Protocol | tar -C "$source" -x
+"$top/Tests/packages.sh" debhelper dh-python dpkg-dev gcc libjansson-dev make python3
+tar -C "$top" --exclude=__pycache__ --exclude='*.swp' --exclude=Protocol/clients/gtk/build -c Protocol |
+  tar -C "$source" -x
 tar -C "$top/systemd" -c debian man | tar -C "$source" -x
 
 maintainer="${DEBFULLNAME:-$(git -C "$top" config user.name 2>/dev/null || echo restorationd)}"
 maintainer+=" <${DEBEMAIL:-$(git -C "$top" config user.email 2>/dev/null || echo "restorationd@$(hostname -f)")}>"
 control="$(<"$source/debian/control")"
-printf '%s\n' "${control//@MAINTAINER@/$maintainer}" >"$source/debian/control"
+printf '%s\n' "${control//@MAINTAINER@/"$maintainer"}" >"$source/debian/control"
 
 # All times are that of the last commit. dpkg-deb would take 0 for the present.
 SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct 2>/dev/null || echo 1)}"

@@ -60,8 +60,10 @@ internal import Testing
 
   private static var hasGTK: Bool {
     has("gi; gi.require_version('Gtk', '4.0')")
-      && (Environment.isCI || (try? ChildProcess.run(["sh", "-c", "command -v Xvfb g-ir-scanner"]))?.end == .exit(0))
+      && (Environment.isCI || (try? ChildProcess.run(["sh", "-c", tools]))?.end == .exit(0))
   }
+
+  private static let tools = "command -v Xvfb && command -v g-ir-scanner && pkg-config --exists gtk4 jansson"
 
   private static let gtkRequirement: Comment =
     "needs libgtk-4-dev, gobject-introspection, python3-gi and xvfb; Tests/run.sh installs them"
