@@ -214,13 +214,24 @@ internal import Testing
     let gone = try await session.register("Gone")
     try await session.encode(["kept": true], for: main)
     try await session.unregister(gone)
-    scene.script.change { $0.refusedObjects["Main"] = Self.storeFailed }
+    let script = scene.script
+    script.change { $0.refusedObjects = ["Main": Self.storeFailed, "Gone": Self.storeFailed] }
+    fake.answers { request in
+      guard request.method == UnregisterObject.method else { return script.answer(request) }
+      switch script.registrations.count(where: { $0.contains("Gone") }) {
+      case 1:
+        // What could not be registered cannot be removed either; that is no reason to forget it.
+        script.change { $0.refusedObjects["Gone"] = nil }
+        return .error(.restoration(.unknownObject, "Gone is unknown", hint: "Register it."))
+      case 2: return .error(Self.storeFailed)
+      default: return .text("{}")
+      }
+    }
     try scene.brokerComes()
-    try await fake.events.request().refuse(Self.storeFailed)
-    try await fake.events.request().answer("{}")
     var states = session.states.makeAsyncIterator()
     while await states.next() != .connected {}
-    scene.script.change { $0.refusedObjects = [:] }
+    #expect(script.registrations.count { $0.contains("Gone") } == 3)
+    script.change { $0.refusedObjects = [:] }
     for refusal in [Self.storeFailed, .restoration(.invalidReference, "nothing is there", hint: "Register it.")] {
       let push = try await fake.events.request()
       #expect(push.request.method == EncodeRestorableState.method)

@@ -104,6 +104,8 @@ extension SessionDriver {
       let error = RestorationError(answer: slice)
       if Self.isPassing(error) {
         stillKept(error)
+        // What else this broker answers says nothing of what it has refused.
+        pending.forgetQuestions()
         return act(machine.postponed())
       }
       // There is nothing, or it is another's.
