@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// The restorers of `Protocol/examples/terminal`, with the real Bash and the real tmux.
+@Suite(.broker, .enabled(if: TerminalExample.isInstalled, "needs bash, jq and tmux; Tests/run.sh installs them"))
+struct TerminalExampleTests {
+  private var home: String { broker.directory.file("home") }
+
+  private func prepare() throws {
+    _ = try broker.directory.makeDirectory("home")
+    let settings = "PS1='> '\n. \(TerminalExample.folder)/shell.bash\n"
+    try Files.write(Array(settings.utf8), to: "\(home)/.bashrc")
+  }
+
+  private var environment: [String: String?] {
+    let tools = Products.control.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    return ControlTool.environment([
+      "HOME": home, "PATH": "\(tools.joined(separator: "/")):/usr/bin:/bin", "TMUX": nil, "TMUX_PANE": nil,
+      "RESTORATION_SHELL": nil, "PROMPT_COMMAND": nil, "HISTFILE": nil, "INPUTRC": "/dev/null", "ENV": nil,
+    ])
+  }
+
+  /// A shell on a terminal of its own, and what it has beside it.
+  private final class Shell {
+    let terminal: PseudoTerminal
+    let process: ChildProcess
+    private let home: String
+
+    init(_ home: String, _ environment: [String: String?], directory: String? = nil) throws {
+      self.home = home
+      terminal = try PseudoTerminal()
+      process = try ChildProcess(
+        ["bash", "-i"],
+        environment: environment,
+        output: .terminal(terminal),
+        directory: directory ?? home
+      )
+    }
+
+    /// Types a command, and waits until it is done; what it has written.
+    @discardableResult
+    func run(_ command: String) throws -> String {
+      let name = "\(home)/written.\(process.pid)"
+      Files.remove(name)
+      try Wait.until("the shell takes keys") {
+        _ = try terminal.shown()
+        return terminal.takesKeys
+      }
+      try terminal.type(" { \(command); } >~/part.$$; mv ~/part.$$ ~/written.$$\r")
+      try Wait.until("the shell has done \(command)") {
+        _ = try terminal.shown()
+        return Files.exists(name)
+      }
+      return try Files.text(name)
+    }
+
+    /// Kills everything of its session: also what keeps its place.
+    func kill() throws {
+      _ = try ChildProcess.run(["pkill", "-KILL", "-s", "\(process.pid)"])
+      _ = try process.waitForEnd()
+    }
+  }
+
+  /// What is saved of shells.
+  private func saved() throws -> [JSONValue] {
+    let tree = try ControlTool.run(["tree", "-j", "org.gnu.bash"])
+    guard tree.end == .exit(0) else { return [] }
+    let objects = try tree.json["objects"]?.array ?? []
+    // One of them may be removed meanwhile.
+    return objects.compactMap { object in
+      try? ControlTool.run(["get", "org.gnu.bash", object["component"]?.string ?? ""]).json
+    }
+  }
+
+  private func waitUntilSaved(_ directories: Set<String>) throws {
+    let wanted = Set(directories.map { "\(home)/\($0)" })
+    try Wait.until("\(wanted) are saved") { Set(try saved().compactMap { $0["directory"]?.string }) == wanted }
+  }
+
+  @Test func killedShellsComeBackInTheirDirectoriesAndAtTheirPlacesInTheHistory() throws {
+    try prepare()
+    var shells = [try Shell(home, environment), try Shell(home, environment)]
+    try shells[0].run(#"mkdir $'a\nb \'"%s' $'c\377'; cd $'a\nb \'"%s'"#)
+    try shells[1].run(#"cd ~/$'c\377'"#)
+    // The last command of each is the place in the history; the second shell's came later.
+    try waitUntilSaved(["a%0Ab%20%27%22%25s", "c%FF"])
+    for (index, name) in ["first", "second"].enumerated() {
+      try shells[index].run("echo of the \(name)")
+      try Wait.until("the place is saved") { try saved().contains { $0["history"] == .integer(Int64(index) + 3) } }
+    }
+    for shell in shells { try shell.kill() }
+    try broker.crashAndRestart()
+
+    shells = [try Shell(home, environment), try Shell(home, environment)]
+    let places = try shells.map { try $0.run(#"printf %q "$PWD"; history 2 | head -n 1"#) }
+    let first = try #require(places.first { $0.hasPrefix(#"$'\#(home)/a\nb \'"%s'"#) }, "\(places)")
+    #expect(first.contains("echo of the first"), "\(first)")
+    let second = try #require(places.first { $0.hasPrefix(#"$'\#(home)/c\377'"#) }, "\(places)")
+    #expect(second.contains("echo of the second"), "\(second)")
+
+    // Who begins elsewhere wants that; who says goodbye is done; and whose terminal is gone is not.
+    try shells[0].kill()
+    let elsewhere = try Shell(home, environment, directory: "/usr")
+    #expect(try elsewhere.run("pwd") == "/usr\n")
+    try elsewhere.terminal.type("exit\r")
+    try shells[1].terminal.type("exit\r")
+    try Wait.until("one is left") { try saved().count == 1 }
+  }
+
+  @Test func nothingThatIsSavedIsRun() throws {
+    try prepare()
+    let proof = "\(home)/proof"
+    let hostile = "/$(touch \(proof))`touch \(proof)`;touch \(proof)"
+    for directory in [hostile, "-x", "/%60touch%20\(proof)%60"] {
+      try ControlTool.run(["put", "org.gnu.bash", "1", #"{"directory":"\#(directory)","history":0}"#], status: 0)
+      let shell = try Shell(home, environment)
+      #expect(try shell.run("pwd") == "\(home)\n")
+      try shell.kill()
+    }
+    #expect(!Files.exists(proof))
+  }
+
+  @Test func killedAndEndedTmuxComesBackWithItsSessionsWindowsPanesLayoutsAndDirectories() throws {
+    try prepare()
+    let proof = "\(home)/proof"
+    let socket = broker.directory.file("t")
+    let configuration = "set -g default-command bash\nrun-shell -b '\(TerminalExample.folder)/tmux.py'\n"
+    try Files.write(Array(configuration.utf8), to: "\(home)/.tmux.conf")
+    @discardableResult func tmux(_ words: String...) throws -> String {
+      let command = ["tmux", "-u", "-S", socket, "-f", "\(home)/.tmux.conf"] + words
+      return try ChildProcess.run(command, environment: environment, directory: home).output
+    }
+    defer { _ = try? tmux("kill-server") }
+    func panes() throws -> String {
+      let fields = [
+        "session_name", "window_index", "window_name", "window_active", "pane_active", "pane_left", "pane_top",
+        "pane_width", "pane_height", "@restoration_shell", "automatic-rename", "pane_current_path",
+      ]
+      return try tmux("list-panes", "-a", "-F", fields.map { "#{\($0)}" }.joined(separator: "|"))
+    }
+    try tmux("new-session", "-d")
+    // A name that is not, and a directory that looks like, a command of tmux.
+    try tmux("new-session", "-d", "-s", "a 'b'", "-x", "90", "-y", "30")
+    try tmux("split-window", "-h", "-t", "=a 'b':")
+    try tmux("send-keys", "-t", "=a 'b':", #"mkdir $'#(touch proof)\nü\'\377'; cd $'#(touch proof)\nü\'\377'"#, "Enter")
+    try tmux("split-window", "-v", "-t", "=a 'b':")
+    try tmux("new-window", "-t", "=a 'b':5", "-n", "x##(touch \(proof))\ny")
+    try tmux("select-window", "-t", "=a 'b':0")
+    try tmux("select-pane", "-t", "=a 'b':0.0")
+    try Wait.until("all shells have a name") {
+      let shells = try tmux("list-panes", "-a", "-F", "[#{@restoration_shell}]").split(separator: "\n")
+      return shells.count == 5 && !shells.contains("[]")
+    }
+    try Wait.until("what there is is saved") {
+      let saved = try ControlTool.run(["get", "org.tmux.tmux", "t"])
+      guard saved.end == .exit(0), let panes = try saved.json["panes"]?.array else { return false }
+      let name = "/%23%28touch%20proof%29%0A%C3%BC%27%FF"
+      let isThere = panes.contains { $0["directory"]?.string?.hasSuffix(name) == true }
+      let selected = panes.filter { $0["session_name"] == "a 'b'" && $0["window_active"] == "1" }
+      return panes.count == 5 && isThere && selected.first?["pane_active"] == "1"
+    }
+    let before = try panes()
+    #expect(before.contains("x#(touch"), "\(before)")
+    let expected = before.replacing("x#(touch", with: "x_(touch")
+
+    for isKilled in [true, false] {
+      let pid = try #require(Int32(try tmux("display-message", "-p", "#{pid}").dropLast()))
+      if isKilled {
+        Glibc.kill(pid, SIGKILL)
+        try broker.crashAndRestart()
+      } else {
+        try tmux("kill-server")
+      }
+      // Whoever began it need not wait for its end; then it is there without a command line.
+      try Wait.until("the server has ended") { (try? Files.read("/proc/\(pid)/cmdline"))?.isEmpty ?? true }
+      try tmux("new-session", "-d")
+      var now = ""
+      do {
+        try Wait.until("everything is there again") {
+          now = try panes()
+          return now == expected
+        }
+      } catch {
+        throw TestFailure("\(error): \(now) instead of \(expected)")
+      }
+    }
+    #expect(!Files.exists(proof))
+  }
+
+  @Test func withoutABrokerAPromptIsSilentAndWaitsForNothing() throws {
+    try prepare()
+    try broker.kill()
+    let shell = try Shell(home, environment)
+    #expect(try shell.run("pwd") == "\(home)\n")
+    let screen = try shell.terminal.shown()
+    #expect(!screen.contains("restoration") && !screen.contains("rror"), "\(screen)")
+    let count = 100
+    try shell.run("begin=$EPOCHREALTIME; for ((i = 0; i < \(count); i++)); do __restoration_prompt; done")
+    let took = try shell.run(#"echo $(((${EPOCHREALTIME/./} - ${begin/./})))"#)
+    let microseconds = try #require(Int(took.split(separator: "\n")[0]))
+    #expect(microseconds / count < 10_000, "\(microseconds / count) microseconds for a prompt")
+    // And one that cannot be reached any more takes no shell along.
+    _ = try ChildProcess.run(["pkill", "-KILL", "-P", "\(shell.process.pid)"])
+    #expect(try shell.run("echo alive") == "alive\n")
+  }
+}
+
+/// Windows that `terminal.sh` opens, under a real user manager.
+@Suite(
+  .userManager,
+  .enabled(if: UserManager.isUsable && TerminalExample.isInstalled, Comment(rawValue: UserManager.requirement)),
+  .timeLimit(.minutes(10))
+)
+struct TerminalWindowTests {
+  /// Stands in for a terminal: its keyboard is a pipe with the window's name.
+  private static let terminal = """
+    import os, pty, sys
+    name = [word for word in sys.argv if word.startswith("RESTORATION_SHELL=")][0].partition("=")[2]
+    keys = os.path.expanduser(f"~/{name}")
+    if not os.path.exists(keys):
+        os.mkfifo(keys)
+    os.dup2(os.open(keys, os.O_RDWR), 0)
+    sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[2:])))
+    """
+
+  @Test func windowsComeBackEachWithItsShellAfterEverythingWasKilled() throws {
+    let folder = try manager.added("Protocol/examples/terminal")
+    try manager.write(Self.terminal, to: "\(manager.home)/terminal.py")
+    try manager.write("PS1='> '\nPATH=~/.local/bin:$PATH\n. \(folder)/shell.bash\n", to: "\(manager.home)/.bashrc")
+    let terminal = ["TERMINAL": "python3 \(manager.home)/terminal.py", "SHELL": "/bin/bash"]
+    for directory in ["/usr", "/var"] {
+      let opened = try manager.run(["env", "-C", directory, "sh", "\(folder)/terminal.sh"], environment: terminal)
+      #expect(opened.end == .exit(0), "\(opened.output)\(opened.errors)")
+    }
+    func windows() -> [String] {
+      Files.list(manager.outside(manager.home)).filter { $0.hasPrefix("terminal-") }.sorted()
+    }
+    try Wait.until("two windows are open") { windows().count == 2 }
+    let names = windows()
+    /// Types a command in a window, and waits until it is done; what it has written.
+    @discardableResult func run(_ command: String, in name: String) throws -> String {
+      let written = manager.outside("\(manager.home)/written")
+      Files.remove(written)
+      try manager.write("{ \(command); } >~/part; mv ~/part ~/written\n", to: "\(manager.home)/command")
+      _ = try manager.run(["sh", "-c", "cat ~/command >~/\(name)"])
+      try Wait.until("\(name) has done \(command)") { Files.exists(written) }
+      return try Files.text(written)
+    }
+    #expect(Set(try names.map { try run("pwd", in: $0) }) == ["/usr\n", "/var\n"])
+    for (name, directory) in zip(names, ["/usr/lib", "/usr/share"]) {
+      try run("cd \(directory); echo of \(directory)", in: name)
+      // The place in the history is stored with it: the other shell must not have added anything before.
+      try Wait.until("the directory of \(name) is saved") {
+        try manager.run(["restorationctl", "get", "-r", "org.gnu.bash", name, "/directory"]).output == "\(directory)\n"
+      }
+    }
+    try manager.output("systemctl", "--user", "kill", "--signal=KILL", "restoration-run@*", UserManager.service)
+    for name in names {
+      let unit = "restoration-run@\(name).service"
+      try Wait.until("\(name) is started again") {
+        let restarts = try manager.property("NRestarts", of: unit)
+        let state = try manager.property("ActiveState", of: unit)
+        return restarts == "1" && state == "active"
+      }
+    }
+    for (name, directory) in zip(names, ["/usr/lib", "/usr/share"]) {
+      let place = try run("pwd; history 2 | head -n 1", in: name)
+      #expect(place.hasPrefix("\(directory)\n") && place.contains("echo of \(directory);"), "\(place)")
+    }
+    // Whoever ends the shell is done with the window.
+    _ = try manager.run(["sh", "-c", "echo exit >~/\(names[0])"])
+    try Wait.until("one is left") {
+      try manager.output("restorationctl", "run", "--list", "--no-legend").split(separator: "\n").count == 1
+    }
+  }
+}
+
+enum TerminalExample {
+  static let folder = "\(Products.repository)/Protocol/examples/terminal"
+
+  /// Whether what the examples need is installed; in CI it must be.
+  static let isInstalled: Bool = {
+    guard !Environment.isCI else { return true }
+    let commands = [["bash", "--version"], ["jq", "--version"], ["tmux", "-V"]]
+    return commands.allSatisfy { (try? ChildProcess.run($0))?.end == .exit(0) }
+  }()
+}
