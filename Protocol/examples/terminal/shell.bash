@@ -2,66 +2,47 @@
 #
 # Bash comes back in its directory and at its place in the history: source this in ~/.bashrc. See README.md.
 # What comes back is a directory and a number. Nothing that the broker says is run.
-[[ $- == *i* && -n ${XDG_RUNTIME_DIR-} && ! -v __restoration ]] && command -v restorationctl >/dev/null || return 0
-__restoration=${RESTORATION_SHELL-}
-unset RESTORATION_SHELL # a shell that is started in this one is another one
-PROMPT_COMMAND+=$'\n__restoration_prompt'
-[[ -n $(trap -p HUP) ]] || trap '__restoration_over=1; exit 129' HUP
+[[ $- == *i* && -n ${XDG_RUNTIME_DIR-} ]] && command -v restorationctl >/dev/null || return 0
+[[ -v __restoration ]] || __restoration=${RESTORATION_SHELL-} # `-` after the first prompt
+unset RESTORATION_SHELL                                       # a shell that is started in this one is another one
+__restoration_keeper=$(command readlink -f -- "${BASH_SOURCE[0]%/*}/shell-keeper.bash")
+[[ ${PROMPT_COMMAND-} == *__restoration_prompt* ]] || PROMPT_COMMAND+=$'\n__restoration_prompt'
 [[ -n $(trap -p EXIT) ]] || # not if its window has gone
-  trap '[[ ! -t 0 || -n ${__restoration_over-} ]] || __restoration_tell exit' EXIT
+  trap '[[ ! -t 0 || -v __restoration_over ]] || __restoration_tell exit' EXIT
+[[ -n $(trap -p HUP) ]] || trap '__restoration_hang_up; jobs >/dev/null; exit 129' HUP # so `exit` asks about no job
 
-# Runs beside the shell, so that no prompt waits: says what is saved, and stores what it is told.
-__restoration_keeper() {
-  local LC_ALL=C names=("$1") application=org.gnu.bash locks=$XDG_RUNTIME_DIR/restoration-shell saved=''
-  trap '' HUP INT QUIT TERM TSTP PIPE && command mkdir -p -m 700 "$locks"
-  # A shell that nobody has named, and that begins at home, is the one that was killed last; tmux names its own.
-  [[ -n $1${TMUX_PANE-} || $PWD != "$HOME" ]] || mapfile -t names < <(
-    restorationctl --timeout 1 -j tree "$application" |
-      jq -r '.objects | sort_by(.modified) | reverse[].path[0] | select(test("^[0-9]"))')
-  for name in "${names[@]}" "${TMUX_PANE:+tmux-}$(command date +%Y%m%dT%H%M%S)-$BASHPID"; do
-    [[ $name =~ ^[A-Za-z0-9][A-Za-z0-9-]*$ ]] && exec 8>|"$locks/$name" && flock -w "0${1:+.3}" 8 || continue
-    saved=$(restorationctl --timeout 1 get "$application" "$name" 8>&-)
-    (($? == 0 || $? == 4)) && break # who does not know what is saved must not replace it
-  done
-  [[ $saved =~ \"directory\":\"([^\"]*)\",\"history\":([0-9]{1,9}) ]]
-  printf '%s %s\n' "${BASH_REMATCH[2]:-0}" "${BASH_REMATCH[1]-}"
-  [[ -z ${TMUX_PANE-} ]] || tmux set-option -p -t "$TMUX_PANE" @restoration_shell "$name" 8>&-
-  while IFS= read -r -d '' directory && IFS= read -r -d '' file; do
-    while read -t 0 && IFS= read -r -d '' next && IFS= read -r -d '' file; do directory=$next; done # only the newest
-    [[ $directory == /* ]] || exec restorationctl --timeout 5 rm "$application" "$name" 8>&-
-    text=''
-    for ((i = 0; i < ${#directory}; i++)); do # any bytes, as in a URL
-      next=${directory:i:1}
-      printf -v byte %d "'$next"
-      [[ $next == [A-Za-z0-9/._-] ]] && text+=$next || printf -v text '%s%%%02X' "$text" $((byte & 255))
-    done
-    printf -v text '{"directory":"%s","history":%d}' "$text" "$(command wc -l <"$file")"
-    [[ $text == "$saved" ]] || restorationctl --timeout 5 put "$application" "$name" "$text" 8>&- && saved=$text
-  done
+__restoration_hang_up() { # as Bash does it without a trap
+  local job
+  __restoration_over=1
+  for job in $(jobs -rp; jobs -sp); do
+    builtin kill -HUP -- "-$job" && builtin kill -CONT -- "-$job"
+  done 2>/dev/null
 }
 
-__restoration_tell() { # a keeper that has gone must not take the shell along
-  local before
-  before=$(trap -p PIPE)
-  trap '' PIPE && { printf '%s\0' "$1" "${HISTFILE-}" >&"${RESTORATION[1]-}"; } 2>/dev/null
-  trap - PIPE
-  eval "$before" # what the user has set
+__restoration_tell() { # by a process of its own: a keeper that has gone must not take the shell along
+  { (builtin printf '%s\0' "${__restoration_taken-}$1"); } 2>/dev/null >&"${RESTORATION[1]-}"
 }
 
 __restoration_prompt() {
-  local status=$? lines directory file=$XDG_RUNTIME_DIR/restoration-shell/$$
-  if [[ $__restoration != - ]]; then # the first one: now the history has been read
-    { coproc RESTORATION { __restoration_keeper "$__restoration"; }; disown $! && __restoration=-; } 2>/dev/null
-    if ! IFS=' ' read -r -t 2 -u "${RESTORATION[0]}" lines directory; then
-      eval "exec ${RESTORATION[1]-8}>&-" && unset RESTORATION # who does not know what is saved must not replace it
-    elif [[ $directory == /* ]]; then
-      printf -v directory %b "${directory//%/\\x}"
-      builtin cd -- "$directory" # and what other shells have added since comes before what this one did last
+  local status=$? wait=${RESTORATION_WAIT:-2} there='' lines file=$XDG_RUNTIME_DIR/restoration-shell/history.$$
+  if [[ -z ${RESTORATION[1]-} ]]; then # the first prompt, now that the history has been read; or a keeper was killed
+    coproc RESTORATION {
+      exec "$BASH" -p "$__restoration_keeper" "$wait" "$PWD" "${HISTFILE-}" "${__restoration#-}"
+    }
+    disown "$!"
+  fi 2>/dev/null
+  if [[ $__restoration != - ]]; then
+    __restoration=- # also if Ctrl-C ends the wait: the keeper stores elsewhere what is told without a plus
+    IFS= read -r -d '' -t "$wait" -u "${RESTORATION[0]}" there && [[ $there == [0-9]* ]] && __restoration_taken=+
+    lines=${there%% *} there=${there#* }
+    if [[ -v __restoration_taken && -d $there ]]; then
+      builtin cd -- "$there" # and what other shells have added since comes before what this one did last
       { command tail -n "+$((lines + 1))" -- "$HISTFILE" && command head -n "$lines" -- "$HISTFILE"; } >|"$file" &&
-        history -c && history -r "$file" && command rm -- "$file"
-    fi 2>/dev/null
-  fi
-  history -a
+        history -c && history -r "$file"
+      command rm -f -- "$file"
+    fi
+  fi 2>/dev/null
+  history -a 2>/dev/null
   __restoration_tell "$PWD"
-  return $status
+  return "$status"
 }

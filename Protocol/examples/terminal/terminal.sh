@@ -5,6 +5,7 @@
 id=terminal-$(date +%Y%m%dT%H%M%S)-$$
 # Only a shell that was killed has its window come back; some terminals end as their program did.
 script='"$0"; case $? in 134 | 137 | 139) exit 1 ;; esac; exit 0'
+set -f # no words from names of files
 # shellcheck disable=SC2086 # words of a command
 exec restorationctl run --id "$id" -- ${RESTORATION_TERMINAL:-${TERMINAL:-x-terminal-emulator} -e} \
   env "RESTORATION_SHELL=$id" sh -c "$script" "${SHELL:-bash}"
