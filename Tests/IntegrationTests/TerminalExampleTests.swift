@@ -154,7 +154,8 @@ struct TerminalExampleTests {
       "automatic-rename": "0", "window_active": "1", "window_width": "80", "window_height": "24", "pane_active": "1",
       "window_layout": "", "@restoration_shell": "$(touch \##(home)/proof)", "directory": "\##(good)"}
       """##
-    let odd = pane.replacing(#""0""#, with: #""0;run-shell 'touch \#(home)/proof'""#)
+    let other = pane.replacing(##""session_name": "#"##, with: #""session_name": "$"#)
+    let odd = other.replacing(#""0""#, with: #""0;run-shell 'touch \#(home)/proof'""#)
     try ControlTool.run(["put", "org.tmux.tmux", tmuxObject(socket), "{\"panes\":[\(odd),\(pane)]}"], status: 0)
     defer { _ = try? tmux("kill-server") }
     try tmux("start-server")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tmux comes back with its sessions, windows, panes, layouts and directories: see README.md. Nothing is ever ended.
 import contextlib, itertools, json, os, re, shutil, subprocess, time, urllib.parse
-SOCKET, LIMIT = os.environ["TMUX"].rsplit(",", 2)[0], os.environ.get("RESTORATION_WAIT", "2")
+(SOCKET, SERVER, _), LIMIT = os.environ["TMUX"].rsplit(",", 2), os.environ.get("RESTORATION_WAIT", "2")
 OBJECT = ["org.tmux.tmux", re.sub("[^A-Za-z0-9-]", "_", SOCKET)[-200:]]
 FIELDS = ("session_name window_index automatic-rename window_active window_width window_height pane_active "
           "window_layout @restoration_shell pane_pid window_name").split()
@@ -40,21 +40,21 @@ def restore(name, saved):  # tmux would run what is in #(...) of a name, and of 
         tmux("set-option", "-wt", new, "automatic-rename", "on" if pane["automatic-rename"] == "1" else "off")
         if pane["pane_active"] == "1": tmux("select-pane", "-t", new)
         if pane["pane_active"] == pane["window_active"] == "1": tmux("select-window", "-t", new)
-def is_there(): return tmux("display-message", "-p", "#{pid}")
+def is_there(): return tmux("display-message", "-p", "#{pid}") == SERVER  # not the next one
 def leave():  # tmux need not wait with the rest of its settings
     if child := os.fork(): os._exit(bool(tmux("set-option", "-s", "@restoration", str(child))))
     for number in range(3): os.dup2(os.open(os.devnull, os.O_RDWR), number)
-before, kept, attempts, got = tmux("show-options", "-sqv", "@restoration"), [], itertools.count(), None
+before, kept, attempts, got = tmux("show-options", "-sqv", "@restoration"), None, itertools.count(), None
 if not shutil.which("restorationctl") or before and os.path.exists(f"/proc/{before}"): raise SystemExit  # read again
 tmux("set-environment", "-gu", "RESTORATION_SHELL")
 while not before and is_there() and (got := broker("get")).returncode not in (0, 4):  # or it would replace it
-    if not next(attempts): leave()
-    time.sleep(5)
+    time.sleep(5 if next(attempts) else leave() or 1)
 with contextlib.suppress(Exception):  # what is odd is left out
     for name, saved in itertools.groupby(json.loads(got.stdout)["panes"], lambda pane: pane["session_name"]):
         with contextlib.suppress(Exception): restore(name, list(saved))
 if not next(attempts): leave()
 while is_there():
-    now = list(panes())
-    if now and now != kept and broker("put", "-", input=json.dumps({"panes": now})).returncode == 0: kept = now
+    now = list(panes())  # none before the first session
+    if now not in ([], kept) and is_there() and not broker("put", "-", input=json.dumps({"panes": now})).returncode:
+        kept = now
     time.sleep(2)
