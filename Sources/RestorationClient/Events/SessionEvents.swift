@@ -9,7 +9,7 @@ final class SessionEvents: Sendable {
   private static let statesMax = 16
 
   private struct Contents {
-    var state: SessionState
+    var state = SessionState.connected
     var watchers: [Int: AsyncStream<SessionState>.Continuation] = [:]
     var notifications = NotificationQueue<SessionNotification>(capacity: SessionEvents.notificationsMax)
     var waiters: [(number: Int, continuation: CheckedContinuation<SessionNotification?, Never>)] = []
@@ -23,9 +23,7 @@ final class SessionEvents: Sendable {
     }
   }
 
-  private let contents: Mutex<Contents>
-
-  init(_ state: SessionState) { contents = Mutex(Contents(state: state)) }
+  private let contents = Mutex(Contents())
 
   var state: SessionState { contents.withLock { $0.state } }
 

@@ -24,8 +24,6 @@ struct PendingCalls {
     /// A repeated registration of a served class or data source, for a broker that may have lost it.
     case restorationClass(String)
     case dataSource(RestorableReference)
-    /// One of the messages that remove what was removed without a broker, perhaps the last of them.
-    case removal(SessionMemory.Removal, isLast: Bool)
     /// A message whose answer is not awaited.
     case unawaited
   }

@@ -25,7 +25,10 @@ extension RestorationSession {
   /// Says that the saved state of an object is out of date. The broker asks for its state once within a second
   /// (`StateRestoring.encodeRestorableState`), however often this is called until then.
   public func invalidateRestorableState(of object: RestorableObject) async throws {
-    _ = try await perform(InvalidateRestorableState.self, .invalidating(object))
+    let call = SessionCall(InvalidateRestorableState.self, of: [object.reference]) { wire, _ in
+      InvalidateRestorableState().with { $0.object = wire[0] }
+    }
+    _ = try await perform(InvalidateRestorableState.self, call)
   }
 
   // MARK: Restoring

@@ -25,7 +25,6 @@ extension SessionDriver: BrokerLinkObserver {
     pending.forgetQuestions()
     dropCalls()
     act(machine.lost(at: now))
-    looked()
   }
 
   private func take(_ answer: Response.Outcome, to question: Question) {
@@ -39,7 +38,6 @@ extension SessionDriver: BrokerLinkObserver {
       if case .error(let slice) = answer { lost(restorationClass: name, RestorationError(answer: slice)) }
     case .dataSource(let view):
       if case .error(let slice) = answer { lost(dataSourceOf: view, RestorationError(answer: slice)) }
-    case .removal(let removal, let isLast): removed(removal, isLast: isLast, answer)
     case .unawaited: break
     }
   }
@@ -47,7 +45,7 @@ extension SessionDriver: BrokerLinkObserver {
   // MARK: Resuming
 
   /// Refusals that may be over soon.
-  static let transient: Set<ErrorCode> = [
+  private static let transient: Set<ErrorCode> = [
     .limitExceeded, .storeFailed, .shuttingDown, .timedOut, .archiveUnreadable, .internalError,
   ]
 
@@ -55,8 +53,7 @@ extension SessionDriver: BrokerLinkObserver {
     switch answer {
     case .error(let slice):
       let error = RestorationError(answer: slice)
-      if machine.isAlone { stillKept(error) }
-      if machine.isAlone || Self.transient.contains(error.code) { return act(machine.postponed()) }
+      if Self.transient.contains(error.code) { return act(machine.postponed()) }
       refusal = error
       act(machine.refused())
     case .result(let slice):
@@ -64,10 +61,6 @@ extension SessionDriver: BrokerLinkObserver {
       let resumed = SessionInfo(reply, resuming: info.withLock { $0.session })
       info.withLock { $0 = resumed }
       limits = reply.limits
-      if machine.isAlone {
-        (options.application, options.instance) = (resumed.application.description, nil)
-        return remove()
-      }
       if !resumed.wasResumed { live.forgetHandles() }
       serveAgain(isResumed: resumed.wasResumed)
       act(machine.initialized(isResumed: resumed.wasResumed, at: now))
@@ -93,10 +86,6 @@ extension SessionDriver: BrokerLinkObserver {
       let refusal = RestorationError(answer: slice)
       if refusal.code == .shuttingDown || Self.asksForAnotherConnection(refusal) {
         link?.cut()
-      } else if objects[id]?.isFresh == true, Self.isPassing(refusal) {
-        // What it has is in memory only.
-        stillKept(refusal)
-        registerLater(id)
       } else {
         refused(id, refusal)
       }
@@ -125,7 +114,6 @@ extension SessionDriver: BrokerLinkObserver {
 
   private func forget(_ object: RestorableObject, because error: RestorationSessionError) {
     objects.remove(object.id, error)
-    memory?.forget(object.id)
     unbind(object.id)
     act(machine.removed(object.id))
   }
@@ -137,7 +125,7 @@ extension SessionDriver: BrokerLinkObserver {
     error.code == .storeFailed && error.indeterminate
   }
 
-  func completed(_ ticket: Ticket, _ answer: Response.Outcome) {
+  private func completed(_ ticket: Ticket, _ answer: Response.Outcome) {
     var isFinal = true
     var object: RestorableObject?
     switch answer {
@@ -145,8 +133,6 @@ extension SessionDriver: BrokerLinkObserver {
       if let call = pending[ticket]?.call {
         object = follow(call.effect, result)
         if call.method == DecodeRestorableState.method, let decoded = call.objects.first { objects.decoded(decoded.id) }
-        // A state with a number is one of the program's.
-        if call.isNumbered, !machine.isAlone { saved(call.objects.first?.id) }
       }
     case .error(let slice):
       let error = RestorationError(answer: slice)
@@ -188,7 +174,6 @@ extension SessionDriver: BrokerLinkObserver {
         session: ObjectIdentifier(self)
       )
       machine.registered(object.id, below: parent?.id)
-      if machine.isAlone { objects.beganAlone(object.id) }
       if restoring != nil { watchForReleases() }
       return object
     case .unregisters(let object):

@@ -125,13 +125,11 @@ extension SessionDriver {
   nonisolated func release() { enter { $0.leave() } }
 
   private func leave() {
-    guard !bound.isEmpty || memory != nil, !machine.isEnding else { return act(machine.giveUp()) }
+    guard !bound.isEmpty, !machine.isEnding else { return act(machine.giveUp()) }
     let limit = eventLoop.scheduleTask(in: .seconds(Self.releaseSeconds)) { self.abandon() }
     Task {
       await flush()
-      await look()
       for bound in Array(bound.values) { await bound.answer?.value }
-      await beginning.telling?.value
       limit.cancel()
       act(machine.giveUp())
     }

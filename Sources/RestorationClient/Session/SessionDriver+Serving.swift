@@ -235,8 +235,6 @@ extension SessionDriver {
   /// Repeats the rest for a broker that has lost the session, once it knows the objects again.
   func replay() {
     registerDataSources()
-    // Until a first broker has all that is in memory, that comes first.
-    guard memory == nil else { return }
     for _ in 0..<restoring.extensions { ask(.unawaited, ExtendStateRestoration.method, parameters: nil) }
     if restoring.hasCompleted { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
   }

@@ -35,31 +35,17 @@ actor SessionDriver {
     var look: Scheduled<Void>?
   }
 
-  /// What a session without a broker has, and needs when one comes.
-  struct Beginning {
-    /// What no broker has learnt; `nil` when one has learnt everything, or was there from the start.
-    var memory: SessionMemory?
-    /// Tells the first broker what is in memory.
-    var telling: Task<Void, Never>?
-    /// Who waits to know if a broker is there.
-    var lookers: [CheckedContinuation<Void, Never>] = []
-    /// Reasons that were logged.
-    var complaints: Set<String> = []
-  }
-
   /// The goodbye, and who waits for its end.
   private struct Farewell {
-    /// Once it is a call, after all that comes before it.
-    var ticket: Ticket?
-    /// `nil` before the end has begun.
+    private(set) var ticket: Ticket?
     private(set) var parameters: JSONText?
     private var limit: Scheduled<Void>?
     private var waiters: [CheckedContinuation<Bool, Never>] = []
 
     mutating func wait(_ waiter: CheckedContinuation<Bool, Never>) { waiters.append(waiter) }
 
-    mutating func begin(_ reason: GoodbyeReason, limit: Scheduled<Void>) {
-      self.limit = limit
+    mutating func begin(_ ticket: Ticket, _ reason: GoodbyeReason, limit: Scheduled<Void>) {
+      (self.ticket, self.limit) = (ticket, limit)
       parameters = BrokerConnection.parameters(of: Goodbye().with { $0.reason = reason })
     }
 
@@ -78,7 +64,7 @@ actor SessionDriver {
   /// The broker's answer to the last `initialize`.
   nonisolated let info: Mutex<SessionInfo>
   nonisolated let events: SessionEvents
-  var options: SessionOptions
+  let options: SessionOptions
 
   nonisolated let live = LiveObjects()
 
@@ -90,7 +76,6 @@ actor SessionDriver {
   var pending = PendingCalls()
   var restoring = Restoring()
   var refusal: RestorationError?
-  var beginning: Beginning
   /// Objects that are made of `@Restorable` properties.
   var bound: [ObjectPlan.ObjectID: BoundObject] = [:]
 
@@ -109,12 +94,9 @@ actor SessionDriver {
   var timers = Timers()
   private var farewell = Farewell()
 
-  /// - Parameters:
-  ///   - link: `nil` if there is no broker: then `memory` stands in for one.
-  ///   - options: with the application's full name if a broker has given it: an instance is chosen only once.
+  /// - Parameter options: with the application's full name: an instance is chosen only once.
   private init(
-    _ link: BrokerLink?,
-    _ memory: SessionMemory? = nil,
+    _ link: BrokerLink,
     by route: any BrokerRoute,
     options: SessionOptions,
     delegate: (any RestorationDelegate)?,
@@ -122,17 +104,15 @@ actor SessionDriver {
     timeout: Duration?
   ) {
     (self.link, self.delegate) = (link, delegate)
-    beginning = Beginning(memory: memory)
     served = options.served(byDelegate: delegate != nil)
     (self.route, self.options) = (route, options)
     self.info = Mutex(info)
-    events = SessionEvents(memory == nil ? .connected : .withoutBroker)
+    events = SessionEvents()
     limits = info.limits
     objects = SessionObjects(live)
     machine = RestorationSession.StateMachine(
       windowBytes: Self.windowBytes,
       timeout: timeout.map(Self.milliseconds),
-      isAlone: memory != nil,
       at: Self.now(on: route.eventLoop)
     )
   }
@@ -140,33 +120,20 @@ actor SessionDriver {
   /// The machine's clock, in milliseconds.
   var now: Int64 { Self.now(on: eventLoop) }
 
-  static func now(on eventLoop: any EventLoop) -> Int64 {
+  private static func now(on eventLoop: any EventLoop) -> Int64 {
     Int64(eventLoop.now.uptimeNanoseconds / 1_000_000)
   }
 
-  /// Connects and opens a session, which begins with `begin`; in memory if there is no broker and it may.
+  /// Connects and opens a session, which begins with `begin`.
   static func start(
     _ options: SessionOptions,
     delegate: (any RestorationDelegate)?,
     by route: any BrokerRoute,
-    timeout: Duration?,
-    withoutBroker: WithoutBroker
+    timeout: Duration?
   ) async throws -> SessionDriver {
+    let link = try await BrokerLink.connect(by: route, isToBeObserved: true)
     var options = options
     options.isDelegate = options.isDelegate || delegate != nil
-    let call = try options.forSession(serving: options.served(byDelegate: delegate != nil), resuming: nil)
-    let link: BrokerLink
-    switch withoutBroker {
-    case .fails: link = try await BrokerLink.connect(by: route, isToBeObserved: true)
-    case .memory:
-      do {
-        link = try await connect(by: route, within: timeout)
-      } catch let error as BrokerConnectionError where error.isNotRunning {
-        let info = SessionInfo(Initialize.Reply().with { $0.application = call.application }, resuming: nil)
-        let memory = SessionMemory(because: error)
-        return SessionDriver(nil, memory, by: route, options: options, delegate: delegate, info: info, timeout: timeout)
-      }
-    }
     // A broker that is stopped takes connections all the same.
     let timer = timeout.map { timeout in
       let silenceMax = max(milliseconds(timeout), RestorationSession.StateMachine.silenceMilliseconds)
@@ -175,6 +142,7 @@ actor SessionDriver {
     defer { timer?.cancel() }
     let info: SessionInfo
     do {
+      let call = try options.forSession(serving: options.served(byDelegate: delegate != nil), resuming: nil)
       let result = try await link.call(Initialize.method, BrokerConnection.parameters(of: call)).get()
       guard let reply = Initialize.Reply(result) else {
         throw BrokerConnectionError.unexpectedAnswer(to: Initialize.method, path: route.path)
@@ -193,13 +161,12 @@ actor SessionDriver {
   /// Follows the connection, for this session.
   func begin(_ session: RestorationSession) {
     self.session = session
-    if machine.isAlone { beginAlone() }
     // It may have ended meanwhile.
     if let link, !link.assumeIsolated({ $0.observe(by: self) }) { lost(link) }
   }
 
   /// No longer than can be counted with.
-  static func milliseconds(_ duration: Duration) -> Int64 { min(duration.wholeMilliseconds, 1 << 40) }
+  private static func milliseconds(_ duration: Duration) -> Int64 { min(duration.wholeMilliseconds, 1 << 40) }
 
   // MARK: Calls
 
@@ -241,7 +208,7 @@ actor SessionDriver {
           return continuation.resume(returning: ending == .left(isConfirmed: true))
         }
         farewell.wait(continuation)
-        guard farewell.parameters == nil else { return }
+        guard farewell.ticket == nil else { return }
         beginEnd(reason, timeout)
       }
     } onCancel: {
@@ -251,21 +218,19 @@ actor SessionDriver {
 
   private func beginEnd(_ reason: GoodbyeReason, _ timeout: Duration) {
     timers.look?.cancel()
+    let ticket = machine.makeTicket()
     let limit = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
-    farewell.begin(reason, limit: limit)
-    guard !bound.isEmpty || machine.isAlone else { return sayGoodbye() }
+    farewell.begin(ticket, reason, limit: limit)
+    guard !bound.isEmpty else { return sayGoodbye() }
     Task {
       await flush()
-      await look()
       sayGoodbye()
     }
   }
 
   /// Begins the goodbye, once.
   private func sayGoodbye() {
-    guard farewell.parameters != nil, !machine.isEnding else { return }
-    let ticket = machine.makeTicket()
-    farewell.ticket = ticket
+    guard let ticket = farewell.ticket, !machine.isEnding else { return }
     act(machine.end(ticket, bytes: 0, at: now))
   }
 
@@ -324,7 +289,6 @@ actor SessionDriver {
         connected(try await BrokerLink.connect(by: route, isToBeObserved: true))
       } catch {
         act(machine.connectFailed())
-        looked()
       }
     }
   }
@@ -334,8 +298,7 @@ actor SessionDriver {
     // It may have ended meanwhile.
     guard link.assumeIsolated({ $0.observe(by: self) }) else {
       self.link = nil
-      act(machine.connectFailed())
-      return looked()
+      return act(machine.connectFailed())
     }
     act(machine.connected())
   }
@@ -347,14 +310,11 @@ actor SessionDriver {
 
   private func initialize() {
     let token = info.withLock { $0.session }
-    let resumed = token.isEmpty ? nil : token
-    guard let call = try? options.forSession(serving: served, resuming: resumed) else {
-      return act(machine.postponed())
-    }
+    guard let call = try? options.forSession(serving: served, resuming: token) else { return act(machine.postponed()) }
     ask(.initialize, Initialize.method, parameters: BrokerConnection.parameters(of: call))
   }
 
-  func register(_ id: ObjectPlan.ObjectID) {
+  private func register(_ id: ObjectPlan.ObjectID) {
     guard let registration = objects.registrationAgain(id) else { return act(machine.settled(id, isRegistered: false)) }
     let parameters = BrokerConnection.parameters(of: registration.wire)
     do {
@@ -371,13 +331,7 @@ actor SessionDriver {
     do {
       let parameters = try call.parameters(objects, revision)
       if let parameters { try FrameCheck(method: call.method, parameters: parameters).run(limits) }
-      if let result = try remembered(call, parameters), let slice = result.scanned {
-        return completed(ticket, .result(slice))
-      }
       ask(.call(ticket), call.method, parameters: parameters)
-    } catch let error as ErrorObject {
-      pending.fail(ticket, RestorationError(error))
-      act(machine.unsendable(ticket))
     } catch {
       pending.fail(ticket, error)
       act(machine.unsendable(ticket))
@@ -431,7 +385,6 @@ actor SessionDriver {
 
   private func ended(_ ending: SessionEnding) {
     events.become(.ended(ending))
-    looked()
     farewell.end(isConfirmed: ending == .left(isConfirmed: true))
   }
 }

@@ -4,8 +4,6 @@ public import RestorationWire
 
 /// How a session stands with the broker.
 public enum SessionState: Hashable, Sendable {
-  /// No broker has come yet: calls are answered from memory, which a broker that comes is told.
-  case withoutBroker
   /// Calls reach the broker.
   case connected
   /// The connection was lost then, and the broker is looked for; calls wait.
