@@ -84,17 +84,17 @@ package struct BrokerMetrics {
   }
 
   private func addApplications(to metrics: inout OpenMetrics) {
+    let labelled = applications.map { application in
+      (label: MetricLabel(name: "application", value: application.application.description), application: application)
+    }
     func add(
       _ name: String,
       in unit: OpenMetrics.Unit? = nil,
       _ help: String,
       _ number: (ApplicationOverview) -> Int64?
     ) {
-      let samples = applications.compactMap { application in
-        number(application).map { number in
-          let label = MetricLabel(name: "application", value: application.application.description)
-          return (labels: [label], value: OpenMetrics.Value(number))
-        }
+      let samples = labelled.compactMap { label, application in
+        number(application).map { (labels: [label], value: OpenMetrics.Value($0)) }
       }
       metrics.add(.gauge, "restorationd_application_\(name)", in: unit, help, samples)
     }

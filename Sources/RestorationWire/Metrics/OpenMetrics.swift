@@ -63,12 +63,11 @@ struct OpenMetrics {
 /// Tells samples of one name apart: `user="me"`.
 package struct MetricLabel: CustomStringConvertible, Sendable {
   package let name: String
-  package let value: String
-
-  package init(name: String, value: String) { (self.name, self.value) = (name, value) }
-
   /// As the format has it.
-  package var description: String {
+  package let description: String
+
+  package init(name: String, value: String) {
+    self.name = name
     var escaped = ""
     for character in value.unicodeScalars {
       switch character {
@@ -78,6 +77,6 @@ package struct MetricLabel: CustomStringConvertible, Sendable {
       default: escaped.unicodeScalars.append(character)
       }
     }
-    return "\(name)=\"\(escaped)\""
+    description = "\(name)=\"\(escaped)\""
   }
 }
