@@ -152,18 +152,7 @@ package struct HTTPExchanges {
       return refuse("415 Unsupported Media Type", .invalidRequest(hint: "The only Transfer-Encoding is chunked."))
     }
     // What comes with a GET has no meaning.
-    guard page != nil || !head.headers.contains(name: "content-encoding") else {
-      let hint = "Send the body as it is, without Content-Encoding."
-      return refuse("415 Unsupported Media Type", .invalidRequest(hint: hint))
-    }
-    guard page != nil || head.headers["content-type"].allSatisfy({ Framing.isUTF8(contentType: $0) }) else {
-      return refuse("415 Unsupported Media Type", .invalidRequest(hint: "The only charset is utf-8."))
-    }
-    if page == nil, let length = head.headers.first(name: "content-length").flatMap({ Int($0) }),
-      length > frameBytesMax
-    {
-      return refuse("413 Content Too Large", FrameBody.tooLong(length, max: frameBytesMax))
-    }
+    if page == nil, let refusal = refuseBody(of: head.headers) { return refusal }
     // After a request to upgrade, the decoder parses no further request.
     isLast = !head.isKeepAlive || head.version != .http1_1 || head.headers.contains(name: "upgrade")
     mode = .body
@@ -171,6 +160,21 @@ package struct HTTPExchanges {
     let expectations = head.headers[canonicalForm: "expect"]
     guard expectations.contains(where: { $0.lowercased() == "100-continue" }) else { return nil }
     return .send("HTTP/1.1 100 Continue\r\n\r\n", isLast: false)
+  }
+
+  /// Refuses a body that its headers make unreadable or too long.
+  private mutating func refuseBody(of headers: HTTPHeaders) -> Action? {
+    guard !headers.contains(name: "content-encoding") else {
+      let hint = "Send the body as it is, without Content-Encoding."
+      return refuse("415 Unsupported Media Type", .invalidRequest(hint: hint))
+    }
+    guard headers["content-type"].allSatisfy({ Framing.isUTF8(contentType: $0) }) else {
+      return refuse("415 Unsupported Media Type", .invalidRequest(hint: "The only charset is utf-8."))
+    }
+    if let length = headers.first(name: "content-length").flatMap({ Int($0) }), length > frameBytesMax {
+      return refuse("413 Content Too Large", FrameBody.tooLong(length, max: frameBytesMax))
+    }
+    return nil
   }
 
   private mutating func refuse(
