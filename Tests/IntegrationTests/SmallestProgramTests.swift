@@ -6,7 +6,7 @@ internal import Testing
 
 /// The smallest useful programs, exactly as the README shows them. `TidyTests` holds the text of the one in Swift.
 @Suite(.timeLimit(.minutes(5))) struct SmallestProgramTests {
-  /// A language, and how many lines its program may have. An empty line is none.
+  /// A language, and how many lines its program may have. Empty lines do not count.
   enum Language: String, CaseIterable {
     case swift, python, c, sh
 

@@ -382,7 +382,7 @@ static void ignore_answer(restoration *handle, json_t *result, const restoration
   (void)data;
 }
 
-/* Not said again after a loss: a session that is resumed restores nothing any longer. */
+/* Not said again after a loss: a resumed session restores nothing. */
 static void complete(RestorationGtkApplication *application) {
   restoration *handle = private_of(application)->handle;
   restoration_send(handle, "completeStateRestoration", json_object(), ignore_answer, NULL, NULL);

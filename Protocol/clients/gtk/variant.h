@@ -9,7 +9,7 @@
 /* An object, a new reference, that gives an equal state back. */
 json_t *json_of_state(GVariant *state);
 
-/* An a{sv}, a full reference; members that no GVariant can hold are left out. An empty one if `json` is no object. */
+/* An a{sv}, a full reference; members that no GVariant can hold are left out. Empty if `json` is not an object. */
 GVariant *state_of_json(const json_t *json);
 
 #endif

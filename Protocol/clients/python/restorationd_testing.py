@@ -263,7 +263,7 @@ def _wait_for_group(group: int) -> Set[int]:
     """
     ended = set()
     for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
-        # A process that is gone is no member any longer, and one of another user may live on.
+        # A process that is gone is not a member, and one of another user may live on.
         with contextlib.suppress(ProcessLookupError, PermissionError), contextlib.ExitStack() as stack:
             if os.getpgid(pid) == group:
                 process = os.pidfd_open(pid)

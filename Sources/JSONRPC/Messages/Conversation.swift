@@ -259,7 +259,7 @@ extension Conversation {
     }
   }
 
-  /// Answers a request with a text that is no message, but a frame by itself.
+  /// Answers a request with a whole frame that is not a message.
   package mutating func respond(to call: Call, verbatim frame: some Sequence<UInt8>, into out: inout [UInt8]) {
     guard let ended = pending.remove(call) else { return }
     waitingBytes -= ended.bytes

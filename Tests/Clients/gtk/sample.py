@@ -137,7 +137,7 @@ def tree(socket):
 
 
 def letter_of(socket, path):
-    """The letter that is saved of a window; None if there is none."""
+    """The letter that is saved of a window, or None."""
     return ((tree(socket).get(path) or (None, None, None))[2] or {}).get("state", {}).get("letter")
 
 

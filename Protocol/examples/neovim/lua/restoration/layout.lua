@@ -52,7 +52,7 @@ local function addFolds(leaf, window, room)
   end)
   vim.cmd('noautocmd set viewoptions=' .. viewoptions)
   fn.delete(view)
-  -- No room for a temporary file is no reason to keep nothing.
+  -- If there is no room for a temporary file, the rest is kept.
   if not done then return end
   local folds, open, before = {}, {}, nil
   for _, line in ipairs(lines) do

@@ -62,7 +62,7 @@ function! s:Folds(window) abort
     call win_execute(a:window, 'mkview! ' .. fnameescape(view))
     let lines = readfile(view)
   catch
-    " No room for a temporary file is no reason to keep nothing.
+    " If there is no room for a temporary file, the rest is kept.
     return {}
   finally
     noautocmd let &viewoptions = viewoptions
