@@ -761,25 +761,35 @@ static void window_added(GtkApplication *application, GtkWindow *window) {
   GTK_APPLICATION_CLASS(restoration_gtk_application_parent_class)->window_added(application, window);
 }
 
+static guint count_windows(const RestorationGtkApplicationPrivate *self) {
+  guint count = 0;
+  for (guint i = 0; i < self->objects->len; i++) count += ((const saved_object *)self->objects->pdata[i])->owner != NULL;
+  return count;
+}
+
+/* Without waiting. The list of windows goes before: a program that is killed in between would get an empty window. */
+static void close_object(RestorationGtkApplication *application, saved_object *object) {
+  RestorationGtkApplicationPrivate *self = private_of(application);
+  g_rc_box_acquire(object); /* a handler may end the application */
+  object->owner = NULL;
+  object->is_closed = true;
+  if (!self->is_ending && self->root) push_now(application, self->root);
+  if (self->handle && object->handle && !self->is_ending) unregister(application, object);
+  else if (!object->is_registering) g_ptr_array_remove(self->objects, object);
+  free_object(object);
+}
+
 /* A window that the user closes is not restored, unless the application ends with it. */
 static void window_removed(GtkApplication *application, GtkWindow *window) {
   RestorationGtkApplicationPrivate *self = private_of(application);
   RestorationGtkApplication *mine = RESTORATION_GTK_APPLICATION(application);
   saved_object *object = self->handle && !self->is_ending ? object_of(mine, window) : NULL;
-  guint count = 0;
-  for (guint i = 0; i < self->objects->len; i++) count += ((saved_object *)self->objects->pdata[i])->owner != NULL;
-  if (object && count == 1) {
+  if (object && count_windows(self) == 1) {
     push_all(mine, push_now);
-    self->is_ending = true;
-  } else if (object) {
-    restoration_gtk_application_invalidate(mine);
+    self->is_ending = count_windows(self) == 1; /* a handler may open another one */
   }
-  if (object) {
-    object->owner = NULL;
-    object->is_closed = true;
-    if (object->handle && !self->is_ending) unregister(mine, object);
-    else if (!object->is_registering) g_ptr_array_remove(self->objects, object);
-  }
+  /* A handler may have ended the application. */
+  if (object && object_of(mine, window) == object) close_object(mine, object);
   GTK_APPLICATION_CLASS(restoration_gtk_application_parent_class)->window_removed(application, window);
 }
 

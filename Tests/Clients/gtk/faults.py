@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that do what they should not, with the broker of the environment: faults.py
 
-Prints how many windows came back.
+Prints how many windows came back. With a word, such a program is run once: `die` closes a window and is killed then;
+`hold` opens a window while its last one is closed, and is killed when that is saved.
 """
 
+import json
 import os
 import pathlib
+import signal
+import socket
+import subprocess
 import sys
 
 import gi
@@ -21,11 +26,23 @@ from gi.repository import Gio, GLib, Gtk, RestorationGtk  # noqa: E402
 APPLICATION = "org.example.Faults"
 
 
+def saved(application):
+    """The names of its windows that are registered and have a state."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(os.environ["RESTORATIOND_SOCKET"])
+        call = {"jsonrpc": "2.0", "id": 1, "method": "describeApplication", "params": {"application": application}}
+        connection.sendall(json.dumps(call).encode() + b"\n")
+        answer = json.loads(connection.makefile().readline())
+    objects = answer.get("result", {"objects": []})["objects"]
+    return {each["path"][1] for each in objects if len(each["path"]) > 1 and each["object"] and each["bytes"]}
+
+
 class Application(RestorationGtk.Application):
     """Names Gtk.Application in its methods, and has a window that closes when it is saved."""
 
-    def __init__(self):
-        super().__init__(flags=Gio.ApplicationFlags.NON_UNIQUE, restoration_application=APPLICATION)
+    def __init__(self, name=APPLICATION):
+        super().__init__(flags=Gio.ApplicationFlags.NON_UNIQUE, restoration_application=name)
+        self.name = name
         self.restored = []
         self.connect("restore-window", self.restore_window)
 
@@ -36,9 +53,18 @@ class Application(RestorationGtk.Application):
         Gtk.Application.do_shutdown(self)
 
     def do_activate(self):
-        if not self.restored:
-            self.open_window("one"), self.open_window("closing", closes=True), self.open_window("two")
-        GLib.timeout_add(300, self.quit)
+        if self.restored:
+            GLib.idle_add(self.quit)
+        else:
+            self.begin()
+
+    def begin(self):
+        self.open_window("one"), self.open_window("closing", closes=True), self.open_window("two")
+        self.when_saved({"Window-1", "Window-3"}, self.quit)
+
+    def when_saved(self, names, work):
+        """Does the work when these windows are registered and have a state."""
+        GLib.timeout_add(10, lambda: not names <= saved(self.name) or work())
 
     def restore_window(self, _application, _reason, state):
         self.restored.append(state.unpack().get("name"))
@@ -52,13 +78,67 @@ class Application(RestorationGtk.Application):
             state.insert_value("name", GLib.Variant("s", name))
             return False
 
-        RestorationGtk.ApplicationWindow(application=self).connect("save-state", save)
+        window = RestorationGtk.ApplicationWindow(application=self)
+        window.connect("save-state", save)
+        return window
 
 
-def run():
-    application = Application()
+class Dying(Application):
+    """Is killed when a window has been closed, before its loop has gone on."""
+
+    def __init__(self):
+        super().__init__("org.example.Dying")
+
+    def begin(self):
+        self.closed = self.open_window("closed")
+        self.open_window("kept")
+        self.when_saved({"Window-1", "Window-2"}, self.die)
+
+    def die(self):
+        self.closed.destroy()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Holding(Application):
+    """Opens a window when it is saved because the last one is closed, and goes on."""
+
+    def __init__(self):
+        super().__init__("org.example.Holding")
+        self.last = None
+
+    def begin(self):
+        self.hold()
+        last = self.open_window("last")
+        self.connect("save-state", self.save_state)
+        self.when_saved({"Window-1"}, lambda: self.close(last))
+
+    def close(self, last):
+        self.last = last
+        last.destroy()
+        self.when_saved({"Window-2"}, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+    def save_state(self, _application, _state):
+        if self.last:
+            self.last = None
+            self.open_window("next")
+        return False
+
+
+def run(application=None):
+    application = application or Application()
     assert application.run() == 0
     return sorted(application.restored)
+
+
+def killed(word):
+    end = subprocess.run([sys.executable, __file__, word]).returncode
+    assert end == -signal.SIGKILL, end
+
+
+if sys.argv[1:] == ["die"]:
+    run(Dying())
+elif sys.argv[1:] == ["hold"]:
+    run(Holding())
 
 
 assert run() == []
@@ -73,4 +153,11 @@ with restoration.Session(APPLICATION, process="another", socket=os.environ["REST
     assert run() == ["two"]
 restored = run()
 assert restored == ["one", "two"], restored
+
+killed("die")
+restored = run(Dying())
+assert restored == ["kept"], restored
+killed("hold")
+restored = run(Holding())
+assert restored == ["next"], restored
 print("2 windows came back")
