@@ -176,6 +176,7 @@ package struct RunHistory {
   /// - Returns: whether any was due.
   @discardableResult
   package mutating func forgetDue(_ nodes: [NodeID]) -> Bool {
+    if facts.due.isEmpty { return false }
     let due = nodes.filter { facts.due.contains($0) }
     for node in due { facts.due.remove(contentsOf: node..<(node + 1)) }
     return !due.isEmpty

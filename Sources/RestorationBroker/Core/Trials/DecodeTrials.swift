@@ -26,10 +26,6 @@ package struct DecodeTrials {
 
   private struct Standing {
     var windows: [NodeID: DecodeWindow] = [:]
-    /// How many states it was handed, how many of them when it was last heard of, and when that was.
-    var handedOut = 0
-    var heardUpTo = 0
-    var lastHeard: Int64 = 0
     /// How many crashes there had been when it was last handed a state.
     var crashesBefore = 0
     /// Nodes whose state it fetched since the last finish callback; it is told of them with the next one (R21).
@@ -40,27 +36,36 @@ package struct DecodeTrials {
 
     var isRestoring: Bool { !windows.isEmpty || extensions > 0 }
 
-    mutating func open(_ node: NodeID, _ isByCall: Bool, _ isOfFactory: Bool, crashes: Int, at now: Int64) {
-      handedOut += 1
+    mutating func open(_ node: NodeID, _ window: DecodeWindow, crashes: Int) {
       crashesBefore = crashes
-      windows[node] = DecodeWindow(opened: now, number: handedOut, isByCall: isByCall, isOfFactory: isOfFactory)
+      windows[node] = window
     }
-
-    mutating func heard(at now: Int64) { (heardUpTo, lastHeard) = (handedOut, now) }
 
     /// What it was handed and has shown no sign of life since.
     ///
     /// - Parameter isStrict: only a sign that came a while after the state counts.
-    func unproven(isStrict: Bool) -> [NodeID] {
+    func unproven(since last: SignOfLife?, isStrict: Bool) -> [NodeID] {
       windows.compactMap { node, window in
         let isHeard =
-          window.number <= heardUpTo && (!isStrict || lastHeard >= window.opened + DecodeWindow.trialMilliseconds)
+          last.map {
+            window.number <= $0.handedOut && (!isStrict || $0.time >= window.opened + DecodeWindow.trialMilliseconds)
+          } ?? false
         return window.isProven || !window.isByCall && isHeard ? nil : node
       }
     }
   }
 
+  /// When a session was last heard of, and how many states had been handed out before. It is noted with each message.
+  private struct SignOfLife {
+    let handedOut: Int
+    let time: Int64
+  }
+
   private var standings: [SessionID: Standing] = [:]
+  /// Apart from the standings, which take longer to change.
+  private var signs: [SessionID: SignOfLife] = [:]
+  /// How many states sessions were handed.
+  private var handedOut = 0
   /// Nodes whose window was open when their session crashed; the restoration is not complete without them (R19).
   private var broken: Set<NodeID> = []
   private var hasOpened = false
@@ -76,7 +81,7 @@ package struct DecodeTrials {
 
   package var isIdle: Bool { waiting.isEmpty && !standings.values.contains(where: \.isRestoring) }
   /// Zero when every client has left and nothing is under way.
-  package var held: Int { waiting.count + standings.count + (hasTimer ? 1 : 0) }
+  package var held: Int { waiting.count + standings.count + signs.count + (hasTimer ? 1 : 0) }
   package var hasOpenWindows: Bool { standings.values.contains { !$0.windows.isEmpty } }
   /// Something was handed out, and nothing that a crash broke is still to be answered for.
   package var isRestored: Bool { hasOpened && broken.isEmpty }
@@ -102,9 +107,10 @@ package struct DecodeTrials {
   package mutating func resume(_ former: DecodeTrials, where isThere: (SessionID) -> Bool) {
     (broken, hasOpened) = (former.broken, former.hasOpened)
     standings = former.standings.filter { isThere($0.key) }.mapValues { Standing(unfinished: $0.unfinished) }
+    signs = [:]
   }
 
-  package mutating func sessionEnded(_ session: SessionID) { standings[session] = nil }
+  package mutating func sessionEnded(_ session: SessionID) { (standings[session], signs[session]) = (nil, nil) }
 
   // MARK: Windows
 
@@ -123,7 +129,10 @@ package struct DecodeTrials {
   ) {
     if !hasTimer { setTimer(DecodeWindow.milliseconds, in: &turn) }
     if !toFactory, !isPart { hasOpened = true }
-    standings[session, default: Standing()].open(node, byCall, toFactory, crashes: crashes, at: turn.now.monotonic)
+    handedOut += 1
+    let now = turn.now.monotonic
+    let window = DecodeWindow(opened: now, number: handedOut, isByCall: byCall, isOfFactory: toFactory)
+    standings[session, default: Standing()].open(node, window, crashes: crashes)
   }
 
   /// The owner has answered for the state. Returns whether that closed a window, or mended one that a crash broke.
@@ -169,7 +178,7 @@ package struct DecodeTrials {
 
   /// Something has come from the session, and what it was handed before has been written.
   package mutating func heard(from session: SessionID, at now: Int64) {
-    if !standings.isEmpty { standings[session]?.heard(at: now) }
+    if handedOut > 0 { signs[session] = SignOfLife(handedOut: handedOut, time: now) }
   }
 
   /// The owner has answered the call in which these states were handed to it: none of them is what it crashes of.
@@ -187,7 +196,7 @@ package struct DecodeTrials {
     broken.formUnion(standing.windows.keys)
     let isAnother = standing.crashesBefore == crashes
     if isAnother { crashes += 1 }
-    let unproven = Set(standing.unproven(isStrict: isStrict))
+    let unproven = Set(standing.unproven(since: signs[session], isStrict: isStrict))
     return (standing.windows.count, unproven, isAnother)
   }
 
@@ -379,7 +388,7 @@ package struct DecodeTrials {
 package struct DecodeWindow {
   /// Milliseconds of the monotonic clock.
   fileprivate let opened: Int64
-  /// Counts what the session was handed.
+  /// Counts what was handed out.
   fileprivate let number: Int
   /// It was handed in a call of the broker: only the answer to that call is a sign of life.
   fileprivate let isByCall: Bool
