@@ -68,8 +68,9 @@ if ((EUID == 0)) && [[ $prefix == "$home_prefix" && -z $destdir ]]; then
 fi
 
 case "$prefix" in
-  /usr | /usr/local) units="$prefix/lib/systemd/user" ;;
-  *) units="$prefix/share/systemd/user" ;;
+  /usr | /usr/local) units="$prefix/lib/systemd/user" catalog=lib/systemd/catalog ;;
+  # The journal explains no entries for single users.
+  *) units="$prefix/share/systemd/user" catalog='' ;;
 esac
 list="$prefix/share/restorationd/installed" # what uninstalling removes, relative to the prefix
 unit_names=(restorationd.socket restorationd.service restoration-app@.service restoration-login.service
@@ -141,7 +142,7 @@ fi
 
 directories=("$destdir$prefix")
 for directory in bin "${units#"$prefix/"}" share/man/man1 share/bash-completion/completions share/zsh/site-functions \
-  share/fish/vendor_completions.d share/restorationd; do
+  share/fish/vendor_completions.d share/restorationd ${catalog:+"$catalog"}; do
   directories+=("$destdir$prefix/$directory")
 done
 for top in "${directories[@]}"; do
@@ -235,6 +236,10 @@ for unit in "${unit_names[@]}"; do
   done
   printf '%s\n' "$text" >"$stage/${units#"$prefix/"}/$unit"
 done
+if [[ -n $catalog ]]; then
+  mkdir -p "$stage/$catalog"
+  cp -- "$here/restorationd.catalog" "$stage/$catalog/"
+fi
 find "$stage" -type f ! -path "$stage/bin/*" -exec chmod 644 {} +
 mapfile -t files < <(cd "$stage" && find . -type f -printf '%P\n' | LC_ALL=C sort)
 
@@ -291,6 +296,11 @@ if ((${#changes[@]} + ${#removed[@]})); then
   for path in "${removed[@]}"; do say "  $path is gone"; done
 else
   say "restorationd $version is installed in $destdir$prefix already; no file has changed."
+fi
+
+# Otherwise it is done at the next start of the machine.
+if [[ -n $catalog && -z $destdir ]] && ((EUID == 0)) && command -v journalctl >/dev/null; then
+  journalctl --update-catalog || say "journalctl -x does not explain the entries of restorationd yet."
 fi
 
 # ---- The service

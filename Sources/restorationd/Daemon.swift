@@ -20,7 +20,7 @@ enum Daemon {
     // Done first, so that nothing else uses the variables for this process.
     var environment = ServiceEnvironment.take()
     // Without its sockets and its watchdog a service would do harm.
-    if let fault = environment.fault { throw refusal(fault, environment) }
+    if let fault = environment.fault { throw refusal(fault, .brokerFailed, environment) }
     var flags = options
     flags.inheritedSocket = environment.takeDescriptor(named: "restorationd", "restorationd.socket", "unknown")
     let configuration: BrokerConfiguration
@@ -30,7 +30,7 @@ enum Daemon {
       level = try Self.level(of: configuration)
     } catch {
       if let listener = flags.inheritedSocket { turnAway(listener) }
-      throw refusal("\(error)", environment)
+      throw refusal("\(error)", .configurationInvalid, environment)
     }
     let output = LogOutput(level: level, toJournal: environment.logsToJournal)
     output.bootstrap()
@@ -44,7 +44,7 @@ enum Daemon {
   }
 
   /// Reports why the broker does not start to the manager and the journal; the rest is thrown.
-  private static func refusal(_ reason: String, _ environment: ServiceEnvironment) -> Ending {
+  private static func refusal(_ reason: String, _ incident: Incident, _ environment: ServiceEnvironment) -> Ending {
     let output = LogOutput(level: .info, toJournal: environment.logsToJournal)
     output.bootstrap()
     let logger = Logger(label: "restorationd")
@@ -53,7 +53,7 @@ enum Daemon {
     notifier.barrier(milliseconds: 1_000)
     guard environment.logsToJournal else { return .refused(reason) }
     // Standard error ends in the same journal: once is enough.
-    logger.critical("\(reason)")
+    logger.report(incident, .critical, reason)
     output.flush()
     return .logged(EX_USAGE)
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Logging
+internal import RestorationBroker
 internal import Synchronization
 internal import SystemdSupport
 
@@ -85,7 +86,9 @@ private struct JournalHandler: LogHandler {
     var more: [Journal.Field] = []
     let metadata = metadata.merging(event.metadata ?? [:]) { $1 }
     for (key, value) in metadata.sorted(by: { $0.key < $1.key }) {
-      if let field = Self.fields[key] {
+      if key == Incident.key, let incident = Incident(named: "\(value)") {
+        more.append(Journal.Field("MESSAGE_ID", incident.rawValue))
+      } else if let field = Self.fields[key] {
         more.append(Journal.Field(field, "\(value)"))
       } else {
         message += " \(key)=\(value)"

@@ -76,7 +76,7 @@ struct Service {
         logger: logger,
         whenLost: { [loss, logger] reason in
           // The archives are sound, and so is what clients have yet to save.
-          logger.critical("ending, because \(reason)")
+          logger.report(.brokerFailed, .critical, "ending, because \(reason)")
           loss.hasHappened.store(true, ordering: .relaxed)
           kill(getpid(), SIGTERM)
         }
@@ -92,7 +92,7 @@ struct Service {
 
   /// Says why the process is about to end with an error.
   private func fail(_ reason: String) {
-    logger.critical("\(reason)")
+    logger.report(.brokerFailed, .critical, reason)
     notifier.send(.status(reason))
     notifier.barrier(milliseconds: 1_000)
     output.flush()
@@ -126,7 +126,7 @@ struct Service {
       if !rest.isEmpty { logger.notice("these settings change at the next start: \(rest.joined(separator: ", "))") }
       return former.reloaded(configuration)
     } catch {
-      logger.error("the configuration is unchanged: \(error)")
+      logger.report(.configurationInvalid, .error, "the configuration is unchanged: \(error)")
       status.complain("the configuration is unchanged: \(error)")
       return former
     }

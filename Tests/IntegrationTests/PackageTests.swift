@@ -76,7 +76,8 @@ internal import Testing
     #expect(files.allSatisfy { $0.contains(" root/root ") })
     let names = files.compactMap { $0.split(separator: " ").last?.dropFirst() }.filter { !$0.hasSuffix("/") }
     let expected = [
-      "bin/restorationctl", "bin/restorationd", "lib/systemd/user/restoration-app@.service",
+      "bin/restorationctl", "bin/restorationd", "lib/systemd/catalog/restorationd.catalog",
+      "lib/systemd/user/restoration-app@.service",
       "lib/systemd/user/restoration-login.service", "lib/systemd/user/restoration-metrics.service",
       "lib/systemd/user/restoration-metrics.timer", "lib/systemd/user/restoration-run-graphical@.service",
       "lib/systemd/user/restoration-run@.service", "lib/systemd/user/restorationd.service",

@@ -79,7 +79,10 @@ struct ServiceTests {
     let parameters: JSONValue = ["application": "org.example.Bad", "object": ["A"]]
     let other = try manager.client(.python)
     _ = try? other.call("decodeRestorableState", parameters)
-    try manager.journal(["_TRANSPORT": "journal", "RESTORATION_APPLICATION": "org.example.Bad"])
+    let damage: JSONValue = "fe3f0a00d2424e26bd4a56cfb9f4fec3"
+    try manager.journal([
+      "_TRANSPORT": "journal", "RESTORATION_APPLICATION": "org.example.Bad", "MESSAGE_ID": damage,
+    ])
     #expect(!(try manager.takeJournal()).contains { $0["_TRANSPORT"] == "stdout" && $0["UNIT"] != "" })
   }
 

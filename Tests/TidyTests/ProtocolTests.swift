@@ -68,6 +68,14 @@ internal import Testing
     for code in [32700, 32600, 32601, 32602, 32603] { #expect(page.contains("| \u{2212}\(code) | `"), "\(code)") }
   }
 
+  @Test func everyIncidentIsDocumentedAndExplainedToReadersOfTheJournal() throws {
+    let page = try SourceFile("Protocol/service.md").text
+    let catalog = try SourceFile("systemd/restorationd.catalog").lines.filter { $0.hasPrefix("-- ") }
+    #expect(Set(catalog) == Set(Incident.allCases.map { "-- \($0.rawValue)" }))
+    #expect(catalog.count == Incident.allCases.count)
+    for incident in Incident.allCases { #expect(page.contains("| `\(incident)` | `\(incident.rawValue)` |")) }
+  }
+
   @Test func everyLimitIsDocumentedAndEveryDocumentedLimitThere() throws {
     let rows = try SourceFile("Protocol/limits.md").lines.filter { line in
       line.hasPrefix("| `") && line.split(separator: "|").count >= 5

@@ -22,7 +22,7 @@ extension BrokerCore {
         // Only names of existing methods are logged; other names are a client's text.
         let method = MethodTable.rows[message.method] != nil ? message.method : "an unknown method"
         let text = "\(method) as a notification failed: \(error.kind)"
-        context.emit(.log(.warning, text, application: subject(of: message).application))
+        context.emit(.log(.warning, text, of: subject(of: message).application))
         announceFailure(of: message, client, error)
       } else {
         context.emit(.respond(message.caller, .error(error)))

@@ -120,13 +120,13 @@ package struct BrokerCore {
       application.load(opened)
       forgetLostSessions(of: application)
       application.announceOpening(damage: opening.damage)
-      if let damage = opening.damage { context.emit(.log(.warning, damage, application: application.name)) }
+      if let damage = opening.damage { context.emit(.log(.warning, damage, of: application.name, .damageFound)) }
       application.resumeSessions(ended: ended)
     case .failure(let error) where error.kind == .unreadable:
       application.turn.phase = .unreadable(error.message)
       application.turn.begin(after: 0, content: 0)
       application.announce(.settled) { ArchiveUnreadable().with { $0.message = error.message } }
-      context.emit(.log(.error, error.message, application: application.name))
+      context.emit(.log(.error, error.message, of: application.name, .archiveUnusable))
     case .failure(let error):
       application.jobs.abandon(for: .storeError(error), in: &application.turn)
       close(application)

@@ -108,7 +108,7 @@ extension Application {
     let parameters = (session.facts.isConfined ? notification.concealed : notification).text
     guard session.reads(Notification.method, parameters) else {
       let text = "\(Notification.method.rawValue) was not sent: it exceeds the client's messageBytesMax"
-      turn.ask(.log(.warning, text, application: name))
+      turn.ask(.log(.warning, text, of: name))
       return nil
     }
     let recipient = session.isPolling ? Recipient.poller(session.id) : session.client.map { .client($0) }

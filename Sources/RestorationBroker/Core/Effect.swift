@@ -140,7 +140,7 @@ package enum Effect: Sendable {
   case awaitRoom(Caller)
   /// End the connection after its output.
   case disconnect(ClientID)
-  case log(LogLevel, String, application: ApplicationName?)
+  case log(LogLevel, String, of: ApplicationName?, Incident? = nil)
 }
 
 /// How a notification reaches its session.
@@ -311,7 +311,7 @@ package final class CoreContext {
   func noteEpoch(_ seen: Int64, of application: ApplicationName) {
     guard known.insert(application).inserted, seen >= settings.epoch else { return }
     let lost = "the file epoch was lost: the archive knows broker start \(seen), this is start \(settings.epoch)"
-    emit(.log(.warning, "\(lost); handles are numbered above it", application: application))
+    emit(.log(.warning, "\(lost); handles are numbered above it", of: application))
     settings.epoch = seen + 1
   }
 

@@ -304,7 +304,7 @@ package final class ArchiveGateway {
   private func failCommit(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
     let isFatal = error.kind == .indeterminate || error.kind == .fenced
     if session.isToLogFailure(at: now) || isFatal {
-      logger.error("\(error.message)", metadata: ["application": "\(session.name)"])
+      logger.report(.storeFailed, .error, error.message, ["application": "\(session.name)"])
     }
     let refusal = ErrorObject.storeFailed(error.message, indeterminate: isFatal)
     let answer = Answer.error(refusal)
@@ -491,7 +491,8 @@ package final class ArchiveGateway {
       do throws(ArchiveError) {
         try await store.backUp(lease, replacingFormer: replacingFormer)
       } catch {
-        logger.warning("no backup copy was made: \(error.message)", metadata: ["application": "\(session.name)"])
+        let text = "no backup copy was made: \(error.message)"
+        logger.report(.backupFailed, .warning, text, ["application": "\(session.name)"])
       }
     }
   }

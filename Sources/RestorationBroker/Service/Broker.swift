@@ -101,7 +101,8 @@ package final class Broker: Sendable {
     let needed = 2 * limits.connectionsMax + 512
     let allowed = Host.raiseDescriptorLimit(to: needed)
     if allowed < needed {
-      logger.warning("\(allowed) descriptors are allowed, \(needed) may be needed; raise the hard limit of open files")
+      let text = "\(allowed) descriptors are allowed, \(needed) may be needed; raise the hard limit of open files"
+      logger.report(.descriptorLimitLow, .warning, text)
     }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import Logging
+package import Logging
 internal import RestorationArchive
 internal import RestorationWire
 
@@ -13,14 +13,23 @@ struct BrokerLog {
 
   init(_ logger: Logger) { self.logger = logger }
 
-  func log(_ level: LogLevel, _ text: String, of application: ApplicationName?, _ core: BrokerCore) {
+  func log(
+    _ level: LogLevel,
+    _ text: String,
+    of application: ApplicationName?,
+    _ incident: Incident?,
+    _ core: BrokerCore
+  ) {
     var metadata = notification.map { Self.metadata(of: $0, core) } ?? [:]
     if let application { metadata["application"] = "\(application)" }
-    switch level {
-    case .info: logger.info("\(text)", metadata: metadata)
-    case .warning: logger.warning("\(text)", metadata: metadata)
-    case .error: logger.error("\(text)", metadata: metadata)
-    }
+    let priority: Logger.Level =
+      switch level {
+      case .info: .info
+      case .warning: .warning
+      case .error: .error
+      }
+    guard let incident else { return logger.log(level: priority, "\(text)", metadata: metadata) }
+    logger.report(incident, priority, text, metadata)
   }
 
   /// Nobody is told but the log: a notification has no answer.
@@ -47,5 +56,18 @@ struct BrokerLog {
   ) -> Logger.Metadata {
     let fields = ["method": method, "application": application?.description, "session": session.map { "\($0)" }]
     return fields.compactMapValues { $0.map { "\($0)" } }
+  }
+}
+
+extension Logger {
+  /// Writes an entry that names the incident.
+  package func report(
+    _ incident: Incident,
+    _ level: Level,
+    _ text: String,
+    _ metadata: Metadata = [:],
+    file: String = #fileID
+  ) {
+    log(level: level, "\(text)", metadata: metadata.merging([Incident.key: "\(incident)"]) { $1 }, file: file)
   }
 }

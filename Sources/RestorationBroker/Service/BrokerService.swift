@@ -183,7 +183,7 @@ package actor BrokerService {
       requests.end(.ofClient(caller), "answered", core)
       let metrics = BrokerMetrics(statistics: statistics(for: caller), applications: applications)
       if let call = caller.call { clients.respond(metrics, on: page, to: call, of: caller.client) }
-    case .log(let level, let text, let application): log.log(level, text, of: application, core)
+    case .log(let level, let text, let name, let incident): log.log(level, text, of: name, incident, core)
     }
   }
 

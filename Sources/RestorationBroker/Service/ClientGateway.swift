@@ -55,7 +55,8 @@ final class ClientGateway {
     calls[client] = nil
     confined.remove(client)
     guard reason == .outputOverflow else { return }
-    logger.warning("a client did not read its notifications and was cut", metadata: ["pid": "\(connection.peer.pid)"])
+    let text = "a client did not read its notifications and was cut"
+    logger.report(.clientCut, .warning, text, ["pid": "\(connection.peer.pid)"])
   }
 
   func confine(_ client: ClientID) { confined.insert(client) }

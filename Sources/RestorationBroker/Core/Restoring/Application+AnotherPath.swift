@@ -38,7 +38,7 @@ extension Application {
     do {
       try relocateAndTell([arriving] + left, by: nil, takeOver: true)
     } catch {
-      turn.ask(.log(.error, "\(old) was not moved to \(new): \(error.message)", application: name))
+      turn.ask(.log(.error, "\(old) was not moved to \(new): \(error.message)", of: name))
       for (original, placeholder) in placeholders { tree.remove(placeholder, for: original) }
       return false
     }

@@ -23,7 +23,7 @@ extension Application {
   func unitChecked(_ unit: UnitName, of session: Session, _ files: [String]?) {
     let isPermitted = files.map { UnitFile.permits($0, of: unit, for: name.description) } ?? false
     if !isPermitted, files != nil, session.facts.storyboard == unit.description {
-      turn.ask(.log(.info, "\(unit) is not started: \(Application.remedy(unit, for: name))", application: name))
+      turn.ask(.log(.info, "\(unit) is not started: \(Application.remedy(unit, for: name))", of: name))
     }
     let known = isPermitted ? unit.description : nil
     if session.facts.unit != known {
@@ -80,7 +80,7 @@ extension Application {
 
   /// A unit did not start. If something else may bring its objects, they are still awaited (R22).
   func unitFailed(_ unit: String, _ message: String) {
-    turn.ask(.log(.warning, "unit \(unit) was not started: \(message)", application: name))
+    turn.ask(.log(.warning, "unit \(unit) was not started: \(message)", of: name, .unitNotStarted))
     guard restoring.startedUnits.contains(unit) else { return }
     let nodes = restoring.unitFailed(unit, message)
     for node in nodes { tree.node(node)?.note(.unitFailed(unit: unit, message: message)) }

@@ -40,9 +40,8 @@ extension Application {
         $0.path = tree.path(of: node)
       }
     }
-    turn.ask(
-      .log(.warning, "a state is withheld: restoring it crashed processes; see listQuarantine", application: name)
-    )
+    let text = "a state is withheld: restoring it crashed processes; see listQuarantine"
+    turn.ask(.log(.warning, text, of: name, .stateWithheld))
   }
 
   /// Withholds all states, because it is unknown which of them processes crash of.
@@ -51,9 +50,8 @@ extension Application {
     withhold(nodes.flatMap { rowsToWithhold(of: $0) })
     runs.quarantine(in: turn)
     announce { ArchiveQuarantined().with { $0.objects = nodes.count } }
-    turn.ask(
-      .log(.warning, "all states are withheld, because restoring them crashed processes repeatedly", application: name)
-    )
+    let text = "all states are withheld, because restoring them crashed processes repeatedly"
+    turn.ask(.log(.warning, text, of: name, .allStatesWithheld))
   }
 
   /// The rows that an owner could be given, now or when early ones are settled.
