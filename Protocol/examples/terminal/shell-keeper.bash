@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs beside a shell, so that no prompt waits: says what is saved, and stores what it is told. See README.md.
+# Arguments: how long to wait for the broker, in seconds; the shell's directory, file of its history, and name, if any.
+wait=$1 begin=$2 history=$3 names=("$4") application=org.gnu.bash locks=$XDG_RUNTIME_DIR/restoration-shell
+valid='^\{"directory":"(/[A-Za-z0-9/._%-]*)","history":([0-9]{1,9})\}$' # only what this program stores
+pane='' saved='' there='' lines=0 stay='' LC_ALL=C
+trap '' HUP INT QUIT TERM TSTP PIPE && mkdir -p -m 700 "$locks"
+
+lock() { # a name, as long as this process lives; the one before is given up
+  [[ $1 =~ ^[A-Za-z0-9][A-Za-z0-9-]{0,99}$ ]] && exec 8>"$locks/$1" && flock -w "$2" 8
+}
+
+[[ -z ${TMUX_PANE-} || $(tmux display-message -pt "$TMUX_PANE" '#{pane_pid}') != "$PPID" ]] || pane=$TMUX_PANE
+printf -v own '%s%(%Y%m%dT%H%M%S)T-%d' "${pane:+tmux-}" -1 $$
+# A shell that nobody has named, and that begins at home, is the one that was killed last; tmux names its own.
+[[ -n $4$pane || ! . -ef ~ ]] || mapfile -t names < <(
+  restorationctl --timeout "$wait" -j tree "$application" |
+    jq -r '.objects | sort_by(.modified) | reverse[].path[0] | select(test("^[0-9]"))')
+for name in "${names[@]}" "$own"; do
+  lock "$name" "0${4:+$wait}" || continue
+  saved='' && [[ $name != "$own" ]] || break
+  saved=$(restorationctl --timeout "$wait" get "$application" "$name" 8>&-)
+  (($? == 4)) || [[ $saved =~ $valid ]] && break # who does not know what is saved must not replace it
+done
+if [[ $saved =~ $valid ]]; then
+  lines=$((10#${BASH_REMATCH[2]}))
+  printf -v there %b "${BASH_REMATCH[1]//%/\\x}"
+  [[ -x $there/. ]] || stay=$begin # nothing takes the place of a directory that is missing, until the shell leaves
+fi
+cd / && printf '%d %s\0' "$lines" "$there"
+
+while IFS= read -r -d '' directory; do
+  while read -t 0 && IFS= read -r -d '' next; do directory=$next; done # only the newest
+  if [[ $directory != +* && $name != "$own" ]]; then # the shell did not wait: what is saved is another one's
+    name=$own saved='' stay=''
+    lock "$own" 0
+  fi
+  directory=${directory#+}
+  if [[ $directory == exit ]]; then # a broker that is being started again is awaited
+    for ((i = 0; i < 30; i++)); do
+      restorationctl --timeout 10 rm "$application" "$name" >/dev/null 8>&-
+      (($? == 69 || $? == 75)) && sleep 2 8>&- || exit
+    done
+  fi
+  [[ -z $pane ]] || tmux set-option -p -t "$pane" @restoration_shell "$name" 8>&-
+  pane=''
+  [[ $directory != "$stay" ]] || continue
+  stay='' text=''
+  for ((i = 0; i < ${#directory}; i++)); do # any bytes, as in a URL
+    next=${directory:i:1}
+    printf -v byte %d "'$next"
+    [[ $next == [A-Za-z0-9/._-] ]] && text+=$next || printf -v text '%s%%%02X' "$text" $((byte & 255))
+  done
+  printf -v text '{"directory":"%s","history":%d}' "$text" "$(wc -l <"$history" 8>&-)"
+  until [[ $text == "$saved" ]] || restorationctl --timeout 10 put "$application" "$name" "$text" >/dev/null 8>&-; do
+    (($? == 69 || $? == 75)) && sleep 2 8>&- && ! read -t 0 || continue 2 # others wait for the next prompt
+  done
+  saved=$text
+done

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// The restorers of `Protocol/examples/terminal`, with the real Bash and the real tmux.
+@Suite(
+  .broker,
+  .enabled(if: TerminalExample.isInstalled, "needs bash, jq and tmux; Tests/run.sh installs them"),
+  .timeLimit(.minutes(5))
+)
+struct TerminalExampleTests {
+  private var home: String { broker.directory.file("home") }
+
+  /// Where `tmux.py` stores what the server of a socket has.
+  private func tmuxObject(_ socket: String) -> String {
+    String(socket.map { $0.isLetter || $0.isNumber || $0 == "-" ? $0 : "_" }.suffix(200))
+  }
+
+  @discardableResult
+  private func tmux(_ words: String..., wait: String = "600") throws -> String {
+    let command = ["tmux", "-u", "-S", broker.directory.file("t"), "-f", "\(home)/.tmux.conf"] + words
+    let variables = environment.merging(["RESTORATION_WAIT": wait]) { $1 }
+    return try ChildProcess.run(command, environment: variables, directory: home).output
+  }
+
+  private func prepare() throws {
+    _ = try broker.directory.makeDirectory("home")
+    // What a user may have set does not reach the hook.
+    let settings = "PS1='> '\nalias rm='rm -i' tail=false\nset -C\n. \(TerminalExample.folder)/shell.bash\n"
+    try Files.write(Array(settings.utf8), to: "\(home)/.bashrc")
+    let configuration = "set -g default-command bash\nrun-shell '\(TerminalExample.folder)/tmux.py'\n"
+    try Files.write(Array(configuration.utf8), to: "\(home)/.tmux.conf")
+  }
+
+  private var environment: [String: String?] {
+    let tools = Products.control.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    return ControlTool.environment([
+      "HOME": home, "PATH": "\(tools.joined(separator: "/")):/usr/bin:/bin", "TMUX": nil, "TMUX_PANE": nil,
+      "RESTORATION_WAIT": "600", "RESTORATION_SHELL": nil, "PROMPT_COMMAND": nil, "HISTFILE": nil, "ENV": nil,
+      "INPUTRC": "/dev/null", "SHELL": "/bin/bash", "HISTCONTROL": nil, "HISTIGNORE": nil, "HISTTIMEFORMAT": nil,
+      "HISTSIZE": nil, "HISTFILESIZE": nil,
+    ])
+  }
+
+  /// A shell on a terminal of its own, and what it has beside it.
+  private final class Shell {
+    let process: ChildProcess
+    /// Nil when it was closed.
+    private var window: PseudoTerminal?
+    private let home: String
+
+    init(_ home: String, _ environment: [String: String?], directory: String? = nil) throws {
+      self.home = home
+      let terminal = try PseudoTerminal()
+      window = terminal
+      process = try ChildProcess(
+        ["bash", "-i"],
+        environment: environment,
+        output: .terminal(terminal),
+        directory: directory ?? home
+      )
+    }
+
+    var terminal: PseudoTerminal {
+      get throws {
+        guard let window else { throw TestFailure("the window was closed") }
+        return window
+      }
+    }
+
+    /// Types a command, and waits until it is done; what it has written.
+    @discardableResult
+    func run(_ command: String) throws -> String {
+      let name = "\(home)/written.\(process.pid)"
+      Files.remove(name)
+      try awaitPrompt()
+      try terminal.type(" { \(command); } >~/part.$$; mv ~/part.$$ ~/written.$$\r")
+      try Wait.until("the shell has done \(command)") {
+        _ = try terminal.shown()
+        return Files.exists(name)
+      }
+      return try Files.text(name)
+    }
+
+    private func awaitPrompt() throws {
+      try Wait.until("the shell takes keys") {
+        _ = try terminal.shown()
+        return try terminal.takesKeys
+      }
+    }
+
+    /// Closes the window while a program runs, and waits until all of it has ended, also what keeps the shell's place: it
+    /// has stored all that it was told.
+    func closeWindow() throws {
+      try awaitPrompt()
+      try terminal.type("sleep 1000\r")
+      let program = ["pgrep", "-P", "\(process.pid)", "-x", "sleep"]
+      try Wait.until("a program runs") { try ChildProcess.run(program).end == .exit(0) }
+      window = nil
+      _ = try process.waitForEnd()
+      try Wait.until("the session has ended") {
+        try ChildProcess.run(["pgrep", "-r", "D,R,S,T", "-s", "\(process.pid)"]).end == .exit(1)
+      }
+    }
+
+    /// Kills everything of its session: also what keeps its place.
+    func kill() throws {
+      // Also what was started meanwhile; a zombie keeps nothing.
+      try Wait.until("the session has ended") {
+        try ChildProcess.run(["pkill", "-KILL", "-r", "D,R,S,T", "-s", "\(process.pid)"]).end == .exit(1)
+      }
+      _ = try process.waitForEnd()
+    }
+  }
+
+  /// What is saved of shells.
+  private func saved() throws -> [JSONValue] {
+    let tree = try ControlTool.run(["tree", "-j", "org.gnu.bash"])
+    guard tree.end == .exit(0) else { return [] }
+    let objects = try tree.json["objects"]?.array ?? []
+    // One of them may be removed meanwhile.
+    return objects.compactMap { object in
+      try? ControlTool.run(["get", "org.gnu.bash", object["component"]?.string ?? ""]).json
+    }
+  }
+
+  private func waitUntilSaved(_ wanted: Set<String>) throws {
+    try Wait.until("\(wanted) are saved") { Set(try saved().compactMap { $0["directory"]?.string }) == wanted }
+  }
+
+  @Test func killedShellsComeBackInTheirDirectoriesAndAtTheirPlacesInTheHistory() throws {
+    try prepare()
+    var shells = [try Shell(home, environment), try Shell(home, environment)]
+    try shells[0].run(#"mkdir $'a\nb \'"%s' $'c\377'; cd $'a\nb \'"%s'"#)
+    try shells[1].run(#"cd ~/$'c\377'"#)
+    // The last command of each is the place in the history; the second shell's came later.
+    try waitUntilSaved(["\(home)/a%0Ab%20%27%22%25s", "\(home)/c%FF"])
+    for (index, name) in ["first", "second"].enumerated() {
+      try shells[index].run("echo of the \(name)")
+      try Wait.until("the place is saved") { try saved().contains { $0["history"] == .integer(Int64(index) + 3) } }
+    }
+    for shell in shells { try shell.kill() }
+    try broker.crashAndRestart()
+
+    shells = [try Shell(home, environment), try Shell(home, environment)]
+    let places = try shells.map { try $0.run(#"printf %q "$PWD"; history 2 | head -n 1"#) }
+    let first = try #require(places.first { $0.hasPrefix(#"$'\#(home)/a\nb \'"%s'"#) }, "\(places)")
+    #expect(first.contains("echo of the first"), "\(first)")
+    let second = try #require(places.first { $0.hasPrefix(#"$'\#(home)/c\377'"#) }, "\(places)")
+    #expect(second.contains("echo of the second"), "\(second)")
+
+    // Who begins elsewhere wants that; who says goodbye is done; and whose terminal is gone is not.
+    try shells[0].kill()
+    let elsewhere = try Shell(home, environment, directory: "/usr")
+    #expect(try elsewhere.run("pwd") == "/usr\n")
+    try elsewhere.terminal.type("exit\r")
+    try shells[1].terminal.type("exit\r")
+    try Wait.until("one is left") { try saved().count == 1 }
+  }
+
+  @Test func nothingThatIsSavedIsRun() throws {
+    try prepare()
+    let name = "$(touch proof)`touch proof`;touch proof"
+    _ = try broker.directory.makeDirectory("home/\(name)")
+    let good = "\(home)/%24%28touch%20proof%29%60touch%20proof%60%3Btouch%20proof"
+    try ControlTool.run(["put", "org.gnu.bash", "1", #"{"directory":"\#(good)","history":0}"#], status: 0)
+    // What was stored later is asked for first.
+    for (index, directory) in ["/\(name)", "-x", #"/\\$(touch proof)"#, "--help"].enumerated() {
+      let state = #"{"directory":"\#(directory)","history":0}"#
+      try ControlTool.run(["put", "org.gnu.bash", "\(index + 2)", state], status: 0)
+    }
+    let shell = try Shell(home, environment)
+    #expect(try shell.run("pwd") == "\(home)/\(name)\n")
+    #expect(!Files.exists("\(home)/proof") && !Files.exists("\(home)/\(name)/proof"))
+    try shell.kill()
+
+    let socket = broker.directory.file("t")
+    let pane = ##"""
+      {"session_name": "#(touch \##(home)/proof)", "window_index": "0", "window_name": "#(touch \##(home)/proof)",
+      "automatic-rename": "0", "window_active": "1", "window_width": "80", "window_height": "24", "pane_active": "1",
+      "window_layout": "", "@restoration_shell": "$(touch \##(home)/proof)", "directory": "\##(good)"}
+      """##
+    let other = pane.replacing(##""session_name": "#"##, with: #""session_name": "$"#)
+    let odd = other.replacing(#""0""#, with: #""0;run-shell 'touch \#(home)/proof'""#)
+    // A layout of three panes, which does not add up, ends tmux 3.3 if its window has one.
+    let layout =
+      "cbfb,3x5000,81,40{24x80,2,39{3x11,9999,3{3x80,40,0,1,24x80,9999,3,81,10x11,3,79,5000},"
+      + "10x5000,12,5000[40x5000,5000,0,39]}}"
+    let ending = pane.replacing(#""window_layout": """#, with: #""window_layout": "\#(layout)""#)
+    // In a directory tmux runs what is in #(...), too: in one of a session, and in one of a window.
+    let hostile = ending.replacing(good, with: "/%23%28touch%20\(home)/proof%29")
+    let window = hostile.replacing(##""window_index": "0""##, with: ##""window_index": "1""##)
+    let panesOfAll = "{\"panes\":[\(odd),\(hostile),\(window),\(ending)]}"
+    try ControlTool.run(["put", "org.tmux.tmux", tmuxObject(socket), panesOfAll], status: 0)
+    defer { _ = try? tmux("kill-server") }
+    try tmux("start-server")
+    let panes = try tmux("list-panes", "-aF", "#{session_name} #{pane_pid}").split(separator: " ")
+    #expect(panes.count > 1 && panes[0] == "_(touch", "\(panes)")
+    // What a format runs has begun before this.
+    try tmux("run-shell", "true")
+    #expect(!Files.exists("\(home)/proof") && !Files.exists("\(home)/\(name)/proof"))
+  }
+
+  @Test func aShellThatDoesNotWaitStoresUnderANameOfItsOwnAndTakesNothing() throws {
+    try prepare()
+    let good = #"{"directory":"/usr","history":0}"#
+    try ControlTool.run(["put", "org.gnu.bash", "1", good], status: 0)
+    // The answer comes when the test says so, and the shell does not wait that long.
+    _ = try broker.directory.makeDirectory("home/bin")
+    let stand = """
+      #!/bin/sh
+      if [ "$3" = get ]; then until [ -e ~/answer ]; do sleep 0.05; done; fi
+      exec \(Products.control) "$@"
+      """
+    try Files.write(Array(stand.utf8), to: "\(home)/bin/restorationctl")
+    chmod("\(home)/bin/restorationctl", 0o755)
+    var late = environment
+    late["PATH"] = "\(home)/bin:/usr/bin:/bin"
+    late["RESTORATION_WAIT"] = "0.1"
+    late["RESTORATION_SHELL"] = "1"
+    let shell = try Shell(home, late)
+    #expect(try shell.run("pwd") == "\(home)\n")
+    try shell.run("cd /var")
+    try Files.write([], to: "\(home)/answer")
+    try Wait.until("both are saved") {
+      try Set(saved().compactMap { $0["directory"]?.string }) == ["/usr", "/var"]
+    }
+    #expect(try ControlTool.run(["get", "org.gnu.bash", "1"], status: 0).output == "\(good)\n")
+    let next = try Shell(home, environment.merging(["RESTORATION_SHELL": "1"]) { $1 })
+    #expect(try next.run("pwd") == "/usr\n")
+    for shell in [shell, next] { try shell.kill() }
+  }
+
+  @Test func aShellWhoseKeeperWasKilledTakesNoOtherShellsPlace() throws {
+    try prepare()
+    let other = #"{"directory":"/usr","history":0}"#
+    try ControlTool.run(["put", "org.gnu.bash", "1", other], status: 0)
+    try ControlTool.run(["put", "org.gnu.bash", "2", #"{"directory":"/var","history":0}"#], status: 0)
+    let shell = try Shell(home, environment)
+    #expect(try shell.run("pwd") == "/var\n")
+    try shell.run("cd")
+    try waitUntilSaved([home, "/usr"])
+    // From now on the other place is the one that a shell which begins here would be given.
+    try ControlTool.run(["put", "org.gnu.bash", "1", other.replacing("0", with: "1")], status: 0)
+    try ControlTool.run(["put", "org.gnu.bash", "1", other], status: 0)
+    let keeper = ["-P", "\(shell.process.pid)", "-f", "shell-keeper"]
+    #expect(try ChildProcess.run(["pkill", "-KILL"] + keeper).end == .exit(0))
+    try Wait.until("it has a keeper again") {
+      try shell.run("true")
+      return try ChildProcess.run(["pgrep", "-r", "D,R,S"] + keeper).end == .exit(0)
+    }
+    try shell.run("cd /var/lib")
+    try Wait.until("it is saved again") { try saved().contains { $0["directory"]?.string == "/var/lib" } }
+    #expect(try ControlTool.run(["get", "org.gnu.bash", "1"], status: 0).output == "\(other)\n")
+    try shell.kill()
+  }
+
+  @Test func aMissingDirectoryStaysSavedAndShellsWhoseWindowsWereClosedComeBack() throws {
+    try prepare()
+    let named = environment.merging(["RESTORATION_SHELL": "1"]) { $1 }
+    try ControlTool.run(["put", "org.gnu.bash", "1", #"{"directory":"\#(home)/later","history":0}"#], status: 0)
+    let early = try Shell(home, named)
+    #expect(try early.run("pwd") == "\(home)\n")
+    try early.closeWindow()
+    _ = try broker.directory.makeDirectory("home/later")
+    let shell = try Shell(home, named)
+    #expect(try shell.run("pwd") == "\(home)/later\n")
+    try shell.run("cd /usr")
+    try shell.closeWindow()
+    let next = try Shell(home, named)
+    #expect(try next.run("pwd") == "/usr\n")
+    try next.kill()
+  }
+
+  @Test func killedAndEndedTmuxComesBackWithItsSessionsWindowsPanesLayoutsAndDirectories() throws {
+    try prepare()
+    let proof = "\(home)/proof"
+    defer { _ = try? tmux("kill-server") }
+    func panes() throws -> String {
+      let fields = [
+        "session_name", "window_index", "window_name", "window_active", "pane_active", "pane_left", "pane_top",
+        "pane_width", "pane_height", "@restoration_shell", "automatic-rename", "pane_current_path",
+      ]
+      return try tmux("list-panes", "-a", "-F", fields.map { "#{\($0)}" }.joined(separator: "|"))
+    }
+    try tmux("new-session", "-d")
+    // A name that is not, and a directory that looks like, a command of tmux.
+    try tmux("new-session", "-d", "-s", "a 'b'", "-x", "90", "-y", "30")
+    try tmux("split-window", "-h", "-t", "=a 'b':")
+    try tmux("send-keys", "-t", "=a 'b':", #"mkdir $'#(touch proof)\nü\'\377'; cd $'#(touch proof)\nü\'\377'"#, "Enter")
+    try tmux("split-window", "-v", "-t", "=a 'b':")
+    try tmux("new-window", "-t", "=a 'b':5", "-n", "x##(touch \(proof))\ny")
+    try tmux("select-window", "-t", "=a 'b':0")
+    try tmux("select-pane", "-t", "=a 'b':0.0")
+    try Wait.until("all shells have a name") {
+      let shells = try tmux("list-panes", "-a", "-F", "[#{@restoration_shell}]").split(separator: "\n")
+      return shells.count == 5 && !shells.contains("[]")
+    }
+    try Wait.until("what there is is saved") {
+      let saved = try ControlTool.run(["get", "org.tmux.tmux", tmuxObject(broker.directory.file("t"))])
+      guard saved.end == .exit(0), let panes = try saved.json["panes"]?.array else { return false }
+      let name = "/%23%28touch%20proof%29%0A%C3%BC%27%FF"
+      let isThere = panes.contains { $0["directory"]?.string?.hasSuffix(name) == true }
+      let selected = panes.filter { $0["session_name"] == "a 'b'" && $0["window_active"] == "1" }
+      let haveNames = panes.allSatisfy { $0["@restoration_shell"]?.string?.isEmpty == false }
+      return panes.count == 5 && haveNames && isThere && selected.first?["pane_active"] == "1"
+    }
+    let before = try panes()
+    #expect(before.contains("x#(touch"), "\(before)")
+    let expected = before.replacing("x#(touch", with: "x_(touch")
+
+    for isKilled in [true, false] {
+      let pid = try #require(Int32(try tmux("display-message", "-p", "#{pid}").dropLast()))
+      if isKilled {
+        Glibc.kill(pid, SIGKILL)
+        try broker.crashAndRestart()
+      } else {
+        try tmux("kill-server")
+      }
+      // Whoever began it need not wait for its end; then it is there without a command line.
+      try Wait.until("the server has ended") { (try? Files.read("/proc/\(pid)/cmdline"))?.isEmpty ?? true }
+      // Everything is there before the settings have been read, and reading them again does nothing.
+      try tmux("start-server")
+      try tmux("source-file", "\(home)/.tmux.conf")
+      let now = try panes()
+      #expect(now == expected)
+    }
+    #expect(!Files.exists(proof))
+  }
+
+  /// What `tmux.py` runs as, for tmux of this test.
+  private func restorers() -> [Int32] {
+    Files.list("/proc").compactMap { Int32($0) }.filter { pid in
+      guard let command = try? Files.text("/proc/\(pid)/cmdline"), command.contains("/tmux.py\0"),
+        let variables = try? Files.text("/proc/\(pid)/environ")
+      else { return false }
+      return variables.split(separator: "\0").contains("HOME=\(home)")
+    }
+  }
+
+  @Test func aKilledRestorerOfTmuxStoresNothingBeforeWhatIsSavedWasRestored() throws {
+    try prepare()
+    let object = tmuxObject(broker.directory.file("t"))
+    let pane = """
+      {"session_name": "saved", "window_index": "0", "window_name": "n", "automatic-rename": "0", "directory": "/usr",
+      "window_active": "1", "window_width": "80", "window_height": "24", "pane_active": "1", "window_layout": "",
+      "@restoration_shell": "tmux-1"}
+      """
+    try ControlTool.run(["put", "org.tmux.tmux", object, "{\"panes\":[\(pane)]}"], status: 0)
+    try broker.kill()
+    defer { _ = try? tmux("kill-server") }
+    func kill() throws {
+      try Wait.until("the restorer is there") { !restorers().isEmpty }
+      // One that makes way for its child is gone itself.
+      try Wait.until("no restorer is left") {
+        for pid in restorers() { Glibc.kill(pid, SIGKILL) }
+        return restorers().isEmpty
+      }
+    }
+    func sessions() throws -> [String] {
+      try tmux("list-sessions", "-F", "#{session_name}").split(separator: "\n").map(String.init)
+    }
+    // The broker is away, so the restorer waits.
+    try tmux("new-session", "-d", "-s", "begun", wait: "0.2")
+    try kill()
+    try broker.start()
+    try tmux("source-file", "\(home)/.tmux.conf")
+    try Wait.until("both are there") { try sessions() == ["begun", "saved"] }
+    func waitUntilStored(_ names: Set<String>) throws {
+      try Wait.until("\(names) are stored") {
+        let panes = try ControlTool.run(["get", "org.tmux.tmux", object], status: 0).json["panes"]?.array ?? []
+        return Set(panes.compactMap { $0["session_name"]?.string }) == names
+      }
+    }
+    try waitUntilStored(["begun", "saved"])
+
+    // What has been restored once is not restored again, and a reader of the settings makes no second restorer.
+    try kill()
+    try tmux("new-session", "-d", "-s", "later")
+    for _ in 1...2 { try tmux("source-file", "\(home)/.tmux.conf") }
+    try waitUntilStored(["begun", "saved", "later"])
+    #expect(try sessions() == ["begun", "later", "saved"])
+    try Wait.until("one restorer is left") { restorers().count == 1 }
+  }
+
+  @Test func withoutABrokerAPromptIsSilentAndWaitsForNothing() throws {
+    try prepare()
+    try broker.kill()
+    let shell = try Shell(home, environment)
+    #expect(try shell.run("pwd") == "\(home)\n")
+    let screen = try shell.terminal.shown()
+    #expect(!screen.contains("restoration") && !screen.contains("rror"), "\(screen)")
+    // And one that cannot be reached any more takes no shell along.
+    _ = try ChildProcess.run(["pkill", "-KILL", "-P", "\(shell.process.pid)"])
+    #expect(try shell.run("echo alive") == "alive\n")
+  }
+}
+
+/// Windows that `terminal.sh` opens, under a real user manager.
+@Suite(
+  .userManager,
+  .enabled(if: UserManager.isUsable && TerminalExample.isInstalled, Comment(rawValue: UserManager.requirement)),
+  .timeLimit(.minutes(10))
+)
+struct TerminalWindowTests {
+  /// Stands in for a terminal: its keyboard is a pipe with the window's name.
+  private static let terminal = """
+    import os, pty, sys
+    name = [word for word in sys.argv if word.startswith("RESTORATION_SHELL=")][0].partition("=")[2]
+    keys = os.path.expanduser(f"~/{name}")
+    if not os.path.exists(keys):
+        os.mkfifo(keys)
+    os.dup2(os.open(keys, os.O_RDWR), 0)
+    sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[2:])))
+    """
+
+  @Test func windowsComeBackEachWithItsShellAfterEverythingWasKilled() throws {
+    let folder = try manager.added("Protocol/examples/terminal")
+    try manager.write(Self.terminal, to: "\(manager.home)/terminal.py")
+    let settings = "PS1='> '\nPATH=~/.local/bin:$PATH\nRESTORATION_WAIT=600\n. \(folder)/shell.bash\n"
+    try manager.write(settings, to: "\(manager.home)/.bashrc")
+    let terminal = ["TERMINAL": "python3 \(manager.home)/terminal.py", "SHELL": "/bin/bash"]
+    for directory in ["/usr", "/var"] {
+      let opened = try manager.run(["env", "-C", directory, "sh", "\(folder)/terminal.sh"], environment: terminal)
+      #expect(opened.end == .exit(0), "\(opened.output)\(opened.errors)")
+    }
+    func windows() -> [String] {
+      Files.list(manager.outside(manager.home)).filter { $0.hasPrefix("terminal-") }.sorted()
+    }
+    try Wait.until("two windows are open") { windows().count == 2 }
+    let names = windows()
+    /// Types a command in a window, and waits until it is done; what it has written.
+    @discardableResult func run(_ command: String, in name: String) throws -> String {
+      let written = manager.outside("\(manager.home)/written")
+      Files.remove(written)
+      try manager.write("{ \(command); } >~/part; mv ~/part ~/written\n", to: "\(manager.home)/command")
+      _ = try manager.run(["sh", "-c", "cat ~/command >~/\(name)"])
+      try Wait.until("\(name) has done \(command)") { Files.exists(written) }
+      return try Files.text(written)
+    }
+    #expect(Set(try names.map { try run("pwd", in: $0) }) == ["/usr\n", "/var\n"])
+    for (name, directory) in zip(names, ["/usr/lib", "/usr/share"]) {
+      try run("cd \(directory); echo of \(directory)", in: name)
+      // The place in the history is stored with it: the other shell must not have added anything before.
+      try Wait.until("the directory of \(name) is saved") {
+        try manager.run(["restorationctl", "get", "-r", "org.gnu.bash", name, "/directory"]).output == "\(directory)\n"
+      }
+    }
+    try manager.output("systemctl", "--user", "kill", "--signal=KILL", "restoration-run@*", UserManager.service)
+    for name in names {
+      let unit = "restoration-run@\(name).service"
+      try Wait.until("\(name) is started again") {
+        let restarts = try manager.property("NRestarts", of: unit)
+        let state = try manager.property("ActiveState", of: unit)
+        return restarts == "1" && state == "active"
+      }
+    }
+    for (name, directory) in zip(names, ["/usr/lib", "/usr/share"]) {
+      let place = try run("pwd; history 2 | head -n 1", in: name)
+      #expect(place.hasPrefix("\(directory)\n") && place.contains("echo of \(directory);"), "\(place)")
+    }
+    // Whoever ends the shell is done with the window.
+    _ = try manager.run(["sh", "-c", "echo exit >~/\(names[0])"])
+    try Wait.until("one is left") {
+      try manager.output("restorationctl", "run", "--list", "--no-legend").split(separator: "\n").count == 1
+    }
+  }
+}
+
+enum TerminalExample {
+  static let folder = "\(Products.repository)/Protocol/examples/terminal"
+
+  /// Whether what the examples need is installed; in CI it must be.
+  static let isInstalled: Bool = {
+    guard !Environment.isCI else { return true }
+    let commands = [["bash", "--version"], ["jq", "--version"], ["tmux", "-V"]]
+    return commands.allSatisfy { (try? ChildProcess.run($0))?.end == .exit(0) }
+  }()
+}
