@@ -42,7 +42,8 @@ struct Failure: Error {
     // The broker names a method there.
     let isUnknown = error.code == .unknownApplication
     let list = (near.map { "Did you mean \($0)? " } ?? "") + "restorationctl list shows the known applications."
-    self.hint = hint ?? (isUnknown ? list : error.hint)
+    // And a parameter as JSON has it, which is an option here.
+    self.hint = hint ?? (isUnknown ? list : error.hint?.replacing("force: true", with: "--force"))
     kind = error.code.description
     code = error.code.rawValue
     path = error.path

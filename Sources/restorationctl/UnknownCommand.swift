@@ -43,12 +43,22 @@ enum Suggestion {
     return names.prefix(8).map { $0.shortened(to: 40) }.joined(separator: ", ") + rest
   }
 
-  /// The name that is the fewest changes away, if they are few.
+  /// The name that is the fewest changes away, if they are few for what differs: all applications of a domain begin
+  /// alike.
   static func nearest(to name: String, in names: [String]) -> String? {
-    let distances = names.map { (name: $0, distance: distance(name, $0)) }
-    guard let best = distances.min(by: { $0.distance < $1.distance }) else { return nil }
-    let shorter = min(name.count, best.name.count)
-    return best.distance <= max(1, shorter / 3) && best.distance < shorter ? best.name : nil
+    let near = names.compactMap { other -> (name: String, distance: Int)? in
+      let common = commonBegin(name, other)
+      let (left, right) = (String(name.dropFirst(common)), String(other.dropFirst(common)))
+      let (distance, shorter) = (distance(left, right), min(left.count, right.count))
+      return distance <= max(1, shorter / 3) && distance < shorter ? (other, distance) : nil
+    }
+    return near.min { $0.distance < $1.distance }?.name
+  }
+
+  /// The length of the components that both begin with.
+  private static func commonBegin(_ left: String, _ right: String) -> Int {
+    let common = zip(left, right).prefix { $0 == $1 }.map(\.0)
+    return common.lastIndex { "./".contains($0) }.map { $0 + 1 } ?? 0
   }
 
   /// Letters to insert, remove, replace or swap (optimal string alignment).

@@ -155,6 +155,8 @@ internal import Testing
     #expect(made.errors.contains("Main/Editro is new in org.example.Notes; did you mean Main/Editor?"))
     let other = try ControlTool.run(["put", "org.example.Note", "Main", "{}"], status: 0)
     #expect(other.errors.contains("org.example.Note is new; did you mean org.example.Notes?"), "\(other.errors)")
+    let unlike = try ControlTool.run(["put", "org.example.Mail", "Main", "{}"], status: 0)
+    #expect(unlike.errors == "", "only the domain is the same")
     try ControlTool.run(["put", Self.application, "Empty/Child", "{}"], status: 0)
     for arguments in [
       ["rm", "-j", Self.application, "Empty", "/n"], ["put", "-j", Self.application, "Empty", "/n/x", "1"],

@@ -198,6 +198,15 @@ internal import Testing
     #expect(again.output == "Nothing has changed in \(Self.application); the newest is generation 1.\n")
   }
 
+  @Test func restoringLeavesToProcessesWhatTheyFetchByThemselves() throws {
+    try broker.session(Self.application).encode("Main", state: ["n": 1])
+    try broker.crashAndRestart()
+    try broker.session(Self.application).register("Main")
+    let result = try ControlTool.run(["restore", Self.application], status: 0)
+    let counts = "0 objects restored, 1 left to its owner, 0 left out, 0 absent, in "
+    #expect(result.output.hasPrefix("\(Self.application): \(counts)"), "\(result.output)")
+  }
+
   /// R21, R23: the restored objects, the others, and the reasons.
   @Test func restoringListsWhatDidNotComeBack() throws {
     let objects: [JSONValue] = [

@@ -81,7 +81,7 @@ package final class Broker: Sendable {
         confining: { PeerOrigin(of: $0).confinement },
         whenAdopted: { outcome in
           guard outcome != AdoptedConnections() else { return }
-          logger.info("going on with \(outcome.kept) connections, \(outcome.ended) were busy and have ended")
+          logger.info("connections taken over: \(outcome.kept); busy, and ended: \(outcome.ended)")
         },
         whenLost: { whenLost("the listening socket has closed: \($0)") },
         delegate: service

@@ -85,7 +85,7 @@ extension RestoringStep: CustomStringConvertible {
     case .classMismatch: "its owner is of another class"
     case .quarantined: "its state is withheld"
     case .unreadable: "its state is damaged"
-    case .notServed: "its owner cannot be called to decode"
+    case .notServed: "its owner fetches its states by itself"
     case .failed: "its owner answered with an error"
     case .late: "its owner did not answer in time"
     case .ended: "its owner ended"

@@ -50,10 +50,12 @@ struct RemoveCommand: ControlCommand {
       throw path.notFound(among: objects.compactMap(\.path), "in \(application)")
     }
     let edit = StateEdit(application: application, path: path)
-    let below = objects.count { $0.path != path && $0.path?.components.starts(with: path.components) == true }
-    guard below == 0 else {
-      var failure = edit.failure("notEmpty", "\(path) has \(Quantity.count(below, "object")) below it")
-      failure.hint = "restorationctl forget \(application) \(path) removes all of them."
+    let inside = objects.filter { $0.path?.components.starts(with: path.components) == true }
+    guard inside.count == 1 else {
+      var failure = edit.failure("notEmpty", "\(path) has \(Quantity.count(inside.count - 1, "object")) below it")
+      // Only their own session can forget objects that are live.
+      let live = inside.first { $0.pid != nil }.map { "End process \($0.pid ?? 0), which has \($0.path ?? path). " }
+      failure.hint = "\(live ?? "")restorationctl forget \(application) \(path) removes all of them."
       throw failure
     }
     do {

@@ -47,7 +47,8 @@ struct RestoreCommand: ControlCommand {
       }
       try output.show(result, or: text(of: result))
       Self.complain(of: result, application)
-      if result.restored.isEmpty || !result.failedUnits.isEmpty { throw ExitStatus.refused }
+      let isFruitless = result.restored.isEmpty && !result.skipped.contains(where: Self.isLeftToOwner)
+      if isFruitless || !result.failedUnits.isEmpty { throw ExitStatus.refused }
     }
   }
 
@@ -59,15 +60,22 @@ struct RestoreCommand: ControlCommand {
     }
   }
 
+  /// The owner is there, and fetches its states by itself.
+  private static func isLeftToOwner(_ skipped: SkippedObject) -> Bool {
+    RestoreApplicationState.Reason(rawValue: skipped.reason) == .notServed
+  }
+
   /// The outcome in one line.
   static func summary(of result: RestoreResult, _ application: String) -> String {
     if result.declined { return "\(application) declined to be restored.\n" }
     if result.restored.isEmpty, result.skipped.isEmpty, result.absent.isEmpty {
       return "Nothing of \(application) was left to be restored.\n"
     }
+    let left = result.skipped.count(where: isLeftToOwner)
     let counts =
-      "\(Quantity.count(result.restored.count, "object")) restored, \(result.skipped.count) left out, "
-      + "\(result.absent.count) absent"
+      "\(Quantity.count(result.restored.count, "object")) restored, "
+      + (left > 0 ? "\(left) left to \(left == 1 ? "its owner" : "their owners"), " : "")
+      + "\(result.skipped.count - left) left out, \(result.absent.count) absent"
     return "\(application): \(counts), in \(result.milliseconds) ms.\n"
   }
 

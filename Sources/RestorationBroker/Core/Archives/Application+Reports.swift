@@ -195,7 +195,8 @@ extension Application {
     if request.generations, !request.force, !sessions.isEmpty {
       throw .restoration(
         .needsForce,
-        "\(sessions.count) sessions are live, and without generations nothing can be restored",
+        "\(sessions.count == 1 ? "a session is" : "\(sessions.count) sessions are") live, and without generations "
+          + "nothing can be restored",
         hint: "Use force: true, or keep the generations."
       )
     }

@@ -40,7 +40,7 @@ extension Application {
         $0.path = tree.path(of: node)
       }
     }
-    let text = "a state is withheld: restoring it crashed processes; see listQuarantine"
+    let text = "a state is withheld: restoring it crashed processes; see restorationctl quarantine list"
     turn.ask(.log(.warning, text, of: name, .stateWithheld))
   }
 
