@@ -161,6 +161,8 @@ internal import Testing
     let path = scratch.file("b.sock")
     let socket = try ListeningSocket(binding: SocketPath(path), backlog: 8)
     let inherited = fcntl(socket.number, F_DUPFD_CLOEXEC, 0)
+    let copy = fcntl(inherited, F_DUPFD_CLOEXEC, 0)
+    defer { close(copy) }
     _ = consume socket
     #expect(throws: Never.self) { try RawPeer(connectingTo: path) }
     let (name, store) = (InheritedConnections.storedName(ofApplication: "App"), Removals())

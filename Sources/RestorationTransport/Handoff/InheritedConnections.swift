@@ -43,6 +43,8 @@ package struct InheritedConnections: Sendable {
   package func endApplicationSockets(_ store: (any DescriptorStore)?) {
     for (application, descriptor) in applicationSockets {
       store?.remove(Self.storedName(ofApplication: application))
+      // Nobody connects to a copy either: the manager may have one for a moment, or a process that is being started.
+      SystemCalls.shutDown(descriptor)
       SystemCalls.close(descriptor)
     }
   }
