@@ -152,6 +152,7 @@ let package = Package(
         "RestorationTransport",
         "RestorationWire",
         .product(name: "DequeModule", package: "swift-collections"),
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import JSONRPC
 internal import TestSupport
 internal import Testing
@@ -54,5 +55,27 @@ internal import Testing
         }
       }
     }
+  }
+
+  @Test(.broker) func whatWasTypedWithoutABrokerIsThereAfterAKill() throws {
+    func start(_ socket: String) throws -> (ChildProcess, PseudoTerminal) {
+      let terminal = try PseudoTerminal()
+      let environment = ["RESTORATIOND_SOCKET": socket]
+      let command = try Language.swift.command()
+      return (try ChildProcess(command, environment: environment, output: .terminal(terminal)), terminal)
+    }
+    let socket = broker.directory.file("later.sock")
+    let (first, terminal) = try start(socket)
+    _ = try terminal.shown(until: "saved: nothing")
+    try terminal.type("a first one\nGrüße\n")
+    try #require(symlink(broker.socket, socket) == 0)
+    try Wait.until("the line is stored") {
+      // Before the program comes, there is no such application.
+      (try? broker.states(of: "org.example.Note"))?[["Note"]] == ["value": "Grüße"]
+    }
+    try first.kill()
+    let (second, other) = try start(broker.socket)
+    _ = try other.shown(until: "saved: Grüße")
+    try second.kill()
   }
 }

@@ -55,7 +55,12 @@ internal import Testing
   /// The same with a session that outlives the broker.
   private func stay(_ socketPath: String) async throws {
     let options = SessionOptions(application: "org.example.Notes", process: "editor", bundleVersion: "2.1")
-    let session = try await RestorationSession.start(options, socket: socketPath, brokerTimeout: .seconds(30))
+    let session = try await RestorationSession.start(
+      options,
+      socket: socketPath,
+      brokerTimeout: .seconds(30),
+      withoutBroker: .fails
+    )
     print(session.info.restoration.reason, session.info.limits.frameBytesMax)
     let window = try await session.register(ObjectRegistration("Window", kind: .viewController))
     let editor = try await session.register(ObjectRegistration("Editor", kind: .view), below: window)
@@ -90,6 +95,7 @@ internal import Testing
     }
     for await state in session.states {
       switch state {
+      case .withoutBroker: print("in memory")
       case .connected: print("connected")
       case .reconnecting(let since): print(since)
       case .ended(.left(let isConfirmed)): print(isConfirmed)
@@ -149,7 +155,12 @@ internal import Testing
   @MainActor private func beAsked(_ socketPath: String) async throws {
     let options = SessionOptions(application: "org.example.Notes", bundleVersion: "2", answersCalls: true)
     let (delegate, editor, notes) = (Delegate(), Editor(), Notes())
-    let session = try await RestorationSession.start(options, delegate: delegate, socket: socketPath)
+    let session = try await RestorationSession.start(
+      options,
+      delegate: delegate,
+      socket: socketPath,
+      withoutBroker: .fails
+    )
     let object = try await session.register(ObjectRegistration("Editor", kind: .view), restoring: editor)
     try await session.registerRestorationClass("Preview") { request in
       let preview = Editor()

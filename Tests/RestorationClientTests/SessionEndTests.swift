@@ -161,7 +161,7 @@ internal import Testing
 
   @Test(.scratch) func startingFailsWhereThereIsNoBroker() async throws {
     let error = await thrownError {
-      try await RestorationSession.start(SessionOptions(application: "a"), socket: directory.file("b.sock"))
+      try await RestorationSession.start("a", socket: directory.file("b.sock"), withoutBroker: .fails)
     }
     #expect((error as? BrokerConnectionError)?.isNotRunning == true)
   }

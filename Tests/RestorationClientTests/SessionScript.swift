@@ -42,7 +42,9 @@ final class SessionScript: Sendable {
   var token: String { state.withLock { $0.token } }
 
   /// The path the object was registered under.
-  func name(of handle: Int64) -> String? { state.withLock { $0.paths[handle]?.last } }
+  func name(of handle: Int64) -> String? { path(of: handle)?.last }
+
+  func path(of handle: Int64) -> [String]? { state.withLock { $0.paths[handle] } }
 
   @Sendable func answer(_ request: JSONRPC.Request) -> Outcome? {
     if request.method == Ping.method, state.withLock({ !$0.silent.contains(Ping.method) }) { return .text("{}") }

@@ -40,14 +40,7 @@ extension BrokerConnection {
     let call = try Self.call(state, object, elements, revision)
     if let key = call.state.reservedKey {
       // The broker would silently drop it.
-      throw RestorationError(
-        .restoration(
-          .reservedKey,
-          "the key \(key) is reserved for the broker",
-          hint: "Keys that begin with \(EncodedState.reservedPrefixes.joined(separator: " or ")) are read-only.",
-          details: ["pointer": .string(JSONPointer.make("state", key))]
-        )
-      )
+      throw RestorationError(.reserved(key))
     }
     try await notify(call, application: application)
   }
@@ -120,6 +113,18 @@ extension ErrorObject {
       JSONPointer.make("state", name),
       "the state has the key \(name) twice",
       hint: "Give each key of a state once."
+    )
+  }
+}
+
+extension ErrorObject {
+  /// A key of a state that only the broker writes (R10).
+  static func reserved(_ key: String) -> ErrorObject {
+    .restoration(
+      .reservedKey,
+      "the key \(key) is reserved for the broker",
+      hint: "Keys that begin with \(EncodedState.reservedPrefixes.joined(separator: " or ")) are read-only.",
+      details: ["pointer": .string(JSONPointer.make("state", key))]
     )
   }
 }

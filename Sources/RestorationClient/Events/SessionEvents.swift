@@ -9,7 +9,7 @@ final class SessionEvents: Sendable {
   private static let statesMax = 16
 
   private struct Contents {
-    var state = SessionState.connected
+    var state: SessionState
     var watchers: [Int: AsyncStream<SessionState>.Continuation] = [:]
     var notifications = NotificationQueue<SessionNotification>(capacity: SessionEvents.notificationsMax)
     var waiters: [(number: Int, continuation: CheckedContinuation<SessionNotification?, Never>)] = []
@@ -23,7 +23,9 @@ final class SessionEvents: Sendable {
     }
   }
 
-  private let contents = Mutex(Contents())
+  private let contents: Mutex<Contents>
+
+  init(_ state: SessionState) { contents = Mutex(Contents(state: state)) }
 
   var state: SessionState { contents.withLock { $0.state } }
 

@@ -50,8 +50,11 @@ package struct ObjectPlan {
   }
 
   /// The broker has forgotten everything.
-  package mutating func forgetRegistrations() {
-    for (object, entry) in entries where entry.status == .registered {
+  package mutating func forgetRegistrations() { forgetRegistrations(of: Array(entries.keys)) }
+
+  /// The broker does not know these.
+  package mutating func forgetRegistrations(of objects: [ObjectID]) {
+    for object in objects where entries[object]?.status == .registered {
       entries[object]?.status = .pending
       unsettled += 1
     }

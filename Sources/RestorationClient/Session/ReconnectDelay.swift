@@ -8,6 +8,8 @@ package struct ReconnectDelay: Equatable {
   package static let longestWithWork: Int64 = 100
   /// While nothing waits, and only the ownership of objects is to be taken up again.
   package static let longestIdle: Int64 = 1_000
+  /// While no broker has come yet: nothing can wait for it.
+  package static let longestAlone: Int64 = 5_000
 
   private var failures = 0
 
@@ -20,9 +22,10 @@ package struct ReconnectDelay: Equatable {
   package var isReset: Bool { failures == 0 }
 
   /// Milliseconds before the next try; counts as one more failure.
-  package mutating func next(hasWork: Bool) -> Int64 {
+  package mutating func next(hasWork: Bool, isAlone: Bool = false) -> Int64 {
     defer { failures = min(failures + 1, 16) }
     guard failures > 0 else { return 0 }
-    return min(Self.shortest << (failures - 1), hasWork ? Self.longestWithWork : Self.longestIdle)
+    let longest = isAlone ? Self.longestAlone : hasWork ? Self.longestWithWork : Self.longestIdle
+    return min(Self.shortest << (failures - 1), longest)
   }
 }

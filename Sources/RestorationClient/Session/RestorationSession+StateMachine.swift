@@ -10,6 +10,10 @@ extension RestorationSession {
   ///                      waiting ◀─────────────────────────┘
   ///     any ── goodbye answered, end given up, refused ──▶ ended
   ///
+  /// A session that finds no broker at its start begins in `connecting` and is *alone* until it is open for the first
+  /// time: `send` is then answered from memory, and the end is not said to anybody. It is open when a broker has been
+  /// told what is in memory.
+  ///
   /// Invariants:
   /// 1. A ticket ends exactly once: completed, cancelled or failed. Nothing is sent for a ticket that has ended.
   /// 2. On each connection calls are sent in the order of their submission, except those that wait for an object to be
@@ -98,6 +102,8 @@ extension RestorationSession {
 
     private let timeout: Int64?
     private var state: State
+    /// Whether no broker has taken the session yet.
+    package private(set) var isAlone: Bool
     private var delay = ReconnectDelay()
     private var queue: CallQueue
     private var plan = ObjectPlan()
@@ -112,10 +118,12 @@ extension RestorationSession {
 
     /// A machine that is connected and initialized. Times are milliseconds of any clock that never goes back.
     ///
-    /// - Parameter timeout: milliseconds that a call may wait for a broker; `nil` for ever.
-    package init(windowBytes: Int, timeout: Int64?, at now: Int64) {
-      self.timeout = timeout
-      state = .open(since: now)
+    /// - Parameters:
+    ///   - timeout: milliseconds that a call may wait for a broker; `nil` for ever.
+    ///   - isAlone: whether the first try to connect has found no broker instead; `connectFailed` is to follow.
+    package init(windowBytes: Int, timeout: Int64?, isAlone: Bool = false, at now: Int64) {
+      (self.timeout, self.isAlone) = (timeout, isAlone)
+      state = isAlone ? .connecting : .open(since: now)
       quietSince = now
       queue = CallQueue(windowBytes: windowBytes)
     }
@@ -125,6 +133,8 @@ extension RestorationSession {
     package var hasEnded: Bool { state == .ended }
     package var isEnding: Bool { goodbye != nil || hasEnded }
     private var isOpen: Bool { if case .open = state { true } else { false } }
+    /// Whether calls are answered, by a broker or from memory.
+    private var isAnswering: Bool { isOpen || isAlone && !hasEnded }
 
     /// A name for the next call.
     package mutating func makeTicket() -> Ticket {
@@ -142,6 +152,7 @@ extension RestorationSession {
     /// Ends the session once all earlier calls are at the broker.
     package mutating func end(_ ticket: Ticket, bytes: Int, at now: Int64) -> [Action] {
       guard !isEnding else { return [.fail(ticket, .ended)] }
+      if isAlone { return finish(.left(isConfirmed: false), leaving: state == .initializing) }
       goodbye = ticket
       return enqueue(ticket, Call(isIdempotent: true, bytes: bytes), at: now)
     }
@@ -149,7 +160,7 @@ extension RestorationSession {
     private mutating func enqueue(_ ticket: Ticket, _ call: Call, at now: Int64) -> [Action] {
       if queue.isEmpty { quietSince = now }
       queue.append(ticket, call, at: now)
-      if case .waiting(let milliseconds) = state, milliseconds > ReconnectDelay.longestWithWork {
+      if case .waiting(let milliseconds) = state, milliseconds > ReconnectDelay.longestWithWork, !isAlone {
         state = .connecting
         return [.connect] + updateAlarm()
       }
@@ -160,12 +171,12 @@ extension RestorationSession {
     ///
     /// - Parameter isFinal: whether it settles the call, rather than asks for another connection.
     package mutating func answered(_ ticket: Ticket, isFinal: Bool) -> [Action] {
-      guard let entry = queue[ticket], entry.place == .sent, isOpen else { return [] }
+      guard let entry = queue[ticket], entry.place == .sent, isAnswering else { return [] }
       if !isFinal, entry.call.isIdempotent, entry.tries < Self.triesMax {
         // It keeps its place among those sent until the connection is gone.
         return [.disconnect]
       }
-      delay.reset()
+      if isOpen { delay.reset() }
       _ = queue.remove(ticket)
       if ticket == goodbye { return [.complete(ticket)] + finish(.left(isConfirmed: true)) }
       return [.complete(ticket)] + drain()
@@ -289,6 +300,9 @@ extension RestorationSession {
       return [.initialize]
     }
 
+    /// Looks for the first broker now.
+    package mutating func look() -> [Action] { isAlone ? elapsed() : [] }
+
     package mutating func elapsed() -> [Action] {
       guard case .waiting = state else { return [] }
       state = .connecting
@@ -296,8 +310,15 @@ extension RestorationSession {
     }
 
     /// The broker has taken the session back, or given a new one.
-    package mutating func initialized(isResumed: Bool, at now: Int64) -> [Action] {
+    ///
+    /// - Parameter missing: objects of a resumed session that the broker does not know.
+    package mutating func initialized(
+      isResumed: Bool,
+      without missing: [ObjectID] = [],
+      at now: Int64
+    ) -> [Action] {
       guard state == .initializing else { return [] }
+      isAlone = false
       if !isResumed {
         if let goodbye, let entry = queue[goodbye], entry.tries > 0 {
           // It took effect: that is why the session no longer exists.
@@ -307,6 +328,7 @@ extension RestorationSession {
         plan.forgetRegistrations()
         isReplaying = true
       }
+      plan.forgetRegistrations(of: missing)
       hasRegisteredAgain = !isResumed
       state = .open(since: now)
       quietSince = now
@@ -338,7 +360,7 @@ extension RestorationSession {
     }
 
     private mutating func reconnect() -> [Action] {
-      let milliseconds = delay.next(hasWork: !queue.isEmpty)
+      let milliseconds = delay.next(hasWork: !queue.isEmpty, isAlone: isAlone)
       state = milliseconds == 0 ? .connecting : .waiting(milliseconds: milliseconds)
       return [milliseconds == 0 ? .connect : .wait(milliseconds: milliseconds)]
     }
@@ -355,7 +377,7 @@ extension RestorationSession {
 
     /// Sends what there is room for, from the front of the queue.
     private mutating func drain() -> [Action] {
-      guard isOpen else { return [] }
+      guard isAnswering else { return [] }
       var actions: [Action] = []
       while let ticket = queue.first(), let call = queue[ticket]?.call {
         if ticket == goodbye, queue.hasParked { break }

@@ -24,6 +24,8 @@ internal import Synchronization
 /// and in their order. An object that has another owner meanwhile is left to that owner and reported as
 /// `registrationLost`. `states` shows the progress.
 ///
+/// **If no broker runs at the start**, the session works in memory until one comes (`WithoutBroker`).
+///
 /// **Calls** may be made from any task, any number at a time. Without a connection they wait, forever or as long as
 /// `brokerTimeout` says. Unanswered calls are sent again in the order they were made, and only take longer; a state
 /// carries its revision, so that it is stored once, and no older one after it (R15). Only calls that must not be sent
@@ -58,8 +60,9 @@ public final class RestorationSession: Sendable {
 
   /// Connects to the broker and opens a session.
   ///
-  /// Does not wait for a broker to be started: throws a `BrokerConnectionError` if none runs, a `RestorationError`
-  /// if it refuses the session, and a `RestorationSessionError` if it does not answer within `brokerTimeout`.
+  /// If no broker runs, the session works in memory until one comes, unless `withoutBroker` says that it fails. Throws
+  /// a `BrokerConnectionError` if connecting fails, a `RestorationError` if the broker refuses the session, and a
+  /// `RestorationSessionError` if it does not answer within `brokerTimeout`.
   ///
   /// - Parameters:
   ///   - options: who this process is. All of it is said again to each broker.
@@ -69,14 +72,22 @@ public final class RestorationSession: Sendable {
   ///     forever. A connected broker that owes an answer and sends nothing at all counts as gone after at least a
   ///     second: it is stopped or hangs. A broker that answers other calls, or a ping, is not gone, however long a call
   ///     takes.
+  ///   - withoutBroker: what happens if no broker runs now.
   public static func start(
     _ options: SessionOptions,
     delegate: (any RestorationDelegate)? = nil,
     socket socketPath: String? = nil,
-    brokerTimeout: Duration? = nil
+    brokerTimeout: Duration? = nil,
+    withoutBroker: WithoutBroker = .memory
   ) async throws -> RestorationSession {
     let route = SocketRoute(socket: try BrokerConnection.resolve(socketPath))
-    return try await start(options, delegate: delegate, by: route, brokerTimeout: brokerTimeout)
+    return try await start(
+      options,
+      delegate: delegate,
+      by: route,
+      brokerTimeout: brokerTimeout,
+      withoutBroker: withoutBroker
+    )
   }
 
   /// The same for an application without further options: `start("org.example.Notes")`.
@@ -84,19 +95,33 @@ public final class RestorationSession: Sendable {
     _ application: String,
     delegate: (any RestorationDelegate)? = nil,
     socket socketPath: String? = nil,
-    brokerTimeout: Duration? = nil
+    brokerTimeout: Duration? = nil,
+    withoutBroker: WithoutBroker = .memory
   ) async throws -> RestorationSession {
     let options = SessionOptions(application: application)
-    return try await start(options, delegate: delegate, socket: socketPath, brokerTimeout: brokerTimeout)
+    return try await start(
+      options,
+      delegate: delegate,
+      socket: socketPath,
+      brokerTimeout: brokerTimeout,
+      withoutBroker: withoutBroker
+    )
   }
 
   package static func start(
     _ options: SessionOptions,
     delegate: (any RestorationDelegate)? = nil,
     by route: any BrokerRoute,
-    brokerTimeout: Duration? = nil
+    brokerTimeout: Duration? = nil,
+    withoutBroker: WithoutBroker = .fails
   ) async throws -> RestorationSession {
-    let driver = try await SessionDriver.start(options, delegate: delegate, by: route, timeout: brokerTimeout)
+    let driver = try await SessionDriver.start(
+      options,
+      delegate: delegate,
+      by: route,
+      timeout: brokerTimeout,
+      withoutBroker: withoutBroker
+    )
     let session = RestorationSession(driver: driver)
     await driver.begin(session)
     return session
@@ -134,7 +159,9 @@ public final class RestorationSession: Sendable {
   /// `outcomeUnknown`. To change objects of this session, use its own methods, which keep track of the changes.
   public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
     let parameters = try JSONInput.parameters(parametersText)
-    let call = SessionCall(method: method, isIdempotent: false, bytes: parameters?.count ?? 0) { _, _ in parameters }
+    let call = SessionCall(method: method, isIdempotent: false, needsBroker: true, bytes: parameters?.count ?? 0) {
+      (_, _) in parameters
+    }
     return try await answer(call).result.compactText.string
   }
 }

@@ -31,6 +31,8 @@ struct SessionCall: Sendable {
   var isNumbered = false
   /// Whether it only reads or writes one object of this session.
   var isOfOneObject = false
+  /// Whether it is not answered from memory, even if the broker has not learnt yet what is there.
+  var needsBroker = false
   /// The parameters' size, roughly.
   var bytes = 0
   var effect = Effect.none

@@ -25,6 +25,7 @@ extension SessionDriver: BrokerLinkObserver {
     pending.forgetQuestions()
     dropCalls()
     act(machine.lost(at: now))
+    looked()
   }
 
   private func take(_ answer: Response.Outcome, to question: Question) {
@@ -45,9 +46,14 @@ extension SessionDriver: BrokerLinkObserver {
   // MARK: Resuming
 
   /// Refusals that may be over soon.
-  private static let transient: Set<ErrorCode> = [
-    .limitExceeded, .storeFailed, .shuttingDown, .timedOut, .archiveUnreadable, .internalError,
+  static let transient: Set<ErrorCode> = passing.union([.limitExceeded])
+  /// Those that are because of the broker itself.
+  private static let passing: Set<ErrorCode> = [
+    .storeFailed, .shuttingDown, .timedOut, .archiveUnreadable, .internalError,
   ]
+
+  /// Whether a broker refuses something because of itself, so that it is said again.
+  static func isPassing(_ error: RestorationError) -> Bool { passing.contains(error.code) }
 
   private func initialized(_ answer: Response.Outcome) {
     switch answer {
@@ -58,13 +64,19 @@ extension SessionDriver: BrokerLinkObserver {
       act(machine.refused())
     case .result(let slice):
       guard let reply = Initialize.Reply(slice) else { return act(machine.postponed()) }
-      let resumed = SessionInfo(reply, resuming: info.withLock { $0.session })
-      info.withLock { $0 = resumed }
-      limits = reply.limits
+      let resumed = opened(reply)
       if !resumed.wasResumed { live.forgetHandles() }
       serveAgain(isResumed: resumed.wasResumed)
       act(machine.initialized(isResumed: resumed.wasResumed, at: now))
     }
+  }
+
+  /// The broker has taken the session.
+  func opened(_ reply: Initialize.Reply) -> SessionInfo {
+    let opened = SessionInfo(reply, resuming: info.withLock { $0.session })
+    info.withLock { $0 = opened }
+    limits = reply.limits
+    return opened
   }
 
   private func registeredAgain(_ id: ObjectPlan.ObjectID, _ answer: Response.Outcome) {
@@ -76,16 +88,20 @@ extension SessionDriver: BrokerLinkObserver {
           link?.cut()
           return
         }
-        guard let object = objects[id]?.object else { return }
-        return forget(object, because: .discarded(RegisterObjectForStateRestoration.method))
+        return discarded(id)
       }
       objects.registered(id, as: reply)
+      if objects[id]?.isFresh == true { registerDataSources(of: id) }
       decodeAgain(id, reply)
       act(machine.settled(id, isRegistered: true))
     case .error(let slice):
       let refusal = RestorationError(answer: slice)
       if refusal.code == .shuttingDown || Self.asksForAnotherConnection(refusal) {
         link?.cut()
+      } else if objects[id]?.isFresh == true, Self.isPassing(refusal) {
+        // What it has is in memory only.
+        stillKept(refusal)
+        registerLater(id)
       } else {
         refused(id, refusal)
       }
@@ -97,6 +113,12 @@ extension SessionDriver: BrokerLinkObserver {
     guard let object = objects[id]?.object else { return }
     forget(object, refusal)
     events.notify(.registrationLost(object, because: refusal))
+  }
+
+  /// The user has quit the application.
+  func discarded(_ id: ObjectPlan.ObjectID) {
+    guard let object = objects[id]?.object else { return }
+    forget(object, because: .discarded(RegisterObjectForStateRestoration.method))
   }
 
   /// If a session has not decoded the saved state, the broker takes its pushes for blank ones and hides them from the
@@ -114,6 +136,7 @@ extension SessionDriver: BrokerLinkObserver {
 
   private func forget(_ object: RestorableObject, because error: RestorationSessionError) {
     objects.remove(object.id, error)
+    beginning.memory?.forget(object.id)
     unbind(object.id)
     act(machine.removed(object.id))
   }
@@ -125,7 +148,7 @@ extension SessionDriver: BrokerLinkObserver {
     error.code == .storeFailed && error.indeterminate
   }
 
-  private func completed(_ ticket: Ticket, _ answer: Response.Outcome) {
+  func completed(_ ticket: Ticket, _ answer: Response.Outcome) {
     var isFinal = true
     var object: RestorableObject?
     switch answer {
@@ -133,6 +156,8 @@ extension SessionDriver: BrokerLinkObserver {
       if let call = pending[ticket]?.call {
         object = follow(call.effect, result)
         if call.method == DecodeRestorableState.method, let decoded = call.objects.first { objects.decoded(decoded.id) }
+        // A state with a number is one of the program's.
+        if call.isNumbered, !machine.isAlone { saved(call.objects.first?.id) }
       }
     case .error(let slice):
       let error = RestorationError(answer: slice)
@@ -174,6 +199,7 @@ extension SessionDriver: BrokerLinkObserver {
         session: ObjectIdentifier(self)
       )
       machine.registered(object.id, below: parent?.id)
+      if machine.isAlone, !reply.existing { objects.beganAlone(object.id) }
       if restoring != nil { watchForReleases() }
       return object
     case .unregisters(let object):

@@ -125,11 +125,16 @@ extension SessionDriver {
   nonisolated func release() { enter { $0.leave() } }
 
   private func leave() {
-    guard !bound.isEmpty, !machine.isEnding else { return act(machine.giveUp()) }
-    let limit = eventLoop.scheduleTask(in: .seconds(Self.releaseSeconds)) { self.abandon() }
+    guard !bound.isEmpty || beginning.memory != nil, !machine.isEnding else { return act(machine.giveUp()) }
+    func begin() -> Scheduled<Void> { eventLoop.scheduleTask(in: .seconds(Self.releaseSeconds)) { self.abandon() } }
+    let begun = beginning.memory == nil ? begin() : nil
     Task {
+      // What is only in memory would be lost, and the objects' actors may be busy for longer than that.
       await flush()
+      let limit = begun ?? begin()
+      await look()
       for bound in Array(bound.values) { await bound.answer?.value }
+      await toldAll()
       limit.cancel()
       act(machine.giveUp())
     }

@@ -235,13 +235,24 @@ extension SessionDriver {
   /// Repeats the rest for a broker that has lost the session, once it knows the objects again.
   func replay() {
     registerDataSources()
+    sayRestoring()
+  }
+
+  /// Says what the session has said of its restoring.
+  func sayRestoring() {
     for _ in 0..<restoring.extensions { ask(.unawaited, ExtendStateRestoration.method, parameters: nil) }
     if restoring.hasCompleted { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
   }
 
-  private func registerDataSources() {
+  /// - Parameter id: only those of this object, which had no name before.
+  func registerDataSources(of id: ObjectPlan.ObjectID? = nil) {
     dataSources.removeAll { $0.source == nil }
     for source in dataSources {
+      if case .object(let object) = source.view {
+        guard id.map({ $0 == object.id }) ?? machine.isRegistered(object.id) else { continue }
+      } else if id != nil {
+        continue
+      }
       guard let view = objects.wire(source.view) else { continue }
       let parameters = BrokerConnection.parameters(of: RegisterDataSource().with { $0.view = view })
       ask(.dataSource(source.view), RegisterDataSource.method, parameters: parameters)

@@ -35,17 +35,31 @@ actor SessionDriver {
     var look: Scheduled<Void>?
   }
 
+  /// What a session without a broker has, and needs when one comes.
+  struct Beginning {
+    /// What no broker has been told; `nil` when one has been told everything, or was there from the start.
+    var memory: SessionMemory?
+    /// Who waits to know if a broker is there.
+    var lookers: [CheckedContinuation<Void, Never>] = []
+    /// Reasons that were logged.
+    var complaints: Set<String> = []
+    /// Objects a state of which a broker has refused for good.
+    var unsaved: Set<ObjectPlan.ObjectID> = []
+  }
+
   /// The goodbye, and who waits for its end.
   private struct Farewell {
-    private(set) var ticket: Ticket?
+    /// Once it is a call, after all that comes before it.
+    var ticket: Ticket?
+    /// `nil` before the end has begun.
     private(set) var parameters: JSONText?
     private var limit: Scheduled<Void>?
     private var waiters: [CheckedContinuation<Bool, Never>] = []
 
     mutating func wait(_ waiter: CheckedContinuation<Bool, Never>) { waiters.append(waiter) }
 
-    mutating func begin(_ ticket: Ticket, _ reason: GoodbyeReason, limit: Scheduled<Void>) {
-      (self.ticket, self.limit) = (ticket, limit)
+    mutating func begin(_ reason: GoodbyeReason, limit: Scheduled<Void>) {
+      self.limit = limit
       parameters = BrokerConnection.parameters(of: Goodbye().with { $0.reason = reason })
     }
 
@@ -64,7 +78,7 @@ actor SessionDriver {
   /// The broker's answer to the last `initialize`.
   nonisolated let info: Mutex<SessionInfo>
   nonisolated let events: SessionEvents
-  let options: SessionOptions
+  var options: SessionOptions
 
   nonisolated let live = LiveObjects()
 
@@ -76,13 +90,14 @@ actor SessionDriver {
   var pending = PendingCalls()
   var restoring = Restoring()
   var refusal: RestorationError?
+  var beginning: Beginning
   /// Objects that are made of `@Restorable` properties.
   var bound: [ObjectPlan.ObjectID: BoundObject] = [:]
 
   // What the broker calls
   private(set) weak var session: RestorationSession?
   private(set) weak var delegate: (any RestorationDelegate)?
-  private let served: [ServedMethod]
+  let served: [ServedMethod]
   var factories: [String: (make: RestorationRequest.Factory, isShared: Bool)] = [:]
   var dataSources: [DataSource] = []
   var callQueue = ServedCallQueue()
@@ -94,9 +109,12 @@ actor SessionDriver {
   var timers = Timers()
   private var farewell = Farewell()
 
-  /// - Parameter options: with the application's full name: an instance is chosen only once.
+  /// - Parameters:
+  ///   - link: `nil` if there is no broker: then `memory` stands in for one.
+  ///   - options: with the application's full name if a broker has given it: an instance is chosen only once.
   private init(
-    _ link: BrokerLink,
+    _ link: BrokerLink?,
+    _ memory: SessionMemory? = nil,
     by route: any BrokerRoute,
     options: SessionOptions,
     delegate: (any RestorationDelegate)?,
@@ -104,15 +122,17 @@ actor SessionDriver {
     timeout: Duration?
   ) {
     (self.link, self.delegate) = (link, delegate)
+    beginning = Beginning(memory: memory)
     served = options.served(byDelegate: delegate != nil)
     (self.route, self.options) = (route, options)
     self.info = Mutex(info)
-    events = SessionEvents()
+    events = SessionEvents(memory == nil ? .connected : .withoutBroker)
     limits = info.limits
     objects = SessionObjects(live)
     machine = RestorationSession.StateMachine(
       windowBytes: Self.windowBytes,
       timeout: timeout.map(Self.milliseconds),
+      isAlone: memory != nil,
       at: Self.now(on: route.eventLoop)
     )
   }
@@ -120,20 +140,47 @@ actor SessionDriver {
   /// The machine's clock, in milliseconds.
   var now: Int64 { Self.now(on: eventLoop) }
 
-  private static func now(on eventLoop: any EventLoop) -> Int64 {
+  static func now(on eventLoop: any EventLoop) -> Int64 {
     Int64(eventLoop.now.uptimeNanoseconds / 1_000_000)
   }
 
-  /// Connects and opens a session, which begins with `begin`.
+  /// Opens a session, which begins with `begin`; in memory if there is no broker and it may.
   static func start(
     _ options: SessionOptions,
     delegate: (any RestorationDelegate)?,
     by route: any BrokerRoute,
-    timeout: Duration?
+    timeout: Duration?,
+    withoutBroker: WithoutBroker
   ) async throws -> SessionDriver {
-    let link = try await BrokerLink.connect(by: route, isToBeObserved: true)
     var options = options
     options.isDelegate = options.isDelegate || delegate != nil
+    let call = try options.forSession(serving: options.served(byDelegate: delegate != nil), resuming: nil)
+    func connected() async throws -> SessionDriver {
+      try await connect(options, call, delegate: delegate, by: route, timeout: timeout)
+    }
+    switch withoutBroker {
+    case .fails: return try await connected()
+    case .memory:
+      switch try await open(by: route, within: timeout, connected) {
+      case .success(let driver): return driver
+      case .failure(let error):
+        let info = SessionInfo(Initialize.Reply().with { $0.application = call.application }, resuming: nil)
+        let memory = SessionMemory(because: error)
+        return SessionDriver(nil, memory, by: route, options: options, delegate: delegate, info: info, timeout: timeout)
+      }
+    }
+  }
+
+  /// Connects and opens a session.
+  private static func connect(
+    _ options: SessionOptions,
+    _ call: Initialize,
+    delegate: (any RestorationDelegate)?,
+    by route: any BrokerRoute,
+    timeout: Duration?
+  ) async throws -> SessionDriver {
+    var options = options
+    let link = try await BrokerLink.connect(by: route, isToBeObserved: true)
     // A broker that is stopped takes connections all the same.
     let timer = timeout.map { timeout in
       let silenceMax = max(milliseconds(timeout), RestorationSession.StateMachine.silenceMilliseconds)
@@ -142,7 +189,6 @@ actor SessionDriver {
     defer { timer?.cancel() }
     let info: SessionInfo
     do {
-      let call = try options.forSession(serving: options.served(byDelegate: delegate != nil), resuming: nil)
       let result = try await link.call(Initialize.method, BrokerConnection.parameters(of: call)).get()
       guard let reply = Initialize.Reply(result) else {
         throw BrokerConnectionError.unexpectedAnswer(to: Initialize.method, path: route.path)
@@ -161,12 +207,13 @@ actor SessionDriver {
   /// Follows the connection, for this session.
   func begin(_ session: RestorationSession) {
     self.session = session
+    if machine.isAlone { beginAlone() }
     // It may have ended meanwhile.
     if let link, !link.assumeIsolated({ $0.observe(by: self) }) { lost(link) }
   }
 
   /// No longer than can be counted with.
-  private static func milliseconds(_ duration: Duration) -> Int64 { min(duration.wholeMilliseconds, 1 << 40) }
+  static func milliseconds(_ duration: Duration) -> Int64 { min(duration.wholeMilliseconds, 1 << 40) }
 
   // MARK: Calls
 
@@ -208,7 +255,7 @@ actor SessionDriver {
           return continuation.resume(returning: ending == .left(isConfirmed: true))
         }
         farewell.wait(continuation)
-        guard farewell.ticket == nil else { return }
+        guard farewell.parameters == nil else { return }
         beginEnd(reason, timeout)
       }
     } onCancel: {
@@ -218,19 +265,21 @@ actor SessionDriver {
 
   private func beginEnd(_ reason: GoodbyeReason, _ timeout: Duration) {
     timers.look?.cancel()
-    let ticket = machine.makeTicket()
     let limit = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
-    farewell.begin(ticket, reason, limit: limit)
-    guard !bound.isEmpty else { return sayGoodbye() }
+    farewell.begin(reason, limit: limit)
+    guard !bound.isEmpty || machine.isAlone else { return sayGoodbye() }
     Task {
       await flush()
+      await look()
       sayGoodbye()
     }
   }
 
   /// Begins the goodbye, once.
   private func sayGoodbye() {
-    guard let ticket = farewell.ticket, !machine.isEnding else { return }
+    guard farewell.parameters != nil, !machine.isEnding else { return }
+    let ticket = machine.makeTicket()
+    farewell.ticket = ticket
     act(machine.end(ticket, bytes: 0, at: now))
   }
 
@@ -264,7 +313,7 @@ actor SessionDriver {
       timers.connect = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
         self.assumeIsolated { $0.act($0.machine.elapsed()) }
       }
-    case .initialize: initialize()
+    case .initialize: if let link, machine.isAlone { Task { await tell(link) } } else { initialize() }
     case .register(let id): register(id)
     case .ping: ask(.unawaited, Ping.method, parameters: nil)
     case .replay: replay()
@@ -289,6 +338,7 @@ actor SessionDriver {
         connected(try await BrokerLink.connect(by: route, isToBeObserved: true))
       } catch {
         act(machine.connectFailed())
+        looked()
       }
     }
   }
@@ -296,9 +346,10 @@ actor SessionDriver {
   private func connected(_ link: BrokerLink) {
     self.link = link
     // It may have ended meanwhile.
-    guard link.assumeIsolated({ $0.observe(by: self) }) else {
+    guard machine.isAlone || link.assumeIsolated({ $0.observe(by: self) }) else {
       self.link = nil
-      return act(machine.connectFailed())
+      act(machine.connectFailed())
+      return looked()
     }
     act(machine.connected())
   }
@@ -314,7 +365,7 @@ actor SessionDriver {
     ask(.initialize, Initialize.method, parameters: BrokerConnection.parameters(of: call))
   }
 
-  private func register(_ id: ObjectPlan.ObjectID) {
+  func register(_ id: ObjectPlan.ObjectID) {
     guard let registration = objects.registrationAgain(id) else { return act(machine.settled(id, isRegistered: false)) }
     let parameters = BrokerConnection.parameters(of: registration.wire)
     do {
@@ -331,7 +382,13 @@ actor SessionDriver {
     do {
       let parameters = try call.parameters(objects, revision)
       if let parameters { try FrameCheck(method: call.method, parameters: parameters).run(limits) }
+      if let result = try remembered(call, parameters), let slice = result.scanned {
+        return completed(ticket, .result(slice))
+      }
       ask(.call(ticket), call.method, parameters: parameters)
+    } catch let error as ErrorObject {
+      pending.fail(ticket, RestorationError(error))
+      act(machine.unsendable(ticket))
     } catch {
       pending.fail(ticket, error)
       act(machine.unsendable(ticket))
@@ -385,6 +442,7 @@ actor SessionDriver {
 
   private func ended(_ ending: SessionEnding) {
     events.become(.ended(ending))
+    looked()
     farewell.end(isConfirmed: ending == .left(isConfirmed: true))
   }
 }

@@ -17,6 +17,8 @@ struct SessionObjects {
     var releases = 0
     /// Whether the session has asked for its saved state, or was given it.
     var wasDecoded = false
+    /// Whether it began without a broker and no state of it is saved: what is saved at its path is older (R29).
+    var isFresh = false
   }
 
   /// How long to wait for a parent of another process, which may have to register it again too.
@@ -31,6 +33,14 @@ struct SessionObjects {
   init(_ live: LiveObjects) { self.live = live }
 
   subscript(id: ObjectID) -> Record? { records[id] }
+
+  /// In the order of their registration.
+  var all: [RestorableObject] { records.values.map(\.object).sorted { $0.id < $1.id } }
+
+  /// What the next new object will be.
+  var nextID: ObjectID { lastID + 1 }
+
+  func object(at path: IdentifierPath) -> RestorableObject? { live.object(at: path) }
 
   func object(handle: Int64) -> RestorableObject? { live.object(handle: handle) }
 
@@ -67,6 +77,7 @@ struct SessionObjects {
 
   /// It was registered again, in another session of the broker's.
   mutating func registered(_ id: ObjectID, as registered: RegisteredObject) {
+    records[id]?.registration.takeOver = false
     if let object = records[id]?.object { live.registered(object, as: registered) }
   }
 
@@ -112,6 +123,17 @@ struct SessionObjects {
 
   mutating func decoded(_ id: ObjectID) { records[id]?.wasDecoded = true }
 
+  /// Whether an object is another one, or below it.
+  func isBelow(_ id: ObjectID, _ other: ObjectID) -> Bool {
+    id == other || records[id]?.parent.map { isBelow($0, other) } ?? false
+  }
+
+  /// No broker was there when it got its path.
+  mutating func beganAlone(_ id: ObjectID) { records[id]?.isFresh = true }
+
+  /// A broker has stored a state of it.
+  mutating func saved(_ id: ObjectID) { records[id]?.isFresh = false }
+
   /// The decoded state is no longer the saved state.
   mutating func forgetDecoding() { for id in records.keys { records[id]?.wasDecoded = false } }
 
@@ -130,11 +152,12 @@ struct SessionObjects {
     }
   }
 
-  /// The repeated registration of an object: if it was registered, and never against another owner.
+  /// The repeated registration of an object: if it was registered, and never again against another owner.
   func registrationAgain(_ id: ObjectID) -> ObjectRegistration? {
     guard let record = records[id] else { return nil }
     var registration = record.registration
-    (registration.takeOver, registration.fresh) = (false, false)
+    registration.takeOver = registration.takeOver && record.isFresh
+    registration.fresh = record.isFresh
     if let parent = record.parent.flatMap({ records[$0] }) {
       registration.restorationParent = .handle(parent.object.handle)
     } else if registration.restorationParent != nil {

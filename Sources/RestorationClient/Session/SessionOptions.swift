@@ -125,13 +125,29 @@ public struct SessionOptions: Hashable, Sendable {
   }
 }
 
+/// What a `RestorationSession` does if no broker runs when it is started.
+public enum WithoutBroker: Hashable, Sendable {
+  /// It works as if nothing was saved, keeps in memory what the program does, and tells a broker that comes. The log
+  /// says so, once. A broker that is being started again is awaited first, for a second at most.
+  ///
+  /// - `register` succeeds at once, `encode` ends with `.kept`, `decode` gives what this process has encoded, a save or
+  ///   a restoration does nothing.
+  /// - What only a broker can answer throws a `BrokerConnectionError`.
+  /// - What a former run has saved of these objects is not given to them when a broker comes: what is in memory takes
+  ///   its place (R29). It stays saved if the program saves nothing of them.
+  /// - What is in memory is lost if the process ends before.
+  case memory
+  /// Starting throws a `BrokerConnectionError`; for tools.
+  case fails
+}
+
 /// The broker's answer to `BrokerConnection.initialize`.
 public struct SessionInfo: Hashable, Sendable {
   public let protocolVersion: Int64
   public let broker: BrokerVersion
   /// The full name, with the instance, even if the broker chose it.
   public let application: ApplicationName
-  /// The token to resume the session by; a secret of the application.
+  /// The token to resume the session by; a secret of the application. Empty if no broker has come yet.
   public let session: String
   /// Whether the token was known, so that objects, handles and revisions continue.
   public let wasResumed: Bool

@@ -4,6 +4,8 @@ public import RestorationWire
 
 /// How a session stands with the broker.
 public enum SessionState: Hashable, Sendable {
+  /// No broker has come yet, or it has not been told everything: calls are answered from memory.
+  case withoutBroker
   /// Calls reach the broker.
   case connected
   /// The connection was lost then, and the broker is looked for; calls wait.

@@ -40,6 +40,11 @@ package enum Host {
     return value.isEmpty ? nil : value
   }
 
+  /// Whether a directory is there, perhaps by a symbolic link.
+  package static func isDirectory(_ path: String) -> Bool {
+    (try? SystemCalls.status(ofTarget: path))?.kind == .directory
+  }
+
   /// The first `bytesMax` bytes of a file as text; `nil` if the file does not exist.
   package static func readFile(_ path: String, bytesMax: Int = 1 << 20) throws(TransportError) -> String? {
     let bytes = try TransportError.reporting("cannot read \(path)") { () throws(SystemCallError) -> [UInt8]? in

@@ -150,6 +150,7 @@ actor SessionWork {
 
   private func became(_ state: SessionState) {
     switch state {
+    case .withoutBroker: faults.append("no broker")
     case .reconnecting: recoveries.append(Recovery(lost: Clock.now))
     case .connected:
       if let last = recoveries.indices.last { recoveries[last].connected = Clock.now }
