@@ -268,7 +268,7 @@ internal import Testing
 
   private static let scenarios = [
     "references", "interrupted", "interrupted_at_the_end", "interrupted_in_asyncio", "refused_in_passing",
-    "refused_later", "gap", "ends_soon",
+    "refused_registration", "refused_later", "gap", "ends_soon",
     "forgets_what_is_gone", "barrier", "invalid_parameters", "own_thread", "nested",
   ]
 

@@ -1041,6 +1041,7 @@ class _Object:
         #: What it stands for in the program.
         self.target: Any = None
         self._handle: Optional[int] = None
+        self._refusal: Optional[BrokerError] = None  # why it has none for now
         #: The state that the target's attributes are known to have in the broker, and whether there is one.
         self._pushed: Optional[str] = None
         #: What attributes could last be written as.
@@ -1051,7 +1052,7 @@ class _Object:
         self._take(result)
 
     def _take(self, result: Mapping[str, Any]) -> None:
-        self._handle = result["object"]
+        self._handle, self._refusal = result["object"], None
         self.path: Optional[Tuple[str, ...]] = None if result["path"] is None else tuple(result["path"])
         self.included: bool = result.get("included", True)
         restoration = result.get("restoration") or {}
@@ -1069,7 +1070,7 @@ class _Object:
     def handle(self) -> int:
         """Its number in calls. Raises if the object was replaced: the number may be another object's now."""
         if self._handle is None:
-            raise BrokerError({
+            raise self._refusal or BrokerError({
                 "code": -32010, "message": f"{self!r} is not registered any more",
                 "data": {"kind": "replaced", "hint": "Stop writing to it, or register it again."},
             })
@@ -1400,7 +1401,8 @@ class _Memory:
             if not isinstance(target, int) or target >= 0:
                 return None
             thing = self._things.get(target)
-            is_there = thing is not None and thing.path and thing in self._session.objects
+            session = self._session
+            is_there = thing is not None and thing.path and (thing in session.objects or thing in session._forgotten)
             return refer(thing) if thing is not None and is_there else {"$restorable": None}
 
         return self._referring(_decoded(entry["state"], number), read)
@@ -1461,10 +1463,12 @@ class _Memory:
         """Saves the pushed states, and has the broker ask for those of the other objects."""
         session = self._session
         for thing, entry in list(self._states.items()):
+            if thing in session._forgotten:
+                continue
             # Its own state is early for a delegate that has not decoded it (R19).
             if thing is None and session.delegate is not None:
                 yield from session._repeat(session._decode([]), "the application's state could not be read")
-            state = self._state(entry, decimal.Decimal, lambda thing: {"$restorable": thing.handle})  # with all digits
+            state = self._state(entry, decimal.Decimal, _special)  # with all digits
             params = {**_present(**entry), "object": [] if thing is None else thing, "state": state}
             push = _Call("encodeRestorableState", params, functools.partial(session._encoded, thing), True)
             name = "the application's state" if thing is None else repr(thing)
@@ -1474,7 +1478,7 @@ class _Memory:
             for each in session.objects:
                 if each._callbacks.get("encode"):
                     yield from session._repeat(each._invalidate(), f"the state of {each!r} could not be announced")
-            self._has_announced = True
+            self._has_announced = not session._forgotten
         while self._barrier:
             again = session._call(self._barrier[0], {}, _pending)
             yield from session._repeat(again, f"{again.method} could not be said again")
@@ -1853,21 +1857,34 @@ class _Session:
                 each._handle = None
         if self._memory:
             yield from self._memory._removals()
-        while self._forgotten:  # after another loss, the rest follows over the next connection
+        kept: List[Any] = []
+        for thing in list(self._forgotten):  # after another loss, the rest follows over the next connection
+            path = thing.path or ()
+            above = next((each for each in kept if each.path and path[:len(each.path)] == each.path), None)
             try:
-                yield self._again(self._forgotten[0])
+                if above is None:
+                    yield self._again(thing)
             except (BrokerError, CallTimedOutError, DiscardedError) as error:
                 self._raise_if_ending(error)
-                _log.warning("%r could not be registered again: %s", self._forgotten[0], error)
-                self._forgotten[0]._lose()
-            del self._forgotten[0]
+                if self._memory and thing._is_fresh and getattr(error, "kind", "") == "storeFailed":
+                    thing._refusal = error
+                    self._complain(f"{thing!r} stays in memory: {error}", logging.ERROR)
+                    above = thing
+                else:
+                    _log.warning("%r could not be registered again: %s", thing, error)
+                    thing._lose()
+            if above is None:
+                self._forgotten.remove(thing)
+            else:
+                thing._refusal = above._refusal
+                kept.append(thing)
         again = [self._register_class(name, *factory) for name, factory in self._classes.items()]
         again += [self._register_data_source(view, source) for view, source in self._sources]
         for call in again:
             yield from self._repeat(call, f"{call.method} could not be said again", logging.WARNING)
         if self._memory:
             yield from self._memory._pushes()
-            if not self._memory._states:
+            if not self._memory._states and not self._forgotten:
                 self._memory = None
         try:
             yield from self._pushes(every=False)
@@ -1881,14 +1898,16 @@ class _Session:
             yield call
         except (BrokerError, CallTimedOutError, DiscardedError) as error:
             self._raise_if_ending(error)
-            reason = f"{failure}: {error}"
-            if reason not in self._complaints:
-                self._complaints.add(reason)
-                _log.log(level, "%s", reason)
+            self._complain(f"{failure}: {error}", level)
             # The disk may have room then, and another process may have registered what is referred to.
             kind = error.kind if isinstance(error, BrokerError) else ""
             return not isinstance(error, CallTimedOutError) and kind not in ("storeFailed", "invalidReference")
         return True
+
+    def _complain(self, reason: str, level: int) -> None:
+        if reason not in self._complaints:
+            self._complaints.add(reason)
+            _log.log(level, "%s", reason)
 
     def _raise_if_ending(self, error: Exception) -> None:
         """A broker that is ending refuses nothing for good: the next one is told."""

@@ -206,6 +206,38 @@ def refused_in_passing():
         broker.end()
 
 
+def refused_registration():
+    """An object that a full disk refuses keeps its state, holds up no other, and follows with what is below it."""
+    full = [True]
+    with alone() as session:
+        main, other = session.register("Main"), session.register("Other")
+        main.encode({"of": "Main"})
+        session.register("Tab", main).encode({"of": "Tab"})
+        other.encode({"of": "Other", "main": main})
+
+        def script(method, params):
+            if method == "registerObjectForStateRestoration" and full[0] and params["restorationIdentifier"] == "Main":
+                return "storeFailed"
+            refers = method == "encodeRestorableState" and params["state"].get("main")
+            return "invalidReference" if refers and isinstance(refers["$restorable"], list) else {}
+
+        broker = Broker(PATH, script)
+        eventually(lambda: len(broker.states()) >= 2)
+        assert {state["of"] for state in broker.states()} == {"Other"}, broker.calls
+        try:
+            main.encode({"of": "the new Main"})
+        except restoration.BrokerError as error:
+            assert error.kind == "storeFailed"
+        full[0] = False
+        eventually(lambda: session._memory is None)
+        handle = main.handle
+    registrations = broker.of("registerObjectForStateRestoration")
+    tab, = (params for params in registrations if params["restorationIdentifier"] == "Tab")
+    assert tab["restorationParent"] == ["Main"] and tab["fresh"]
+    last = {state["of"]: state for state in broker.states()}
+    assert set(last) == {"Main", "Tab", "Other"} and last["Other"]["main"] == {"$restorable": handle}, broker.calls
+
+
 def refused_later():
     """A state in memory never replaces a newer one, even of another session."""
     restoration.Session._look_later = lambda session: None
