@@ -8,7 +8,7 @@ struct InspectPage {
   let application: InspectedApplication
 
   // SHA-256 of the texts below, in base 64. If one of them is changed, a test says what it has to be.
-  private static let scriptHash = "EJy5jzkJGWRrJQ8z6ppvJzd7slTo4C+pSs3zUp6QvHs="
+  private static let scriptHash = "FSQ3iCUEmQmFo5IJwDYc2a3vh1LUWPnriNvkQ1u+0+k="
   private static let styleHash = "BmGvIHZYTvcSglPWHU0aEbhaNJLFIeXGfaP9BZpgVZ0="
 
   var html: String {

@@ -6,8 +6,7 @@ extension InspectPage {
 
     'use strict';
     const begin = performance.now();
-    const data = JSON.parse(document.getElementById('data').textContent);
-    const objects = data.objects, made = Date.parse(data.made), rowHeight = 24;
+    const rowHeight = 24;
     const [tree, list, details, search, slider, line] =
       ['tree', 'rows', 'details', 'search', 'slider', 'line'].map(id => document.getElementById(id));
 
@@ -61,34 +60,43 @@ extension InspectPage {
     // The tree: objects are in its order, parents first
 
     const permalink = path => path.map(encodeURIComponent).join('/');
-    const places = new Map(), incoming = new Map(), open = [], collapsed = new Set();
-    let roots = 0;
+    const places = new Map(), incoming = new Map();
+    let data, objects, made, roots;
 
-    objects.forEach((object, index) => {
-      object.link = object.path ? permalink(object.path) : '@' + object.node;
-      object.name = object.path ? object.path.at(-1) : '(no identifier)';
-      object.classes = [object.objectClass ?? []].flat();
-      object.above = object.depth ? open[object.depth - 1] : -1;
-      object.children = 0;
-      object.place = object.above < 0 ? ++roots : ++objects[object.above].children;
-      open[object.depth] = index;
-      places.set(object.link, index);
-      for (const target of new Set((object.references ?? []).map(permalink)))
-        incoming.has(target) ? incoming.get(target).push(index) : incoming.set(target, [index]);
-    });
-    for (let index = objects.length - 1; index >= 0; index -= 1) {
-      const object = objects[index];
-      object.end ??= index + 1;
-      if (object.above >= 0) objects[object.above].end ??= object.end;
-    }
+    const take = read => {
+      const open = [];
+      data = read;
+      [objects, made, roots] = [data.objects, Date.parse(data.made), 0];
+      places.clear();
+      incoming.clear();
+      objects.forEach((object, index) => {
+        object.link = object.path ? permalink(object.path) : '@' + object.node;
+        object.name = object.path ? object.path.at(-1) : '(no identifier)';
+        object.classes = [object.objectClass ?? []].flat();
+        object.above = object.depth ? open[object.depth - 1] : -1;
+        object.children = 0;
+        object.place = object.above < 0 ? ++roots : ++objects[object.above].children;
+        open[object.depth] = index;
+        places.set(object.link, index);
+        for (const target of new Set((object.references ?? []).map(permalink)))
+          incoming.has(target) ? incoming.get(target).push(index) : incoming.set(target, [index]);
+      });
+      for (let index = objects.length - 1; index >= 0; index -= 1) {
+        const object = objects[index];
+        object.end ??= index + 1;
+        if (object.above >= 0) objects[object.above].end ??= object.end;
+      }
+    };
 
-    let rows = [], found = null, selected = objects.length ? 0 : -1, changes = new Map(), due;
+    // Of the selected object there is the number, and the link, by which it is found again in other data.
+    const collapsed = new Set();
+    let rows = [], found = null, selected = -1, chosen, changes = new Map(), due;
 
     const listRows = () => {
       rows = [];
       for (let index = 0; index < objects.length;) {
         if (!found || found.has(index)) rows.push(index);
-        index = !found && collapsed.has(index) ? objects[index].end : index + 1;
+        index = !found && collapsed.has(objects[index].link) ? objects[index].end : index + 1;
       }
       // Rows further down would keep the place that they had.
       list.replaceChildren();
@@ -104,7 +112,7 @@ extension InspectPage {
 
     const row = (index, number) => {
       const object = objects[index], item = element('div', undefined, 'row columns'), change = changes.get(object.link);
-      const isOpen = found !== null || !collapsed.has(index);
+      const isOpen = found !== null || !collapsed.has(object.link);
       item.id = 'row' + index;
       item.dataset.index = index;
       item.style.top = number * rowHeight + 'px';
@@ -145,25 +153,27 @@ extension InspectPage {
       let isHidden = found !== null && !found.has(index);
       if (isHidden) [found, search.value, document.getElementById('matches').textContent] = [null, '', ''];
       for (let above = objects[index].above; above >= 0; above = objects[above].above)
-        isHidden = collapsed.delete(above) || isHidden;
+        isHidden = collapsed.delete(objects[above].link) || isHidden;
       if (isHidden) listRows();
       const top = rows.indexOf(index) * rowHeight, least = top + rowHeight - tree.clientHeight;
       tree.scrollTop = Math.min(top, Math.max(least, tree.scrollTop));
     };
 
     const select = index => {
-      selected = index;
+      [selected, chosen] = [index, objects[index].link];
       reveal(index);
       draw();
       show(objects[index]);
+      details.scrollTop = 0;
       // Late, because browsers refuse many changes one after the other, as of a key that is held down.
       clearTimeout(due);
-      due = setTimeout(() => history.replaceState(null, '', '#' + objects[selected].link), 300);
+      due = setTimeout(() => history.replaceState(null, '', '#' + chosen), 300);
     };
 
     const toggle = index => {
-      if (!objects[index].children || found) return;
-      if (!collapsed.delete(index)) collapsed.add(index);
+      const object = objects[index];
+      if (!object.children || found) return;
+      if (!collapsed.delete(object.link)) collapsed.add(object.link);
       listRows();
       draw();
     };
@@ -210,7 +220,6 @@ extension InspectPage {
 
     const show = object => {
       details.replaceChildren();
-      details.scrollTop = 0;
       const title = element('h2');
       title.append(element('bdi', object.path ? object.path.join('/') : object.name));
       const facts = element('dl');
@@ -270,6 +279,7 @@ extension InspectPage {
     };
 
     const timeline = () => {
+      line.replaceChildren();
       const span = name => objects.flatMap(object => object[name] ?? []).map(([time]) => time ?? made)
         .reduce(([first, last], time) => [Math.min(first, time), Math.max(last, time)], [Infinity, -Infinity]);
       const [saved, restored] = ['saved', 'restored'].map(span);
@@ -316,7 +326,7 @@ extension InspectPage {
 
     tree.addEventListener('keydown', event => {
       if (!rows.length || event.ctrlKey || event.altKey || event.metaKey) return;
-      const object = objects[selected], isOpen = object.children > 0 && (found !== null || !collapsed.has(selected));
+      const object = objects[selected], isOpen = object.children > 0 && (found !== null || !collapsed.has(object.link));
       if (event.key in move) {
         const number = rows.indexOf(selected) + move[event.key];
         select(rows[Math.max(0, Math.min(rows.length - 1, number))]);
@@ -365,17 +375,25 @@ extension InspectPage {
       details.focus();
     });
 
-    document.title = printable(data.application) + ' – restorationctl inspect';
-    document.querySelector('h1').textContent = printable(data.application);
-    document.getElementById('facts').textContent = [
-      count(objects.length, 'object'), count(data.sessions.length, 'session'),
-      size(objects.reduce((sum, object) => sum + object.bytes, 0)), clock(made) + ' UTC',
-    ].join(', ');
-    slider.max = data.generations.length - 1;
-    slider.value = slider.max;
-    timeline();
-    listRows();
-    generation(+slider.value);
+    /* Shows these data: what is searched for, the branches that are closed and the generation stay as they were. */
+    const display = read => {
+      const at = data ? data.generations[+slider.value].generation : null;
+      take(read);
+      selected = places.get(chosen) ?? (objects.length ? 0 : -1);
+      document.title = printable(data.application) + ' – restorationctl inspect';
+      document.querySelector('h1').textContent = printable(data.application);
+      document.getElementById('facts').textContent = [
+        count(objects.length, 'object'), count(data.sessions.length, 'session'),
+        size(objects.reduce((sum, object) => sum + object.bytes, 0)), clock(made) + ' UTC',
+      ].join(', ');
+      slider.max = data.generations.length - 1;
+      slider.value = Math.max(0, data.generations.findIndex(entry => entry.generation === at));
+      timeline();
+      filter();
+      generation(+slider.value);
+    };
+
+    display(JSON.parse(document.getElementById('data').textContent));
     follow();
     document.getElementById('foot').textContent = printable(
       'restorationctl ' + data.version + '; shown in ' + Math.ceil(performance.now() - begin) + ' ms.');
