@@ -34,13 +34,16 @@ package final class ChildProcess {
 
   /// Starts a program, found by `PATH` unless it has a slash.
   ///
-  /// - Parameter environment: variables on top of this process's own; `nil` removes one.
+  /// - Parameters:
+  ///   - environment: variables on top of this process's own; `nil` removes one.
+  ///   - lineEnd: what a line of its output ends with.
   package init(
     _ arguments: [String],
     environment: [String: String?] = [:],
     output: Output = .piped,
     errors: String = "/dev/null",
-    directory: String? = nil
+    directory: String? = nil,
+    lineEnd: UInt8 = UInt8(ascii: "\n")
   ) throws {
     name = arguments.first ?? ""
     var actions = posix_spawn_file_actions_t()
@@ -54,7 +57,7 @@ package final class ChildProcess {
     case .piped:
       let (reading, writing) = try FileDescriptor.socketPair()
       sink = writing
-      self.output = LineReader(reading)
+      self.output = LineReader(reading, lineEnd: lineEnd)
     case .file(let path):
       sink = try FileDescriptor.appending(to: path)
       self.output = nil

@@ -3,16 +3,20 @@
 /// Takes lines from a descriptor, each with a deadline.
 package final class LineReader {
   private let descriptor: FileDescriptor
+  private let lineEnd: UInt8
   private var buffer: [UInt8] = []
   private var searched = 0
   private(set) package var hasEnded = false
 
-  package init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
+  /// - Parameter lineEnd: what a line ends with: a line feed, or another byte.
+  package init(_ descriptor: FileDescriptor, lineEnd: UInt8 = UInt8(ascii: "\n")) {
+    (self.descriptor, self.lineEnd) = (descriptor, lineEnd)
+  }
 
-  /// The next line without its line feed; `nil` at the end. A last line without a line feed fails.
+  /// The next line without its end; `nil` at the end of input. A last line without its end fails.
   package func next(_ deadline: Deadline = Deadline()) throws -> String? {
     while true {
-      if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+      if let end = buffer[searched...].firstIndex(of: lineEnd) {
         let line = String(decoding: buffer[..<end], as: UTF8.self)
         buffer.removeSubrange(...end)
         searched = 0
