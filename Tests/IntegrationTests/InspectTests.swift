@@ -6,7 +6,44 @@ internal import TestSupport
 internal import Testing
 
 /// What `restorationctl inspect` makes.
-private enum InspectedPage {
+enum InspectedPage {
+  /// Parts of names and states that would mark the document if one of them ran.
+  static let attacks = {
+    let mark = "document.documentElement.dataset.run=1"
+    return [
+      "<script>\(mark)</script>", "</script><script>\(mark)</script>", "<!--<script>", "<img src=x onerror=\(mark)>",
+      "\"><svg onload=\(mark)>", "' onmouseover='\(mark)", "javascript:\(mark)", "${\(mark)}", "{{\(mark)}}",
+      "\u{2028}\(mark)", "\u{202e}\(mark)", "]]><script>\(mark)</script>", "&lt;script&gt;\(mark)", "`;\(mark)//",
+      "\\u003cscript>\(mark)", "<base target=x>", "<style>*{display:none}</style>", "__proto__", "toString",
+    ]
+  }()
+
+  /// An object for each number, with an attack wherever its application may put text.
+  static func attack(_ numbers: Range<Int>, by client: WireClient) throws {
+    for number in numbers {
+      let attack = attacks[number % attacks.count]
+      let name = attack.filter { $0 != "/" && $0 != "#" } + "\(number)"
+      try client.register(name, with: ["objectClass": .string(attack)])
+      try client.encode(name, state: .object([attack: .string(attack), "a": [["b": .string(attack)]]]))
+    }
+  }
+
+  /// Without the right hashes nothing of the page would run.
+  static func expectHashes(in page: String, scripts: Int) throws {
+    let program = """
+      import base64, hashlib, re, sys
+      page = sys.stdin.read()
+      for name in "script", "style":
+        for text in re.findall(f"<{name}>(.*?)</{name}>", page, re.S):
+          print(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
+      """
+    let hashes = try ChildProcess.run(["python3", "-c", program], input: page).output.split(separator: "\n")
+    #expect(hashes.count == scripts + 1)
+    let policy =
+      "default-src 'none'; script-src \(hashes.dropLast().joined(separator: " ")); style-src \(hashes.last ?? "")"
+    #expect(page.contains("content=\"\(policy); base-uri"), "InspectPage has other hashes than \(hashes)")
+  }
+
   /// An application with a reference, a secret and a generation of an earlier run; its session stays open.
   static func fill(_ application: String = "a") throws {
     for run in 1...2 {
@@ -80,21 +117,9 @@ private enum InspectedPage {
     #expect(try InspectedPage.write(["--reveal"]).contains("hunter2"))
   }
 
-  /// Without the right hashes nothing of the page would run.
   @Test func thePolicyHasTheHashesOfTheScriptAndTheStyle() throws {
     try InspectedPage.fill()
-    let page = try InspectedPage.write()
-    #expect(page.contains("content=\"default-src 'none'; script-src 'sha256-"))
-    let program = """
-      import base64, hashlib, re, sys
-      page = sys.stdin.read()
-      for name in "script", "style":
-        text = re.search(f"<{name}>(.*?)</{name}>", page, re.S)[1]
-        print(f"{name}-src 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
-      """
-    let hashes = try ChildProcess.run(["python3", "-c", program], input: page).output.split(separator: "\n")
-    #expect(hashes.count == 2)
-    for hash in hashes { #expect(page.contains(hash), "InspectPage has another hash than \(hash)") }
+    try InspectedPage.expectHashes(in: try InspectedPage.write(), scripts: 1)
   }
 
   // MARK: the page
@@ -120,20 +145,8 @@ private enum InspectedPage {
   /// Neither the policy nor that everything is put in as text lets one run: the second is tried alone, too.
   @Test(.enabled(if: Browser.isUsable, "chromium is not installed"))
   func namesAndStatesOfAttackersRunNothing() throws {
-    let mark = "document.documentElement.dataset.run=1"
-    let attacks = [
-      "<script>\(mark)</script>", "</script><script>\(mark)</script>", "<!--<script>", "<img src=x onerror=\(mark)>",
-      "\"><svg onload=\(mark)>", "' onmouseover='\(mark)", "javascript:\(mark)", "${\(mark)}", "{{\(mark)}}",
-      "\u{2028}\(mark)", "\u{202e}\(mark)", "]]><script>\(mark)</script>", "&lt;script&gt;\(mark)", "`;\(mark)//",
-      "\\u003cscript>\(mark)", "<base target=x>", "<style>*{display:none}</style>", "__proto__", "toString",
-    ]
-    let client = try broker.session("a", process: attacks[1])
-    for number in 0..<200 {
-      let attack = attacks[number % attacks.count]
-      let name = attack.filter { $0 != "/" && $0 != "#" } + "\(number)"
-      try client.register(name, with: ["objectClass": .string(attack)])
-      try client.encode(name, state: .object([attack: .string(attack), "a": [["b": .string(attack)]]]))
-    }
+    let client = try broker.session("a", process: InspectedPage.attacks[1])
+    try InspectedPage.attack(0..<200, by: client)
     try client.call("saveApplicationState")
     let page = try InspectedPage.write()
     #expect(page.matches(of: /<script/).count == 2 && page.matches(of: /<\/script/).count == 2)

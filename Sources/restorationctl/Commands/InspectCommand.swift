@@ -15,6 +15,7 @@ struct InspectCommand: ControlCommand {
         restorationctl inspect
         xdg-open "$(restorationctl inspect org.example.Notes)"
         restorationctl inspect org.example.Notes -o notes.html
+        restorationctl inspect --live
 
       The page is one file of HTML that needs nothing else: the tree of objects
       over all processes with their states, references and owners, why each was
@@ -22,6 +23,10 @@ struct InspectCommand: ControlCommand {
       moment. Its path is printed; without -o it is in $XDG_RUNTIME_DIR, and only
       its owner can read it. If there is only one application, it need not be
       named. Confidential states are left out unless --reveal is given.
+
+      With --live the page follows the application. It is served by this tool, to
+      this machine only and to those who know its address, which is printed. An
+      interrupt ends it with status 0, and the end of the broker with status 69.
       """
   )
 
@@ -31,9 +36,18 @@ struct InspectCommand: ControlCommand {
   @Flag(help: "Show the states of confidential objects.")
   var reveal = false
 
+  @Flag(help: "Serve a page that follows the application, and print its address.")
+  var live = false
+
+  func validate() throws {
+    if live, destination.output != nil { throw ValidationError("--live makes no file. Give --live or -o, not both.") }
+  }
+
   func run() async throws {
+    if live { Interruption.endsTheTool() }
     try await withBroker { broker in
       let application = try await self.application(broker)
+      if live { return try await serve(application, broker) }
       let page = InspectPage(application: try await InspectedApplication(application, reveal: reveal, broker)).html
       if destination.output == "-" {
         return try destination.write(page, printed: Terminal.isOutput ? page.printableJSON : nil)
@@ -47,6 +61,46 @@ struct InspectCommand: ControlCommand {
         writer.member("bytes", page.utf8.count)
       }
       try output.print(written, or: file + "\n")
+    }
+  }
+
+  /// Serves the page until the broker has gone.
+  private func serve(_ application: String, _ broker: BrokerConnection) async throws {
+    let events = try await broker.subscribe(application: application)
+    let read = { LiveReading(try await InspectedApplication(application, reveal: reveal, broker)) }
+    let server = LiveServer(try await read())
+    let address = try await listen(server)
+    let printed = PrintedObject { writer in
+      writer.member("application", application)
+      writer.member("address", address)
+    }
+    try output.print(printed, or: address + "\n")
+    TimeLimit.isForWatching()
+    Task {
+      do {
+        // To read opens the archive, and nothing that is shown has changed.
+        let unseen = [EventName.archiveOpened, .archiveClosed].map(\.rawValue)
+        for try await event in events where !unseen.contains(event.name) { server.changed() }
+        server.changesEnded()
+      } catch {
+        server.changesEnded(error)
+      }
+    }
+    for try await _ in server.happenings {
+      guard server.takeChange() else { continue }
+      server.publish(try await read())
+      // Of many changes in a row a person sees some.
+      try await Task.sleep(for: .milliseconds(500))
+    }
+  }
+
+  private func listen(_ server: LiveServer) async throws -> String {
+    do {
+      return try await server.listen().text
+    } catch {
+      let message = "no port of \(LiveAddress.host) can be listened on: \(error)"
+      let hint = "Make a file instead, without --live."
+      throw Failure(ExitStatus.outputFailed, kind: "outputFailed", message, hint: hint)
     }
   }
 

@@ -6,29 +6,34 @@ internal import RestorationWire
 /// An application as one page of HTML that needs nothing else and runs nothing but its own script.
 struct InspectPage {
   let application: InspectedApplication
+  /// Whether the page asks where it came from for changes. Otherwise it loads nothing.
+  var isLive = false
 
   // SHA-256 of the texts below, in base 64. If one of them is changed, a test says what it has to be.
   private static let scriptHash = "FSQ3iCUEmQmFo5IJwDYc2a3vh1LUWPnriNvkQ1u+0+k="
+  private static let liveScriptHash = "bCR+KALFNj+8NkuiHJabuX8PNYFBN42NN+NJewVgohk="
   private static let styleHash = "BmGvIHZYTvcSglPWHU0aEbhaNJLFIeXGfaP9BZpgVZ0="
 
   var html: String {
     """
     <!DOCTYPE html>
     <html lang="en"><head><meta charset="utf-8">
-    <meta http-equiv="Content-Security-Policy" content="\(Self.policy)">
+    <meta http-equiv="Content-Security-Policy" content="\(Self.policy(isLive: isLive))">
     <meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">
     <title>restorationctl inspect</title><style>\(Self.style)</style></head><body>
     \(Self.body)
     <script type="application/json" id="data">\(Self.embedded(application.text.bytes))</script>
-    <script>\(Self.script)</script></body></html>
+    <script>\(Self.script)</script>\(isLive ? "<script>\(Self.liveScript)</script>" : "")</body></html>
 
     """
   }
 
-  private static let policy = """
-    default-src 'none'; script-src 'sha256-\(scriptHash)'; style-src 'sha256-\(styleHash)'; \
-    base-uri 'none'; form-action 'none'
+  static func policy(isLive: Bool) -> String {
     """
+    default-src 'none'; script-src 'sha256-\(scriptHash)'\(isLive ? " 'sha256-\(liveScriptHash)'" : ""); \
+    style-src 'sha256-\(styleHash)'; base-uri 'none'; form-action 'none'\(isLive ? "; connect-src 'self'" : "")
+    """
+  }
 
   private static let body = """
     <header><h1></h1><span id="facts"></span>

@@ -13,7 +13,7 @@ struct InspectedApplication {
   /// Bytes of all states on a page; those of the objects beyond are left out.
   private static let stateBytesMax = 10 << 20
 
-  private let made = Timestamp(milliseconds: Clock.now)
+  let made = Timestamp(milliseconds: Clock.now)
   private let application: ApplicationDescription
   private let saved: [IdentifierPath: ArchivedObject]
   /// By `node`.

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension InspectPage {
+  /// What follows the other script in a live page: it asks for changes until nobody answers.
+  static let liveScript = #"""
+
+    'use strict';
+    {
+      const told = element('span', 'live');
+      told.setAttribute('role', 'status');
+      document.getElementById('facts').after(told);
+
+      const update = read => {
+        const held = document.activeElement ?? document.body, part = held.closest('[tabindex]');
+        const top = details.scrollTop;
+        display(read);
+        if (selected < 0) details.replaceChildren();
+        else show(objects[selected]);
+        details.scrollTop = top;
+        // A link that had the focus was made anew.
+        if (held.isConnected) return;
+        const links = [...part?.querySelectorAll('a') ?? []];
+        (links.find(link => link.hash === held.hash) ?? part)?.focus({ preventScroll: true });
+      };
+
+      /* The answer waits for a change, or says after a while that there was none. */
+      const ask = async () => {
+        const answer = await fetch('changes/' + data.made, { redirect: 'error' });
+        if (!answer.ok) throw new Error(answer.status);
+        if (answer.status === 200) update(await answer.json());
+      };
+
+      const live = async () => {
+        let last;
+        for (let failures = 0; failures < 2;) try {
+          await ask();
+          failures = 0;
+        } catch {
+          // One failure may be that of a machine that slept.
+          if (!failures) last = Date.now();
+          failures += 1;
+          await new Promise(passed => setTimeout(passed, 500));
+        }
+        told.textContent = 'not live since ' + clock(last) + ' UTC, because restorationctl does not answer';
+      };
+
+      live();
+    }
+
+    """#
+}
