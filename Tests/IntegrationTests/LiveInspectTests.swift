@@ -131,7 +131,7 @@ private struct LivePage {
 
   private static let requests = [
     Request(name: "the reader's", status: 200),
-    Request(name: "by the name of this machine", status: 200, headers: ["Host: localhost:PORT"]),
+    Request(name: "by the name of this machine", status: 403, headers: ["Host: localhost:PORT"]),
     Request(name: "from the address bar", status: 200, headers: [host, "Sec-Fetch-Site: none"]),
     Request(name: "of the page itself", status: 200, headers: [host, "Sec-Fetch-Site: same-origin"]),
     Request(name: "without a token", status: 404, path: "/"),

@@ -23,11 +23,23 @@ extension InspectPage {
         (links.find(link => link.hash === held.hash) ?? part)?.focus({ preventScroll: true });
       };
 
+      /* A click, or a text that is selected to be copied, would be lost with what is drawn anew. */
+      let isPressed = false;
+      for (const event of ['pointerdown', 'pointermove', 'pointerup', 'pointercancel'])
+        addEventListener(event, ({ buttons }) => { isPressed = buttons > 0; }, true);
+      const isHeld = () => isPressed || (!getSelection().isCollapsed && details.contains(getSelection().anchorNode));
+
+      const until = async isDone => { while (!isDone()) await new Promise(passed => setTimeout(passed, 100)); };
+
       /* The answer waits for a change, or says after a while that there was none. */
       const ask = async () => {
+        await until(() => !document.hidden);
         const answer = await fetch('changes/' + data.made, { redirect: 'error' });
         if (!answer.ok) throw new Error(answer.status);
-        if (answer.status === 200) update(await answer.json());
+        if (answer.status !== 200) return;
+        const read = await answer.json();
+        await until(() => !isHeld());
+        update(read);
       };
 
       const live = async () => {

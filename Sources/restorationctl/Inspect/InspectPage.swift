@@ -10,8 +10,8 @@ struct InspectPage {
   var isLive = false
 
   // SHA-256 of the texts below, in base 64. If one of them is changed, a test says what it has to be.
-  private static let scriptHash = "FSQ3iCUEmQmFo5IJwDYc2a3vh1LUWPnriNvkQ1u+0+k="
-  private static let liveScriptHash = "bCR+KALFNj+8NkuiHJabuX8PNYFBN42NN+NJewVgohk="
+  private static let scriptHash = "IjTeH4OBaQuO+bph+5F/nnZ45hyjIJJ1j9oNJ1ooypQ="
+  private static let liveScriptHash = "sfsraq5t0NhujZjs9HkMaoqsDnIu/fe3HXIWOvTlT7M="
   private static let styleHash = "BmGvIHZYTvcSglPWHU0aEbhaNJLFIeXGfaP9BZpgVZ0="
 
   var html: String {

@@ -375,11 +375,15 @@ extension InspectPage {
       details.focus();
     });
 
+    /* The object, or what is left of the way to it. */
+    const nearest = link =>
+      places.get(link) ?? (link?.includes('/') ? nearest(link.slice(0, link.lastIndexOf('/'))) : undefined);
+
     /* Shows these data: what is searched for, the branches that are closed and the generation stay as they were. */
     const display = read => {
       const at = data ? data.generations[+slider.value].generation : null;
       take(read);
-      selected = places.get(chosen) ?? (objects.length ? 0 : -1);
+      selected = nearest(chosen) ?? (objects.length ? 0 : -1);
       document.title = printable(data.application) + ' – restorationctl inspect';
       document.querySelector('h1').textContent = printable(data.application);
       document.getElementById('facts').textContent = [

@@ -31,8 +31,8 @@ struct LiveAddress {
   /// name, and a request that another site makes says so.
   func request(_ head: HTTPRequestHead) -> LiveRequest {
     let headers = head.headers
-    let hosts = headers["host"]
-    guard hosts == ["\(Self.host):\(port)"] || hosts == ["localhost:\(port)"],
+    // Not `localhost`, which may lead to `::1` first, where anybody else can listen.
+    guard headers["host"] == ["\(Self.host):\(port)"],
       headers["sec-fetch-site"].allSatisfy({ $0 == "none" || $0 == "same-origin" })
     else { return .refused(.forbidden) }
     guard head.method == .GET else { return .refused(.methodNotAllowed) }
