@@ -27,6 +27,7 @@ internal import Testing
     ("is_of_the_first_type_that_fits", "text may be a path or a date, and parameters of generic types are replaced"),
     ("older_forms_are_migrated", "a dataclass with a version migrates what an older program has saved"),
     ("cannot_be_written", "what no type would bring back is refused, with its path and field"),
+    ("fits_its_type_when_it_is_written", "a value that its type could not be read from is refused when it is written"),
   ]
 
   @Test func aStateIsAValueOfAType() throws { try hold("typed", Self.typed) }
@@ -40,6 +41,7 @@ internal import Testing
     ("outlive_what_they_are_not", "what does not fit is left out and told; copies are not registered"),
     ("are_saved_whoever_holds_them", "what was changed in place without an access is saved at the end"),
     ("are_saved_without_those_that_cannot_be", "a value that cannot be written holds up no others, also not close()"),
+    ("fit_their_annotations_when_they_are_saved", "a value that could not be restored leaves the last good one saved"),
     ("are_pushed_again_if_they_change_meanwhile", "what another thread changes while it is read is pushed later"),
     ("are_refused_if_they_could_not_be_restored", "a type that cannot be read, slots and options are refused by name"),
     ("are_marked_only_by_what_may_change_them", "reading what cannot be changed in place pushes nothing"),

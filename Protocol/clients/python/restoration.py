@@ -566,6 +566,8 @@ _FORMS: Dict[Any, Tuple[Tuple[type, ...], Callable[[Any], Any]]] = {
     datetime.timedelta: ((float, int), lambda seconds: datetime.timedelta(seconds=seconds)),
     uuid.UUID: ((str,), uuid.UUID), Reference: ((Reference,), _same),
 }
+#: Whose values are read from themselves.
+_PLAIN = (type(None), bool, int, str, float, bytes)
 _CONCRETE: Dict[Any, Any] = {
     collections.abc.Sequence: list, collections.abc.MutableSequence: list, collections.abc.Collection: list,
     collections.abc.Iterable: list, collections.abc.Set: frozenset, collections.abc.MutableSet: set,
@@ -577,6 +579,8 @@ _MANY = (list, tuple, set, frozenset, collections.deque)
 
 def _bare(hint: Any) -> Any:
     """Without NewType, Annotated, Final, Required and NotRequired. Any stands for what may be anything."""
+    if type(hint) is type and hint is not object:
+        return hint
     hint = getattr(hint, "__supertype__", hint)
     if hint is object or isinstance(hint, TypeVar):
         return Any
@@ -600,6 +604,7 @@ def _kind(hint: Any) -> Any:
     return type(None) if hint is None else _CONCRETE.get(get_origin(hint) or hint, get_origin(hint) or hint)
 
 
+@functools.lru_cache(maxsize=1024)
 def _members(kind: Any) -> Optional[Dict[str, Tuple[Any, bool]]]:
     """The hints of a type that is an object in a state, and whether it needs each; None for other types."""
     if hasattr(kind, "__dataclass_fields__"):
@@ -640,14 +645,36 @@ def _examined(kind: Any) -> None:
     _examine(kind, set())
 
 
-def _typed(hint: Any, value: Any) -> Any:
-    """What was decoded without a type, as a value of the type."""
+def _made(kind: Any, given: Dict[str, Any]) -> Any:
+    try:
+        return kind(**given)
+    except (ValueError, TypeError) as error:
+        raise _Misfit(f"{_named(kind)} refuses what was saved: {error}") from error
+
+
+def _unmade(kind: Any, given: Dict[str, Any]) -> None:
+    """Nothing of the program's runs only because a value is checked."""
+
+
+def _checked(hint: Any, value: Any) -> Any:
+    """A value as it is written, if it can be read again as the type."""
+    written = _written(value)
+    _typed(hint, written, _unmade)
+    return written
+
+
+def _typed(hint: Any, value: Any, make: Callable[[Any, Dict[str, Any]], Any] = _made) -> Any:
+    """What was decoded without a type, as a value of the type. `make` gives those of types with members."""
+    if hint is type(value) and hint in _PLAIN:
+        return value
     hint = _bare(hint)
     if hint is Any:
         return value
+    if isinstance(value, _Object):  # which is written, and comes back as a reference
+        value = value.reference
     origin, arguments = get_origin(hint), get_args(hint)
     if _is_union(origin):
-        return _one_of(hint, arguments, value)
+        return _one_of(hint, arguments, value, make)
     if origin is Literal:
         return _equal(hint, arguments, value)
     kind = _kind(hint)
@@ -655,7 +682,8 @@ def _typed(hint: Any, value: Any) -> Any:
         raise _Misfit(f"a state cannot be decoded as {_named(hint)}")
     members = _members(kind)
     if members is not None:
-        return _made_of_members(kind, members, dict(zip(getattr(kind, "__parameters__", ()), arguments)), value)
+        parameters = dict(zip(getattr(kind, "__parameters__", ()), arguments))
+        return _made_of_members(kind, members, parameters, value, make)
     if issubclass(kind, enum.Flag):
         return _read(kind, ((int,), kind), value)
     if issubclass(kind, enum.Enum):
@@ -665,14 +693,14 @@ def _typed(hint: Any, value: Any) -> Any:
         if not isinstance(value, (dict, list)):
             raise _unfit(hint, value)
         pairs = value.items() if isinstance(value, dict) else (_typed(Tuple[Any, Any], pair) for pair in value)
-        read = {_typed(key, name): _within(str(name), _typed, member, each) for name, each in pairs}
+        read = {_typed(key, name, make): _within(str(name), _typed, member, each, make) for name, each in pairs}
         if kind is collections.defaultdict:
             factory = _kind(_bare(member))
             return collections.defaultdict(factory if isinstance(factory, type) and factory is not Any else None, read)
-        made: Any = kind
-        return made(read)
+        whole: Any = kind
+        return whole(read)
     if issubclass(kind, _MANY):
-        return _collected(hint, kind, arguments, value)
+        return _collected(hint, kind, arguments, value, make)
     if issubclass(kind, pathlib.PurePath):
         return _read(kind, ((str, bytes), lambda name: kind(os.fsdecode(name))), value)
     if kind not in _FORMS:
@@ -682,20 +710,20 @@ def _typed(hint: Any, value: Any) -> Any:
 
 def _read(kind: Any, form: Tuple[Tuple[type, ...], Callable[[Any], Any]], value: Any) -> Any:
     found, read = form
-    if type(value) in found:
+    if isinstance(value, found) and (bool in found or not isinstance(value, bool)):
         with contextlib.suppress(ValueError, OverflowError, decimal.InvalidOperation):
             return read(value)
     raise _unfit(kind, value)
 
 
-def _one_of(hint: Any, kinds: Sequence[Any], value: Any) -> Any:
+def _one_of(hint: Any, kinds: Sequence[Any], value: Any, make: Callable[..., Any]) -> Any:
     """The first type that fits; of dataclasses, the first of those that leave out the fewest keys."""
     if type(value) in (bool, int, float) and type(value) in kinds:  # an int fits a float as well
         return value
     if value is not None:
         kinds = [each for each in kinds if each is not type(None)]
     if len(kinds) == 1:
-        return _typed(kinds[0], value)
+        return _typed(kinds[0], value, make)
 
     def left_out(kind: Any) -> int:
         kind = get_origin(kind) or kind
@@ -704,7 +732,7 @@ def _one_of(hint: Any, kinds: Sequence[Any], value: Any) -> Any:
 
     for kind in sorted(kinds, key=left_out):
         with contextlib.suppress(_Misfit):
-            return _typed(kind, value)
+            return _typed(kind, value, make)
     raise _unfit(hint, value)
 
 
@@ -718,19 +746,17 @@ def _equal(hint: Any, values: Sequence[Any], value: Any) -> Any:
 
 def _made_of_members(
     kind: Any, members: Mapping[str, Tuple[Any, bool]], parameters: Mapping[Any, Any], value: Any,
+    make: Callable[..., Any],
 ) -> Any:
     if not isinstance(value, dict):
         raise _unfit(kind, value)
     value, given = _migrated(kind, value), {}
     for name, (hint, is_needed) in members.items():
         if name in value:
-            given[name] = _within(name, _typed, _replaced(hint, parameters), value[name])
+            given[name] = _within(name, _typed, _replaced(hint, parameters), value[name], make)
         elif is_needed:
             raise _Misfit(f"expected {_named(hint)}, found nothing; give the field a default", name)
-    try:
-        return kind(**given)
-    except (ValueError, TypeError) as error:
-        raise _Misfit(f"{_named(kind)} refuses what was saved: {error}") from error
+    return make(kind, given)
 
 
 def _replaced(hint: Any, parameters: Mapping[Any, Any]) -> Any:
@@ -739,22 +765,22 @@ def _replaced(hint: Any, parameters: Mapping[Any, Any]) -> Any:
     return hint[tuple(parameters.get(each, Any) for each in inner)] if inner else parameters.get(hint, hint)
 
 
-def _collected(hint: Any, kind: Any, arguments: Sequence[Any], value: Any) -> Any:
+def _collected(hint: Any, kind: Any, arguments: Sequence[Any], value: Any, make: Callable[..., Any]) -> Any:
     if not isinstance(value, list):
         raise _unfit(hint, value)
     if hasattr(kind, "_fields"):  # a NamedTuple
         arguments = list(_hints(kind).values())
         least = len(arguments) - len(kind._field_defaults)
-        return kind(*_each(hint, arguments[:max(least, len(value))], value))
+        return kind(*_each(hint, arguments[:max(least, len(value))], value, make))
     if issubclass(kind, tuple) and arguments and arguments[-1] is not ...:
-        return kind(_each(hint, () if arguments == ((),) else arguments, value))
-    return kind(_each(hint, [arguments[0] if arguments else Any] * len(value), value))
+        return kind(_each(hint, () if arguments == ((),) else arguments, value, make))
+    return kind(_each(hint, [arguments[0] if arguments else Any] * len(value), value, make))
 
 
-def _each(hint: Any, hints: Sequence[Any], values: Sequence[Any]) -> List[Any]:
+def _each(hint: Any, hints: Sequence[Any], values: Sequence[Any], make: Callable[..., Any]) -> List[Any]:
     if len(hints) != len(values):
         raise _unfit(hint, values)
-    return [_within(index, _typed, *pair) for index, pair in enumerate(zip(hints, values))]
+    return [_within(index, _typed, *pair, make) for index, pair in enumerate(zip(hints, values))]
 
 
 def _unfit(hint: Any, value: Any) -> _Misfit:
@@ -772,7 +798,7 @@ def _stated(state: Any, path: Optional[Path]) -> Any:
     kind: Any = type(state)
     with _telling(path):
         _examined(kind)
-        return _written(state)
+        return _checked(kind, state)
 
 
 @contextlib.contextmanager
@@ -1133,7 +1159,7 @@ class _Object:
             try:
                 with _telling(self.path, each.key):
                     if each.has_value(self.target):
-                        values[each.key] = _within(each.key, _written, each.value(self.target))
+                        values[each.key] = _within(each.key, _checked, each.hint, each.value(self.target))
             except InvalidStateError as error:
                 failure = failure or error
                 if each.key in self._last:
@@ -2014,10 +2040,9 @@ class _Session:
             state = yield state
         if state is None:
             return _text({"object": handle, "unchanged": True})
-        if isinstance(state, Snapshot):
-            piece = _text({"object": handle, "state": state.state, "elements": state.elements})
-        else:
-            piece = _text({"object": handle, "state": state})
+        elements = {"elements": state.elements} if isinstance(state, Snapshot) else {}
+        state = _stated(state.state if isinstance(state, Snapshot) else state, thing.path)
+        piece = _text({"object": handle, "state": state, **elements})
         beyond = _beyond(f"[{piece}]", self.limits)
         if beyond:
             raise BrokerError(beyond)
@@ -2094,7 +2119,7 @@ class _Session:
 
     def _answer_willEncodeRestorableState(self, params: Mapping[str, Any]) -> _Answering[Any]:
         state = yield from self._asked("will_encode", params["round"])
-        return {} if state is None else {"state": state}
+        return {} if state is None else {"state": _stated(state, [])}
 
     def _answer_shouldRestoreApplicationState(self, params: Mapping[str, Any]) -> _Answering[Any]:
         asked = self._asked("should_restore", _revived(params.get("state"), self), params.get("coder"))

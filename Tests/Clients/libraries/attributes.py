@@ -355,6 +355,31 @@ def are_saved_without_those_that_cannot_be(socket: str) -> None:
               {"zoom": number, "rows": number, "cursor": number + 10})
 
 
+def fit_their_annotations_when_they_are_saved(socket: str) -> None:
+    """Otherwise the next start could not restore them. The last value that fits stays saved, with all others."""
+    session = opened(socket)
+    editor, pane = registered(session), Pane()
+    session.register("Pane", target=pane)
+    editor.tabs = ["x"]
+    session.flush()
+    with logged() as messages:
+        editor.tabs.append(5)  # type: ignore[arg-type]
+        editor.cursor = 2  # nobody flushes
+        while not messages:
+            assert session.turned.wait(30)
+            session.turned.clear()
+        said = refused(restoration.InvalidStateError, session.flush)
+    equal(said, "Editor: tabs[1]: expected str, found 5 (int)")
+    equal(messages, [f"attributes are not saved: {said}"])
+    found = restoration.load(APPLICATION, "Editor", socket)
+    equal((found["tabs"], found["cursor"]), (["x"], 2))
+    editor.tabs.pop()
+    pane.width = 1.5  # type: ignore[assignment]
+    equal(refused(restoration.InvalidStateError, session.flush), "Pane: width: expected int, found 1.5 (float)")
+    pane.width = 2
+    session.close()
+
+
 class Fails(Dict[str, Any]):
     """A mapping that cannot be read at first."""
 

@@ -305,12 +305,74 @@ def cannot_be_written(socket: str) -> None:
             equal(refused(lambda: editor.decode(Rest)).field, "gone")
 
 
+def fits_its_type_when_it_is_written(socket: str) -> None:
+    """What a later start could not read is refused by the one that writes it."""
+    made: List[int] = []
+
+    class Title(str):
+        pass
+
+    @dataclass
+    class Counted:
+        count: int = 0
+        title: str = ""
+        opened: Optional[datetime.datetime] = None
+        front: Optional[restoration.Reference] = None
+        owned: Set[Page] = field(default_factory=set)
+
+        def __post_init__(self) -> None:
+            made.append(self.count)
+
+    with restoration.Session(APPLICATION, socket=socket, serving=True) as session:
+        draft = Draft(cursor=80)
+        editor = session.register("Editor")
+        served = session.register("Served", encode=lambda: draft)
+        editor.encode(draft)
+        wrong: Dict[str, Any] = {
+            "cursor: expected int, found 120.0 (float)": 80 * 1.5,
+            "dirty: expected bool, found 1 (int)": 1,
+            "text: expected str, found None (NoneType)": None,
+            "selection[1]: expected int, found '2' (str)": (1, "2"),
+            "marks: expected Tuple[int, ...], found {'a': 1} (dict)": {"a": 1},
+            "tree.children[0].name: expected str, found 3 (int)": Pane("root", [Pane(3)]),  # type: ignore[arg-type]
+            f"window.corners: expected List[{__name__}.Point], found nothing; give the field a default": {"width": 1},
+            "color: expected Color, found 'green' (str)": "green",
+        }
+        for said, value in wrong.items():
+            name = said.partition(":")[0]
+            changed = Draft(cursor=80)
+            setattr(changed, name.partition(".")[0].partition("[")[0], value)
+            for work in (lambda: editor.encode(changed), lambda: editor.encode_later(changed)):
+                error = refused(work)
+                equal((str(error), error.path, error.field), (f"Editor: {said}", ("Editor",), name))
+            equal(str(refused(lambda: session.encode(changed))), f"the application's state: {said}")
+            equal(str(refused(lambda: restoration.store(APPLICATION, "A", changed, socket))), f"A: {said}")
+        equal(editor.decode(Draft), Draft(cursor=80))
+        draft.cursor = "x"  # type: ignore[assignment]
+        stale = session.save()["stale"]
+        equal([each["path"] for each in stale], [["Served"]])
+        assert "Served: cursor: expected int" in stale[0]["message"], stale
+        equal(served.decode().state, None)
+        # What comes back otherwise than it was written still fits.
+        counted = Counted(1, Title("t"), Moment.now(UTC), editor, {Page(2)})  # type: ignore[arg-type]
+        made.clear()
+        editor.encode(counted)
+        equal(made, [])  # nothing of the program runs because of it
+        found = editor.decode(Counted)
+        assert found is not None and found.front is not None
+        equal((found.title, found.front.object, found.owned), ("t", editor, {Page(2)}))
+
+
+class Moment(datetime.datetime):
+    pass
+
+
 @dataclass
 class FirstNote:
     body: str = "Hello"
 
 
-@dataclass
+@dataclass(unsafe_hash=True)
 class Page:
     number: int = 1
     state_version: ClassVar[int] = 3
