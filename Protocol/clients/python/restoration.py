@@ -362,6 +362,34 @@ def _text(value: Any) -> str:
         raise InvalidStateError(f"this cannot be sent: {error}") from error
 
 
+def _seek(value: Any, above: Tuple[int, ...] = ()) -> None:
+    """Raises a _Misfit for the first part of a value that cannot be sent: the encoder does not tell which it is."""
+    if isinstance(value, (str, float)):
+        _written(value)
+        return
+    if isinstance(value, (Mapping, list, tuple)) and id(value) not in above:
+        for part, each in value.items() if isinstance(value, Mapping) else enumerate(value):
+            if isinstance(part, str):
+                _written(part)
+            _within(part, _seek, each, (*above, id(value)))
+    try:
+        _encoder.encode(value)
+    except _Misfit:
+        raise
+    except (ValueError, TypeError) as error:
+        raise _Misfit(str(error)) from error
+
+
+def _sent(message: Mapping[str, Any], state: Any, path: Optional[Path]) -> str:
+    """A message with a state as text. An error says which part of which object's state cannot be sent."""
+    try:
+        return _text(message)
+    except InvalidStateError as error:
+        with _telling(path):
+            _seek(state)
+            raise _Misfit(str(error)) from error
+
+
 class _JSON(str):
     """A result that is already JSON text."""
 
@@ -1642,7 +1670,13 @@ class _Session:
         return next((each for each in self.objects if each.path == wanted), None)
 
     def _saved(self, target: Any, entry: Mapping[str, Any]) -> Saved:
-        return _saved(entry, target.path if isinstance(target, _Object) else target, self)
+        return _saved(entry, self._path_of(target), self)
+
+    @staticmethod
+    def _path_of(target: Any) -> Optional[Path]:
+        """That of an object or a path; None of a handle, which only calls of the program's own have."""
+        path: Any = target.path if isinstance(target, _Object) else target
+        return path if isinstance(path, (list, tuple)) else None
 
     def _reopen(self, path: Union[str, Path, None]) -> _Call[Dict[str, Any]]:
         return _Call("reopenObject", _present(path=[path] if isinstance(path, str) else path), _same, False)
@@ -1749,7 +1783,7 @@ class _Session:
         return _Call("decodeRestorableState", {"object": target}, functools.partial(self._saved, target), True)
 
     def _encode(self, target: Any, state: State, elements: Elements = ()) -> _Call[bool]:
-        state = _stated(state, target.path if isinstance(target, _Object) else target)
+        state = _stated(state, self._path_of(target))
         params: Dict[str, Any] = {"object": target, "state": state, "revision": next(self._revisions)}
         if elements:
             params["elements"] = elements
@@ -2042,7 +2076,7 @@ class _Session:
             return _text({"object": handle, "unchanged": True})
         elements = {"elements": state.elements} if isinstance(state, Snapshot) else {}
         state = _stated(state.state if isinstance(state, Snapshot) else state, thing.path)
-        piece = _text({"object": handle, "state": state, **elements})
+        piece = _sent({"object": handle, "state": state, **elements}, state, thing.path)
         beyond = _beyond(f"[{piece}]", self.limits)
         if beyond:
             raise BrokerError(beyond)
@@ -2136,7 +2170,8 @@ class _Session:
         # Handles are looked up here: they change if the session was forgotten and the call is sent again.
         named = ("object", "objects", "restorationParent", "view", "children")
         members = {key: _referred(value) if key in named else value for key, value in params.items()}
-        text = _text(_present(jsonrpc="2.0", id=number, method=method, params=members))
+        message = _present(jsonrpc="2.0", id=number, method=method, params=members)
+        text = _sent(message, params["state"], self._path_of(params.get("object"))) if "state" in params else _text(message)
         beyond = _beyond(text, self.limits)
         if beyond:
             raise BrokerError(beyond)

@@ -292,6 +292,26 @@ def cannot_be_written(socket: str) -> None:
         states: List[Any] = [{"time": moment}, {"file": file}, {"set": {1}}, editor.decode()]
         for state in states:  # what no type would bring back
             refused(lambda: editor.encode(state))
+        around: List[Any] = []
+        around.append(around)
+        for part, why in (
+            (float("nan"), "nan (float) cannot be part of a state"), ({1}, "a set cannot be part of a state"),
+            ("\ud800", "'\\ud800' is no text: it has half of a surrogate pair"),
+            ({"\ud800": 1}, "'\\ud800' is no text: it has half of a surrogate pair"),
+            ({(1, 2): 3}, "keys must be str, int, float, bool or None, not tuple"),
+            (around, "Circular reference detected"), (moment, "a datetime in a state needs a time zone"),
+        ):
+            state = {"a": [[], {"b/c": (1, part)}]}
+            field = "a[1]['b/c'][1]" + ("[0]" if part is around else "")
+            for work in (lambda: editor.encode(state), lambda: editor.encode_later(state)):
+                error = refused(work)
+                equal((str(error), error.path, error.field), (f"Editor: {field}: {why}", ("Editor",), field))
+            equal(refused(lambda: session.encode(state)).path, ())
+            equal(refused(lambda: restoration.store(APPLICATION, ["A", "B"], state, socket)).path, ("A", "B"))
+        error = refused(lambda: editor.encode({"size": 1, "page": Draft(zoom=float("inf"))}))
+        equal(str(error), "Editor: page.zoom: inf (float) cannot be part of a state")
+        error = refused(lambda: editor.encode({}, [{"role": "selected", "indexPath": {0}}]))
+        equal(str(error), "Editor: this cannot be sent: a set cannot be part of a state")
         for surrogate in (Draft("\ud800"), Draft(tree=Pane("a", [Pane("\udcff")]))):
             assert refused(lambda: editor.encode(surrogate)).field in ("text", "tree.children[0].name")
         error = refused(lambda: editor.encode(Holder([Owner()])))  # no type hint brings it back
@@ -326,7 +346,8 @@ def fits_its_type_when_it_is_written(socket: str) -> None:
     with restoration.Session(APPLICATION, socket=socket, serving=True) as session:
         draft = Draft(cursor=80)
         editor = session.register("Editor")
-        served = session.register("Served", encode=lambda: draft)
+        asked: List[Any] = [draft]
+        served = session.register("Served", encode=lambda: asked[0])
         editor.encode(draft)
         wrong: Dict[str, Any] = {
             "cursor: expected int, found 120.0 (float)": 80 * 1.5,
@@ -349,9 +370,10 @@ def fits_its_type_when_it_is_written(socket: str) -> None:
             equal(str(refused(lambda: restoration.store(APPLICATION, "A", changed, socket))), f"A: {said}")
         equal(editor.decode(Draft), Draft(cursor=80))
         draft.cursor = "x"  # type: ignore[assignment]
-        stale = session.save()["stale"]
-        equal([each["path"] for each in stale], [["Served"]])
-        assert "Served: cursor: expected int" in stale[0]["message"], stale
+        for answer, said in ((draft, "cursor: expected int"), ({"a": {1}}, "a: a set cannot be part of a state")):
+            asked[0] = answer
+            [stale] = session.save()["stale"]
+            assert f"Served: {said}" in stale["message"], stale
         equal(served.decode().state, None)
         # What comes back otherwise than it was written still fits.
         counted = Counted(1, Title("t"), Moment.now(UTC), editor, {Page(2)})  # type: ignore[arg-type]
