@@ -219,6 +219,10 @@ internal import Testing
       ("session", ["socket": 5], ["socket= takes a path", "5"]),
       ("session", ["leave": "go"], ["leave= takes restart", "'go'"]),
       ("session", ["patience": nil], ["patience= takes a number", "None"]),
+      ("session", ["proces": "editor"], ["TypeError", "has no argument proces=", "did you mean process=?"]),
+      ("session", ["bundle_version": "1"], ["has no argument bundle_version=", "did you mean bundleVersion=?"]),
+      ("session", ["application": "not an app!"], ["ValueError", "'not an app!' is not", "letters, digits, '.', '_'"]),
+      ("session", ["application": 5], ["TypeError", "5"]),
     ]
     for (what, members, parts) in wrong {
       let said = try client.tell("wrong", ["what": .string(what), "members": .object(members)]).string ?? "nothing"

@@ -24,6 +24,7 @@ import copy
 import dataclasses
 import datetime
 import decimal
+import difflib
 import enum
 import functools
 import inspect
@@ -147,7 +148,7 @@ class SessionForkedError(SessionEndedError):
 
 
 class InvalidStateError(RestorationError, ValueError, TypeError):
-    """The value cannot be written as JSON, or what is saved is not of the type that was asked for."""
+    """The value cannot be written as JSON or does not fit its type, or what is saved is not of the type asked for."""
 
     def __init__(self, text: str, path: Optional[Path] = None, field: str = "") -> None:
         super().__init__(text)
@@ -1596,9 +1597,19 @@ class _Session:
         - on_notification: gets the name and parameters of each notification.
         - on_reconnected: gets True if the session was resumed, and False if the broker had forgotten it, or is the
           first one, and everything was registered again. The descriptor has changed.
-        - more: other members of `initialize` by their names: bundleVersion, aliases, … If RESTORATION_UNIT is set,
-          `storyboard` is `{"unit": $RESTORATION_UNIT}` by default.
+        - more: other members of `initialize` by their names: instance, bundleVersion, userInterfaceIdiom, storyboard,
+          messageBytesMax, aliases, protocolVersion. If RESTORATION_UNIT is set, `storyboard` is
+          `{"unit": $RESTORATION_UNIT}` by default.
         """
+        for name in more:
+            if name not in _MEMBERS:  # the broker would ignore it
+                raise TypeError(f"{type(self).__name__}() has no argument {name}={_suggested(name, _Session.__init__)}")
+        if not isinstance(application, str):
+            raise TypeError(f"an application is named by a string, not by {application!r}")
+        if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]{0,127}(@[A-Za-z0-9][A-Za-z0-9._-]{0,47})?", application):
+            raise ValueError(
+                f"{application!r} is not an application name; use letters, digits, '.', '_' and '-', at most 128, "
+                "optionally followed by @instance, and begin with a letter or digit")
         if leave not in _LEAVING:
             raise ValueError(f"leave= takes {', '.join(_LEAVING)}, not {leave!r}")
         if without_broker not in ("memory", "fails"):
@@ -2216,6 +2227,17 @@ def _refusal(number: str, code: int, why: str) -> str:
 
 def _present(**members: Any) -> Dict[str, Any]:
     return {key: value for key, value in members.items() if value is not None}
+
+
+#: Members of `initialize` that are arguments by the same names.
+_MEMBERS = (
+    "instance", "bundleVersion", "userInterfaceIdiom", "storyboard", "messageBytesMax", "aliases", "protocolVersion")
+
+
+def _suggested(name: str, function: Callable[..., Any]) -> str:
+    parameters = inspect.signature(function).parameters.values()
+    known = [*(each.name for each in parameters if each.kind is each.KEYWORD_ONLY), *_MEMBERS]
+    return "".join(f"; did you mean {each}=?" for each in difflib.get_close_matches(name, known, 1))
 
 
 _LEAVING = ("restart", "logout", "closed", "userQuit")

@@ -226,7 +226,7 @@ class Broker:
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator["client.Session"]:
-        with contextlib.closing(client._Once("", socket=str(self.socket), patience=0)) as connection:
+        with contextlib.closing(client._Once("restorationd", socket=str(self.socket), patience=0)) as connection:
             yield connection.open()
 
     def _pages(self, method: str, application: str, **params: Any) -> Iterator[Dict[str, Any]]:

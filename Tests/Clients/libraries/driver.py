@@ -37,7 +37,7 @@ PYTHONPATH, so that an installed one can be tested.
   log                        -> [[what, name, ...], ...] since it was asked last: encode, decode, finished, reconnected
   errors                     -> what the library has logged as errors; each counts as `error`
   logged                     -> what it has logged otherwise: [[level, message], ...]
-  wrong {what, members}      what the library says of arguments of the program's: register, save, session -> text
+  wrong {what, members}      what the library says of the program's arguments of register, save, session, load, store -> text
   await {what, count}        serves until it has happened so often                               -> count
   objects                    -> {name: [path, is it replaced]}
 """
@@ -213,7 +213,9 @@ class Driver:
     def do_wrong(self, members, **command):
         kind = restoration.Session if self.kind == "sync" else restoration.AsyncSession
         call = {"register": lambda **more: self.session.register(**more), "save": lambda **more: self.session.save(**more),
-                "session": lambda **more: kind(self.session.application, **more)}[command["what"]]
+                "session": lambda application=self.session.application, **more: kind(application, **more),
+                "load": lambda **more: restoration.load(socket=self.socket, **more),
+                "store": lambda **more: restoration.store(socket=self.socket, **more)}[command["what"]]
         try:
             result = call(**members)
             if inspect.isawaitable(result):
