@@ -223,6 +223,11 @@ internal import Testing
       ("session", ["bundle_version": "1"], ["has no argument bundle_version=", "did you mean bundleVersion=?"]),
       ("session", ["application": "not an app!"], ["ValueError", "'not an app!' is not", "letters, digits, '.', '_'"]),
       ("session", ["application": 5], ["TypeError", "5"]),
+      ("load", ["application": "New", "path": "Main/Editor"], ["['Main', 'Editor']", "(invalidIdentifier)"]),
+      ("load", ["application": "New", "path": ["A", "B#01"]], ["identifier: 'B#01'", "(invalidIdentifier)"]),
+      ("load", ["application": "New", "path": ["A", "B#1"]], ["nothing"]),
+      ("store", ["application": "New", "path": ["A/B"], "state": [:]], ["'A/B'", "(invalidIdentifier)"]),
+      ("store", ["application": "New", "path": [5], "state": [:]], ["object is not", ": [5]"]),
     ]
     for (what, members, parts) in wrong {
       let said = try client.tell("wrong", ["what": .string(what), "members": .object(members)]).string ?? "nothing"

@@ -3028,15 +3028,36 @@ def _readable(connection: sockets.socket, end: Optional[float]) -> bool:
     return _poll(connection, False, None if end is None else end - time.monotonic())[0]
 
 
+_COMPONENT = re.compile(r"([^/#\0-\x1f\x7f-\x9f\ud800-\udfff]+)(#(0|[1-9][0-9]*))?")
+
+
+def _possible(path: Any) -> Any:
+    """A path that an object can have: the broker looks at none if it has no archive of the application."""
+    path = _referred(path)
+    is_path = isinstance(path, list) and all(isinstance(each, str) for each in path)
+    for each in path if is_path else []:
+        found = _COMPONENT.fullmatch(each)
+        if found is None or len(found[1].encode()) > 255:
+            hint = "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position."
+            raise BrokerError({
+                "code": -32004, "message": f"a component of the path is an invalid restoration identifier: {each!r:.100}",
+                "data": {
+                    "kind": "invalidIdentifier", "path": path,
+                    "hint": f"{hint} A path is a list: {each.split('/')}." if "/" in each.strip("/") else hint,
+                },
+            })
+    return path
+
+
 def store(application: str, path: Union[str, Path], state: State, socket: Optional[str] = None) -> None:
     """Saves one state without a session, for scripts."""
-    path = _referred(path)
+    path = _possible(path)
     _once(application, "encodeRestorableState", {"object": path, "state": _stated(state, path)}, socket)
 
 
 def load(application: str, path: Union[str, Path], socket: Optional[str] = None) -> Saved:
     """One saved state, read without a session; false if there is none."""
-    path = _referred(path)
+    path = _possible(path)
     try:
         return _saved(_once(application, "decodeRestorableState", {"object": path}, socket), path)
     except BrokerError as error:
@@ -3055,7 +3076,7 @@ class _Once(Session):
 def _once(application: str, method: str, params: Dict[str, Any], socket: Optional[str]) -> Any:
     session = _Once(application, socket=socket, patience=0, without_broker="fails")
     try:
-        return session.open().call(method, {"application": application, **params})
+        return session.open()._perform(session._call(method, {"application": application, **params}, _same))
     finally:
         session.close()
 
