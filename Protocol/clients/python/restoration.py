@@ -2182,7 +2182,10 @@ class _Session:
         named = ("object", "objects", "restorationParent", "view", "children")
         members = {key: _referred(value) if key in named else value for key, value in params.items()}
         message = _present(jsonrpc="2.0", id=number, method=method, params=members)
-        text = _sent(message, params["state"], self._path_of(params.get("object"))) if "state" in params else _text(message)
+        if "state" in params:
+            text = _sent(message, params["state"], self._path_of(params.get("object")))
+        else:
+            text = _text(message)
         beyond = _beyond(text, self.limits)
         if beyond:
             raise BrokerError(beyond)
@@ -3040,7 +3043,8 @@ def _possible(path: Any) -> Any:
         if found is None or len(found[1].encode()) > 255:
             hint = "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position."
             raise BrokerError({
-                "code": -32004, "message": f"a component of the path is an invalid restoration identifier: {each!r:.100}",
+                "code": -32004,
+                "message": f"a component of the path is an invalid restoration identifier: {each!r:.100}",
                 "data": {
                     "kind": "invalidIdentifier", "path": path,
                     "hint": f"{hint} A path is a list: {each.split('/')}." if "/" in each.strip("/") else hint,

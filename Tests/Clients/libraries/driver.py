@@ -37,7 +37,8 @@ PYTHONPATH, so that an installed one can be tested.
   log                        -> [[what, name, ...], ...] since it was asked last: encode, decode, finished, reconnected
   errors                     -> what the library has logged as errors; each counts as `error`
   logged                     -> what it has logged otherwise: [[level, message], ...]
-  wrong {what, members}      what the library says of the program's arguments of register, save, session, load, store -> text
+  wrong {what, members}      what the library says of arguments of the program's: register, save, session, load, store
+                                                                                                 -> text
   await {what, count}        serves until it has happened so often                               -> count
   objects                    -> {name: [path, is it replaced]}
 """
