@@ -148,6 +148,14 @@ internal import Testing
     #expect(Self.sequence(of: try await iterator.next()) == 2_002)
   }
 
+  @Test(.connection(answer: answer)) func aReaderThatIsLateMayKeepMore() async throws {
+    let subscription = try await broker.subscribe(toNamed: nil, application: nil, capacity: .max)
+    try await Self.send((1...2_000).map { Self.encoded($0) }, on: try await fake.events.opened())
+    try await broker.ping()
+    var iterator = subscription.makeAsyncIterator()
+    for number in 1...2_000 { try #require(Self.sequence(of: try await iterator.next()) == Int64(number)) }
+  }
+
   // MARK: Ends
 
   @Test(.connection(answer: answer)) func cancellingTellsTheBrokerAndEndsTheSequence() async throws {

@@ -105,10 +105,10 @@ extension BrokerConnection {
     try await link.notify(Method.method, parameters)
   }
 
-  /// Subscribes, and gives the subscription's number.
-  func subscribe(_ parameters: JSONText) async throws -> Int64 {
+  /// Subscribes, and gives the subscription's number. `capacity` events are kept until they are read.
+  func subscribe(_ parameters: JSONText, capacity: Int) async throws -> Int64 {
     try await check(parameters, of: Subscribe.method)
-    let result = try await link.call(Subscribe.method, parameters, isSubscribing: true).get()
+    let result = try await link.call(Subscribe.method, parameters, eventsMax: capacity).get()
     guard let reply = Subscribe.Reply(result) else { throw unexpectedAnswer(to: Subscribe.method) }
     return reply.subscription
   }

@@ -23,9 +23,6 @@ actor BrokerLink {
   /// How long closing waits for a broker that does not read.
   private static let closeSeconds: Int64 = 5
 
-  /// Events that one subscription keeps until they are taken.
-  private static let eventsMax = 1_024
-
   nonisolated let eventLoop: any EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
 
@@ -47,8 +44,8 @@ actor BrokerLink {
   var heldCalls: [(call: Conversation.Call, request: Request)]?
   /// Answers for the observer, delivered when the machine is done: the observer may send from inside.
   private var observed: [(ticket: Ticket, answer: Response.Outcome)] = []
-  /// Calls whose answer is the number of a subscription.
-  private var subscribing: Set<Ticket> = []
+  /// Calls whose answer is the number of a subscription, each with the events it keeps until they are taken.
+  private var subscribing: [Ticket: Int] = [:]
   private var subscriptions: [Int64: Subscription] = [:]
   /// Why the connection has ended.
   private var ending: Ending?
@@ -115,11 +112,11 @@ actor BrokerLink {
 
   /// Calls the broker and gives its answer, good or bad. Cancelling the task gives the call up.
   ///
-  /// - Parameter isSubscribing: from the answer on events are kept for `nextEvent`, until `endSubscription`.
-  func call(_ method: String, _ parameters: JSONText?, isSubscribing: Bool = false) async throws -> Response.Outcome {
+  /// - Parameter eventsMax: from the answer on so many events are kept for `nextEvent`, until `endSubscription`.
+  func call(_ method: String, _ parameters: JSONText?, eventsMax: Int? = nil) async throws -> Response.Outcome {
     try Task.checkCancellation()
     let ticket = machine.makeTicket()
-    if isSubscribing { subscribing.insert(ticket) }
+    subscribing[ticket] = eventsMax
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation {
         submit(ticket, Waiter(method: method, parameters: parameters, continuation: .answer($0)))
@@ -157,11 +154,11 @@ actor BrokerLink {
   private nonisolated func cancel(_ ticket: Ticket) { enter { $0.cancelled(ticket) } }
 
   private func cancelled(_ ticket: Ticket) {
-    if subscribing.contains(ticket), waiters[ticket]?.parameters == nil {
+    if subscribing[ticket] != nil, waiters[ticket]?.parameters == nil {
       // It was sent, and the answer must be awaited anyway: it names the subscription to end.
       fail(ticket, CancellationError())
     } else {
-      subscribing.remove(ticket)
+      subscribing[ticket] = nil
       run(machine.cancelled(ticket))
     }
   }
@@ -235,10 +232,10 @@ actor BrokerLink {
 
   // MARK: Events
 
-  private func subscribed(_ answer: Response.Outcome, isAwaited: Bool) {
+  private func subscribed(_ answer: Response.Outcome, eventsMax: Int, isAwaited: Bool) {
     guard case .result(let result) = answer, let number = Subscribe.Reply(result)?.subscription else { return }
     subscriptions[number] = Subscription(
-      queue: NotificationQueue(capacity: Self.eventsMax) { BrokerEvent.lost($0, of: number) }
+      queue: NotificationQueue(capacity: eventsMax) { BrokerEvent.lost($0, of: number) }
     )
     if !isAwaited { endSubscription(number) }
   }
@@ -353,7 +350,9 @@ actor BrokerLink {
   }
 
   private func complete(_ ticket: Ticket, _ answer: Response.Outcome) {
-    if subscribing.remove(ticket) != nil { subscribed(answer, isAwaited: waiters[ticket] != nil) }
+    if let eventsMax = subscribing.removeValue(forKey: ticket) {
+      subscribed(answer, eventsMax: eventsMax, isAwaited: waiters[ticket] != nil)
+    }
     switch waiters.removeValue(forKey: ticket)?.continuation {
     case .answer(let continuation): continuation.resume(returning: answer)
     case .observer: observed.append((ticket, answer))
@@ -362,7 +361,7 @@ actor BrokerLink {
   }
 
   private func fail(_ ticket: Ticket, _ error: any Error) {
-    if !(error is CancellationError) { subscribing.remove(ticket) }
+    if !(error is CancellationError) { subscribing[ticket] = nil }
     switch waiters.removeValue(forKey: ticket)?.continuation {
     case .answer(let continuation): continuation.resume(throwing: error)
     case .sent(let continuation): continuation.resume(throwing: error)

@@ -60,13 +60,19 @@ extension BrokerConnection {
   }
 
   /// The same with names of any kind; the broker refuses those it does not know.
-  package func subscribe(toNamed names: [String]?, application: String?) async throws -> EventSubscription {
+  ///
+  /// - Parameter capacity: unread events that wait.
+  package func subscribe(
+    toNamed names: [String]?,
+    application: String?,
+    capacity: Int = 1_024
+  ) async throws -> EventSubscription {
     var writer = JSONWriter()
     writer.object { writer in
       writer.member("events", ifPresent: names)
       writer.member("application", ifPresent: application)
     }
-    let number = try await subscribe(JSONText(validated: writer.bytes))
+    let number = try await subscribe(JSONText(validated: writer.bytes), capacity: capacity)
     return EventSubscription(connection: self, link: link, number: number)
   }
 }
