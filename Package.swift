@@ -31,6 +31,7 @@ let package = Package(
   name: "restorationd",
   products: [
     .library(name: "RestorationClient", targets: ["RestorationClient"]),
+    .library(name: "RestorationTesting", targets: ["RestorationTesting"]),
     .executable(name: "restorationd", targets: ["restorationd"]),
     .executable(name: "restorationctl", targets: ["restorationctl"]),
   ],
@@ -58,6 +59,7 @@ let package = Package(
       dependencies: [
         "CJansson",
         "JSONRPC",
+        "Mutation",
         "SeededRandom",
         "TestSupport",
       ],
@@ -173,6 +175,14 @@ let package = Package(
       swiftSettings: settings
     ),
 
+    // RestorationTesting
+    .target(name: "SeededRandom", swiftSettings: settings),
+    .target(
+      name: "RestorationTesting",
+      dependencies: ["CLinux", "JSONRPC", "RestorationClient", "SeededRandom"],
+      swiftSettings: settings
+    ),
+
     // restorationd
     .executableTarget(
       name: "restorationd",
@@ -242,7 +252,7 @@ let package = Package(
 
     // Tests over the whole product
     .target(name: "TestSupport", dependencies: ["CLinux", "JSONRPC"], path: "Tests/Support", swiftSettings: settings),
-    .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
+    .target(name: "Mutation", dependencies: ["SeededRandom"], path: "Tests/Mutation", swiftSettings: settings),
     .target(
       name: "InMemory",
       dependencies: [
@@ -270,6 +280,7 @@ let package = Package(
       name: "fuzz",
       dependencies: service + [
         "CSQLite",
+        "Mutation",
         "RestorationClient",
         "SeededRandom",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -295,6 +306,8 @@ let package = Package(
       dependencies: [
         "JSONRPC",
         "RestorationBroker",
+        "RestorationClient",
+        "RestorationTesting",
         "RestorationWire",
         "SeededRandom",
         "TestSupport",

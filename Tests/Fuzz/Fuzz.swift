@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Foundation
+internal import Mutation
 internal import SeededRandom
 
 /// Feeds one target with inputs. Built by `Tests/fuzz.sh`, it searches for inputs that reach new code (`Search`).

@@ -2,6 +2,7 @@
 
 internal import CJansson
 internal import JSONRPC
+internal import Mutation
 internal import SeededRandom
 internal import TestSupport
 internal import Testing

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An application that pushes what it has whenever that changes: words.py [fault]
 
-Each line of its input is a word for the page. Faults: forget-field, forget-object, blank (decodes, and pushes defaults
-over what it got), silent (shows nothing before it has work), crash.
+Each line of its input is a word for the page. Faults: forget-field, forget-digit (the title is a large number, and one
+less when it is back), round (the same, and a real), forget-object, blank (decodes, and pushes defaults over what it
+got), silent (shows nothing before it has work), crash.
 """
 
 import sys
@@ -19,6 +20,9 @@ with restoration.Session("org.example.Words") as session:
         saved = page.decode()
         words = saved.get("words", [])
         title = title if fault == "forget-field" else saved.get("title", title)
+    if fault in ("forget-digit", "round"):
+        less = float(2**53) if fault == "round" else 2**53
+        title = 2**53 + 1 if session.restoration["reason"] == "pristine" else less
     if fault == "blank":
         words = []
 

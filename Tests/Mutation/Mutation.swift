@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import SeededRandom
+
 extension SeededGenerator {
   /// Bytes that mean something in JSON, in HTTP, or as UTF-8.
   private static let bytes: [UInt8] =
@@ -24,6 +26,4 @@ extension SeededGenerator {
     }
     return text
   }
-
-  package mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+public import RestorationClient
+internal import Synchronization
+
+/// A broker for one test, in a directory of its own. When `stop` is called, when this is released, or when the test's
+/// process ends, however it does, nothing is left of it, the processes it has started, and their groups. A process
+/// that has called `setsid` is in none of them.
+///
+/// Write `defer { broker.stop() }` after its start: Swift may release what a variable holds after its last use, which
+/// may be in the middle of the test.
+public final class PrivateBroker: Sendable {
+  /// Removed at the end.
+  public let directory: String
+  /// The path of its socket.
+  public let socket: String
+  /// The variables of a process that is to use this broker: those that the test's process had when this was made, and
+  /// `RESTORATIOND_SOCKET`.
+  public let environment: [String: String]
+  /// Whether it withholds nothing, however often an application is killed.
+  let developerMode: Bool
+  private let command: [String]
+  private let keeper: Keeper
+  private let processes = Mutex(Processes())
+
+  private struct Processes {
+    var broker: TestedProcess?
+    var children: [TestedProcess] = []
+    var wereStopped = false
+
+    func check() throws {
+      if wereStopped { throw TestingError("the broker was stopped; make another PrivateBroker") }
+    }
+  }
+
+  /// Of the path of a socket.
+  private static let socketBytesMax = 107
+  /// In which it must take connections.
+  private static let startMax = Duration.seconds(60)
+
+  /// What makes a program believe that a service manager has started it.
+  private static let managed = [
+    "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "FDSTORE",
+    "JOURNAL_STREAM", "RESTORATIOND_ARCHIVES", "RESTORATIOND_LOG_LEVEL", "RESTORATION_UNIT",
+  ]
+
+  /// Starts a broker; it takes connections when this returns. Throws a `TestingError` with its log if it does not.
+  ///
+  /// - Parameters:
+  ///   - program: nil takes `$RESTORATIOND_BINARY`, otherwise `restorationd` on the `PATH`. The test may have set them.
+  ///   - developerMode: the broker quarantines and discards nothing, however often an application is killed, as
+  ///     `killAtRandomPoints` needs it.
+  ///   - limits: such as `["roundQuietMilliseconds": 100]`.
+  ///   - arguments: more arguments of `restorationd`.
+  public init(
+    program: String? = nil,
+    developerMode: Bool = false,
+    limits: [String: Int] = [:],
+    arguments: [String] = []
+  ) async throws {
+    var variables = ownEnvironment.filter { !Self.managed.contains($0.key) }
+    let program = program ?? variables["RESTORATIOND_BINARY"] ?? "restorationd"
+    let pattern = "\(variables["TMPDIR"] ?? "/tmp")/restorationd-XXXXXX"
+    guard "\(pattern)/broker.sock".utf8.count <= Self.socketBytesMax else {
+      throw TestingError(
+        "\(pattern)/broker.sock is longer than the \(Self.socketBytesMax) bytes of a socket's path; "
+          + "let TMPDIR be shorter"
+      )
+    }
+    var template = Array(pattern.utf8CString)
+    guard let name = mkdtemp(&template) else {
+      throw TestingError("\(pattern) cannot be made: \(systemError(errno)); let TMPDIR name a directory of yours")
+    }
+    directory = String(cString: name)
+    do {
+      keeper = try Keeper(removing: directory, environment: variables)
+    } catch {
+      rmdir(directory)
+      throw error
+    }
+    socket = "\(directory)/broker.sock"
+    variables["RESTORATIOND_SOCKET"] = socket
+    environment = variables
+    self.developerMode = developerMode || arguments.contains("--developer-mode")
+    let configuration = "\(directory)/config.json"
+    command =
+      [program, "--socket", socket, "--archives", "\(directory)/archives", "--config", configuration]
+      + (developerMode ? ["--developer-mode"] : []) + arguments
+    // If the rest throws, everything is set, and `deinit` stops what there is.
+    let members = limits.map { (name: $0.key, value: JSONValue.integer(Int64($0.value))) }
+    try Self.write(JSONText(["limits": .object(JSONObject(members))]).string, to: configuration)
+    try await start()
+  }
+
+  deinit {
+    stop()
+  }
+
+  /// Starts it after `kill`, over the same archives, and returns when it takes connections.
+  public func start() async throws {
+    // Its runtime directory is where it would look for a service manager that can start units.
+    let variables = environment.merging(["XDG_RUNTIME_DIR": directory]) { $1 }
+    let started = try processes.withLock { processes in
+      try processes.check()
+      guard processes.broker == nil else { throw TestingError("the broker runs already; call kill() or restart()") }
+      do {
+        let process = try TestedProcess(command, environment: variables, log: "\(directory)/log", keeper: keeper)
+        processes.broker = process
+        return process
+      } catch let error as TestingError where [ENOENT, EACCES].contains(error.number) {
+        throw TestingError("\(error); install restorationd, or name its program in RESTORATIOND_BINARY")
+      }
+    }
+    let end = ContinuousClock.now + Self.startMax
+    while true {
+      do {
+        return try await connect().close()
+      } catch {
+        // It would tell a service manager that it is ready. This asks for what is needed: whether it takes connections.
+        guard started.hasEnded || ContinuousClock.now > end else {
+          try await Task.sleep(for: .milliseconds(10))
+          continue
+        }
+        kill()
+        let log = contents(of: "\(directory)/log")
+        throw TestingError("\(command[0]) takes no connections at \(socket): \(error)\n\(log)")
+      }
+    }
+  }
+
+  /// Ends it by SIGKILL, as a crash would.
+  public func kill() {
+    processes.withLock { processes in
+      processes.broker?.kill()
+      processes.broker = nil
+    }
+  }
+
+  /// Kills it, and starts it again over the same archives.
+  public func restart() async throws {
+    kill()
+    try await start()
+  }
+
+  /// Stops it (SIGSTOP): connections stay, and nothing is answered until `thaw`.
+  public func freeze() { processes.withLock { $0.broker?.freeze() } }
+
+  /// Lets it continue after `freeze`.
+  public func thaw() { processes.withLock { $0.broker?.thaw() } }
+
+  /// Kills it and the processes it has started, and removes its directory. Afterwards it starts nothing.
+  public func stop() {
+    processes.withLock { processes in
+      for process in processes.children + [processes.broker].compactMap(\.self) { process.kill() }
+      processes = Processes(wereStopped: true)
+    }
+    keeper.finish()
+  }
+
+  /// Starts a program that uses this broker and ends with it. Its standard input is a socket, which it cannot open as
+  /// `/dev/stdin`. If it ends by itself, it stays a zombie until it is killed, or this is stopped.
+  public func spawn(_ command: [String]) throws -> TestedProcess {
+    try processes.withLock { processes in
+      try processes.check()
+      let child = try TestedProcess(command, environment: environment, log: nil, keeper: keeper)
+      processes.children.removeAll { $0.ending != nil }
+      processes.children.append(child)
+      return child
+    }
+  }
+
+  /// Connects to it.
+  public func connect() async throws -> BrokerConnection {
+    try await answer(of: "the connection") { [socket] in try await BrokerConnection.connect(to: socket) }
+  }
+
+  /// Puts a stored generation into a running application, and returns how it was restored. Sessions that serve are
+  /// given their states; others are told by `headReplaced`, and decode them.
+  @discardableResult
+  public func replay(_ generation: Int64, of application: String) async throws -> RestoreResult {
+    let connection = try await connect()
+    _ = try await answer(of: "rollBack") { try await connection.rollBack(application, to: generation, force: true) }
+    let restored = try await answer(of: "restoreApplicationState") {
+      try await connection.restoreApplicationState(of: application)
+    }
+    await connection.close()
+    return restored
+  }
+
+  private static func write(_ text: String, to path: String) throws {
+    guard let file = fopen(path, "we") else { throw TestingError("\(path): \(systemError(errno))") }
+    fputs(text, file)
+    fclose(file)
+  }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Synchronization
+
+/// A process that a test has started. It leads a process group, and is killed with it when the broker is stopped.
+public final class TestedProcess: Sendable {
+  /// Its number, which is that of its group as well.
+  public let pid: Int32
+  private let name: String
+  private let input: Int32
+  private let keeper: Keeper?
+  /// As `waitpid` tells it; `nil` until the process was awaited, and its number may be another's.
+  private let status = Mutex<Int32?>(nil)
+  private let ended = Mutex<Result<Set<Int32>, any Error>>(.success([]))
+
+  /// Starts a program, which is found by `PATH` unless it has a slash.
+  ///
+  /// - Parameters:
+  ///   - log: a file for its output, which is that of the test if this is nil.
+  ///   - keeper: ends it when this process is gone.
+  init(_ command: [String], environment: [String: String], log: String?, keeper: Keeper?) throws {
+    let program = command.first ?? ""
+    var pair: [Int32] = [-1, -1]
+    let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+    guard socketpair(AF_UNIX, kind, 0, &pair) == 0 else { throw TestingError("socketpair: \(systemError(errno))") }
+    defer { close(pair[1]) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, pair[1], 0)
+    if let log {
+      posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+      posix_spawn_file_actions_adddup2(&actions, 1, 2)
+    }
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    // What the test's threads block, and what its process ignores, such as SIGPIPE, must not reach the program.
+    var (none, all) = (sigset_t(), sigset_t())
+    sigemptyset(&none)
+    sigfillset(&all)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    posix_spawnattr_setsigdefault(&attributes, &all)
+    let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | Self.setSession
+    posix_spawnattr_setflags(&attributes, Int16(flags))
+    var child: pid_t = 0
+    let variables = environment.map { "\($0.key)=\($0.value)" }
+    let result = withCStrings(command) { arguments in
+      withCStrings(variables) { posix_spawnp(&child, program, &actions, &attributes, arguments, $0) }
+    }
+    guard result == 0 else {
+      close(pair[0])
+      throw TestingError("\(program) cannot be started: \(systemError(result))", number: result)
+    }
+    (pid, name, input, self.keeper) = (child, program, pair[0], keeper)
+    keeper?.add(child)
+  }
+
+  deinit {
+    kill()
+    close(input)
+  }
+
+  /// Writes to its standard input. Throws a `TestingError` if it does not read any longer.
+  public func write(_ text: String) throws {
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.send(input, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      guard count > 0 || errno == EINTR else { throw TestingError("\(name) reads no input: \(systemError(errno))") }
+      rest = rest.dropFirst(max(0, count))
+    }
+  }
+
+  /// Kills it and its group, and waits until all of them are gone, unless no file descriptor is left to wait with.
+  public func kill() {
+    status.withLock { status in
+      guard status == nil else { return }
+      Glibc.kill(-pid, SIGKILL)
+      let group = Result { try ProcessEnd.wait(ofKilled: pid) }
+      ended.withLock { $0 = group }
+      keeper?.remove(pid)
+      status = reap()
+    }
+  }
+
+  /// The numbers of the processes that were killed here: its own and those of its group. Throws a `TestingError` if
+  /// their end could not be awaited.
+  var killed: Set<Int32> { get throws { try ended.withLock { $0 }.get() } }
+
+  /// Stops it (SIGSTOP) until `thaw`, and waits until it stands still.
+  public func freeze() {
+    status.withLock { status in
+      guard status == nil else { return }
+      Glibc.kill(pid, SIGSTOP)
+      var info = siginfo_t()
+      while waitid(P_PID, id_t(pid), &info, WSTOPPED | WEXITED | WNOWAIT) < 0 && errno == EINTR {}
+    }
+  }
+
+  /// Lets it continue.
+  public func thaw() { status.withLock { if $0 == nil { Glibc.kill(pid, SIGCONT) } } }
+
+  /// Whether it has ended. It is not awaited: its number stays that of its group.
+  public var hasEnded: Bool {
+    status.withLock { status in
+      var info = siginfo_t()
+      return status != nil
+        || waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
+    }
+  }
+
+  /// How it has ended; nil if it was not killed or awaited here.
+  var ending: String? {
+    status.withLock { $0 }.map { $0 & 0x7f == 0 ? "with status \($0 >> 8 & 0xff)" : "by signal \($0 & 0x7f)" }
+  }
+
+  /// Waits for its end by itself; whatever else is in its group stays.
+  func finish() {
+    shutdown(input, Int32(SHUT_RDWR))
+    status.withLock { if $0 == nil { $0 = reap() } }
+  }
+
+  private func reap() -> Int32 {
+    var status: Int32 = 0
+    while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
+    return status
+  }
+
+  /// POSIX_SPAWN_SETSID of spawn.h, which needs a feature macro.
+  private static let setSession: Int32 = 0x80
+}
+
+/// A shell that kills process groups and removes a directory as soon as the process that has started it is gone,
+/// however that has ended: the end of the shell's input tells.
+final class Keeper: Sendable {
+  private let shell: TestedProcess
+  private let groups = Mutex<Set<Int32>>([])
+
+  private static let script = """
+    trap '' HUP INT TERM
+    while read -r line; do groups=$line; done
+    for group in $groups; do kill -s KILL -- "-$group"; done
+    for attempt in 1 2 3 4 5 6 7 8 9; do rm -rf -- "$0" && exit; done
+    """
+
+  init(removing directory: String, environment: [String: String]) throws {
+    let command = ["/bin/sh", "-c", Self.script, directory]
+    shell = try TestedProcess(command, environment: environment, log: "/dev/null", keeper: nil)
+  }
+
+  func add(_ group: Int32) { tell { $0.insert(group) } }
+
+  /// Call before the group's number may become another's.
+  func remove(_ group: Int32) { tell { $0.remove(group) } }
+
+  /// Does its work now, and returns when it is done.
+  func finish() { shell.finish() }
+
+  private func tell(_ change: (inout Set<Int32>) -> Void) {
+    groups.withLock { groups in
+      change(&groups)
+      // If somebody has killed the shell, the test goes on without it.
+      try? shell.write(groups.map { "\($0)" }.joined(separator: " ") + "\n")
+    }
+  }
+}
+
+/// What keeps a test from going on.
+public struct TestingError: Error, CustomStringConvertible {
+  public let description: String
+  /// Of the system's error, if it is one.
+  let number: Int32
+
+  init(_ description: String, number: Int32 = 0) { (self.description, self.number) = (description, number) }
+}
+
+/// The variables of this process as they are now.
+var ownEnvironment: [String: String] {
+  var variables: [String: String] = [:]
+  var next = environ
+  while let entry = next.pointee {
+    let parts = String(cString: entry).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
+    next += 1
+  }
+  return variables
+}
+
+/// The text of a file; empty if it cannot be read.
+func contents(of path: String) -> String {
+  guard let file = fopen(path, "re") else { return "" }
+  defer { fclose(file) }
+  var (text, buffer): ([UInt8], [UInt8]) = ([], Array(repeating: 0, count: 1 << 16))
+  while case let count = fread(&buffer, 1, buffer.count, file), count > 0 { text += buffer[..<count] }
+  return String(decoding: text, as: UTF8.self)
+}
+
+func systemError(_ number: Int32) -> String { String(cString: strerror(number)) }
+
+private func withCStrings<Result>(
+  _ strings: [String],
+  _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Result
+) -> Result {
+  var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) } + [nil]
+  defer { for pointer in pointers { free(pointer) } }
+  return pointers.withUnsafeMutableBufferPointer { buffer in
+    guard let base = buffer.baseAddress else { preconditionFailure("an array with an element has a base address") }
+    return body(base)
+  }
+}
