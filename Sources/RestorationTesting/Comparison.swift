@@ -13,7 +13,7 @@ extension Proof {
     var entries: [[String]: JSONValue] = [:]
     /// Processes that the round has asked.
     var serving: Set<Int64> = []
-    /// Why it has asked nobody, if another one may.
+    /// Why the round has asked no process, if another round may.
     var reason: String?
     /// Whether a restoration would hand out states.
     var decodes = false

@@ -160,7 +160,7 @@ final class Keeper: Sendable {
   private func tell(_ change: (inout Set<Int32>) -> Void) {
     groups.withLock { groups in
       change(&groups)
-      // If somebody has killed the shell, the test goes on without it.
+      // If the shell was killed, the test continues without it.
       try? shell.write(groups.map { "\($0)" }.joined(separator: " ") + "\n")
     }
   }

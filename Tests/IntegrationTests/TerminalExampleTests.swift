@@ -393,7 +393,7 @@ struct TerminalExampleTests {
     #expect(try shell.run("pwd") == "\(home)\n")
     let screen = try shell.terminal.shown()
     #expect(!screen.contains("restoration") && !screen.contains("rror"), "\(screen)")
-    // And one that cannot be reached any more takes no shell along.
+    // And the shell survives a keeper that was killed.
     _ = try ChildProcess.run(["pkill", "-KILL", "-P", "\(shell.process.pid)"])
     #expect(try shell.run("echo alive") == "alive\n")
   }

@@ -460,7 +460,7 @@ static json_t *register_and_decode(
   return state;
 }
 
-/* Of a registration at a saved path; NULL if it is none. */
+/* Of a registration at a saved path; NULL if that is invalid. */
 static json_t *params_at(const json_t *path) {
   size_t count = json_array_size(path);
   if (count < 2) return NULL;

@@ -13,7 +13,7 @@ lock() { # a name, as long as this process lives; the one before is given up
 
 [[ -z ${TMUX_PANE-} || $(tmux display-message -pt "$TMUX_PANE" '#{pane_pid}') != "$PPID" ]] || pane=$TMUX_PANE
 printf -v own '%s%(%Y%m%dT%H%M%S)T-%d' "${pane:+tmux-}" -1 $$
-# A shell that nobody has named, and that begins at home, is the one that was killed last; tmux names its own.
+# A shell without a name that begins at home comes back as the one that was killed last; tmux names its own.
 [[ -n $4$pane || ! . -ef ~ ]] || mapfile -t names < <(
   restorationctl --timeout "$wait" -j tree "$application" |
     jq -r '.objects | sort_by(.modified) | reverse[].path[0] | select(test("^[0-9]"))')

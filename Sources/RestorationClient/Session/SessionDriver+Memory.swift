@@ -20,7 +20,7 @@ extension SessionDriver {
   private static let pauseMilliseconds: Int64 = 50
   private static let ownState = DecodeRestorableState().with { $0.object = .path([]) }
 
-  /// Opens a session by `open`; waits for a broker if one was there. Gives why there is none, if there is none.
+  /// Opens a session by `open`; waits for a broker if one was there. Returns it, or why no broker answered.
   static func open(
     by route: any BrokerRoute,
     within timeout: Duration?,

@@ -43,7 +43,7 @@ package struct InheritedConnections: Sendable {
   package func endApplicationSockets(_ store: (any DescriptorStore)?) {
     for (application, descriptor) in applicationSockets {
       store?.remove(Self.storedName(ofApplication: application))
-      // Nobody connects to a copy either: the manager may have one for a moment, or a process that is being started.
+      // This ends copies, too: the manager, or a process that is being started, may have one for a moment.
       SystemCalls.shutDown(descriptor)
       SystemCalls.close(descriptor)
     }

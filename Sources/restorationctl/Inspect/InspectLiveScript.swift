@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension InspectPage {
-  /// What follows the other script in a live page: it asks for changes until nobody answers.
+  /// What follows the other script in a live page: it asks for changes until the server does not answer.
   static let liveScript = #"""
 
     'use strict';

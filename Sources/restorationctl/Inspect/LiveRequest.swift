@@ -19,7 +19,7 @@ struct LiveAddress {
   let port: Int
   let token: String
 
-  /// 128 random bits: nobody who was not told can guess them.
+  /// 128 random bits, which cannot be guessed.
   static func newToken() -> String {
     var generator = SystemRandomNumberGenerator()
     return (0..<32).map { _ in String(Int.random(in: 0..<16, using: &generator), radix: 16) }.joined()

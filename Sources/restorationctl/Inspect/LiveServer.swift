@@ -51,7 +51,7 @@ final class LiveServer: Sendable {
     (happenings, happened) = AsyncThrowingStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// Begins to listen at a free port. Throws an error of NIO if there is none.
+  /// Begins to listen at a free port. Throws an error of NIO if no port can be used.
   func listen() async throws -> LiveAddress {
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).childChannelInitializer { channel in
       channel.eventLoop.makeCompletedFuture {
