@@ -11,13 +11,16 @@ internal import Synchronization
 struct LiveReading {
   /// When it was read, which names it.
   let made: String
-  let page: ByteBuffer
   /// The data alone, in JSON.
   let data: ByteBuffer
+  private let application: InspectedApplication
+
+  /// Made when it is asked for: a page that is open takes the data of further readings.
+  var page: ByteBuffer { ByteBuffer(string: InspectPage(application: application, isLive: true).html) }
 
   init(_ application: InspectedApplication) {
+    self.application = application
     made = application.made.description
-    page = ByteBuffer(string: InspectPage(application: application, isLive: true).html)
     data = ByteBuffer(bytes: application.text.bytes)
   }
 }
