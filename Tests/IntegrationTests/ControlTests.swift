@@ -132,6 +132,22 @@ internal import Testing
     #expect(result.output.contains(#""pointer":"/state/a""#))
   }
 
+  /// The broker would ignore it, and miss what was meant, or do another thing.
+  @Test(.broker) func aParameterThatTheMethodDoesNotHaveIsNamedAndNothingIsDone() throws {
+    for (name, meant) in [("aplication", "application"), ("expectin", "expecting"), ("elemnts", "elements")] {
+      let parameters = #"{"application":"a","object":["A"],"state":{},"\#(name)":1}"#
+      let result = try ControlTool.run(["-j", "call", "encodeRestorableState", parameters], status: 1)
+      let error = try result.error
+      #expect(error["message"] == .string("encodeRestorableState has no parameter \(name)"))
+      let hint = "Did you mean \(meant)? restorationctl methods encodeRestorableState lists them."
+      #expect(error["hint"] == .string(hint))
+      #expect(error["kind"] == "invalidParams" && error["code"] == -32602 && error["pointer"] == .string("/\(name)"))
+    }
+    #expect(try ControlTool.run(["call", "listApplications"], status: 0).output == "{\"applications\":[]}\n")
+    let page = try ControlTool.run(["methods", "listGenerations"], status: 0).output
+    #expect(page.contains(/\napplication +ApplicationName +The application that the call is about\./), "\(page)")
+  }
+
   @Test(.scratch, arguments: ["status", "list", "call"])
   func withoutABrokerItSaysWhichSocketAndWhatToStart(_ command: String) throws {
     let socket = directory.file("b.sock")

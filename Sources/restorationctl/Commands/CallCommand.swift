@@ -17,7 +17,8 @@ struct CallCommand: ControlCommand {
 
       The result is JSON: pretty on a terminal, on one line in a pipe. Numbers are
       printed with the digits the broker sent. An error goes to standard error and
-      gives exit status 1.
+      gives exit status 1. A parameter that the broker does not know is refused
+      before the call is made.
       """
   )
 
@@ -35,6 +36,10 @@ struct CallCommand: ControlCommand {
     let parameters = self.parameters == "-" ? try Output.readInput() : self.parameters
     if let parameters { try check(parameters) }
     try await withBroker { broker in
+      // The broker ignores what it does not know, so that later versions can say more: a person has mistyped it.
+      if let parameters, let unknown = try? await MethodCatalogue(broker).unknownParameter(in: parameters, of: method) {
+        throw unknown
+      }
       do {
         let result = try await broker.call(method, parameters)
         try (output.layout ?? OutputOptions.usualLayout).print(result)

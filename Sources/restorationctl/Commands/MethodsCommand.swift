@@ -70,25 +70,69 @@ struct MethodCatalogue {
     }
   }
 
+  /// A parameter of a method.
+  private struct Parameter {
+    let name: String
+    let schema: JSONSlice?
+    let isRequired: Bool
+    let meaning: String
+  }
+
   let methods: [Method]
   private let schemas: JSONSlice?
+  /// Of each method that is about an application, besides its own.
+  private let scope: [Parameter]
 
   init(_ broker: BrokerConnection) async throws {
     let document = try JSONSlice.read(sent: await broker.call("rpc.discover"), subject: "the answer")
     methods = document["methods"]?.elements?.map { Method(slice: $0) } ?? []
     schemas = document["components"]?["schemas"]
+    scope = (document["x-scope"]?.members ?? []).map { name, schema in
+      Parameter(name: name, schema: schema, isRequired: false, meaning: schema["description"]?.string() ?? "")
+    }
+  }
+
+  private func parameters(of method: Method) -> [Parameter] {
+    let own = (method.slice["params"]?.elements ?? []).map { parameter in
+      Parameter(
+        name: parameter["name"]?.string() ?? "",
+        schema: parameter["schema"],
+        isRequired: parameter["required"]?.bool() == true,
+        meaning: parameter["description"]?.string() ?? ""
+      )
+    }
+    return own + (method.slice["x-scoped"]?.bool() == true ? scope : [])
   }
 
   func unknown(_ name: String) -> Failure {
     if methods.contains(where: { $0.name == name }) {
-      return failure("\(name) is called by the broker", hint: "restorationctl methods \(name) describes it.")
+      let hint = "restorationctl methods \(name) describes it."
+      return failure(.methodNotFound, "\(name) is called by the broker", hint: hint)
     }
     let near = Suggestion.nearest(to: name, in: methods.map(\.name)).map { "Did you mean \($0)? " } ?? ""
-    return failure("unknown method \(name)", hint: "\(near)restorationctl methods lists them.")
+    return failure(.methodNotFound, "unknown method \(name)", hint: "\(near)restorationctl methods lists them.")
   }
 
-  private func failure(_ message: String, hint: String) -> Failure {
-    let code = ErrorCode.methodNotFound
+  /// The failure of a call with a parameter that the method does not have; `nil` if it has all of them.
+  ///
+  /// - Parameter call: the parameters in JSON.
+  func unknownParameter(in call: String, of name: String) -> Failure? {
+    guard let method = methods.first(where: { $0.name == name && !$0.isToClient }),
+      let given = try? JSONSlice.read(call, subject: "the parameters", hint: "").members
+    else { return nil }
+    let known = parameters(of: method).map(\.name)
+    guard let unknown = given.map(\.name).first(where: { !known.contains($0) }) else { return nil }
+    let near = Suggestion.nearest(to: unknown, in: known).map { "Did you mean \($0)? " } ?? ""
+    var failure = failure(
+      .invalidParams,
+      "\(name) has no parameter \(unknown.shortened(to: 40))",
+      hint: "\(near)restorationctl methods \(name) lists them."
+    )
+    failure.pointer = JSONPointer.make(unknown)
+    return failure
+  }
+
+  private func failure(_ code: ErrorCode, _ message: String, hint: String) -> Failure {
     var failure = Failure(ExitStatus.refused, kind: code.kind, message, hint: hint)
     failure.code = code.rawValue
     return failure
@@ -98,10 +142,8 @@ struct MethodCatalogue {
 
   /// Everything there is to say of a method.
   func page(of method: Method, _ legend: LegendOptions) -> String {
-    let parameters = (method.slice["params"]?.elements ?? []).map { parameter in
-      let isRequired = parameter["required"]?.bool() == true
-      let meaning = (isRequired ? "Required. " : "") + (parameter["description"]?.string() ?? "")
-      return [parameter["name"]?.string() ?? "", type(parameter["schema"]), meaning]
+    let parameters = parameters(of: method).map { parameter in
+      [parameter.name, type(parameter.schema), (parameter.isRequired ? "Required. " : "") + parameter.meaning]
     }
     let errors = (method.slice["errors"]?.elements ?? []).map { error in
       [
