@@ -117,7 +117,10 @@ struct ConnectionOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The broker's Unix socket.", valueName: "path"), completion: .file())
   var socket: String?
 
-  @Option(help: ArgumentHelp("Give up after this many seconds (exit status 75).", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp("Give up after this many seconds (exit status 75).", valueName: "seconds"),
+    transform: Seconds.read
+  )
   var timeout: Seconds?
 
   /// Connects, runs `body`, and turns errors of the library into a `Failure`.
@@ -143,16 +146,17 @@ struct ConnectionOptions: ParsableArguments {
 }
 
 /// A time span as people type it: `5`, `0.2`.
-struct Seconds: ExpressibleByArgument, CustomStringConvertible {
+struct Seconds: CustomStringConvertible {
   let milliseconds: Int64
   let description: String
 
   var duration: Duration { .milliseconds(milliseconds) }
 
-  /// `nil` unless it is a number above zero; a day is more than anybody waits.
-  init?(argument: String) {
-    guard let seconds = Double(argument), seconds > 0, seconds <= 86_400 else { return nil }
-    milliseconds = max(1, Int64(seconds * 1_000))
-    description = argument
+  /// Throws a `ValidationError` unless it is a number above zero; a day is more than anybody waits.
+  static func read(_ argument: String) throws -> Seconds {
+    guard let seconds = Double(argument), seconds > 0, seconds <= 86_400 else {
+      throw ValidationError("give a number of seconds above 0, 86400 at most")
+    }
+    return Seconds(milliseconds: max(1, Int64(seconds * 1_000)), description: argument)
   }
 }

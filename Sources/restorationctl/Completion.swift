@@ -34,7 +34,7 @@ extension CompletionKind {
   ) -> CompletionKind {
     .custom { (arguments: [String], _: Int, prefix: String) async -> [String] in
       // A broker that is stopped must not stop the shell.
-      let limit = getenv("RESTORATIONCTL_COMPLETION_TIMEOUT").flatMap { Seconds(argument: String(cString: $0)) }
+      let limit = getenv("RESTORATIONCTL_COMPLETION_TIMEOUT").flatMap { try? Seconds.read(String(cString: $0)) }
       DetachedThread.start {
         poll(nil, 0, Int32(limit?.milliseconds ?? 1_000))
         _exit(0)

@@ -129,6 +129,11 @@ internal import Testing
     #expect(wrong.errors.contains("kind"))
     let noJSON = try ControlTool.run(["import", Self.application], input: #"{"format":"#, status: 1)
     #expect(noJSON.errors.contains("not JSON"))
+    let foreign = try ControlTool.run(["import", Self.application], input: "{}", status: 1)
+    #expect(foreign.errors.contains("the document's format is not \"restorationd.archive\" (/document/format)\n"))
+    for refused in [noJSON, foreign] {
+      #expect(refused.errors.hasSuffix("\n  Give a document that restorationctl export has written.\n"))
+    }
     let noFile = try ControlTool.run(["import", Self.application, broker.directory.file("none")], status: 64)
     #expect(noFile.errors.contains("No such file"))
     #expect(try ControlTool.run(["list", "--no-legend"]).output.isEmpty)

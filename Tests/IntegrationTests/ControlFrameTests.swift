@@ -115,6 +115,9 @@ internal import Testing
     let result = try ControlTool.run(arguments, status: 64)
     #expect(result.output.isEmpty)
     #expect(!result.errors.isEmpty)
+    // A time says which ones there are.
+    let isTime = arguments.contains("--timeout")
+    #expect(result.errors.contains("give a number of seconds above 0, 86400 at most\n") == isTime, "\(result.errors)")
   }
 
   @Test(

@@ -31,10 +31,25 @@ struct ImportCommand: ControlCommand {
   func run() async throws {
     let document = try read()
     try await withBroker { broker in
-      let imported = try await ProgressLine.during("importing") { progress in
-        try await broker.importArchive(document, into: application, force: force, progress: progress)
+      do {
+        let imported = try await ProgressLine.during("importing") { progress in
+          try await broker.importArchive(document, into: application, force: force, progress: progress)
+        }
+        try output.print(imported, or: text(of: imported))
+      } catch let error as RestorationError {
+        throw Failure(error, hint: Self.hint(for: error))
       }
-      try output.print(imported, or: text(of: imported))
+    }
+  }
+
+  /// The next step, if it has another name here than in the protocol.
+  private static func hint(for error: RestorationError) -> String? {
+    let isForeign = ["/document", "/document/format", "/part/format"].contains(error.pointer)
+    return switch error.code {
+    case .parseError,
+      .invalidParams where isForeign:
+      "Give a document that restorationctl export has written."
+    default: nil
     }
   }
 

@@ -26,7 +26,10 @@ struct LoginCommand: ControlCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: ArgumentHelp("Time limit of each application in seconds (default: 60).", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp("Time limit of each application in seconds (default: 60).", valueName: "seconds"),
+    transform: Seconds.read
+  )
   var deadline: Seconds?
 
   func run() async throws {

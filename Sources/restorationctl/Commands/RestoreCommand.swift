@@ -25,7 +25,10 @@ struct RestoreCommand: ControlCommand {
 
   @OptionGroup var options: ApplicationOptions
 
-  @Option(help: ArgumentHelp("Deadline in seconds (default: 10).", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp("Deadline in seconds (default: 10).", valueName: "seconds"),
+    transform: Seconds.read
+  )
   var deadline: Seconds?
 
   @Argument(

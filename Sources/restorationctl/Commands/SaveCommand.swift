@@ -27,7 +27,10 @@ struct SaveCommand: ControlCommand {
 
   @OptionGroup var options: SomeApplicationsOptions
 
-  @Option(help: ArgumentHelp("Deadline in seconds (default: 5).", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp("Deadline in seconds (default: 5).", valueName: "seconds"),
+    transform: Seconds.read
+  )
   var deadline: Seconds?
 
   @Option(help: ArgumentHelp("Why, for logs.", valueName: "text"))

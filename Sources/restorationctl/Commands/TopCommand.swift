@@ -26,7 +26,10 @@ struct TopCommand: ControlCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: ArgumentHelp("Seconds from one display to the next (default: 2).", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp("Seconds from one display to the next (default: 2).", valueName: "seconds"),
+    transform: Seconds.read
+  )
   var interval: Seconds?
 
   @Option(help: ArgumentHelp("End after this many displays.", valueName: "number"))

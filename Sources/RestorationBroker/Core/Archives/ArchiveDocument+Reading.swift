@@ -8,12 +8,18 @@ extension ArchiveDocument {
   ///
   /// - Parameter place: its JSON pointer in the parameters, such as `/document`.
   package init(_ slice: JSONSlice, at place: String) throws(ErrorObject) {
+    let hint = "Give a document from exportArchive."
     guard slice.kind == .object else {
-      throw .invalidParameter(place, "the document is not an object", hint: "Give a document from exportArchive.")
+      throw .invalidParameter(place, "the document is not an object", hint: hint)
     }
     do throws(Misfit) {
       try self.init(wire: slice)
     } catch {
+      // Comes first, and no other JSON has it.
+      if error.place == "format" {
+        let message = "the document's format is not \"restorationd.archive\""
+        throw .invalidParameter("\(place)/format", message, hint: hint)
+      }
       throw error.invalidParameter(at: "\(place)/\(error.place)")
     }
   }
