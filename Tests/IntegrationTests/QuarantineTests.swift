@@ -94,6 +94,9 @@ internal import Testing
     #expect((2...4).contains(crashes), "\(crashes) crashes")
     let (result, process) = try #require(restored)
     #expect(result["skipped"] == [["path": paths[57], "reason": "quarantined"]])
+    // Since when is told as other times are.
+    let explained = try ControlTool.run(["explain", Self.application, "Main/o57"], status: 0).output
+    #expect(explained.contains(/withheld since [0-9-]{10} [0-9:]{8} UTC:/), "\(explained)")
     let others = paths.indices.filter { $0 != 57 }.map { paths[$0].text }
     let found = Set((result["restored"]?.array ?? []).map(\.text))
     #expect(found.isSuperset(of: others))

@@ -46,7 +46,10 @@ extension SavingStep: CustomStringConvertible {
 
 extension RestoringStep: CustomStringConvertible {
   /// What happened, in a sentence for people.
-  public var description: String {
+  public var description: String { sentence(\.description) }
+
+  /// The same, for a reader to whom times are told in this form.
+  package func sentence(_ time: (Timestamp) -> String) -> String {
     switch self {
     case .lookedUp(let lookup, let owner?): "looked for by \(lookup.sentence): \(owner)"
     case .lookedUp(let lookup, nil): "looked for by \(lookup.sentence): not found"
@@ -59,7 +62,7 @@ extension RestoringStep: CustomStringConvertible {
     case .awaited: "not registered yet: awaited until the deadline"
     case .classMismatch(let saved, let declared):
       "its state is of class \(saved); its owner is of \(declared.isEmpty ? "none" : declared.joined(separator: " < "))"
-    case .quarantined(let since): "its state has been withheld since \(since): restoring it crashed a process"
+    case .quarantined(let since): "its state has been withheld since \(time(since)): restoring it crashed a process"
     case .unreadable: "its state is damaged"
     case .noState: "it has no state to decode"
     case .handedOut(let owner, false): "its state was handed to \(owner)"

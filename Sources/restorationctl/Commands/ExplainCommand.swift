@@ -45,24 +45,31 @@ struct ExplainCommand: ControlCommand {
     let reason = explanation.excluder.map { " " + sentence($0) } ?? ""
     let title = "\(path.description) \(Self.sentence(explanation.verdict))\(reason)".printable
     guard !legend.hidesLegend else { return title + "\n" }
+    let saved = Self.list(explanation.saved, else: "nothing has been saved") { $0.description }
+    let restored = Self.list(explanation.restored, else: "nothing has been restored") { $0.sentence(\.local) }
     return """
       \(title)
 
       When it was last saved:
-      \(Self.list(explanation.saved, else: "nothing has been saved since the broker started"))
+      \(saved)
       When it was last restored:
-      \(Self.list(explanation.restored, else: "nothing has been restored since the broker started"))
+      \(restored)
       """
   }
 
-  private static func list(_ steps: [NotedStep<some CustomStringConvertible>], else nothing: String) -> String {
-    steps.isEmpty ? "  \(nothing)\n" : steps.map { "  \(line($0))".printable + "\n" }.joined()
+  private static func list<Step>(
+    _ steps: [NotedStep<Step>],
+    else nothing: String,
+    _ sentence: (Step) -> String
+  ) -> String {
+    if steps.isEmpty { return "  \(nothing) since the broker started\n" }
+    return steps.map { "  \(line($0, sentence))".printable + "\n" }.joined()
   }
 
-  private static func line(_ noted: NotedStep<some CustomStringConvertible>) -> String {
+  private static func line<Step>(_ noted: NotedStep<Step>, _ sentence: (Step) -> String) -> String {
     let isOfToday = noted.at.map { Clock.now - $0.milliseconds < 86_400_000 } ?? true
     let time = noted.at.map { isOfToday ? Clock.text(of: $0.milliseconds, "%H:%M:%S") : $0.local } ?? "-"
-    return "\(time)  \(noted.step)" + (noted.times > 1 ? " (\(noted.times) times)" : "")
+    return "\(time)  \(sentence(noted.step))" + (noted.times > 1 ? " (\(noted.times) times)" : "")
   }
 
   private func sentence(_ excluder: Excluder) -> String {
