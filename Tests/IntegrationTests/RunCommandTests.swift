@@ -119,6 +119,22 @@ internal import Testing
     #expect(calls.last == "--user --quiet --no-block restart restoration-run@a.service")
   }
 
+  /// `/bin` is a link to `/usr/bin` on most systems, and the first of PATH on some.
+  @Test func theSameProgramMayBeSpelledInAnotherWay() throws {
+    try prepare()
+    let folder = try directory.makeDirectory("tools")
+    #expect(symlink("tools", directory.file("link")) == 0)
+    chmod(try directory.write("#!/bin/sh\n", to: "tools/one"), 0o755)
+    #expect(symlink("one", "\(folder)/two") == 0)
+    let path = "\(folder):\(directory.path)/bin:/usr/bin:/bin"
+    _ = try run("--id", "a", "--", "one", "1", changes: ["PATH": path])
+    for way in [folder, "./tools", "tools/../tools/", "link"] { _ = try run("--id", "a", "--", "\(way)/one", "1") }
+    #expect(try text("a") == content(["\(folder)/one", "1"]))
+    // A program may ask by which name it was started.
+    let refused = try run("--id", "a", "--", "tools/two", "1", status: 1).errors
+    #expect(refused.contains("a runs \(folder)/one 1 in \(directory.path)\n"), "\(refused)")
+  }
+
   @Test func aProgramIsForgottenAlsoWithoutABroker() throws {
     try prepare()
     _ = try run("--id", "a", "--", "sleep", "1")

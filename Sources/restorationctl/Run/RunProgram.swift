@@ -50,9 +50,18 @@ struct RunProgram: JSONWritable {
     writer.member("graphical", isGraphical)
   }
 
-  /// Whether the same is run in the same directory, byte for byte: equal strings may differ in their bytes.
+  /// Whether the same is run in the same directory, however the way to the program is spelled.
   func runsTheSame(as other: RunProgram) -> Bool {
-    ([directory] + arguments).elementsEqual([other.directory] + other.arguments) { $0.utf8.elementsEqual($1.utf8) }
+    // Byte for byte: equal strings may differ in their bytes.
+    resolved.elementsEqual(other.resolved) { $0.utf8.elementsEqual($1.utf8) }
+  }
+
+  /// Directory, program and arguments. A program that is a link stays one: many do by their name what they do.
+  private var resolved: [String] {
+    let words = arguments[0].split(separator: "/")
+    guard let way = realpath("/" + words.dropLast().joined(separator: "/"), nil) else { return [directory] + arguments }
+    defer { free(way) }
+    return [directory, "\(String(cString: way))/\(words.last ?? "")"] + arguments.dropFirst()
   }
 
   /// For people.
