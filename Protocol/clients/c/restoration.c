@@ -128,7 +128,7 @@ static void fail(restoration_failure *failure, int code, const char *format, ...
   copy_text(failure->message, sizeof failure->message, text);
   if (code == RESTORATION_NO_BROKER)
     copy_text(failure->hint, sizeof failure->hint,
-              "start it with `restorationd` or `systemctl --user start restorationd.socket`");
+              "Start it with `restorationd` or `systemctl --user start restorationd.socket`.");
 }
 
 static void out_of_memory(restoration_failure *failure) {

@@ -29,8 +29,8 @@ typedef struct restoration_object restoration_object;
 typedef struct restoration_failure {
   int code;           /* the broker's (-32002), or one of those below */
   char kind[48];      /* the broker's ("unknownObject"), or in letters what `code` says; decide by this */
-  char message[256];  /* for people */
-  char hint[256];     /* for people: the next step; may be empty */
+  char message[256];  /* for people, a sentence without its full stop */
+  char hint[256];     /* for people, a whole sentence: the next step; may be empty */
   char path[1024];    /* components of the object concerned, joined by "/"; may be empty */
 } restoration_failure;
 
