@@ -55,6 +55,21 @@ internal import Testing
         }
       }
     }
+    let socket = broker.directory.file("none")
+    let alone = try ChildProcess.run(programs[2], environment: ["RESTORATIOND_SOCKET": socket])
+    let hint = "Start it with `restorationd` or `systemctl --user start restorationd.socket`."
+    #expect(alone.errors == "no broker listens on \(socket). \(hint)\n")
+  }
+
+  /// What was built is not in PATH.
+  @Test(.scratch) func withoutSystemdABrokerStartsAsTheReadmeSays() throws {
+    let build = try directory.write("#!/bin/sh\necho '\(Products.directory)'\n", to: "build.sh")
+    #expect(chmod(build, 0o755) == 0)
+    let line = try TutorialPage("README.md").code(after: "Without systemd:")
+      .replacing("systemd/build.sh", with: build).replacing("/tmp/r", with: directory.file("r"))
+    let script = line + "\nuntil restorationctl status; do kill -0 $! || exit 1; done; kill $!; wait $!"
+    let result = try ChildProcess.run(["bash", "-c", script], environment: ["PATH": "/usr/bin:/bin"])
+    #expect(result.end == .exit(0), "\(result.errors)")
   }
 
   @Test(.broker) func whatWasTypedWithoutABrokerIsThereAfterAKill() throws {

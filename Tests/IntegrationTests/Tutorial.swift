@@ -34,6 +34,14 @@ struct TutorialPage {
     return Self(path: path, text: String(rest[..<end]))
   }
 
+  /// The code in a line of text, if these words are before it at the end of a line.
+  func code(after words: String) throws -> String {
+    guard let start = text.firstRange(of: "\(words)\n`")?.upperBound else {
+      throw TestFailure("\(path) has no \(words)")
+    }
+    return String(text[start...].prefix { $0 != "`" })
+  }
+
   private init(path: String, text: String) { (self.path, self.text) = (path, text) }
 }
 
