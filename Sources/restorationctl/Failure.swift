@@ -42,8 +42,7 @@ struct Failure: Error {
     // The broker names a method there.
     let isUnknown = error.code == .unknownApplication
     let list = (near.map { "Did you mean \($0)? " } ?? "") + "restorationctl list shows the known applications."
-    // And a parameter as JSON has it, which is an option here.
-    self.hint = hint ?? (isUnknown ? list : error.hint?.replacing("force: true", with: "--force"))
+    self.hint = hint ?? (isUnknown ? list : error.hint)
     kind = error.code.description
     code = error.code.rawValue
     path = error.path

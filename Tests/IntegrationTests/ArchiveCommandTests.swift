@@ -86,6 +86,9 @@ internal import Testing
     #expect(shown.contains(#"\u009b2J\u202e\u007f"#), "\(shown)")
   }
 
+  private static let forced =
+    "\n  Use --force: saved state stays as the newest generation, and missing states are not imported.\n"
+
   @Test(.broker) func confidentialStatesStayUnlessTheyAreRevealed() throws {
     try Self.fill()
     let exported = try ControlTool.run(["export", Self.application], status: 0)
@@ -93,7 +96,7 @@ internal import Testing
     #expect(exported.errors.contains("--reveal"))
     let refused = try ControlTool.run(["import", "org.example.Copy"], input: exported.output, status: 1)
     #expect(refused.errors.contains("missing"))
-    #expect(refused.errors.contains("force"))
+    #expect(refused.errors.contains(Self.forced))
     let forced = try ControlTool.run(["import", "org.example.Copy", "--force"], input: exported.output)
     #expect(forced.output == "org.example.Copy now has 2 objects, 1 state, 61 B.\n", "\(forced.errors)")
   }
@@ -103,8 +106,11 @@ internal import Testing
     let exported = try ControlTool.run(["export", Self.application, "--reveal"]).output
     let refused = try ControlTool.run(["import", Self.application], input: exported, status: 1)
     #expect(refused.output.isEmpty)
-    #expect(refused.errors.contains("saved state"))
+    #expect(refused.errors.contains("has saved state") && refused.errors.contains(Self.forced))
     let empty = #"{"format":"restorationd.archive","version":1,"objects":[]}"#
+    // What gives parameters names them as the protocol does.
+    let call = ["call", "importArchive", #"{"application":"\#(Self.application)","document":\#(empty)}"#]
+    #expect(try ControlTool.run(call, status: 1).errors.contains("\n  Use force: true; the present state stays "))
     let forced = try ControlTool.run(["import", Self.application, "--force"], input: empty)
     #expect(forced.output.contains("the former state is generation 1"), "\(forced.errors)")
     let former = try ControlTool.run(["export", Self.application, "--reveal", "--generation", "1"])

@@ -42,13 +42,15 @@ struct ImportCommand: ControlCommand {
     }
   }
 
-  /// The next step, if it has another name here than in the protocol.
+  /// The next step, if it has another name here than in the protocol; `nil` if it has not.
   private static func hint(for error: RestorationError) -> String? {
     let isForeign = ["/document", "/document/format", "/part/format"].contains(error.pointer)
     return switch error.code {
     case .parseError,
       .invalidParams where isForeign:
       "Give a document that restorationctl export has written."
+    case .needsForce:
+      "Use --force: saved state stays as the newest generation, and missing states are not imported."
     default: nil
     }
   }
