@@ -75,12 +75,18 @@ extension RestoringStep: CustomStringConvertible {
       "\(owner) did not say where an element is, so that it is returned as it was saved"
         + (message.map { ": \($0)" } ?? "")
     case .finished: "restored"
-    case .skipped(let reason, let message): "left out: \(Self.reason(reason))" + (message.map { ": \($0)" } ?? "")
+    case .skipped(let reason, let message):
+      "left out: " + SkippedObject().with { ($0.reason, $0.message) = (reason, message) }.sentence
     case .absent: "not registered before the restoration ended"
     }
   }
+}
 
-  private static func reason(_ reason: String) -> String {
+extension SkippedObject {
+  /// Why it was not restored, in a sentence for people.
+  package var sentence: String { cause + (message.map { ": \($0)" } ?? "") }
+
+  private var cause: String {
     switch RestoreApplicationState.Reason(rawValue: reason) {
     case .refused: "its factory declined"
     case .parentSkipped: "an object above it was left out"

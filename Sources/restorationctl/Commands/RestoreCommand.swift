@@ -88,11 +88,8 @@ struct RestoreCommand: ControlCommand {
     if let omitted = result.omitted { text += "\(omitted) more are not listed.\n" }
     guard !result.skipped.isEmpty || !result.absent.isEmpty else { return text }
     var table = TextTable([TextTable.Column("NOT RESTORED"), TextTable.Column("WHY", minimum: nil)])
-    for skipped in result.skipped {
-      let why = skipped.reason + (skipped.message.map { ": \($0)" } ?? "")
-      table.add([skipped.path.description, why])
-    }
-    for path in result.absent { table.add([path.description, "absent"]) }
+    for skipped in result.skipped { table.add([skipped.path.description, skipped.sentence]) }
+    for path in result.absent { table.add([path.description, RestoringStep.absent.description]) }
     text += "\n" + table.text(header: !legend.hidesLegend)
     if !legend.hidesLegend { text += "\nrestorationctl explain \(application) <path> says more.\n" }
     return text
