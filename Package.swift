@@ -156,6 +156,15 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
+    .testTarget(
+      name: "RestorationControlTests",
+      dependencies: [
+        "restorationctl",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
 
     // restoration-sample: the Swift half of systemd/try.sh
     .executableTarget(name: "restoration-sample", dependencies: ["RestorationClient"], swiftSettings: settings),

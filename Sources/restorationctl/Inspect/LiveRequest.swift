@@ -13,7 +13,7 @@ enum LiveRequest {
 }
 
 /// Where a live page is, and who gets it. Pure: the head of a request in, what it asks for out.
-struct LiveAddress {
+package struct LiveAddress {
   static let host = "127.0.0.1"
 
   let port: Int
@@ -25,7 +25,7 @@ struct LiveAddress {
     return (0..<32).map { _ in String(Int.random(in: 0..<16, using: &generator), radix: 16) }.joined()
   }
 
-  var text: String { "http://\(Self.host):\(port)/\(token)/" }
+  package var text: String { "http://\(Self.host):\(port)/\(token)/" }
 
   /// Whatever is asked for, these come first: a page of another site that leads its own name to this address names that
   /// name, and a request that another site makes says so.

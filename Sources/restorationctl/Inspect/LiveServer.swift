@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-internal import NIOCore
+package import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 internal import RestorationWire
 internal import Synchronization
 
 /// What a live page shows at a moment.
-struct LiveReading {
+package struct LiveReading: Sendable {
   /// When it was read, which names it.
   let made: String
   /// The data alone, in JSON.
   let data: ByteBuffer
-  private let application: InspectedApplication
-
   /// Made when it is asked for: a page that is open takes the data of further readings.
-  var page: ByteBuffer { ByteBuffer(string: InspectPage(application: application, isLive: true).html) }
+  let page: @Sendable () -> ByteBuffer
+
+  package init(made: String, data: ByteBuffer, page: @escaping @Sendable () -> ByteBuffer) {
+    (self.made, self.data, self.page) = (made, data, page)
+  }
 
   init(_ application: InspectedApplication) {
-    self.application = application
-    made = application.made.description
-    data = ByteBuffer(bytes: application.text.bytes)
+    self.init(made: application.made.description, data: ByteBuffer(bytes: application.text.bytes)) {
+      ByteBuffer(string: InspectPage(application: application, isLive: true).html)
+    }
   }
 }
 
@@ -31,8 +33,18 @@ struct LiveReading {
 /// 1. At most `connectionsMax` connections are open, and each has an end in time.
 /// 2. A connection without a request that was accepted gives way to a newer one.
 /// 3. An application is read again only if it has changed and a page waits for that.
-final class LiveServer: Sendable {
+package final class LiveServer: Sendable {
   private static let connectionsMax = 64
+
+  /// How long a connection may take.
+  fileprivate enum Time {
+    /// Until the head of its request has come.
+    static let request = TimeAmount.seconds(10)
+    /// To wait for a change: less than what anything between us and the page takes for a dead connection.
+    static let change = TimeAmount.seconds(25)
+    /// To take the response.
+    static let response = TimeAmount.seconds(60)
+  }
 
   private struct Contents {
     var reading: LiveReading
@@ -49,7 +61,7 @@ final class LiveServer: Sendable {
   private let state: Mutex<Contents>
   private let token = LiveAddress.newToken()
 
-  init(_ reading: LiveReading) {
+  package init(_ reading: LiveReading) {
     state = Mutex(Contents(reading: reading))
     (happenings, happened) = AsyncThrowingStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
@@ -57,15 +69,18 @@ final class LiveServer: Sendable {
   /// Begins to listen at a free port. Throws an error of NIO if no port can be used.
   func listen() async throws -> LiveAddress {
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).childChannelInitializer { channel in
-      channel.eventLoop.makeCompletedFuture {
-        let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: Self.headLimits)
-        try channel.pipeline.syncOperations.addHandlers([
-          ByteToMessageHandler(decoder, maximumBufferSize: 128 << 10), HTTPResponseEncoder(), LiveHandler(self),
-        ])
-      }
+      channel.eventLoop.makeCompletedFuture { try self.serve(channel) }
     }
     let channel = try await bootstrap.bind(host: LiveAddress.host, port: 0).get()
     return address(of: channel)
+  }
+
+  /// Answers the request of a new connection.
+  package func serve(_ channel: any Channel) throws {
+    let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: Self.headLimits)
+    try channel.pipeline.syncOperations.addHandlers([
+      ByteToMessageHandler(decoder, maximumBufferSize: 128 << 10), HTTPResponseEncoder(), LiveHandler(self),
+    ])
   }
 
   private static var headLimits: NIOHTTPDecoderLimitConfiguration {
@@ -96,7 +111,7 @@ final class LiveServer: Sendable {
     }
   }
 
-  func publish(_ reading: LiveReading) {
+  package func publish(_ reading: LiveReading) {
     let waiting = state.withLock { state in
       state.reading = reading
       defer { state.waiting = [] }
@@ -107,7 +122,7 @@ final class LiveServer: Sendable {
 
   // MARK: the connections
 
-  fileprivate func address(of channel: any Channel) -> LiveAddress {
+  package func address(of channel: any Channel) -> LiveAddress {
     LiveAddress(port: channel.localAddress?.port ?? 0, token: token)
   }
 
@@ -161,7 +176,7 @@ private final class LiveHandler: ChannelInboundHandler {
   init(_ server: LiveServer) { self.server = server }
 
   func channelActive(context: ChannelHandlerContext) {
-    closes(context, after: .seconds(10))
+    closes(context, after: LiveServer.Time.request)
     server.opened(context.channel)
   }
 
@@ -177,12 +192,11 @@ private final class LiveHandler: ChannelInboundHandler {
       refuse(status, context, hasBody: head.method != .HEAD)
     case .page:
       guard let reading = server.reading(for: context.channel) else { return }
-      respond(LiveResponse(mediaType: "text/html; charset=utf-8", body: reading.page), context)
+      respond(LiveResponse(mediaType: "text/html; charset=utf-8", body: reading.page()), context)
     case .changes(let made):
       mode = .change
       if let reading = server.reading(since: made, for: context.channel) { return respond(reading, context) }
-      // Before anything between us and the page takes the connection for dead.
-      after(.seconds(25), context) { [self] in respond(LiveResponse(status: .noContent), context) }
+      after(LiveServer.Time.change, context) { [self] in respond(LiveResponse(status: .noContent), context) }
     }
   }
 
@@ -210,10 +224,10 @@ private final class LiveHandler: ChannelInboundHandler {
     respond(LiveResponse(mediaType: "application/json", body: reading.data), context)
   }
 
-  /// The peer closes the connection when it has everything; otherwise it is closed after a minute.
+  /// The peer closes the connection when it has everything.
   private func respond(_ response: LiveResponse, _ context: ChannelHandlerContext) {
     mode = .answered
-    closes(context, after: .seconds(60))
+    closes(context, after: LiveServer.Time.response)
     context.write(wrapOutboundOut(.head(response.head)), promise: nil)
     if let body = response.body { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
     let written = context.eventLoop.makePromise(of: Void.self)
