@@ -54,11 +54,25 @@ let package = Package(
 
     // JSONRPC
     .target(name: "JSONRPC", dependencies: ["CJansson"], swiftSettings: settings),
-
+    .testTarget(
+      name: "JSONRPCTests",
+      dependencies: [
+        "CJansson",
+        "JSONRPC",
+        "Mutation",
+        "SeededRandom",
+        "TestSupport",
+      ],
+      swiftSettings: settings
+    ),
 
     // RestorationWire
     .target(name: "RestorationWire", dependencies: ["JSONRPC"], swiftSettings: settings),
-
+    .testTarget(
+      name: "RestorationWireTests",
+      dependencies: ["JSONRPC", "RestorationBroker", "RestorationWire"],
+      swiftSettings: settings
+    ),
 
     // RestorationTransport
     .target(
@@ -72,7 +86,18 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
-
+    .testTarget(
+      name: "RestorationTransportTests",
+      dependencies: [
+        "JSONRPC",
+        "RestorationTransport",
+        "TestSupport",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
 
     // RestorationArchive
     .target(
@@ -80,12 +105,21 @@ let package = Package(
       dependencies: ["CChecksum", "CSQLite", .product(name: "DequeModule", package: "swift-collections")],
       swiftSettings: settings
     ),
-
+    .testTarget(
+      name: "RestorationArchiveTests",
+      dependencies: [
+        "CSQLite",
+        "RestorationArchive",
+        "SeededRandom",
+        "TestSupport",
+      ],
+      swiftSettings: settings
+    ),
 
     // SystemdSupport
     .target(name: "CSystemd"),
     .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
-
+    .testTarget(name: "SystemdSupportTests", dependencies: ["SystemdSupport", "TestSupport"], swiftSettings: settings),
 
     // RestorationBroker
     .target(
@@ -101,7 +135,16 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
-
+    .testTarget(
+      name: "RestorationBrokerTests",
+      dependencies: service + [
+        "CSQLite",
+        "SeededRandom",
+        "TestSupport",
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
 
     // RestorationClient
     .target(
@@ -117,7 +160,20 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
-
+    .testTarget(
+      name: "RestorationClientTests",
+      dependencies: [
+        "JSONRPC",
+        "RestorationClient",
+        "RestorationTransport",
+        "RestorationWire",
+        "SeededRandom",
+        "TestSupport",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
 
     // RestorationTesting
     .target(name: "SeededRandom", swiftSettings: settings),
@@ -183,7 +239,11 @@ let package = Package(
       swiftSettings: settings
     ),
     .executableTarget(name: "restoration-bench-floor"),
-
+    .testTarget(
+      name: "RestorationBenchTests",
+      dependencies: ["JSONRPC", "TestSupport", "restoration-bench"],
+      swiftSettings: settings
+    ),
 
     // tabs, smallest: examples
     .executableTarget(

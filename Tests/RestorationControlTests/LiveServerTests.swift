@@ -122,6 +122,15 @@ private final class HalfClosing: ChannelOutboundHandler {
     #expect(next.channel.isActive && last.channel.isActive)
   }
 
+  /// It listens where it can, and is asked for by that address alone.
+  @Test func anotherHostIsUsedIfTheFirstIsNotOfThisMachine() async throws {
+    let address = try await server.listen(at: ["192.0.2.1", "127.0.0.1"]).text
+    #expect(address.hasPrefix("http://127.0.0.1:"))
+    let other = try await server.listen(at: ["127.99.98.97", "127.0.0.1"]).text
+    #expect(other.hasPrefix("http://127.99.98.97:"))
+    await #expect(throws: (any Error).self) { try await server.listen(at: ["192.0.2.1"]) }
+  }
+
   /// All of them may wait: none of them is closed for another one.
   @Test func connectionsWithAcceptedRequestsNeverGiveWay() throws {
     let waiting = try (0..<64).map { _ in try LivePeer(server) }

@@ -31,24 +31,22 @@ package final class FileDescriptor: Sendable {
     return descriptor
   }
 
-  /// A connection to a port of this machine; `nil` if nothing listens there.
-  ///
-  /// - Parameter host: the last number of its address, 127.0.0.1 or another one that is this machine's as well.
-  package static func connected(toPort port: UInt16, host: UInt32 = 1) throws -> FileDescriptor? {
+  /// A connection to an IPv4 address and a port of this machine; `nil` if nothing listens there.
+  package static func connected(to host: String, port: UInt16) throws -> FileDescriptor? {
     let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard number >= 0 else { throw TestFailure("socket: \(SystemError.current)") }
     let descriptor = FileDescriptor(owning: number)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = (127 << 24 | host).bigEndian
+    address.sin_addr.s_addr = inet_addr(host)
     let result = withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         Glibc.connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
       }
     }
     if result == 0 { return descriptor }
-    guard errno == ECONNREFUSED else { throw TestFailure("connect to port \(port): \(SystemError.current)") }
+    guard errno == ECONNREFUSED else { throw TestFailure("connect to \(host):\(port): \(SystemError.current)") }
     return nil
   }
 

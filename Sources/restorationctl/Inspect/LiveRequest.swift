@@ -13,11 +13,21 @@ enum LiveRequest {
 }
 
 /// Where a live page is, and who gets it. Pure: the head of a request in, what it asks for out.
-package struct LiveAddress {
-  static let host = "127.0.0.1"
+package struct LiveAddress: Sendable {
+  /// Where every machine can listen.
+  static let usualHost = "127.0.0.1"
 
+  let host: String
   let port: Int
   let token: String
+
+  /// One of the addresses of this machine alone, which on Linux are all of 127.0.0.0/8. A browser keeps what a page
+  /// leaves by address and port: another user who listens there, before or afterwards, could leave a worker for this
+  /// page, or get what it has left.
+  static func newHost() -> String {
+    var generator = SystemRandomNumberGenerator()
+    return "127" + (0..<3).map { _ in ".\(Int.random(in: 1...254, using: &generator))" }.joined()
+  }
 
   /// 128 random bits, which cannot be guessed.
   static func newToken() -> String {
@@ -25,14 +35,14 @@ package struct LiveAddress {
     return (0..<32).map { _ in String(Int.random(in: 0..<16, using: &generator), radix: 16) }.joined()
   }
 
-  package var text: String { "http://\(Self.host):\(port)/\(token)/" }
+  package var text: String { "http://\(host):\(port)/\(token)/" }
 
   /// Whatever is asked for, these come first: a page of another site that leads its own name to this address names that
   /// name, and a request that another site makes says so.
   func request(_ head: HTTPRequestHead) -> LiveRequest {
     let headers = head.headers
     // Not `localhost`, which may lead to `::1` first, where anybody else can listen.
-    guard headers["host"] == ["\(Self.host):\(port)"],
+    guard headers["host"] == ["\(host):\(port)"],
       headers["sec-fetch-site"].allSatisfy({ $0 == "none" || $0 == "same-origin" })
     else { return .refused(.forbidden) }
     guard head.method == .GET else { return .refused(.methodNotAllowed) }

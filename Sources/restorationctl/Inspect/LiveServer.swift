@@ -66,13 +66,15 @@ package final class LiveServer: Sendable {
     (happenings, happened) = AsyncThrowingStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// Begins to listen at a free port. Throws an error of NIO if no port can be used.
-  func listen() async throws -> LiveAddress {
+  /// Begins to listen at a free port of the first of these hosts that has one. Throws an error of NIO if none has.
+  package func listen(at hosts: [String]) async throws -> LiveAddress {
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).childChannelInitializer { channel in
       channel.eventLoop.makeCompletedFuture { try self.serve(channel) }
     }
-    let channel = try await bootstrap.bind(host: LiveAddress.host, port: 0).get()
-    return address(of: channel)
+    for host in hosts.dropLast() {
+      if let channel = try? await bootstrap.bind(host: host, port: 0).get() { return address(of: channel) }
+    }
+    return address(of: try await bootstrap.bind(host: hosts.last ?? "", port: 0).get())
   }
 
   /// Answers the request of a new connection.
@@ -123,7 +125,8 @@ package final class LiveServer: Sendable {
   // MARK: the connections
 
   package func address(of channel: any Channel) -> LiveAddress {
-    LiveAddress(port: channel.localAddress?.port ?? 0, token: token)
+    let (host, port) = (channel.localAddress?.ipAddress ?? "", channel.localAddress?.port ?? 0)
+    return LiveAddress(host: host, port: port, token: token)
   }
 
   fileprivate func opened(_ channel: any Channel) {
