@@ -282,7 +282,9 @@ private struct LivePage {
     }
     let live = try LivePage()
     let page = try BrowserPage(in: broker.directory)
-    try page.open(live.address + "#Main/Editor40")
+    // Its time passes when the test says so.
+    let timer = "const timers = []; setInterval = (...timer) => timers.push(timer)"
+    try page.open(live.address + "#Main/Editor40", after: timer)
     #expect(try page.run("details.textContent.includes('\"n\": 1')") == true)
     try page.run("toggle(places.get('Side')); slider.value = 0; generation(0); tree.scrollTop = 700")
     let look = "[location.hash, objects[selected].link, tree.scrollTop, rows.length, slider.value, search.value].join()"
@@ -299,6 +301,14 @@ private struct LivePage {
     try edit(3)
     try page.wait(until: "details.textContent.includes('\"n\": 3')")
     #expect(try page.run("[search.value, rows.length].join()") == "editor4,24")
+    #expect(try page.run("timers.map(([tick, milliseconds]) => milliseconds).join()") == "10000")
+    let ages = """
+      [list.querySelector('[aria-selected=true] .number'), details.querySelector('[data-since]')]
+        .map(told => told.textContent).join()
+      """
+    #expect(try page.run("select(places.get('Main/Editor40')); \(ages)") != "3 h,3 h")
+    try page.run("const before = Date.now; Date.now = () => before() + 3 * 3600000; timers[0][0]()")
+    #expect(try page.run(ages) == "3 h,3 h")
     live.tool.send(signal: SIGTERM)
     try page.wait(until: "document.querySelector('[role=status]').textContent.startsWith('not live since 20')")
     try page.run("select(places.get('Late'))")

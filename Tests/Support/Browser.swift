@@ -63,7 +63,13 @@ package final class BrowserPage {
   }
 
   /// Goes to an address, as if somebody had typed it, and waits until the page is loaded.
-  package func open(_ address: String) throws {
+  ///
+  /// - Parameter script: runs before any of the page.
+  package func open(_ address: String, after script: String? = nil) throws {
+    if let script {
+      try call("Page.enable", [:])
+      try call("Page.addScriptToEvaluateOnNewDocument", ["source": .string(script)])
+    }
     try call("Page.navigate", ["url": .string(address)])
     try waitUntilLoaded()
   }

@@ -29,6 +29,8 @@ extension InspectPage {
         addEventListener(event, ({ buttons }) => { isPressed = buttons > 0; }, true);
       const isHeld = () => isPressed || (!getSelection().isCollapsed && details.contains(getSelection().anchorNode));
 
+      const growing = setInterval(() => { if (!document.hidden && !isHeld()) growAges(Date.now()); }, 10000);
+
       const until = async isDone => { while (!isDone()) await new Promise(passed => setTimeout(passed, 100)); };
 
       /* The answer waits for a change, or says after a while that there was none. */
@@ -53,6 +55,7 @@ extension InspectPage {
           failures += 1;
           await new Promise(passed => setTimeout(passed, 500));
         }
+        clearInterval(growing);
         told.textContent = 'not live since ' + clock(last) + ' UTC, because restorationctl does not answer';
       };
 

@@ -10,8 +10,8 @@ struct InspectPage {
   var isLive = false
 
   // SHA-256 of the texts below, in base 64. If one of them is changed, a test says what it has to be.
-  private static let scriptHash = "IjTeH4OBaQuO+bph+5F/nnZ45hyjIJJ1j9oNJ1ooypQ="
-  private static let liveScriptHash = "sfsraq5t0NhujZjs9HkMaoqsDnIu/fe3HXIWOvTlT7M="
+  private static let scriptHash = "7wzvRn0u76OLAHePnrkNSRybgzi6xy+S8qx8uiRey90="
+  private static let liveScriptHash = "ZANt5n3j4uDz2JF+TDO8ikmCQKr7WJu5J24DRglcnuc="
   private static let styleHash = "BmGvIHZYTvcSglPWHU0aEbhaNJLFIeXGfaP9BZpgVZ0="
 
   var html: String {

@@ -30,10 +30,22 @@ extension InspectPage {
     };
 
     const age = time => {
-      const seconds = Math.max(0, Math.floor((made - time) / 1000));
+      const seconds = Math.max(0, Math.floor((now - time) / 1000));
       for (const [length, unit] of [[86400, 'd'], [3600, 'h'], [60, 'min']])
         if (seconds >= length) return Math.floor(seconds / length) + ' ' + unit;
       return seconds + ' s';
+    };
+
+    const aged = (name, modified, kind) => {
+      const told = element(name, modified ? age(Date.parse(modified)) : '–', kind);
+      if (modified) told.dataset.since = Date.parse(modified);
+      return told;
+    };
+
+    /* Tells all ages that are seen as they are at this time. */
+    const growAges = time => {
+      now = time;
+      for (const told of document.querySelectorAll('[data-since]')) told.textContent = age(told.dataset.since);
     };
 
     const count = (number, name) => number + ' ' + name + (number === 1 ? '' : 's');
@@ -61,12 +73,13 @@ extension InspectPage {
 
     const permalink = path => path.map(encodeURIComponent).join('/');
     const places = new Map(), incoming = new Map();
-    let data, objects, made, roots;
+    let data, objects, made, now, roots;
 
     const take = read => {
       const open = [];
       data = read;
       [objects, made, roots] = [data.objects, Date.parse(data.made), 0];
+      now = made;
       places.clear();
       incoming.clear();
       objects.forEach((object, index) => {
@@ -133,7 +146,7 @@ extension InspectPage {
       owner.append(element('bdi', object.process ?? '–'));
       item.append(
         name, element('bdi', object.classes[0] ?? '–'), owner,
-        element('span', object.modified ? age(Date.parse(object.modified)) : '–', 'number'),
+        aged('span', object.modified, 'number'),
         element('span', object.modified ? size(object.bytes) : '–', 'number'),
         element('span', marks(object).join(' ')));
       return item;
@@ -228,12 +241,12 @@ extension InspectPage {
         Class: object.classes.join(' < '), Kind: object.kind,
         Owner: object.object === null ? 'none' + (object.process ? '; written by ' + object.process : '') : owner,
         Marks: marks(object).join(', '), Revision: object.revision,
-        Modified: object.modified && object.modified + ' (' + age(Date.parse(object.modified)) + ' before this page)',
+        Modified: object.modified, Age: object.modified,
         Size: object.modified && size(object.bytes), Verdict: object.verdict,
         'Excluded by': object.excluder && excluder(object.excluder),
       };
       for (const [name, value] of Object.entries(lines))
-        if (value) facts.append(element('dt', name), element('dd', value));
+        if (value) facts.append(element('dt', name), name === 'Age' ? aged('dd', value) : element('dd', value));
       details.append(title, facts);
       section('State', object.state === undefined ? element('p', why(object)) : code(object.state));
       if (object.elements) section('Elements', code(JSON.stringify(object.elements)));
