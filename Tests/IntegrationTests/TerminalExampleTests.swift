@@ -281,8 +281,10 @@ struct TerminalExampleTests {
     defer { _ = try? tmux("kill-server") }
     func panes() throws -> String {
       let fields = [
-        "session_name", "window_index", "window_name", "window_active", "pane_active", "pane_left", "pane_top",
-        "pane_width", "pane_height", "@restoration_shell", "automatic-rename", "pane_current_path",
+        "session_name", "window_index", "automatic-rename", "window_active", "pane_active", "pane_left", "pane_top",
+        "pane_width", "pane_height", "@restoration_shell", "pane_current_path",
+        // A name that tmux chooses is that of what runs in the window, which is still tmux until the shell begins.
+        "?automatic-rename,,#{window_name}",
       ]
       return try tmux("list-panes", "-a", "-F", fields.map { "#{\($0)}" }.joined(separator: "|"))
     }
