@@ -56,8 +56,9 @@ struct UnusedApplications {
     return core.applications.count > core.context.limits.openArchivesMax || bytes(of: application) > lightBytes
   }
 
-  /// Those that leave before a further application comes: the excess, and as many as take too much memory. All others
-  /// stay; the store closes the files of those that it has not used for longest.
+  /// Those that leave before a further application comes: the excess, and as many as take too much memory. A blank one
+  /// is removed although a client that has named it may still be there. All others stay; the store closes the files of
+  /// those that it has not used for longest.
   var surplus: [Application] {
     var bytes = all.reduce(0) { $0 + Self.bytes(of: $1) }
     return all.enumerated().prefix { index, application in
