@@ -35,9 +35,10 @@ internal import Testing
     }
   }
 
-  /// Plays all vectors and documented exchanges, and mutates the messages. One process has all their sessions.
+  /// Plays all vectors and documented exchanges, several at a time, and mutates the messages. One process has all their
+  /// sessions, and no application leaves memory while its vector waits.
   @Test(
-    .broker(limits: ["sessionsPerProcessMax": 65_536]),
+    .broker(limits: ["sessionsPerProcessMax": 65_536, "openArchivesMax": 1_024]),
     .enabled(if: usable, Comment(rawValue: PythonPackages.requirement))
   )
   func everythingThatIsSaidIsDescribed() throws {

@@ -7,7 +7,7 @@ internal import Testing
 /// run of its own.
 @Suite(
   .timeLimit(.minutes(10)),
-  .enabled(if: PythonPackages.areUsable("pytest"), Comment(rawValue: PythonPackages.requirement))
+  .enabled(if: PythonPackages.areUsable("pytest", "xdist"), Comment(rawValue: PythonPackages.requirement))
 ) struct PythonTestingTests {
   @Test("A broker is killed, restarted and frozen on command, and leaves nothing behind", .scratch)
   func brokersObey() throws { try run("test_broker.py") }
@@ -40,6 +40,7 @@ internal import Testing
     #expect(checked.end == .exit(0), "\(checked.output)")
   }
 
+  /// Several of its tests run at a time: they wait for ends of processes more than they compute.
   private func run(_ file: String) throws {
     let environment: [String: String?] = [
       "PYTHONPATH": LibraryClient.module, "PYTHONDONTWRITEBYTECODE": "1", "RESTORATIOND_BINARY": Products.broker,
@@ -48,7 +49,7 @@ internal import Testing
     let result = try ChildProcess.run(
       [
         PythonPackages.python, "-m", "pytest", "-p", "no:cacheprovider", "--basetemp", directory.file("pytest"),
-        "\(Products.repository)/Tests/Clients/testing/\(file)",
+        "--numprocesses", "4", "\(Products.repository)/Tests/Clients/testing/\(file)",
       ],
       environment: environment,
       Deadline(.seconds(240))
