@@ -116,6 +116,8 @@ def _spoken(text: str) -> str:
 class ConnectionLostError(RestorationError, ConnectionError):
     """The broker closed the connection or ended before it answered. The call may have taken effect."""
 
+    _is_broker = True
+
 
 class NoBrokerError(RestorationError, ConnectionError):
     """No broker listens on the socket."""
@@ -1302,6 +1304,10 @@ def _decoded(text: str, number: Callable[[str], Any]) -> Any:
     return json.loads(text, parse_int=_integer, parse_float=number)
 
 
+#: How many paths that were left or forgotten without a broker are remembered: the newest.
+_REMOVED_MAX = 10_000
+
+
 class _Memory:
     """Stands in for the broker from the start of a session until one comes, and then repeats all changes there.
 
@@ -1313,9 +1319,12 @@ class _Memory:
         self._handles = itertools.count(-1, -1)  # no broker gives such ones
         self._things: Dict[int, _Object] = {}  # by them
         self._states: Dict[Optional[_Object], Dict[str, Any]] = {}  # the newest; None: the application's own
+        self._stored: Dict[Optional[_Object], Dict[str, Any]] = {}  # those that the broker has, until it has everything
+        self._is_told = False  # a broker has been told everything, except what it refuses in passing
         # Paths that were left or forgotten, and the registration of the object that had each last.
         self._removed: Dict[Tuple[str, ...], Optional[Dict[str, Any]]] = {}
         self._barrier: List[str] = []  # the calls to hold back the end of the restoration, and to complete it
+        self._said = 0  # how many of them
         self._has_announced = False
 
     def _answer(self, call: _Call[_T]) -> _T:
@@ -1384,6 +1393,8 @@ class _Memory:
     def _leave(self, path: Sequence[str], thing: Optional[_Object]) -> None:
         self._removed.pop(tuple(path), None)  # the order is that of the program
         self._removed[tuple(path)] = {**thing._registration, "restorationParent": None} if thing else None
+        if len(self._removed) > _REMOVED_MAX:
+            del self._removed[next(iter(self._removed))]
 
     def _place(self, *places: Tuple[_Object, Optional[Tuple[str, ...]]]) -> None:
         """Moves objects with what is below them. What a broker has saved there is left behind."""
@@ -1398,6 +1409,8 @@ class _Memory:
         for each in sorted(moves, key=lambda each: -each._above()):
             self._leave(each.path, each)
             each._moved(moves[each])
+            if each in self._states:  # at that path the broker may have newer ones of another object (R15)
+                self._states[each]["revision"] = next(self._session._revisions)
 
     @staticmethod
     def _refusal(code: int, kind: str, message: str, hint: str) -> BrokerError:
@@ -1437,6 +1450,18 @@ class _Memory:
             text = _text(self._referring(_decoded(text, decimal.Decimal), self._by_handle))
         self._states[thing] = {"state": text, "elements": copy.deepcopy(more.pop("elements", [])), **more}
         return {}
+
+    def _has(self, call: _Call[Any]) -> bool:
+        """Whether the answer to a decode is here: no broker has the state."""
+        if call.method != "decodeRestorableState" or call.is_raw:
+            return False
+        target = call.params["object"]
+        return (target if isinstance(target, _Object) else None) in self._states
+
+    def _renew(self, thing: Any, **more: Any) -> None:
+        """The broker was given a newer state of an object, and may not store it: what is in memory is not to follow."""
+        if thing in self._states or thing in self._stored:
+            self.encodeRestorableState(thing, **more)
 
     def decodeRestorableState(self, object: Any) -> Dict[str, Any]:
         entry = self._states.get(self._thing(object) if object else None)
@@ -1497,22 +1522,36 @@ class _Memory:
 
     # When a broker is there. What is done is forgotten, so that only the rest is repeated after a lost connection.
 
-    def _removals(self) -> _Answering[None]:
-        """Removes the states of paths that were left, as their owner, so that objects of others below stay."""
-        while self._removed:
-            path, registration = next(iter(self._removed.items()))
-            try:
-                target: Any = list(path)
-                if registration is not None:
-                    owned = {**registration, "restorationParent": target[:-1] or None, "fresh": None, "takeOver": None}
-                    owned["awaitParentMilliseconds"] = None
-                    target = yield _Call(
-                        "registerObjectForStateRestoration", _present(**owned), lambda result: result["object"], True)
-                yield _Call("unregisterObject", {"object": target}, _nothing, True)
-            except (BrokerError, CallTimedOutError, DiscardedError) as error:
-                self._session._raise_if_ending(error)
-                _log.debug("%s could not be removed: %s", "/".join(path), error)  # there is nothing, or it is another's
-            del self._removed[path]
+    def _removals(self, are_last: bool) -> _Answering[None]:
+        """Removes the states of paths that were left, as their owner, so that objects of others below stay.
+
+        - are_last: everything is registered. Until then a path stays that has objects of this session below it, which
+          would have no parent otherwise.
+        """
+        session = self._session
+        paths = {each.path for each in (*session.objects, *session._forgotten) if each.path}
+        above = {path[:length] for path in paths for length in range(1, len(path))} - paths
+        for path in sorted(self._removed, key=len, reverse=are_last):
+            if session.object_at(path) is None:  # otherwise what that one saves takes the place
+                target, registration = list(path), self._removed[path]
+                try:
+                    if registration is not None:
+                        target = yield self._claim(target, registration)
+                    if path in above and not are_last:
+                        continue
+                    yield _Call("unregisterObject", {"object": target}, _nothing, True)
+                except (BrokerError, CallTimedOutError, DiscardedError) as error:
+                    session._raise_if_gone(error)
+                    if _is_of_broker(error):
+                        session._complain(f"{'/'.join(path)} is removed later: {error}", logging.ERROR)
+                        continue
+                    _log.debug("%s could not be removed: %s", "/".join(path), error)  # nothing is there, or another's
+            self._removed.pop(path, None)
+
+    def _claim(self, path: List[str], registration: Mapping[str, Any]) -> _Call[Any]:
+        owned = {**registration, "restorationParent": path[:-1] or None, "fresh": None, "takeOver": None}
+        owned["awaitParentMilliseconds"] = None
+        return _Call("registerObjectForStateRestoration", _present(**owned), lambda result: result["object"], True)
 
     def _pushes(self) -> _Answering[None]:
         """Saves the pushed states, and has the broker ask for those of the other objects."""
@@ -1525,19 +1564,41 @@ class _Memory:
                 yield from session._repeat(session._decode([]), "the application's state could not be read")
             state = self._state(entry, decimal.Decimal, _special)  # with all digits
             params = {**_present(**entry), "object": [] if thing is None else thing, "state": state}
-            push = _Call("encodeRestorableState", params, functools.partial(session._encoded, thing), True)
+            push = _Call("encodeRestorableState", params, functools.partial(self._saved, thing, entry), True)
             name = "the application's state" if thing is None else repr(thing)
-            if (yield from session._repeat(push, f"{name} in memory could not be saved")):
-                self._states.pop(thing, None)
+            is_done = yield from session._repeat(push, f"{name} in memory could not be saved")
+            if is_done and self._states.get(thing) is entry:  # a round may have been given a newer one meanwhile
+                del self._states[thing]
         if not self._has_announced:
             for each in session.objects:
                 if each._callbacks.get("encode"):
                     yield from session._repeat(each._invalidate(), f"the state of {each!r} could not be announced")
             self._has_announced = not session._forgotten
-        while self._barrier:
-            again = session._call(self._barrier[0], {}, _pending)
+        while self._said < len(self._barrier):
+            again = session._call(self._barrier[self._said], {}, _pending)
             yield from session._repeat(again, f"{again.method} could not be said again")
-            del self._barrier[0]
+            self._said += 1
+        self._is_told, self._stored = True, {}
+
+    def _saved(self, thing: Optional[_Object], entry: Dict[str, Any], result: Mapping[str, Any]) -> None:
+        if result.get("discarded", False):
+            return
+        if thing is not None:
+            thing._is_fresh = False
+        if not self._is_told:
+            self._stored[thing] = entry
+
+    def _take_back(self) -> None:
+        """The broker has gone before it was told everything: the next one is told it, and until then nothing is."""
+        session, handles = self._session, {thing: handle for handle, thing in self._things.items()}
+        things = [*session.objects, *session._forgotten]
+        session._objects, session._forgotten, self._has_announced = {}, [], False
+        for thing in things:
+            handle = handles.get(thing) or next(self._handles)
+            thing._handle, thing._refusal = handle, None
+            session._objects[handle] = self._things[handle] = thing
+            thing._is_fresh = thing._is_fresh or thing in self._stored
+        self._states, self._stored = {**self._stored, **self._states}, {}
 
 
 #: Sessions that this process has connected.
@@ -1726,8 +1787,19 @@ class _Session:
 
     # Without a broker
 
-    def _gap(self, error: NoBrokerError) -> float:
+    def _absence(self, error: RestorationError) -> NoBrokerError:
+        """Why no broker is there at the start; raises what is something else. One that is ending is gone soon."""
+        if isinstance(error, NoBrokerError):
+            return error
+        is_ending = getattr(error, "_is_broker", False) or getattr(error, "kind", "") == "shuttingDown"
+        if not is_ending or self.without_broker == "fails" or self.token is not None:
+            raise error
+        return NoBrokerError(self.socket, f"the broker on {self.socket} is ending; {_START}", is_absent=True)
+
+    def _gap(self, error: RestorationError) -> float:
         """Seconds until it counts that no broker is there: where one was, it may be starting again."""
+        if not isinstance(error, NoBrokerError):
+            return min(self.patience, 1)
         if self.without_broker == "fails" or self.token is not None or not error.is_absent:
             return 0
         directory = os.path.dirname(self.socket)
@@ -1749,10 +1821,22 @@ class _Session:
             self._complaints.add(reason)
             _log.error("the states of %s stay in memory: %s", self.application, reason)
 
-    def _arrive(self) -> None:
-        """The session is open for the first time."""
+    def _arrive(self, same: bool) -> None:
+        """A broker has opened the session."""
         self._is_alone = False
+        if self._memory is not None and not same:
+            self._memory._said = 0
         _log.info("a broker has come on %s; saving the states from memory there", self.socket)
+
+    def _stay_alone(self) -> None:
+        """After a broker that has gone before it was told everything."""
+        if self._memory is not None and not self._memory._is_told and not self._is_alone and not self._ended:
+            self._is_alone, self._tries = True, _pauses(5)
+            self._memory._take_back()
+
+    def _remembers(self, call: _Call[Any]) -> bool:
+        """Whether memory answers a call: always without a broker, and later if it has what no broker has taken yet."""
+        return self._is_alone or self._memory is not None and self._memory._has(call)
 
     def _remember(self, call: _Call[_T]) -> _T:
         assert self._memory is not None
@@ -1807,7 +1891,8 @@ class _Session:
             if thing is not None:
                 thing._is_fresh = False  # what is saved is its own
             if self._memory is not None:
-                self._memory._states.pop(thing, None)
+                for states in (self._memory._states, self._memory._stored):
+                    states.pop(thing, None)
         return True
 
     # Attributes
@@ -1927,7 +2012,7 @@ class _Session:
             for each in self._forgotten:
                 each._handle = None
         if self._memory:
-            yield from self._memory._removals()
+            yield from self._memory._removals(are_last=False)
         kept: List[Any] = []
         for thing in list(self._forgotten):  # after another loss, the rest follows over the next connection
             path = thing.path or ()
@@ -1936,8 +2021,8 @@ class _Session:
                 if above is None:
                     yield self._again(thing)
             except (BrokerError, CallTimedOutError, DiscardedError) as error:
-                self._raise_if_ending(error)
-                if self._memory and thing._is_fresh and getattr(error, "kind", "") == "storeFailed":
+                self._raise_if_gone(error)
+                if self._memory and thing._is_fresh and isinstance(error, BrokerError) and _is_of_broker(error):
                     thing._refusal = error
                     self._complain(f"{thing!r} stays in memory: {error}", logging.ERROR)
                     above = thing
@@ -1954,8 +2039,9 @@ class _Session:
         for call in again:
             yield from self._repeat(call, f"{call.method} could not be said again", logging.WARNING)
         if self._memory:
+            yield from self._memory._removals(are_last=True)
             yield from self._memory._pushes()
-            if not self._memory._states and not self._forgotten:
+            if not self._memory._states and not self._memory._removed and not self._forgotten:
                 self._memory = None
         try:
             yield from self._pushes(every=False)
@@ -1970,10 +2056,16 @@ class _Session:
         except (BrokerError, CallTimedOutError, DiscardedError) as error:
             self._raise_if_ending(error)
             self._complain(f"{failure}: {error}", level)
-            # The disk may have room then, and another process may have registered what is referred to.
-            kind = error.kind if isinstance(error, BrokerError) else ""
-            return not isinstance(error, CallTimedOutError) and kind not in ("storeFailed", "invalidReference")
+            # Another process may have registered then what is referred to.
+            return not _is_of_broker(error) and getattr(error, "kind", "") != "invalidReference"
         return True
+
+    def _renew(self, method: str, params: Optional[Mapping[str, Any]]) -> None:
+        """A notification of a state has no answer: what is in memory is not to follow it."""
+        more = dict(params or {})
+        thing = more.pop("object", None)
+        if method == "encodeRestorableState" and self._memory is not None and isinstance(thing, _Object):
+            self._memory._renew(thing, **more)
 
     def _complain(self, reason: str, level: int) -> None:
         if reason not in self._complaints:
@@ -1984,6 +2076,12 @@ class _Session:
         """A broker that is ending refuses nothing for good: the next one is told."""
         if isinstance(error, BrokerError) and error.kind == "shuttingDown":
             raise ConnectionLostError(f"the broker on {self.socket} is ending") from error
+
+    def _raise_if_gone(self, error: Exception) -> None:
+        """So is one that says nothing, if it is to take something from memory."""
+        self._raise_if_ending(error)
+        if self._memory is not None and isinstance(error, CallTimedOutError):
+            raise ConnectionLostError(f"the broker on {self.socket} does not answer") from error
 
     def _again(self, thing: Any) -> _Call[None]:
         """Registers an object that the broker has forgotten."""
@@ -2091,6 +2189,8 @@ class _Session:
         beyond = _beyond(f"[{piece}]", self.limits)
         if beyond:
             raise BrokerError(beyond)
+        if self._memory is not None:
+            self._memory._renew(thing, state=state, revision=next(self._revisions), **elements)
         return piece
 
     def _answer_decodeRestorableStateWithCoder(self, params: Mapping[str, Any]) -> _Answering[Any]:
@@ -2210,6 +2310,13 @@ class _Session:
             raise SessionEndedError(f"the session of {self.application} has ended")
 
 
+def _is_of_broker(error: Exception) -> bool:
+    """Whether a broker refuses something because of itself, as with a full disk, and may take it later."""
+    kind = error.kind if isinstance(error, BrokerError) else ""
+    return isinstance(error, CallTimedOutError) or kind in (
+        "archiveUnreadable", "internalError", "storeFailed", "timedOut")
+
+
 def _guarded(callback: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return callback(*arguments)
@@ -2281,7 +2388,9 @@ def _lost(path: str) -> NoReturn:
 
 
 def _foreign(path: str) -> NoReturn:
-    raise ConnectionLostError(f"the server on {path} does not speak the restoration protocol")
+    error = ConnectionLostError(f"the server on {path} does not speak the restoration protocol")
+    error._is_broker = False
+    raise error
 
 
 def _pauses(most: float = 0.5) -> Iterator[float]:
@@ -2615,6 +2724,7 @@ class Session(_Session):
                     raise
                 self._connected()
                 self._send(self._frame(method, params or {}), self._deadline(0))
+            self._renew(method, params)
             with contextlib.suppress(ConnectionLostError):
                 self._take_lines()  # input that came meanwhile: select would not report it
 
@@ -2713,10 +2823,11 @@ class Session(_Session):
             try:
                 self._connect()
                 return
-            except NoBrokerError as error:
+            except RestorationError as error:
+                absence = self._absence(error)
                 end = time.monotonic() + self._gap(error) if end is None else end
                 if time.monotonic() + pause > end:
-                    self._begin_alone(error)
+                    self._begin_alone(absence)
                     return self._look_later()
             time.sleep(pause)
 
@@ -2733,16 +2844,19 @@ class Session(_Session):
             if self._ended or self._memory is None or self._is_telling:  # it may be a callback that ends the session
                 return
             try:
-                if self._connection is None:
-                    same = self._connect() and not self._is_alone
-                    if self._is_alone:
-                        self._arrive()
-                    self._reconnect(go_on=True, same=same)
+                if self._is_alone:
+                    self._arrive(self._connect())
+                    self._drive(self._go_on(False), self._exchange)
+                    if self.on_reconnected:
+                        _guarded(self.on_reconnected, False)
+                elif self._connection is None:
+                    self._reconnect(go_on=True)
                 else:
                     self._drive(self._go_on(True), self._exchange)
             except (RestorationError, OSError) as error:
                 self._still_kept(error)
                 self._disconnect()  # the next call continues there
+                self._stay_alone()
             if not self._is_alone:
                 self._light()
             elif is_sighted and self._beacon:
@@ -2807,21 +2921,19 @@ class Session(_Session):
         with self._closing, contextlib.suppress(OSError):
             connection.shutdown(sockets.SHUT_RDWR)
 
-    def _reconnect(self, go_on: bool, same: Optional[bool] = None) -> sockets.socket:
-        """Connects again, unless that is done and it is known if the session is the same, and resumes the session."""
-        if same is None:
-            self._tell_loss()
+    def _reconnect(self, go_on: bool) -> sockets.socket:
+        """Connects again, and resumes the session."""
+        self._tell_loss()
         end = min(time.monotonic() + self.patience, self._until)
         for pause in _pauses():
             self._check()
             try:
-                same = self._connect() if same is None else same
+                same = self._connect()
                 if go_on:
                     self._drive(self._go_on(same), self._exchange)
                 break
             except (NoBrokerError, ConnectionLostError):
                 self._disconnect()
-                same = None
                 if time.monotonic() + pause > end:
                     raise
                 time.sleep(pause)
@@ -2846,7 +2958,7 @@ class Session(_Session):
                             self._begin()
                         else:
                             self._reconnect(go_on=not call.ends or self._memory is not None)
-                    return self._remember(call) if self._is_alone else self._exchange(call)
+                    return self._remember(call) if self._remembers(call) else self._exchange(call)
                 except ConnectionLostError:
                     if not self._ended and (not call.repeatable or not self.patience or attempt == 3):
                         raise
@@ -3333,6 +3445,7 @@ class AsyncSession(_Session):
         if self._is_alone:
             return self._remember(_Call(method, dict(params or {}), _nothing, False))
         await self._send(self._frame(method, params or {}))
+        self._renew(method, params)
 
     async def flush(self) -> None:
         """Saves at once what attributes were set to; otherwise that happens in the next turn of the event loop."""
@@ -3378,10 +3491,11 @@ class AsyncSession(_Session):
             try:
                 await self._connect()
                 return
-            except NoBrokerError as error:
+            except RestorationError as error:
+                absence = self._absence(error)
                 end = time.monotonic() + self._gap(error) if end is None else end
                 if time.monotonic() + pause > end:
-                    self._begin_alone(error)
+                    self._begin_alone(absence)
                     break
             await asyncio.sleep(pause)
         self._loop = asyncio.get_running_loop()
@@ -3404,9 +3518,8 @@ class AsyncSession(_Session):
                 return
             try:
                 if self._is_alone:
-                    await self._connect()
-                    self._arrive()
-                    await self._shared(functools.partial(self._reconnect, False))
+                    self._arrive(await self._connect())
+                    await self._shared(self._tell_first)
                 elif self._writer is None or (self._reconnecting is not None and not self._reconnecting.done()):
                     await self._shared(self._reconnect)
                 else:
@@ -3414,6 +3527,17 @@ class AsyncSession(_Session):
             except (RestorationError, OSError) as error:
                 self._still_kept(error)
                 self._disconnect()  # the next call continues there
+
+    async def _tell_first(self) -> None:
+        """Tells the first broker everything. Calls that wait for that are answered from memory if it is gone."""
+        try:
+            await self._drive(self._go_on(False), self._exchange)
+        except (RestorationError, OSError) as error:
+            self._still_kept(error)
+            self._disconnect()
+            self._stay_alone()
+        else:
+            self._tell_program(False)
 
     async def _look_last(self) -> None:
         """Before the session ends: a broker may have come just now."""
@@ -3543,23 +3667,24 @@ class AsyncSession(_Session):
             else:
                 step = lambda result=result: steps.send(result)  # type: ignore[misc]
 
-    async def _reconnect(self, same: Optional[bool] = None) -> None:
-        """Connects again, unless that is done and it is known if the session is the same, and resumes the session."""
-        if same is None:
-            self._tell_loss()
+    async def _reconnect(self) -> None:
+        """Connects again, and resumes the session."""
+        self._tell_loss()
         loop = asyncio.get_running_loop()
         end = loop.time() + self.patience
         for pause in _pauses():
             try:
-                same = await self._connect() if same is None else same
+                same = await self._connect()
                 await self._drive(self._go_on(same), self._exchange)
                 break
             except (NoBrokerError, ConnectionLostError):
                 self._disconnect()
-                same = None
                 if loop.time() + pause > end:
                     raise
                 await asyncio.sleep(pause)
+        self._tell_program(same)
+
+    def _tell_program(self, same: bool) -> None:
         if self.on_reconnected:
             result = _guarded(self.on_reconnected, same)
             if inspect.isawaitable(result):
@@ -3586,7 +3711,7 @@ class AsyncSession(_Session):
         for attempt in itertools.count(1):
             try:
                 await self._ready()
-                return self._remember(call) if self._is_alone else await self._exchange(call)
+                return self._remember(call) if self._remembers(call) else await self._exchange(call)
             except ConnectionLostError:
                 if not self._forked and (not call.repeatable or not self.patience or attempt == 3):
                     raise

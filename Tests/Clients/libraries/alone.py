@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions that begin without a broker, and a scripted broker that comes then: alone.py SCENARIO"""
+"""Sessions that begin without a broker, and a scripted broker that comes then: alone.py SCENARIO..."""
 
 import asyncio
 import contextlib
@@ -14,6 +14,7 @@ import socket
 import sys
 import tempfile
 import threading
+import traceback
 import weakref
 
 import restoration
@@ -154,7 +155,7 @@ def interrupted_at_the_end():
         session.register("Main").encode({"kept": True})
         broker = _interrupted()
         session._look()
-        assert broker.ended and session._memory and not session._is_alone
+        assert broker.ended and session._memory and session._is_alone
         broker = Broker(PATH)
         end(session)
         assert broker.states() == [{"kept": True}], broker.calls
@@ -255,6 +256,227 @@ def refused_later():
     assert broker.states() == [], broker.calls
 
 
+def refused_removal():
+    """What was removed is removed once the disk has room, unless another object has the path by then."""
+    full = [True]
+    with alone() as session:
+        for name in ("Gone", "Again"):
+            session.register(name).unregister()
+        session.register("Left")
+        session.forget(["Forgotten"])
+
+        def script(method, params):
+            return "storeFailed" if method == "unregisterObject" and full[0] else {}
+
+        broker = Broker(PATH, script)
+        eventually(lambda: len(broker.of("unregisterObject")) > 2)
+        again = session.register("Again")
+        full[0], refused = False, len(broker.of("unregisterObject"))
+        eventually(lambda: session._memory is None)
+        removed = [params["object"] for params in broker.of("unregisterObject")[refused:]]
+        assert ["Forgotten"] in removed and len(removed) >= 2 and again.handle not in removed, broker.calls
+
+
+def parents():
+    """What has objects of the session below it is removed after they are registered."""
+    known, removed = {}, []
+
+    def script(method, params):
+        path = (*(params.get("restorationParent") or []), params.get("restorationIdentifier"))
+        if method == "registerObjectForStateRestoration":
+            if path[:-1] and path[:-1] not in known.values():
+                return "unknownParent"
+            handle = next((handle for handle, each in known.items() if each == path), 1000 + len(known))
+            known[handle] = path
+            return {"object": handle}
+        if method == "unregisterObject":
+            removed.append(known.pop(params["object"]))
+        return {}
+
+    with alone() as session:
+        main = session.register("Main")
+        tab = session.register("Tab", main)
+        session.register("Page", tab).encode({"kept": True})
+        main.unregister()
+        tab.unregister()
+        broker = Broker(PATH, script)
+    assert broker.states() == [{"kept": True}] and sorted(removed) == [("Main",), ("Main", "Tab")], broker.calls
+
+
+def silent():
+    """No object is lost if a broker stands still while it is told of them."""
+    silent = [True]
+    with alone(timeout=0.1) as session:
+        for name in ("Gone", "Main"):
+            session.register(name).encode({"of": name})
+        session.object_at("Gone").unregister()
+
+        def script(method, params):
+            return None if silent[0] and method == "registerObjectForStateRestoration" else {}
+
+        broker = Broker(PATH, script)
+        eventually(lambda: len(broker.of("initialize")) > 1)
+        silent[0] = False
+        eventually(lambda: session._memory is None)
+        assert not session.object_at("Main").is_replaced
+    assert broker.states() == [{"of": "Main"}] and broker.of("unregisterObject"), broker.calls
+
+
+def comes_and_goes():
+    """A session that has told a broker half stays in memory, and tells the next one all of it."""
+    restoration.Session._look_later = lambda session: None
+    told = []
+    with alone(patience=30, on_reconnected=told.append) as session:
+        main, other = session.register("Main"), session.register("Other")
+        for each in (main, other):
+            each.encode({"of": each.path[0], "main": main})
+        session.extend()
+
+        def script(method, params):
+            ends = method == "encodeRestorableState" and params["state"]["of"] == "Other"
+            return ConnectionError if ends else {}
+
+        broker = Broker(PATH, script)
+        session._look()
+        assert broker.ended and session._is_alone and not told
+        assert main.decode()["of"] == "Main" and main.decode()["main"].object is main
+        other.encode({"of": "the other", "main": main})
+        session.register("New", main).encode({"of": "New"})
+        main.rename("Renamed")
+        assert other.decode()["main"].path == ("Renamed",)
+        broker = Broker(PATH)
+        session._look()
+        assert told == [False] and session._memory is None
+    registrations = broker.of("registerObjectForStateRestoration")
+    registered = [params["restorationIdentifier"] for params in registrations]
+    assert registrations[registered.index("Renamed")]["fresh"], registrations
+    assert [state["of"] for state in broker.states()] == ["Main", "the other", "New"], broker.calls
+    assert broker.states()[1]["main"] == {"$restorable": 100 + registered.index("Renamed")}, broker.calls
+    # What another object at that path has stored has a lower number.
+    numbers = [params["revision"] for params in broker.of("encodeRestorableState")]
+    assert numbers[0] > numbers[1], numbers
+    assert len(broker.of("extendStateRestoration")) == 1
+
+
+def comes_and_goes_in_asyncio():
+    async def main():
+        async with restoration.AsyncSession("org.example.Notes", socket=PATH, patience=30) as session:
+            objects = [await session.register(name) for name in ("Main", "Other")]
+            for each in objects:
+                await each.encode({"of": each.path[0]})
+            begun = asyncio.Event()
+            loop = asyncio.get_running_loop()
+
+            def script(method, params):
+                if method == "encodeRestorableState" and params["state"]["of"] == "Other":
+                    loop.call_soon_threadsafe(begun.set)
+                    return None if not ends.is_set() else {}
+                return {}
+
+            ends = threading.Event()
+            broker = Broker(PATH, script)
+            await begun.wait()
+            waits = asyncio.ensure_future(objects[0].encode({"of": "the new Main"}))
+            await asyncio.sleep(0)
+            broker.end()
+            assert await asyncio.wait_for(waits, 5) and session._is_alone
+            ends.set()
+            broker = Broker(PATH)
+            while session._memory:
+                await asyncio.sleep(0.01)
+            assert {state["of"] for state in broker.states()} == {"the new Main", "Other"}, broker.calls
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+
+
+def decodes_what_is_kept():
+    """While a broker refuses a state, it is decoded from memory; whatever is newer is not replaced by it."""
+    restoration.Session._look_later = lambda session: None
+    full = [True]
+
+    def script(method, params):
+        return "storeFailed" if full[0] and method == "encodeRestorableState" else {}
+
+    with alone() as session:
+        main = session.register("Main")
+        main.encode({"from": "memory"})
+        broker = Broker(PATH, script)
+        session._look()
+        assert not session._is_alone and main.decode().state == {"from": "memory"}
+        main.encode_later({"from": "later"})
+        assert main.decode().state == {"from": "later"}
+        broker.end()
+        full[0] = False
+        broker = Broker(PATH, script)
+    assert [state["from"] for state in broker.states()][-1] == "later", broker.calls
+    broker.end()
+
+    async def main():
+        async with restoration.AsyncSession("org.example.Notes", socket=PATH) as session:
+            main = await session.register("Main")
+            await main.encode({"from": "memory"})
+            full[0] = True
+            broker = Broker(PATH, script)
+            while session._is_alone or not session._memory._is_told:
+                await asyncio.sleep(0.01)
+            assert (await main.decode()).state == {"from": "memory"}
+            await main.encode_later({"from": "later"})
+            assert (await main.decode()).state == {"from": "later"}
+            full[0] = False
+            while session._memory:
+                await asyncio.sleep(0.01)
+            assert broker.states()[-1] == {"from": "later"}, broker.calls
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+
+
+def asked_meanwhile():
+    """A state that a round was given is not replaced by an older one in memory."""
+    restoration.Session._look_later = lambda session: None
+    full = [True]
+    with alone(serving=True) as session:
+        main = session.register("Main", encode=lambda: {"from": "a round"})
+        main.encode({"from": "memory"})
+        broker = Broker(PATH, lambda method, _: "storeFailed" if method.startswith("encode") and full[0] else {})
+        session._look()
+        line = session._drive(
+            session._reply({
+                "id": 1, "method": "encodeRestorableStateWithCoder",
+                "params": {"round": 1, "objects": [{"object": main.handle, "path": ["Main"]}]}}), session._perform)
+        assert "a round" in line
+        broker.end()
+        full[0] = False
+        broker = Broker(PATH)
+    assert broker.states() == [{"from": "a round"}], broker.calls
+
+
+def starts_while_a_broker_ends():
+    """A broker that ends while a program starts is awaited like one that is gone."""
+    async def register():
+        async with restoration.AsyncSession("org.example.Notes", socket=PATH) as session:
+            await session.register("Main")
+
+    for answer, is_async in itertools.product((ConnectionError, "shuttingDown"), (False, True)):
+        found = []
+
+        def script(method, params):
+            if not found:
+                threading.Timer(0.05, lambda: (first.ended or first.end(), found.append(Broker(PATH)))).start()
+                found.append(None)
+            return answer
+
+        first = Broker(PATH, script)
+        if is_async:
+            asyncio.run(register())
+        else:
+            with alone() as session:
+                session.register("Main")
+        eventually(lambda: len(found) > 1)
+        params, = found[1].of("registerObjectForStateRestoration")
+        assert "fresh" not in params, (answer, is_async)
+        found[1].end()
+
+
 def gap():
     """If a broker is being restarted, a program that starts waits for it; if there was none, it does not wait."""
     def comes(path):
@@ -338,6 +560,14 @@ def forgets_what_is_gone():
         broker = Broker(PATH)
     assert len(broker.of("unregisterObject")) == 1
     assert broker.states() == [{"front": {"$restorable": None}}], broker.states()
+    broker.end()
+    restoration._REMOVED_MAX = 3
+    with alone() as session:
+        for name in "abcde":
+            session.register(name).unregister()
+        broker = Broker(PATH)
+    removed = [params["restorationIdentifier"] for params in broker.of("registerObjectForStateRestoration")]
+    assert removed == ["c", "d", "e"]
 
 
 def barrier():
@@ -415,7 +645,22 @@ def nested():
     assert broker.states() == [{"kept": True}] and len(broker.of("unregisterObject")) == 1, broker.calls
 
 
-if __name__ == "__main__":
+def run(name):
+    """In a process of its own, which leaves nothing of what a scenario changes in the library."""
+    global PATH
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
     with tempfile.TemporaryDirectory() as directory:
-        PATH = os.path.join(directory, "broker.sock")
-        globals()[sys.argv[1]]()
+        PATH, status = os.path.join(directory, "broker.sock"), 1
+        try:
+            globals()[name]()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    failed = [name for name in sys.argv[1:] if run(name)]
+    sys.exit(f"failed: {' '.join(failed)}" if failed else 0)

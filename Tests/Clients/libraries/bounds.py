@@ -95,7 +95,7 @@ def attempt(use, path, timeout, allowed):
     """Fails unless it ends with such an error, soon."""
     start = time.monotonic()
     try:
-        work = use(path, timeout=timeout, patience=0)
+        work = use(path, timeout=timeout, patience=0, without_broker="fails")
         if work is not None:
             asyncio.run(work)
         outcome = None
