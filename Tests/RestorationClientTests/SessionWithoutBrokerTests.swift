@@ -2,9 +2,12 @@
 
 internal import Glibc
 internal import JSONRPC
+internal import NIOCore
+internal import NIOPosix
 internal import RestorationClient
 internal import RestorationTransport
 internal import RestorationWire
+internal import Synchronization
 internal import TestSupport
 internal import Testing
 
@@ -453,15 +456,38 @@ internal import Testing
     let (script, path) = (SessionScript(), directory + "/broker.sock")
     fake.answers(script.answer)
     try #require(mkdir(directory, 0o700) == 0)
-    async let started = RestorationSession.start("a", socket: path)
-    try #require(symlink(fake.path, path) == 0)
-    let session = try await started
+    let route = RestartingRoute(path: path, leadsTo: fake.path)
+    let session = try await RestorationSession.start(
+      SessionOptions(application: "a"),
+      by: route,
+      withoutBroker: .memory
+    )
     #expect(session.state == .connected)
+    try await session.register("Main")
+    #expect(script.registrations.map { $0.contains("fresh") } == [false])
     await session.end(.restart, timeout: .zero)
   }
 
   @Test func whatIsNoSocketFailsAnyway() async throws {
     let error = await thrownError { try await RestorationSession.start("a", socket: "/dev/null/broker.sock") }
     #expect((error as? BrokerConnectionError)?.isNotRunning == false)
+  }
+}
+
+/// The way to a broker that is there after the third try.
+private final class RestartingRoute: BrokerRoute {
+  let eventLoop: any EventLoop = MultiThreadedEventLoopGroup.singleton.next()
+  let path: String
+  private let broker: String
+  private let tries = Atomic(0)
+
+  init(path: String, leadsTo broker: String) { (self.path, self.broker) = (path, broker) }
+
+  nonisolated(nonsending) func connect(
+    _ settings: ConnectionSettings,
+    delegate: any ConnectionDelegate
+  ) async throws(TransportError) {
+    defer { if tries.add(1, ordering: .relaxed).newValue == 3 { symlink(broker, path) } }
+    _ = try await UnixConnector.connect(to: SocketPath(path), on: eventLoop, settings: settings, delegate: delegate)
   }
 }
