@@ -52,6 +52,15 @@ internal import Testing
     #expect(machine.answered(1, isFinal: true) == [.complete(1), .send(3), .send(4)])
   }
 
+  @Test mutating func aCallOfOneConnectionFailsWithIt() {
+    _ = machine.submit(1, Call(isIdempotent: true, bytes: 100, isOfOneConnection: true), at: 0)
+    _ = machine.submit(2, Call(isIdempotent: true, bytes: 100, isOfOneConnection: true), at: 0)
+    #expect(machine.lost(at: 0).contains(.fail(1, .outcomeUnknown)))
+    _ = machine.connected()
+    // What was not sent yet is sent.
+    #expect(machine.initialized(isResumed: true, at: 0).contains(.send(2)))
+  }
+
   @Test mutating func aCallLargerThanTheWindowGoesAlone() {
     #expect(submit(1, bytes: 1_000) == [.send(1)])
     #expect(submit(2, bytes: 1) == [])

@@ -398,6 +398,35 @@ internal import Testing
 
   // MARK: Objects that are asked, and properties
 
+  @Test(.fakeBroker) func r15WhatIsInMemoryReplacesNothingNewerInAnotherSession() async throws {
+    let scene = try await Scene()
+    let (session, editor) = (scene.session, Editor())
+    let asked = try await session.register("Asked", restoring: editor)
+    let pushed = try await session.register("Pushed")
+    for object in [asked, pushed] { try await session.encode(["of": "memory"], for: object) }
+    try scene.brokerComes()
+    for _ in 0..<2 { try await fake.events.request().refuse(Scene.storeFailed) }
+    try await Scene.expect(#"invalidateRestorableState {"object":101}"#, "{}")
+    let pushes = [try await fake.events.request(), try await fake.events.request()]
+    #expect(pushes.map(\.request.method) == [EncodeRestorableState.method, EncodeRestorableState.method])
+    async let newer = session.encode(["of": "the program"], for: pushed)
+    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"of":"the program"},"revision":3}"#)
+    #expect(try await newer == .stored(sequence: 1))
+    try await pushes[0].connection.onLoop {
+      let objects = #"{"round":1,"objects":[{"object":101,"path":["Asked"]}]}"#
+      _ = $0.call(method: "encodeRestorableStateWithCoder", parameters: JSONText(validated: Array(objects.utf8)))
+    }
+    _ = try await fake.events.response()
+    scene.script.change { $0.token = "of the next broker" }
+    try await pushes[0].cut()
+    // Only what the round was given follows.
+    try await Scene.expect(#"encodeRestorableState {"object":103,"state":{"of":"Editor"},"revision":4}"#)
+    async let end = session.end(.restart)
+    try await Scene.expect(#"goodbye {"reason":"restart"}"#, "{}")
+    #expect(await end)
+    withExtendedLifetime(editor) {}
+  }
+
   @Test(.fakeBroker) func anObjectThatARoundHasAskedStaysFresh() async throws {
     let scene = try await Scene()
     let editor = Editor()

@@ -18,9 +18,14 @@ package struct CallQueue {
     package var objects: [ObjectID]
     /// Its share of the window.
     package var bytes: Int
+    /// Whether it fails with the connection over which it was sent.
+    package var isOfOneConnection: Bool
+    /// Whether another connection gets it if its outcome is unknown.
+    var isRepeated: Bool { isIdempotent && !isOfOneConnection }
 
-    package init(isIdempotent: Bool, objects: [ObjectID] = [], bytes: Int) {
+    package init(isIdempotent: Bool, objects: [ObjectID] = [], bytes: Int, isOfOneConnection: Bool = false) {
       (self.isIdempotent, self.objects, self.bytes) = (isIdempotent, objects, bytes)
+      self.isOfOneConnection = isOfOneConnection
     }
   }
 

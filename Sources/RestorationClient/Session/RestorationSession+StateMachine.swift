@@ -278,7 +278,7 @@ extension RestorationSession {
       var actions: [Action] = isOpen ? [.report(.reconnecting)] : []
       for ticket in queue.tickets {
         guard let entry = queue[ticket], entry.place == .sent else { continue }
-        if !entry.call.isIdempotent || entry.tries >= Self.triesMax && ticket != goodbye {
+        if !entry.call.isRepeated || entry.tries >= Self.triesMax && ticket != goodbye {
           _ = queue.remove(ticket)
           actions.append(.fail(ticket, .outcomeUnknown))
         }

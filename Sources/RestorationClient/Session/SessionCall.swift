@@ -31,6 +31,8 @@ struct SessionCall: Sendable {
   var isNumbered = false
   /// Whether it only reads or writes one object of this session.
   var isOfOneObject = false
+  /// Whether it fails with the connection over which it was sent.
+  var isOfOneConnection = false
   /// Whether it is not answered from memory, even if the broker has not learnt yet what is there.
   var needsBroker = false
   /// The parameters' size, roughly.
@@ -45,7 +47,12 @@ struct SessionCall: Sendable {
   var hasEffect: Bool { if case .none = effect { false } else { true } }
 
   var queued: CallQueue.Call {
-    CallQueue.Call(isIdempotent: isIdempotent, objects: objects.map(\.id), bytes: bytes + Self.overhead)
+    CallQueue.Call(
+      isIdempotent: isIdempotent,
+      objects: objects.map(\.id),
+      bytes: bytes + Self.overhead,
+      isOfOneConnection: isOfOneConnection
+    )
   }
 }
 

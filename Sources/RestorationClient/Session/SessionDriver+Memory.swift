@@ -204,7 +204,7 @@ extension SessionDriver {
     guard let state = beginning.memory?.states[target] else { return }
     let object = target.flatMap { objects[$0]?.object.reference } ?? .path([])
     let others = state.objects.compactMap { objects[$0]?.object }
-    let call = SessionCall(
+    var call = SessionCall(
       EncodeRestorableState.self,
       of: [object] + others.map(\.reference),
       bytes: state.bytes
@@ -212,14 +212,18 @@ extension SessionDriver {
       let names = Dictionary(uniqueKeysWithValues: zip(others.map(\.id), wire.dropFirst()))
       return state.encoding(as: wire[0]) { names[$0] }
     }
+    // A round may be given a newer one meanwhile, and in another session this one would count as newer (R15).
+    call.isOfOneConnection = true
+    func isNewest() -> Bool { beginning.memory?.states[target]?.revision == state.revision }
     do {
       _ = try await perform(call).answer.get()
-      saved(target)
+      if isNewest() { saved(target) }
     } catch is RestorationSessionError {
-      // The session has ended, or an object is gone: the state with it, or a reference.
+      // The session has ended, or an object is gone: the state with it, or a reference. Or the connection is lost.
     } catch let error as RestorationError where Self.isPassing(error) || error.code == .invalidReference {
       stillKept(error)
     } catch {
+      guard isNewest() else { return }
       log.error("\(object.path.map { "\($0)" } ?? "a state") could not be saved from memory: \(error)")
       beginning.memory?.forget(target)
       if let target { bound[target]?.properties.mark() }

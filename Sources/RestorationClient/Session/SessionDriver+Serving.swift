@@ -86,11 +86,13 @@ extension SessionDriver {
         batch.keep(entry.object)
       } else if batch.isFull {
         batch.putOff(entry.object)
-      } else if let restoring = objects.object(handle: entry.object)?.restoring {
+      } else if let object = objects.object(handle: entry.object), let restoring = object.restoring {
         do {
           let state = try await restoring.encodeRestorableState()
           // Later pushes are newer (R15).
-          batch.add(entry.object, state, revision: objects.nextRevision())
+          let revision = objects.nextRevision()
+          batch.add(entry.object, state, revision: revision)
+          beginning.memory?.renew(object, state, revision: revision, &objects)
         } catch {
           batch.fail(entry.object, error)
         }

@@ -21,6 +21,7 @@ struct SessionMemory {
     var objects: [ObjectID] { Array(Set(targets.compactMap { $0 })).sorted() }
 
     var bytes: Int { call.state.text.count }
+    var revision: Int64? { call.revision }
 
     /// The call that stores it. A reference to an object without a name leads to nothing.
     func encoding(as object: ObjectReference, _ name: (ObjectID) -> ObjectReference?) -> EncodeRestorableState {
@@ -374,6 +375,19 @@ struct SessionMemory {
     // A broker that does not resume the session is to take it for no early one (R19).
     if let object { objects.beganAlone(object.id) }
     return .kept(sequence: 0)
+  }
+
+  /// A round was given a newer state of an object, and may fail: what is in memory is not to follow it, and in another
+  /// session its number would not tell (R15).
+  mutating func renew(
+    _ object: RestorableObject,
+    _ state: ObjectState,
+    revision: Int64,
+    _ objects: inout SessionObjects
+  ) {
+    guard states[object.id] != nil else { return }
+    let call = try? BrokerConnection.call(state.state, .handle(object.handle), state.elements, revision)
+    if let call { _ = try? encode(call, &objects) }
   }
 
   private func decode(
