@@ -52,6 +52,21 @@ internal import Testing
     #expect(machine.answered(1, isFinal: true) == [.complete(1), .send(3), .send(4)])
   }
 
+  @Test mutating func withoutABrokerSoManyCallsAndBytesWaitAndLaterOnesAreRefused() {
+    _ = machine.lost(at: 0)
+    let (calls, bytes) = (CallQueue.Limit.calls, CallQueue.Limit.bytes)
+    for ticket in 1..<calls.max { _ = submit(ticket, bytes: 1) }
+    #expect(submit(calls.max, bytes: bytes.max) == [.fail(calls.max, .limitExceeded(.bytes))])
+    #expect(submit(calls.max, bytes: 1) == [])
+    #expect(submit(calls.max + 1, bytes: 1) == [.fail(calls.max + 1, .limitExceeded(.calls))])
+    #expect(machine.cancelled(1) == [.cancel(1)])
+    #expect(submit(calls.max + 2, bytes: bytes.max - calls.max + 1) == [])
+    _ = machine.connected()
+    #expect(machine.initialized(isResumed: true, at: 0).contains(.send(2)))
+    // With a broker they only wait for their turn.
+    #expect(submit(calls.max + 3, bytes: bytes.max) == [])
+  }
+
   @Test mutating func aCallOfOneConnectionFailsWithIt() {
     _ = machine.submit(1, Call(isIdempotent: true, bytes: 100, isOfOneConnection: true), at: 0)
     _ = machine.submit(2, Call(isIdempotent: true, bytes: 100, isOfOneConnection: true), at: 0)

@@ -29,6 +29,13 @@ package struct CallQueue {
     }
   }
 
+  /// What there is no more of while there is no broker: as many as an application may have objects, and bytes.
+  package enum Limit: Equatable, Sendable {
+    case calls, bytes
+
+    package var max: Int { self == .calls ? 16_384 : 64 << 20 }
+  }
+
   package struct Entry {
     package let call: Call
     package fileprivate(set) var place = Place.waiting
@@ -59,6 +66,7 @@ package struct CallQueue {
   /// Objects that parked calls name, and all that those wait for: later calls that name them may not pass.
   private var blockers: [ObjectID: Set<ObjectID>] = [:]
   package private(set) var sentBytes = 0
+  private var bytes = 0
 
   /// - Parameter windowBytes: the most bytes at the broker, except for a single larger call.
   package init(windowBytes: Int) { self.windowBytes = windowBytes }
@@ -73,7 +81,13 @@ package struct CallQueue {
 
   package subscript(ticket: Ticket) -> Entry? { entries[ticket] }
 
+  /// What keeps one more call from waiting where no broker is.
+  package func limit(for call: Call) -> Limit? {
+    count >= Limit.calls.max ? .calls : bytes + call.bytes > Limit.bytes.max ? .bytes : nil
+  }
+
   package mutating func append(_ ticket: Ticket, _ call: Call, at now: Int64) {
+    bytes += call.bytes
     entries[ticket] = Entry(call: call, since: now)
     if length > 2 * count + 32 { order.removeAll { entries[$0]?.place != .waiting } }
     order.append(ticket)
@@ -82,6 +96,7 @@ package struct CallQueue {
   /// Ends a call; `nil` if it has ended before.
   package mutating func remove(_ ticket: Ticket) -> Entry? {
     guard let entry = entries.removeValue(forKey: ticket) else { return nil }
+    bytes -= entry.call.bytes
     if entry.place == .sent { sentBytes -= entry.call.bytes }
     if case .parked(let object) = entry.place { parked[object]?.tickets.removeAll { $0 == ticket } }
     return entry

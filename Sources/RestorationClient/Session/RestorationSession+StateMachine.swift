@@ -22,7 +22,8 @@ extension RestorationSession {
   /// 3. A call that is not idempotent is sent once at most; others `triesMax` times at most.
   /// 4. At most `windowBytes` are at the broker, except for a single larger call.
   /// 5. When the session has ended, every ticket has, and later ones fail at once.
-  /// 6. With a `timeout`, no call but the goodbye stays with a broker that says nothing at all.
+  /// 6. Without a broker, a call beyond the `CallQueue.Limit`s fails at once; those that wait stay.
+  /// 7. With a `timeout`, no call but the goodbye stays with a broker that says nothing at all.
   package struct StateMachine {
     package typealias Ticket = CallQueue.Ticket
     package typealias ObjectID = ObjectPlan.ObjectID
@@ -54,6 +55,8 @@ extension RestorationSession {
       case outcomeUnknown
       /// The object is no longer this session's.
       case notRegistered(ObjectID)
+      /// So much waits for a broker already.
+      case limitExceeded(CallQueue.Limit)
     }
 
     package enum Report: Equatable {
@@ -146,6 +149,7 @@ extension RestorationSession {
 
     package mutating func submit(_ ticket: Ticket, _ call: Call, at now: Int64) -> [Action] {
       guard !isEnding else { return [.fail(ticket, .ended)] }
+      if !isAnswering, let limit = queue.limit(for: call) { return [.fail(ticket, .limitExceeded(limit))] }
       return enqueue(ticket, call, at: now)
     }
 

@@ -31,7 +31,8 @@ internal import Synchronization
 /// carries its revision, so that it is stored once, and no older one after it (R15). Only calls that must not be sent
 /// twice (`discardApplicationState`, `call`, `setChildren` by paths) fail with `outcomeUnknown` when the connection
 /// ends between the two, and any other call fails so when eight connections have ended. At most 4 MiB are at the broker
-/// at a time; further calls wait, and hold only what their callers hold.
+/// at a time; further calls wait, and hold only what their callers hold. While the broker is gone, at most 16,384 calls
+/// and 64 MiB of them wait: a later one fails with `limitExceeded`.
 ///
 /// A call throws
 ///

@@ -8,7 +8,7 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
   /// The kind of the error. Programs decide by this; later versions add cases.
   public struct Code: Hashable, Sendable {
     private enum Value: Hashable, Sendable {
-      case ended, timedOut, outcomeUnknown, notRegistered, duplicateObject, discarded
+      case ended, timedOut, outcomeUnknown, notRegistered, duplicateObject, discarded, limitExceeded
     }
 
     private let value: Value
@@ -30,6 +30,9 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
     /// The user has quit the application, or its state was discarded, while this session lived: nothing of it is stored
     /// any longer (R30).
     public static let discarded = Code(value: .discarded)
+    /// The broker is gone, and 16,384 calls, or 64 MiB of them, wait for it already. The call has not reached a broker;
+    /// those that wait stay.
+    public static let limitExceeded = Code(value: .limitExceeded)
   }
 
   public let code: Code
@@ -71,6 +74,14 @@ extension RestorationSessionError {
       .duplicateObject,
       "this process has registered another object as \(path?.description ?? "this one"); give one of them another "
         + "identifier or position, or unregister the first one"
+    )
+  }
+
+  static func limitExceeded(_ limit: CallQueue.Limit, _ socketPath: String) -> RestorationSessionError {
+    let what = limit == .calls ? "calls" : "bytes of calls"
+    return RestorationSessionError(
+      .limitExceeded,
+      "more than \(limit.max) \(what) cannot wait for a broker on \(socketPath); call again when one is there"
     )
   }
 

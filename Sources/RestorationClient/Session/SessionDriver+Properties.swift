@@ -99,7 +99,9 @@ extension SessionDriver {
     do {
       _ = try await perform(.encoding(state, as: bound.object.reference)).answer.get()
       (bound.delay, bound.failure) = (ReconnectDelay(), nil)
-    } catch let error as RestorationSessionError where error.code != .outcomeUnknown && error.code != .timedOut {
+    } catch let error as RestorationSessionError
+      where ![.outcomeUnknown, .timedOut, .limitExceeded].contains(error.code)
+    {
       // The session or the object is gone, and with it the properties' state.
     } catch {
       bound.properties.putBack(isAwaited: true)

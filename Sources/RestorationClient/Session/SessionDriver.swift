@@ -404,6 +404,7 @@ actor SessionDriver {
     case .outcomeUnknown: .outcomeUnknown(pending[ticket]?.call.method ?? Goodbye.method)
     case .notRegistered(let id):
       pending[ticket]?.call.objects.first { $0.id == id }?.lossError ?? .notRegistered(nil, nil)
+    case .limitExceeded(let limit): .limitExceeded(limit, route.path)
     }
   }
 
