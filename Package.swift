@@ -177,9 +177,10 @@ let package = Package(
 
     // RestorationTesting
     .target(name: "SeededRandom", swiftSettings: settings),
+    .target(name: "Spawning", swiftSettings: settings),
     .target(
       name: "RestorationTesting",
-      dependencies: ["CLinux", "JSONRPC", "RestorationClient", "SeededRandom"],
+      dependencies: ["CLinux", "JSONRPC", "RestorationClient", "SeededRandom", "Spawning"],
       swiftSettings: settings
     ),
 
@@ -232,6 +233,7 @@ let package = Package(
         "CLinux",
         "CSQLite",
         "JSONRPC",
+        "Spawning",
         "restoration-bench-floor",
         "restorationd",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -260,7 +262,12 @@ let package = Package(
     ),
 
     // Tests over the whole product
-    .target(name: "TestSupport", dependencies: ["CLinux", "JSONRPC"], path: "Tests/Support", swiftSettings: settings),
+    .target(
+      name: "TestSupport",
+      dependencies: ["CLinux", "JSONRPC", "Spawning"],
+      path: "Tests/Support",
+      swiftSettings: settings
+    ),
     .target(name: "Mutation", dependencies: ["SeededRandom"], path: "Tests/Mutation", swiftSettings: settings),
     .target(
       name: "InMemory",

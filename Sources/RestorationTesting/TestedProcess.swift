@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
+internal import Spawning
 internal import Synchronization
 
 /// A process that a test has started. It leads a process group, and is killed with it when the broker is stopped.
@@ -20,40 +21,24 @@ public final class TestedProcess: Sendable {
   ///   - log: a file for its output, which is that of the test if this is nil.
   ///   - keeper: ends it when this process is gone.
   init(_ command: [String], environment: [String: String], log: String?, keeper: Keeper?) throws {
-    let program = command.first ?? ""
     var pair: [Int32] = [-1, -1]
     let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
     guard socketpair(AF_UNIX, kind, 0, &pair) == 0 else { throw TestingError("socketpair: \(systemError(errno))") }
     defer { close(pair[1]) }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, pair[1], 0)
-    if let log {
-      posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
-      posix_spawn_file_actions_adddup2(&actions, 1, 2)
-    }
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer { posix_spawnattr_destroy(&attributes) }
-    // What the test's threads block, and what its process ignores, such as SIGPIPE, must not reach the program.
-    var (none, all) = (sigset_t(), sigset_t())
-    sigemptyset(&none)
-    sigfillset(&all)
-    posix_spawnattr_setsigmask(&attributes, &none)
-    posix_spawnattr_setsigdefault(&attributes, &all)
-    let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | Self.setSession
-    posix_spawnattr_setflags(&attributes, Int16(flags))
-    var child: pid_t = 0
     let variables = environment.map { "\($0.key)=\($0.value)" }
-    let result = withCStrings(command) { arguments in
-      withCStrings(variables) { posix_spawnp(&child, program, &actions, &attributes, arguments, $0) }
-    }
-    guard result == 0 else {
+    let child: Int32
+    do throws(SpawnError) {
+      child = try spawn(command, variables: variables, leadsSession: true) { actions in
+        posix_spawn_file_actions_adddup2(&actions, pair[1], 0)
+        guard let log else { return }
+        posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        posix_spawn_file_actions_adddup2(&actions, 1, 2)
+      }
+    } catch {
       close(pair[0])
-      throw TestingError("\(program) cannot be started: \(systemError(result))", number: result)
+      throw TestingError("\(error)", number: error.number)
     }
-    (pid, name, input, self.keeper) = (child, program, pair[0], keeper)
+    (pid, name, input, self.keeper) = (child, command.first ?? "", pair[0], keeper)
     keeper?.add(child)
   }
 
@@ -126,9 +111,6 @@ public final class TestedProcess: Sendable {
     while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
     return status
   }
-
-  /// POSIX_SPAWN_SETSID of spawn.h, which needs a feature macro.
-  private static let setSession: Int32 = 0x80
 }
 
 /// A shell that kills process groups and removes a directory as soon as the process that has started it is gone,
@@ -197,15 +179,3 @@ func contents(of path: String) -> String {
 }
 
 func systemError(_ number: Int32) -> String { String(cString: strerror(number)) }
-
-private func withCStrings<Result>(
-  _ strings: [String],
-  _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Result
-) -> Result {
-  var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) } + [nil]
-  defer { for pointer in pointers { free(pointer) } }
-  return pointers.withUnsafeMutableBufferPointer { buffer in
-    guard let base = buffer.baseAddress else { preconditionFailure("an array with an element has a base address") }
-    return body(base)
-  }
-}

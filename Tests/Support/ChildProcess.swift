@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
+internal import Spawning
 
 /// A process started by a test: its standard input and output as sockets, its standard error in a file.
 package final class ChildProcess {
@@ -46,13 +47,10 @@ package final class ChildProcess {
     lineEnd: UInt8 = UInt8(ascii: "\n")
   ) throws {
     name = arguments.first ?? ""
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
     let (ours, theirs) = try FileDescriptor.socketPair()
     let log = try FileDescriptor.appending(to: errors)
     let sink: FileDescriptor
-    var hasTerminal = false
+    var terminalPath: String?
     switch output {
     case .piped:
       let (reading, writing) = try FileDescriptor.socketPair()
@@ -64,36 +62,21 @@ package final class ChildProcess {
     case .terminal(let terminal):
       sink = log
       self.output = nil
-      hasTerminal = true
-      posix_spawn_file_actions_addopen(&actions, 0, terminal.path, O_RDWR, 0)
-      for number: Int32 in 1...2 { posix_spawn_file_actions_adddup2(&actions, 0, number) }
+      terminalPath = terminal.path
     }
-    if !hasTerminal {
-      for (number, descriptor) in [theirs, sink, log].enumerated() {
-        posix_spawn_file_actions_adddup2(&actions, descriptor.number, Int32(number))
-      }
-    }
-    var child: pid_t = 0
-    let variables = Self.environment(environment)
     let command = directory.map { ["/usr/bin/env", "-C", $0] + arguments } ?? arguments
-    let result = Self.withCStrings(command) { arguments in
-      Self.withCStrings(variables) { variables in
-        // Signal masks of the test runner's threads must not reach the program.
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        // Who leads a session gets the terminal that it opens as its own.
-        let flags = POSIX_SPAWN_SETSIGMASK | (hasTerminal ? Self.setSession : 0)
-        posix_spawnattr_setflags(&attributes, Int16(flags))
-        return posix_spawnp(&child, command[0], &actions, &attributes, arguments, variables)
+    let variables = Self.environment(environment)
+    pid = try spawn(command, variables: variables, leadsSession: terminalPath != nil) { actions in
+      if let terminalPath {
+        posix_spawn_file_actions_addopen(&actions, 0, terminalPath, O_RDWR, 0)
+        for number: Int32 in 1...2 { posix_spawn_file_actions_adddup2(&actions, 0, number) }
+      } else {
+        for (number, descriptor) in [theirs, sink, log].enumerated() {
+          posix_spawn_file_actions_adddup2(&actions, descriptor.number, Int32(number))
+        }
       }
     }
-    guard result == 0 else { throw TestFailure("cannot start \(name): \(String(cString: strerror(result)))") }
-    pid = child
-    descriptor = try FileDescriptor.process(child)
+    descriptor = try FileDescriptor.process(pid)
     input = ours
   }
 
@@ -155,26 +138,11 @@ package final class ChildProcess {
     return (try child.waitForEnd(deadline), output, try Files.text(errors))
   }
 
-  /// POSIX_SPAWN_SETSID of spawn.h, which needs a feature macro.
-  private static let setSession: Int32 = 0x80
-
   private static func environment(_ changes: [String: String?]) -> [String] {
     let own = (try? Files.read("/proc/self/environ")) ?? []
     var variables = own.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
     variables.removeAll { variable in changes.keys.contains(String(variable.prefix { $0 != "=" })) }
     for (name, value) in changes { if let value { variables.append("\(name)=\(value)") } }
     return variables
-  }
-
-  private static func withCStrings<Result>(
-    _ strings: [String],
-    _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Result
-  ) -> Result {
-    var pointers: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) } + [nil]
-    defer { for pointer in pointers { free(pointer) } }
-    return pointers.withUnsafeMutableBufferPointer { buffer in
-      guard let base = buffer.baseAddress else { preconditionFailure("an array with an element has a base address") }
-      return body(base)
-    }
   }
 }

@@ -2,6 +2,7 @@
 
 internal import CLinux
 internal import Glibc
+internal import Spawning
 internal import Synchronization
 
 /// Where servers are measured: a private directory, and their processes. All of it is gone afterwards, also when the
@@ -46,28 +47,13 @@ final class Stage: Sendable {
 
   /// Starts a program on the servers' processor. What it prints goes to `log`.
   func spawn(_ arguments: [String], environment: [String], log: String) throws -> Int32 {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-    posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
-    posix_spawn_file_actions_adddup2(&actions, 1, 2)
-    // Our own threads block signals, to wait for them.
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer { posix_spawnattr_destroy(&attributes) }
-    var none = sigset_t()
-    sigemptyset(&none)
-    posix_spawnattr_setsigmask(&attributes, &none)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-    var child: pid_t = 0
     if isPinned { _ = clinux_pin_thread(0) }
     defer { if isPinned { _ = clinux_pin_thread(Self.processors - 1) } }
-    var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-    var variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
-    defer { for word in words + variables { free(word) } }
-    let result = posix_spawnp(&child, arguments[0], &actions, &attributes, &words, &variables)
-    guard result == 0 else { throw Failure("\(arguments[0]): \(String(cString: strerror(result)))") }
+    let child = try Spawning.spawn(arguments, variables: environment) { actions in
+      posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+      posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+      posix_spawn_file_actions_adddup2(&actions, 1, 2)
+    }
     processes.withLock { _ = $0.insert(child) }
     return child
   }

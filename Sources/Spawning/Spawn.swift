@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Glibc
+
+/// Starts a program, which is found by `PATH` unless it has a slash, and gives its number.
+///
+/// What this process's threads block, and what it ignores, such as SIGPIPE, does not reach the program.
+///
+/// - Parameters:
+///   - variables: its environment, each as `NAME=value`.
+///   - leadsSession: whether it leads a session: then a terminal that it opens is its own.
+///   - prepare: says what its descriptors are.
+package func spawn(
+  _ command: [String],
+  variables: [String],
+  leadsSession: Bool = false,
+  _ prepare: (inout posix_spawn_file_actions_t) -> Void
+) throws(SpawnError) -> Int32 {
+  var actions = posix_spawn_file_actions_t()
+  posix_spawn_file_actions_init(&actions)
+  defer { posix_spawn_file_actions_destroy(&actions) }
+  prepare(&actions)
+  var attributes = posix_spawnattr_t()
+  posix_spawnattr_init(&attributes)
+  defer { posix_spawnattr_destroy(&attributes) }
+  var (none, all) = (sigset_t(), sigset_t())
+  sigemptyset(&none)
+  sigfillset(&all)
+  posix_spawnattr_setsigmask(&attributes, &none)
+  posix_spawnattr_setsigdefault(&attributes, &all)
+  // POSIX_SPAWN_SETSID of spawn.h needs a feature macro.
+  let setSession: Int32 = leadsSession ? 0x80 : 0
+  posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | setSession))
+  let program = command.first ?? ""
+  var words: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
+  var entries: [UnsafeMutablePointer<CChar>?] = variables.map { strdup($0) } + [nil]
+  defer { for text in words + entries { free(text) } }
+  var child: pid_t = 0
+  let number = posix_spawnp(&child, program, &actions, &attributes, &words, &entries)
+  guard number == 0 else { throw SpawnError(program: program, number: number) }
+  return child
+}
+
+/// A program cannot be started.
+package struct SpawnError: Error, CustomStringConvertible {
+  package let program: String
+  /// Of the system's error.
+  package let number: Int32
+
+  package var description: String { "\(program) cannot be started: \(String(cString: strerror(number)))" }
+}
