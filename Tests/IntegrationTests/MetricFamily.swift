@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// A family of metrics, as the parser reads it that Prometheus publishes.
+/// A family of metrics, as the parser reads it that Prometheus publishes. That of the older format reads the same.
 struct MetricFamily {
   struct Sample: Equatable {
     let name: String
@@ -36,7 +36,11 @@ struct MetricFamily {
   private static let parser = """
     import json, sys
     from prometheus_client.openmetrics.parser import text_string_to_metric_families
+    from prometheus_client.parser import text_string_to_metric_families as families_of_older_format
     text = sys.stdin.buffer.read().decode()
+    def values(families):
+        return [(sample.name, sample.labels, sample.value) for family in families for sample in family.samples]
+    assert values(families_of_older_format(text)) == values(text_string_to_metric_families(text))
     print(json.dumps([
         {"name": family.name, "kind": family.type, "unit": family.unit, "help": family.documentation, "samples": [
             {"name": sample.name, "labels": sample.labels, "value": repr(sample.value)} for sample in family.samples]}

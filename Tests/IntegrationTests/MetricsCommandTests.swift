@@ -21,7 +21,7 @@ struct MetricsCommandTests {
   /// The page's families, each as its row describes it.
   private static func promised() throws -> [String: String] {
     let rows = try Files.text("\(Products.repository)/Protocol/metrics.md").matches(
-      of: /\| `(restorationd_\w+)` \| (counter|gauge) \|/
+      of: /\| `(restorationd_\w+)` \| (counter|gauge|histogram) \|/
     )
     return Dictionary(uniqueKeysWithValues: rows.map { (String($0.1), String($0.2)) })
   }
@@ -74,6 +74,16 @@ struct MetricsCommandTests {
       (after[name]?.samples.first?.value ?? .nan) - (before[name]?.samples.first?.value ?? .nan)
     }
     #expect(growth("restorationd_encodes") == 3 && growth("restorationd_decodes") == 3)
+    func count(_ name: String, _ families: [String: MetricFamily]) throws -> Double {
+      let samples = try #require(families[name]?.samples)
+      #expect(samples.count == 19 && samples.first?.labels == ["le": "0.0001"], "\(samples)")
+      #expect(samples.last?.name == "\(name)_sum" && (samples.last?.value ?? 0) > 0)
+      return try #require(samples.first { $0.name == "\(name)_count" }).value
+    }
+    let (commits, turns) = ("restorationd_commit_seconds", "restorationd_loop_turn_seconds")
+    // Each state was durable before the next was sent.
+    #expect(try count(commits, after) >= count(commits, before) + 3)
+    #expect(try count(turns, after) > count(turns, before))
     #expect(growth("restorationd_connections_accepted") == 1)
     #expect(growth("restorationd_requests") >= 6)
   }
@@ -88,13 +98,13 @@ struct MetricsCommandTests {
     let labels = Dictionary(uniqueKeysWithValues: hostile.enumerated().map { ("l\($0)", $1) })
     for family in try MetricFamily.all(in: result.output).values {
       for sample in family.samples {
-        #expect(sample.labels.filter { $0.key != "version" } == labels, "\(sample)")
+        #expect(sample.labels.filter { !["le", "version"].contains($0.key) } == labels, "\(sample)")
       }
     }
     for (wrong, why) in [
       (["a"], "give name=value"), (["1a=x"], "'1a' names no label"), (["__a=x"], "'__a' names no label"),
       (["ü=x"], "'ü' names no label"), (["=x"], "'' names no label"), (["application=x"], "choose another name"),
-      (["a=x", "a=y"], "'a' is given twice"),
+      (["le=x"], "choose another name"), (["a=x", "a=y"], "'a' is given twice"),
     ] {
       let refused = try ControlTool.run(["metrics"] + wrong.flatMap { ["--label", $0] }, status: 64)
       #expect(refused.errors.contains(why), "\(refused.errors)")

@@ -44,6 +44,7 @@ internal import Testing
     for turn in 0...1_000 { end(at: 10 * UInt64(turn), cpu: 10 * Int64(turn)) }
     #expect(readings == 11)
     #expect(longest == 1_000)
+    #expect(turns.durations.counts[3] == 10 && turns.durations.sumMicroseconds == 10_000)
   }
 
   @Test mutating func aLongTurnAfterUnreadOnesIsToldTooLongByLessThanAMillisecond() {

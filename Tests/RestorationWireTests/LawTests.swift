@@ -18,6 +18,7 @@ struct DescribedObject: CustomTestStringConvertible {
     case is ApplicationOverview.Type: ["restoreAtLogin", "units"]
     case is ReservedKeys.Type: ["UIApplicationStateRestorationUserInterfaceIdiomKey"]
     case is DecodeRestorableStateWithCoder.Content.Type: ["elements"]
+    case is BrokerStatistics.Type: ["durations"]
     case is DecodeRestorableState.Reply.Type: ["elements", "sequence"]
     default: []
     }

@@ -46,6 +46,8 @@ package final class ArchiveGateway {
   package private(set) var transactions: Int64 = 0
   /// Of the last one.
   private var changeID: ChangeID
+  /// How long each transaction took from when the archive was given it until it was durable.
+  @exclusivity(unchecked) package private(set) var commits = Durations()
   /// Counts what was added to an archive for which too much waits already.
   package private(set) var overflows = 0
   package private(set) var isStopping = false
@@ -192,9 +194,7 @@ package final class ArchiveGateway {
     scheduleFlush(id, for: delegate)
   }
 
-  private func noteIfTooMuchWaits(_ session: ArchiveSession) {
-    if session.queue.isOverfull { overflows &+= 1 }
-  }
+  private func noteIfTooMuchWaits(_ session: ArchiveSession) { if session.queue.isOverfull { overflows &+= 1 } }
 
   /// Answers once the change with this number is durable; with an error if it cannot be (R15).
   package func respond(
@@ -248,9 +248,7 @@ package final class ArchiveGateway {
     dirty.insert(id)
     guard !isFlushScheduled else { return }
     isFlushScheduled = true
-    eventLoop.execute {
-      delegate.assumeIsolated { $0.archives.flush(for: $0) }
-    }
+    eventLoop.execute { delegate.assumeIsolated { $0.archives.flush(for: $0) } }
   }
 
   private func flush(for delegate: isolated some Delegate) {
@@ -264,7 +262,8 @@ package final class ArchiveGateway {
   }
 
   private func commitNext(_ session: ArchiveSession, for delegate: isolated some Delegate) {
-    guard !session.isPaused(at: now), let lease = session.lease,
+    let begin = eventLoop.now
+    guard !session.isPaused(at: begin.milliseconds), let lease = session.lease,
       case .commit(let batch, let expecting) = session.queue.next()
     else { return }
     transactions += 1
@@ -279,7 +278,10 @@ package final class ArchiveGateway {
           changeID: changeID,
           holding: held
         )
+        let end = eventLoop.now
+        commits.add(nanoseconds: (end - begin).nanoseconds)
         endCommit(session, receipt, for: delegate)
+        scheduleUpkeep(session, at: end.milliseconds, for: delegate)
       } catch {
         // After a failure the batches handed over behind it fail too; that has been dealt with.
         if !session.hasFailed { failCommit(session, error, for: delegate) }
@@ -297,7 +299,6 @@ package final class ArchiveGateway {
     delegate.report(.committed(session.id, receipt))
     delegate.carryOut()
     becomeIdle(session, for: delegate)
-    scheduleUpkeep(session, for: delegate)
   }
 
   /// What was not durable before never will be; the core starts again from what is.
@@ -454,7 +455,7 @@ package final class ArchiveGateway {
 
   /// A while after the last write the archive is tidied, a bounded piece at a time, until nothing is left to do; then
   /// there is no timer, and an idle broker makes no system call.
-  private func scheduleUpkeep(_ session: ArchiveSession, for delegate: isolated some Delegate) {
+  private func scheduleUpkeep(_ session: ArchiveSession, at now: Int64, for delegate: isolated some Delegate) {
     guard !session.isClosing, session.queue.isIdle, !session.upkeep.isUnderWay else { return }
     let wait = session.upkeep.written(at: now)
     if session.upkeepTimer == nil { scheduleUpkeep(session, in: wait, for: delegate) }

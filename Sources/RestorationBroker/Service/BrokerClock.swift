@@ -31,5 +31,9 @@ struct BrokerClock {
 
 extension EventLoop {
   /// Milliseconds of a clock that never goes back.
-  var milliseconds: Int64 { Int64(now.uptimeNanoseconds / 1_000_000) }
+  var milliseconds: Int64 { now.milliseconds }
+}
+
+extension NIODeadline {
+  var milliseconds: Int64 { Int64(uptimeNanoseconds / 1_000_000) }
 }

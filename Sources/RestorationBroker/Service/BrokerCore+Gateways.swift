@@ -55,9 +55,11 @@ extension BrokerStatistics {
       "encodes": counted.encodes, "decodes": counted.decodes, "registrations": counted.registrations,
       "transactions": archives.transactions, "events": clients.outlet.sent, "eventsLost": clients.outlet.lost,
     ]
+    durations["commit"] = DurationCounts(archives.commits)
     if let meter {
       counters["busyMilliseconds"] = meter.busyMilliseconds
       counters["longestTurnMilliseconds"] = meter.longestTurnMilliseconds
+      durations["turn"] = DurationCounts(meter.durations)
     }
     gauges = [
       "connections": Int64(clients.count), "openArchives": Int64(archives.count),
@@ -77,5 +79,13 @@ extension BrokerStatistics {
       "objects": Int64(own.reduce(0) { $0 + $1.tree.count }),
       "subscriptions": Int64(clients.reduce(0) { $0 + core.context.subscriptions.entries(of: $1.id).count }),
     ]
+  }
+}
+
+extension DurationCounts {
+  fileprivate init(_ durations: Durations) {
+    self.init()
+    (counts, sumMicroseconds) = (durations.counts, durations.sumMicroseconds)
+    boundsMicroseconds = Durations.boundsMicroseconds
   }
 }

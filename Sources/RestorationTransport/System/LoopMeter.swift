@@ -22,6 +22,8 @@ package final class LoopMeter: NIOEventLoopMetricsDelegate {
 
   package var longestTurnMilliseconds: Int64 { turns.withLock { $0.longest } / 1_000_000 }
 
+  package var durations: Durations { turns.withLock { $0.durations } }
+
   /// All the CPU time of the loop; ask on the event loop.
   package var busyMilliseconds: Int64 { SystemCalls.threadNanoseconds / 1_000_000 }
 }
@@ -55,6 +57,8 @@ package struct LoopTurns {
   private var reading: (time: NIODeadline, nanoseconds: Int64)?
   /// In nanoseconds of CPU time.
   package private(set) var longest: Int64 = 0
+  /// Of each reading: of the turns that ended since the one before.
+  package private(set) var durations = Durations()
 
   package init() {}
 
@@ -64,7 +68,11 @@ package struct LoopTurns {
   package mutating func ended(at now: NIODeadline, _ read: () -> Int64) {
     if let reading, now - reading.time < Self.resolution { return }
     let nanoseconds = read()
-    if let reading { longest = max(longest, nanoseconds - reading.nanoseconds) }
+    if let reading {
+      let duration = nanoseconds - reading.nanoseconds
+      longest = max(longest, duration)
+      durations.add(nanoseconds: duration)
+    }
     reading = (now, nanoseconds)
   }
 }

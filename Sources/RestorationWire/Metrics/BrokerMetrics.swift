@@ -30,6 +30,11 @@ package struct BrokerMetrics {
     ("subscriptions", "subscriptions", "Subscriptions of all connections."),
   ]
 
+  private static let histograms = [
+    ("commit", "commit", "Time from handing a transaction to the archive until it is durable."),
+    ("turn", "loop_turn", "CPU time of turns of the loop, in which it serves no other client."),
+  ]
+
   private static let up = ("restorationd_up", "Whether a broker has answered: 1 or 0.")
 
   /// The text when no broker has answered.
@@ -65,6 +70,10 @@ package struct BrokerMetrics {
     let longest = statistics.counters["longestTurnMilliseconds"].map(OpenMetrics.Value.init(milliseconds:))
     let help = "The longest CPU time the loop has spent since the start without serving another client."
     metrics.add(.gauge, "restorationd_loop_longest_turn", in: .seconds, help, longest)
+    for (key, name, help) in Self.histograms {
+      guard let durations = statistics.durations[key] else { continue }
+      metrics.add("restorationd_\(name)", help, durations)
+    }
     for (key, name, help) in Self.gauges {
       metrics.add(.gauge, "restorationd_\(name)", help, statistics.gauges[key].map { OpenMetrics.Value($0) })
     }

@@ -3,7 +3,7 @@
 /// A text in the exposition format OpenMetrics 1.0, of the kinds that readers of the older Prometheus format know too.
 struct OpenMetrics {
   enum Kind: String {
-    case counter, gauge
+    case counter, gauge, histogram
   }
 
   /// A unit. The names of its families end with it.
@@ -20,6 +20,9 @@ struct OpenMetrics {
       let fraction = String(milliseconds % 1_000 + 1_000).dropFirst()
       description = "\(milliseconds / 1_000).\(fraction)"
     }
+
+    /// In the only way that the format allows for the bounds of a histogram: without zeros at the end, but for `1.0`.
+    init(microseconds: Int64) { description = "\(Double(microseconds) / 1_000_000)" }
   }
 
   private let labels: [MetricLabel]
@@ -48,15 +51,35 @@ struct OpenMetrics {
     _ samples: [(labels: [MetricLabel], value: Value)]
   ) {
     guard !samples.isEmpty else { return }
+    let name = begin(kind, name, in: unit, help)
+    for sample in samples { add(kind == .counter ? "\(name)_total" : name, sample.labels, sample.value) }
+  }
+
+  /// Adds a family of durations in seconds.
+  mutating func add(_ name: String, _ help: String, _ durations: DurationCounts) {
+    let name = begin(.histogram, name, in: .seconds, help)
+    var count: Int64 = 0
+    let ends = durations.boundsMicroseconds.map { Value(microseconds: $0).description } + ["+Inf"]
+    for (end, inRange) in zip(ends, durations.counts) {
+      count += inRange
+      add("\(name)_bucket", [MetricLabel(name: "le", value: end)], Value(count))
+    }
+    add("\(name)_count", [], Value(count))
+    add("\(name)_sum", [], Value(microseconds: durations.sumMicroseconds))
+  }
+
+  /// Begins a family; returns its whole name.
+  private mutating func begin(_ kind: Kind, _ name: String, in unit: Unit?, _ help: String) -> String {
     let name = unit.map { "\(name)_\($0.rawValue)" } ?? name
     lines += "# TYPE \(name) \(kind.rawValue)\n"
     if let unit { lines += "# UNIT \(name) \(unit.rawValue)\n" }
     lines += "# HELP \(name) \(help)\n"
-    for sample in samples {
-      let list = (labels + sample.labels).map(\.description).joined(separator: ",")
-      let suffix = kind == .counter ? "_total" : ""
-      lines += "\(name)\(suffix)\(list.isEmpty ? "" : "{\(list)}") \(sample.value)\n"
-    }
+    return name
+  }
+
+  private mutating func add(_ name: String, _ own: [MetricLabel], _ value: Value) {
+    let list = (labels + own).map(\.description).joined(separator: ",")
+    lines += "\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)\n"
   }
 }
 

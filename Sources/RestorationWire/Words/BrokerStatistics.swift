@@ -7,6 +7,8 @@ public struct BrokerStatistics: WireObject, Hashable {
   public package(set) var uptimeMilliseconds: Int64 = 0
   public package(set) var counters: [String: Int64] = [:]
   public package(set) var gauges: [String: Int64] = [:]
+  /// Empty if the broker is older.
+  public package(set) var durations: [String: DurationCounts] = [:]
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -15,6 +17,23 @@ public struct BrokerStatistics: WireObject, Hashable {
     try members.required("uptimeMilliseconds", &uptimeMilliseconds, .count, "Milliseconds since it started.")
     try members.required("counters", &counters, .count, "Totals since the start, as integers; they only grow.")
     try members.required("gauges", &gauges, .count, "What there is at this moment, as integers.")
+    try members.added("durations", &durations, "How often what took how long since the start.")
+  }
+}
+
+/// How many durations were how long.
+public struct DurationCounts: WireObject, Hashable {
+  /// The longest of each range but the last, which has no end; in ascending order.
+  public package(set) var boundsMicroseconds: [Int64] = []
+  /// How many there were in each range: one number more than there are bounds.
+  public package(set) var counts: [Int64] = []
+  public package(set) var sumMicroseconds: Int64 = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("boundsMicroseconds", &boundsMicroseconds, .count, "The longest of each range but the last.")
+    try members.required("counts", &counts, .count, "How many were in each range: one number more.")
+    try members.required("sumMicroseconds", &sumMicroseconds, .count, "All of them together.")
   }
 }
 
