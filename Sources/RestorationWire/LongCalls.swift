@@ -30,6 +30,11 @@ package protocol LongMethod: RestorationMethod {
   var progressToken: ProgressToken? { get set }
 }
 
+/// A method that makes the broker call clients. Those calls are of its trace, which is no parameter of its own.
+package protocol TracedMethod: RestorationMethod {
+  var trace: TraceContext? { get set }
+}
+
 /// The notification by which a client cancels one of its calls.
 package struct CancelRequest: Sendable {
   package static let method = "$/cancelRequest"

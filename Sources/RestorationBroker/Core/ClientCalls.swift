@@ -70,12 +70,22 @@ extension Application {
   ///   a message of that length.
   func call<Call: RestorationCall>(_ session: Session, _ call: Call, for purpose: CallPurpose) -> CallNumber? {
     guard session.serves(Call.method), session.isReachable else { return nil }
-    let parameters = call.text
+    var parameters = call.text
     guard session.reads(Call.method, parameters) else { return nil }
+    if let traced = trace(of: purpose).map(call.text(in:)), session.reads(Call.method, traced) { parameters = traced }
     let call = PendingCall(session: session.id, client: session.isPolling ? nil : session.client, purpose: purpose)
     let number = calls.make(call, Call.method.rawValue, parameters, in: &turn)
     if call.client == nil { put(number, Call.method, parameters, for: session) }
     return number
+  }
+
+  /// The trace of the request that has caused such a call.
+  func trace(of purpose: CallPurpose) -> TraceContext? {
+    switch purpose {
+    case .save: saving.round?.trace
+    case .restoring: restoring.trace
+    case .pull, .resolving: nil
+    }
   }
 
   /// Notifies the client of a session once everything written so far is durable, if the client is reachable and serves

@@ -77,8 +77,8 @@ package enum MethodTable {
     .owned(InvalidateRestorableState.self) { $0.invalidate },
 
     // Saving and restoring
-    .changing(SaveApplicationState.self) { $0.save },
-    .changing(RestoreApplicationState.self) { $0.restore },
+    .tracing(SaveApplicationState.self) { $0.save },
+    .tracing(RestoreApplicationState.self) { $0.restore },
     .owned(ExtendStateRestoration.self) { $0.extendRestoration },
     .owned(CompleteStateRestoration.self) { $0.completeRestoration },
     .changing(DiscardApplicationState.self) { $0.discard },
@@ -246,6 +246,15 @@ extension MethodTable.Row {
     -> MethodTable.Row
   {
     application(isKnown: true, method)
+  }
+
+  fileprivate static func tracing<Method: TracedMethod>(_: Method.Type, _ method: @escaping Open<Method>)
+    -> MethodTable.Row
+  {
+    .call(Method.self, isKnown: true) { _, call throws(ErrorObject) in
+      let request = call.request.with { $0.trace = TraceContext(call.message.parameters) }
+      try method(call.application)(request, call.session, call.caller)
+    }
   }
 
   /// A method about objects of the session.

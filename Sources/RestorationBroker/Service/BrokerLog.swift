@@ -41,20 +41,26 @@ struct BrokerLog {
     let (application, session) = core.subject(of: message)
     // Another method's name is a client's text and does not get into the log.
     let method = MethodTable.rows[message.method]?.name ?? MetricsPage(rawValue: message.method)?.rawValue
-    return metadata(method, application, session)
+    return metadata(method, application, session, TraceContext(message.parameters))
   }
 
   static func metadata(of call: ClientGateway.Call, _ method: String, _ core: BrokerCore) -> Logger.Metadata {
     let application = core.applications[call.application]
-    return metadata(method, application?.name, application?.calls[call.number]?.session)
+    let pending = application?.calls[call.number]
+    let trace = pending.flatMap { application?.trace(of: $0.purpose) }
+    return metadata(method, application?.name, pending?.session, trace)
   }
 
   private static func metadata(
     _ method: String?,
     _ application: ApplicationName?,
-    _ session: SessionID?
+    _ session: SessionID?,
+    _ trace: TraceContext?
   ) -> Logger.Metadata {
-    let fields = ["method": method, "application": application?.description, "session": session.map { "\($0)" }]
+    let fields = [
+      "method": method, "application": application?.description, "session": session.map { "\($0)" },
+      "traceparent": trace?.traceparent,
+    ]
     return fields.compactMapValues { $0.map { "\($0)" } }
   }
 }

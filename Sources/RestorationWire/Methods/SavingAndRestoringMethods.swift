@@ -3,7 +3,7 @@
 internal import JSONRPC
 
 /// Runs a save round: asks every process for the states of its objects and seals them as one generation (R11, R12).
-package struct SaveApplicationState: LongMethod {
+package struct SaveApplicationState: LongMethod, TracedMethod {
   package static let method = "saveApplicationState"
   package static let summary = "Runs a save round."
   package static let errors: [ErrorCode] = [
@@ -20,6 +20,7 @@ package struct SaveApplicationState: LongMethod {
   /// `nil` for the default.
   package var deadlineMilliseconds: Int64?
   package var progressToken: ProgressToken?
+  package var trace: TraceContext?
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -53,7 +54,7 @@ package struct SaveApplicationState: LongMethod {
 }
 
 /// Restores the objects of the head that are not restored yet (R21 – R29, R34).
-package struct RestoreApplicationState: LongMethod {
+package struct RestoreApplicationState: LongMethod, TracedMethod {
   package static let method = "restoreApplicationState"
   package static let summary = "Restores the saved objects."
   package static let errors: [ErrorCode] = [
@@ -69,6 +70,7 @@ package struct RestoreApplicationState: LongMethod {
   /// `nil` for the default.
   package var deadlineMilliseconds: Int64?
   package var progressToken: ProgressToken?
+  package var trace: TraceContext?
   /// `nil` for all.
   package var objects: [ObjectReference]?
   package init() {}

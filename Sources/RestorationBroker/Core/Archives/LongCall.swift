@@ -11,14 +11,22 @@ package struct LongCall {
 
   package let caller: Caller
   let token: ProgressToken?
+  /// That of the calls that it causes.
+  let trace: TraceContext?
   /// The session that fetches its progress by `nextRequest`; nil where it is sent over the caller's connection.
   private let poller: SessionID?
   private let bytesMax: Int
   private let begun: Int64
   private var told: Int64
 
-  package init(_ caller: Caller, by session: Session?, token: ProgressToken?, at now: Moment) {
-    (self.caller, self.token) = (caller, token)
+  package init(
+    _ caller: Caller,
+    by session: Session?,
+    token: ProgressToken?,
+    in trace: TraceContext? = nil,
+    at now: Moment
+  ) {
+    (self.caller, self.token, self.trace) = (caller, token, trace)
     poller = session.flatMap { $0.isPolling ? $0.id : nil }
     bytesMax = session?.pushBytesMax ?? Session.pushBytesDefault
     begun = now.monotonic

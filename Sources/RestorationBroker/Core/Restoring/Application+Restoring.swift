@@ -24,7 +24,7 @@ extension Application {
   func restore(_ request: RestoreApplicationState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
-    let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
+    let call = LongCall(caller, by: session, token: request.progressToken, in: request.trace, at: turn.now)
     var plan = restorationPlan
     if let objects = request.objects {
       plan.scope = []

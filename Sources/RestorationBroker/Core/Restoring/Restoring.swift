@@ -23,6 +23,8 @@ package struct Restoring {
   private(set) var scope: Set<NodeID>?
   /// Who gets the answer, each with the bytes that it may have.
   package private(set) var callers: [(call: LongCall, bytesMax: Int)] = []
+  /// Of its calls: that of the first caller who is in one.
+  private(set) var trace: TraceContext?
   /// Calls about other objects, which begin when this restoration is over.
   private var postponed: [PostponedCall] = []
   /// The paths that objects had when they were planned, for those that have none in the end.
@@ -98,6 +100,7 @@ package struct Restoring {
     let client = call.caller.client
     if isUnderWay { try turn.requireRoom(toWaitBeside: waitingCount(of: client), of: client) }
     callers.append((call, bytesMax))
+    trace = trace ?? call.trace
     turn.ask(.park(call.caller))
     guard !isUnderWay else { return nil }
     number += 1

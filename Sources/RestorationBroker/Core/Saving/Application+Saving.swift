@@ -19,7 +19,7 @@ extension Application {
     if caller.call != nil {
       try turn.requireRoom(toWaitBeside: saving.waiting(of: caller.client), of: caller.client)
       turn.ask(.park(caller))
-      let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
+      let call = LongCall(caller, by: session, token: request.progressToken, in: request.trace, at: turn.now)
       waiting = (call, Application.pageBytes(for: session?.facts.messageBytesMax))
     }
     guard !saving.join(waiting) else { return }

@@ -18,6 +18,8 @@ package struct SaveRound {
   private let frameBytesMax: Int
   package var machine: StateMachine
   package internal(set) var callers: [Waiting] = []
+  /// Of its calls: that of the first caller who is in one.
+  private(set) var trace: TraceContext?
   /// It does not end when its last caller cancels: it began by itself, or a caller's connection is gone.
   var isWanted = false
   /// States that have come, in the order in which they came.
@@ -40,6 +42,11 @@ package struct SaveRound {
   init(number: Int64, deadline: Int64, in turn: borrowing Turn) {
     (self.number, begun, frameBytesMax) = (number, turn.now, turn.limits.frameBytesMax)
     machine = StateMachine(deadline: begun.monotonic + deadline)
+  }
+
+  mutating func join(_ caller: Waiting) {
+    callers.append(caller)
+    trace = trace ?? caller.call.trace
   }
 
   mutating func handle(_ event: (inout Self) -> [Action]) -> [Action] { event(&self) }

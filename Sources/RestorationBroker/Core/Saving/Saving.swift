@@ -79,7 +79,7 @@ package struct Saving {
 
   /// - Returns: whether a round is under way.
   package mutating func join(_ caller: SaveRound.Waiting?) -> Bool {
-    if let caller { round?.callers.append(caller) } else { round?.isWanted = true }
+    if let caller { round?.join(caller) } else { round?.isWanted = true }
     return round != nil
   }
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+
+/// The place of a request in a trace, as W3C Trace Context writes it: in `_meta` of the parameters.
+package struct TraceContext: Hashable, Sendable {
+  package let traceparent: String
+  package let tracestate: String?
+
+  /// With more, `tracestate` may be left out.
+  private static let tracestateBytesMax = 512
+
+  /// `nil` if there is none, or an invalid one, which makes no difference to a request.
+  package init?(_ parameters: Parameters) {
+    guard case .named(let members) = parameters, let meta = members["_meta"],
+      let traceparent = meta["traceparent"]?.string(), Self.isValid(traceparent)
+    else { return nil }
+    self.traceparent = traceparent
+    tracestate = meta["tracestate"]?.string().flatMap { $0.utf8.count <= Self.tracestateBytesMax ? $0 : nil }
+  }
+
+  /// Whether it is version, trace, span and flags: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
+  private static func isValid(_ traceparent: String) -> Bool {
+    guard traceparent.utf8.count == 55 else { return false }
+    let fields = traceparent.split(separator: "-", omittingEmptySubsequences: false)
+    return fields.map(\.utf8.count) == [2, 32, 16, 2] && fields[0] != "ff"
+      && fields[1...2].allSatisfy { $0.contains { $0 != "0" } }
+      && fields.joined().utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+  }
+}
+
+extension RestorationCall {
+  /// The parameters of a call in this trace.
+  package func text(in trace: TraceContext) -> JSONText {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writeMembers(to: &writer)
+      writer.key("_meta")
+      writer.object { writer in
+        writer.member("traceparent", trace.traceparent)
+        writer.member("tracestate", ifPresent: trace.tracestate)
+      }
+    }
+    return JSONText(validated: writer.bytes)
+  }
+}
