@@ -143,7 +143,8 @@ internal import Testing
       #expect(error["hint"] == .string(hint))
       #expect(error["kind"] == "invalidParams" && error["code"] == -32602 && error["pointer"] == .string("/\(name)"))
     }
-    #expect(try ControlTool.run(["call", "listApplications"], status: 0).output == "{\"applications\":[]}\n")
+    let traced = ["call", "listApplications", #"{"_meta":{"traceparent":"00"}}"#]
+    #expect(try ControlTool.run(traced, status: 0).output == "{\"applications\":[]}\n")
     let page = try ControlTool.run(["methods", "listGenerations"], status: 0).output
     #expect(page.contains(/\napplication +ApplicationName +The application that the call is about\./), "\(page)")
   }

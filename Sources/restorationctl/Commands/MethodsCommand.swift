@@ -121,7 +121,8 @@ struct MethodCatalogue {
       let given = try? JSONSlice.read(call, subject: "the parameters", hint: "").members
     else { return nil }
     let known = parameters(of: method).map(\.name)
-    guard let unknown = given.map(\.name).first(where: { !known.contains($0) }) else { return nil }
+    // `_meta` is for whoever handles the message, not for the method.
+    guard let unknown = given.map(\.name).first(where: { !known.contains($0) && $0 != "_meta" }) else { return nil }
     let near = Suggestion.nearest(to: unknown, in: known).map { "Did you mean \($0)? " } ?? ""
     var failure = failure(
       .invalidParams,
