@@ -87,7 +87,8 @@ internal import Testing
   }
 
   private static let forced =
-    "\n  Use --force: saved state stays as the newest generation, and missing states are not imported.\n"
+    "\n  Use --force: saved state stays as the newest generation, and missing states are not imported."
+    + " To import confidential ones, export them with --reveal.\n"
 
   @Test(.broker) func confidentialStatesStayUnlessTheyAreRevealed() throws {
     try Self.fill()

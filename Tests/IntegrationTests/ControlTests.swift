@@ -145,6 +145,7 @@ internal import Testing
     }
     let traced = ["call", "listApplications", #"{"_meta":{"traceparent":"00"}}"#]
     #expect(try ControlTool.run(traced, status: 0).output == "{\"applications\":[]}\n")
+    try ControlTool.run(["call", "ping", #"{"application":"a"}"#], status: 0)
     let page = try ControlTool.run(["methods", "listGenerations"], status: 0).output
     #expect(page.contains(/\napplication +ApplicationName +The application that the call is about\./), "\(page)")
   }

@@ -124,11 +124,11 @@ private final class HalfClosing: ChannelOutboundHandler {
 
   /// It listens where it can, and is asked for by that address alone.
   @Test func anotherHostIsUsedIfTheFirstIsNotOfThisMachine() async throws {
-    let address = try await server.listen(at: ["192.0.2.1", "127.0.0.1"]).text
+    let address = try await server.listen(at: "192.0.2.1", else: "127.0.0.1").text
     #expect(address.hasPrefix("http://127.0.0.1:"))
-    let other = try await server.listen(at: ["127.99.98.97", "127.0.0.1"]).text
+    let other = try await server.listen(at: "127.99.98.97", else: "127.0.0.1").text
     #expect(other.hasPrefix("http://127.99.98.97:"))
-    await #expect(throws: (any Error).self) { try await server.listen(at: ["192.0.2.1"]) }
+    await #expect(throws: (any Error).self) { try await server.listen(at: "192.0.2.1", else: "192.0.2.1") }
   }
 
   /// All of them may wait: none of them is closed for another one.

@@ -50,7 +50,10 @@ struct ImportCommand: ControlCommand {
       .invalidParams where isForeign:
       "Give a document that restorationctl export has written."
     case .needsForce:
-      "Use --force: saved state stays as the newest generation, and missing states are not imported."
+      """
+      Use --force: saved state stays as the newest generation, and missing states are not imported. To import \
+      confidential ones, export them with --reveal.
+      """
     default: nil
     }
   }

@@ -97,8 +97,8 @@ struct InspectCommand: ControlCommand {
 
   private func listen(_ server: LiveServer) async throws -> String {
     do {
-      // Where there is no Linux below, or not all of it, there may be one address only.
-      return try await server.listen(at: [LiveAddress.newHost(), LiveAddress.usualHost]).text
+      // If this is an emulation of Linux, 127.0.0.1 may be its only loopback address.
+      return try await server.listen(at: LiveAddress.newHost(), else: LiveAddress.usualHost).text
     } catch {
       let message = "no port of \(LiveAddress.usualHost) can be listened on: \(error)"
       let hint = "Make a file instead, without --live."

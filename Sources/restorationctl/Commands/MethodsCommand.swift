@@ -116,18 +116,19 @@ struct MethodCatalogue {
   /// The failure of a call with a parameter that the method does not have; `nil` if it has all of them.
   ///
   /// - Parameter call: the parameters in JSON.
-  func unknownParameter(in call: String, of name: String) -> Failure? {
-    guard let method = methods.first(where: { $0.name == name && !$0.isToClient }),
+  func unknownParameter(in call: String, of called: String) -> Failure? {
+    guard let method = methods.first(where: { $0.name == called && !$0.isToClient }),
       let given = try? JSONSlice.read(call, subject: "the parameters", hint: "").members
     else { return nil }
-    let known = parameters(of: method).map(\.name)
-    // `_meta` is for whoever handles the message, not for the method.
-    guard let unknown = given.map(\.name).first(where: { !known.contains($0) && $0 != "_meta" }) else { return nil }
+    // Any call may have the scope, and `_meta`, which is for whoever handles the message.
+    let known = (parameters(of: method) + scope).map(\.name)
+    guard let name = given.map(\.name).first(where: { !known.contains($0) && $0 != "_meta" }) else { return nil }
+    let unknown = name.shortened(to: 40)
     let near = Suggestion.nearest(to: unknown, in: known).map { "Did you mean \($0)? " } ?? ""
     var failure = failure(
       .invalidParams,
-      "\(name) has no parameter \(unknown.shortened(to: 40))",
-      hint: "\(near)restorationctl methods \(name) lists them."
+      "\(called) has no parameter \(unknown)",
+      hint: "\(near)restorationctl methods \(called) lists them."
     )
     failure.pointer = JSONPointer.make(unknown)
     return failure

@@ -17,6 +17,7 @@ extension InspectPage {
         if (selected < 0) details.replaceChildren();
         else show(objects[selected]);
         details.scrollTop = top;
+        growAges(Date.now());
         // A link that had the focus was made anew.
         if (held.isConnected) return;
         const links = [...part?.querySelectorAll('a') ?? []];
@@ -29,7 +30,9 @@ extension InspectPage {
         addEventListener(event, ({ buttons }) => { isPressed = buttons > 0; }, true);
       const isHeld = () => isPressed || (!getSelection().isCollapsed && details.contains(getSelection().anchorNode));
 
-      const growing = setInterval(() => { if (!document.hidden && !isHeld()) growAges(Date.now()); }, 10000);
+      const grow = () => { if (!document.hidden && !isHeld()) growAges(Date.now()); };
+      const growing = setInterval(grow, 10000);
+      document.addEventListener('visibilitychange', grow);
 
       const until = async isDone => { while (!isDone()) await new Promise(passed => setTimeout(passed, 100)); };
 
@@ -56,6 +59,7 @@ extension InspectPage {
           await new Promise(passed => setTimeout(passed, 500));
         }
         clearInterval(growing);
+        document.removeEventListener('visibilitychange', grow);
         told.textContent = 'not live since ' + clock(last) + ' UTC, because restorationctl does not answer';
       };
 

@@ -22,8 +22,7 @@ package struct LiveAddress: Sendable {
   let token: String
 
   /// One of the addresses of this machine alone, which on Linux are all of 127.0.0.0/8. A browser keeps what a page
-  /// leaves by address and port: another user who listens there, before or afterwards, could leave a worker for this
-  /// page, or get what it has left.
+  /// leaves by address and port: another user who has listened there before could have left a worker for this page.
   static func newHost() -> String {
     var generator = SystemRandomNumberGenerator()
     return "127" + (0..<3).map { _ in ".\(Int.random(in: 1...254, using: &generator))" }.joined()

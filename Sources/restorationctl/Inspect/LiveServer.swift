@@ -66,15 +66,14 @@ package final class LiveServer: Sendable {
     (happenings, happened) = AsyncThrowingStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// Begins to listen at a free port of the first of these hosts that has one. Throws an error of NIO if none has.
-  package func listen(at hosts: [String]) async throws -> LiveAddress {
+  /// Begins to listen at a free port of a host, or of the other one if the first has none. Throws an error of NIO if
+  /// neither has.
+  package func listen(at host: String, else other: String) async throws -> LiveAddress {
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).childChannelInitializer { channel in
       channel.eventLoop.makeCompletedFuture { try self.serve(channel) }
     }
-    for host in hosts.dropLast() {
-      if let channel = try? await bootstrap.bind(host: host, port: 0).get() { return address(of: channel) }
-    }
-    return address(of: try await bootstrap.bind(host: hosts.last ?? "", port: 0).get())
+    if let channel = try? await bootstrap.bind(host: host, port: 0).get() { return address(of: channel) }
+    return address(of: try await bootstrap.bind(host: other, port: 0).get())
   }
 
   /// Answers the request of a new connection.

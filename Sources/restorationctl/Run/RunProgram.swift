@@ -59,9 +59,10 @@ struct RunProgram: JSONWritable {
   /// Directory, program and arguments. A program that is a link stays one: many do by their name what they do.
   private var resolved: [String] {
     let words = arguments[0].split(separator: "/")
-    guard let way = realpath("/" + words.dropLast().joined(separator: "/"), nil) else { return [directory] + arguments }
-    defer { free(way) }
-    return [directory, "\(String(cString: way))/\(words.last ?? "")"] + arguments.dropFirst()
+    let bytes = realpath("/" + words.dropLast().joined(separator: "/"), nil)
+    defer { free(bytes) }
+    guard let bytes, let way = String(validatingCString: bytes) else { return [directory] + arguments }
+    return [directory, "\(way)/\(words.last ?? "")"] + arguments.dropFirst()
   }
 
   /// For people.
