@@ -331,7 +331,7 @@ _NUMBER = uuid.uuid4().hex  # before the text of a number that the encoder has n
 def _special(value: Any) -> Any:
     """Writes values that JSON has no form for."""
     if isinstance(value, _Object):
-        return {"$restorable": value.path if value._handle is None else value._handle}
+        return {"$restorable": value._name}
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"$data": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, datetime.datetime):
@@ -1122,6 +1122,7 @@ class _Object:
         self.existing: bool = result.get("existing", False)
         #: Another session has taken the path over: calls with this object fail.
         self.is_replaced = False
+        self._is_gone = False  # the program has unregistered it
 
     @property
     def handle(self) -> int:
@@ -1136,10 +1137,15 @@ class _Object:
     @property
     def reference(self) -> Reference:
         """A reference to this object for states of other objects, which may also contain the object itself."""
-        is_known = self._handle is not None and not self._session._is_alone
-        reference = Reference({"$restorable": self._handle if is_known else self.path})
+        is_by_path = self._session._is_alone and not self._is_gone
+        reference = Reference({"$restorable": self.path if is_by_path else self._name})
         reference._session = self._session
         return reference
+
+    @property
+    def _name(self) -> Any:
+        """What a reference to it has in a message; no object is 0."""
+        return 0 if self._is_gone else self.path if self._handle is None else self._handle
 
     def _belongs(self, callbacks: Dict[str, Optional[Callable[..., Any]]], target: Any) -> bool:
         """Whether the callbacks and the target may be of the object of the program that was registered here first."""
@@ -1214,6 +1220,16 @@ class _Object:
     def _lose(self) -> None:
         """The path belongs to another session, or is unclaimed."""
         self._handle, self.is_replaced = None, True
+        if self._session._memory is not None:
+            self._session._memory._drop(self)
+
+    def _end(self) -> None:
+        """It is unregistered: its number may soon be another object's."""
+        if self._handle is not None:
+            self._session._objects.pop(self._handle, None)
+        self._handle, self._refusal, self._is_gone = None, _unknown(self), True
+        if self._session._memory is not None:
+            self._session._memory._drop(self)
 
     def __repr__(self) -> str:
         name = "/".join(map(str, self.path)) if self.path is not None else f"({self._handle})"
@@ -1230,8 +1246,7 @@ class _Object:
 
     def _unregister(self) -> _Call[None]:
         def finish(result: Any) -> None:
-            if self._handle is not None:
-                self._session._objects.pop(self._handle, None)
+            self._end()
 
         return _Call("unregisterObject", {"object": self}, finish, False)
 
@@ -1282,6 +1297,19 @@ class _Object:
         return _Call("setChildren", params, finish, True)
 
 
+def _unknown(what: Any) -> BrokerError:
+    """What a broker says of an object that it does not know."""
+    return BrokerError({
+        "code": -32002, "message": f"{what} is not registered",
+        "data": {"kind": "unknownObject", "hint": "Register it again, or name it by its path."},
+    })
+
+
+def _is_own(target: Any) -> bool:
+    """Whether a call is about the application's own state."""
+    return target is None or isinstance(target, (list, tuple)) and not target
+
+
 def _referred(target: Any) -> Any:
     """References in a call: an object, a handle, a path, the identifier of a root, or a list of those."""
     if isinstance(target, _Object):
@@ -1308,6 +1336,15 @@ def _decoded(text: str, number: Callable[[str], Any]) -> Any:
 _REMOVED_MAX = 10_000
 
 
+@dataclass
+class _Kept:
+    """A state in memory."""
+
+    text: str  # objects in it have the numbers that memory gives them
+    more: Dict[str, Any]  # elements and revision
+    is_done: bool = False  # the broker has it, or refuses it for good
+
+
 class _Memory:
     """Stands in for the broker from the start of a session until one comes, and then repeats all changes there.
 
@@ -1316,10 +1353,11 @@ class _Memory:
 
     def __init__(self, session: "_Session", why: NoBrokerError) -> None:
         self._session, self._why = session, why
-        self._handles = itertools.count(-1, -1)  # no broker gives such ones
+        self._count = itertools.count(-1, -1)  # no broker gives such handles
+        self._numbers: Dict[_Object, int] = {}
         self._things: Dict[int, _Object] = {}  # by them
-        self._states: Dict[Optional[_Object], Dict[str, Any]] = {}  # the newest; None: the application's own
-        self._stored: Dict[Optional[_Object], Dict[str, Any]] = {}  # those that the broker has, until it has everything
+        # The newest states, None being the application's own: all until a broker has everything, then what it has not.
+        self._states: Dict[Optional[_Object], _Kept] = {}
         self._is_told = False  # a broker has been told everything, except what it refuses in passing
         # Paths that were left or forgotten, and the registration of the object that had each last.
         self._removed: Dict[Tuple[str, ...], Optional[Dict[str, Any]]] = {}
@@ -1342,26 +1380,36 @@ class _Memory:
                 "Read the page of the method.") from error
         result = call.finish(answered)
         if isinstance(result, _Object):
-            self._things[result.handle] = result
+            self._number(result, result.handle)
         return result
 
     # Objects
 
+    def _number(self, thing: _Object, new: Optional[int] = None) -> int:
+        """The handle that the object has without a broker. States refer to it by that also later."""
+        number = self._numbers.get(thing)
+        if number is None:
+            number = self._numbers[thing] = next(self._count) if new is None else new
+            self._things[number] = thing
+        return number
+
+    def _drop(self, thing: _Object) -> None:
+        """The object is not registered any more."""
+        self._states.pop(thing, None)
+        self._things.pop(self._numbers.pop(thing, 0), None)
+
     def _thing(self, target: Any) -> Optional[_Object]:
         """An object of the session by itself, its handle or its path."""
-        if isinstance(target, _Object):
-            if self._session._objects.get(target.handle) is not target:
-                raise self._refusal(-32002, "unknownObject", f"{target!r} is not registered", "Register it again.")
-            return target
-        found: Optional[_Object] = (
-            self._session._objects.get(target) if isinstance(target, int) else self._session.object_at(target))
+        found: Optional[_Object] = self._session._found(target)
+        if found is None and isinstance(target, _Object):
+            raise _unknown(target)
         return found
 
     def _below(self, parent: Any, identifier: Optional[str], position: Optional[int]) -> Optional[Tuple[str, ...]]:
         """A path; None for what is excluded. Whether somebody has the parent is not known."""
         thing = self._thing(parent) if parent else None
         if thing is None and isinstance(parent, int):
-            raise self._refusal(-32002, "unknownObject", f"no object has the handle {parent}", "Name it by its path.")
+            raise _unknown(f"the object {parent}")
         above = thing.path if thing else () if parent is None else tuple(_referred(parent))
         if identifier is None or above is None:
             return None
@@ -1374,7 +1422,7 @@ class _Memory:
         path = self._below(restorationParent, restorationIdentifier, position)
         found = path and self._session.object_at(path)
         return {
-            "object": found.handle if found else next(self._handles), "path": path, "included": path is not None,
+            "object": found.handle if found else next(self._count), "path": path, "included": path is not None,
             "restoration": {"state": "available" if found in self._states and found else "none"},
             "existing": bool(found),
         }
@@ -1385,9 +1433,7 @@ class _Memory:
         if path:
             self._leave(path, thing)
         if thing:
-            self._states.pop(thing, None)
-            self._things.pop(thing.handle, None)
-            self._session._objects.pop(thing.handle, None)
+            thing._end()
         return {}
 
     def _leave(self, path: Sequence[str], thing: Optional[_Object]) -> None:
@@ -1410,7 +1456,7 @@ class _Memory:
             self._leave(each.path, each)
             each._moved(moves[each])
             if each in self._states:  # at that path the broker may have newer ones of another object (R15)
-                self._states[each]["revision"] = next(self._session._revisions)
+                self._states[each].more["revision"] = next(self._session._revisions)
 
     @staticmethod
     def _refusal(code: int, kind: str, message: str, hint: str) -> BrokerError:
@@ -1441,51 +1487,74 @@ class _Memory:
 
     # States
 
+    def _owner(self, target: Any) -> Tuple[Optional[_Object], bool]:
+        """The object of a state, or None if that is the application's own, and whether it is of this session."""
+        thing = None if _is_own(target) else self._session._found(target)
+        return thing, thing is not None or _is_own(target)
+
     def encodeRestorableState(self, object: Any, state: Any, **more: Any) -> Dict[str, Any]:
-        thing = self._thing(object) if object else None
-        if object and thing is None:
+        thing, is_here = self._owner(object)
+        if not is_here:
             raise NoBrokerError(self._session.socket, f"{object!r} is not of this session: {self._why}", is_absent=True)
         text = _text(state)
-        if "$restorable" in text:  # by handle: paths may change
-            text = _text(self._referring(_decoded(text, decimal.Decimal), self._by_handle))
-        self._states[thing] = {"state": text, "elements": copy.deepcopy(more.pop("elements", [])), **more}
+        if "$restorable" in text:  # by number: paths and handles may change
+            text = _text(self._referring(_decoded(text, decimal.Decimal), self._by_number))
+        self._states[thing] = _Kept(text, {"elements": copy.deepcopy(more.pop("elements", [])), **more})
         return {}
+
+    def _renew(self, is_done: bool, object: Any, **more: Any) -> None:
+        """The program has given the broker a newer state, also past memory: what is in memory is not to follow.
+
+        - is_done: the broker has it. Otherwise it may have it.
+        """
+        thing, is_here = self._owner(object)
+        if not is_here or self._is_told and thing not in self._states:
+            return
+        self.encodeRestorableState(object, **more)
+        self._states[thing].is_done = is_done
+        self._clear()
+
+    def _clear(self) -> None:
+        """What a broker has that was told everything is not needed any more."""
+        if self._is_told:
+            self._states = {thing: kept for thing, kept in self._states.items() if not kept.is_done}
 
     def _has(self, call: _Call[Any]) -> bool:
         """Whether the answer to a decode is here: no broker has the state."""
         if call.method != "decodeRestorableState" or call.is_raw:
             return False
         target = call.params["object"]
-        return (target if isinstance(target, _Object) else None) in self._states
-
-    def _renew(self, thing: Any, **more: Any) -> None:
-        """The broker was given a newer state of an object, and may not store it: what is in memory is not to follow."""
-        if thing in self._states or thing in self._stored:
-            self.encodeRestorableState(thing, **more)
+        kept = self._states.get(target or None) if isinstance(target, _Object) or _is_own(target) else None
+        return kept is not None and not kept.is_done
 
     def decodeRestorableState(self, object: Any) -> Dict[str, Any]:
-        entry = self._states.get(self._thing(object) if object else None)
-        if entry is None:
+        thing, is_here = self._owner(object)
+        kept = self._states.get(thing)
+        if kept is None or not is_here:
             return {"status": "none"}
-        elements = [{**each, "resolved": False} for each in entry["elements"]]
-        state = self._state(entry, _real, lambda thing: {"$restorable": thing.path, "object": thing._handle})
+        elements = [{**each, "resolved": False} for each in kept.more["elements"]]
+        state = self._state(kept, _real, lambda thing: {"$restorable": thing.path, "object": thing._handle})
         return {"status": "available", "state": state, "elements": elements}
 
-    def _by_handle(self, target: Any) -> Any:
-        found = self._session.object_at(target) if isinstance(target, list) else None
-        return {"$restorable": found.handle} if found else None
+    def _by_number(self, target: Any) -> Any:
+        session = self._session
+        if isinstance(target, list):  # what is not of this session stays
+            things = [each for each in (*session.objects, *session._forgotten) if each.path == tuple(target)]
+            return {"$restorable": self._number(things[0])} if things else None
+        if not isinstance(target, int) or target < 0:
+            return None
+        thing = session._objects.get(target)
+        return {"$restorable": self._number(thing) if thing else None}
 
-    def _state(self, entry: Mapping[str, Any], number: Callable[[str], Any], refer: Callable[[_Object], Any]) -> Any:
+    def _state(self, kept: _Kept, number: Callable[[str], Any], refer: Callable[[_Object], Any]) -> Any:
         """What was pushed. Objects in it may have moved; a reference to what is gone leads to nothing."""
         def read(target: Any) -> Any:
-            if not isinstance(target, int) or target >= 0:
+            if not isinstance(target, int):
                 return None
             thing = self._things.get(target)
-            session = self._session
-            is_there = thing is not None and thing.path and (thing in session.objects or thing in session._forgotten)
-            return refer(thing) if thing is not None and is_there else {"$restorable": None}
+            return refer(thing) if thing is not None and thing.path else {"$restorable": None}
 
-        return self._referring(_decoded(entry["state"], number), read)
+        return self._referring(_decoded(kept.text, number), read)
 
     def _referring(self, value: Any, read: Callable[[Any], Any]) -> Any:
         """A state with other references, where `read` gives one for what is referred to."""
@@ -1556,19 +1625,23 @@ class _Memory:
     def _pushes(self) -> _Answering[None]:
         """Saves the pushed states, and has the broker ask for those of the other objects."""
         session = self._session
-        for thing, entry in list(self._states.items()):
-            if thing in session._forgotten:
-                continue
+        if session.delegate is not None and None in self._states:
             # Its own state is early for a delegate that has not decoded it (R19).
-            if thing is None and session.delegate is not None:
-                yield from session._repeat(session._decode([]), "the application's state could not be read")
-            state = self._state(entry, decimal.Decimal, _special)  # with all digits
-            params = {**_present(**entry), "object": [] if thing is None else thing, "state": state}
-            push = _Call("encodeRestorableState", params, functools.partial(self._saved, thing, entry), True)
+            yield from session._repeat(session._decode([]), "the application's state could not be read")
+        for thing in list(self._states):
+            kept = self._states.get(thing)  # by now, what a callback may have renewed
+            if kept is None or kept.is_done or thing in session._forgotten:
+                continue
+            state = self._state(kept, decimal.Decimal, _special)  # with all digits
+            params = {**_present(**kept.more), "object": [] if thing is None else thing, "state": state}
+            push = _Call("encodeRestorableState", params, functools.partial(self._saved, thing), True)
             name = "the application's state" if thing is None else repr(thing)
-            is_done = yield from session._repeat(push, f"{name} in memory could not be saved")
-            if is_done and self._states.get(thing) is entry:  # a round may have been given a newer one meanwhile
-                del self._states[thing]
+            error = yield from session._repeat(push, f"{name} in memory could not be saved")
+            if self._is_told and isinstance(error, CallTimedOutError):  # each would take as long
+                return
+            # Another process may have registered then what is referred to.
+            kept.is_done = error is None or not (
+                _is_of_broker(error) or getattr(error, "kind", "") == "invalidReference")
         if not self._has_announced:
             for each in session.objects:
                 if each._callbacks.get("encode"):
@@ -1578,27 +1651,28 @@ class _Memory:
             again = session._call(self._barrier[self._said], {}, _pending)
             yield from session._repeat(again, f"{again.method} could not be said again")
             self._said += 1
-        self._is_told, self._stored = True, {}
+        self._is_told = True
+        self._clear()
 
-    def _saved(self, thing: Optional[_Object], entry: Dict[str, Any], result: Mapping[str, Any]) -> None:
-        if result.get("discarded", False):
-            return
-        if thing is not None:
+    def _saved(self, thing: Optional[_Object], result: Mapping[str, Any]) -> None:
+        if thing is not None and not result.get("discarded", False):
             thing._is_fresh = False
-        if not self._is_told:
-            self._stored[thing] = entry
+
+    def _start_over(self) -> None:
+        """The broker has gone before it was told everything: the next one is told everything."""
+        self._has_announced = False
+        for thing, kept in self._states.items():
+            kept.is_done = False
+            if thing is not None:
+                thing._is_fresh = True
 
     def _take_back(self) -> None:
-        """The broker has gone before it was told everything: the next one is told it, and until then nothing is."""
-        session, handles = self._session, {thing: handle for handle, thing in self._things.items()}
-        things = [*session.objects, *session._forgotten]
-        session._objects, session._forgotten, self._has_announced = {}, [], False
+        """Until a broker comes, none is told anything."""
+        session = self._session
+        things, session._objects, session._forgotten = [*session.objects, *session._forgotten], {}, []
         for thing in things:
-            handle = handles.get(thing) or next(self._handles)
-            thing._handle, thing._refusal = handle, None
-            session._objects[handle] = self._things[handle] = thing
-            thing._is_fresh = thing._is_fresh or thing in self._stored
-        self._states, self._stored = {**self._stored, **self._states}, {}
+            thing._handle, thing._refusal = self._number(thing), None
+            session._objects[thing._handle] = thing
 
 
 #: Sessions that this process has connected.
@@ -1741,6 +1815,14 @@ class _Session:
         wanted = (path,) if isinstance(path, str) else tuple(path)
         return next((each for each in self.objects if each.path == wanted), None)
 
+    def _found(self, target: Any) -> Any:
+        """An object of this session by itself, its handle or its path; None for what it does not have."""
+        if isinstance(target, (str, list, tuple)):
+            return self.object_at(target)
+        handle = target._handle if isinstance(target, _Object) else target
+        found = self._objects.get(handle) if isinstance(handle, int) else None
+        return found if target is found or target is handle else None
+
     def _saved(self, target: Any, entry: Mapping[str, Any]) -> Saved:
         return _saved(entry, self._path_of(target), self)
 
@@ -1882,17 +1964,16 @@ class _Session:
         params: Dict[str, Any] = {"object": target, "state": state, "revision": next(self._revisions)}
         if elements:
             params["elements"] = elements
-        return _Call("encodeRestorableState", params, functools.partial(self._encoded, target or None), True)
+        return _Call("encodeRestorableState", params, functools.partial(self._encoded, params), True)
 
-    def _encoded(self, thing: Optional[_Object], result: Mapping[str, Any]) -> bool:
+    def _encoded(self, params: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
         if result.get("discarded", False):
             return False
         if not self._is_alone:
+            thing = self._found(params["object"])
             if thing is not None:
                 thing._is_fresh = False  # what is saved is its own
-            if self._memory is not None:
-                for states in (self._memory._states, self._memory._stored):
-                    states.pop(thing, None)
+            self._renew("encodeRestorableState", params, is_done=True)
         return True
 
     # Attributes
@@ -2011,6 +2092,8 @@ class _Session:
             self._objects = {}
             for each in self._forgotten:
                 each._handle = None
+            if self._memory and not self._memory._is_told:
+                self._memory._start_over()
         if self._memory:
             yield from self._memory._removals(are_last=False)
         kept: List[Any] = []
@@ -2049,23 +2132,23 @@ class _Session:
             with self._quietly():
                 raise error
 
-    def _repeat(self, call: _Call[Any], failure: str, level: int = logging.ERROR) -> _Answering[bool]:
-        """Makes a call that the broker has missed; false if it is to be tried again later."""
+    def _repeat(self, call: _Call[Any], failure: str, level: int = logging.ERROR) -> _Answering[Optional[Exception]]:
+        """Makes a call that the broker has missed; returns why it has failed."""
         try:
             yield call
         except (BrokerError, CallTimedOutError, DiscardedError) as error:
+            if self._memory is not None and not self._memory._is_told:
+                self._raise_if_gone(error)
             self._raise_if_ending(error)
             self._complain(f"{failure}: {error}", level)
-            # Another process may have registered then what is referred to.
-            return not _is_of_broker(error) and getattr(error, "kind", "") != "invalidReference"
-        return True
+            return error
+        return None
 
-    def _renew(self, method: str, params: Optional[Mapping[str, Any]]) -> None:
-        """A notification of a state has no answer: what is in memory is not to follow it."""
-        more = dict(params or {})
-        thing = more.pop("object", None)
-        if method == "encodeRestorableState" and self._memory is not None and isinstance(thing, _Object):
-            self._memory._renew(thing, **more)
+    def _renew(self, method: str, params: Optional[Mapping[str, Any]], is_done: bool = False) -> None:
+        """If a call or a notification has given the broker a state, what is in memory is not to follow it."""
+        given = dict(params or {})
+        if self._memory is not None and method == "encodeRestorableState" and {"object", "state"} <= given.keys():
+            self._memory._renew(is_done, **given)
 
     def _complain(self, reason: str, level: int) -> None:
         if reason not in self._complaints:
@@ -2166,6 +2249,11 @@ class _Session:
             pieces.append(piece)
         return _JSON('{"states":[' + ",".join(pieces) + "]}")
 
+    def _given(self, target: Any, state: State, **elements: Any) -> None:
+        """A round was given a state, which the broker may not store."""
+        if self._memory is not None:
+            self._memory._renew(False, object=target, state=state, revision=next(self._revisions), **elements)
+
     def _attributes_of(self, thing: _Object) -> Optional[Dict[str, Any]]:
         values, failure = thing._changed()
         with self._quietly():
@@ -2189,8 +2277,7 @@ class _Session:
         beyond = _beyond(f"[{piece}]", self.limits)
         if beyond:
             raise BrokerError(beyond)
-        if self._memory is not None:
-            self._memory._renew(thing, state=state, revision=next(self._revisions), **elements)
+        self._given(thing, state, **elements)
         return piece
 
     def _answer_decodeRestorableStateWithCoder(self, params: Mapping[str, Any]) -> _Answering[Any]:
@@ -2264,7 +2351,11 @@ class _Session:
 
     def _answer_willEncodeRestorableState(self, params: Mapping[str, Any]) -> _Answering[Any]:
         state = yield from self._asked("will_encode", params["round"])
-        return {} if state is None else {"state": _stated(state, [])}
+        if state is None:
+            return {}
+        state = _stated(state, [])
+        self._given([], state)
+        return {"state": state}
 
     def _answer_shouldRestoreApplicationState(self, params: Mapping[str, Any]) -> _Answering[Any]:
         asked = self._asked("should_restore", _revived(params.get("state"), self), params.get("coder"))

@@ -26,8 +26,8 @@ restoration._pauses = lambda most=0: itertools.repeat(0.01)
 class Broker:
     """Answers as `script` says: with a result, an error's kind, None for nothing, or ConnectionError for an end."""
 
-    def __init__(self, path, script=lambda method, params: {}):
-        self.script, self.calls, self.handles = script, [], itertools.count(100)
+    def __init__(self, path, script=lambda method, params: {}, handles=100):
+        self.script, self.calls, self.handles = script, [], itertools.count(handles)
         self.connections, self.ended = [], False
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path + ".new")
@@ -430,24 +430,99 @@ def decodes_what_is_kept():
     asyncio.run(asyncio.wait_for(main(), 10))
 
 
+def refuses(method, _):
+    """A broker whose disk is full."""
+    return "storeFailed" if method == "encodeRestorableState" else {}
+
+
+def asks(session, method, **params):
+    """The broker calls the session, which returns its answer."""
+    return session._drive(session._reply({"id": 1, "method": method, "params": params}), session._perform)
+
+
 def asked_meanwhile():
-    """A state that a round was given is not replaced by an older one in memory."""
+    """A state that a round was given is not replaced by an older one in memory, and refers to the same objects."""
     restoration.Session._look_later = lambda session: None
-    full = [True]
     with alone(serving=True) as session:
-        main = session.register("Main", encode=lambda: {"from": "a round"})
-        main.encode({"from": "memory"})
-        broker = Broker(PATH, lambda method, _: "storeFailed" if method.startswith("encode") and full[0] else {})
+        main, tab = session.register("Main", encode=lambda: {"from": "a round", "front": tab}), session.register("Tab")
+        main.encode({"from": "memory", "front": tab})
+        broker = Broker(PATH, refuses)
         session._look()
-        line = session._drive(
-            session._reply({
-                "id": 1, "method": "encodeRestorableStateWithCoder",
-                "params": {"round": 1, "objects": [{"object": main.handle, "path": ["Main"]}]}}), session._perform)
-        assert "a round" in line
+        objects = [{"object": main.handle, "path": ["Main"]}]
+        assert "a round" in asks(session, "encodeRestorableStateWithCoder", round=1, objects=objects)
+        assert main.decode()["front"].object is tab
         broker.end()
-        full[0] = False
+        broker = Broker(PATH, handles=500)
+    assert broker.states() == [{"from": "a round", "front": {"$restorable": 501}}], broker.calls
+
+
+def unregistered():
+    """The state of an object that is unregistered while a broker refuses it becomes that of no other object."""
+    restoration.Session._look_later = lambda session: None
+    with alone() as session:
+        gone, main = session.register("Gone"), session.register("Main")
+        gone.encode({"of": "Gone"})
+        main.encode({"front": gone})
+        broker = Broker(PATH, refuses)
+        session._look()
+        gone.unregister()
+        broker.end()
         broker = Broker(PATH)
-    assert broker.states() == [{"from": "a round"}], broker.calls
+        session._look()
+        for call in (gone.encode, lambda state: main.encode({"front": gone})):
+            with contextlib.suppress(restoration.BrokerError):
+                call({"of": "Gone"})
+    assert broker.states() == [{"front": {"$restorable": None}}, {"front": {"$restorable": 0}}], broker.calls
+
+
+def makes_objects():
+    """A factory gets the state of its object, even while the application's own is still in memory."""
+    restoration.Session._look_later = lambda session: None
+
+    def script(method, params):
+        saved = method == "decodeRestorableState" and {"status": "available", "state": {"of": params["object"]}}
+        return saved or refuses(method, params)
+
+    with alone(serving=True) as session:
+        session.encode({"of": "the application"})
+        wanted = []
+        session.register_class("Tab", wanted.append)
+        Broker(PATH, script)
+        session._look()
+        asks(
+            session, "objectWithRestorationIdentifierPath", identifierPath=["Tab"], restorationClass="Tab",
+            deferred=True)
+        assert [each.state for each in wanted] == [{"of": ["Tab"]}], wanted
+        assert session.decode().state == {"of": "the application"}
+
+
+def renewed_meanwhile():
+    """What a callback saves while states are told is neither replaced by an older one nor forgotten."""
+    restoration.Session._look_later = lambda session: None
+    for names in ("ABC", "BAC"):
+        with alone() as session:
+            things = {name: session.register(name) for name in names}
+            for name in names:
+                things[name].encode({"of": name})
+            broker = Broker(PATH, lambda method, params: ConnectionError if params.get("state") == {"of": "C"} else {})
+            send, renewed = session._send, []
+
+            def call_back(data, end):
+                send(data, end)
+                if b'"of":"A"' in data and not renewed:
+                    renewed.append(True)
+                    things["B"].encode({"of": "the new B"})
+
+            session._send = call_back
+            session._look()
+            assert broker.ended and session._is_alone
+            assert things["B"].decode().state == {"of": "the new B"}, names
+            things["B"].rename("Renamed")
+            broker = Broker(PATH)
+            session._look()
+            assert session._memory is None
+        assert sorted(state["of"] for state in broker.states()) == ["A", "C", "the new B"], (names, broker.calls)
+        broker.end()
 
 
 def starts_while_a_broker_ends():
