@@ -267,11 +267,11 @@ internal import Testing
   }
 
   private static let scenarios = [
-    "references", "interrupted", "interrupted_at_the_end", "interrupted_in_asyncio", "refused_in_passing",
-    "refused_registration", "refused_removal", "refused_later", "decodes_what_is_kept", "asked_meanwhile",
-    "unregistered", "makes_objects", "renewed_meanwhile", "silent", "comes_and_goes", "comes_and_goes_in_asyncio",
-    "parents", "starts_while_a_broker_ends", "gap", "ends_soon", "forgets_what_is_gone", "barrier",
-    "invalid_parameters", "own_thread", "nested",
+    "references", "interrupted", "interrupted_at_the_end", "interrupted_in_asyncio", "looks_soon_again",
+    "refused_in_passing", "refused_registration", "refused_removal", "refused_later", "newer", "decodes_what_is_kept",
+    "asked_meanwhile", "unregistered", "makes_objects", "renewed_meanwhile", "silent", "silent_later", "comes_and_goes",
+    "comes_and_goes_in_asyncio", "parents", "parents_refused", "starts_while_a_broker_ends", "gap", "ends_soon",
+    "forgets_what_is_gone", "barrier", "invalid_parameters", "own_thread", "serves", "nested",
   ]
 
   @Test("Changes made without a broker are made at the one that comes, whatever happens")

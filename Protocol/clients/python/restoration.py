@@ -1361,8 +1361,9 @@ class _Memory:
         self._is_told = False  # a broker has been told everything, except what it refuses in passing
         # Paths that were left or forgotten, and the registration of the object that had each last.
         self._removed: Dict[Tuple[str, ...], Optional[Dict[str, Any]]] = {}
-        self._barrier: List[str] = []  # the calls to hold back the end of the restoration, and to complete it
-        self._said = 0  # how many of them
+        self._held = 0  # how often the program holds back the end of the restoration
+        self._has_completed = False  # at a time when it did not
+        self._said = 0, False  # both, as a broker knows them
         self._has_announced = False
 
     def _answer(self, call: _Call[_T]) -> _T:
@@ -1572,12 +1573,12 @@ class _Memory:
     invalidateRestorableState = registerRestorationClass = registerDataSource = goodbye = _nothing
 
     def completeStateRestoration(self) -> Dict[str, Any]:
-        if "completeStateRestoration" not in self._barrier[-1:] or self._session._extends:  # then each time counts
-            self._barrier.append("completeStateRestoration")
-        return {"pending": 0}
+        self._held = max(0, self._held - 1)
+        self._has_completed = self._has_completed or not self._held
+        return {"pending": min(1, self._held)}
 
     def extendStateRestoration(self) -> Dict[str, Any]:
-        self._barrier.append("extendStateRestoration")
+        self._held += 1
         return {"pending": 1}
 
     def restoreApplicationState(self, **_: Any) -> Dict[str, Any]:
@@ -1594,11 +1595,11 @@ class _Memory:
     def _removals(self, are_last: bool) -> _Answering[None]:
         """Removes the states of paths that were left, as their owner, so that objects of others below stay.
 
-        - are_last: everything is registered. Until then a path stays that has objects of this session below it, which
+        - are_last: what can be is registered. A path stays that has other objects of this session below it, which
           would have no parent otherwise.
         """
         session = self._session
-        paths = {each.path for each in (*session.objects, *session._forgotten) if each.path}
+        paths = {each.path for each in (*([] if are_last else session.objects), *session._forgotten) if each.path}
         above = {path[:length] for path in paths for length in range(1, len(path))} - paths
         for path in sorted(self._removed, key=len, reverse=are_last):
             if session.object_at(path) is None:  # otherwise what that one saves takes the place
@@ -1606,7 +1607,7 @@ class _Memory:
                 try:
                     if registration is not None:
                         target = yield self._claim(target, registration)
-                    if path in above and not are_last:
+                    if path in above:
                         continue
                     yield _Call("unregisterObject", {"object": target}, _nothing, True)
                 except (BrokerError, CallTimedOutError, DiscardedError) as error:
@@ -1616,6 +1617,11 @@ class _Memory:
                         continue
                     _log.debug("%s could not be removed: %s", "/".join(path), error)  # nothing is there, or another's
             self._removed.pop(path, None)
+
+    def _lacks_parent(self, path: Sequence[str], error: Exception) -> bool:
+        """Whether a path has no parent because that was left, and the broker has refused it."""
+        above = any(tuple(path[:length]) in self._removed for length in range(1, len(path)))
+        return above and getattr(error, "kind", "") == "unknownParent"
 
     def _claim(self, path: List[str], registration: Mapping[str, Any]) -> _Call[Any]:
         owned = {**registration, "restorationParent": path[:-1] or None, "fresh": None, "takeOver": None}
@@ -1647,10 +1653,17 @@ class _Memory:
                 if each._callbacks.get("encode"):
                     yield from session._repeat(each._invalidate(), f"the state of {each!r} could not be announced")
             self._has_announced = not session._forgotten
-        while self._said < len(self._barrier):
-            again = session._call(self._barrier[self._said], {}, _pending)
+        while True:
+            held, has_completed = self._said
+            completes = held > self._held or not held and self._has_completed and not has_completed
+            if not completes and held == self._held:
+                break
+            if not completes:  # it may take effect without an answer, and one complete too many does nothing
+                self._said = held + 1, has_completed
+            again = session._call("completeStateRestoration" if completes else "extendStateRestoration", {}, _pending)
             yield from session._repeat(again, f"{again.method} could not be said again")
-            self._said += 1
+            if completes:
+                self._said = max(0, held - 1), has_completed or held <= 1
         self._is_told = True
         self._clear()
 
@@ -1845,6 +1858,20 @@ class _Session:
     ) -> _Call[_T]:
         return _Call(method, dict(params or {}), finish, method in _REPEATABLE, seconds)
 
+    def _raw(
+        self, method: str, params: Optional[Mapping[str, Any]], seconds: float, repeatable: Optional[bool],
+    ) -> _Call[Any]:
+        """A call that the program has written."""
+        def finish(result: Any) -> Any:
+            if method == "encodeRestorableState":
+                self._encoded(call.params, result)
+            return result
+
+        call = self._call(method, params, finish, seconds)
+        call.is_raw = True
+        call.repeatable = call.repeatable if repeatable is None else repeatable
+        return call
+
     def _initialize(self) -> _Call[bool]:
         """Opens or resumes the session; returns whether it is the same one."""
         params = {"application": self.application, **self._options}
@@ -1863,6 +1890,8 @@ class _Session:
                 _log.log(logging.INFO if same else logging.WARNING, "connected to %s again; %s", self.socket, told)
             self._has_opened = True
             self._complaints.clear()
+            if not same and self._memory is not None and not self._memory._is_told:
+                self._memory._said = 0, False
             return same
 
         return _Call("initialize", params, finish, False)
@@ -1903,11 +1932,9 @@ class _Session:
             self._complaints.add(reason)
             _log.error("the states of %s stay in memory: %s", self.application, reason)
 
-    def _arrive(self, same: bool) -> None:
+    def _arrive(self) -> None:
         """A broker has opened the session."""
         self._is_alone = False
-        if self._memory is not None and not same:
-            self._memory._said = 0
         _log.info("a broker has come on %s; saving the states from memory there", self.socket)
 
     def _stay_alone(self) -> None:
@@ -1970,7 +1997,7 @@ class _Session:
         if result.get("discarded", False):
             return False
         if not self._is_alone:
-            thing = self._found(params["object"])
+            thing = self._found(params.get("object"))
             if thing is not None:
                 thing._is_fresh = False  # what is saved is its own
             self._renew("encodeRestorableState", params, is_done=True)
@@ -2105,7 +2132,9 @@ class _Session:
                     yield self._again(thing)
             except (BrokerError, CallTimedOutError, DiscardedError) as error:
                 self._raise_if_gone(error)
-                if self._memory and thing._is_fresh and isinstance(error, BrokerError) and _is_of_broker(error):
+                is_kept = self._memory and thing._is_fresh and (
+                    _is_of_broker(error) or self._memory._lacks_parent(path, error))
+                if is_kept and isinstance(error, BrokerError):
                     thing._refusal = error
                     self._complain(f"{thing!r} stays in memory: {error}", logging.ERROR)
                     above = thing
@@ -2146,9 +2175,16 @@ class _Session:
 
     def _renew(self, method: str, params: Optional[Mapping[str, Any]], is_done: bool = False) -> None:
         """If a call or a notification has given the broker a state, what is in memory is not to follow it."""
-        given = dict(params or {})
+        given = params or {}
         if self._memory is not None and method == "encodeRestorableState" and {"object", "state"} <= given.keys():
             self._memory._renew(is_done, **given)
+
+    def _gives_up(self, call: _Call[Any], error: Exception, attempt: int) -> bool:
+        """Whether a call without an answer is not sent again. It may have taken effect."""
+        if isinstance(error, ConnectionLostError) and call.repeatable and self.patience and attempt < 3:
+            return False
+        self._renew(call.method, call.params)
+        return True
 
     def _complain(self, reason: str, level: int) -> None:
         if reason not in self._complaints:
@@ -2795,11 +2831,7 @@ class Session(_Session):
         repeatable: Optional[bool] = None,
     ) -> Any:
         """Calls any method. `repeatable`: it may be sent again if the connection is lost."""
-        call = self._call(method, params, _same, timeout)
-        call.is_raw = True
-        if repeatable is not None:
-            call.repeatable = repeatable
-        return self._perform(call)
+        return self._perform(self._raw(method, params, timeout, repeatable))
 
     def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a notification, which has no answer."""
@@ -2890,7 +2922,14 @@ class Session(_Session):
         if not self._polling.acquire(timeout=-1 if end is None else max(0, end - time.monotonic())):
             return False
         try:
-            return connection.fileno() < 0 or _readable(connection, end)
+            while connection.fileno() >= 0 and not self._is_sighted:
+                # Nothing wakes it to push again what the broker has refused.
+                ends = [] if self._memory is None else [time.monotonic() + 1]
+                if _readable(connection, min(ends if end is None else [*ends, end], default=None)):
+                    break
+                if end is not None and time.monotonic() >= end:
+                    return False
+            return True
         finally:
             self._polling.release()
 
@@ -2936,7 +2975,8 @@ class Session(_Session):
                 return
             try:
                 if self._is_alone:
-                    self._arrive(self._connect())
+                    self._connect()
+                    self._arrive()
                     self._drive(self._go_on(False), self._exchange)
                     if self.on_reconnected:
                         _guarded(self.on_reconnected, False)
@@ -3050,8 +3090,8 @@ class Session(_Session):
                         else:
                             self._reconnect(go_on=not call.ends or self._memory is not None)
                     return self._remember(call) if self._remembers(call) else self._exchange(call)
-                except ConnectionLostError:
-                    if not self._ended and (not call.repeatable or not self.patience or attempt == 3):
+                except (ConnectionLostError, CallTimedOutError) as error:
+                    if not self._ended and self._gives_up(call, error, attempt):
                         raise
         raise AssertionError("the loop has no end")
 
@@ -3523,11 +3563,7 @@ class AsyncSession(_Session):
         repeatable: Optional[bool] = None,
     ) -> Any:
         """Calls any method. `repeatable`: it may be sent again if the connection is lost."""
-        call = self._call(method, params, _same, timeout)
-        call.is_raw = True
-        if repeatable is not None:
-            call.repeatable = repeatable
-        return await self._perform(call)
+        return await self._perform(self._raw(method, params, timeout, repeatable))
 
     async def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a notification, which has no answer."""
@@ -3596,8 +3632,8 @@ class AsyncSession(_Session):
 
     async def _look(self) -> None:
         """Connects when a broker has come, and saves what is in memory."""
-        for pause in self._tries:
-            await asyncio.sleep(pause)
+        while True:
+            await asyncio.sleep(next(self._tries))
             await self._meet()
             if self._ended or self._memory is None:  # before Python 3.12, `wait_for` may lose a cancellation
                 return
@@ -3609,7 +3645,8 @@ class AsyncSession(_Session):
                 return
             try:
                 if self._is_alone:
-                    self._arrive(await self._connect())
+                    await self._connect()
+                    self._arrive()
                     await self._shared(self._tell_first)
                 elif self._writer is None or (self._reconnecting is not None and not self._reconnecting.done()):
                     await self._shared(self._reconnect)
@@ -3803,8 +3840,8 @@ class AsyncSession(_Session):
             try:
                 await self._ready()
                 return self._remember(call) if self._remembers(call) else await self._exchange(call)
-            except ConnectionLostError:
-                if not self._forked and (not call.repeatable or not self.patience or attempt == 3):
+            except (ConnectionLostError, CallTimedOutError) as error:
+                if not self._forked and self._gives_up(call, error, attempt):
                     raise
         raise AssertionError("the loop has no end")
 

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import select
+import signal
 import socket
 import sys
 import tempfile
@@ -177,6 +178,31 @@ def interrupted_in_asyncio():
     asyncio.run(asyncio.wait_for(main(), 10))
 
 
+def looks_soon_again():
+    """If a broker has gone before it was told everything, an AsyncSession looks as often as at first."""
+    pauses = iter([itertools.chain([0.01], itertools.repeat(3600))])
+    restoration._pauses = lambda most=0: most and next(pauses, None) or itertools.repeat(0.01)
+    found = []
+
+    def script(method, params):
+        if method == "registerObjectForStateRestoration":
+            first.end()
+            found.append(Broker(PATH))
+            return None
+        return {}
+
+    async def main():
+        nonlocal first
+        async with restoration.AsyncSession("org.example.Notes", socket=PATH, patience=0.1) as session:
+            await (await session.register("Main")).encode({"kept": True})
+            first = Broker(PATH, script)
+            while not found or not found[0].states():
+                await asyncio.sleep(0.01)
+
+    first = None
+    asyncio.run(asyncio.wait_for(main(), 10))
+
+
 def refused_in_passing():
     """A state that the broker refuses in passing is pushed again, also if the broker is shutting down."""
     for method, refusal in (
@@ -256,6 +282,42 @@ def refused_later():
     assert broker.states() == [], broker.calls
 
 
+def newer():
+    """A state in memory never follows a newer one, in whatever way the program has given that."""
+    class Delegate(restoration.Delegate):
+        def will_encode(self, round):
+            return new
+
+    restoration.Session._look_later = lambda session: None
+    old, new = {"from": "memory"}, {"from": "later"}
+
+    def given(session, method, target):
+        getattr(session, method)("encodeRestorableState", {"object": target, "state": new})
+
+    ways = {
+        "called": lambda session, main: given(session, "call", main.handle),
+        "notified": lambda session, main: given(session, "notify", main),
+        "notified by its handle": lambda session, main: given(session, "notify", main.handle),
+        "notified by its path": lambda session, main: given(session, "notify", ["Main"]),
+        "notified for the application": lambda session, main: given(session, "notify", []),
+        "asked for the application": lambda session, main: asks(session, "willEncodeRestorableState", round=1),
+        "not answered": lambda session, main: main.encode(new),
+    }
+    for name, way in ways.items():
+        with alone(serving=True, timeout=0.2, delegate=Delegate() if name.startswith("asked") else None) as session:
+            main = session.register("Main")
+            (session if name.endswith("the application") else main).encode(old)
+            broker = Broker(PATH, refuses)
+            session._look()
+            broker.script = lambda method, params: None if name == "not answered" and method[:6] == "encode" else {}
+            with contextlib.suppress(restoration.CallTimedOutError):
+                way(session, main)
+            broker.end()
+            broker = Broker(PATH)
+        assert broker.states() == ([] if name == "called" else [new]), (name, broker.calls)
+        broker.end()
+
+
 def refused_removal():
     """What was removed is removed once the disk has room, unless another object has the path by then."""
     full = [True]
@@ -303,23 +365,69 @@ def parents():
     assert broker.states() == [{"kept": True}] and sorted(removed) == [("Main",), ("Main", "Tab")], broker.calls
 
 
-def silent():
-    """No object is lost if a broker stands still while it is told of them."""
-    silent = [True]
-    with alone(timeout=0.1) as session:
-        for name in ("Gone", "Main"):
-            session.register(name).encode({"of": name})
-        session.object_at("Gone").unregister()
+def parents_refused():
+    """What has lost its parent without a broker keeps its state while the broker refuses to register that."""
+    full, known, removed = [True], {}, []
 
-        def script(method, params):
-            return None if silent[0] and method == "registerObjectForStateRestoration" else {}
+    def script(method, params):
+        path = [*(params.get("restorationParent") or []), params.get("restorationIdentifier")]
+        if method == "registerObjectForStateRestoration":
+            if path == ["Main"] and full[0]:
+                return "storeFailed"
+            if path[:-1] and path[:-1] not in known.values():
+                return "unknownParent"
+            known[len(known) + 1] = path
+            return {"object": len(known)}
+        if method == "unregisterObject":
+            removed.append(known[params["object"]])
+        return {}
 
+    with alone() as session:
+        tab = session.register("Tab", session.register("Main"))
+        tab.encode({"kept": True})
+        session.object_at("Main").unregister()
         broker = Broker(PATH, script)
-        eventually(lambda: len(broker.of("initialize")) > 1)
-        silent[0] = False
+        eventually(lambda: len(broker.of("registerObjectForStateRestoration")) > 5)
+        full[0] = False
         eventually(lambda: session._memory is None)
-        assert not session.object_at("Main").is_replaced
-    assert broker.states() == [{"of": "Main"}] and broker.of("unregisterObject"), broker.calls
+        assert not tab.is_replaced
+    assert broker.states() == [{"kept": True}] and removed == [["Main"]], broker.calls
+
+
+def silent():
+    """No object is lost if a broker stands still while it is told of them. It is not asked for each of them."""
+    for method in ("registerObjectForStateRestoration", "encodeRestorableState"):
+        with alone(timeout=0.1) as session:
+            for name in ("Gone", "Main", "Other"):
+                session.register(name).encode({"of": name})
+            session.object_at("Gone").unregister()
+            loud = threading.Event()
+            broker = Broker(PATH, lambda called, _: None if called == method and not loud.is_set() else {})
+            eventually(lambda: len(broker.of("initialize")) > 1)
+            called = [called for called, _ in broker.calls]
+            assert called[:called.index("initialize", 1)].count(method) == 1, called
+            loud.set()
+            eventually(lambda: session._memory is None)
+            assert not session.object_at("Main").is_replaced
+        assert {state["of"] for state in broker.states()} == {"Main", "Other"}, broker.calls
+        assert broker.of("unregisterObject"), broker.calls
+        broker.end()
+
+
+def silent_later():
+    """A broker that has refused states, and then answers nothing, holds the program up for one of them."""
+    restoration.Session._look_later = lambda session: None
+    with alone(timeout=0.1) as session:
+        for name in "abc":
+            session.register(name).encode({"of": name})
+        broker = Broker(PATH, refuses)
+        session._look()
+        broker.script = lambda method, params: None if method == "encodeRestorableState" else {}
+        session._look()
+        assert len(broker.states()) == 4 and session._memory, broker.calls
+        broker.script = lambda method, params: {}
+        session._look()
+        assert session._memory is None and len(broker.states()) == 7, broker.calls
 
 
 def comes_and_goes():
@@ -658,8 +766,40 @@ def barrier():
         session.complete()
         session.complete()
         broker = Broker(PATH)
-    said = [method for method, _ in broker.calls if method.endswith("Restoration") and "register" not in method]
-    assert said == ["extendStateRestoration", "completeStateRestoration", "completeStateRestoration"], said
+    assert said(broker) == ["complete"]
+    broker.end()
+    # A broker that has gone, or answered nothing, before it was told everything: another one, or the same again.
+    restoration.Session._look_later = lambda session: None
+    for is_same in (False, True):
+        with alone(timeout=0.1) as session:
+            session.extend()
+            session.extend()
+            broker = Broker(PATH, lambda method, _: None if len(said(broker)) == 2 else {})
+            session._look()
+            assert session._is_alone and said(broker) == ["extend", "extend"]
+            assert session.complete() == 1
+            for _ in range(1000):
+                session.extend()
+                session.complete()
+            broker.script = lambda method, params: {}
+            if not is_same:
+                broker.end()
+                broker = Broker(PATH)
+            session._look()
+            assert session._memory is None
+        assert said(broker) == (["extend", "extend", "complete"] if is_same else ["extend"]), said(broker)
+        broker.end()
+    with alone() as session:
+        session.complete()
+        session.extend()
+        broker = Broker(PATH)
+    assert said(broker) == ["complete", "extend"]
+
+
+def said(broker):
+    """What holds back and completes the restoration."""
+    ends = ("extendStateRestoration", "completeStateRestoration")
+    return [method.replace("StateRestoration", "") for method, _ in broker.calls if method in ends]
 
 
 def invalid_parameters():
@@ -708,6 +848,20 @@ def own_thread():
     session.close()
 
 
+def serves():
+    """A session that only serves pushes again what the broker has refused."""
+    session = alone(serving=True).open()
+    session.register("Main").encode({"kept": True})
+    broker = Broker(PATH, refuses)
+    serving = threading.Thread(target=session.serve)
+    serving.start()
+    eventually(broker.states)
+    broker.script = lambda method, params: {}
+    eventually(lambda: session._memory is None)
+    session.close()
+    serving.join()
+
+
 def nested():
     """If a callback ends the session while states are saved, nothing is saved twice."""
     restoration.Session._look_later = lambda session: None
@@ -726,6 +880,7 @@ def run(name):
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1]
+    signal.alarm(60)  # the status of a scenario that hangs names it
     with tempfile.TemporaryDirectory() as directory:
         PATH, status = os.path.join(directory, "broker.sock"), 1
         try:
