@@ -2,7 +2,7 @@
 
 package import Glibc
 
-/// Starts a program, which is found by `PATH` unless it has a slash, and gives its number.
+/// Starts a program, which is found by `PATH` unless it has a slash, and returns its process ID.
 ///
 /// What this process's threads block, and what it ignores, such as SIGPIPE, does not reach the program.
 ///

@@ -75,11 +75,14 @@ internal import Testing
     #expect(await scene.model.log == ["encode A"])
   }
 
-  @Test("What the program has released is unregistered if the session lives on", .scene)
+  @Test("What the program has released is unregistered if the session lives on, as soon as it can be", .scene)
   func aLivingSessionUnregistersWhatWasReleased() async throws {
     let (a, b) = (try await scene.register("A"), try await scene.register("B"))
     await scene.model.drop("B")
+    let refused = try await scene.broker.events.request()
+    try await refused.refuse(WithoutBrokerScene.storeFailed)
     let request = try await scene.broker.events.request()
+    #expect(request.text == refused.text)
     #expect(request.text.hasPrefix(#"unregisterObject {"object":\#(b.handle)"#))
     try await request.answer("{}")
     // It comes before the next call's answer.

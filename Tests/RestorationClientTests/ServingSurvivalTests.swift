@@ -151,6 +151,11 @@ internal import Testing
     }
     scene.script.change { $0.token = "a third" }
     #expect(try await lose(scene) == ["completeStateRestoration ", "ping "])
+    async let extending = scene.session.extendStateRestoration()
+    try await scene.broker.events.request().answer(#"{"pending":1}"#)
+    _ = try await extending
+    scene.script.change { $0.token = "a fourth" }
+    #expect(try await lose(scene) == ["completeStateRestoration ", "extendStateRestoration ", "ping "])
   }
 
   @Test(.connection) func aConnectionAnswersCallsAsText() async throws {

@@ -2,6 +2,7 @@
 
 internal import JSONRPC
 internal import RestorationClient
+internal import RestorationTransport
 internal import RestorationWire
 internal import TestSupport
 internal import Testing
@@ -145,6 +146,52 @@ internal import Testing
     try await fake.events.request().refuse(.limitExceeded("archiveBytesMax", max: 1, value: 2))
     try await Scene.expect(#"encodeRestorableState {"object":101,"state":{"text":"typed"},"revision":2}"#)
     withExtendedLifetime(note) {}
+    await scene.end()
+  }
+
+  // MARK: Newer states
+
+  private final class Delegate: RestorationDelegate {
+    func willEncodeRestorableState() -> RestorableState? { ["of": "a round"] }
+  }
+
+  @Test(.fakeBroker) func r15TheApplicationsOwnStateInMemoryDoesNotFollowThatOfARound() async throws {
+    let delegate = Delegate()
+    let scene = try await Scene(delegate: delegate)
+    try await scene.session.encodeApplicationState(["of": "memory"])
+    try scene.brokerComes()
+    try await Scene.expect(#"decodeRestorableState {"object":[]}"#, Scene.nothing)
+    try await fake.events.request().refuse(Scene.storeFailed)
+    let push = try await fake.events.request()
+    #expect(push.text == #"encodeRestorableState {"object":[],"state":{"of":"memory"},"revision":1}"#)
+    try await push.connection.onLoop {
+      _ = $0.call(method: "willEncodeRestorableState", parameters: JSONText(validated: Array(#"{"round":1}"#.utf8)))
+    }
+    guard case .result = try await fake.events.response() else { throw TestFailure("an error") }
+    try await push.refuse(Scene.storeFailed)
+    try await Scene.expect(#"encodeRestorableState {"object":[],"state":{"of":"a round"},"revision":2}"#)
+    withExtendedLifetime(delegate) {}
+    await scene.end()
+  }
+
+  @Test(.fakeBroker) func r15AStateInMemoryDoesNotFollowANewerOneThatHasNoAnswer() async throws {
+    let scene = try await Scene(timeout: .milliseconds(100))
+    let session = scene.session
+    let main = try await session.register("Main")
+    try await session.encode(["of": "memory"], for: main)
+    try scene.brokerComes()
+    try await fake.events.request().refuse(Scene.storeFailed)
+    let push = try await fake.events.request()
+    let newer = Task { try await session.encode(["of": "the program"], for: main) }
+    let sent = try await fake.events.request()
+    #expect(sent.text == #"encodeRestorableState {"object":101,"state":{"of":"the program"},"revision":2}"#)
+    try scene.brokerGoes()
+    try await push.cut()
+    let error = await #expect(throws: RestorationSessionError.self) { try await newer.value }
+    #expect(error?.code == .outcomeUnknown)
+    scene.script.change { $0.token = "of the next broker" }
+    try scene.brokerComes()
+    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"of":"the program"},"revision":2}"#)
     await scene.end()
   }
 

@@ -16,11 +16,13 @@ struct WithoutBrokerScene {
   let script = SessionScript()
   let session: RestorationSession
 
-  init() async throws {
+  init(delegate: (any RestorationDelegate)? = nil, timeout: Duration? = nil) async throws {
     fake.answers(script.answer)
     session = try await RestorationSession.start(
       SessionOptions(application: "a", answersCalls: true),
-      socket: fake.path + ".later"
+      delegate: delegate,
+      socket: fake.path + ".later",
+      brokerTimeout: timeout
     )
   }
 
@@ -30,6 +32,8 @@ struct WithoutBrokerScene {
   }
 
   func brokerComes() throws { try #require(symlink(fake.path, fake.path + ".later") == 0) }
+
+  func brokerGoes() throws { try #require(unlink(fake.path + ".later") == 0) }
 
   func end() async { await session.end(.restart, timeout: .zero) }
 

@@ -226,7 +226,7 @@ extension SessionDriver: BrokerLinkObserver {
     case .extendsRestoration: restoring.extensions += 1
     case .completesRestoration:
       restoring.extensions = max(0, restoring.extensions - 1)
-      restoring.hasCompleted = restoring.extensions == 0
+      if restoring.extensions == 0 { restoring.hasCompleted = true }
     }
     return nil
   }

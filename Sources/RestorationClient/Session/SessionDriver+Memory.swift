@@ -243,6 +243,13 @@ extension SessionDriver {
     beginning.memory?.forget(target)
   }
 
+  /// A broker was given a state that it may not store, in a round or by a call without an answer.
+  func renew(_ call: SessionCall, revision: Int64? = nil) {
+    guard beginning.memory != nil else { return }
+    let revision = revision ?? objects.nextRevision()
+    if let parameters = try? call.parameters(objects, revision) { beginning.memory?.renew(parameters, &objects) }
+  }
+
   // MARK: Refusals
 
   /// Tells once for each reason that a broker has not taken everything.

@@ -31,9 +31,15 @@ extension SessionDriver {
   func unregister(_ released: [RestorableObject]) async {
     guard !released.isEmpty else { return }
     await withTaskGroup { group in
-      for object in released {
-        group.addTask { _ = try? await self.perform(.unregistering(object, keepState: false)) }
-      }
+      for object in released { group.addTask { await self.unregister(object) } }
+    }
+  }
+
+  private func unregister(_ object: RestorableObject) async {
+    do {
+      _ = try await perform(.unregistering(object, keepState: false)).answer.get()
+    } catch {
+      objects.stays(object.id)
     }
   }
 }

@@ -30,7 +30,9 @@ extension SessionDriver {
       case .willEncodeRestorableState:
         return try await answer(parameters) { (_: WillEncodeRestorableState) in
           let state = try await delegate?.willEncodeRestorableState()
-          return WillEncodeRestorableState.Answer(state: try state.map { try EncodedState($0, within: limits) })
+          let encoded = try state.map { try EncodedState($0, within: limits) }
+          if let state { renew(.encoding(state, as: .path([]))) }
+          return WillEncodeRestorableState.Answer(state: encoded)
         }
       case .didDecodeRestorableState:
         return try await answer(parameters) { (call: DidDecodeRestorableState) in
@@ -92,7 +94,7 @@ extension SessionDriver {
           // Later pushes are newer (R15).
           let revision = objects.nextRevision()
           batch.add(entry.object, state, revision: revision)
-          beginning.memory?.renew(object, state, revision: revision, &objects)
+          renew(.encoding(state.state, as: object.reference, state.elements), revision: revision)
         } catch {
           batch.fail(entry.object, error)
         }
@@ -242,8 +244,8 @@ extension SessionDriver {
 
   /// Says what the session has said of its restoring.
   func sayRestoring() {
-    for _ in 0..<restoring.extensions { ask(.unawaited, ExtendStateRestoration.method, parameters: nil) }
     if restoring.hasCompleted { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
+    for _ in 0..<restoring.extensions { ask(.unawaited, ExtendStateRestoration.method, parameters: nil) }
   }
 
   /// - Parameter id: only those of this object, which had no name before.

@@ -20,6 +20,7 @@ actor SessionDriver {
 
   /// What the session has said of its restoring.
   struct Restoring {
+    /// At a time when nothing held it back.
     var hasCompleted = false
     /// `extendStateRestoration` without its `completeStateRestoration`.
     var extensions = 0
@@ -322,7 +323,11 @@ actor SessionDriver {
       if let linkTicket = pending.abandon(ticket) { link?.assumeIsolated { $0.giveUp(linkTicket) } }
     case .complete(let ticket): pending.complete(ticket)
     case .cancel(let ticket): pending.fail(ticket, CancellationError())
-    case .fail(let ticket, let failure): pending.fail(ticket, error(of: failure, ticket))
+    case .fail(let ticket, let failure):
+      if failure == .outcomeUnknown, let (call, revision) = pending[ticket], call.isNumbered {
+        renew(call, revision: revision)
+      }
+      pending.fail(ticket, error(of: failure, ticket))
     case .setAlarm(let time): setAlarm(at: time)
     case .disconnect: link?.cut()
     case .close(let leaving): close(leaving: leaving)

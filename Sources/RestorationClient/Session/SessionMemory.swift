@@ -377,17 +377,14 @@ struct SessionMemory {
     return .kept(sequence: 0)
   }
 
-  /// A round was given a newer state of an object, and may fail: what is in memory is not to follow it, and in another
+  /// The broker was given a newer state, and may not store it: what is in memory is not to follow it, and in another
   /// session its number would not tell (R15).
-  mutating func renew(
-    _ object: RestorableObject,
-    _ state: ObjectState,
-    revision: Int64,
-    _ objects: inout SessionObjects
-  ) {
-    guard states[object.id] != nil else { return }
-    let call = try? BrokerConnection.call(state.state, .handle(object.handle), state.elements, revision)
-    if let call { _ = try? encode(call, &objects) }
+  ///
+  /// - Parameter parameters: of `encodeRestorableState`.
+  mutating func renew(_ parameters: JSONText, _ objects: inout SessionObjects) {
+    guard let call = try? EncodeRestorableState(Self.read(parameters)), states[find(call.object, objects)?.id] != nil
+    else { return }
+    _ = try? encode(call, &objects)
   }
 
   private func decode(

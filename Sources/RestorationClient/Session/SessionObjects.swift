@@ -119,6 +119,9 @@ struct SessionObjects {
     return found.sorted { $0.id < $1.id }
   }
 
+  /// It could not be unregistered: it is to be found again.
+  mutating func stays(_ id: ObjectID) { records[id]?.releases = 0 }
+
   // MARK: States
 
   mutating func decoded(_ id: ObjectID) { records[id]?.wasDecoded = true }
