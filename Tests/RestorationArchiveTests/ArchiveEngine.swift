@@ -85,13 +85,14 @@ struct ArchiveAuthor {
   @discardableResult
   mutating func apply(
     _ changes: [ArchiveChange],
+    changeID: ChangeID = .random(),
     holding: [SequenceNumber] = []
   ) async throws(ArchiveError) -> ArchiveReceipt {
     let receipt = try await store.apply(
       changes,
       lease: lease,
       expecting: sequence,
-      changeID: .random(),
+      changeID: changeID,
       holding: holding
     )
     sequence = receipt.sequence

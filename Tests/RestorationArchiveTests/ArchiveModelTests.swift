@@ -74,55 +74,13 @@ private struct History {
     held = []
     try await fixture.restart(author)
     author = try await fixture.author()
-    compare(author.opening, with: model.reopen(listing: Set(author.opening.contexts.keys)))
+    let expected = model.reopen(listing: Set(author.opening.contexts.keys))
+    #expect(author.opening.contexts == expected.contexts)
+    expected.expectSame(author.opening)
     try await check()
   }
 
-  func compare(_ opening: ArchiveOpening, with expected: ArchiveOpening) {
-    #expect(opening.sequence == expected.sequence)
-    #expect(opening.contentSequence == expected.contentSequence)
-    #expect(opening.reachableBytes == expected.reachableBytes)
-    #expect(opening.nodes == expected.nodes)
-    #expect(opening.contexts == expected.contexts)
-    #expect(opening.generations == expected.generations)
-    #expect(opening.lastGeneration == expected.lastGeneration)
-    #expect(opening.lastNode == expected.lastNode)
-    #expect(opening.lastContext == expected.lastContext)
-    #expect(opening.lastSession == expected.lastSession)
-    #expect(opening.sessions == expected.sessions)
-    #expect(opening.claims == expected.claims)
-    #expect(opening.run == expected.run)
-    #expect(opening.withheld == expected.withheld)
-  }
-
-  func check() async throws {
-    let points = [.head, .beforeClaim] + (model.generations.map(\.sequence) + held).map { ArchivePoint.sequence($0) }
-    let nodes = Array(0...model.lastNode + 1)
-    for point in points {
-      let contents = model.contents(at: point)
-      let readings = try await author.store.read(nodes, at: point, lease: author.lease)
-      let expected = nodes.map { node in
-        contents.states[node].map { StateReading.state($0.record, sequence: $0.sequence) }
-      }
-      #expect(readings == expected, "\(point)")
-      var scanned: [NodeReading] = []
-      while true {
-        let last = scanned.last?.node.node
-        let page = try await author.store.scan(after: last, limit: 7, at: point, lease: author.lease)
-        if page.isEmpty { break }
-        scanned += page
-      }
-      #expect(scanned == model.readings(at: point), "\(point)")
-    }
-    for withheld in model.withheld.values.map(\.row) {
-      let point = ArchivePoint.sequence(withheld.sequence)
-      let reading = try await author.store.read([withheld.node], at: point, lease: author.lease)[0]
-      guard case .state(_, withheld.sequence) = reading else {
-        Issue.record("what is withheld is gone: \(withheld)")
-        continue
-      }
-    }
-  }
+  func check() async throws { try await model.expectSame(author, holding: held) }
 
   /// Without cursors, upkeep finishes and leaves only reachable rows.
   mutating func finish() async throws {
