@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Consecutive transactions of one archive, as they go from host to host (`Protocol/replica-format.md`).
+///
+/// An encoded batch comes from outside: from any bytes, decoding makes a batch that encodes to these bytes, or throws.
+package struct ChangeBatch: Hashable, Sendable {
+  package struct Transaction: Hashable, Sendable {
+    package var changeID: ChangeID
+    package var changes: [ArchiveChange]
+
+    package init(_ changeID: ChangeID, _ changes: [ArchiveChange]) {
+      (self.changeID, self.changes) = (changeID, changes)
+    }
+  }
+
+  /// The sequence of the last change before the batch.
+  package var after: SequenceNumber
+  /// Each begins where the one before it ends.
+  package var transactions: [Transaction]
+
+  package init(after: SequenceNumber, _ transactions: [Transaction]) {
+    (self.after, self.transactions) = (after, transactions)
+  }
+
+  /// The sequence of its last change: each change takes one.
+  package var upto: SequenceNumber { transactions.reduce(after) { $0 + SequenceNumber($1.changes.count) } }
+
+  /// The version of the format that is written, and the only one that is read.
+  package static let version: UInt8 = 1
+
+  /// - Parameter shared: makes of a session's record what other hosts are told of it.
+  package func encoded(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) -> [UInt8] {
+    var writer = ChangeWriter(shared: shared)
+    writer.byte(Self.version)
+    writer.write(after)
+    writer.write(transactions)
+    return writer.bytes
+  }
+}
+
+/// A value that is a part of an encoded batch.
+protocol ChangeField {
+  func write(to writer: inout ChangeWriter)
+  init(from reader: inout ChangeReader) throws(ChangeBatchError)
+}
+
+/// Appends fields to bytes.
+struct ChangeWriter {
+  private(set) var bytes: [UInt8] = []
+  let shared: @Sendable (SessionRecord) -> SessionRecord
+
+  /// The greatest number of an archive. Others count as the nearest that is, as in its file.
+  static let numberMax: Int64 = 1 << 53
+
+  init(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) { self.shared = shared }
+
+  mutating func byte(_ byte: UInt8) { bytes.append(byte) }
+
+  mutating func write(_ field: some ChangeField) { field.write(to: &self) }
+
+  mutating func write(_ tag: UInt8, _ field: some ChangeField) {
+    byte(tag)
+    write(field)
+  }
+
+  /// Seven bits a byte, the lowest first; every byte but the last has the highest bit.
+  mutating func number(_ number: Int64) {
+    var rest = min(max(0, number), Self.numberMax)
+    while rest > 0x7f {
+      bytes.append(UInt8(rest & 0x7f | 0x80))
+      rest >>= 7
+    }
+    bytes.append(UInt8(rest))
+  }
+
+  mutating func content(_ content: some Collection<UInt8>) { bytes.append(contentsOf: content) }
+}
