@@ -7,8 +7,8 @@ internal import Testing
 @Suite(.scratch) struct FuzzTests {
   /// Mutations in the default form; a target that needs a broker or a socket for each input is slower.
   private static let targets = [
-    ("frames", 3_000), ("http", 500), ("words", 3_000), ("texts", 2_000), ("ledger", 500), ("messages", 40),
-    ("archive", 20), ("client", 100),
+    ("frames", 3_000), ("http", 500), ("words", 3_000), ("texts", 2_000), ("ledger", 500), ("changes", 3_000),
+    ("messages", 40), ("archive", 20), ("client", 100),
   ]
 
   @Test(arguments: targets) func noInputMakesItTrapOrContradictItself(_ target: String, _ runs: Int) throws {
