@@ -109,6 +109,7 @@ let package = Package(
       name: "RestorationArchiveTests",
       dependencies: [
         "CSQLite",
+        "InMemory",
         "RestorationArchive",
         "SeededRandom",
         "TestSupport",
@@ -272,6 +273,7 @@ let package = Package(
     .target(
       name: "InMemory",
       dependencies: [
+        "RestorationArchive",
         "RestorationBroker",
         "RestorationTransport",
         .product(name: "NIOCore", package: "swift-nio"),

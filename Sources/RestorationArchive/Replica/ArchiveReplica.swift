@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Where the committed transactions of archives go, so that another host can continue them: one host's way to it.
+///
+/// It knows no file, socket, key or SQL, and what a transaction changed is opaque to it. Every engine passes the same
+/// test suite.
+///
+/// Invariants every engine keeps, whatever any clock says:
+/// 1. An archive has one newest lease, of the timeline of the server that answers. What is written under another one
+///    changes nothing.
+/// 2. Contents have no gap: a batch begins where they end. A batch that is repeated is stored once.
+/// 3. What a call has stored when it returns survives the loss of a server, or the call fails as `uncovered`.
+/// 4. Epochs grow, also from one timeline to the next, and contents name the epoch of their last change.
+/// 5. Where each lease has left the contents is known for as long as the archive is, and after its removal.
+package protocol ArchiveReplica: Sendable {
+  /// Takes the lease of an application's archive, which is made if there is none; the former lease ends.
+  ///
+  /// Fails as `elsewhere` while another broker holds it and may be alive; that one is then told who waits.
+  nonisolated(nonsending) func acquire(
+    _ application: String,
+    as claim: ReplicaClaim
+  ) async throws(ReplicaError) -> ReplicaGrant
+
+  /// Says that this broker is alive; returns which of its leases are still the newest ones.
+  nonisolated(nonsending) func renew(_ leases: [ReplicaLease]) async throws(ReplicaError) -> ReplicaRenewal
+
+  /// Stores a batch behind the contents.
+  ///
+  /// After `unknown` the same batch, with the same change, has to be repeated before anything else is appended.
+  nonisolated(nonsending) func append(_ batch: ReplicaBatch, _ lease: ReplicaLease) async throws(ReplicaError)
+
+  /// Reads a bounded piece of the contents. Fails as `gap` if what is behind the position begins within the snapshot.
+  nonisolated(nonsending) func load(
+    _ lease: ReplicaLease,
+    from position: ReplicaPosition
+  ) async throws(ReplicaError) -> ReplicaPage
+
+  /// Stores a part of a snapshot. When all of its parts are there, it takes the place of everything up to its end.
+  ///
+  /// It may end behind the contents, and so bring what no batch has brought. If not, it has to end where a batch ends,
+  /// else it fails as `gap`.
+  nonisolated(nonsending) func snapshot(_ part: SnapshotPart, _ lease: ReplicaLease) async throws(ReplicaError)
+
+  /// Gives the lease back, or removes the archive.
+  nonisolated(nonsending) func release(_ lease: ReplicaLease, _ end: ReplicaEnd) async throws(ReplicaError)
+
+  /// The summary of every archive of this user, in ascending order of application.
+  nonisolated(nonsending) func list() async throws(ReplicaError) -> [ReplicaSummary]
+}
+
+/// Why a replica could not do what it was asked.
+package struct ReplicaError: Error, Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
+    /// Another broker holds the lease.
+    case elsewhere(ReplicaHolder)
+    /// A later lease has ended this one, or the archive was removed; the host that holds it, if one does.
+    case fenced(host: String?)
+    /// The lease is of a former timeline: it has to be acquired again.
+    case voided
+    /// The replica cannot be reached; nothing was stored.
+    case away
+    /// Whether it was stored is unknown.
+    case unknown
+    /// What was given does not continue the contents, which end here, or begin here if they were to be loaded.
+    case gap(SequenceNumber)
+    /// The server has no other one that would survive it; nothing was stored.
+    case uncovered
+    /// The contents need a reader of this version.
+    case tooNew(Int)
+    /// The contents were encrypted with a key that is not here.
+    case key(String)
+    /// The user has no more room. Bytes.
+    case quota(max: Int, value: Int)
+    /// The replica does not take what it was given; repeating it is of no use.
+    case refused
+  }
+
+  package let kind: Kind
+  /// For logs and for people: what happened and what to do next.
+  package let message: String
+
+  package init(_ kind: Kind, _ message: String) { (self.kind, self.message) = (kind, message) }
+}

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+internal import Synchronization
+
+/// A replica whose servers, network and clock a test owns. It has one database; `promote` has a server take over that
+/// lacks the last transactions.
+package final class MemoryReplica: Sendable {
+  /// Faults of a replica that a test must find.
+  package enum Fault: Hashable, Sendable {
+    /// What is written under a former lease counts.
+    case noFence
+  }
+
+  /// A server's promise that a broker is alive.
+  fileprivate struct Broker {
+    let host: String
+    let term: LeaseTerm
+    var renewals = 0
+  }
+
+  /// Brokers of two timelines never have the same.
+  fileprivate struct BrokerID: Hashable {
+    let timeline: UInt32
+    let number: Int64
+  }
+
+  /// What a server has on its disk.
+  fileprivate struct Database {
+    var timeline: UInt32 = 1
+    var rows: [String: Row] = [:]
+    var brokers: [BrokerID: Broker] = [:]
+    var lastNumber: Int64 = 0
+
+    mutating func number() -> Int64 {
+      lastNumber += 1
+      return lastNumber
+    }
+  }
+
+  /// What a host has seen of the broker that holds an archive.
+  fileprivate struct Observation {
+    let holder: BrokerID
+    let renewals: Int
+    let since: Int64
+  }
+
+  fileprivate struct Observed: Hashable {
+    let application: String
+    let host: String
+  }
+
+  fileprivate struct State {
+    var database = Database()
+    /// Former contents of the database, the newest last.
+    var former: [Database] = [Database()]
+    var now: Int64 = 0
+    var promoted: Int64 = 0
+    var isCovered = true
+    /// Hosts that cannot reach the replica, and hosts whose next answer is lost.
+    var cut: Set<String> = []
+    var deaf: Set<String> = []
+    var histories = 0
+    var observations: [Observed: Observation] = [:]
+  }
+
+  fileprivate static let formerMax = 16
+  fileprivate let state: Mutex<State>
+  fileprivate let fault: Fault?
+  /// How many parts or batches a page has.
+  fileprivate let pageMax: Int
+
+  package init(pageMax: Int = 4, planted fault: Fault? = nil) {
+    (self.pageMax, self.fault) = (pageMax, fault)
+    state = Mutex(State())
+  }
+
+  /// The way to the replica of a broker that has just been started.
+  package func link(from host: String, term: LeaseTerm = LeaseTerm(milliseconds: 15_000)) -> MemoryReplicaLink {
+    MemoryReplicaLink(self, host, term)
+  }
+
+  // MARK: What happens to it
+
+  package func advance(by milliseconds: Int64) { state.withLock { $0.now += milliseconds } }
+
+  /// Cuts a host off, in both directions.
+  package func cut(_ host: String) { state.withLock { _ = $0.cut.insert(host) } }
+  package func mend(_ host: String) { state.withLock { _ = $0.cut.remove(host) } }
+
+  /// The host's next call is carried out, but it is not told so.
+  package func loseAnswer(to host: String) { state.withLock { _ = $0.deaf.insert(host) } }
+
+  /// Whether what is stored is on another server too.
+  package func setCovered(_ isCovered: Bool) { state.withLock { $0.isCovered = isCovered } }
+
+  /// Another server takes over, on a timeline of its own; it lacks the last transactions.
+  package func promote(losing transactions: Int = 0) {
+    state.withLock { state in
+      let timeline = state.database.timeline + 1
+      state.database = state.former[max(0, state.former.count - 1 - transactions)]
+      state.database.timeline = timeline
+      state.former = [state.database]
+      state.promoted = state.now
+    }
+  }
+
+  /// What an archive holds, for whoever checks: the parts of its snapshot and the batches behind it.
+  package func contents(of application: String) -> (parts: [[UInt8]], batches: [ReplicaBatch]) {
+    state.withLock { state in
+      guard let row = state.database.rows[application] else { return ([], []) }
+      return (row.parts, row.batches.map(\.batch))
+    }
+  }
+}
+
+/// An archive at the replica.
+private struct Row {
+  let archive: Int64
+  var history: String
+  /// Of the newest lease.
+  var epoch = ReplicaEpoch.none
+  /// `nil` if it was given back.
+  var holder: MemoryReplica.BrokerID?
+  /// Whose lease was the newest.
+  var last = ReplicaHolder(host: "", since: 0)
+  var wasFlushed = true
+  var wanted: String?
+  var isRemoved = false
+  var summary: [UInt8] = []
+  /// The snapshot: where it ends, under which lease its last change was made, which reader it needs.
+  var base = ReplicaTip()
+  var baseEpoch = ReplicaEpoch.none
+  var reader = 1
+  var parts: [[UInt8]] = []
+  /// Parts of a snapshot that is not complete.
+  var draft: (tip: ReplicaTip, parts: [Int: [UInt8]])?
+  var batches: [(batch: ReplicaBatch, epoch: ReplicaEpoch)] = []
+  var reigns: [ReplicaEpoch: ReplicaTip] = [:]
+
+  init(archive: Int64, history: String) { (self.archive, self.history) = (archive, history) }
+
+  var tip: ReplicaTip { batches.last.map { ReplicaTip(sequence: $0.batch.upto, change: $0.batch.change) } ?? base }
+  var tipEpoch: ReplicaEpoch { batches.last?.epoch ?? baseEpoch }
+
+  mutating func endReign() {
+    if epoch > .none, reigns[epoch] == nil { reigns[epoch] = tip }
+  }
+
+  /// Where the newest lease up to this epoch has left the contents.
+  func reign(upTo epoch: ReplicaEpoch) -> ReplicaTip? {
+    reigns.filter { $0.key <= epoch }.max { $0.key < $1.key }?.value
+  }
+
+  /// The draft is complete: it takes the place of what it covers.
+  mutating func replaceBase(_ tip: ReplicaTip, reader: Int, parts: [[UInt8]], under epoch: ReplicaEpoch) {
+    let bringsMore = tip.sequence > self.tip.sequence
+    baseEpoch = bringsMore ? epoch : batches.last(where: { $0.batch.upto <= tip.sequence })?.epoch ?? baseEpoch
+    batches.removeAll { $0.batch.upto <= tip.sequence }
+    (base, self.reader, self.parts, draft) = (tip, reader, parts, nil)
+  }
+
+  mutating func remove() {
+    endReign()
+    (base, baseEpoch, parts, draft, batches) = (ReplicaTip(), .none, [], nil, [])
+    (isRemoved, holder, wanted, wasFlushed, summary, reader) = (true, nil, nil, true, [], 1)
+  }
+}
+
+extension MemoryReplica.State {
+  /// A transaction is committed.
+  fileprivate mutating func commit() {
+    former.append(database)
+    if former.count > MemoryReplica.formerMax { former.removeFirst() }
+  }
+
+  /// Why the claim does not get the lease now; `nil` if it does.
+  fileprivate mutating func obstacle(
+    _ row: Row,
+    _ application: String,
+    to claim: ReplicaClaim,
+    from host: String,
+    as broker: MemoryReplica.BrokerID
+  ) -> ReplicaHolder? {
+    guard !claim.isForced, row.epoch > .none, row.holder != broker else { return nil }
+    // Its own former lease, or one that a server which took over has lost.
+    if let standing = claim.standing, standing.isClaim, standing.history == row.history,
+      standing.lease >= row.epoch
+    {
+      return nil
+    }
+    let holder = row.holder.flatMap { id in database.brokers[id].map { (id, $0) } }
+    guard row.epoch.timeline == database.timeline else {
+      // Void; but a holder that the server does not know comes back within this time.
+      let grace = holder?.1.term.milliseconds ?? 30_000
+      return now - promoted >= grace ? nil : row.last
+    }
+    guard let (id, known) = holder else { return nil }
+    let key = MemoryReplica.Observed(application: application, host: host)
+    if let seen = observations[key], seen.holder == id, seen.renewals == known.renewals {
+      if now - seen.since >= known.term.milliseconds + 1_000 { return nil }
+    } else {
+      observations[key] = MemoryReplica.Observation(holder: id, renewals: known.renewals, since: now)
+    }
+    return row.last
+  }
+}
+
+/// One broker's way to a `MemoryReplica`.
+package struct MemoryReplicaLink: ArchiveReplica {
+  private let replica: MemoryReplica
+  private let host: String
+  private let term: LeaseTerm
+  /// Its row at the server; another one after a failover.
+  private let broker = Box()
+
+  private final class Box: Sendable { let id = Mutex<MemoryReplica.BrokerID?>(nil) }
+
+  fileprivate init(_ replica: MemoryReplica, _ host: String, _ term: LeaseTerm) {
+    (self.replica, self.host, self.term) = (replica, host, term)
+  }
+
+  /// Carries out a call, unless the host is cut off; what fails changes nothing.
+  private func call<Value: Sendable>(
+    _ body: (inout MemoryReplica.State) throws(ReplicaError) -> Value
+  ) throws(ReplicaError) -> Value {
+    try replica.state.withLock { state throws(ReplicaError) in
+      guard !state.cut.contains(host) else { throw ReplicaError(.away, "\(host) is cut off; mend it") }
+      let value = try body(&state)
+      guard state.deaf.remove(host) == nil else { throw ReplicaError(.unknown, "the answer was lost; ask again") }
+      return value
+    }
+  }
+
+  /// The archive, if this is its newest lease, of the server's timeline.
+  private func newest(_ lease: ReplicaLease, _ state: MemoryReplica.State) throws(ReplicaError) -> Row {
+    guard var row = state.database.rows[lease.application], row.archive == lease.archive, !row.isRemoved else {
+      throw ReplicaError(.fenced(host: nil), "there is no archive \(lease.archive); open it again")
+    }
+    if row.epoch != lease.epoch {
+      guard replica.fault == .noFence else {
+        throw ReplicaError(.fenced(host: row.holder == nil ? nil : row.last.host), "the lease is not the newest")
+      }
+      row.epoch = max(row.epoch, lease.epoch)
+    }
+    guard lease.epoch.timeline == state.database.timeline || replica.fault == .noFence else {
+      throw ReplicaError(.voided, "timeline \(state.database.timeline) has begun; acquire the lease again")
+    }
+    return row
+  }
+
+  private func mustBeCovered(_ state: MemoryReplica.State) throws(ReplicaError) {
+    guard state.isCovered else { throw ReplicaError(.uncovered, "no other server has it; configure one") }
+  }
+
+  nonisolated(nonsending) package func acquire(
+    _ application: String,
+    as claim: ReplicaClaim
+  ) async throws(ReplicaError) -> ReplicaGrant {
+    try call { state throws(ReplicaError) in
+      try mustBeCovered(state)
+      let id = attach(&state)
+      var row = state.database.rows[application] ?? newRow(claim, &state)
+      guard row.reader <= claim.reader else {
+        throw ReplicaError(.tooNew(row.reader), "\(application) needs a reader of version \(row.reader)")
+      }
+      if let holder = state.obstacle(row, application, to: claim, from: host, as: id) {
+        if row.holder != nil, row.wanted == nil {
+          state.database.rows[application]?.wanted = host
+          state.commit()
+        }
+        throw ReplicaError(.elsewhere(holder), "\(holder.host) has \(application); end it there")
+      }
+      row.endReign()
+      let (wasFlushed, former) = (row.wasFlushed, row.holder == nil ? nil : row.last)
+      if row.isRemoved { (row.isRemoved, row.history) = (false, newHistory(&state)) }
+      row.epoch = ReplicaEpoch(timeline: state.database.timeline, number: row.epoch.number + 1)
+      row.last = ReplicaHolder(host: host, since: state.now)
+      (row.holder, row.wasFlushed, row.wanted, row.draft) = (id, false, nil, nil)
+      state.database.rows[application] = row
+      state.commit()
+      return ReplicaGrant(
+        lease: ReplicaLease(application: application, archive: row.archive, epoch: row.epoch),
+        history: row.history,
+        base: row.base.sequence,
+        tip: row.tip,
+        tipEpoch: row.tipEpoch,
+        reign: claim.standing.flatMap { row.reign(upTo: $0.epoch) },
+        wasFlushed: wasFlushed,
+        former: former
+      )
+    }
+  }
+
+  /// The broker's row, which a server that took over may not have.
+  private func attach(_ state: inout MemoryReplica.State) -> MemoryReplica.BrokerID {
+    broker.id.withLock { id in
+      if let id, isKnown(id, state) { return id }
+      let new = MemoryReplica.BrokerID(timeline: state.database.timeline, number: state.database.number())
+      state.database.brokers[new] = MemoryReplica.Broker(host: host, term: term)
+      state.commit()
+      id = new
+      return new
+    }
+  }
+
+  private func isKnown(_ id: MemoryReplica.BrokerID, _ state: MemoryReplica.State) -> Bool {
+    id.timeline == state.database.timeline && state.database.brokers[id] != nil
+  }
+
+  /// A server that took over may have lost the row, but not what the host has.
+  private func newRow(_ claim: ReplicaClaim, _ state: inout MemoryReplica.State) -> Row {
+    let history = claim.standing?.history ?? newHistory(&state)
+    return Row(archive: state.database.number(), history: history)
+  }
+
+  private func newHistory(_ state: inout MemoryReplica.State) -> String {
+    state.histories += 1
+    return "history \(state.histories)"
+  }
+
+  nonisolated(nonsending) package func renew(
+    _ leases: [ReplicaLease]
+  ) async throws(ReplicaError) -> ReplicaRenewal {
+    try call { state throws(ReplicaError) in
+      try mustBeCovered(state)
+      guard let id = broker.id.withLock({ $0 }), isKnown(id, state) else {
+        throw ReplicaError(.voided, "timeline \(state.database.timeline) has begun; acquire the leases again")
+      }
+      state.database.brokers[id]?.renewals += 1
+      state.commit()
+      var renewal = ReplicaRenewal()
+      for lease in leases {
+        guard let row = try? newest(lease, state), row.holder == id else { continue }
+        renewal.held.insert(lease)
+        renewal.wanted[lease] = row.wanted
+      }
+      return renewal
+    }
+  }
+
+  nonisolated(nonsending) package func append(
+    _ batch: ReplicaBatch,
+    _ lease: ReplicaLease
+  ) async throws(ReplicaError) {
+    try call { state throws(ReplicaError) in
+      var row = try newest(lease, state)
+      try mustBeCovered(state)
+      guard row.tip.sequence == batch.after else {
+        let isStored = row.batches.contains { $0.batch.after == batch.after && $0.batch.change == batch.change }
+        guard isStored else { throw gap(row.tip.sequence, batch.after) }
+        return
+      }
+      row.batches.append((batch, row.epoch))
+      state.database.rows[lease.application] = row
+      state.commit()
+    }
+  }
+
+  private func gap(_ end: SequenceNumber, _ place: SequenceNumber) -> ReplicaError {
+    ReplicaError(.gap(end), "sequence \(place) does not continue the contents at \(end)")
+  }
+
+  nonisolated(nonsending) package func load(
+    _ lease: ReplicaLease,
+    from position: ReplicaPosition
+  ) async throws(ReplicaError) -> ReplicaPage {
+    try call { state throws(ReplicaError) in
+      let row = try newest(lease, state)
+      switch position {
+      case .snapshot(let first):
+        let numbers = row.parts.indices.dropFirst(first).prefix(replica.pageMax)
+        let parts = numbers.map { number in
+          SnapshotPart(
+            tip: row.base,
+            reader: row.reader,
+            number: number,
+            count: row.parts.count,
+            bytes: row.parts[number]
+          )
+        }
+        let end = first + parts.count
+        let behind = row.batches.isEmpty ? nil : ReplicaPosition.batches(after: row.base.sequence)
+        return ReplicaPage(parts: parts, next: end < row.parts.count ? .snapshot(part: end) : behind)
+      case .batches(let after):
+        guard after >= row.base.sequence else { throw gap(row.base.sequence, after) }
+        let rest = row.batches.lazy.map(\.batch).filter { $0.upto > after }
+        let batches = Array(rest.prefix(replica.pageMax))
+        let next = batches.last.flatMap { $0.upto < row.tip.sequence ? ReplicaPosition.batches(after: $0.upto) : nil }
+        return ReplicaPage(batches: batches, next: next)
+      }
+    }
+  }
+
+  nonisolated(nonsending) package func snapshot(
+    _ part: SnapshotPart,
+    _ lease: ReplicaLease
+  ) async throws(ReplicaError) {
+    try call { state throws(ReplicaError) in
+      var row = try newest(lease, state)
+      try mustBeCovered(state)
+      // A part that comes once more.
+      guard part.tip != row.base || row.parts.isEmpty else { return }
+      guard
+        part.tip.sequence >= row.tip.sequence
+          || row.batches.contains(where: { $0.batch.upto == part.tip.sequence })
+      else { throw gap(row.tip.sequence, part.tip.sequence) }
+      if row.draft?.tip != part.tip { row.draft = (part.tip, [:]) }
+      row.draft?.parts[part.number] = part.bytes
+      if let parts = row.draft?.parts, parts.count == part.count {
+        let ordered = parts.sorted { $0.key < $1.key }.map(\.value)
+        row.replaceBase(part.tip, reader: part.reader, parts: ordered, under: row.epoch)
+      }
+      state.database.rows[lease.application] = row
+      state.commit()
+    }
+  }
+
+  nonisolated(nonsending) package func release(
+    _ lease: ReplicaLease,
+    _ end: ReplicaEnd
+  ) async throws(ReplicaError) {
+    try call { state throws(ReplicaError) in
+      var row = try newest(lease, state)
+      switch end {
+      case .left(let isFlushed, let summary):
+        (row.holder, row.wanted, row.wasFlushed, row.summary) = (nil, nil, isFlushed, summary)
+      case .removed: row.remove()
+      }
+      state.database.rows[lease.application] = row
+      state.commit()
+    }
+  }
+
+  nonisolated(nonsending) package func list() async throws(ReplicaError) -> [ReplicaSummary] {
+    try call { state throws(ReplicaError) in
+      state.database.rows.filter { !$0.value.isRemoved }.sorted { $0.key < $1.key }.map { application, row in
+        ReplicaSummary(
+          application: application,
+          holder: row.holder == nil ? nil : row.last,
+          wasFlushed: row.wasFlushed,
+          sequence: row.tip.sequence,
+          summary: row.summary
+        )
+      }
+    }
+  }
+}

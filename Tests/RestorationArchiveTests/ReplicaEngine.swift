@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import InMemory
+internal import RestorationArchive
+
+/// The replicas that pass one and the same suite.
+enum ReplicaEngine: CaseIterable, Sendable {
+  case memory
+}
+
+/// A replica with the means to do to it what happens to servers and networks.
+struct ReplicaFixture {
+  static let application = "org.example.Draw"
+  /// Of all holders; milliseconds.
+  static let term = LeaseTerm(milliseconds: 3_000)
+  private let memory: MemoryReplica
+
+  init(_ engine: ReplicaEngine) {
+    switch engine {
+    case .memory: memory = MemoryReplica()
+    }
+  }
+
+  /// A broker that has just been started on this host.
+  func broker(on host: String) -> ReplicaBroker {
+    ReplicaBroker(link: memory.link(from: host, term: Self.term), application: Self.application)
+  }
+
+  /// Returns when every host that asked before has seen this much time pass.
+  func pass(_ milliseconds: Int64) async { memory.advance(by: milliseconds) }
+
+  /// Another server takes over, which lacks the last transactions.
+  func failOver(losing transactions: Int = 0) async { memory.promote(losing: transactions) }
+
+  func cut(_ host: String) async { memory.cut(host) }
+  func mend(_ host: String) async { memory.mend(host) }
+  func loseAnswer(to host: String) async { memory.loseAnswer(to: host) }
+  func setCovered(_ isCovered: Bool) async { memory.setCovered(isCovered) }
+}
+
+/// A broker that asks for one archive.
+struct ReplicaBroker {
+  let link: any ArchiveReplica
+  let application: String
+
+  func acquire(
+    _ standing: ReplicaStanding? = nil,
+    reader: Int = 1,
+    isForced: Bool = false
+  ) async throws(ReplicaError) -> ReplicaGrant {
+    try await link.acquire(application, as: ReplicaClaim(standing: standing, reader: reader, isForced: isForced))
+  }
+
+  /// Appends one transaction, whose change is named by its end.
+  func append(
+    _ after: SequenceNumber,
+    _ upto: SequenceNumber,
+    _ lease: ReplicaLease,
+    change: UInt64? = nil
+  ) async throws(ReplicaError) { try await link.append(.one(after, upto, change: change), lease) }
+
+  /// Stores a snapshot in one part.
+  func snapshot(_ sequence: SequenceNumber, _ lease: ReplicaLease, reader: Int = 1) async throws(ReplicaError) {
+    let tip = ReplicaTip(sequence: sequence, change: .numbered(sequence))
+    try await link.snapshot(SnapshotPart(tip: tip, reader: reader, number: 0, count: 1, bytes: [9]), lease)
+  }
+
+  /// Everything that pages say from this position on.
+  func load(_ position: ReplicaPosition, _ lease: ReplicaLease) async throws(ReplicaError) -> ReplicaPage {
+    var all = ReplicaPage()
+    var next: ReplicaPosition? = position
+    while let position = next {
+      let page = try await link.load(lease, from: position)
+      all.parts += page.parts
+      all.batches += page.batches
+      next = page.next
+    }
+    return all
+  }
+}
+
+extension ReplicaGrant {
+  /// What a host notes that uses the archive under this lease.
+  var standing: ReplicaStanding {
+    ReplicaStanding(history: history, lease: lease.epoch, epoch: lease.epoch, phase: .held, archive: "copy")
+  }
+}
+
+extension ChangeID {
+  static func numbered(_ sequence: SequenceNumber) -> ChangeID { ChangeID(high: 0, low: UInt64(sequence)) }
+}
+
+extension ReplicaBatch {
+  /// A batch of one transaction, whose change is named by its end.
+  static func one(_ after: SequenceNumber, _ upto: SequenceNumber, change: UInt64? = nil) -> ReplicaBatch {
+    let change = change.map { ChangeID(high: 1, low: $0) } ?? .numbered(upto)
+    return ReplicaBatch([ReplicaTransaction(after: after, upto: upto, change: change, changes: [UInt8(upto)])])
+  }
+}
+
+/// How a call fails; `nil` if it succeeds.
+func refusal(_ body: () async throws(ReplicaError) -> Void) async -> ReplicaError.Kind? {
+  do throws(ReplicaError) {
+    try await body()
+    return nil
+  } catch {
+    return error.kind
+  }
+}
