@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How long a broker asks for an archive that another one holds, before it tells its caller: the holder is told at the
+/// first question, and needs a moment to save and to ship. Times are in milliseconds.
+package struct LeaseRequest: Hashable, Sendable {
+  package enum Action: Hashable, Sendable {
+    /// Ask again at this time.
+    case ask(at: Int64)
+    case giveUp(ReplicaError.Kind)
+  }
+
+  package static let interval: Int64 = 250
+  package static let patience: Int64 = 5_000
+
+  private let deadline: Int64
+
+  /// - Parameter now: When the first question is put.
+  package init(at now: Int64) { deadline = now + Self.patience }
+
+  package func refused(_ kind: ReplicaError.Kind, at now: Int64) -> Action {
+    switch kind {
+    // A holder may leave; a server that has just taken over can be asked anew; and what was granted without our hearing
+    // of it is found to be ours.
+    case .elsewhere, .voided, .unknown: now + Self.interval <= deadline ? .ask(at: now + Self.interval) : .giveUp(kind)
+    case .fenced, .away, .gap, .uncovered, .tooNew, .key, .quota, .refused: .giveUp(kind)
+    }
+  }
+}

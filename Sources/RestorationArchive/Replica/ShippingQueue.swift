@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What one archive has committed and its replica does not have yet: when it is sent, in which pieces, and what takes
+/// its place if it becomes too much. Events in, actions out; times are in milliseconds. Each opening has a new one.
+///
+/// Invariants:
+/// 1. One batch or snapshot is under way at a time. A batch whose outcome is unknown is repeated as it was.
+/// 2. What is sent begins where the replica's contents end, and has no gap.
+/// 3. No more than `backlogBytesMax` wait. What would exceed it is dropped together with all that waits: a snapshot of
+///    the archive, which has all of it, takes its place.
+package struct ShippingQueue: Hashable, Sendable {
+  /// When whoever writes is told that it is stored.
+  package enum Promise: Hashable, Sendable {
+    /// When it is on this host's disk.
+    case disk
+    /// When the replica has it too.
+    case replica
+  }
+
+  package enum Action: Hashable, Sendable {
+    /// Send it, and tell `appended` or `failed`.
+    case append(ReplicaBatch)
+    /// Copy the archive, send the copy, and tell `copied` or `failed`.
+    case copy
+    /// The replica has everything up to here.
+    case stored(upTo: SequenceNumber)
+    /// Whoever waits is told that it is unknown whether the replica will have it; it is sent all the same.
+    case unconfirmed
+    /// There is nothing left to send.
+    case drained
+    /// Tell `timePassed` at this time.
+    case wait(until: Int64)
+  }
+
+  package struct Limits: Hashable, Sendable {
+    /// How long a transaction waits for others to share its batch, if nobody waits for it.
+    package var delay: Int64 = 50
+    /// With this many bytes a batch waits for no others.
+    package var eagerBytes = 256 << 10
+    /// A batch has no more, unless it is one transaction.
+    package var batchBytesMax = 1 << 20
+    package var backlogBytesMax = 1 << 20
+    /// After how long something is tried again.
+    package var retry: Int64 = 500
+    /// How long a writer waits for the replica.
+    package var patience: Int64 = 2_000
+
+    package init() {}
+  }
+
+  private enum Phase: Hashable {
+    /// Without a lease nothing is sent.
+    case stopped
+    case idle
+    case appending, copying
+    case resting(until: Int64)
+  }
+
+  private struct Waiting: Hashable {
+    let transaction: ReplicaTransaction
+    /// When it was committed.
+    let since: Int64
+  }
+
+  private let limits: Limits
+  private let promise: Promise
+  private var phase = Phase.stopped
+  /// Where the replica's contents end, as far as that is known.
+  package private(set) var stored: SequenceNumber = 0
+  /// Where the archive ends.
+  package private(set) var tail: SequenceNumber = 0
+  /// In ascending order.
+  private var waiting: [Waiting] = []
+  /// Bytes of what waits; what is under way counts until the replica has it.
+  package private(set) var bytes = 0
+  /// How many of those that wait are under way, or were when their outcome became unknown.
+  private var sent = 0
+  /// Up to here only a snapshot can bring what is missing.
+  private var dropped: SequenceNumber = 0
+  private var isFlushing = false
+  /// The replica has kept a writer waiting for too long: until it answers, nothing may be written under `.replica`.
+  package private(set) var isAway = false
+  /// When a writer will have waited for too long.
+  private var overdue: Int64?
+
+  package init(_ promise: Promise, limits: Limits = Limits()) { (self.promise, self.limits) = (promise, limits) }
+}
+
+extension ShippingQueue {
+  /// Changes that the replica does not have.
+  package var lag: SequenceNumber { tail - stored }
+  package var isSnapshotDue: Bool { dropped > stored }
+
+  /// The archive is open under a lease: it ends at `tip`, the replica's contents at `stored`. What is missing there and
+  /// does not wait here is brought by a snapshot.
+  package mutating func start(stored: SequenceNumber, tip: SequenceNumber, at now: Int64) -> [Action] {
+    (phase, self.stored, sent, tail) = (.idle, stored, 0, max(tip, tail))
+    forget(upTo: stored)
+    if tail == stored { (overdue, isAway) = (nil, false) }
+    if tail > stored, waiting.first?.transaction.after != stored { drop() }
+    return [.stored(upTo: stored)] + next(at: now)
+  }
+
+  /// The lease is gone, or void: what is under way comes to nothing. What waits stays.
+  package mutating func stop() {
+    phase = .stopped
+    sent = 0
+  }
+
+  /// A transaction is on the disk.
+  package mutating func add(_ transaction: ReplicaTransaction, at now: Int64) -> [Action] {
+    tail = max(tail, transaction.upto)
+    if promise == .replica, overdue == nil { overdue = now + limits.patience }
+    // A snapshot has it already.
+    guard transaction.upto > stored else { return [] }
+    // Answers of the disk may come in another order.
+    let place = waiting.firstIndex { $0.transaction.after > transaction.after } ?? waiting.endIndex
+    waiting.insert(Waiting(transaction: transaction, since: now), at: place)
+    bytes += transaction.changes.count
+    if bytes > limits.backlogBytesMax { drop() }
+    return next(at: now)
+  }
+
+  /// Gives up what waits, for a snapshot: also when all archives together have too much waiting.
+  package mutating func drop() {
+    dropped = tail
+    // What is under way may have arrived, and is found out first.
+    waiting.removeLast(waiting.count - sent)
+    bytes = waiting.reduce(0) { $0 + $1.transaction.changes.count }
+  }
+
+  /// Sends what is left without delay; `drained` says that all of it has arrived.
+  package mutating func flush(at now: Int64) -> [Action] {
+    isFlushing = true
+    return next(at: now)
+  }
+
+  /// The archive is in use again.
+  package mutating func endFlush() { isFlushing = false }
+
+  package mutating func timePassed(at now: Int64) -> [Action] {
+    if case .resting(let until) = phase, now >= until { phase = .idle }
+    guard let overdue, now >= overdue else { return next(at: now) }
+    self.overdue = nil
+    isAway = true
+    return [.unconfirmed] + next(at: now)
+  }
+
+  // MARK: Answers
+
+  package mutating func appended(at now: Int64) -> [Action] {
+    guard phase == .appending, sent > 0 else { return [] }
+    return arrived(upTo: waiting[sent - 1].transaction.upto, at: now)
+  }
+
+  /// The replica has a copy of the archive that ends here.
+  package mutating func copied(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
+    guard phase == .copying else { return [] }
+    return arrived(upTo: sequence, at: now)
+  }
+
+  private mutating func arrived(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
+    (phase, sent, stored, isAway) = (.idle, 0, sequence, false)
+    tail = max(tail, sequence)
+    forget(upTo: sequence)
+    if tail == stored {
+      overdue = nil
+    } else if let first = waiting.first, overdue != nil {
+      overdue = first.since + limits.patience
+    }
+    return [.stored(upTo: stored)] + next(at: now)
+  }
+
+  private mutating func forget(upTo sequence: SequenceNumber) {
+    waiting.removeAll { $0.transaction.upto <= sequence }
+    bytes = waiting.reduce(0) { $0 + $1.transaction.changes.count }
+  }
+
+  /// What was under way has failed. What ends the lease is told `stop` as well.
+  package mutating func failed(_ kind: ReplicaError.Kind, at now: Int64) -> [Action] {
+    guard phase == .appending || phase == .copying else { return [] }
+    phase = .resting(until: now + limits.retry)
+    switch kind {
+    // It may have arrived.
+    case .unknown, .away: break
+    // The replica has less than it had, or what was sent is too much for it.
+    case .gap, .quota, .refused, .uncovered, .elsewhere, .fenced, .voided, .tooNew, .key:
+      sent = 0
+      if case .gap = kind { drop() }
+    }
+    return next(at: now)
+  }
+
+  // MARK: What is next
+
+  private mutating func next(at now: Int64) -> [Action] {
+    var wake = [overdue]
+    var actions: [Action] = []
+    switch phase {
+    case .stopped, .appending, .copying: break
+    case .resting(let until): wake.append(until)
+    case .idle where sent > 0: actions = append(sent)
+    case .idle where isSnapshotDue:
+      phase = .copying
+      actions = [.copy]
+    case .idle where tail == stored: if isFlushing { actions = [.drained] }
+    case .idle:
+      // One that comes late is waited for.
+      guard let first = waiting.first, first.transaction.after == stored else { break }
+      let isUrgent = isFlushing || promise == .replica || bytes >= limits.eagerBytes
+      if isUrgent || now >= first.since + limits.delay {
+        actions = append(batchCount())
+      } else {
+        wake.append(first.since + limits.delay)
+      }
+    }
+    return actions + (wake.compactMap { $0 }.min().map { [.wait(until: $0)] } ?? [])
+  }
+
+  private mutating func append(_ count: Int) -> [Action] {
+    (phase, sent) = (.appending, count)
+    return [.append(ReplicaBatch(waiting[..<count].map(\.transaction)))]
+  }
+
+  /// How many of those that wait become the next batch: without a gap, and not too large.
+  private func batchCount() -> Int {
+    var (count, size, end) = (0, 0, stored)
+    for transaction in waiting.lazy.map(\.transaction) {
+      size += transaction.changes.count
+      guard transaction.after == end, count == 0 || size <= limits.batchBytesMax else { break }
+      (count, end) = (count + 1, transaction.upto)
+    }
+    return count
+  }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import Testing
+
+/// When what an archive has committed is sent to its replica, and in which pieces.
+@Suite struct ShippingQueueTests {
+  private func transaction(
+    _ after: SequenceNumber,
+    _ upto: SequenceNumber,
+    bytes: Int = 10
+  ) -> ReplicaTransaction {
+    ReplicaTransaction(after: after, upto: upto, change: .numbered(upto), changes: Array(repeating: 0, count: bytes))
+  }
+
+  private func batch(_ transactions: ReplicaTransaction...) -> ShippingQueue.Action {
+    .append(ReplicaBatch(transactions))
+  }
+
+  /// A queue of an archive that has nothing yet.
+  private func started(_ promise: ShippingQueue.Promise = .disk) -> ShippingQueue {
+    var limits = ShippingQueue.Limits()
+    (limits.eagerBytes, limits.batchBytesMax, limits.backlogBytesMax) = (30, 25, 100)
+    var queue = ShippingQueue(promise, limits: limits)
+    #expect(queue.start(stored: 0, tip: 0, at: 0) == [.stored(upTo: 0)])
+    return queue
+  }
+
+  // MARK: Batches
+
+  @Test func transactionsOfFiftyMillisecondsShareABatch() {
+    var queue = started()
+    #expect(queue.add(transaction(0, 1), at: 1_000) == [.wait(until: 1_050)])
+    #expect(queue.add(transaction(1, 3), at: 1_020) == [.wait(until: 1_050)])
+    #expect(queue.timePassed(at: 1_050) == [batch(transaction(0, 1), transaction(1, 3))])
+    #expect(queue.lag == 3)
+    #expect(queue.add(transaction(3, 4), at: 1_060) == [], "one is under way")
+    #expect(queue.appended(at: 1_070) == [.stored(upTo: 3), .wait(until: 1_110)])
+    #expect((queue.lag, queue.bytes) == (1, 10))
+  }
+
+  @Test func aFullBatchWaitsForNoOthersAndHasNoMoreThanItsLimit() {
+    var queue = started()
+    _ = queue.add(transaction(0, 1), at: 0)
+    _ = queue.add(transaction(1, 2), at: 0)
+    #expect(queue.add(transaction(2, 3), at: 0) == [batch(transaction(0, 1), transaction(1, 2))])
+    var large = started()
+    #expect(large.add(transaction(0, 1, bytes: 60), at: 0) == [batch(transaction(0, 1, bytes: 60))])
+  }
+
+  @Test func aTransactionThatComesLateIsWaitedFor() {
+    var queue = started(.replica)
+    #expect(queue.add(transaction(2, 3), at: 0) == [.wait(until: 2_000)])
+    #expect(queue.add(transaction(0, 2), at: 1) == [batch(transaction(0, 2), transaction(2, 3)), .wait(until: 2_000)])
+  }
+
+  @Test func whatIsLeftIsSentWithoutDelayAtTheEnd() {
+    var queue = started()
+    _ = queue.add(transaction(0, 1), at: 0)
+    #expect(queue.flush(at: 10) == [batch(transaction(0, 1))])
+    #expect(queue.appended(at: 20) == [.stored(upTo: 1), .drained])
+    queue.endFlush()
+    #expect(queue.add(transaction(1, 2), at: 30) == [.wait(until: 80)])
+  }
+
+  // MARK: Failures
+
+  @Test(arguments: [.unknown, .away] as [ReplicaError.Kind])
+  func aBatchWhoseOutcomeIsUnknownIsRepeatedAsItWas(kind: ReplicaError.Kind) {
+    var queue = started()
+    _ = queue.add(transaction(0, 1), at: 0)
+    _ = queue.timePassed(at: 50)
+    _ = queue.add(transaction(1, 2), at: 60)
+    #expect(queue.failed(kind, at: 100) == [.wait(until: 600)])
+    #expect(queue.timePassed(at: 599) == [.wait(until: 600)])
+    #expect(queue.timePassed(at: 600) == [batch(transaction(0, 1))])
+    #expect(queue.appended(at: 610) == [.stored(upTo: 1), batch(transaction(1, 2))])
+  }
+
+  @Test func aReplicaThatHasLessThanItHadGetsASnapshot() {
+    var queue = started()
+    _ = queue.add(transaction(0, 1), at: 0)
+    _ = queue.timePassed(at: 50)
+    #expect(queue.failed(.gap(0), at: 60) == [.wait(until: 560)])
+    #expect(queue.isSnapshotDue)
+    #expect(queue.timePassed(at: 560) == [.copy])
+    #expect(queue.copied(upTo: 1, at: 600) == [.stored(upTo: 1)])
+    #expect(!queue.isSnapshotDue)
+  }
+
+  @Test func withoutALeaseNothingIsSentAndNothingIsForgotten() {
+    var queue = started()
+    _ = queue.add(transaction(0, 1), at: 0)
+    _ = queue.timePassed(at: 50)
+    queue.stop()
+    #expect(queue.failed(.voided, at: 60) == [])
+    #expect(queue.add(transaction(1, 2), at: 70) == [])
+    #expect(queue.timePassed(at: 5_000) == [])
+    // It had arrived.
+    #expect(queue.start(stored: 1, tip: 2, at: 6_000) == [.stored(upTo: 1), batch(transaction(1, 2))])
+  }
+
+  @Test func aServerThatLacksWhatIsNoLongerHereGetsASnapshot() {
+    var queue = started()
+    _ = queue.add(transaction(0, 1), at: 0)
+    _ = queue.timePassed(at: 50)
+    _ = queue.appended(at: 60)
+    queue.stop()
+    #expect(queue.start(stored: 0, tip: 1, at: 100) == [.stored(upTo: 0), .copy])
+  }
+
+  // MARK: Backlog
+
+  @Test func aBacklogThatBecomesTooLargeGivesWayToASnapshot() {
+    var queue = started()
+    _ = queue.add(transaction(0, 1, bytes: 40), at: 0)
+    _ = queue.failed(.away, at: 10)
+    _ = queue.add(transaction(1, 2, bytes: 40), at: 20)
+    #expect(!queue.isSnapshotDue)
+    _ = queue.add(transaction(2, 3, bytes: 40), at: 30)
+    #expect(queue.isSnapshotDue)
+    #expect(queue.bytes == 40, "what may have arrived is found out first")
+    #expect(queue.timePassed(at: 510) == [batch(transaction(0, 1, bytes: 40))])
+    #expect(queue.appended(at: 520) == [.stored(upTo: 1), .copy])
+    #expect(queue.bytes == 0)
+    // The copy has some of what is committed meanwhile.
+    #expect(queue.add(transaction(3, 4), at: 530) == [])
+    #expect(queue.add(transaction(4, 5), at: 540) == [])
+    #expect(queue.copied(upTo: 4, at: 550) == [.stored(upTo: 4), .wait(until: 590)])
+    #expect(queue.timePassed(at: 590) == [batch(transaction(4, 5))])
+  }
+
+  @Test func whatIsDroppedWhileACopyIsMadeNeedsAnotherOne() {
+    var queue = started()
+    queue.stop()
+    #expect(queue.start(stored: 0, tip: 3, at: 0) == [.stored(upTo: 0), .copy])
+    _ = queue.add(transaction(3, 4, bytes: 101), at: 10)
+    #expect(queue.copied(upTo: 3, at: 20) == [.stored(upTo: 3), .copy])
+    #expect(queue.copied(upTo: 4, at: 30) == [.stored(upTo: 4)])
+    // A copy may have what is told only now.
+    #expect(queue.add(transaction(3, 4), at: 40) == [])
+    #expect(queue.lag == 0 && queue.bytes == 0)
+  }
+
+  // MARK: Writers that wait
+
+  @Test func aWriterThatWaitsForTheReplicaIsServedAtOnce() {
+    var queue = started(.replica)
+    #expect(queue.add(transaction(0, 1), at: 0) == [batch(transaction(0, 1)), .wait(until: 2_000)])
+    #expect(queue.add(transaction(1, 2), at: 5) == [.wait(until: 2_000)])
+    let rest = batch(transaction(1, 2))
+    #expect(queue.appended(at: 10) == [.stored(upTo: 1), rest, .wait(until: 2_005)])
+    #expect(queue.appended(at: 20) == [.stored(upTo: 2)])
+  }
+
+  @Test func aWriterIsToldAfterTwoSecondsThatItIsUnknownAndTheReplicaIsAwayUntilItAnswers() {
+    var queue = started(.replica)
+    _ = queue.add(transaction(0, 1), at: 0)
+    #expect(queue.failed(.away, at: 1_700) == [.wait(until: 2_000)])
+    #expect(!queue.isAway)
+    #expect(queue.timePassed(at: 2_000) == [.unconfirmed, .wait(until: 2_200)])
+    #expect(queue.isAway)
+    #expect(queue.timePassed(at: 2_200) == [batch(transaction(0, 1))])
+    #expect(queue.isAway)
+    #expect(queue.appended(at: 2_210) == [.stored(upTo: 1)])
+    #expect(!queue.isAway)
+  }
+}
