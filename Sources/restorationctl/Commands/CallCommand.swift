@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import JSONRPC
 internal import RestorationClient
 
 struct CallCommand: ControlCommand {
@@ -34,10 +35,10 @@ struct CallCommand: ControlCommand {
 
   func run() async throws {
     let parameters = self.parameters == "-" ? try Output.readInput() : self.parameters
-    if let parameters { try check(parameters) }
+    let names = try parameters.map(names) ?? []
     try await withBroker { broker in
       // The broker ignores what it does not know, so that later versions can say more: a person has mistyped it.
-      if let parameters, let unknown = try? await MethodCatalogue(broker).unknownParameter(in: parameters, of: method) {
+      if !names.isEmpty, let unknown = try? await MethodCatalogue(broker).unknownParameter(among: names, of: method) {
         throw unknown
       }
       do {
@@ -50,7 +51,9 @@ struct CallCommand: ControlCommand {
   }
 
   /// Text that cannot be sent is a fault of the command line, whether a broker runs or not.
-  private func check(_ parameters: String) throws {
+  ///
+  /// - Returns: the names of the parameters, if they are given by name.
+  private func names(_ parameters: String) throws -> [String] {
     let text: String
     do {
       text = try JSONLayout.compact.format(parameters)
@@ -60,6 +63,7 @@ struct CallCommand: ControlCommand {
     guard text.hasPrefix("{") || text.hasPrefix("[") else {
       throw Self.wrong("the parameters are neither a JSON object nor an array")
     }
+    return (try? JSONSlice.read(text, subject: "the parameters", hint: ""))?.members?.map(\.name) ?? []
   }
 
   private static func wrong(_ message: String) -> Failure {

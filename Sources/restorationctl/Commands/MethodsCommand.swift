@@ -114,15 +114,11 @@ struct MethodCatalogue {
   }
 
   /// The failure of a call with a parameter that the method does not have; `nil` if it has all of them.
-  ///
-  /// - Parameter call: the parameters in JSON.
-  func unknownParameter(in call: String, of called: String) -> Failure? {
-    guard let method = methods.first(where: { $0.name == called && !$0.isToClient }),
-      let given = try? JSONSlice.read(call, subject: "the parameters", hint: "").members
-    else { return nil }
+  func unknownParameter(among given: [String], of called: String) -> Failure? {
+    guard let method = methods.first(where: { $0.name == called && !$0.isToClient }) else { return nil }
     // Any call may have the scope, and `_meta`, which is for whoever handles the message.
     let known = (parameters(of: method) + scope).map(\.name)
-    guard let name = given.map(\.name).first(where: { !known.contains($0) && $0 != "_meta" }) else { return nil }
+    guard let name = given.first(where: { !known.contains($0) && $0 != "_meta" }) else { return nil }
     let unknown = name.shortened(to: 40)
     let near = Suggestion.nearest(to: unknown, in: known).map { "Did you mean \($0)? " } ?? ""
     var failure = failure(
