@@ -1395,7 +1395,7 @@ class _Memory:
         return number
 
     def _drop(self, thing: _Object) -> None:
-        """The object is not registered any more."""
+        """The object is no longer registered."""
         self._states.pop(thing, None)
         self._things.pop(self._numbers.pop(thing, 0), None)
 
@@ -1516,7 +1516,7 @@ class _Memory:
         self._clear()
 
     def _clear(self) -> None:
-        """What a broker has that was told everything is not needed any more."""
+        """Forgets what a broker has that was told everything."""
         if self._is_told:
             self._states = {thing: kept for thing, kept in self._states.items() if not kept.is_done}
 

@@ -269,7 +269,7 @@ extension String: ChangeField {
   }
 }
 
-/// The text of a state, which nobody but its owner reads.
+/// The text of a state, which only its owner reads.
 extension ArraySlice<UInt8>: ChangeField {
   func write(to writer: inout ChangeWriter) {
     writer.number(Int64(count))

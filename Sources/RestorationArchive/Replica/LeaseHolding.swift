@@ -151,7 +151,7 @@ extension LeaseHolding {
   /// What is at the replica does not begin with what the users of the open archive have seen.
   package mutating func diverged(from host: String?) -> [Action] { release() + lose(to: host) }
 
-  /// Or others would wait for a lease that nobody uses.
+  /// Otherwise others would wait for an unused lease.
   private func release() -> [Action] { lease.map { [.release($0)] } ?? [] }
 
   // MARK: Keeping it
@@ -165,7 +165,7 @@ extension LeaseHolding {
   /// The replica says that a later lease has ended this one.
   package mutating func fenced(_ lease: ReplicaLease, by host: String?) -> [Action] {
     guard lease == self.lease else { return [] }
-    // A void one is known to nobody; the claim decides.
+    // The replica may not know a void lease; the claim decides.
     if case .claiming = phase { return [] }
     return lose(to: host)
   }
@@ -192,7 +192,7 @@ extension LeaseHolding {
       phase = .lost(host: host)
       return [.lose(host: host)]
     case .catchingUp, .releasing(isAwaited: true): return [.refuse(.fenced(host: host))]
-    // Nobody uses it any longer; the next opening finds out.
+    // It is no longer in use; the next opening finds out.
     case .free, .asking, .claiming, .flushing, .releasing, .lost: return []
     }
   }
@@ -205,7 +205,7 @@ extension LeaseHolding {
     return [.leave(host: host)]
   }
 
-  /// Nobody uses the archive any longer.
+  /// The archive is no longer in use.
   package mutating func closed() -> [Action] {
     switch phase {
     case .held, .leaving:

@@ -64,7 +64,7 @@ package struct ReplicaGrant: Hashable, Sendable {
   package var lease: ReplicaLease
   /// A UUID; another one than before: the contents do not continue the former ones, which were removed.
   package var history: String
-  /// Where the snapshot ends; 0 if there is none.
+  /// Where the snapshot ends; 0 without one.
   package var base: SequenceNumber
   package var tip: ReplicaTip
   /// Under which lease the last change was made.
@@ -74,7 +74,7 @@ package struct ReplicaGrant: Hashable, Sendable {
   package var reign: ReplicaTip?
   /// Whether the last holder left in order, with everything shipped.
   package var wasFlushed: Bool
-  /// Whose the lease was before; `nil` if it was nobody's.
+  /// Who held the lease before; `nil` if this is the first one.
   package var former: ReplicaHolder?
 
   package init(

@@ -33,7 +33,7 @@ package struct ShippingQueue: Hashable, Sendable {
   }
 
   package struct Limits: Hashable, Sendable {
-    /// How long a transaction waits for others to share its batch, if nobody waits for it.
+    /// How long a transaction waits for others to share its batch, if no writer waits for it.
     package var delay: Int64 = 50
     /// With this many bytes a batch waits for no others.
     package var eagerBytes = 256 << 10

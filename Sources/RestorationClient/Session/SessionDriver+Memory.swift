@@ -11,7 +11,7 @@ private let log = Logger(label: "restoration")
 
 /// A session that begins without a broker, and how it tells the first one that comes; `SessionMemory` decides what.
 ///
-/// The session is alone until that one has been told everything: meanwhile memory goes on answering, and the link keeps
+/// The session is alone until that one has been told everything: meanwhile memory keeps answering, and the link keeps
 /// the broker's calls. A state that the broker refuses in passing holds nothing up, and follows later.
 extension SessionDriver {
   /// How long a start waits for a broker that is being started again, at most.

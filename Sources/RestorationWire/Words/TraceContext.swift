@@ -10,7 +10,7 @@ package struct TraceContext: Hashable, Sendable {
   /// With more, `tracestate` may be left out.
   private static let tracestateBytesMax = 512
 
-  /// `nil` if there is none, or an invalid one, which makes no difference to a request.
+  /// `nil` if it is missing or invalid, which makes no difference to a request.
   package init?(_ parameters: Parameters) {
     guard case .named(let members) = parameters, let meta = members["_meta"],
       let traceparent = meta["traceparent"]?.string(), Self.isValid(traceparent)

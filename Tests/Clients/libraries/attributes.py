@@ -364,7 +364,7 @@ def fit_their_annotations_when_they_are_saved(socket: str) -> None:
     session.flush()
     with logged() as messages:
         editor.tabs.append(5)  # type: ignore[arg-type]
-        editor.cursor = 2  # nobody flushes
+        editor.cursor = 2  # no flush follows
         while not messages:
             assert session.turned.wait(30)
             session.turned.clear()
