@@ -117,6 +117,13 @@ let package = Package(
       swiftSettings: settings
     ),
 
+    // Replicas of archives: every engine passes one suite
+    .testTarget(
+      name: "RestorationReplicaTests",
+      dependencies: ["InMemory", "RestorationArchive"],
+      swiftSettings: settings
+    ),
+
     // SystemdSupport
     .target(name: "CSystemd"),
     .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),

@@ -16,6 +16,8 @@ package final class MemoryReplica: Sendable {
   fileprivate struct Broker {
     let host: String
     let term: LeaseTerm
+    /// Tells it that another host waits.
+    let attention: @Sendable () -> Void
     var renewals = 0
   }
 
@@ -76,9 +78,13 @@ package final class MemoryReplica: Sendable {
   }
 
   /// The way to the replica of a broker that has just been started.
-  package func link(from host: String, term: LeaseTerm = LeaseTerm(milliseconds: 15_000)) -> MemoryReplicaLink {
-    MemoryReplicaLink(self, host, term)
-  }
+  ///
+  /// - Parameter attention: Is called when another host has begun to wait for one of its leases.
+  package func link(
+    from host: String,
+    term: LeaseTerm = LeaseTerm(milliseconds: 15_000),
+    attention: @escaping @Sendable () -> Void = {}
+  ) -> MemoryReplicaLink { MemoryReplicaLink(self, host, term, attention) }
 
   // MARK: What happens to it
 
@@ -211,13 +217,19 @@ package struct MemoryReplicaLink: ArchiveReplica {
   private let replica: MemoryReplica
   private let host: String
   private let term: LeaseTerm
+  private let attention: @Sendable () -> Void
   /// Its row at the server; another one after a failover.
   private let broker = Box()
 
   private final class Box: Sendable { let id = Mutex<MemoryReplica.BrokerID?>(nil) }
 
-  fileprivate init(_ replica: MemoryReplica, _ host: String, _ term: LeaseTerm) {
-    (self.replica, self.host, self.term) = (replica, host, term)
+  fileprivate init(
+    _ replica: MemoryReplica,
+    _ host: String,
+    _ term: LeaseTerm,
+    _ attention: @escaping @Sendable () -> Void
+  ) {
+    (self.replica, self.host, self.term, self.attention) = (replica, host, term, attention)
   }
 
   /// Carries out a call, unless the host is cut off; what fails changes nothing.
@@ -257,7 +269,10 @@ package struct MemoryReplicaLink: ArchiveReplica {
     _ application: String,
     as claim: ReplicaClaim
   ) async throws(ReplicaError) -> ReplicaGrant {
-    try call { state throws(ReplicaError) in
+    var isWaiting: (@Sendable () -> Void)?
+    // Outside of the lock: it may ask at once.
+    defer { isWaiting?() }
+    return try call { state throws(ReplicaError) in
       try mustBeCovered(state)
       let id = attach(&state)
       var row = state.database.rows[application] ?? newRow(claim, &state)
@@ -268,6 +283,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
         if row.holder != nil, row.wanted == nil {
           state.database.rows[application]?.wanted = host
           state.commit()
+          isWaiting = row.holder.flatMap { state.database.brokers[$0]?.attention }
         }
         throw ReplicaError(.elsewhere(holder), "\(holder.host) has \(application); end it there")
       }
@@ -297,7 +313,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
     broker.id.withLock { id in
       if let id, isKnown(id, state) { return id }
       let new = MemoryReplica.BrokerID(timeline: state.database.timeline, number: state.database.number())
-      state.database.brokers[new] = MemoryReplica.Broker(host: host, term: term)
+      state.database.brokers[new] = MemoryReplica.Broker(host: host, term: term, attention: attention)
       state.commit()
       id = new
       return new
@@ -319,9 +335,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
     return "history \(state.histories)"
   }
 
-  nonisolated(nonsending) package func renew(
-    _ leases: [ReplicaLease]
-  ) async throws(ReplicaError) -> ReplicaRenewal {
+  nonisolated(nonsending) package func renew() async throws(ReplicaError) -> ReplicaRenewal {
     try call { state throws(ReplicaError) in
       try mustBeCovered(state)
       guard let id = broker.id.withLock({ $0 }), isKnown(id, state) else {
@@ -330,8 +344,8 @@ package struct MemoryReplicaLink: ArchiveReplica {
       state.database.brokers[id]?.renewals += 1
       state.commit()
       var renewal = ReplicaRenewal()
-      for lease in leases {
-        guard let row = try? newest(lease, state), row.holder == id else { continue }
+      for (application, row) in state.database.rows where row.holder == id {
+        let lease = ReplicaLease(application: application, archive: row.archive, epoch: row.epoch)
         renewal.held.insert(lease)
         renewal.wanted[lease] = row.wanted
       }

@@ -376,7 +376,7 @@ final class ReplicaHost {
       let asked = now
       let renewal: ReplicaRenewal
       do throws(ReplicaError) {
-        renewal = try await link.renew([lease])
+        renewal = try await link.renew()
       } catch {
         note("is not renewed: \(error.kind)")
         return try await ended(error.kind, lease)

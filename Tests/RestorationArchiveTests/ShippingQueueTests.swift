@@ -10,7 +10,12 @@ internal import Testing
     _ upto: SequenceNumber,
     bytes: Int = 10
   ) -> ReplicaTransaction {
-    ReplicaTransaction(after: after, upto: upto, change: .numbered(upto), changes: Array(repeating: 0, count: bytes))
+    ReplicaTransaction(
+      after: after,
+      upto: upto,
+      change: ChangeID(high: 0, low: UInt64(upto)),
+      changes: Array(repeating: 0, count: bytes)
+    )
   }
 
   private func batch(_ transactions: ReplicaTransaction...) -> ShippingQueue.Action {

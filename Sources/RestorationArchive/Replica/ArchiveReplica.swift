@@ -3,7 +3,8 @@
 /// Where the committed transactions of archives go, so that another host can continue them: one host's way to it.
 ///
 /// It knows no file, socket, key or SQL, and what a transaction changed is opaque to it. Every engine passes the same
-/// test suite.
+/// test suite. Whoever makes one hands in a function that is called when another host has begun to wait for a lease of
+/// this broker, so that it renews at once and finds out for which one.
 ///
 /// Invariants every engine keeps, whatever any clock says:
 /// 1. An archive has one newest lease, of the timeline of the server that answers. What is written under another one
@@ -21,8 +22,9 @@ package protocol ArchiveReplica: Sendable {
     as claim: ReplicaClaim
   ) async throws(ReplicaError) -> ReplicaGrant
 
-  /// Says that this broker is alive; returns which of its leases are still the newest ones.
-  nonisolated(nonsending) func renew(_ leases: [ReplicaLease]) async throws(ReplicaError) -> ReplicaRenewal
+  /// Says that this broker is alive; returns all leases that it holds. One among them that it does not know was granted
+  /// without its hearing of it: it has to give it back, or other hosts wait for it in vain.
+  nonisolated(nonsending) func renew() async throws(ReplicaError) -> ReplicaRenewal
 
   /// Stores a batch behind the contents.
   ///

@@ -102,7 +102,7 @@ package struct ReplicaHolder: Hashable, Sendable {
 }
 
 package struct ReplicaRenewal: Hashable, Sendable {
-  /// Those of the leases asked about that are still the newest.
+  /// The broker's leases that are the newest of their archives.
   package var held: Set<ReplicaLease>
   /// Of these, the ones that another host waits for.
   package var wanted: [ReplicaLease: String]

@@ -125,14 +125,14 @@ internal import Testing
     let fixture = ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let lease = try await a.acquire().lease
-    #expect(try await a.link.renew([lease]) == ReplicaRenewal(held: [lease]))
+    #expect(try await a.link.renew() == ReplicaRenewal(held: [lease]))
     let kind = await refusal { () async throws(ReplicaError) in _ = try await b.acquire() }
     guard case .elsewhere(let holder) = kind else {
       Issue.record("\(String(describing: kind))")
       return
     }
     #expect(holder.host == "A")
-    #expect(try await a.link.renew([lease]) == ReplicaRenewal(held: [lease], wanted: [lease: "B"]))
+    #expect(try await a.link.renew() == ReplicaRenewal(held: [lease], wanted: [lease: "B"]))
     try await a.append(0, 1, lease)
   }
 
@@ -153,9 +153,9 @@ internal import Testing
       await refusal { () async throws(ReplicaError) in _ = try await a.load(.batches(after: 0), first) } == fenced
     )
     #expect(await refusal { () async throws(ReplicaError) in try await a.link.release(first, .removed) } == fenced)
-    #expect(try await a.link.renew([first]).held.isEmpty)
+    #expect(try await a.link.renew().held.isEmpty)
     try await b.append(1, 2, second.lease)
-    #expect(try await b.link.renew([second.lease]).held == [second.lease])
+    #expect(try await b.link.renew().held == [second.lease])
   }
 
   @Test(arguments: ReplicaEngine.allCases)
@@ -221,7 +221,7 @@ internal import Testing
     #expect(await isRefused())
     await fixture.pass(whole - 500)
     #expect(await isRefused())
-    _ = try await a.link.renew([lease])
+    _ = try await a.link.renew()
     await fixture.pass(500)
     #expect(await isRefused())
     await fixture.pass(whole)
@@ -239,7 +239,7 @@ internal import Testing
     #expect(await refusal { () async throws(ReplicaError) in try await notes.append(2, 3, second) } == .gap(0))
     let other = ReplicaBroker(link: fixture.broker(on: "B").link, application: "draw")
     _ = try await other.acquire(isForced: true)
-    #expect(try await link.renew([first, second]).held == [second])
+    #expect(try await link.renew().held == [second])
     try await notes.link.release(second, .left(isFlushed: true, summary: [1, 2]))
     let list = try await link.list()
     #expect(list.map(\.application) == ["draw", "notes@2"])

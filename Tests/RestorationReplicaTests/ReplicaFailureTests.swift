@@ -14,12 +14,12 @@ internal import Testing
     await fixture.failOver()
     #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, first.lease) } == .voided)
     #expect(await refusal { () async throws(ReplicaError) in try await a.snapshot(3, first.lease) } == .voided)
-    #expect(await refusal { () async throws(ReplicaError) in _ = try await a.link.renew([first.lease]) } == .voided)
+    #expect(await refusal { () async throws(ReplicaError) in _ = try await a.link.renew() } == .voided)
     let second = try await a.acquire(first.standing)
     #expect(second.lease.epoch > first.lease.epoch)
     #expect(second.lease.epoch.timeline > first.lease.epoch.timeline)
     try await a.append(1, 2, second.lease)
-    #expect(try await a.link.renew([second.lease]).held == [second.lease])
+    #expect(try await a.link.renew().held == [second.lease])
   }
 
   @Test(arguments: ReplicaEngine.allCases)
@@ -79,7 +79,7 @@ internal import Testing
     await fixture.setCovered(false)
     #expect(await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } == .uncovered)
     #expect(await refusal { () async throws(ReplicaError) in try await a.snapshot(1, lease) } == .uncovered)
-    #expect(await refusal { () async throws(ReplicaError) in _ = try await a.link.renew([lease]) } == .uncovered)
+    #expect(await refusal { () async throws(ReplicaError) in _ = try await a.link.renew() } == .uncovered)
     let b = fixture.broker(on: "B")
     #expect(await refusal { () async throws(ReplicaError) in _ = try await b.acquire(isForced: true) } == .uncovered)
     await fixture.setCovered(true)
