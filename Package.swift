@@ -280,9 +280,13 @@ let package = Package(
     .target(
       name: "InMemory",
       dependencies: [
+        "JSONRPC",
         "RestorationArchive",
         "RestorationBroker",
         "RestorationTransport",
+        "RestorationWire",
+        "SeededRandom",
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ],

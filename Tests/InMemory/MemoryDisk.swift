@@ -1,50 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import InMemory
 internal import NIOCore
-internal import RestorationArchive
+package import RestorationArchive
 
 /// Archives in memory that outlive their brokers, and whose calls a test holds back or has fail.
-final class MemoryDisk {
+package final class MemoryDisk {
   /// Answers to `open` instead of the archive, by application.
-  var openingFailures: [String: ArchiveError] = [:]
+  package var openingFailures: [String: ArchiveError] = [:]
   /// Damage that is found when an archive is opened, by application.
-  var openingDamage: [String: String] = [:]
+  package var openingDamage: [String: String] = [:]
   /// Why reads and pieces of long work fail until the archive is opened anew, by application.
-  var readFailures: [String: ArchiveError] = [:]
+  package var readFailures: [String: ArchiveError] = [:]
   /// Why copies to these files fail.
-  var copyFailures: [String: ArchiveCopyError] = ["/dev/null": .target("File exists")]
+  package var copyFailures: [String: ArchiveCopyError] = ["/dev/null": .target("File exists")]
   /// Changes are not made durable until `commit()`.
-  var holdsCommits = false
+  package var holdsCommits = false
   /// Archives are not opened until `openHeld()`.
-  var holdsOpenings = false
-  var holdsListings = false
+  package var holdsOpenings = false
+  package var holdsListings = false
   /// Who closes an archive is not told so until `closeHeld()`.
-  var holdsClosings = false
+  package var holdsClosings = false
   /// The days that brokers keep, and why they cannot be read.
-  var daysText: String?
-  var daysFailure: ArchiveError?
+  package var daysText: String?
+  package var daysFailure: ArchiveError?
   /// The calendar by which it notes when archives are written to.
   var wallMilliseconds: () -> Int64 = { 0 }
   /// What a test does before each piece of long work.
-  var betweenPieces: (() -> Void)?
+  package var betweenPieces: (() -> Void)?
   /// Every change that was ever committed; the one with sequence n is at n − 1.
-  private(set) var logs: [String: [ArchiveChange]] = [:]
+  package private(set) var logs: [String: [ArchiveChange]] = [:]
   /// What was committed since the last `forgetWritten`.
-  var written: [ArchiveChange] = []
+  package var written: [ArchiveChange] = []
   /// Archives that were ever made.
-  private(set) var names: Set<String> = []
-  private(set) var damaged: [String: Set<SequenceNumber>] = [:]
-  private(set) var backups = 0
-  private(set) var openCount = 0
+  package private(set) var names: Set<String> = []
+  package private(set) var damaged: [String: Set<SequenceNumber>] = [:]
+  package private(set) var backups = 0
+  package private(set) var openCount = 0
   /// What was computed on the archives' lanes and not on the broker's loop.
-  private(set) var computedCount = 0
-  private(set) var jobCount = 0
-  private(set) var closed: [String] = []
-  private(set) var removed: [String] = []
+  package private(set) var computedCount = 0
+  package private(set) var jobCount = 0
+  package private(set) var closed: [String] = []
+  package private(set) var removed: [String] = []
   private(set) var lastWrites: [String: Int64] = [:]
   /// How often brokers asked for days, or for what was not written since one.
-  private(set) var agingCount = 0
+  package private(set) var agingCount = 0
   private let loop: TestEventLoop
   private let newIdentifier: @Sendable () -> String
   private var archives: MemoryArchiveStore
@@ -68,12 +67,12 @@ final class MemoryDisk {
   // MARK: What a test does and sees
 
   /// The store of a broker that starts now; the one before gets nothing more done.
-  func connect() -> any ArchiveStore {
+  package func connect() -> any ArchiveStore {
     disconnect()
     return Store(of: NIOLoopBound(self, eventLoop: loop), on: loop, broker)
   }
 
-  func disconnect() {
+  package func disconnect() {
     broker += 1
     resume { _ in Self.disconnected }
   }
@@ -81,25 +80,27 @@ final class MemoryDisk {
   fileprivate static let disconnected = ArchiveError(.fenced, "the process of this store has ended")
 
   /// What a broker would find; nil if there is no such archive.
-  func archive(_ name: String) -> ArchiveOpening? { archives.assumeIsolated { $0.contents(of: name) } }
+  package func archive(_ name: String) -> ArchiveOpening? { archives.assumeIsolated { $0.contents(of: name) } }
 
-  func forgetWritten() { written = [] }
+  package func forgetWritten() { written = [] }
 
   /// Pieces of long work that a test has not let go yet.
-  var heldPieces: Int { held.count { $0.call == .piece } }
+  package var heldPieces: Int { held.count { $0.call == .piece } }
 
   /// Sequences of the states that were ever written to a node.
-  func rows(of node: NodeID, in name: String = "App") -> [SequenceNumber] {
+  package func rows(of node: NodeID, in name: String = "App") -> [SequenceNumber] {
     (logs[name] ?? []).enumerated().compactMap { index, change in
       if case .state(let record) = change, record.node == node { SequenceNumber(index + 1) } else { nil }
     }
   }
 
   /// Makes the states written as these sequences unreadable.
-  func damage(_ name: String, _ rows: some Sequence<SequenceNumber>) { damaged[name, default: []].formUnion(rows) }
+  package func damage(_ name: String, _ rows: some Sequence<SequenceNumber>) {
+    damaged[name, default: []].formUnion(rows)
+  }
 
   /// Makes the archives anew, one of them with another past. A broker that has one open does not survive it.
-  func tamper(_ name: String, _ change: (inout [ArchiveChange]) -> Void) throws {
+  package func tamper(_ name: String, _ change: (inout [ArchiveChange]) -> Void) throws {
     change(&logs[name, default: []])
     let (archives, logs) = (try MemoryArchiveStore(on: loop, newIdentifier: newIdentifier), logs)
     archives.assumeIsolated { archives in
@@ -134,10 +135,12 @@ final class MemoryDisk {
   }
 
   /// Lets the held commits go, once.
-  func commit() { resume(.commit) { _ in nil } }
+  package func commit() { resume(.commit) { _ in nil } }
 
   /// The held commits of an application fail, and nothing of them is stored.
-  func failCommit(_ name: String) { resume(.commit) { $0 == name ? ArchiveError(.full, "the disk is full") : nil } }
+  package func failCommit(_ name: String) {
+    resume(.commit) { $0 == name ? ArchiveError(.full, "the disk is full") : nil }
+  }
 
   private func resume(_ kind: Call? = nil, with error: (String) -> ArchiveError?) {
     let resumed = held.filter { kind == nil || $0.call == kind }

@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import InMemory
-internal import JSONRPC
 internal import NIOCore
 internal import NIOEmbedded
 internal import RestorationBroker
-internal import RestorationTransport
+package import RestorationTransport
 internal import RestorationWire
-internal import TestSupport
 
 /// A client's end of a connection to a broker in memory: bytes out, frames in.
-final class MemoryConnection: VectorConnection {
-  let process: MemoryProcess
+package final class MemoryConnection {
+  package let process: MemoryProcess
   /// The broker's end.
-  let connection: Connection
-  /// Takes each frame that comes; else they are kept for `receive(text:)`.
+  package let connection: Connection
+  /// Takes each frame that comes; else they are kept in `frames`.
   var whenReceived: ((String) -> Void)?
   /// Told when everything that came was taken; returns whether it did anything.
   var whenTaken: (() -> Bool)?
   /// `nil` as soon as it ends: then only its own end of the connection is closed.
-  private weak var broker: MemoryBroker?
+  package private(set) weak var broker: MemoryBroker?
   private let channel: EmbeddedChannel
   private var input: [UInt8] = []
-  private var frames: [String] = []
+  /// What came and nothing has taken yet.
+  package var frames: [String] = []
 
   init(of process: MemoryProcess, uid: Int64, confinement: String? = nil, to broker: MemoryBroker) {
     (self.process, self.broker) = (process, broker)
@@ -50,9 +48,9 @@ final class MemoryConnection: VectorConnection {
     }
   }
 
-  var isOpen: Bool { channel.isActive }
+  package var isOpen: Bool { channel.isActive }
 
-  func send(bytes: [UInt8]) {
+  package func send(bytes: [UInt8]) {
     // A broker that has closed the connection reads nothing.
     if isOpen {
       channel.pipeline.fireChannelRead(ByteBuffer(bytes: bytes))
@@ -61,37 +59,18 @@ final class MemoryConnection: VectorConnection {
     broker?.run()
   }
 
-  func halfClose() {
+  package func halfClose() {
     channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
     broker?.run()
   }
 
-  /// The next frame that nothing else takes; lets up to five seconds pass.
-  func receive() throws -> String {
-    for _ in 0..<500 where frames.isEmpty && isOpen { broker?.advance(milliseconds: 10) }
-    guard !frames.isEmpty else { throw TestFailure(isOpen ? "nothing came" : "the broker closed the connection") }
-    return frames.removeFirst()
-  }
-
-  /// Lets up to five seconds pass, until this has come true.
-  func wait(until hasComeTrue: () -> Bool) {
-    for _ in 0..<5_000 where isOpen && !hasComeTrue() { broker?.advance(milliseconds: 1) }
-  }
-
-  func receiveToEnd() throws -> [String] {
-    for _ in 0..<500 where isOpen { broker?.advance(milliseconds: 10) }
-    guard !isOpen else { throw TestFailure("the broker did not close the connection") }
-    defer { frames = [] }
-    return frames
-  }
-
-  func close() {
+  package func close() {
     cut()
     broker?.forget(self)
   }
 
   /// The same for a broker that is no more.
-  func cut() {
+  package func cut() {
     if isOpen { channel.close(promise: nil) }
     (whenReceived, whenTaken) = (nil, nil)
   }

@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import InMemory
-internal import Logging
+package import Logging
 internal import NIOCore
-internal import RestorationArchive
-internal import RestorationBroker
-internal import RestorationTransport
-internal import RestorationWire
+package import RestorationArchive
+package import RestorationBroker
+package import RestorationTransport
+package import RestorationWire
 internal import SeededRandom
-internal import TestSupport
-internal import Testing
 
 /// The broker's service with all that is outside of it in memory: clients, archives, processes, time and chance.
 ///
 /// Each call of a client, and each change of what it lives in, runs everything that follows from it until nothing is
 /// left to do at this moment. The same seed gives the same run.
 @dynamicMemberLookup
-final class MemoryBroker {
-  let loop = TestEventLoop()
-  let disk: MemoryDisk
-  let host: MemoryHost
-  let limits: Limits
-  private(set) var service: BrokerService
+package final class MemoryBroker {
+  package let loop = TestEventLoop()
+  package let disk: MemoryDisk
+  package let host: MemoryHost
+  package let limits: Limits
+  package private(set) var service: BrokerService
   private let makeService: (_ epoch: Int64) -> BrokerService
   private let messages: NIOLoopBoundBox<[String]>
   private let daysPassed: NIOLoopBoundBox<Int64>
@@ -32,11 +29,14 @@ final class MemoryBroker {
   private var epoch: Int64 = 7
   private var connections: [MemoryConnection] = []
   /// What connections of this broker share.
-  private(set) var books: ConnectionBooks
+  package private(set) var books: ConnectionBooks
   private let isNeverIdle: Bool
+  private let record: (String) -> Void
 
-  /// - Parameter makeStore: for archives elsewhere than on `disk`; the store is to run on the loop.
-  init(
+  /// - Parameters:
+  ///   - makeStore: for archives elsewhere than on `disk`; the store is to run on the loop.
+  ///   - record: told what the broker must never do, whatever the test is about.
+  package init(
     limits: Limits = Limits(),
     isDeveloperMode: Bool = false,
     hasManager: Bool = true,
@@ -44,7 +44,8 @@ final class MemoryBroker {
     unusedDays: Int = 0,
     pieceObjects: Int? = nil,
     seed: UInt64 = 1,
-    makeStore: ((TestEventLoop) -> any ArchiveStore)? = nil
+    makeStore: ((TestEventLoop) -> any ArchiveStore)? = nil,
+    record: @escaping (String) -> Void
   ) {
     let (loop, host) = (loop, MemoryHost(on: loop))
     let chance = NIOLoopBoundBox(SeededGenerator(seed: seed), eventLoop: loop)
@@ -56,6 +57,7 @@ final class MemoryBroker {
       preconditionFailure("no store: \(error)")
     }
     (self.limits, self.disk, self.host, self.messages, daysPassed) = (limits, disk, host, messages, days)
+    self.record = record
     disk.wallMilliseconds = { Self.wallMilliseconds(loop, days.value) }
     isPrepared = NIOLoopBoundBox(false, eventLoop: loop)
     hasStopped = NIOLoopBoundBox(false, eventLoop: loop)
@@ -100,14 +102,14 @@ final class MemoryBroker {
     end()
   }
 
-  subscript<Value>(dynamicMember path: ReferenceWritableKeyPath<MemoryDisk, Value>) -> Value {
+  package subscript<Value>(dynamicMember path: ReferenceWritableKeyPath<MemoryDisk, Value>) -> Value {
     get { disk[keyPath: path] }
     set { disk[keyPath: path] = newValue }
   }
 
-  subscript<Value>(dynamicMember path: KeyPath<MemoryDisk, Value>) -> Value { disk[keyPath: path] }
+  package subscript<Value>(dynamicMember path: KeyPath<MemoryDisk, Value>) -> Value { disk[keyPath: path] }
 
-  subscript<Value>(dynamicMember path: WritableKeyPath<MemoryHost.State, Value>) -> Value {
+  package subscript<Value>(dynamicMember path: WritableKeyPath<MemoryHost.State, Value>) -> Value {
     get { host.state.value[keyPath: path] }
     set { host.state.value[keyPath: path] = newValue }
   }
@@ -115,10 +117,10 @@ final class MemoryBroker {
   // MARK: Running
 
   /// Runs until nothing is left to do at this moment.
-  func run() { repeat { loop.run() } while connections.reduce(disk.letGo()) { $1.takeOutput() || $0 } }
+  package func run() { repeat { loop.run() } while connections.reduce(disk.letGo()) { $1.takeOutput() || $0 } }
 
   /// Moves all clocks, letting timers fire on the way when they are due.
-  func advance(milliseconds: Int64) {
+  package func advance(milliseconds: Int64) {
     let end = loop.now + .milliseconds(milliseconds)
     var isMore = true
     while isMore {
@@ -128,7 +130,7 @@ final class MemoryBroker {
   }
 
   /// The calendar moves, and time by the second after which the broker looks at the calendar again.
-  func advance(days: Int64) {
+  package func advance(days: Int64) {
     daysPassed.value += days
     advance(milliseconds: 1_000)
   }
@@ -136,7 +138,9 @@ final class MemoryBroker {
   // MARK: Clients
 
   /// A new connection of the process with this number; the same number is the same process.
-  func open(pid: Int64 = 100, uid: Int64 = 1_000, unit: String? = nil, confinement: String? = nil) -> MemoryConnection {
+  package func open(pid: Int64 = 100, uid: Int64 = 1_000, unit: String? = nil, confinement: String? = nil)
+    -> MemoryConnection
+  {
     let process = host.process(pid, unit: unit)
     let connection = MemoryConnection(of: process, uid: uid, confinement: confinement, to: self)
     connections.append(connection)
@@ -148,19 +152,20 @@ final class MemoryBroker {
   /// - Parameters:
   ///   - canBeCalled: false for one that speaks HTTP and can be sent nothing but answers.
   ///   - confinement: the application of the socket that it comes through.
-  func connect(
+  package func connect(
     pid: Int64 = 100,
     uid: Int64 = 1_000,
     canBeCalled: Bool = true,
     unit: String? = nil,
     confinement: String? = nil
   ) -> Peer {
-    let peer = Peer(open(pid: pid, uid: uid, unit: unit, confinement: confinement), canBeCalled: canBeCalled)
+    let connection = open(pid: pid, uid: uid, unit: unit, confinement: confinement)
+    let peer = Peer(connection, canBeCalled: canBeCalled, record: record)
     run()
     return peer
   }
 
-  func disconnect(_ peer: Peer) {
+  package func disconnect(_ peer: Peer) {
     peer.connection.close()
     run()
   }
@@ -168,14 +173,14 @@ final class MemoryBroker {
   func forget(_ connection: MemoryConnection) { connections.removeAll { $0 === connection } }
 
   /// The process ends; its connections stay open until `disconnect`.
-  func kill(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) {
+  package func kill(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) {
     self.end(peer, end, isNoticed: true)
     run()
     host.state.value.isStoppingSession = false
   }
 
   /// The process ends, and nobody has told the broker yet.
-  func killUnnoticed(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) { self.end(peer, end, isNoticed: false) }
+  package func killUnnoticed(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) { self.end(peer, end, isNoticed: false) }
 
   private func end(_ peer: Peer, _ end: ProcessEnd, isNoticed: Bool) {
     host.state.value.isStoppingSession = end.isLogout
@@ -183,7 +188,7 @@ final class MemoryBroker {
   }
 
   /// The process ends and its connection with it.
-  func crash(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) {
+  package func crash(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) {
     disconnect(peer)
     kill(peer, end)
   }
@@ -193,7 +198,7 @@ final class MemoryBroker {
   /// The broker dies and starts again: what was not committed is lost, connections are cut, processes live on.
   ///
   /// - Parameter start: the number of this start, if the count of them was lost.
-  func restart(start: Int64? = nil) {
+  package func restart(start: Int64? = nil) {
     end()
     epoch = start ?? epoch + 1
     (disk.holdsOpenings, disk.holdsListings) = (false, false)
@@ -219,7 +224,7 @@ final class MemoryBroker {
       books.holdings,
       isNeverIdle ? [:] : ["timers of the loop": loop.timerCount]
     )
-    if !holdings.isEmpty { Issue.record("still held when everybody has left: \(holdings)") }
+    if !holdings.isEmpty { record("still held when everybody has left: \(holdings)") }
   }
 
   /// Nothing of the broker's process is left.
@@ -234,7 +239,7 @@ final class MemoryBroker {
   }
 
   /// The broker is told to end, and saves what its clients have.
-  func saveBeforeEnd() {
+  package func saveBeforeEnd() {
     let (isPrepared, loop) = (isPrepared, loop)
     isPrepared.value = false
     service.assumeIsolated { service in
@@ -247,7 +252,7 @@ final class MemoryBroker {
   }
 
   /// What the broker does after `saveBeforeEnd`.
-  func stop() {
+  package func stop() {
     let (hasStopped, loop) = (hasStopped, loop)
     hasStopped.value = false
     service.assumeIsolated { service in
@@ -260,64 +265,66 @@ final class MemoryBroker {
   }
 
   /// The broker ends because the session of its user does.
-  func sessionOfUserEnds() {
+  package func sessionOfUserEnds() {
     host.state.value.isStoppingSession = true
     saveBeforeEnd()
     host.state.value.isStoppingSession = false
   }
 
   /// The configuration was read anew.
-  func configure(_ policies: LoginPolicies) {
+  package func configure(_ policies: LoginPolicies) {
     let limits = limits
     service.assumeIsolated { $0.configure(limits, policies) }
   }
 
-  func commit() {
+  package func commit() {
     disk.commit()
     run()
   }
 
   /// - Parameter milliseconds: how long to wait afterwards; by default until it is tried again.
-  func failCommit(_ name: String, thenWait milliseconds: Int64 = 80) {
+  package func failCommit(_ name: String, thenWait milliseconds: Int64 = 80) {
     disk.failCommit(name)
     run()
     advance(milliseconds: milliseconds)
   }
 
-  func openHeld() {
+  package func openHeld() {
     disk.holdsOpenings = false
     run()
   }
 
-  func closeHeld() {
+  package func closeHeld() {
     disk.holdsClosings = false
     run()
   }
 
-  func listHeld() {
+  package func listHeld() {
     disk.holdsListings = false
     run()
   }
 
-  func probeHeld() {
+  package func probeHeld() {
     host.letGo()
     run()
   }
 
-  func forgetWritten() { disk.forgetWritten() }
+  package func forgetWritten() { disk.forgetWritten() }
 
   // MARK: What there is
 
   /// The core as it is now.
-  var core: BrokerCore { service.assumeIsolated { [loop] in NIOLoopBound($0.core, eventLoop: loop) }.value }
+  package var core: BrokerCore { service.assumeIsolated { [loop] in NIOLoopBound($0.core, eventLoop: loop) }.value }
 
-  func application(_ name: String) -> Application? { core.applications.values.first { $0.name.description == name } }
+  package func application(_ name: String) -> Application? {
+    core.applications.values.first { $0.name.description == name }
+  }
 
-  var holdings: Holdings { service.assumeIsolated { $0.holdings } }
+  package var holdings: Holdings { service.assumeIsolated { $0.holdings } }
 
-  var timerCount: Int { service.assumeIsolated { $0.timers.count } }
+  package var timerCount: Int { service.assumeIsolated { $0.timers.count } }
 
-  var now: Moment {
+  package var now: Moment {
     Moment(
       monotonic: Int64(loop.now.uptimeNanoseconds / 1_000_000),
       wall: Self.wallMilliseconds(loop, daysPassed.value)
@@ -325,12 +332,12 @@ final class MemoryBroker {
   }
 
   /// Each with its fields in the order of their names.
-  var logged: [String] { messages.value }
-  var isPreparedToStop: Bool { isPrepared.value }
-  var isStopped: Bool { hasStopped.value }
+  package var logged: [String] { messages.value }
+  package var isPreparedToStop: Bool { isPrepared.value }
+  package var isStopped: Bool { hasStopped.value }
 
   /// States committed since the last `forgetWritten`.
-  var writtenStates: Int { disk.written.count { if case .state = $0 { true } else { false } } }
+  package var writtenStates: Int { disk.written.count { if case .state = $0 { true } else { false } } }
 }
 
 /// Keeps what the broker says of itself.
