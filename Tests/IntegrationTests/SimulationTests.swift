@@ -13,13 +13,14 @@ internal import Testing
   /// Histories a process plays: what a killed broker still waited for is never released.
   private static let portion = 250
 
-  private static func play(_ seeds: ClosedRange<Int>, _ flags: String...) throws -> String {
+  /// - Returns: what the program said.
+  static func play(_ seeds: ClosedRange<Int>, command: String = "play", _ flags: String...) throws -> String {
     let (end, output, errors) = try ChildProcess.run(
-      [Products.simulation, "--from", "\(seeds.lowerBound)", "--to", "\(seeds.upperBound)"] + flags,
+      [Products.simulation, command, "--from", "\(seeds.lowerBound)", "--to", "\(seeds.upperBound)"] + flags,
       environment: ["SWIFT_DETERMINISTIC_HASHING": "1"],
       Deadline(.seconds(600))
     )
-    #expect(end == .exit(0), "\(output) \(errors)")
+    #expect(end == .exit(0), "\(command) \(seeds): \(output) \(errors)")
     return output
   }
 

@@ -3,20 +3,45 @@
 internal import ArgumentParser
 internal import Glibc
 
-/// Plays histories of a broker on simulated hardware and checks what clients saw. The same seed gives the same run in
-/// every process that runs with `SWIFT_DETERMINISTIC_HASHING=1`.
 @main
 struct SimulationCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulation",
-    abstract: "Play simulated histories of a broker, and check what its clients saw."
+    abstract: "Play random histories of a broker in memory, and check what its clients saw.",
+    subcommands: [PlayCommand.self, ModelCommand.self],
+    defaultSubcommand: PlayCommand.self
   )
+}
 
+/// Which histories are played. The same seed gives the same run in every process that runs with
+/// `SWIFT_DETERMINISTIC_HASHING=1`.
+struct Seeds: ParsableArguments {
   @Option(help: "The first seed.")
   var from: UInt64 = 1
 
   @Option(help: "The last seed.")
   var to: UInt64 = 100
+
+  @Flag(inversion: .prefixedNo, help: "Look for the shortest history that fails.")
+  var shrinking = true
+
+  var all: ClosedRange<UInt64> { from...max(from, to) }
+
+  func validate() throws {
+    guard getenv("SWIFT_DETERMINISTIC_HASHING") != nil else {
+      throw ValidationError("set SWIFT_DETERMINISTIC_HASHING=1, or seeds give other runs in each process")
+    }
+  }
+}
+
+/// Plays histories of a broker on simulated hardware and checks what clients saw.
+struct PlayCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "play",
+    abstract: "Play histories of a broker on simulated hardware."
+  )
+
+  @OptionGroup var seeds: Seeds
 
   @Option(help: "Steps of a history.")
   var steps = 40
@@ -27,15 +52,9 @@ struct SimulationCommand: ParsableCommand {
   @Flag(help: "Print a digest of what happened in all histories.")
   var digest = false
 
-  @Flag(inversion: .prefixedNo, help: "Look for the shortest history that fails.")
-  var shrinking = true
-
   func run() throws {
-    guard getenv("SWIFT_DETERMINISTIC_HASHING") != nil else {
-      throw ValidationError("set SWIFT_DETERMINISTIC_HASHING=1, or seeds give other runs in each process")
-    }
     var (reads, acknowledged, sum) = (0, 0, UInt64(0))
-    for seed in from...max(from, to) {
+    for seed in seeds.all {
       let keeping: Trace.Keeping = trace ? .lines : digest ? .digest : .nothing
       let simulation = Simulation(History(seed: seed, count: steps), keeping: keeping)
       let faults = simulation.run()
@@ -49,12 +68,12 @@ struct SimulationCommand: ParsableCommand {
       }
     }
     let digest = self.digest ? ", digest \(sum)" : ""
-    print("\(to - from + 1) histories, \(acknowledged) acknowledged states, \(reads) reads\(digest)")
+    print("\(seeds.all.count) histories, \(acknowledged) acknowledged states, \(reads) reads\(digest)")
   }
 
   private func report(_ seed: UInt64, _ faults: [String]) {
     print("seed \(seed): \(faults[0])")
-    guard shrinking else { return }
+    guard seeds.shrinking else { return }
     let shortest = Shrinking.shrink(History(seed: seed, count: steps))
     print("the shortest history that fails:")
     for step in shortest.history.steps { print("  \(step)") }

@@ -25,21 +25,22 @@ struct ReferenceHistory {
     }
   }
 
-  init(isDeveloperMode: Bool) {
+  /// - Parameter record: told what the service must never do.
+  init(isDeveloperMode: Bool, record: @escaping (String) -> Void) {
     model = ReferenceModel(isDeveloperMode: isDeveloperMode)
-    player = ReferencePlayer(isDeveloperMode: isDeveloperMode)
+    player = ReferencePlayer(isDeveloperMode: isDeveloperMode, record: record)
   }
 
   /// A history of at least 40 operations, three sessions, a process that is killed and a restoration.
-  static func random(seed: UInt64) throws(Difference) -> ReferenceHistory {
+  static func random(seed: UInt64, record: @escaping (String) -> Void) throws(Difference) -> ReferenceHistory {
     var generator = ReferenceGenerator(seed: seed)
-    var history = ReferenceHistory(isDeveloperMode: seed % 4 != 0)
+    var history = ReferenceHistory(isDeveloperMode: seed % 4 != 0, record: record)
     var tries = 0
     while !history.isComplete {
       for operation in generator.next(history.model) { try history.play(operation) }
       tries += 1
       // A way into what the rules do not say.
-      if tries % 300 == 0 { history = ReferenceHistory(isDeveloperMode: seed % 4 != 0) }
+      if tries % 300 == 0 { history = ReferenceHistory(isDeveloperMode: seed % 4 != 0, record: record) }
     }
     try history.compare(history.model.head(), history.player.head())
     return history
@@ -94,7 +95,8 @@ struct ReferenceHistory {
     while true {
       var (index, isShorter) = (0, false)
       while index < best.operations.count {
-        var (shorter, operations) = (ReferenceHistory(isDeveloperMode: best.isDeveloperMode), best.operations)
+        var shorter = ReferenceHistory(isDeveloperMode: best.isDeveloperMode) { _ in }
+        var operations = best.operations
         operations.removeSubrange(index..<min(index + size, operations.count))
         do throws(Difference) {
           for operation in operations { try shorter.play(operation) }

@@ -39,11 +39,11 @@ final class ReferencePlayer {
     "applicationFinishedRestoringState", "applicationStateSaved", "pathChanged", "registrationReplaced",
   ]
 
-  init(isDeveloperMode: Bool) {
+  init(isDeveloperMode: Bool, record: @escaping (String) -> Void) {
     var limits = Limits()
     (limits.roundQuietMilliseconds, limits.roundIntervalMilliseconds) = (0, 0)
     // That it works in pieces must make no difference.
-    broker = MemoryBroker(limits: limits, isDeveloperMode: isDeveloperMode, pieceObjects: 1)
+    broker = MemoryBroker(limits: limits, isDeveloperMode: isDeveloperMode, pieceObjects: 1, record: record)
     tool = broker.connect(pid: 1)
     // Its connection stays, and with it the archive as long as that is blank.
     let first = broker.connect(pid: 2)
@@ -359,7 +359,7 @@ final class ReferencePlayer {
   private func answer(_ peer: Peer, _ method: String, _ parameters: String) -> Answer {
     let id = peer.start(method, parameters)
     if let result = peer.resultIfAny(of: id) { return .success(result) }
-    return .failure((try? peer.failure(of: id).kind) ?? "none")
+    return .failure(peer.failureIfAny(of: id)?.kind ?? "none")
   }
 
   private func identifier(_ name: String?) -> String {

@@ -4,7 +4,6 @@
 // swift-format-ignore-file: NeverForceUnwrap
 
 internal import SeededRandom
-internal import TestSupport
 
 /// Chooses what happens next in a history: it looks at the model, so that most of what it asks for is possible.
 struct ReferenceGenerator {
