@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a store does besides if its archives follow their user from host to host. Not in `ArchiveStore`, which knows of
+/// no other hosts.
+package protocol ArchiveRoaming: Sendable {
+  /// The user says that whoever holds the archive is to lose it, alive or not. Counts for the opening that is under
+  /// way, or else for the next one.
+  func takeOver(_ application: String)
+
+  /// Set once, before the first opening. Called from anywhere, also while a call of the store is under way; it returns
+  /// at once.
+  func observe(_ observer: @escaping @Sendable (ArchiveRoamingEvent) -> Void)
+
+  /// Archives of this user that other hosts hold, by application; those that are known if the replica does not answer.
+  nonisolated(nonsending) func heldElsewhere() async -> [String: ReplicaHolder]
+}
+
+/// What becomes of an archive without the broker's doing. Leases are those that the store has handed out; a broker
+/// ignores an event about one that it no longer has.
+package enum ArchiveRoamingEvent: Hashable, Sendable {
+  /// Another host waits for the archive: it is to be saved and closed. Told once for each lease.
+  case wanted(ArchiveLease, host: String)
+  /// The archive belongs to another host. Told before any call fails as `lost`; the broker closes the archive.
+  case lost(ArchiveLease, ArchiveLoss)
+  /// Told while an archive is being opened: what another host has written takes its place, and this host's copy, which
+  /// has something else, was set aside.
+  case conflict(application: String, ArchiveConflict)
+}
+
+package struct ArchiveLoss: Hashable, Sendable {
+  /// Who has the archive now, if that is known.
+  package var holder: ReplicaHolder?
+  /// How many committed changes the replica has not got; they stay in this host's copy.
+  package var unshipped: Int64
+
+  package init(to holder: ReplicaHolder? = nil, unshipped: Int64 = 0) {
+    (self.holder, self.unshipped) = (holder, unshipped)
+  }
+}
+
+package struct ArchiveConflict: Hashable, Sendable {
+  /// Who wrote what has taken its place, if that is known.
+  package var host: String?
+  /// How many changes the copy has that nobody else has; `nil` if that is unknown.
+  package var changes: Int64?
+  /// The name of the file beside the archives in which the copy is.
+  package var file: String
+
+  package init(host: String?, changes: Int64?, file: String) {
+    (self.host, self.changes, self.file) = (host, changes, file)
+  }
+}
