@@ -53,7 +53,7 @@ FAULTS = [
      "if let last = answers.last, PLANTED || last.after <= durable {"),
     ("the cache hands out another row", BROKER, SERVICE + "StateCache.swift",
      "entry.sequence == sequence else", "PLANTED || entry.sequence == sequence else"),
-    ("reads show what is not on disk", BROKER, SERVICE + "ArchiveGateway.swift",
+    ("reads show what is not on disk", BROKER, SERVICE + "ArchiveGateway+Reading.swift",
      "    guard row.sequence <= session.queue.durable else { return nil }\n",
      "    guard PLANTED || row.sequence <= session.queue.durable else { return nil }\n"),
     ("who waits for a failed commit waits for ever", BROKER, SERVICE + "ArchiveGateway.swift",

@@ -25,7 +25,7 @@ package final class ArchiveGateway {
     func broke(_ message: String)
   }
 
-  private let eventLoop: any EventLoop
+  let eventLoop: any EventLoop
   /// Resumes what has waited.
   private let executor: EventLoopTaskExecutor
   /// Where pieces of long work wait.
@@ -33,9 +33,9 @@ package final class ArchiveGateway {
   package let store: any ArchiveStore
   /// Held for as long as the archives are used.
   private let lock: LockFile?
-  private let logger: Logger
-  @exclusivity(unchecked) private var sessions: [ApplicationID: ArchiveSession] = [:]
-  @exclusivity(unchecked) private var cache = StateCache(bytesMax: 8 << 20)
+  let logger: Logger
+  @exclusivity(unchecked) private(set) var sessions: [ApplicationID: ArchiveSession] = [:]
+  @exclusivity(unchecked) var cache = StateCache(bytesMax: 8 << 20)
   /// Archives on their way to be closed; the same one is opened again only after that.
   private var closings: [ApplicationName: ArchiveSession] = [:]
   /// Applications with changes or reads that the end of this tick takes to the archive.
@@ -77,7 +77,7 @@ package final class ArchiveGateway {
     return sessions.values.reduce(into: own) { $0.merge($1.holdings, uniquingKeysWith: +) }
   }
 
-  private var now: Int64 { eventLoop.milliseconds }
+  var now: Int64 { eventLoop.milliseconds }
 
   // MARK: Opening and closing
 
@@ -121,7 +121,7 @@ package final class ArchiveGateway {
     becomeIdle(session, for: delegate)
   }
 
-  private func becomeIdle(_ session: ArchiveSession, for delegate: isolated some Delegate) {
+  func becomeIdle(_ session: ArchiveSession, for delegate: isolated some Delegate) {
     guard !session.isBusy else { return }
     if session.isClosing, sessions[session.id] === session { finishClosing(session, for: delegate) }
     session.resumeWaiting()
@@ -194,7 +194,9 @@ package final class ArchiveGateway {
     scheduleFlush(id, for: delegate)
   }
 
-  private func noteIfTooMuchWaits(_ session: ArchiveSession) { if session.queue.isOverfull { overflows &+= 1 } }
+  private func noteIfTooMuchWaits(_ session: ArchiveSession) {
+    if session.queue.isOverfull { overflows &+= 1 }
+  }
 
   /// Answers once the change with this number is durable; with an error if it cannot be (R15).
   package func respond(
@@ -244,11 +246,13 @@ package final class ArchiveGateway {
   }
 
   /// Has the archives of `dirty` looked after at the end of the tick: what many connections wrote shares a transaction.
-  private func scheduleFlush(_ id: ApplicationID, for delegate: isolated some Delegate) {
+  func scheduleFlush(_ id: ApplicationID, for delegate: isolated some Delegate) {
     dirty.insert(id)
     guard !isFlushScheduled else { return }
     isFlushScheduled = true
-    eventLoop.execute { delegate.assumeIsolated { $0.archives.flush(for: $0) } }
+    eventLoop.execute {
+      delegate.assumeIsolated { $0.archives.flush(for: $0) }
+    }
   }
 
   private func flush(for delegate: isolated some Delegate) {
@@ -329,7 +333,7 @@ package final class ArchiveGateway {
   }
 
   /// Others changed the files: what is known of the archive does not hold for them, even if nothing was being written.
-  private func failIfChanged(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
+  func failIfChanged(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
     guard error.kind == .changed, !session.hasFailed, sessions[session.id] === session else { return }
     failCommit(session, error, for: delegate)
   }
@@ -349,152 +353,5 @@ package final class ArchiveGateway {
     guard let session = sessions[id], session.failed != nil else { return }
     session.isHurried = true
     scheduleFlush(id, for: delegate)
-  }
-
-  // MARK: Reading
-
-  /// The row if it is durable and at hand.
-  package func cached(_ row: StateRequest.Row, of id: ApplicationID) -> StateRecord? {
-    guard let session = sessions[id] else { return nil }
-    session.upkeep.noteRead()
-    guard row.sequence <= session.queue.durable else { return nil }
-    return cache.record(id, row.node, sequence: row.sequence)
-  }
-
-  package func read(
-    _ id: ApplicationID,
-    _ request: StateRequest,
-    after: SequenceNumber,
-    for delegate: isolated some Delegate
-  ) {
-    guard let session = sessions[id] else { return }
-    if case .export(let page) = request.purpose { session.held.hold(page.holds, at: now) }
-    guard after <= session.queue.durable else {
-      session.queue.await(request, after: after)
-      return hurry(session.id, for: delegate)
-    }
-    var readings: [StateReading?] = []
-    for row in request.rows {
-      guard let record = cache.record(id, row.node, sequence: row.sequence) else {
-        session.missing.append(request)
-        return scheduleFlush(id, for: delegate)
-      }
-      readings.append(.state(record, sequence: row.sequence))
-    }
-    delegate.report(.read(id, request, .success(readings)))
-  }
-
-  /// Brings everything the cache had not in one call of the store.
-  private func readMissing(_ session: ArchiveSession, for delegate: isolated some Delegate) {
-    guard let lease = session.lease, !session.missing.isEmpty else { return }
-    let requests = session.missing
-    session.missing = []
-    session.callBegins()
-    Task {
-      let readings = await store.readings(of: requests, lease)
-      for (request, result) in readings {
-        if case .success(let readings) = result, case .decode = request.purpose {
-          for case .state(let record, let sequence) in readings {
-            cache.insert(record, sequence: sequence, of: session.id)
-          }
-        }
-        delegate.report(.read(session.id, request, result))
-        delegate.carryOut()
-      }
-      if case .failure(let error)? = readings.first?.result { failIfChanged(session, error, for: delegate) }
-      callEnds(session, for: delegate)
-    }
-  }
-
-  /// Does a piece of work; others are answered, and write, between two of them.
-  package func carryOut(
-    _ id: ApplicationID,
-    _ job: StoreJob,
-    after: SequenceNumber,
-    for delegate: isolated some Delegate
-  ) {
-    guard let session = sessions[id] else { return }
-    // Already while it waits: what is written meanwhile must not take away what it is about.
-    session.held.hold(job.holds, at: now)
-    // Before it is known whether it waits: the change may be one that was lost.
-    guard let lease = session.lease else {
-      let error = ArchiveError(.definite, "the archive of \(session.name) is being opened anew")
-      return delegate.report(.carriedOut(id, job, .failure(.archive(error))))
-    }
-    guard after <= session.queue.durable else {
-      session.queue.await(job, after: after)
-      return hurry(session.id, for: delegate)
-    }
-    session.callBegins()
-    Task {
-      let result = await store.outcome(of: job, lease)
-      await turns.next()
-      delegate.report(.carriedOut(id, job, result))
-      delegate.carryOut()
-      if case .failure(.archive(let error)) = result { failIfChanged(session, error, for: delegate) }
-      callEnds(session, for: delegate)
-    }
-  }
-
-  private func callEnds(_ session: ArchiveSession, for delegate: isolated some Delegate) {
-    session.callEnded()
-    becomeIdle(session, for: delegate)
-  }
-
-  package func list(_ purpose: ListingPurpose, for delegate: isolated some Delegate) {
-    Task {
-      let listing = await store.listing()
-      // Others are served between the answers to listings.
-      await turns.next()
-      delegate.report(.listed(purpose, listing))
-      delegate.carryOut()
-    }
-  }
-
-  // MARK: Upkeep
-
-  /// A while after the last write the archive is tidied, a bounded piece at a time, until nothing is left to do; then
-  /// there is no timer, and an idle broker makes no system call.
-  private func scheduleUpkeep(_ session: ArchiveSession, at now: Int64, for delegate: isolated some Delegate) {
-    guard !session.isClosing, session.queue.isIdle, !session.upkeep.isUnderWay else { return }
-    let wait = session.upkeep.written(at: now)
-    if session.upkeepTimer == nil { scheduleUpkeep(session, in: wait, for: delegate) }
-  }
-
-  private func scheduleUpkeep(_ session: ArchiveSession, in milliseconds: Int64, for delegate: isolated some Delegate) {
-    let id = session.id
-    guard !isStopping, sessions[id] === session else { return }
-    session.upkeepTimer = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
-      delegate.assumeIsolated { $0.archives.maintain(id, for: $0) }
-    }
-  }
-
-  private func maintain(_ id: ApplicationID, for delegate: isolated some Delegate) {
-    guard !isStopping, let session = sessions[id] else { return }
-    session.upkeepTimer = nil
-    guard let lease = session.lease, !session.hasFailed, session.queue.isIdle else { return }
-    let begin = now
-    if let wait = session.upkeep.begin(at: begin) { return scheduleUpkeep(session, in: wait, for: delegate) }
-    session.held.expire(at: begin)
-    let held = session.held.sequences
-    Task {
-      let isMore = (try? await store.maintain(lease, holding: held)) ?? false
-      let rest = session.upkeep.ended(after: now - begin)
-      if isMore { scheduleUpkeep(session, in: rest, for: delegate) }
-    }
-  }
-
-  /// Keeps a copy of the archive as the last good one (R32).
-  package func backUp(_ id: ApplicationID, replacingFormer: Bool, for delegate: isolated some Delegate) {
-    guard let session = sessions[id], let lease = session.lease else { return }
-    Task {
-      _ = delegate  // whose executor this runs on
-      do throws(ArchiveError) {
-        try await store.backUp(lease, replacingFormer: replacingFormer)
-      } catch {
-        let text = "no backup copy was made: \(error.message)"
-        logger.report(.backupFailed, .warning, text, ["application": "\(session.name)"])
-      }
-    }
   }
 }
