@@ -76,6 +76,7 @@ private struct History {
     author = try await fixture.author()
     let expected = model.reopen(listing: Set(author.opening.contexts.keys))
     #expect(author.opening.contexts == expected.contexts)
+    #expect(author.opening.buriedContexts == expected.buriedContexts)
     expected.expectSame(author.opening)
     try await check()
   }

@@ -423,7 +423,7 @@ internal import Testing
     try await author.apply(state(2))
     for _ in 1...2 {
       author = try await fixture.author()
-      #expect(author.opening.contexts == contexts)
+      #expect(author.opening.contexts == contexts && author.opening.buriedContexts == [1])
       _ = try await author.store.maintain(author.lease, holding: [read])
     }
     try await author.maintain()

@@ -162,6 +162,7 @@ struct NaiveArchive {
       reachableBytes: reachableBytes,
       nodes: readings(at: .head),
       contexts: contexts,
+      buriedContexts: listed.subtracting(used),
       generations: generations,
       lastGeneration: lastGeneration,
       lastNode: lastNode,

@@ -20,6 +20,47 @@ internal import Testing
     for _ in 1...8 { try await fleet.stay() }
     try await fleet.finish()
   }
+
+  /// One host has deleted the rows of a context, and the context; another one still has them, and goes on writing.
+  @Test(arguments: ArchiveEngine.allCases)
+  func whatAHostMayNameEachOtherHostHas(engine: ArchiveEngine) async throws {
+    var (tidy, other) = (try ArchiveFixture(engine), try ArchiveFixture(engine))
+    func state(_ context: ContextID) -> ArchiveChange {
+      .state(StateRecord(node: 1, context: context, written: 0, text: Array("{}".utf8)[...]))
+    }
+    let contexts: [ArchiveChange] = [.context(1, text: "one"), .context(2, text: "two")]
+    var shipped: [ChangeBatch.Transaction] = []
+    func write(_ changes: [ArchiveChange], as author: inout ArchiveAuthor) async throws {
+      let change = ChangeID(high: 1, low: UInt64(author.sequence))
+      try await author.apply(changes, changeID: change)
+      shipped.append(.init(change, changes))
+    }
+    var author = try await tidy.author()
+    try await write([.node(1, "a")] + contexts + [state(1), state(2)], as: &author)
+    for _ in 1...2 {
+      try await author.maintain()
+      try await tidy.restart(author)
+      author = try await tidy.author()
+    }
+    #expect(author.opening.contexts == [2: "two"])
+    var writer = try await other.author()
+    try await writer.catchUp(with: [ChangeBatch(after: 0, shipped).encoded { $0 }])
+    try await other.restart(writer)
+    writer = try await other.author()
+    #expect(writer.opening.contexts == [1: "one", 2: "two"])
+    let after = writer.sequence
+    shipped = []
+    for context in writer.opening.usableContexts.sorted(by: >) { try await write([state(context)], as: &writer) }
+    try await author.catchUp(with: [ChangeBatch(after: after, shipped).encoded { $0 }])
+    #expect(author.reachableBytes == writer.reachableBytes)
+    author = try await tidy.author()
+    #expect(author.opening.contexts == [2: "two"])
+  }
+}
+
+extension ArchiveOpening {
+  /// What states may name.
+  fileprivate var usableContexts: Set<ContextID> { Set(contexts.keys).subtracting(buriedContexts) }
 }
 
 private struct Fleet {
@@ -108,10 +149,10 @@ private struct Fleet {
     for _ in 0..<changes.number(1...6) { _ = try await author.store.maintain(author.lease, holding: held) }
   }
 
-  /// From here on only contexts are used that every host has: rows name them that all show. Others may be left here
-  /// alone, by rows that have not been deleted yet.
+  /// From here on only contexts are used that every host has: rows name them that all show. The opening says which.
   private mutating func check(_ author: ArchiveAuthor) async throws {
     let expected = model.reopen(listing: [])
+    #expect(author.opening.usableContexts == Set(expected.contexts.keys))
     expected.expectSame(author.opening)
     #expect(author.opening.damage == nil)
     for (context, text) in expected.contexts { #expect(author.opening.contexts[context] == text) }

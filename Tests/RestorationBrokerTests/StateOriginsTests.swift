@@ -33,6 +33,20 @@ internal import Testing
     #expect(origins.number(of: Self.origin("viewer")) == 10)
   }
 
+  /// Another host may have deleted what only such states name that nobody can reach.
+  @Test func anOriginThatOnlyBuriedStatesHaveGetsANewNumber() throws {
+    let event = try TurnFixture()
+    let editor = Self.origin("editor")
+    var origins = StateOrigins(stored: [3: editor.stored], buried: [3], last: 9)
+    #expect(origins.number(of: editor) == 10)
+    origins.write(10, in: &event.turn)
+    #expect(event.written() == [.context(10, text: editor.stored)])
+    #expect(origins[3] == editor, "it can be read still")
+    origins.forget([3], upTo: 20, in: &event.turn)
+    #expect(event.written() == [.forgetContexts([3])])
+    #expect(origins.number(of: editor) == 10)
+  }
+
   @Test func whatIsWrittenWithoutSessionHasOneOriginThatNamesOnlyTheSystem() throws {
     let event = try TurnFixture()
     var origins = StateOrigins()
@@ -83,5 +97,26 @@ internal import Testing
     origins.forget([1], upTo: 9, in: &event.turn)
     #expect(event.written() == [.forgetContexts([1])] && origins[1] == nil)
     #expect(origins.number(of: editor) == 2)
+  }
+
+  @Test func aStateIsStoredWithItsOriginIfOnlyReplacedStatesHadItAtTheOpening() throws {
+    let broker = MemoryBroker()
+    func encode(_ classes: String...) throws {
+      let peer = broker.connect(pid: 1)
+      try peer.initialize()
+      for name in classes {
+        try peer.register("A", below: nil, #""objectClass":["\#(name)"]"#)
+        // So that what is encoded takes the place of what was there.
+        _ = try peer.state(#"["A"]"#)
+        try peer.encode(#"["A"]"#, #"{"class":"\#(name)"}"#)
+      }
+      broker.crash(peer)
+    }
+    try encode("One", "Two")
+    broker.restart()
+    try encode("One")
+    let texts = try #require(broker.disk.archive("App")?.contexts).values
+    #expect((texts.count, Set(texts).count) == (3, 2))
+    broker.inspect()
   }
 }

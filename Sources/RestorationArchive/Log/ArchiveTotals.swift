@@ -48,6 +48,11 @@ struct ArchiveTotals {
     Set(contexts.filter { $0.value.bytes == nil && $0.value.shown > 0 && last.hasGivenOut($0.key) }.keys)
   }
 
+  /// Stored contexts that only dead rows name.
+  var buried: Set<ContextID> {
+    Set(contexts.filter { $0.value.bytes != nil && $0.value.rows > 0 && $0.value.shown == 0 }.keys)
+  }
+
   mutating func store(_ context: ContextID, bytes: Int) {
     let use = contexts[context] ?? Context()
     contexts[context] = Context(bytes: bytes, rows: use.rows, shown: use.shown)

@@ -16,6 +16,9 @@ package struct ArchiveOpening: Sendable {
   /// Nodes at the head with their states at the head, in ascending order of id, removed ones with a successor included.
   package var nodes: [NodeReading]
   package var contexts: [ContextID: String]
+  /// Those of them that only rows name which no reader can reach. They can be read at held sequences still, but no row
+  /// may name them from now on: another host, which has deleted those rows, may have deleted them too.
+  package var buriedContexts: Set<ContextID>
   /// Kept generations in ascending order, with the sequence each one seals.
   package var generations: [SealedGeneration]
   /// The highest generation number and ids ever given, so that no number is given again.
@@ -38,6 +41,7 @@ package struct ArchiveOpening: Sendable {
     damage: String? = nil,
     nodes: [NodeReading] = [],
     contexts: [ContextID: String] = [:],
+    buriedContexts: Set<ContextID> = [],
     generations: [SealedGeneration] = [],
     lastGeneration: Int64 = 0,
     lastNode: NodeID = 0,
@@ -50,7 +54,8 @@ package struct ArchiveOpening: Sendable {
   ) {
     (self.lease, self.archive, self.sequence) = (lease, archive, sequence)
     (self.contentSequence, self.reachableBytes, self.damage) = (contentSequence, reachableBytes, damage)
-    (self.nodes, self.contexts, self.generations) = (nodes, contexts, generations)
+    (self.nodes, self.contexts, self.buriedContexts) = (nodes, contexts, buriedContexts)
+    self.generations = generations
     (self.lastGeneration, self.lastNode, self.lastContext) = (lastGeneration, lastNode, lastContext)
     (self.lastSession, self.sessions, self.claims, self.run) = (lastSession, sessions, claims, run)
     self.withheld = withheld

@@ -55,6 +55,7 @@ final class OpenArchive<Rows: ArchiveRows> {
       damage: try rows.damage(),
       nodes: try scan(after: 0, limit: .max, at: .head),
       contexts: try rows.contexts().filter { !hidden.contains($0.key) },
+      buriedContexts: index.totals.buried,
       generations: index.generations,
       lastGeneration: index.tip.lastGeneration,
       lastNode: index.tip.lastNode,

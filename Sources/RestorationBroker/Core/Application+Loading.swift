@@ -39,7 +39,11 @@ extension Application {
     // Archives of older brokers show it only by the handles of their claims.
     let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
     turn.noteEpoch(max(runs.facts.epoch, claimed.max() ?? 0))
-    origins = StateOrigins(stored: opening.contexts, last: opening.lastContext)
+    origins = StateOrigins(
+      stored: opening.contexts,
+      buried: opening.buriedContexts,
+      last: opening.lastContext
+    )
     tree.become(opened.tree)
     countHead()
     sessions.load(opening.sessions, last: opening.lastSession, former: former.sessions, lastUsed: turn.now.monotonic)

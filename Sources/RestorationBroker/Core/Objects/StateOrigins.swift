@@ -7,7 +7,7 @@ internal import RestorationWire
 /// calls these numbers contexts.
 ///
 /// Invariants:
-/// 1. Equal origins have one number, and a number is never given to another origin.
+/// 1. New states of equal origins get one number, and a number is never given to another origin.
 /// 2. An origin is written before the first change that names its number.
 /// 3. One that the archive does not have is the last that was asked for, or is in use.
 package struct StateOrigins {
@@ -37,6 +37,7 @@ package struct StateOrigins {
   private var origins: [ContextID: StateOrigin] = [:]
   /// Rendered once for each origin, because every decode answers with one.
   private var coders: [ContextID: CoderTemplate] = [:]
+  /// What new states get.
   private var numbers: [StateOrigin: ContextID] = [:]
   /// The origin of writes without a session, once it exists.
   private var sessionless: ContextID?
@@ -46,10 +47,15 @@ package struct StateOrigins {
   /// Bytes of those in use.
   package private(set) var usedBytes = 0
 
+  /// - Parameter buried: those of the stored ones that new states do not get.
   /// - Parameter last: the highest number ever given.
-  package init(stored texts: [ContextID: String] = [:], last: ContextID = 0) {
+  package init(stored texts: [ContextID: String] = [:], buried: Set<ContextID> = [], last: ContextID = 0) {
     self.last = last
-    for (number, text) in texts { enter(StateOrigin(stored: text), as: number, bytes: text.utf8.count) }
+    for (number, text) in texts {
+      let origin = StateOrigin(stored: text)
+      enter(origin, as: number, bytes: text.utf8.count)
+      if !buried.contains(number) { numbers[origin] = number }
+    }
   }
 
   package subscript(number: ContextID) -> StateOrigin? { origins[number] }
@@ -68,6 +74,7 @@ package struct StateOrigins {
     dropIfUseless(last)
     last += 1
     enter(origin, as: last, bytes: origin.stored.utf8.count)
+    numbers[origin] = last
     unwritten.insert(last)
     return last
   }
@@ -99,7 +106,6 @@ package struct StateOrigins {
   private mutating func enter(_ origin: StateOrigin, as number: ContextID, bytes: Int) {
     uses[number] = Use(bytes: bytes)
     origins[number] = origin
-    numbers[origin] = number
   }
 
   // MARK: Uses
@@ -151,7 +157,7 @@ package struct StateOrigins {
   private mutating func drop(_ number: ContextID) {
     uses[number] = nil
     coders[number] = nil
-    if let origin = origins.removeValue(forKey: number) { numbers[origin] = nil }
+    if let origin = origins.removeValue(forKey: number), numbers[origin] == number { numbers[origin] = nil }
   }
 
   /// The archive has no row with these, up to a change; those go that none was given since. One that is in use by what
