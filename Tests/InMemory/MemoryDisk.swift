@@ -138,8 +138,8 @@ package final class MemoryDisk {
   package func commit() { resume(.commit) { _ in nil } }
 
   /// The held commits of an application fail, and nothing of them is stored.
-  package func failCommit(_ name: String) {
-    resume(.commit) { $0 == name ? ArchiveError(.full, "the disk is full") : nil }
+  package func failCommit(_ name: String, as error: ArchiveError = ArchiveError(.full, "the disk is full")) {
+    resume(.commit) { $0 == name ? error : nil }
   }
 
   private func resume(_ kind: Call? = nil, with error: (String) -> ArchiveError?) {

@@ -191,6 +191,26 @@ internal import Testing
     #expect(owner.assumeIsolated { $0.archives.isStopping })
   }
 
+  /// What the archive has cannot be taken back, and is sent on; the broker has lost nothing.
+  @Test(arguments: [ArchiveError.Kind.unconfirmed, .lost(host: "B"), .elsewhere(host: "B", since: 1)])
+  func aTransactionThatTheFleetDoesNotHaveEndsNoBroker(kind: ArchiveError.Kind) throws {
+    let disk = try MemoryDisk(on: loop) { "archive" }
+    disk.holdsCommits = true
+    let owner = Owner(disk.connect(), on: loop)
+    owner.assumeIsolated { [name] in $0.archives.open(1, name, creating: true, for: $0) }
+    loop.run()
+    owner.assumeIsolated { owner in
+      owner.archives.write(Self.node(1), to: 1, for: owner)
+      owner.archives.respond(.result(EmptyResult()), to: Self.caller(7), after: 1, in: 1, for: owner)
+    }
+    loop.run()
+    disk.failCommit("App", as: ArchiveError(kind, "the fleet's store does not answer"))
+    loop.run()
+    let heard = owner.assumeIsolated { $0.takeHeard() }
+    #expect(heard == ["opened 1 at 0", "carry out", "error 7", "failed 1, pause 80", "carry out"])
+    #expect(!owner.assumeIsolated { $0.archives.isStopping })
+  }
+
   /// A cancelled operation would otherwise be at work for ever.
   @Test func aFailedCommitEndsTheStepsThatWaitedForIt() {
     open()

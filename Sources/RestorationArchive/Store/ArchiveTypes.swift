@@ -74,6 +74,20 @@ package struct ArchiveError: Error, Hashable, Sendable {
     case limit(name: String, max: Int, value: Int)
     /// The disk or quota is full; nothing was written, and reading still works.
     case full
+    /// Another host holds the archive, in milliseconds since 1970 `since`; nothing was touched here.
+    case elsewhere(host: String, since: Int64)
+    /// Another host has taken the archive from this one; nothing was written. `nil` if it is unknown which one.
+    case lost(host: String?)
+    /// It is on this host's disk, but the fleet's store has not confirmed it, and may not have it; it is still sent.
+    case unconfirmed
+
+    /// The broker must end: to continue would break a promise.
+    package var isFatal: Bool {
+      switch self {
+      case .indeterminate, .fenced: true
+      case .definite, .unreadable, .changed, .absent, .limit, .full, .elsewhere, .lost, .unconfirmed: false
+      }
+    }
   }
 
   package let kind: Kind

@@ -26,7 +26,7 @@ extension BrokerCore {
       try application.requireNobodyLives(.needsForce, hint: "End it first, or use force: true; then its session ends.")
     }
     try application.requireForgettable(by: call.caller, isWanted: isAwaited(application.id))
-    application.note(.archiveLost)
+    application.note(.archiveReopened)
     application.saving.reset(in: &application.turn)
     for session in application.sessions.inOrder { application.end(session, .expired) }
     for client in clients.values where client.bound?.application == application.id {

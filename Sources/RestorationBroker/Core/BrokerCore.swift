@@ -242,14 +242,14 @@ package struct BrokerCore {
     if application.turn.endTrouble() { for client in waiting(for: id) { resume(client) } }
   }
 
-  /// A transaction failed and nothing was stored: the application is loaded again from the archive, unless the broker
-  /// is stopping: what has ended would be written again, and fail again, for ever. The next broker finds it.
+  /// A transaction failed, and nothing may rely on it: the application is loaded again from the archive, unless the
+  /// broker is stopping: what has ended would be written again, and fail again, for ever. The next broker finds it.
   package mutating func commitFailed(_ id: ApplicationID, _ error: ErrorObject, pause: Int64?, at now: Moment) {
     context.now = now
     guard let application = applications[id] else { return }
     application.turn.fail(error, pause: pause)
     application.abandonLong(for: error)
-    application.note(.archiveLost)
+    application.note(.archiveReopened)
     if pause == nil { application.jobs.cancelAll(for: error, in: &application.turn) }
     while pause == nil, let client = waiting(for: id).first { refuse(client, with: error) }
     if pause != nil { context.emit(.open(id, application.name, creating: true)) }

@@ -68,8 +68,28 @@ extension ErrorObject {
     case .limit(let name, let max, let value): return .limitExceeded(name, max: max, value: value)
     case .absent: return unknownApplication(error.message)
     case .indeterminate: return storeFailed(error.message, indeterminate: true)
-    case .definite, .fenced, .full, .changed: return storeFailed(error.message, indeterminate: false)
+    case .definite, .fenced, .full, .changed, .lost: return storeFailed(error.message, indeterminate: false)
+    case .elsewhere: return unreadable(error.message)
+    case .unconfirmed: return unconfirmed(error.message)
     }
+  }
+
+  /// What those are told who wait for a transaction that has failed.
+  static func commitFailed(_ error: ArchiveError) -> ErrorObject {
+    switch error.kind {
+    case .elsewhere, .lost, .unconfirmed: storeError(error)
+    case .definite, .indeterminate, .fenced, .unreadable, .changed, .absent, .limit, .full:
+      storeFailed(error.message, indeterminate: error.kind.isFatal)
+    }
+  }
+
+  private static func unconfirmed(_ message: String) -> ErrorObject {
+    .restoration(
+      .storeFailed,
+      message,
+      hint: "It is kept on this host and still sent. Send it again with its revision if it has to be confirmed.",
+      details: ["indeterminate": true]
+    )
   }
 
   static func unknownApplication(_ message: String) -> ErrorObject {

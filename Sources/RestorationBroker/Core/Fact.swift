@@ -29,8 +29,8 @@ enum Fact {
   /// A state was proven, or is no longer suspected.
   case trialsEnded
   case restorationEnded
-  /// Nothing of a transaction was stored: the archive is opened anew.
-  case archiveLost
+  /// A transaction has failed: the archive is opened anew.
+  case archiveReopened
 }
 
 extension Application {
@@ -98,11 +98,11 @@ extension Application {
       restorationEnded()
       handOutLate()
       restorePostponed()
-    case .archiveLost:
+    case .archiveReopened:
       interruptRound()
       abandonRestoration()
       abandonResolutions()
-      handouts.archiveLost()
+      handouts.archiveReopened()
       let error = ErrorObject.storeFailed("the archive was reopened while the call waited", indeterminate: false)
       trials.abandon(for: error, in: &turn) { _ in true }
     }

@@ -307,11 +307,11 @@ package final class ArchiveGateway {
 
   /// What was not durable before never will be; the core starts again from what is.
   private func failCommit(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
-    let isFatal = error.kind == .indeterminate || error.kind == .fenced
+    let isFatal = error.kind.isFatal
     if session.isToLogFailure(at: now) || isFatal {
       logger.report(.storeFailed, .error, error.message, ["application": "\(session.name)"])
     }
-    let refusal = ErrorObject.storeFailed(error.message, indeterminate: isFatal)
+    let refusal = ErrorObject.commitFailed(error)
     let answer = Answer.error(refusal)
     let failure = session.queue.fail()
     for caller in failure.callers { delegate.send(answer, to: caller) }

@@ -164,7 +164,7 @@ package struct Handouts {
   }
 
   /// The archive is opened anew: what was on its way is handed out after that.
-  package mutating func archiveLost() {
+  package mutating func archiveReopened() {
     batches = [:]
     for session in late.keys {
       end(session, isLost: true)
