@@ -58,7 +58,8 @@ internal import Testing
       var type: String?
       for line in file.code {
         if let found = line.firstMatch(of: /^[a-z@() ]*\b(?:struct|class|actor|enum|extension) ([A-Z]\w*)/) {
-          type = String(found.1)
+          // Others have a type of that name as well.
+          type = (line.hasPrefix(" ") ? "\(file): " : "") + found.1
         }
         if let type { lengths[type, default: 0] += 1 }
         if line.hasPrefix("}") { type = nil }

@@ -8,28 +8,10 @@ internal import RestorationWire
 extension BrokerCore {
   /// The text for `adopted`; empty if there is nothing to know of the client.
   package func record(of id: ClientID) -> [UInt8] {
-    guard let client = clients[id] else { return [] }
-    var record = ClientSnapshot()
-    if let (application, session) = boundSession(client) {
-      record.session = .init(application: application.name, token: session.token, kept: kept(of: session, application))
-      record.polls = session.isPolling
+    guard let record = clients[id].map({ ClientSnapshot(of: $0, in: self) }), record != ClientSnapshot() else {
+      return []
     }
-    for (id, token) in client.detached.sorted(by: { $0.key < $1.key }) {
-      guard let application = applications[id], let session = application.sessions[token: token] else { continue }
-      let isOwn = session.client == client.id && !session.usedElsewhere
-      let kept = kept(of: session, application)
-      record.detached.append(.init(application: application.name, token: token, isOwn: isOwn, kept: kept))
-    }
-    record.subscriptions = context.subscriptions.entries(of: id)
-    record.lastSubscription = client.lastSubscription
-    record.canBeCalled = client.canBeCalled
-    record.confinement = client.confinement
-    return record == ClientSnapshot() ? [] : Array(record.stored.utf8)
-  }
-
-  /// Only of a broker that ends in order: one that is killed leaves what was so when it last told.
-  private func kept(of session: Session, _ application: Application) -> [KeptObject] {
-    context.isEnding ? application.keptObjects(of: session) : []
+    return Array(record.stored.utf8)
   }
 
   /// Clients of sessions that have states which are in no archive (R4).
@@ -165,6 +147,27 @@ struct ClientSnapshot: StoredFacts, Equatable {
   var isAfterKill = false
 
   init() {}
+
+  init(of client: Client, in core: BrokerCore) {
+    // Only of a broker that ends in order: one that is killed leaves what was so when it last told.
+    func kept(of session: Session, _ application: Application) -> [KeptObject] {
+      core.context.isEnding ? application.keptObjects(of: session) : []
+    }
+    if let (application, bound) = core.boundSession(client) {
+      session = SessionName(application: application.name, token: bound.token, kept: kept(of: bound, application))
+      polls = bound.isPolling
+    }
+    for (id, token) in client.detached.sorted(by: { $0.key < $1.key }) {
+      guard let application = core.applications[id], let own = application.sessions[token: token] else { continue }
+      let isOwn = own.client == client.id && !own.usedElsewhere
+      let kept = kept(of: own, application)
+      detached.append(SessionName(application: application.name, token: token, isOwn: isOwn, kept: kept))
+    }
+    subscriptions = core.context.subscriptions.entries(of: client.id)
+    lastSubscription = client.lastSubscription
+    canBeCalled = client.canBeCalled
+    confinement = client.confinement
+  }
 
   /// `nil` if the text does not say for sure what the client is confined to; it may be invalid elsewhere.
   init?(record text: [UInt8]) {

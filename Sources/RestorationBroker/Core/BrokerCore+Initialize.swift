@@ -180,11 +180,12 @@ extension BrokerCore {
     switch (result, purpose) {
     case (.success(let summaries), .listApplications(let caller)):
       guard let client = clients[caller.client] else { return }
-      let reply = ListApplications.Reply().with { $0.applications = overviews(summaries, for: client) }
+      let overviews = ApplicationOverview.all(in: self, summaries, for: client)
+      let reply = ListApplications.Reply().with { $0.applications = overviews }
       context.emit(.respond(caller, .result(reply)))
     case (.success(let summaries), .metrics(let caller, let page)):
       guard let client = clients[caller.client] else { return }
-      context.emit(.reportMetrics(caller, page, overviews(summaries, for: client)))
+      context.emit(.reportMetrics(caller, page, ApplicationOverview.all(in: self, summaries, for: client)))
     case (.success(let summaries), .chooseInstance(let message)): chooseInstance(message, summaries)
     case (.failure(let error), .listApplications(let caller)), (.failure(let error), .metrics(let caller, _)):
       context.emit(.respond(caller, .error(.storeError(error))))
@@ -196,34 +197,6 @@ extension BrokerCore {
     }
   }
 
-  /// Those that the client may use.
-  private func overviews(_ summaries: [ArchiveSummary], for client: Client) -> [ApplicationOverview] {
-    var overviews: [ApplicationName: ApplicationOverview] = [:]
-    for summary in summaries {
-      guard let name = ApplicationName(summary.application) else { continue }
-      let facts = summary.run.map { RunFacts(stored: $0.facts) } ?? RunFacts()
-      overviews[name] = ApplicationOverview().with {
-        $0.application = name
-        $0.sessions = 0
-        $0.objects = summary.objects
-        $0.generation = summary.generation == 0 ? nil : summary.generation
-        $0.bytes = summary.bytes
-        $0.fileBytes = summary.bytes
-        $0.state = summary.availability(facts)
-        $0.restoreAtLogin = context.settings.loginPolicies.policy(for: name)
-        $0.units = facts.units.map(\.name)
-        $0.damaged = facts.damage
-      }
-    }
-    for application in applications.values.map(\.settled) {
-      guard case .open = application.phase else { continue }
-      let fileBytes = overviews[application.name]?.fileBytes
-      overviews[application.name] = application.overview.with { $0.fileBytes = fileBytes }
-    }
-    let usable = overviews.values.filter { client.mayUse($0.application) }
-    return usable.sorted { $0.application.description < $1.application.description }
-  }
-
   private mutating func chooseInstance(_ message: IncomingMessage, _ summaries: [ArchiveSummary]) {
     guard let client = clients[message.caller.client], let request = try? Initialize(message.parameters) else { return }
     var choice = InstanceChoice(of: request.application)
@@ -233,14 +206,5 @@ extension BrokerCore {
     client.choosesInstance = false
     process(message, client)
     drain(client)
-  }
-}
-
-extension ArchiveSummary {
-  /// What the closed archive has to restore.
-  fileprivate func availability(_ facts: RunFacts) -> RestorationState {
-    guard state == .available else { return .unreadable }
-    guard objects > 0 else { return .none }
-    return facts.withholdsAll ? .quarantined : .available
   }
 }

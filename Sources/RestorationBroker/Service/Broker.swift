@@ -226,7 +226,7 @@ extension BrokerConfiguration {
     result.idleExitSeconds = configuration.idleExitSeconds
     result.unusedDays = configuration.unusedDays
     result.restoreAtLogin = configuration.restoreAtLogin
-    for limit in Limit.all where BrokerCore.changeableLimits.contains(limit.name) {
+    for limit in Limit.all where Limits.changeable.contains(limit.name) {
       result.limits[keyPath: limit.keyPath] = configuration.limits[keyPath: limit.keyPath]
     }
     return result
@@ -248,7 +248,7 @@ extension Broker {
     if configuration.developerMode != former.developerMode { rest.append("developerMode") }
     let (limits, policies) = (configuration.limits, configuration.restoreAtLogin)
     for limit in Limit.all where limits[keyPath: limit.keyPath] != former.limits[keyPath: limit.keyPath] {
-      if !BrokerCore.changeableLimits.contains(limit.name) { rest.append(limit.name) }
+      if !Limits.changeable.contains(limit.name) { rest.append(limit.name) }
     }
     try service.eventLoop.submit {
       service.assumeIsolated { $0.configure(limits, policies) }

@@ -303,9 +303,9 @@ package actor BrokerService {
 
   /// Takes over what may change while clients are connected.
   package func configure(_ limits: Limits, _ policies: LoginPolicies) {
-    core.change(to: limits)
+    core.context.limits.change(to: limits)
+    core.context.settings.loginPolicies = policies
     Task { await archives.store.setOpenArchivesMax(limits.openArchivesMax) }
-    core.configure(policies)
   }
 }
 

@@ -2,24 +2,21 @@
 
 package import RestorationWire
 
-extension BrokerCore {
+extension Limits {
   /// Limits that are checked only when something is added. The others were reported to clients, or set at their
   /// connections.
-  package static let changeableLimits: Set<String> = [
+  package static let changeable: Set<String> = [
     "subscriptionsMax", "connectionsPerApplicationMax", "sessionsPerApplicationMax", "objectsPerApplicationMax",
     "applicationSocketsMax", "archiveBytesMax", "openArchivesMax", "roundQuietMilliseconds",
     "roundIntervalMilliseconds", "sessionsPerProcessMax", "stopRoundMilliseconds",
   ]
 
-  /// Applies these limits from now on, if they can change. What already exceeds one stays.
+  /// Takes over those of the others that can change. What already exceeds one stays.
   package mutating func change(to limits: Limits) {
-    for limit in Limit.all where Self.changeableLimits.contains(limit.name) {
-      context.limits[keyPath: limit.keyPath] = limits[keyPath: limit.keyPath]
+    for limit in Limit.all where Self.changeable.contains(limit.name) {
+      self[keyPath: limit.keyPath] = limits[keyPath: limit.keyPath]
     }
   }
-
-  /// Changes which applications are restored at login.
-  package mutating func configure(_ policies: LoginPolicies) { context.settings.loginPolicies = policies }
 }
 
 /// Whether applications are restored when their user logs in.
