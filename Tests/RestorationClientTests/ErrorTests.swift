@@ -15,7 +15,7 @@ internal import Testing
     (.timedOut, "timedOut"), (.forbidden, "forbidden"), (.invalidReference, "invalidReference"),
     (.unsupportedProtocolVersion, "unsupportedProtocolVersion"), (.shuttingDown, "shuttingDown"),
     (.unknownApplication, "unknownApplication"), (.alreadyServed, "alreadyServed"), (.needsForce, "needsForce"),
-    (.stateChanged, "stateChanged"),
+    (.stateChanged, "stateChanged"), (.ownedElsewhere, "ownedElsewhere"), (.fenced, "fenced"),
   ]
 
   private static func answer(_ error: ErrorObject) async throws -> RestorationError {

@@ -31,6 +31,7 @@ internal import Testing
       case .applicationStateSaved(let facts): print(facts.generation)
       case .headReplaced(let facts): print(facts.generation)
       case .stateWanted(let facts): print(facts.object, facts.path)
+      case .archiveLost(let facts): print(facts.host ?? "", facts.since as Any, facts.unshipped)
       case .missed(let count): print(count)
       }
     }
@@ -89,6 +90,7 @@ internal import Testing
       case .dataSourceLost(let view, let because): print(view, because)
       case .applicationStateSaved(let generation), .headReplaced(let generation): print(generation)
       case .stateWanted(let object): print(object)
+      case .archiveLost(let host, let since, let unshipped): print(host ?? "", since as Any, unshipped)
       case .propertiesFailed(let object, let because): print(object, because)
       case .missed(let count): print(count)
       }

@@ -213,6 +213,12 @@ struct DescribedObject: CustomTestStringConvertible {
     #expect(full.concealed.message == ErrorCode.storeFailed.summary && full.concealed.data == full.data)
     let limit = ErrorObject.limitExceeded("batchMax", max: 1, value: 2)
     #expect(limit.concealed == limit)
+    let place: JSONObject = ["host": "tower", "since": "2026-02-28T09:05:00.042Z"]
+    for code in [ErrorCode.ownedElsewhere, .fenced] {
+      let elsewhere = ErrorObject.restoration(code, "it is on tower", hint: "Go.", details: place).concealed
+      #expect(elsewhere.message == code.summary)
+      #expect(elsewhere.data == ["kind": .string(code.kind), "hint": "Go.", "host": .null, "since": .null])
+    }
   }
 
   @Test func whatAllApplicationsHaveTogetherIsConcealed() {

@@ -70,7 +70,7 @@ internal import Testing
 
 @Suite struct ErrorCodeTests {
   @Test func codesAndKindsAreUnique() {
-    #expect(ErrorCode.all.map(\.rawValue).filter { $0 > -32600 } == Array((-32021 ... -32001).reversed()))
+    #expect(ErrorCode.all.map(\.rawValue).filter { $0 > -32600 } == Array((-32023 ... -32001).reversed()))
     #expect(Set(ErrorCode.all.map(\.kind)).count == ErrorCode.all.count)
   }
 

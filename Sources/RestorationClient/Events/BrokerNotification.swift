@@ -18,13 +18,15 @@ public enum BrokerNotification: Hashable, Sendable {
   case headReplaced(HeadReplaced)
   /// An object of the session can be saved again, and the broker may have lost what was kept of it: encode it.
   case stateWanted(StateWanted)
+  /// Another host has the application from now on, and the session has ended; further calls fail with `fenced`.
+  case archiveLost(ArchiveLost)
   /// So many notifications came faster than they were taken and are lost: ask `describeApplication` how things are.
   case missed(count: Int)
 
   /// The notifications a session can ask for.
   public enum Kind: String, CaseIterable, Hashable, Sendable {
     case pathChanged, registrationReplaced, applicationFinishedRestoringState, applicationStateSaved, headReplaced,
-      stateWanted
+      stateWanted, archiveLost
 
     var wire: ServedMethod {
       switch self {
@@ -34,6 +36,7 @@ public enum BrokerNotification: Hashable, Sendable {
       case .applicationStateSaved: .applicationStateSaved
       case .headReplaced: .headReplaced
       case .stateWanted: .stateWanted
+      case .archiveLost: .archiveLost
       }
     }
   }
@@ -56,6 +59,7 @@ public enum BrokerNotification: Hashable, Sendable {
       case .applicationStateSaved: .applicationStateSaved(try ApplicationStateSaved(wire: slice))
       case .headReplaced: .headReplaced(try HeadReplaced(wire: slice))
       case .stateWanted: .stateWanted(try StateWanted(wire: slice))
+      case .archiveLost: .archiveLost(try ArchiveLost(wire: slice))
       }
   }
 }

@@ -255,6 +255,8 @@ extension SessionDriver: BrokerLinkObserver {
     case .stateWanted(let facts):
       guard let object = objects.object(handle: facts.object) else { return }
       if let bound = bound[object.id] { bound.properties.mark() } else { events.notify(.stateWanted(object)) }
+    case .archiveLost(let facts):
+      events.notify(.archiveLost(host: facts.host, since: facts.since, unshipped: facts.unshipped))
     case .missed: break
     }
   }

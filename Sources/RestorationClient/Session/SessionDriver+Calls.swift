@@ -37,8 +37,8 @@ extension SessionDriver {
     case .shouldSaveApplicationState, .shouldRestoreApplicationState, .willEncodeRestorableState,
       .viewControllerWithRestorationIdentifierPath, .didDecodeRestorableState, .encodeRestorableStateWithCoder,
       .decodeRestorableStateWithCoder, .objectWithRestorationIdentifierPath, .applicationFinishedRestoringState,
-      .applicationStateSaved, .registrationReplaced, .pathChanged, .headReplaced, .stateWanted, .progress,
-      .event, nil:
+      .applicationStateSaved, .registrationReplaced, .pathChanged, .headReplaced, .stateWanted, .archiveLost,
+      .progress, .event, nil:
       .inOrder
     }
   }

@@ -54,7 +54,7 @@ extension SessionDriver {
             .indexPathForElement(withModelIdentifier: call.identifier, role: call.role, in: call.view)
         }
       case .applicationFinishedRestoringState, .applicationStateSaved, .registrationReplaced, .pathChanged,
-        .headReplaced, .stateWanted, .progress, .event, nil:
+        .headReplaced, .stateWanted, .archiveLost, .progress, .event, nil:
         return .error(.methodNotFound(request.method, hint: "Call what the client lists in serves."))
       }
     } catch {

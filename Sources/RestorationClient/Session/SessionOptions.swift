@@ -65,6 +65,7 @@ public struct SessionOptions: Hashable, Sendable {
     if notifications.contains(.applicationStateSaved) { served.append(.applicationStateSaved) }
     if answersCalls || notifications.contains(.headReplaced) { served.append(.headReplaced) }
     if notifications.contains(.stateWanted) { served.append(.stateWanted) }
+    if notifications.contains(.archiveLost) { served.append(.archiveLost) }
     if answersCalls {
       served += [
         .encodeRestorableStateWithCoder, .decodeRestorableStateWithCoder, .objectWithRestorationIdentifierPath,

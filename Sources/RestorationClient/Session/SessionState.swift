@@ -46,6 +46,9 @@ public enum SessionNotification: Hashable, Sendable, CountsMissed {
   /// The object can be saved again, and the broker may have lost what was kept of it: encode it. A session that answers
   /// calls is asked instead, and `@Restorable` properties are pushed by themselves.
   case stateWanted(RestorableObject)
+  /// Another host has the application since then, as far as that is known: its user works there now. What the session
+  /// still asks for fails with `fenced`. Of the changes that were stored here, the other host lacks so many (R36).
+  case archiveLost(host: String?, since: Timestamp?, unshipped: Int64)
   /// `@Restorable` properties of the object could not be restored or saved, for the reason given. What the broker did
   /// not save is pushed again, after at most a second, and not reported again for the same reason; what cannot be
   /// encoded goes with the next write.

@@ -98,3 +98,21 @@ public struct StateWanted: RestorationNotification {
     try members.required("path", &path, "Its path.")
   }
 }
+
+/// Another host has the application from now on, and this session has ended; calls fail with `fenced` until another one
+/// begins (R36).
+public struct ArchiveLost: RestorationNotification {
+  package static let method = ServedMethod.archiveLost
+  package static let summary = "Another host has the application from now on, and this session has ended (R36)."
+
+  public package(set) var host: String?
+  public package(set) var since: Timestamp?
+  public package(set) var unshipped: Int64 = 0
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("host", &host, .hostText, "The host that has it; null if it is unknown.")
+    try members.nullable("since", &since, .hostText, "Since when; null if that is unknown.")
+    try members.required("unshipped", &unshipped, "Changes that were stored here and that the other host lacks.")
+  }
+}

@@ -29,6 +29,7 @@ public enum ServedMethod: String, WireWord {
   case pathChanged
   case headReplaced
   case stateWanted
+  case archiveLost
   case progress
   case event
 }
@@ -83,6 +84,7 @@ extension ServedMethod {
     case .pathChanged: .notification(PathChanged.self)
     case .headReplaced: .notification(HeadReplaced.self)
     case .stateWanted: .notification(StateWanted.self)
+    case .archiveLost: .notification(ArchiveLost.self)
     case .progress: .notification(ArchiveProgress.self)
     case .event: .event
     }

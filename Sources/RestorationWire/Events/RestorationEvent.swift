@@ -56,6 +56,7 @@ package struct EventNotification: Sendable {
     case .archiveClosed: ArchiveClosed.self
     case .archiveDamaged: ArchiveDamaged.self
     case .archiveUnreadable: ArchiveUnreadable.self
+    case .archiveLost: ArchiveGoneElsewhere.self
     case .archiveImported: ArchiveImported.self
     case .applicationDiscarded: ApplicationDiscarded.self
     case .restorationCrashed: RestorationCrashed.self
@@ -104,6 +105,7 @@ public enum EventName: String, WireWord {
   case archiveClosed
   case archiveDamaged
   case archiveUnreadable
+  case archiveLost
   case archiveImported
   case applicationDiscarded
 

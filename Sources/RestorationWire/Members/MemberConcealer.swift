@@ -92,7 +92,7 @@ extension ErrorObject {
   private static let sharedLimits = ["applicationsMax", "openArchivesMax", "allArchivesBytesMax"]
 
   /// The same error for a confined client: it does not say who the others are or how much they have, nor what the disk
-  /// said of which file.
+  /// said of which file, nor which host has the application.
   package var concealed: ErrorObject {
     let code = ErrorCode(rawValue: code)
     let isOfFiles = code == .archiveUnreadable || code == .storeFailed
@@ -100,8 +100,10 @@ extension ErrorObject {
     if let limit = data["limit"]?.string, let max = data["max"]?.integer, Self.sharedLimits.contains(limit) {
       return .limitExceeded(limit, max: Int(max), value: Int(max) + 1)
     }
-    guard isOfFiles || data["owners"] != nil, let summary = code.summary else { return self }
+    let isOfHosts = code == .ownedElsewhere || code == .fenced
+    guard isOfFiles || isOfHosts || data["owners"] != nil, let summary = code.summary else { return self }
     if data["owners"] != nil { data["owners"] = [] }
+    if isOfHosts { (data["host"], data["since"]) = (.null, .null) }
     return ErrorObject(code: code.rawValue, message: summary, data: .object(data))
   }
 }

@@ -24,6 +24,7 @@ package struct Initialize: RestorationMethod {
   package var messageBytesMax: Int64?
   package var aliases = Aliases()
   package var protocolVersion = ProtocolVersion.current
+  package var takeOver = false
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -74,6 +75,7 @@ package struct Initialize: RestorationMethod {
     var version: Int64? = protocolVersion
     try members.optional("protocolVersion", &version, "The version the client speaks.")
     protocolVersion = version ?? ProtocolVersion.current
+    try members.flag("takeOver", &takeOver, "Take the application over if another host has it (R36).")
   }
 
   package func check() throws(Misfit) {

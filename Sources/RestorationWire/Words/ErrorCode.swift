@@ -73,6 +73,10 @@ extension ErrorCode {
   public static let needsForce = ErrorCode(rawValue: -32020)
   /// The object has another state than the one that was expected; decode it again (R15).
   public static let stateChanged = ErrorCode(rawValue: -32021)
+  /// Another host has the application: end it there, wait, or say `takeOver: true` to `initialize` (R36).
+  public static let ownedElsewhere = ErrorCode(rawValue: -32022)
+  /// Another host has taken the application over, and the session has ended: stop, or begin a new one (R36).
+  public static let fenced = ErrorCode(rawValue: -32023)
 }
 
 extension ErrorCode: CustomStringConvertible {
@@ -115,6 +119,8 @@ extension ErrorCode: CustomStringConvertible {
       "The call would destroy or replace saved state, or proceed although something is missing."
     ),
     .stateChanged: ("stateChanged", "The object's newest state is not the one that the call expects (R15)."),
+    .ownedElsewhere: ("ownedElsewhere", "Another host has the application (R36)."),
+    .fenced: ("fenced", "Another host has got the application, and the session has ended (R36)."),
   ]
 
   /// Every error that this code knows, in descending order of codes.
@@ -123,7 +129,7 @@ extension ErrorCode: CustomStringConvertible {
   /// Errors that any call may be answered with; methods list the others.
   package static let everyCall: [ErrorCode] = [
     .parseError, .invalidRequest, .methodNotFound, .invalidParams, .internalError, .notInitialized, .limitExceeded,
-    .forbidden,
+    .forbidden, .ownedElsewhere, .fenced,
   ]
 
   /// The word in `data.kind`, otherwise the number.

@@ -53,7 +53,7 @@ struct EventLine {
 
   private static func colour(of event: BrokerEvent) -> Colour? {
     switch event.facts {
-    case .encodeFailed, .archiveDamaged, .archiveUnreadable, .stateQuarantined, .archiveQuarantined: .red
+    case .encodeFailed, .archiveDamaged, .archiveUnreadable, .archiveLost, .stateQuarantined, .archiveQuarantined: .red
     case .eventsLost, .restorationCrashed, .generationDropped: .yellow
     case .sessionEnded(let facts) where facts.ending == .crashed: .yellow
     case .sessionBegan, .sessionEnded, .objectRegistered, .objectUnregistered, .pathChanged, .stateEncoded,
@@ -100,6 +100,11 @@ struct EventLine {
     case .archiveImported(let facts): [Quantity.count(facts.objects, "object"), Quantity.bytes(facts.bytes)]
     case .archiveDamaged(let facts): [facts.message]
     case .archiveUnreadable(let facts): [facts.message]
+    case .archiveLost(let facts):
+      [
+        facts.host ?? "",
+        facts.unshipped == 0 ? "" : "without \(Quantity.count(Int(clamping: facts.unshipped), "change"))",
+      ]
     case .applicationDiscarded(let facts):
       [facts.cause.rawValue, facts.generations ? "with its generations" : "", facts.reason ?? ""]
     case .restorationCrashed(let facts):

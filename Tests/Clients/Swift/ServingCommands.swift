@@ -139,7 +139,7 @@ extension ServingProcess {
     case .stateWanted(let object): note("stateWanted", name(object))
     case .pathChanged(let object, _): note("pathChanged", name(object))
     case .registrationReplaced(let object, _, _), .registrationLost(let object, _): note("replaced", name(object))
-    case .restorationClassLost, .dataSourceLost, .propertiesFailed, .missed: break
+    case .restorationClassLost, .dataSourceLost, .propertiesFailed, .archiveLost, .missed: break
     }
   }
 

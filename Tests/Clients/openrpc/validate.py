@@ -17,10 +17,10 @@ import traffic as wire
 # Not in any vector or exchange, because they need a damaged archive, a crash or an overloaded broker.
 RARE_EVENTS = {
     "archiveClosed", "archiveDamaged", "archiveUnreadable", "generationDropped", "restorationCrashed", "stateQuarantined",
-    "archiveQuarantined", "quarantineEnded", "eventsLost",
+    "archiveQuarantined", "quarantineEnded", "eventsLost", "archiveLost",
 }
 # The last one makes files; a vector is played in memory as well.
-RARE_METHODS = {"$/cancelRequest", "stateWanted", "openApplicationSocket"}
+RARE_METHODS = {"$/cancelRequest", "stateWanted", "archiveLost", "openApplicationSocket"}
 # The share of a method's members whose loss must be noticed; the others are optional.
 DROPS_NOTICED_MIN = 0.5
 

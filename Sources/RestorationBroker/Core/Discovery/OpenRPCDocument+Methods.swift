@@ -214,6 +214,8 @@ private struct DescribedError: JSONWritable {
       .optional("value", .integer, "Of `limitExceeded`: the excessive value."),
       .optional("indeterminate", .boolean, "Of `storeFailed`: whether the write may be stored anyway."),
       .optional("sequence", .count, "Of `stateChanged`: the change that stored the newest state; 0 for none."),
+      .optional("host", .nullable(.string), "Of `ownedElsewhere` and `fenced`: the host; null if it is not told."),
+      .optional("since", .nullable(.timestamp), "Of `ownedElsewhere` and `fenced`: since when."),
       .optional("reference", .any, "Of `invalidReference`: the reference."),
       .optional("supported", .list(.integer), "Of `unsupportedProtocolVersion`: the supported versions."),
     ])
