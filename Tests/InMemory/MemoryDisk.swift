@@ -42,6 +42,13 @@ package final class MemoryDisk {
   package private(set) var closed: [String] = []
   package private(set) var removed: [String] = []
   private(set) var lastWrites: [String: Int64] = [:]
+  /// Archives of the user that other hosts hold, and those that were taken over from them.
+  package var elsewhere: [String: ReplicaHolder] = [:]
+  package private(set) var takenOver: [String] = []
+  /// By application, of the last opening.
+  package private(set) var leases: [String: ArchiveLease] = [:]
+  /// Is told what becomes of archives without the broker's doing.
+  package private(set) var tellBroker: @Sendable (ArchiveRoamingEvent) -> Void = { _ in }
   /// How often brokers asked for days, or for what was not written since one.
   package private(set) var agingCount = 0
   private let loop: TestEventLoop
@@ -161,7 +168,7 @@ package final class MemoryDisk {
   }
 
   /// The archives as one broker has them.
-  private actor Store: ArchiveStore, ArchiveCopying, ArchiveAging {
+  private actor Store: ArchiveStore, ArchiveCopying, ArchiveAging, ArchiveRoaming {
     private let loop: TestEventLoop
     private let bound: NIOLoopBound<MemoryDisk>
     private let broker: Int
@@ -205,6 +212,7 @@ package final class MemoryDisk {
       opening.damage = disk.openingDamage[application]
       disk.readFailures[application] = nil
       disk.names.insert(application)
+      disk.leases[application] = opening.lease
       return opening
     }
 
@@ -313,6 +321,17 @@ package final class MemoryDisk {
       try await pass()
       disk.daysText = text
     }
+
+    nonisolated func takeOver(_ application: String) {
+      bound.value.takenOver.append(application)
+      bound.value.openingFailures[application] = nil
+    }
+
+    nonisolated func observe(_ observer: @escaping @Sendable (ArchiveRoamingEvent) -> Void) {
+      bound.value.tellBroker = observer
+    }
+
+    func heldElsewhere() async -> [String: ReplicaHolder] { disk.elsewhere }
 
     func comeRound() async -> UInt64 { await disk.archives.comeRound() }
 

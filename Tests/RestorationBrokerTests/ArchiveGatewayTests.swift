@@ -57,6 +57,8 @@ internal import Testing
       case .read(_, _, .failure(let error)): hear("read: \(error.kind)")
       case .carriedOut(_, let job, _): hear("carried out \(job.operation)")
       case .listed(_, let result): hear("listed \((try? result.get())?.map(\.application) ?? [])")
+      case .wanted(let id, let host): hear("\(host) wants \(id)")
+      case .lost(let id, let loss): hear("lost \(id) to \(loss.host ?? "")")
       }
     }
 

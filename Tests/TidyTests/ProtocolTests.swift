@@ -91,7 +91,7 @@ internal import Testing
       #expect(name == vector.name)
       #expect(steps > 0, "\(vector)")
       for rule in rules {
-        #expect((1...35).contains(Int(rule.dropFirst()) ?? 0) && rule.hasPrefix("R"), "\(vector): \(rule)")
+        #expect((1...36).contains(Int(rule.dropFirst()) ?? 0) && rule.hasPrefix("R"), "\(vector): \(rule)")
       }
     }
   }

@@ -28,13 +28,18 @@ package enum ArchiveRoamingEvent: Hashable, Sendable {
 }
 
 package struct ArchiveLoss: Hashable, Sendable {
-  /// Who has the archive now, if that is known.
-  package var holder: ReplicaHolder?
+  /// Who has the archive now, and since when in milliseconds since 1970, as far as that is known.
+  package var host: String?
+  package var since: Int64?
   /// How many committed changes the replica has not got; they stay in this host's copy.
   package var unshipped: Int64
 
-  package init(to holder: ReplicaHolder? = nil, unshipped: Int64 = 0) {
-    (self.holder, self.unshipped) = (holder, unshipped)
+  package init(host: String? = nil, since: Int64? = nil, unshipped: Int64 = 0) {
+    (self.host, self.since, self.unshipped) = (host, since, unshipped)
+  }
+
+  package init(to holder: ReplicaHolder?, unshipped: Int64 = 0) {
+    self.init(host: holder?.host, since: holder?.since, unshipped: unshipped)
   }
 }
 

@@ -164,4 +164,13 @@ package struct ArchiveSummary: Hashable, Sendable {
   /// Milliseconds since 1970 of the newest write; 0 if nothing was written.
   package var modified: Int64 = 0
   package var run: RunRecord?
+  /// Another host holds it, if that was asked for.
+  package private(set) var isElsewhere = false
+
+  /// Of an archive that another host holds; what is in it is not known here.
+  package static func elsewhere(_ application: String) -> ArchiveSummary {
+    var summary = ArchiveSummary(application: application, state: .available)
+    summary.isElsewhere = true
+    return summary
+  }
 }

@@ -67,7 +67,9 @@ extension BrokerCore {
   ///
   /// - Returns: whether the document was imported.
   private mutating func goOn(importing message: IncomingMessage, _ client: Client) throws(ErrorObject) -> Bool {
-    guard let target = try namedApplication(message, client) else { throw Self.noApplication() }
+    guard let target = try namedApplication(message, client) else {
+      throw client.loss.map { ErrorObject.fenced($0.loss) } ?? Self.noApplication()
+    }
     let request = try ImportArchive(message.parameters)
     if client.upload?.isUnderWay != true { try begin(request, into: target, client) }
     let roomLeft = 2 * context.limits.archiveBytesMax - clients.values.reduce(0) { $0 + ($1.upload?.charge ?? 0) }

@@ -101,7 +101,10 @@ extension BrokerCore {
       }
       return (application, session)
     }
-    guard let text = scope.application else { throw Self.noApplication() }
+    guard let text = scope.application else {
+      if let loss = client.loss, try context.isOver(message, client, loss) { return nil }
+      throw Self.noApplication()
+    }
     guard let application = try application(text, for: client, message) else { return nil }
     return (application, try detached(scope.session, client, application))
   }
@@ -151,6 +154,7 @@ extension BrokerCore {
       return application
     }
     let name = try client.application(named: text)
+    if let loss = client.loss, loss.application == name, try context.isOver(message, client, loss) { return nil }
     guard let application = try application(named: name, for: client, message) else { return nil }
     try count(client, application)
     client.lastApplication = (application.name.description, application.id)

@@ -27,6 +27,7 @@ extension BrokerCore {
       throw .invalidRequest(hint: "This connection is initialized for \(application.name) already; say goodbye first.")
     }
     guard let name = try applicationName(request, message, client) else { return }
+    if request.takeOver, !isOpen(name) { context.emit(.takeOver(name)) }
     guard let application = try application(named: name, for: client, message) else { return }
     try count(client, application)
     let others = application.sessions.values.filter { other in
@@ -39,7 +40,7 @@ extension BrokerCore {
       return
     }
     let session = try session(for: request, client, application)
-    client.chosenInstance = nil
+    (client.chosenInstance, client.loss) = (nil, nil)
     context.emit(.cancelTimer(.lost(application.id, session.id)))
     if client.canBeCalled {
       client.bound = (application.id, session.id)
@@ -202,6 +203,7 @@ extension BrokerCore {
     var choice = InstanceChoice(of: request.application)
     for application in applications.values where !application.sessions.isEmpty { choice.exclude(application.name) }
     for name in clients.values.compactMap(\.chosenInstance) { choice.exclude(name) }
+    for name in summaries.filter(\.isElsewhere).compactMap({ ApplicationName($0.application) }) { choice.exclude(name) }
     client.chosenInstance = choice.choose(among: summaries)
     client.choosesInstance = false
     process(message, client)

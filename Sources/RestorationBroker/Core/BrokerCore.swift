@@ -128,6 +128,7 @@ package struct BrokerCore {
       application.announce(.settled) { ArchiveUnreadable().with { $0.message = error.message } }
       context.emit(.log(.error, error.message, of: application.name, .archiveUnusable))
     case .failure(let error):
+      if let loss = ArchiveLoss(error), !application.sessions.isEmpty { return lose(application, loss) }
       application.jobs.abandon(for: .storeError(error), in: &application.turn)
       close(application)
       for client in waiting(for: id) {
@@ -177,12 +178,12 @@ package struct BrokerCore {
   func isAwaited(_ id: ApplicationID) -> Bool { clients.values.contains { $0.waitsFor == id } }
 
   /// Clients that wait for the archive, the longest first.
-  private func waiting(for id: ApplicationID) -> [Client] {
+  func waiting(for id: ApplicationID) -> [Client] {
     clients.values.filter { $0.waitsFor == id }.sorted { $0.waitsSince < $1.waitsSince }
   }
 
   /// A client's call fails because its archive did not open; its later messages are handled.
-  private mutating func refuse(_ client: Client, with error: ErrorObject) {
+  mutating func refuse(_ client: Client, with error: ErrorObject) {
     (client.waitsFor, client.chosenInstance) = (nil, nil)
     guard client.pendingAdoption == nil else { return giveUp(client) }
     guard !client.queue.isEmpty else { return }
@@ -381,6 +382,7 @@ package struct BrokerCore {
     case .restoration(let id): applications[id]?.settled.restorationTimerFired()
     case .elements(let id, let number): applications[id]?.settled.finishResolution(number)
     case .unused(let id): unusedTimerFired(id)
+    case .leave(let id): leave(id)
     case .upload(let id): if let client = clients[id] { uploadTimerFired(of: client) }
     }
   }

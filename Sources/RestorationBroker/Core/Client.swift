@@ -48,6 +48,9 @@ final class Client {
   var lastSubscription: Int64 = 0
   /// The instance found for its `initialize` with `instance: "auto"`.
   var chosenInstance: ApplicationName?
+  /// Its session has ended because another host has this application: calls are refused until it says goodbye, or a
+  /// session begins (R36).
+  var loss: (application: ApplicationName, loss: ArchiveLoss)?
   /// Of the method it called last.
   var lastRow: MethodTable.Row?
   /// The last `application` member it sent, and its application; ids are never used again.

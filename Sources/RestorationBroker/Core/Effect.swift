@@ -49,8 +49,9 @@ package struct Outcome: Sendable {
         return request.caller.call == nil ? nil : .respond(request.caller, .error(error))
       case .notify: return nil
       case .announce(let id, let announcement): return announcement.lost.map { .announce(id, $0) }
-      case .respond, .carryOut, .open, .goOn, .hurry, .close, .list, .openSocket, .reportStatistics, .reportMetrics,
-        .call, .endCall, .tell, .tellLoss, .hold, .release, .confine, .clientChanged, .endSubscription, .park, .unpark,
+      case .respond, .carryOut, .open, .takeOver, .goOn, .hurry, .close, .list, .openSocket, .reportStatistics,
+        .reportMetrics, .call, .endCall, .tell, .tellLoss, .hold, .release, .confine, .clientChanged, .endSubscription,
+        .park, .unpark,
         .watch, .watchProcess, .probe, .unwatch, .setTimer, .cancelTimer, .checkUnit, .startUnit, .backUp, .setWaiting,
         .expect, .awaitRoom, .disconnect, .log:
         return effect
@@ -78,6 +79,8 @@ package enum Effect: Sendable {
   case carryOut(ApplicationID, StoreJob, after: SequenceNumber)
   /// Open the archive, creating a missing one only if `creating`, and call `opened`.
   case open(ApplicationID, ApplicationName, creating: Bool)
+  /// Whichever host has the archive is to lose it to this one when it is opened (R36).
+  case takeOver(ApplicationName)
   /// Call `goOn` in another turn of the loop.
   case goOn(ApplicationID)
   /// A client waits for what becomes of the archive after a failed transaction.
@@ -196,6 +199,8 @@ package enum TimerName: Hashable, Sendable {
   case pulls(ApplicationID)
   /// A session's `nextRequest` has waited long enough.
   case poll(ApplicationID, SessionID)
+  /// What another host waits for is saved, or there is no time left for that (R36).
+  case leave(ApplicationID)
 }
 
 /// States that the core reads, and their purpose.

@@ -9,19 +9,22 @@ extension BrokerCore {
   package mutating func endWaiting(at now: Moment) {
     context.now = now
     context.isEnding = true
-    for application in applications.values.sorted(by: { $0.id < $1.id }) { application.settled.endWaiting() }
+    let error = ErrorObject.shuttingDown()
+    for application in applications.values.sorted(by: { $0.id < $1.id }) {
+      application.settled.endWaiting(for: error)
+      application.jobs.cancelAll(for: error, in: &application.turn)
+    }
     for client in clients.values.filter(\.isImporting).sorted(by: { $0.id < $1.id }) { goOnImporting(client) }
   }
 }
 
 extension Application {
-  fileprivate func endWaiting() {
-    let error = ErrorObject.shuttingDown()
+  /// Callers no longer wait for what others would have to do.
+  func endWaiting(for error: ErrorObject) {
     endPolls()
     parentWaits.abandon(for: error, in: &turn) { _ in true }
     trials.abandon(for: error, in: &turn) { _ in true }
     abandonRestoration(for: error)
     for number in resolver.numbers { finishResolution(number) }
-    jobs.cancelAll(for: error, in: &turn)
   }
 }

@@ -68,8 +68,9 @@ extension ErrorObject {
     case .limit(let name, let max, let value): return .limitExceeded(name, max: max, value: value)
     case .absent: return unknownApplication(error.message)
     case .indeterminate: return storeFailed(error.message, indeterminate: true)
-    case .definite, .fenced, .full, .changed, .lost: return storeFailed(error.message, indeterminate: false)
-    case .elsewhere: return unreadable(error.message)
+    case .definite, .fenced, .full, .changed: return storeFailed(error.message, indeterminate: false)
+    case .elsewhere(let host, let since): return ownedElsewhere(ArchiveLoss(host: host, since: since))
+    case .lost(let host): return fenced(ArchiveLoss(host: host))
     case .unconfirmed: return unconfirmed(error.message)
     }
   }
@@ -90,6 +91,32 @@ extension ErrorObject {
       hint: "It is kept on this host and still sent. Send it again with its revision if it has to be confirmed.",
       details: ["indeterminate": true]
     )
+  }
+
+  static func ownedElsewhere(_ loss: ArchiveLoss) -> ErrorObject {
+    .restoration(
+      .ownedElsewhere,
+      "the application is used on \(loss.host ?? "another host")",
+      hint: "End it there, wait until it is no longer used there, or call initialize with takeOver: true.",
+      details: place(loss)
+    )
+  }
+
+  /// For a session that has ended by that.
+  static func fenced(_ loss: ArchiveLoss) -> ErrorObject {
+    .restoration(
+      .fenced,
+      "the application is used on \(loss.host ?? "another host") now, and the session here has ended",
+      hint: "Continue there. To continue here, call initialize with takeOver: true, and register again.",
+      details: place(loss)
+    )
+  }
+
+  private static func place(_ loss: ArchiveLoss) -> JSONObject {
+    [
+      "host": loss.host.map { .string($0) } ?? .null,
+      "since": loss.time.map { .string($0.description) } ?? .null,
+    ]
   }
 
   static func unknownApplication(_ message: String) -> ErrorObject {

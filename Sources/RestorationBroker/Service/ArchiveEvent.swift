@@ -14,4 +14,8 @@ package enum ArchiveEvent {
   case read(ApplicationID, StateRequest, Result<[StateReading?], ArchiveError>)
   case carriedOut(ApplicationID, StoreJob, Result<StoreJob.Outcome, ArchiveCopyError>)
   case listed(ListingPurpose, Result<[ArchiveSummary], ArchiveError>)
+  /// Another host waits for the archive.
+  case wanted(ApplicationID, host: String)
+  /// Another host has it.
+  case lost(ApplicationID, ArchiveLoss)
 }

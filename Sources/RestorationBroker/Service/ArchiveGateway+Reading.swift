@@ -94,7 +94,7 @@ extension ArchiveGateway {
 
   package func list(_ purpose: ListingPurpose, for delegate: isolated some Delegate) {
     Task {
-      let listing = await store.listing()
+      let listing = await store.listing(for: purpose)
       // Others are served between the answers to listings.
       await turns.next()
       delegate.report(.listed(purpose, listing))

@@ -99,6 +99,7 @@ package final class ArchiveGateway {
         session.queue.opened(at: opened.opening.sequence)
         scheduleFlush(id, for: delegate)
         delegate.report(.opened(id, .success(opened)))
+        takeEarlyEvents(of: session, for: delegate)
         // Steps of before have come back meanwhile, and asked for what is durable.
         for request in session.queue.readyReads() { read(id, request, after: 0, for: delegate) }
       } catch {

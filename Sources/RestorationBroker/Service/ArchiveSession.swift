@@ -31,6 +31,9 @@ final class ArchiveSession {
   var held = HeldSequences()
   var upkeep = UpkeepSchedule()
   var upkeepTimer: Scheduled<Void>?
+  /// What was told of the archive while it was being opened (R36).
+  var wantedBy: String?
+  var loss: (lease: ArchiveLease, loss: ArchiveLoss)?
   /// Calls of the store that have not come back.
   private var callsUnderWay = 0
   private var whenIdle: [CheckedContinuation<Void, Never>] = []

@@ -14,9 +14,15 @@ extension ArchiveStore {
     return await compute(for: name.description) { OpenedArchive(opening) }
   }
 
-  nonisolated(nonsending) func listing() async -> Result<[ArchiveSummary], ArchiveError> {
+  nonisolated(nonsending) func listing(for purpose: ListingPurpose) async -> Result<[ArchiveSummary], ArchiveError> {
     do throws(ArchiveError) {
-      return .success(try await list())
+      var summaries = try await list()
+      if case .chooseInstance = purpose, let roaming = self as? any ArchiveRoaming {
+        let held = Set(await roaming.heldElsewhere().keys)
+        summaries.removeAll { held.contains($0.application) }
+        summaries += held.map { ArchiveSummary.elsewhere($0) }
+      }
+      return .success(summaries)
     } catch {
       return .failure(error)
     }

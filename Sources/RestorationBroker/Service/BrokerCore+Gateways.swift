@@ -16,6 +16,8 @@ extension BrokerCore {
     case .read(let id, let request, let result): readingFinished(id, request, result, at: now)
     case .carriedOut(let id, let job, let result): jobFinished(id, job, result, at: now)
     case .listed(let purpose, let result): listingFinished(purpose, result, at: now)
+    case .wanted(let id, let host): wanted(id, by: host, at: now)
+    case .lost(let id, let loss): lost(id, loss, at: now)
     }
   }
 

@@ -88,6 +88,17 @@ package actor BrokerService {
     retention = RetentionUpkeep(on: eventLoop, store: store as? any ArchiveAging, logger: logger)
     self.whenFatal = whenFatal
     callsBeforeSockets = opensSockets ? [] : nil
+    follow(store)
+  }
+
+  /// Hears of archives that other hosts want or have.
+  nonisolated private func follow(_ store: any ArchiveStore) {
+    (store as? any ArchiveRoaming)?.observe { [weak self] event in
+      guard let self else { return }
+      eventLoop.execute {
+        self.assumeIsolated { $0.archives.take(event, for: $0) }
+      }
+    }
   }
 
   // MARK: Events and effects
@@ -130,6 +141,7 @@ package actor BrokerService {
       archives.read(id, request, after: after, for: self)
     case .carryOut(let id, let job, let after): archives.carryOut(id, job, after: after, for: self)
     case .open(let id, let name, let creating): archives.open(id, name, creating: creating, for: self)
+    case .takeOver(let name): archives.takeOver(name)
     case .goOn(let id): goOn(id)
     case .hurry(let id): archives.hurry(id, for: self)
     case .close(let id, let removal): archives.close(id, removal, for: self)

@@ -126,6 +126,13 @@ extension Application {
     beginRound(deadline: milliseconds)
   }
 
+  /// Another host waits for the archive: what is not saved yet is, within this time, and then it is left (R36).
+  func saveBeforeLeaving(to host: String, milliseconds: Int64) {
+    saveBeforeEnd(milliseconds: milliseconds)
+    // The round has ended by itself then.
+    saving.leave(to: host, milliseconds: milliseconds + 100, in: &turn)
+  }
+
   // MARK: Actions
 
   /// Lets the round take in an event, and does what it wants done.

@@ -31,6 +31,8 @@ package struct Saving {
   private var pullsDue: [SessionID: Int64] = [:]
   private var actions: [Action] = []
   private var isPerforming = false
+  /// The host that waits for the archive (R36).
+  package private(set) var leavesTo: String?
 
   package init() {}
 
@@ -125,6 +127,7 @@ package struct Saving {
     actions.removeAll { if case .round = $0 { true } else { false } }
     schedule.watch(in: &turn)
     turn.ask(.cancelTimer(.round(turn.application)))
+    if leavesTo != nil { turn.ask(.setTimer(.leave(turn.application), milliseconds: 1)) }
     for waiting in callers { turn.ask(.unpark(waiting.call.caller)) }
     return callers
   }
@@ -155,6 +158,12 @@ package struct Saving {
     let end = turn.now.monotonic + milliseconds
     advance { $0.machine.hurry(until: end) }
     return !join(nil) && milliseconds > 0 && (schedule.isPulled || hasUnsealedContent)
+  }
+
+  /// Another host waits for the archive, which is left when the round that is under way is over, or after this time.
+  package mutating func leave(to host: String, milliseconds: Int64, in turn: inout Turn) {
+    leavesTo = host
+    turn.ask(.setTimer(.leave(turn.application), milliseconds: round == nil ? 1 : milliseconds))
   }
 
   // MARK: Pulls

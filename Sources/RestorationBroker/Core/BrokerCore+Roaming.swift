@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationArchive
+internal import RestorationWire
+
+/// Archives that follow their user from host to host (R36).
+extension BrokerCore {
+  /// How long clients have to save what they have when another host waits for their archive.
+  private static let leavingMilliseconds: Int64 = 3_000
+
+  func isOpen(_ name: ApplicationName) -> Bool {
+    if case .open? = applicationIDs[name].flatMap({ applications[$0] })?.phase { true } else { false }
+  }
+
+  /// Another host waits for the archive: it is left once everything is saved.
+  package mutating func wanted(_ id: ApplicationID, by host: String, at now: Moment) {
+    context.now = now
+    guard let application = applications[id]?.settled, case .open = application.phase else { return }
+    let milliseconds = min(Self.leavingMilliseconds, Int64(context.limits.stopRoundMilliseconds))
+    application.saveBeforeLeaving(to: host, milliseconds: milliseconds)
+  }
+
+  /// Everything is saved, or there is no time left: sessions end as if their user logged out, and the store hands over
+  /// what it has (R30).
+  mutating func leave(_ id: ApplicationID) {
+    guard let application = applications[id]?.settled, let host = application.saving.leavesTo else { return }
+    // What sessions leave could not be written.
+    if case .opening = application.phase { return context.emit(.setTimer(.leave(id), milliseconds: 100)) }
+    end(application, .logout, for: ArchiveLoss(host: host, since: context.now.wall))
+  }
+
+  /// Another host has the archive: what is written here counts no longer.
+  package mutating func lost(_ id: ApplicationID, _ loss: ArchiveLoss, at now: Moment) {
+    context.now = now
+    if let application = applications[id]?.settled { lose(application, loss) }
+  }
+
+  mutating func lose(_ application: Application, _ loss: ArchiveLoss) {
+    // Changes are dropped from here on.
+    application.turn.phase = .unreadable("another host has it")
+    end(application, .expired, for: loss)
+  }
+
+  private mutating func end(_ application: Application, _ ending: SessionEnding, for loss: ArchiveLoss) {
+    application.endSessions(ending, for: loss)
+    for client in clients.values {
+      let isBound = client.bound?.application == application.id
+      guard isBound || client.detached[application.id] != nil else { continue }
+      client.loss = (application.name, loss)
+      if isBound { client.bound = nil }
+    }
+    let waiting = waiting(for: application.id)
+    close(application)
+    for client in waiting { refuse(client, with: client.loss == nil ? .ownedElsewhere(loss) : .fenced(loss)) }
+  }
+}
+
+extension Application {
+  fileprivate func endSessions(_ ending: SessionEnding, for loss: ArchiveLoss) {
+    let error = ErrorObject.fenced(loss)
+    for session in sessions.inOrder { tell(session, ArchiveLost(loss)) }
+    endWaiting(for: error)
+    note(.archiveReopened)
+    jobs.abandon(for: error, in: &turn)
+    saving.reset(in: &turn)
+    for session in sessions.inOrder { end(session, ending) }
+    announce(.settled) { ArchiveGoneElsewhere(loss) }
+  }
+}
+
+extension CoreContext {
+  /// After such an end of its session a client's calls are refused, but for the goodbye, which has nothing left to do.
+  ///
+  /// - Returns: whether the call was answered.
+  func isOver(
+    _ message: IncomingMessage,
+    _ client: Client,
+    _ loss: (application: ApplicationName, loss: ArchiveLoss)
+  ) throws(ErrorObject) -> Bool {
+    guard message.method == Goodbye.method else { throw .fenced(loss.loss) }
+    client.loss = nil
+    emit(.respond(message.caller, .result(EmptyResult())))
+    return true
+  }
+}
+
+extension ArchiveLoss {
+  var time: Timestamp? { since.map { Timestamp(milliseconds: $0) } }
+
+  /// `nil` if the archive could not be opened for another reason.
+  init?(_ error: ArchiveError) {
+    switch error.kind {
+    case .elsewhere(let host, let since): self.init(host: host, since: since)
+    case .lost(let host): self.init(host: host)
+    case .definite, .indeterminate, .fenced, .unreadable, .changed, .absent, .limit, .full, .unconfirmed: return nil
+    }
+  }
+}
+
+extension ArchiveLost {
+  fileprivate init(_ loss: ArchiveLoss) {
+    self.init()
+    (host, since, unshipped) = (loss.host, loss.time, loss.unshipped)
+  }
+}
+
+extension ArchiveGoneElsewhere {
+  fileprivate init(_ loss: ArchiveLoss) {
+    self.init()
+    (host, since, unshipped) = (loss.host, loss.time, loss.unshipped)
+  }
+}
