@@ -27,7 +27,7 @@ struct ListenerFixture: Sendable {
   /// Runs `body` with a listener that answers by `ExampleMethods`, then stops it.
   static func run(
     limits: @Sendable (inout TransportLimits) -> Void = { _ in },
-    allowedUser: UInt32? = nil,
+    users: AllowedUsers = .own,
     confining confine: @escaping PeerConfining = { _ in .success(nil) },
     answer: @escaping TestDelegate.Answer = ExampleMethods.answer,
     _ body: (ListenerFixture) async throws -> Void
@@ -44,7 +44,7 @@ struct ListenerFixture: Sendable {
         ListeningSocket(binding: path, backlog: 1_024),
         on: group.any(),
         settings: settings,
-        allowedUser: allowedUser,
+        users: users,
         confining: confine,
         delegate: delegate
       )
@@ -75,10 +75,10 @@ extension Trait where Self == ScopeTrait {
 
   static func listener(
     limits: @escaping @Sendable (inout TransportLimits) -> Void = { _ in },
-    allowedUser: UInt32? = nil
+    users: AllowedUsers = .own
   ) -> Self {
     Self { test in
-      try await ListenerFixture.run(limits: limits, allowedUser: allowedUser) { fixture in
+      try await ListenerFixture.run(limits: limits, users: users) { fixture in
         try await ListenerFixture.$current.withValue(fixture, operation: test)
       }
     }

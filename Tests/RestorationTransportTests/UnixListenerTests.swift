@@ -28,7 +28,7 @@ internal import Testing
     withExtendedLifetime(peer) {}
   }
 
-  @Test(.listener(allowedUser: geteuid() + 1)) func aConnectionOfAnotherUserIsClosedAndCounted() async throws {
+  @Test(.listener(users: .one(geteuid() + 1))) func aConnectionOfAnotherUserIsClosedAndCounted() async throws {
     let peer = try fixture.connect()
     #expect(try peer.readToEnd() == "")
     let statistics = try await fixture.statistics
@@ -38,8 +38,8 @@ internal import Testing
   @Test(.enabled(if: geteuid() == 0, "only root can become another user"))
   func userIDsUseAll32Bits() async {
     await #expect(processExitsWith: .success) {
-      for user: UInt32 in [1 << 31, .max - 1] {
-        try await ListenerFixture.run(allowedUser: user) { fixture in
+      for (user, users) in [(1 << 31, .any), (.max - 1, .one(.max - 1))] as [(UInt32, AllowedUsers)] {
+        try await ListenerFixture.run(users: users) { fixture in
           chmod(fixture.path.directory, 0o755)
           chmod(fixture.path.path, 0o666)
           seteuid(user)

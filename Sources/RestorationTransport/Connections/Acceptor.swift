@@ -9,7 +9,7 @@ final class Acceptor: ChannelInboundHandler {
   typealias InboundIn = any Channel
 
   private let settings: ConnectionSettings
-  private let allowedUser: UInt32
+  private let users: AllowedUsers
   private let delegate: any ConnectionDelegate
   private let books: ConnectionBooks
   /// Of the listener's own socket, if this one is of a further one: there all connections are counted.
@@ -31,19 +31,19 @@ final class Acceptor: ChannelInboundHandler {
   init(
     eventLoop: any EventLoop,
     settings: ConnectionSettings,
-    allowedUser: UInt32,
+    users: AllowedUsers,
     handoff: ConnectionHandoff?,
     confining confine: @escaping PeerConfining,
     delegate: any ConnectionDelegate
   ) {
-    (self.settings, self.allowedUser, self.handoff, self.delegate) = (settings, allowedUser, handoff, delegate)
+    (self.settings, self.users, self.handoff, self.delegate) = (settings, users, handoff, delegate)
     books = ConnectionBooks(on: eventLoop, limits: settings.limits, meter: settings.meter)
     (main, self.confine) = (nil, confine)
   }
 
   /// For a further socket of the same listener, whose peers all have that confinement.
   init(besides main: Acceptor, confinement: String) {
-    (settings, allowedUser, delegate) = (main.settings, main.allowedUser, main.delegate)
+    (settings, users, delegate) = (main.settings, main.users, main.delegate)
     (books, handoff) = (main.books, main.handoff)
     (self.main, confine) = (main, { _ in .success(confinement) })
   }
@@ -110,7 +110,7 @@ final class Acceptor: ChannelInboundHandler {
       return try PeerCredentials.read(from: socket)
     }
     guard let peer else { throw TransportError(.closed, "the channel has no socket") }
-    guard peer.uid == allowedUser else {
+    guard users.contains(peer.uid) else {
       counted.refusedUsers += 1
       throw TransportError(.notPermitted, "a connection of user \(peer.uid) was refused")
     }

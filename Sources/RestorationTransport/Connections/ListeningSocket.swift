@@ -6,10 +6,12 @@ package struct ListeningSocket: ~Copyable, Sendable {
   package let name: SocketName?
   private let descriptor: Descriptor
 
-  /// Prepares the directory, takes the lock, replaces a stale socket, binds with mode 0600 and listens.
+  /// Prepares the directory, takes the lock, replaces a stale socket, binds and listens.
   ///
-  /// - Parameter backlog: how many connections may wait to be accepted.
-  package init(binding path: SocketPath, backlog: Int) throws(TransportError) {
+  /// - Parameters:
+  ///   - backlog: how many connections may wait to be accepted.
+  ///   - mode: of the socket's name; by default only this user may connect.
+  package init(binding path: SocketPath, backlog: Int, mode: UInt32 = 0o600) throws(TransportError) {
     _ = try PrivateDirectory(preparing: path.directory, use: path.directoryUse)
     let remedy = "stop it first or give another --socket PATH"
     let lock = try LockFile(path: path.lockPath, subject: "socket \(path.path)", remedy: remedy)
@@ -18,11 +20,11 @@ package struct ListeningSocket: ~Copyable, Sendable {
     let descriptor = try TransportError.reporting(purpose, calling: try SystemCalls.unixSocket())
     let number = descriptor.number
     let file = try TransportError.reporting(purpose) { () throws(SystemCallError) in
-      // The name gets the socket's mode, less the umask: it is never open to others.
-      try SystemCalls.changeMode(of: number, to: 0o600)
+      // The name gets the socket's mode, less the umask: it is never more open than that.
+      try SystemCalls.changeMode(of: number, to: mode)
       try SystemCalls.bind(number, to: path.path)
       let file = try SystemCalls.status(of: path.path)
-      if file.mode != 0o600 { try SystemCalls.changeMode(of: path.path, to: 0o600) }
+      if file.mode != mode { try SystemCalls.changeMode(of: path.path, to: mode) }
       SystemCalls.refuseDescriptors(number)
       try SystemCalls.listen(number, backlog: Int32(clamping: backlog))
       return file

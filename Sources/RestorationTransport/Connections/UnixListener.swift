@@ -4,7 +4,7 @@ package import JSONRPC
 package import NIOCore
 internal import NIOPosix
 
-/// Accepts connections of one user on a Unix socket, all on one event loop.
+/// Accepts connections on a Unix socket, all on one event loop.
 package final class UnixListener: Sendable {
   package let eventLoop: any EventLoop
   private let name: SocketName?
@@ -16,7 +16,7 @@ package final class UnixListener: Sendable {
     (self.name, self.channel, self.acceptor) = (name, channel, acceptor)
   }
 
-  /// Starts to accept. Connections of any other user than `allowedUser` (default: our own) are closed at once.
+  /// Starts to accept. Connections of other users are closed at once.
   ///
   /// - Parameters:
   ///   - store: keeps connections beyond the end of this process. `nil` ends them with it.
@@ -28,7 +28,7 @@ package final class UnixListener: Sendable {
     _ socket: consuming ListeningSocket,
     on eventLoop: any EventLoop,
     settings: ConnectionSettings,
-    allowedUser: UInt32? = nil,
+    users: AllowedUsers = .own,
     handingOverTo store: (any DescriptorStore)? = nil,
     adopting inherited: InheritedConnections = InheritedConnections(),
     confining confine: @escaping PeerConfining = { _ in .success(nil) },
@@ -38,12 +38,11 @@ package final class UnixListener: Sendable {
   ) async throws(TransportError) -> UnixListener {
     let name = socket.name
     let descriptor = socket.releaseDescriptor()
-    let user = allowedUser ?? SystemCalls.userID
     @Sendable func makeAcceptor(_ handoff: ConnectionHandoff?) -> Acceptor {
       Acceptor(
         eventLoop: eventLoop,
         settings: settings,
-        allowedUser: user,
+        users: users,
         handoff: handoff,
         confining: confine,
         delegate: delegate
@@ -158,6 +157,22 @@ package final class UnixListener: Sendable {
 
   /// Each account of what connections share, with what it counts: nothing when all have closed. On the event loop only.
   package var holdings: [String: Int] { acceptor.value.holdings }
+}
+
+/// Whose processes may connect.
+package enum AllowedUsers: Hashable, Sendable {
+  /// Those of the user whose process this is.
+  case own
+  case one(UInt32)
+  case any
+
+  func contains(_ user: UInt32) -> Bool {
+    switch self {
+    case .own: user == SystemCalls.userID
+    case .one(let one): user == one
+    case .any: true
+    }
+  }
 }
 
 /// What the delegate confines a peer to (`Connection.confinement`), or what the peer is told before its connection is
