@@ -126,7 +126,11 @@ let package = Package(
 
     // SystemdSupport
     .target(name: "CSystemd"),
-    .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
+    .target(
+      name: "SystemdSupport",
+      dependencies: ["CSystemd", .product(name: "Logging", package: "swift-log")],
+      swiftSettings: settings
+    ),
     .testTarget(name: "SystemdSupportTests", dependencies: ["SystemdSupport", "TestSupport"], swiftSettings: settings),
 
     // RestorationBroker

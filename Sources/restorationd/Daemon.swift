@@ -32,7 +32,7 @@ enum Daemon {
       if let listener = flags.inheritedSocket { turnAway(listener) }
       throw refusal("\(error)", .configurationInvalid, environment)
     }
-    let output = LogOutput(level: level, toJournal: environment.logsToJournal)
+    let output = LogOutput(level, environment)
     output.bootstrap()
     let logger = Logger(label: "restorationd")
     let service = Service(flags: flags, environment: environment, output: output, logger: logger)
@@ -45,7 +45,7 @@ enum Daemon {
 
   /// Reports why the broker does not start to the manager and the journal; the rest is thrown.
   private static func refusal(_ reason: String, _ incident: Incident, _ environment: ServiceEnvironment) -> Ending {
-    let output = LogOutput(level: .info, toJournal: environment.logsToJournal)
+    let output = LogOutput(.info, environment)
     output.bootstrap()
     let logger = Logger(label: "restorationd")
     let notifier = Notifier(socket: environment.notifySocket) { logger.warning("\($0)") }
@@ -71,5 +71,12 @@ enum Daemon {
       throw BrokerConfiguration.Fault(description: "\(configuration.logLevelOrigin): \(problem)")
     }
     return level
+  }
+}
+
+extension LogOutput {
+  fileprivate convenience init(_ level: Logger.Level, _ environment: ServiceEnvironment) {
+    let incidents: Incidents = (Incident.key, { Incident(named: $0)?.rawValue })
+    self.init(level: level, toJournal: environment.logsToJournal, incidents: incidents)
   }
 }

@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Logging
-internal import RestorationBroker
+package import Logging
 internal import Synchronization
-internal import SystemdSupport
 
 /// If the log goes: to the journal with fields when standard error ends there anyway, otherwise to standard error.
-final class LogOutput: Sendable {
+package final class LogOutput: Sendable {
+  /// The key of metadata that name an incident, and the message ID of each.
+  package typealias Incidents = (key: String, messageID: @Sendable (String) -> String?)
+
   /// The levels change while the process runs; all loggers follow.
   private let level: Mutex<Logger.Level>
   fileprivate let journal: Journal?
+  fileprivate let incidents: Incidents?
 
-  init(level: Logger.Level, toJournal: Bool) {
+  package init(level: Logger.Level, toJournal: Bool, incidents: Incidents? = nil) {
     self.level = Mutex(level)
+    self.incidents = incidents
     journal = toJournal ? Journal() : nil
   }
 
-  var currentLevel: Logger.Level {
+  package var currentLevel: Logger.Level {
     get { level.withLock { $0 } }
     set { level.withLock { $0 = newValue } }
   }
 
   /// To be called once in a process.
-  func bootstrap() {
+  package func bootstrap() {
     LoggingSystem.bootstrap { label in
       self.journal == nil
         ? LevelledHandler(output: self, base: StreamLogHandler.standardError(label: label))
@@ -31,7 +34,7 @@ final class LogOutput: Sendable {
   }
 
   /// Delivers all log entries before the process ends.
-  func flush() { journal?.flush() }
+  package func flush() { journal?.flush() }
 }
 
 /// A handler whose level is everybody's.
@@ -86,8 +89,8 @@ private struct JournalHandler: LogHandler {
     var more: [Journal.Field] = []
     let metadata = metadata.merging(event.metadata ?? [:]) { $1 }
     for (key, value) in metadata.sorted(by: { $0.key < $1.key }) {
-      if key == Incident.key, let incident = Incident(named: "\(value)") {
-        more.append(Journal.Field("MESSAGE_ID", incident.rawValue))
+      if let incidents = output.incidents, key == incidents.key, let identifier = incidents.messageID("\(value)") {
+        more.append(Journal.Field("MESSAGE_ID", identifier))
       } else if let field = Self.fields[key] {
         more.append(Journal.Field(field, "\(value)"))
       } else {

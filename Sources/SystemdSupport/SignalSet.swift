@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import CSystemd
 internal import Glibc
 
 /// Signals that a process waits for instead of being interrupted by them.
-struct SignalSet {
+package struct SignalSet {
   private var set = sigset_t()
 
-  init(_ signals: [Int32]) {
+  package init(_ signals: [Int32]) {
     sigemptyset(&set)
     for signal in signals { sigaddset(&set, signal) }
   }
 
   /// Keeps the signals from this thread and from those it starts.
-  func block() {
+  package func block() {
     var set = set
     pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 
   /// Waits for one of the signals, without any system call meanwhile.
-  func wait() -> Int32 {
+  package func wait() -> Int32 {
     var set = set
     var signal: Int32 = 0
     while sigwait(&set, &signal) != 0 {}
