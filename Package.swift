@@ -117,10 +117,32 @@ let package = Package(
       swiftSettings: settings
     ),
 
-    // Replicas of archives: every engine passes one suite
+    // RestorationReplica, and one suite that every engine of a replica passes
+    .target(
+      name: "RestorationReplica",
+      dependencies: [
+        "JSONRPC",
+        "RestorationArchive",
+        "RestorationTransport",
+        "RestorationWire",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
     .testTarget(
       name: "RestorationReplicaTests",
-      dependencies: ["InMemory", "RestorationArchive"],
+      dependencies: [
+        "InMemory",
+        "JSONRPC",
+        "RestorationArchive",
+        "RestorationReplica",
+        "RestorationTransport",
+        "RestorationWire",
+        "TestSupport",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
       swiftSettings: settings
     ),
 

@@ -6,6 +6,8 @@ internal import RestorationArchive
 /// The replicas that pass one and the same suite.
 enum ReplicaEngine: CaseIterable, Sendable {
   case memory
+  /// That in memory, by way of a gateway's socket.
+  case gateway
 }
 
 /// A replica with the means to do to it what happens to servers and networks.
@@ -13,17 +15,31 @@ struct ReplicaFixture {
   static let application = "org.example.Draw"
   /// Of all holders; milliseconds.
   static let term = LeaseTerm(milliseconds: 3_000)
-  private let memory: MemoryReplica
+  private let memory = MemoryReplica()
+  private let gateway: ServedGateway?
 
   init(_ engine: ReplicaEngine) {
     switch engine {
-    case .memory: memory = MemoryReplica()
+    case .memory: gateway = nil
+    case .gateway: gateway = Self.gateway(to: memory)
+    }
+  }
+
+  private static func gateway(to memory: MemoryReplica) -> ServedGateway {
+    do {
+      let gateway = try ServedGateway(memory)
+      // Brokers that come earlier wait in the socket's queue.
+      Task { try await gateway.start() }
+      return gateway
+    } catch {
+      preconditionFailure("\(error)")
     }
   }
 
   /// A broker that has just been started on this host.
   func broker(on host: String) -> ReplicaBroker {
-    ReplicaBroker(link: memory.link(from: host, term: Self.term), application: Self.application)
+    let link: any ArchiveReplica = gateway?.link(from: host) ?? memory.link(from: host, term: Self.term)
+    return ReplicaBroker(link: link, application: Self.application, gateway: gateway)
   }
 
   /// Returns when every host that asked before has seen this much time pass.
@@ -42,6 +58,8 @@ struct ReplicaFixture {
 struct ReplicaBroker {
   let link: any ArchiveReplica
   let application: String
+  /// Serves the link for as long as this broker is there.
+  var gateway: ServedGateway?
 
   func acquire(
     _ standing: ReplicaStanding? = nil,

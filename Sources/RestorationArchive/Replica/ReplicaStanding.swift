@@ -13,7 +13,7 @@
 ///    missing.
 /// 5. When everything was shipped and the lease was given back, `released` is noted.
 package struct ReplicaStanding: Hashable, Sendable {
-  package enum Phase: Hashable, Sendable {
+  package enum Phase: String, CaseIterable, Hashable, Sendable {
     /// The copy has nothing of its own, and need not be complete.
     case catchingUp
     case held, released

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import NIOCore
+package import RestorationArchive
+package import RestorationTransport
+internal import RestorationWire
+
+/// A broker's way to its replica: one connection to the gateway of this host, made when it is first needed and again
+/// after each loss.
+///
+/// A call ends within its deadline, whatever the gateway does. What no answer was given to is `unknown` if it may have
+/// been stored, otherwise `away`; what was never sent is `away`. It lives on its event loop, which is its executor.
+package actor GatewayLink {
+  package struct Patience: Sendable {
+    /// How long a call may take, which is a second more than the gateway gives itself; a new connection comes before
+    /// that. One call that is late ends the connection: what waits to be sent must not grow while the gateway stands
+    /// still.
+    package var milliseconds: Int64 = 6_000
+    /// The same for an append and a new connection.
+    package var briefMilliseconds: Int64 = 2_500
+    /// How long after a failure nothing is tried.
+    package var pauseMilliseconds: Int64 = 100
+
+    package init() {}
+  }
+
+  nonisolated private let eventLoop: any EventLoop
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
+
+  private let path: SocketPath
+  private let patience: Patience
+  private let introduction: Attach
+  private let attention: @Sendable () -> Void
+  /// Also before it is attached.
+  private var connection: Connection?
+  private var isAttached = false
+  private var wasAttached = false
+  /// Whoever calls meanwhile shares its outcome.
+  private var opening: Task<Result<Connection, ReplicaError>, Never>?
+  private var calls: [Int: Waiter] = [:]
+  private var lastFailure: (error: ReplicaError, pauseEnds: NIODeadline)?
+
+  private struct Waiter {
+    let continuation: CheckedContinuation<Ending, Never>
+    let deadline: Scheduled<Void>
+  }
+
+  private enum Ending: Sendable {
+    case answered(Response.Outcome)
+    /// Nothing of it has reached the gateway.
+    case unsent(String)
+    case lost(String)
+  }
+
+  /// - Parameters:
+  ///   - host: this host's name; `nil` leaves it to the gateway.
+  ///   - term: for how long leases hold.
+  ///   - attention: is called on the event loop when another host has begun to wait for a lease of this broker, or may
+  ///     have.
+  package init(
+    to path: SocketPath,
+    host: String?,
+    term: LeaseTerm,
+    patience: Patience = Patience(),
+    on eventLoop: any EventLoop,
+    attention: @escaping @Sendable () -> Void
+  ) {
+    (self.path, self.patience, self.eventLoop, self.attention) = (path, patience, eventLoop, attention)
+    // The same on all connections: the gateway knows the broker by it.
+    let number = ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
+    introduction = Attach().with {
+      $0.version = GatewayProtocol.version
+      $0.broker = String(number.high, radix: 16) + String(number.low, radix: 16)
+      ($0.term, $0.host) = (term.milliseconds, host)
+    }
+  }
+
+  /// Ends the connection; the next call makes another one.
+  package func close() { end(connection, "the link was closed") }
+
+  // MARK: Calls
+
+  /// Writes and reads messages where the caller is, so that the event loop does not wait for it.
+  nonisolated(nonsending) private func call<Method: GatewayMethod>(
+    _ method: Method
+  ) async throws(ReplicaError) -> Method.Reply {
+    let ending = try await send(Method.method, method.text, isBrief: Method.isBrief)
+    return try Self.reply(to: Method.self, ending)
+  }
+
+  private static func reply<Method: GatewayMethod>(
+    to _: Method.Type,
+    _ ending: Ending
+  ) throws(ReplicaError) -> Method.Reply {
+    switch ending {
+    case .answered(.result(let slice)):
+      do throws(Misfit) {
+        return try Method.Reply(wire: slice)
+      } catch {
+        let text = "the gateway's answer to \(Method.method) cannot be read; its version may be another one"
+        throw ReplicaError(Method.lost, text)
+      }
+    case .answered(.error(let slice)): throw ReplicaError(slice, lost: Method.lost)
+    case .unsent(let reason): throw ReplicaError(.away, reason)
+    case .lost(let reason): throw ReplicaError(Method.lost, reason)
+    }
+  }
+
+  private func send(
+    _ method: String,
+    _ parameters: JSONText,
+    isBrief: Bool
+  ) async throws(ReplicaError) -> Ending {
+    let connection = try await open().get()
+    return await exchange(method, parameters, isBrief: isBrief, on: connection)
+  }
+
+  private func exchange(
+    _ method: String,
+    _ parameters: JSONText,
+    isBrief: Bool,
+    on connection: Connection
+  ) async -> Ending {
+    let milliseconds = isBrief ? patience.briefMilliseconds : patience.milliseconds
+    return await withCheckedContinuation { waiting in
+      guard let id = connection.call(method: method, parameters: parameters) else {
+        return waiting.resume(returning: .unsent("the gateway has closed the connection; \(Self.remedy)"))
+      }
+      let deadline = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) { [weak self] in
+        guard let self else { return }
+        assumeIsolated { $0.end(connection, "the gateway has not answered in \(milliseconds) ms") }
+      }
+      calls[id] = Waiter(continuation: waiting, deadline: deadline)
+    }
+  }
+
+  private static let remedy = "see systemctl status restoration-gateway"
+
+  // MARK: The connection
+
+  private func open() async -> Result<Connection, ReplicaError> {
+    if isAttached, let connection { return .success(connection) }
+    if let lastFailure, opening == nil, lastFailure.pauseEnds > .now() { return .failure(lastFailure.error) }
+    let task = opening ?? Task { await attach() }
+    opening = task
+    return await task.value
+  }
+
+  private func attach() async -> Result<Connection, ReplicaError> {
+    defer { opening = nil }
+    do throws(ReplicaError) {
+      let connection = try await connect()
+      _ = try Self.reply(
+        to: Attach.self,
+        await exchange(Attach.method, introduction.text, isBrief: Attach.isBrief, on: connection)
+      )
+      (isAttached, lastFailure) = (true, nil)
+      // What it would have been told meanwhile is unknown.
+      if wasAttached { attention() }
+      wasAttached = true
+      return .success(connection)
+    } catch {
+      end(connection, error.message)
+      // Whatever it was: nothing was asked of the replica.
+      let error = ReplicaError(.away, error.message)
+      lastFailure = (error, .now() + .milliseconds(patience.pauseMilliseconds))
+      return .failure(error)
+    }
+  }
+
+  private func connect() async throws(ReplicaError) -> Connection {
+    do throws(TransportError) {
+      return try await UnixConnector.connect(
+        to: path,
+        on: eventLoop,
+        settings: GatewayProtocol.linkSettings,
+        delegate: self
+      )
+    } catch {
+      throw ReplicaError(.away, "the gateway cannot be reached at \(path.path): \(error.reason); \(Self.remedy)")
+    }
+  }
+
+  /// Ends all calls on the connection, if it is the one that is open.
+  private func end(_ connection: Connection?, _ reason: String) {
+    guard let connection, connection === self.connection else { return }
+    connection.close(afterOutput: false)
+    (self.connection, isAttached) = (nil, false)
+    let ended = calls
+    calls = [:]
+    for waiter in ended.values {
+      waiter.deadline.cancel()
+      waiter.continuation.resume(returning: .lost("\(reason); \(Self.remedy)"))
+    }
+  }
+}
+
+extension TransportError {
+  /// Without the advice for those who look for a broker.
+  fileprivate var reason: String {
+    switch code {
+    case .noSocket: "there is no such socket"
+    case .refused: "no process listens there"
+    case .notPermitted: "this user may not connect"
+    case .busy: "too many connections wait"
+    case .noRuntimeDirectory, .invalidPath, .notADirectory, .foreignOwner, .writableByOthers, .alreadyRunning,
+      .notASocket, .systemCall, .damaged, .closed:
+      message
+    }
+  }
+}
+
+extension GatewayLink: ConnectionDelegate {
+  package nonisolated func connectionOpened(_ connection: Connection) {
+    assumeIsolated { $0.connection = connection }
+  }
+
+  package nonisolated func received(_ delivery: Conversation.Delivery, from connection: Connection) {
+    assumeIsolated { $0.take(delivery, from: connection) }
+  }
+
+  package nonisolated func callsAbandoned(_: [Int], by connection: Connection) {
+    assumeIsolated { $0.end(connection, "the gateway has ended the connection") }
+  }
+
+  package nonisolated func connectionClosed(_ connection: Connection, reason _: CloseReason) {
+    assumeIsolated { $0.end(connection, "the connection to the gateway has ended") }
+  }
+
+  private func take(_ delivery: Conversation.Delivery, from connection: Connection) {
+    guard connection === self.connection else { return }
+    switch delivery {
+    case .response(let id, let outcome):
+      guard let waiter = calls.removeValue(forKey: id) else { return }
+      waiter.deadline.cancel()
+      waiter.continuation.resume(returning: .answered(outcome))
+    case .notification(let notification):
+      if notification.method == Attention.method { attention() }
+    case .request(let call, let request):
+      connection.respond(to: call, with: .error(.methodNotFound(request.method, hint: "A broker serves no calls.")))
+    case .brokenAnswer: end(connection, "what answers is not a gateway")
+    case .closeAfterOutput: break
+    }
+  }
+}
+
+extension GatewayLink: ArchiveReplica {
+  nonisolated(nonsending) package func acquire(
+    _ application: String,
+    as claim: ReplicaClaim
+  ) async throws(ReplicaError) -> ReplicaGrant {
+    try await call(Acquire().with { ($0.name, $0.claim) = (application, claim) })
+  }
+
+  nonisolated(nonsending) package func renew() async throws(ReplicaError) -> ReplicaRenewal {
+    try await call(Renew()).renewal
+  }
+
+  nonisolated(nonsending) package func append(
+    _ batch: ReplicaBatch,
+    _ lease: ReplicaLease
+  ) async throws(ReplicaError) {
+    _ = try await call(Append().with { ($0.batch, $0.lease) = (batch, lease) })
+  }
+
+  nonisolated(nonsending) package func load(
+    _ lease: ReplicaLease,
+    from position: ReplicaPosition
+  ) async throws(ReplicaError) -> ReplicaPage {
+    try await call(Load().with { ($0.lease, $0.position) = (lease, position) })
+  }
+
+  nonisolated(nonsending) package func snapshot(
+    _ part: SnapshotPart,
+    _ lease: ReplicaLease
+  ) async throws(ReplicaError) {
+    _ = try await call(Snapshot().with { ($0.part, $0.lease) = (part, lease) })
+  }
+
+  nonisolated(nonsending) package func release(
+    _ lease: ReplicaLease,
+    _ end: ReplicaEnd
+  ) async throws(ReplicaError) {
+    _ = try await call(Release(lease, end))
+  }
+
+  nonisolated(nonsending) package func list() async throws(ReplicaError) -> [ReplicaSummary] {
+    var all: [ReplicaSummary] = []
+    while true {
+      let page = try await call(List().with { $0.after = all.last?.application })
+      all += page.archives
+      guard page.hasMore, !page.archives.isEmpty else { return all }
+    }
+  }
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+internal import Logging
+package import NIOCore
+package import RestorationArchive
+package import RestorationTransport
+internal import RestorationWire
+
+/// Serves the archives of a host's users, each to the brokers of that user only: whose they are, the kernel says.
+///
+/// A broker comes back within `absenceSeconds` to the replica that it had, on another connection. Calls of one archive
+/// are carried out one after the other, in the order in which they came; others go on beside them. It lives on the
+/// event loop of its listener, which is its executor.
+package actor GatewayService {
+  /// Makes a broker's way to the database. The function is called when another host begins to wait for its lease.
+  package typealias MakeReplica =
+    @Sendable (
+      _ owner: String, _ host: String, _ term: LeaseTerm, _ attention: @escaping @Sendable () -> Void
+    ) -> any ArchiveReplica
+
+  /// The name of a user, which may take long; `nil` if there is none.
+  package typealias FindUser = @Sendable (_ uid: UInt32) async -> String?
+
+  package struct Settings: Sendable {
+    /// The name of this host, for brokers that give none.
+    package var host: String
+    package var connectionsPerUserMax = 4
+    /// Brokers of a user that are remembered; the one that was away the longest makes room.
+    package var brokersPerUserMax = 8
+    package var absenceSeconds: Int64 = 60
+
+    package init(host: String) { self.host = host }
+  }
+
+  private struct Peer {
+    let connection: Connection
+    var isAttaching = false
+    var broker: BrokerKey?
+  }
+
+  /// A broker, and how it has introduced itself.
+  private struct BrokerKey: Hashable, Sendable {
+    let uid: UInt32
+    let user: String
+    let name: String
+    let host: String
+    let term: Int64
+  }
+
+  private struct Broker {
+    let replica: any ArchiveReplica
+    /// The last one it has come on.
+    var connection: ConnectionID?
+    /// Calls that wait for an earlier one of the same archive; an entry for each archive that a call is under way of.
+    var waiting: [String: [Job]] = [:]
+    /// Calls under way.
+    var calls = 0
+    var absentSince = NIODeadline.now()
+    var forgetting: Scheduled<Void>?
+  }
+
+  private struct Job: Sendable {
+    let connection: Connection
+    let call: Conversation.Call
+    let method: any ReplicaMethod
+  }
+
+  package nonisolated let eventLoop: any EventLoop
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { eventLoop.executor.asUnownedSerialExecutor() }
+
+  private let settings: Settings
+  private let findUser: FindUser
+  private let makeReplica: MakeReplica
+  private let logger: Logger
+  private var peers: [ConnectionID: Peer] = [:]
+  private var brokers: [BrokerKey: Broker] = [:]
+  private var isStopping = false
+  private var whenIdle: CheckedContinuation<Void, Never>?
+
+  package init(
+    _ settings: Settings,
+    on eventLoop: any EventLoop,
+    findUser: @escaping FindUser,
+    makeReplica: @escaping MakeReplica
+  ) {
+    (self.settings, self.eventLoop, self.findUser, self.makeReplica) = (settings, eventLoop, findUser, makeReplica)
+    logger = Logger(label: "restoration-gateway")
+  }
+
+  /// Settings of the listener.
+  package static var connectionSettings: ConnectionSettings {
+    var limits = TransportLimits()
+    limits.frame = GatewayProtocol.frame
+    limits.connectionsMax = 4_096
+    limits.connectionsPerProcessMax = 8
+    limits.backlogMax = 4_096
+    // With 4 connections, 64 calls of a user are under way.
+    limits.conversation.inFlightMax = 16
+    limits.conversation.batchMax = 16
+    // Two of the largest frames. So a user's calls have at most 64 MiB, and 32 MiB what is not complete.
+    limits.waitingBytesPerProcessMax = 16 << 20
+    return ConnectionSettings(limits: limits, vocabulary: GatewayProtocol.vocabulary)
+  }
+
+  // MARK: Who may come
+
+  /// Whether a peer may have a connection. On the event loop.
+  package nonisolated func admit(_ peer: PeerCredentials) -> Result<String?, ErrorObject> {
+    let uid = peer.uid
+    if uid == Self.nobody {
+      return .failure(Self.forbidden("user \(uid) stands for users that are unknown here", "Use a user's own process."))
+    }
+    switch PeerOrigin(of: peer) {
+    case .host: break
+    case .flatpak(let name): return .failure(Self.forbidden("\(name) is in a sandbox", "Ask the user's broker."))
+    case .unclear(let doubt): return .failure(Self.forbidden("\(doubt)", "Call from a process outside of sandboxes."))
+    }
+    return assumeIsolated { service in
+      let max = service.settings.connectionsPerUserMax
+      let count = service.peers.values.count { $0.connection.peer.uid == uid }
+      guard count >= max else { return .success(nil) }
+      let hint = "Close a connection of this user: one is enough for a broker."
+      return .failure(.limitExceeded("connectionsPerUserMax", max: max, value: count + 1, hint: hint))
+    }
+  }
+
+  /// The kernel says this of a process whose user this user namespace does not have.
+  private static let nobody: UInt32 = 65_534
+
+  private static func forbidden(_ message: String, _ hint: String) -> ErrorObject {
+    .restoration(.forbidden, message, hint: hint)
+  }
+
+  // MARK: Brokers
+
+  private func attach(_ call: Conversation.Call, _ parameters: Parameters, of connection: Connection) {
+    do throws(ErrorObject) {
+      guard let peer = peers[connection.id], !peer.isAttaching, peer.broker == nil else {
+        throw .invalidRequest(hint: "The connection is attached already. Use another connection.")
+      }
+      try Self.checkVersion(parameters)
+      let attach = try Attach(exactly: parameters)
+      peers[connection.id]?.isAttaching = true
+      Task {
+        let user = await findUser(connection.peer.uid)
+        connection.respond(to: call, with: attached(attach, as: user, on: connection))
+      }
+    } catch {
+      connection.respond(to: call, with: .error(error))
+    }
+  }
+
+  /// Looked at first: what else another version has, is unknown.
+  private static func checkVersion(_ parameters: Parameters) throws(ErrorObject) {
+    guard case .named(let members) = parameters, let version = members["version"]?.integer(),
+      version != GatewayProtocol.version
+    else { return }
+    throw .restoration(
+      .unsupportedProtocolVersion,
+      "this gateway does not speak version \(version)",
+      hint: "Use version \(GatewayProtocol.version).",
+      details: ["supported": [.integer(Int64(GatewayProtocol.version))]]
+    )
+  }
+
+  private func attached(_ attach: Attach, as user: String?, on connection: Connection) -> Outcome {
+    guard peers[connection.id] != nil else { return .result(.emptyObject) }
+    peers[connection.id]?.isAttaching = false
+    let uid = connection.peer.uid
+    guard let user else {
+      return .error(Self.forbidden("user \(uid) has no name here", "Add the user to this host, then connect again."))
+    }
+    let host = attach.host ?? settings.host
+    let key = BrokerKey(uid: uid, user: user, name: attach.broker, host: host, term: attach.term)
+    if brokers[key] == nil {
+      if let error = makeRoom(for: uid) { return .error(error) }
+      let replica = makeReplica(user, host, LeaseTerm(milliseconds: attach.term)) { [weak self] in
+        self?.enter { $0.attention(to: key) }
+      }
+      brokers[key] = Broker(replica: replica)
+      logger.info("serving a broker", metadata: ["user": "\(user)", "host": "\(host)"])
+    }
+    brokers[key]?.forgetting?.cancel()
+    if let former = brokers[key]?.connection.flatMap({ peers[$0] }) { former.connection.close(afterOutput: false) }
+    brokers[key]?.connection = connection.id
+    peers[connection.id]?.broker = key
+    return .result(
+      Attach.Reply().with { ($0.version, $0.user) = (GatewayProtocol.version, user) }.text
+    )
+  }
+
+  /// Forgets the broker of this user that was away the longest, if there are too many.
+  private func makeRoom(for uid: UInt32) -> ErrorObject? {
+    let own = brokers.filter { $0.key.uid == uid }
+    guard own.count >= settings.brokersPerUserMax else { return nil }
+    let absent = own.filter { $0.value.connection == nil && $0.value.calls == 0 }
+    guard let oldest = absent.min(by: { $0.value.absentSince < $1.value.absentSince }) else {
+      let hint = "Wait until the calls of brokers that have ended are over."
+      return .limitExceeded(
+        "brokersPerUserMax",
+        max: settings.brokersPerUserMax,
+        value: own.count + 1,
+        hint: hint
+      )
+    }
+    forget(oldest.key)
+    return nil
+  }
+
+  private func left(_ key: BrokerKey, _ connection: ConnectionID) {
+    guard brokers[key]?.connection == connection else { return }
+    brokers[key]?.connection = nil
+    brokers[key]?.absentSince = .now()
+    forgetLater(key)
+  }
+
+  private func forgetLater(_ key: BrokerKey) {
+    brokers[key]?.forgetting = eventLoop.scheduleTask(in: .seconds(settings.absenceSeconds)) { [weak self] in
+      self?.enter { $0.forget(key) }
+    }
+  }
+
+  private func forget(_ key: BrokerKey) {
+    guard let broker = brokers[key], broker.connection == nil else { return }
+    // Another one in its place would not wait for the calls of this one.
+    guard broker.calls == 0 else { return forgetLater(key) }
+    broker.forgetting?.cancel()
+    brokers[key] = nil
+  }
+
+  /// Runs on the event loop, soon.
+  private nonisolated func enter(_ body: @escaping @Sendable (isolated GatewayService) -> Void) {
+    eventLoop.execute { self.assumeIsolated { body($0) } }
+  }
+
+  /// A broker that comes back looks by itself.
+  private func attention(to key: BrokerKey) {
+    let peer = brokers[key]?.connection.flatMap { peers[$0] }
+    // One that waits to be read says as much as several.
+    _ = peer?.connection.offer(method: Attention.method, parameters: nil)
+  }
+
+  // MARK: Calls
+
+  private static let methods: [String: any ReplicaMethod.Type] = Dictionary(
+    uniqueKeysWithValues: ([
+      Acquire.self, Renew.self, Append.self, Load.self, Snapshot.self, Release.self, List.self,
+    ] as [any ReplicaMethod.Type]).map { ($0.method, $0) }
+  )
+
+  private func take(_ call: Conversation.Call, _ request: Request, from connection: Connection) {
+    do throws(ErrorObject) {
+      guard !isStopping else {
+        throw .restoration(.shuttingDown, "the gateway is ending", hint: "Connect again in a second.")
+      }
+      if request.method == Attach.method { return attach(call, request.parameters, of: connection) }
+      guard let method = Self.methods[request.method] else {
+        let names = ([Attach.method] + Self.methods.keys.sorted()).joined(separator: ", ")
+        throw .methodNotFound(request.method, hint: "Call one of \(names).")
+      }
+      guard let key = peers[connection.id]?.broker, brokers[key] != nil else {
+        throw GatewayErrorCode.notAttached.error("\(request.method) was called before attach was answered")
+      }
+      let job = Job(connection: connection, call: call, method: try method.init(exactly: request.parameters))
+      begin(job, of: key)
+    } catch {
+      connection.respond(to: call, with: .error(error))
+    }
+  }
+
+  private func begin(_ job: Job, of key: BrokerKey) {
+    guard let replica = brokers[key]?.replica else { return }
+    brokers[key]?.calls += 1
+    guard let archive = job.method.application else {
+      Task { await carryOut(job, on: replica, of: key) }
+      return
+    }
+    if brokers[key]?.waiting[archive]?.append(job) != nil { return }
+    brokers[key]?.waiting[archive] = []
+    Task {
+      var next: Job? = job
+      while let job = next {
+        await carryOut(job, on: replica, of: key)
+        next = nextJob(ofArchive: archive, key)
+      }
+    }
+  }
+
+  private func nextJob(ofArchive archive: String, _ key: BrokerKey) -> Job? {
+    guard let waiting = brokers[key]?.waiting[archive], !waiting.isEmpty else {
+      brokers[key]?.waiting[archive] = nil
+      return nil
+    }
+    return brokers[key]?.waiting[archive]?.removeFirst()
+  }
+
+  private func carryOut(_ job: Job, on replica: any ArchiveReplica, of key: BrokerKey) async {
+    // What nobody will be told of was not begun, and need not be.
+    if job.connection.isOpen {
+      job.connection.respond(to: job.call, with: await job.method.outcome(on: replica))
+    }
+    brokers[key]?.calls -= 1
+    if isStopping, isIdle { resumeStop() }
+  }
+
+  private var isIdle: Bool { brokers.values.allSatisfy { $0.calls == 0 } }
+
+  // MARK: The end
+
+  /// Takes no further call, and closes all connections when those under way are answered, or the time is over.
+  package func stop(milliseconds: Int64) async {
+    isStopping = true
+    if !isIdle {
+      let limit = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) { [weak self] in
+        self?.enter { $0.resumeStop() }
+      }
+      await withCheckedContinuation { whenIdle = $0 }
+      limit.cancel()
+    }
+    for peer in peers.values { peer.connection.close(afterOutput: true) }
+    for broker in brokers.values { broker.forgetting?.cancel() }
+    brokers = [:]
+  }
+
+  private func resumeStop() {
+    whenIdle?.resume()
+    whenIdle = nil
+  }
+}
+
+extension ReplicaMethod {
+  nonisolated(nonsending) fileprivate func outcome(on replica: any ArchiveReplica) async -> Outcome {
+    do throws(ReplicaError) {
+      return .result(try await carryOut(on: replica).text)
+    } catch {
+      return .error(error.object)
+    }
+  }
+}
+
+extension GatewayService: ConnectionDelegate {
+  package nonisolated func connectionOpened(_ connection: Connection) {
+    assumeIsolated { $0.peers[connection.id] = Peer(connection: connection) }
+  }
+
+  package nonisolated func received(_ delivery: Conversation.Delivery, from connection: Connection) {
+    switch delivery {
+    case .request(let call, let request): assumeIsolated { $0.take(call, request, from: connection) }
+    // Nothing is called, and no notification has a meaning.
+    case .notification, .response, .brokenAnswer, .closeAfterOutput: break
+    }
+  }
+
+  package nonisolated func callsAbandoned(_: [Int], by _: Connection) {}
+
+  package nonisolated func connectionClosed(_ connection: Connection, reason _: CloseReason) {
+    assumeIsolated { service in
+      let peer = service.peers.removeValue(forKey: connection.id)
+      if let key = peer?.broker { service.left(key, connection.id) }
+    }
+  }
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationArchive
+package import RestorationWire
+
+/// A method of the gateway: its words, and what a broker knows if its answer is lost.
+package protocol GatewayMethod: RestorationMethod {
+  static var lost: ReplicaError.Kind { get }
+
+  /// Whether the gateway answers it, well or badly, within 1.5 s instead of 5.
+  static var isBrief: Bool { get }
+}
+
+extension GatewayMethod {
+  package static var isScoped: Bool { false }
+  package static var lost: ReplicaError.Kind { .unknown }
+  package static var isBrief: Bool { false }
+
+  /// Reads the parameters. A member that the method does not have is refused, so that nobody believes it counts.
+  package init(exactly parameters: Parameters) throws(ErrorObject) {
+    if case .named(let object) = parameters {
+      let known = Self.members.map(\.name)
+      if let name = object.members?.first(where: { !known.contains($0.name) })?.name {
+        let hint = known.isEmpty ? "\(Self.method) has no members." : "Give only \(known.joined(separator: ", "))."
+        throw .invalidParameter("/\(JSONPointer.escaped(name))", "\(Self.method) has no member \(name)", hint: hint)
+      }
+    }
+    try self.init(parameters)
+  }
+}
+
+/// One that asks the replica.
+package protocol ReplicaMethod: GatewayMethod {
+  /// The archive that it is about: calls of one archive are carried out one after the other.
+  var application: String? { get }
+
+  nonisolated(nonsending) func carryOut(on replica: any ArchiveReplica) async throws(ReplicaError) -> Reply
+}
+
+/// Who calls; the first call of a connection. Who the user is, the kernel says.
+package struct Attach: GatewayMethod {
+  package static let method = "attach"
+  package static let summary = "Says which broker calls."
+  /// Nothing was asked of the replica yet.
+  package static let lost = ReplicaError.Kind.away
+  package static let isBrief = true
+
+  package var version = 0
+  package var broker = ""
+  package var term: Int64 = 0
+  package var host: String?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("version", &version, "The version of this protocol: 1.")
+    try members.required("broker", &broker, .role, "A random text of its process; the same on all connections.")
+    try members.required("term", &term, .range(1_000...86_400_000), "For how long its leases hold; milliseconds.")
+    try members.optional("host", &host, .role, "The host's name; that which the gateway knows if it is left out.")
+  }
+
+  package struct Reply: WireObject {
+    package var version = 0
+    package var user = ""
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("version", &version, "The version that both speak.")
+      try members.required("user", &user, "Whose archives these are.")
+    }
+  }
+}
+
+package struct Acquire: ReplicaMethod {
+  package static let method = "acquire"
+  package static let summary = "Takes the lease of an archive."
+
+  package var name = ""
+  package var claim = ReplicaClaim(reader: 0)
+  package init() {}
+
+  package typealias Reply = ReplicaGrant
+  package var application: String? { name }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("application", &name, .role, "The application.")
+    try members.required("reader", &claim.reader, "The newest version of contents that the broker reads.")
+    try members.optional("standing", &claim.standing, "What the host has noted of its copy.")
+    try members.flag("isForced", &claim.isForced, "Whether the holder loses it, alive or not.")
+  }
+
+  package func check() throws(Misfit) {
+    guard ApplicationName(name) != nil else { throw Misfit(ApplicationName.expected, at: "application") }
+  }
+
+  nonisolated(nonsending) package func carryOut(
+    on replica: any ArchiveReplica
+  ) async throws(ReplicaError) -> ReplicaGrant { try await replica.acquire(name, as: claim) }
+}
+
+package struct Renew: ReplicaMethod {
+  package static let method = "renew"
+  package static let summary = "Says that the broker is alive."
+  package static let lost = ReplicaError.Kind.away
+
+  package init() {}
+
+  package var application: String? { nil }
+
+  package struct Reply: WireObject {
+    package var held: [ReplicaLease] = []
+    package var wanted: [Wanted] = []
+    package init() {}
+
+    package struct Wanted: WireObject {
+      package var lease = ReplicaLease()
+      package var host = ""
+      package init() {}
+
+      package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+        try members.required("lease", &lease, "One of the leases held.")
+        try members.required("host", &host, .role, "The host that waits for it.")
+      }
+    }
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("held", &held, "All leases of the broker.")
+      try members.required("wanted", &wanted, "Of these, the ones that another host waits for.")
+    }
+
+    init(_ renewal: ReplicaRenewal) {
+      held = renewal.held.sorted { $0.application < $1.application }
+      wanted = renewal.wanted.sorted { $0.key.application < $1.key.application }.map { lease, host in
+        Wanted().with { ($0.lease, $0.host) = (lease, host) }
+      }
+    }
+
+    var renewal: ReplicaRenewal {
+      ReplicaRenewal(
+        held: Set(held),
+        wanted: Dictionary(wanted.map { ($0.lease, $0.host) }, uniquingKeysWith: { first, _ in first })
+      )
+    }
+  }
+
+  nonisolated(nonsending) package func carryOut(on replica: any ArchiveReplica) async throws(ReplicaError) -> Reply {
+    Reply(try await replica.renew())
+  }
+}
+
+package struct Append: ReplicaMethod {
+  package static let method = "append"
+  package static let summary = "Stores a batch behind the contents."
+  package static let isBrief = true
+
+  package var lease = ReplicaLease()
+  package var batch = ReplicaBatch.blank
+  package init() {}
+
+  package var application: String? { lease.application }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("lease", &lease, "The lease of the archive.")
+    try members.required("batch", &batch, "Where it begins, and its transactions.")
+  }
+
+  nonisolated(nonsending) package func carryOut(
+    on replica: any ArchiveReplica
+  ) async throws(ReplicaError) -> EmptyResult {
+    try await replica.append(batch, lease)
+    return EmptyResult()
+  }
+}
+
+package struct Load: ReplicaMethod {
+  package static let method = "load"
+  package static let summary = "Reads a piece of the contents."
+  package static let lost = ReplicaError.Kind.away
+
+  package var lease = ReplicaLease()
+  package var position = ReplicaPosition.snapshot(part: 0)
+  package init() {}
+
+  package typealias Reply = ReplicaPage
+  package var application: String? { lease.application }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("lease", &lease, "The lease of the archive.")
+    try members.required("from", &position, "Where to begin.")
+  }
+
+  nonisolated(nonsending) package func carryOut(
+    on replica: any ArchiveReplica
+  ) async throws(ReplicaError) -> ReplicaPage {
+    try await replica.load(lease, from: position).beginning(bytesMax: GatewayProtocol.pageBytesMax)
+  }
+}
+
+package struct Snapshot: ReplicaMethod {
+  package static let method = "snapshot"
+  package static let summary = "Stores a part of a snapshot."
+
+  package var lease = ReplicaLease()
+  package var part = SnapshotPart()
+  package init() {}
+
+  package var application: String? { lease.application }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("lease", &lease, "The lease of the archive.")
+    try members.required("part", &part, "The part.")
+  }
+
+  package func check() throws(Misfit) {
+    do throws(Misfit) {
+      try part.check()
+    } catch {
+      throw Misfit(error.fault, at: "part/\(error.place)")
+    }
+  }
+
+  nonisolated(nonsending) package func carryOut(
+    on replica: any ArchiveReplica
+  ) async throws(ReplicaError) -> EmptyResult {
+    try await replica.snapshot(part, lease)
+    return EmptyResult()
+  }
+}
+
+package struct Release: ReplicaMethod {
+  package static let method = "release"
+  package static let summary = "Gives the lease back, or removes the archive."
+
+  package var lease = ReplicaLease()
+  package var isRemoval = false
+  package var isFlushed = false
+  package var summary: [UInt8] = []
+  package init() {}
+
+  init(_ lease: ReplicaLease, _ end: ReplicaEnd) {
+    self.lease = lease
+    switch end {
+    case .left(let isFlushed, let summary): (self.isFlushed, self.summary) = (isFlushed, summary)
+    case .removed: isRemoval = true
+    }
+  }
+
+  package var application: String? { lease.application }
+
+  private var end: ReplicaEnd { isRemoval ? .removed : .left(isFlushed: isFlushed, summary: summary) }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("lease", &lease, "The lease of the archive.")
+    try members.flag("isRemoval", &isRemoval, "Whether the archive goes, and older copies of it with it.")
+    try members.flag("isFlushed", &isFlushed, "Whether everything was stored.")
+    try members.bytes("summary", &summary, "What lists say of it.")
+  }
+
+  /// Bytes of a summary: it stands in every list.
+  static let summaryBytesMax = 4 << 10
+
+  package func check() throws(Misfit) {
+    guard summary.count <= Self.summaryBytesMax else {
+      throw Misfit("base 64 of at most \(Self.summaryBytesMax) bytes", at: "summary")
+    }
+  }
+
+  nonisolated(nonsending) package func carryOut(
+    on replica: any ArchiveReplica
+  ) async throws(ReplicaError) -> EmptyResult {
+    try await replica.release(lease, end)
+    return EmptyResult()
+  }
+}
+
+package struct List: ReplicaMethod {
+  package static let method = "list"
+  package static let summary = "Lists the archives of the user, in pages."
+  package static let lost = ReplicaError.Kind.away
+
+  package var after: String?
+  package init() {}
+
+  package var application: String? { nil }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("after", &after, .role, "Only those behind this application.")
+  }
+
+  package struct Reply: WireObject {
+    package var archives: [ReplicaSummary] = []
+    package var hasMore = false
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("archives", &archives, "In ascending order of application.")
+      try members.flag("hasMore", &hasMore, "Whether there are others behind the last one.")
+    }
+  }
+
+  nonisolated(nonsending) package func carryOut(on replica: any ArchiveReplica) async throws(ReplicaError) -> Reply {
+    let rest = try await replica.list().filter { $0.application > after ?? "" }
+    return Reply().with {
+      $0.archives = Array(rest.prefix(Self.pageMax))
+      $0.hasMore = rest.count > Self.pageMax
+    }
+  }
+
+  /// With the longest summaries and names, 256 take 2 MB.
+  private static let pageMax = 256
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+internal import RestorationTransport
+
+/// What both ends of the gateway's socket agree on (`Protocol/gateway.md`).
+package enum GatewayProtocol {
+  package static let version = 1
+
+  /// Where a gateway is, if nobody says otherwise.
+  package static let socket = "/run/restoration-gateway/gateway.sock"
+
+  /// Bytes of a part of a snapshot: 256 KiB, and what sealing adds.
+  package static let partBytesMax = 257 << 10
+
+  /// Bytes that a page of contents has at most, unless it is one part or batch.
+  package static let pageBytesMax = 1 << 20
+
+  /// A batch has at most 1 MiB of changes, which is 1.4 MB of base 64. Each of its transactions takes up to 87 bytes
+  /// besides, and 4 values: of the smallest, with 16 bytes of changes, there are 65,536, which makes 7.2 MB. A page is
+  /// not larger, so that this holds in both directions.
+  package static let frame = FrameLimits(
+    frameBytesMax: 8 << 20,
+    depthMax: 16,
+    valuesPerFrameMax: 1 << 18 + 64,
+    keysPerObjectMax: 64
+  )
+
+  /// Nothing of it is a state: no member is special.
+  static let vocabulary = ScanVocabulary(referenceKey: "$restorable", literalKey: "$literal")
+
+  /// At the broker's end: nothing but its own calls is sent, each of which has a deadline.
+  static var linkSettings: ConnectionSettings {
+    var limits = TransportLimits()
+    limits.frame = frame
+    limits.outQueueBytesMax = .max
+    limits.connectSeconds = 0
+    // An error without an id is about one of our calls, which will get no other answer, and it is unknown which.
+    limits.conversation.strayResponsesMax = 0
+    return ConnectionSettings(limits: limits, vocabulary: vocabulary)
+  }
+}
+
+/// Says that another host has begun to wait for a lease of the broker, which renews at once to find out for which one.
+package enum Attention {
+  package static let method = "attention"
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import JSONRPC
+package import RestorationArchive
+package import RestorationWire
+
+// The values of a replica say their own JSON form.
+
+/// An integer of up to 63 bits: `timeline · 2³² + number`.
+extension ReplicaEpoch: WireValue {
+  package static let schema = Schema.integer(0...)
+  package static let expected = "an epoch (integer of at least 0)"
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard let value = slice.integer(), value >= 0 else { throw Misfit(Self.expected) }
+    self.init(rawValue: value)
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) { writer.integer(rawValue) }
+}
+
+/// 32 hexadecimal digits.
+extension ChangeID: WireValue {
+  package static let schema = Schema.matching("^[0-9a-f]{32}$")
+  package static let expected = "32 hexadecimal digits"
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    guard let text = slice.string()?.utf8, text.count == 32, text.allSatisfy({ UInt8(ascii: "-") < $0 }),
+      let high = UInt64(String(text.prefix(16)) ?? "", radix: 16),
+      let low = UInt64(String(text.suffix(16)) ?? "", radix: 16)
+    else { throw Misfit(Self.expected) }
+    self.init(high: high, low: low)
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    let halves = [high, low].map { number in
+      let digits = String(number, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+    writer.string(halves.joined())
+  }
+}
+
+extension ReplicaTip: WireObject {
+  package init() { self.init(sequence: 0) }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("sequence", &sequence, .count, "The number of the last change; 0 without contents.")
+    try members.optional("change", &change, "The transaction that made it.")
+  }
+}
+
+extension ReplicaHolder: WireObject {
+  package init() { self.init(host: "", since: 0) }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("host", &host, .role, "The host of its broker.")
+    try members.required("since", &since, .count, "Milliseconds since 1970, by the server's clock.")
+  }
+}
+
+extension ReplicaLease: WireObject {
+  package init() { self.init(application: "", archive: 0, epoch: .none) }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("application", &application, .role, "The application.")
+    try members.required("archive", &archive, .count, "The replica's number of its archive.")
+    try members.required("epoch", &epoch, "Which of the archive's leases it is; later ones are greater.")
+  }
+}
+
+extension ReplicaStanding.Phase: WireWord {}
+
+extension ReplicaStanding: WireObject {
+  package init() { self.init(history: "", lease: .none, epoch: .none, phase: .released, archive: "") }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("history", &history, .role, "Which contents the host's copy has.")
+    try members.required("lease", &lease, "The newest lease that the host has had.")
+    try members.required("epoch", &epoch, "Up to this lease nothing is unknown to the host.")
+    try members.required("phase", &phase, "What the host was doing when it noted this.")
+    try members.required("archive", &archive, .role, "Which copy it is.")
+  }
+}
+
+extension ReplicaGrant: WireObject {
+  package init() { self.init(lease: ReplicaLease(), history: "") }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("lease", &lease, "The lease.")
+    try members.required("history", &history, .role, "Names the contents; another one does not continue the former.")
+    try members.required("base", &base, .count, "Where the snapshot ends; 0 without one.")
+    try members.required("tip", &tip, "Where the contents end.")
+    try members.required("tipEpoch", &tipEpoch, "The lease of their last change.")
+    try members.optional("reign", &reign, "Where the newest lease up to the standing's epoch has left the contents.")
+    try members.required("wasFlushed", &wasFlushed, "Whether the last holder has left with everything stored.")
+    try members.optional("former", &former, "Who held the lease before.")
+  }
+}
+
+/// The transactions follow one another, so that each says only where it ends.
+struct BatchWords: WireObject {
+  var after: SequenceNumber = 0
+  var transactions: [TransactionWords] = []
+
+  mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("after", &after, .count, "Where the contents end before it.")
+    try members.required("transactions", &transactions, .some, "One behind the other.")
+  }
+}
+
+struct TransactionWords: WireObject {
+  var upto: SequenceNumber = 0
+  var change = ChangeID(high: 0, low: 0)
+  var changes: [UInt8] = []
+
+  mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("upto", &upto, .from(1), "The number of its last change.")
+    try members.required("change", &change, "Names the transaction.")
+    try members.bytes("changes", &changes, "What it changed.")
+  }
+}
+
+extension ReplicaBatch: WireValue {
+  package static var schema: Schema { BatchWords.schema }
+  package static var expected: String { BatchWords.expected }
+  package static var plural: String { "batches" }
+
+  /// Of a message that is not filled in yet.
+  static let blank = ReplicaBatch([
+    ReplicaTransaction(after: 0, upto: 1, change: ChangeID(high: 0, low: 0), changes: [])
+  ])
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    let words = try BatchWords(wire: slice)
+    var transactions: [ReplicaTransaction] = []
+    transactions.reserveCapacity(words.transactions.count)
+    var after = words.after
+    for (index, next) in words.transactions.enumerated() {
+      guard next.upto > after else {
+        throw Misfit("an integer of more than \(after)", at: "transactions/\(index)/upto")
+      }
+      transactions.append(
+        ReplicaTransaction(after: after, upto: next.upto, change: next.change, changes: next.changes)
+      )
+      after = next.upto
+    }
+    self.init(transactions)
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    var words = BatchWords()
+    words.after = after
+    words.transactions = transactions.map { transaction in
+      TransactionWords().with {
+        ($0.upto, $0.change, $0.changes) = (transaction.upto, transaction.change, transaction.changes)
+      }
+    }
+    words.writeJSON(to: &writer)
+  }
+}
+
+extension SnapshotPart: WireObject {
+  package init() { self.init(tip: ReplicaTip(), reader: 0, number: 0, count: 1, bytes: []) }
+
+  /// Of one snapshot; it makes 16 GiB of them.
+  static let countMax = 1 << 16
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("tip", &tip, "Where the copy ends.")
+    try members.required("reader", &reader, "The version of a reader that the copy needs.")
+    try members.required("number", &number, "Which part it is, from 0.")
+    try members.required("count", &count, "How many parts there are.")
+    try members.bytes("bytes", &bytes, "The part.")
+  }
+
+  /// Throws if it is no part of a snapshot that can be stored.
+  func check() throws(Misfit) {
+    guard count <= Self.countMax else { throw Misfit("an integer of at most \(Self.countMax)", at: "count") }
+    guard number < count else { throw Misfit("an integer of less than count", at: "number") }
+    guard bytes.count <= GatewayProtocol.partBytesMax else {
+      throw Misfit("base 64 of at most \(GatewayProtocol.partBytesMax) bytes", at: "bytes")
+    }
+  }
+}
+
+/// One of the two.
+struct PositionWords: WireObject {
+  var part: Int?
+  var after: SequenceNumber?
+
+  mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("part", &part, "From this part of the snapshot on.")
+    try members.optional("after", &after, .count, "From the first batch on that ends behind this sequence.")
+  }
+}
+
+extension ReplicaPosition: WireValue {
+  package static var schema: Schema { PositionWords.schema }
+  package static var expected: String { "an object with either part or after" }
+
+  package init(wire slice: JSONSlice) throws(Misfit) {
+    let words = try PositionWords(wire: slice)
+    switch (words.part, words.after) {
+    case (let part?, nil): self = .snapshot(part: part)
+    case (nil, let after?): self = .batches(after: after)
+    case (nil, nil), (_?, _?): throw Misfit(Self.expected)
+    }
+  }
+
+  package func writeJSON(to writer: inout JSONWriter) {
+    var words = PositionWords()
+    switch self {
+    case .snapshot(let part): words.part = part
+    case .batches(let after): words.after = after
+    }
+    words.writeJSON(to: &writer)
+  }
+}
+
+extension ReplicaPage: WireObject {
+  package init() { self.init(parts: []) }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("parts", &parts, "Parts of the snapshot, in order.")
+    try members.required("batches", &batches, "Batches, in order.")
+    try members.optional("next", &next, "Where to go on; absent at the end.")
+  }
+
+  /// The beginning of the page that is not too long: as much as fits, but at least one part or batch.
+  package func beginning(bytesMax: Int) -> ReplicaPage {
+    var (room, kept) = (bytesMax, ReplicaPage())
+    for part in parts {
+      guard kept.parts.isEmpty || part.bytes.count <= room else {
+        kept.next = .snapshot(part: part.number)
+        return kept
+      }
+      room -= part.bytes.count
+      kept.parts.append(part)
+    }
+    for batch in batches {
+      guard kept.parts.isEmpty && kept.batches.isEmpty || batch.bytes <= room else {
+        kept.next = .batches(after: batch.after)
+        return kept
+      }
+      room -= batch.bytes
+      kept.batches.append(batch)
+    }
+    kept.next = next
+    return kept
+  }
+}
+
+extension ReplicaSummary: WireObject {
+  package init() { self.init(application: "", holder: nil, wasFlushed: true, sequence: 0, summary: []) }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("application", &application, .role, "The application.")
+    try members.optional("holder", &holder, "Who holds its archive; absent if nobody does.")
+    try members.required("wasFlushed", &wasFlushed, "Whether the last holder has left with everything stored.")
+    try members.required("sequence", &sequence, .count, "Where the contents end.")
+    try members.bytes("summary", &summary, "What the last holder has left for lists.")
+  }
+}
