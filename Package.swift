@@ -34,6 +34,7 @@ let package = Package(
     .library(name: "RestorationTesting", targets: ["RestorationTesting"]),
     .executable(name: "restorationd", targets: ["restorationd"]),
     .executable(name: "restorationctl", targets: ["restorationctl"]),
+    .executable(name: "restoration-gateway", targets: ["restoration-gateway"]),
   ],
   traits: [
     .default(enabledTraits: ["Foundation"]),
@@ -253,6 +254,22 @@ let package = Package(
         "restorationctl",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
+
+    // restoration-gateway
+    .executableTarget(
+      name: "restoration-gateway",
+      dependencies: [
+        "RestorationArchive",
+        "RestorationReplica",
+        "RestorationTransport",
+        "RestorationWire",
+        "SystemdSupport",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: settings
     ),

@@ -39,8 +39,9 @@ step "Checking the format"
 swift format lint --strict --parallel --recursive Package.swift Sources Tests
 
 step "Building the programs (release)"
-programs="$(systemd/build.sh restorationd restorationctl simulation benchmarks)"
+programs="$(systemd/build.sh restorationd restorationctl restoration-gateway simulation benchmarks)"
 export RESTORATIOND_BINARY="$programs/restorationd" RESTORATIONCTL_BINARY="$programs/restorationctl"
+export RESTORATION_GATEWAY_BINARY="$programs/restoration-gateway"
 export RESTORATION_SIMULATION_BINARY="$programs/simulation" RESTORATION_BENCHMARKS_BINARY="$programs/benchmarks"
 
 step "Building the tests"

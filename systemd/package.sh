@@ -13,10 +13,10 @@ export LC_ALL=C.UTF-8
 top="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 die() { printf 'package.sh: %s\n' "$*" >&2; exit 1; }
 
-from=() output="$PWD"
+from='' output="$PWD"
 while (($#)); do
   case "$1" in
-    --from) (($# > 1)) || die "$1 needs a directory"; from=(--from "$2"); shift 2 ;;
+    --from) (($# > 1)) || die "$1 needs a directory"; from="$2"; shift 2 ;;
     --output) (($# > 1)) || die "$1 needs a directory"; output="$2"; shift 2 ;;
     --from=* | --output=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
     -h | --help) sed -n '4,/^[^#]/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
@@ -36,17 +36,27 @@ source="$work/source"
 umask 022
 mkdir "$source"
 
-"$top/systemd/install.sh" --prefix /usr --destdir "$source/installed" "${from[@]}" >"$work/log" ||
+if [[ -z $from ]]; then
+  "$top/Tests/packages.sh" swift libjansson-dev libsqlite3-dev libsystemd-dev pkg-config
+  from="$("$top/systemd/build.sh" restorationd restorationctl restoration-gateway)"
+fi
+[[ -f $from/restoration-gateway ]] || die "$from has no program restoration-gateway"
+"$top/systemd/install.sh" --prefix /usr --destdir "$source/installed" --from "$from" >"$work/log" ||
   die "nothing was installed"
-for program in restorationd restorationctl; do
-  if [[ $(ldd "$source/installed/usr/bin/$program") == *libswift* ]]; then
+for program in restorationd restorationctl restoration-gateway; do
+  if [[ $(ldd "$from/$program") == *libswift* ]]; then
     die "$program needs Swift's libraries, which Debian does not have; build it with systemd/build.sh"
   fi
 done
+mkdir "$source/gateway"
+cp -L -- "$from/restoration-gateway" "$source/gateway/"
+strip --strip-unneeded --remove-section=.comment "$source/gateway/restoration-gateway"
+chmod 755 "$source/gateway/restoration-gateway"
 "$top/Tests/packages.sh" debhelper dh-python dpkg-dev gcc libjansson-dev make python3
 tar -C "$top" --exclude=__pycache__ --exclude='*.swp' --exclude=Protocol/clients/gtk/build -c Protocol |
   tar -C "$source" -x
 tar -C "$top/systemd" -c debian man | tar -C "$source" -x
+cp -- "$top"/systemd/system/restoration-gateway.* "$source/debian/"
 
 maintainer="${DEBFULLNAME:-$(git -C "$top" config user.name 2>/dev/null || echo restorationd)}"
 maintainer+=" <${DEBEMAIL:-$(git -C "$top" config user.email 2>/dev/null || echo "restorationd@$(hostname -f)")}>"

@@ -17,7 +17,8 @@ struct Installer {
     self.prefix = directory.file(prefix)
     programs = try directory.makeDirectory("programs")
     _ = try directory.makeDirectory("home")
-    for (program, name) in [(Products.broker, "restorationd"), (Products.control, "restorationctl")] {
+    let all = [Products.broker, Products.control, Products.gateway]
+    for (program, name) in zip(all, ["restorationd", "restorationctl", "restoration-gateway"]) {
       guard symlink(program, "\(programs)/\(name)") == 0 else { throw TestFailure("symlink: \(errno)") }
     }
   }

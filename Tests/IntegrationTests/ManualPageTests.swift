@@ -87,6 +87,14 @@ internal import Testing
     #expect(Set(synopsis.map(String.init)) == options.subtracting(["Fl -version", "Fl h , Fl -help"]))
   }
 
+  @Test(.passesTurnstile) func theGatewaysPageHasAllItsOptions() throws {
+    let help = try ChildProcess.run([Products.gateway, "--help"]).output
+    let options = Set(help.matches(of: /--[a-z][a-z-]*/).map { String($0.output) })
+    #expect(options.count >= 7)
+    let page = try Self.lines(of: "restoration-gateway.8").filter { $0.hasPrefix(".It Fl ") }
+    #expect(Set(page.flatMap { $0.split(separator: " ").filter { $0.hasPrefix("-") }.map { "-\($0)" } }) == options)
+  }
+
   @Test(.passesTurnstile) func completionsOfTheBrokerHaveAllItsOptions() throws {
     let names = try Self.brokersOptions().map { $0.split(separator: " ") }.map { words in
       words.last { $0.hasPrefix("-") }.map { "-\($0)" } ?? ""

@@ -92,6 +92,21 @@ internal import Testing
     #expect(names.sorted() == expected.map { "/usr/\($0)" })
   }
 
+  @Test(.scratch, .enabled(if: Products.isOptimised, Packages.requirement))
+  func theGatewayIsAPackageOfItsOwnWhichEnablesNothing() throws {
+    let root = try Packages.unpack("restoration-gateway", in: directory)
+    #expect(try ChildProcess.run(["\(root)/usr/bin/restoration-gateway", "--version"]).end == .exit(0))
+    let files = Files.tree(root).filter { !$0.hasPrefix("usr/share/doc/") }
+      .map { String($0.split(separator: "/").last ?? "") }
+    // Its settings for systemd-sysusers and for systemd-tmpfiles have the same name.
+    let endings = ["", ".8.gz", ".conf", ".conf", ".service", ".socket"]
+    #expect(files.sorted() == endings.map { "restoration-gateway\($0)" })
+    let script = try Packages.run(["dpkg-deb", "-I", Packages.file("restoration-gateway"), "postinst"])
+    // Its units are enabled again if the administrator has enabled them, and never started.
+    #expect(script.contains("systemd-sysusers") && script.contains("debian-installed 'restoration-gateway.socket'"))
+    #expect(!script.contains("deb-systemd-invoke"), "\(script)")
+  }
+
   /// The page, the header and the library have the same functions.
   @Test(.scratch, .enabled(if: Products.isOptimised, Packages.requirement))
   func theLibraryShowsTheFunctionsOfItsHeader() throws {

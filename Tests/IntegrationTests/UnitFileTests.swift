@@ -33,6 +33,26 @@ internal import Testing
     #expect(result.errors.isEmpty && result.output.isEmpty, "\(result.errors)")
   }
 
+  @Test func theUnitsOfTheGatewayAreSoundAndExposeLittle() throws {
+    let units = ["service", "socket"].map { directory.file("restoration-gateway.\($0)") }
+    for unit in units {
+      let text = try Files.text("\(Products.repository)/systemd/system/\(unit.split(separator: "/").last ?? "")")
+      // Neither the program nor its user need be here.
+      let lines = text.split(separator: "\n").map { line in
+        line.hasPrefix("ExecStart=") ? "ExecStart=/bin/true" : line.hasPrefix("User=") ? "User=root" : line
+      }
+      try Files.write(Array(lines.joined(separator: "\n").utf8), to: unit)
+    }
+    let verified = try ChildProcess.run(
+      ["systemd-analyze", "verify", "--recursive-errors=yes", "--man=no"] + units,
+      environment: ["SYSTEMD_COLORS": "0"]
+    )
+    #expect(verified.end == .exit(0) && verified.errors.isEmpty, "\(verified.errors)")
+    let security = ["systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=30", units[0]]
+    let result = try ChildProcess.run(security, environment: ["SYSTEMD_COLORS": "0"])
+    #expect(result.end == .exit(0), "\(result.output.suffix(300))")
+  }
+
   @Test func programsOfTheGraphicalSessionAreRunLikeOthers() throws {
     let services = try ["", "-graphical"].map { kind in
       let text = try Files.text("\(Products.repository)/systemd/user/restoration-run\(kind)@.service")

@@ -7,6 +7,7 @@ internal import Glibc
 package enum Products {
   package static var broker: String { path("restorationd", "RESTORATIOND_BINARY") }
   package static var control: String { path("restorationctl", "RESTORATIONCTL_BINARY") }
+  package static var gateway: String { path("restoration-gateway", "RESTORATION_GATEWAY_BINARY") }
   package static var simulation: String { path("simulation", "RESTORATION_SIMULATION_BINARY") }
   package static var fuzz: String { path("fuzz", "RESTORATION_FUZZ_BINARY") }
   package static var benchmarks: String { path("benchmarks", "RESTORATION_BENCHMARKS_BINARY") }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+package import RestorationWire
+
+/// What the administrator has set (`Protocol/gateway.md`).
+package struct GatewayConfiguration: WireObject {
+  /// The database, as libpq reads it; it may name several hosts and hold a password.
+  package var conninfo = ""
+  /// Connections to the database.
+  package var pool = 4
+  /// Whether what is stored has to be on a second server.
+  package var synchronous = true
+  /// Bytes of contents that a user may have.
+  package var userBytesMax = 256 << 20
+  /// The name of this host; `nil` for the system's.
+  package var host: String?
+  /// A level of swift-log, by name.
+  package var logLevel = "info"
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("conninfo", &conninfo, .name, "The database, as libpq reads it.")
+    try members.member("pool", &pool, default: 4, "Connections to the database, 1 to 16.")
+    try members.member("synchronous", &synchronous, default: true, "Whether a second server must have what is stored.")
+    try members.member("userBytesMax", &userBytesMax, default: 256 << 20, "Bytes of contents that a user may have.")
+    try members.optional("host", &host, .role, "The name of this host.")
+    try members.member("logLevel", &logLevel, default: "info", "How much is logged.")
+  }
+
+  /// Why a file cannot be used, and what to do.
+  package struct Fault: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
+  }
+
+  /// - Parameters:
+  ///   - text: of the file.
+  ///   - path: for messages.
+  package init(_ text: String, of path: String) throws(Fault) {
+    let slice: JSONSlice
+    do throws(JSONError) {
+      slice = try JSONSlice.scan(Array(text.utf8), vocabulary: GatewayProtocol.vocabulary)
+    } catch {
+      throw Fault("\(path): \(error.message), at byte \(error.position)")
+    }
+    let known = Self.members.map(\.name)
+    if let unknown = slice.members?.first(where: { !known.contains($0.name) }) {
+      throw Fault("\(path): unknown setting \(unknown.name); use \(known.joined(separator: ", "))")
+    }
+    do throws(Misfit) {
+      try self.init(wire: slice)
+      guard (1...16).contains(pool) else { throw Misfit("an integer from 1 to 16", at: "pool") }
+    } catch {
+      let error = error.invalidParameter(at: error.place)
+      throw Fault("\(path): \(error.message). \(error.data?["hint"]?.string ?? "")")
+    }
+  }
+}

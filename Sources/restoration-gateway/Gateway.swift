@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import RestorationArchive
+internal import RestorationReplica
+internal import RestorationTransport
+internal import SystemdSupport
+
+/// The gateway's process: reads its options, and serves until it is asked to end.
+@main
+enum Gateway {
+  static func main() {
+    do throws(Ending) {
+      try carryOut(Options.read(CommandLine.arguments.dropFirst()))
+    } catch {
+      error.end()
+    }
+  }
+
+  private static func carryOut(_ options: Options) throws(Ending) {
+    switch options.action {
+    case .serve: try serve(options)
+    case .printSchema: throw .answered(GatewayDatabase.schema)
+    case .check:
+      try ask(options) { try await $0.check() }
+      throw .answered("\(options.configuration) is valid, and the database answers.")
+    case .erase(let user):
+      let count = try ask(options) { try await $0.erase(user) }
+      throw .answered("Removed \(count) archives of \(user). Backups of the database may have them still.")
+    }
+  }
+
+  /// Asks the database one thing; returns when it has answered.
+  private static func ask<Value: Sendable>(
+    _ options: Options,
+    _ body: @escaping @Sendable (GatewayDatabase) async throws -> Value
+  ) throws(Ending) -> Value {
+    let configuration = try configuration(options)
+    do {
+      let database = try GatewayDatabase(configuration)
+      let eventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
+      return try eventLoop.makeFutureWithTask { try await body(database) }.wait()
+    } catch let error as ReplicaError {
+      throw .failed(error.message)
+    } catch {
+      throw .failed("\(error)")
+    }
+  }
+
+  private static func configuration(_ options: Options) throws(Ending) -> GatewayConfiguration {
+    do {
+      guard let text = try Host.readFile(options.configuration) else {
+        let example = #"{"conninfo": "host=db1,db2 dbname=restoration target_session_attrs=read-write"}"#
+        throw Ending.refused("\(options.configuration) does not exist; write \(example) to it")
+      }
+      var configuration = try GatewayConfiguration(text, of: options.configuration)
+      configuration.logLevel = options.logLevel ?? configuration.logLevel
+      guard Logger.Level(rawValue: configuration.logLevel) != nil else {
+        let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+        throw Ending.refused("unknown log level \(configuration.logLevel); use one of \(levels)")
+      }
+      return configuration
+    } catch let ending as Ending {
+      throw ending
+    } catch {
+      throw .refused("\(error)")
+    }
+  }
+
+  private static func serve(_ options: Options) throws(Ending) {
+    // Done first, so that nothing else uses the variables for this process.
+    var environment = ServiceEnvironment.take()
+    if let fault = environment.fault { throw .failed(fault) }
+    let inherited = environment.takeDescriptor(named: "restoration-gateway", "restoration-gateway.socket", "unknown")
+    let configuration = try configuration(options)
+    let output = LogOutput(
+      level: Logger.Level(rawValue: configuration.logLevel) ?? .info,
+      toJournal: environment.logsToJournal
+    )
+    output.bootstrap()
+    let service = Service(environment: environment, output: output)
+    do {
+      try service.run(configuration, on: Endpoint(options.socket, inherited: inherited))
+    } catch {
+      service.report(error)
+      throw .logged
+    }
+  }
+}
+
+/// Why the process ends instead of serving.
+enum Ending: Error {
+  /// It was only asked something.
+  case answered(String)
+  /// The command line or the configuration is invalid.
+  case refused(String)
+  case failed(String)
+  /// The log says why.
+  case logged
+
+  func end() -> Never {
+    switch self {
+    case .answered(let text):
+      print(text)
+      exit(EXIT_SUCCESS)
+    case .refused(let reason): Self.complain("\(reason)\nUsage: \(Options.usage)", EX_USAGE)
+    case .failed(let reason): Self.complain(reason, EXIT_FAILURE)
+    case .logged: exit(EXIT_FAILURE)
+    }
+  }
+
+  private static func complain(_ text: String, _ status: Int32) -> Never {
+    let text = "Error: \(text)\n"
+    _ = write(STDERR_FILENO, text, text.utf8.count)
+    exit(status)
+  }
+}
