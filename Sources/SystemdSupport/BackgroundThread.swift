@@ -4,9 +4,9 @@ internal import CSystemd
 internal import Glibc
 
 /// A thread for blocking work.
-enum BackgroundThread {
+package enum BackgroundThread {
   /// Starts a thread that takes no signals and is never joined; false if the system has no thread left.
-  static func start(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
+  package static func start(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
     // Signals are for the thread that waits for them; the new one inherits this mask.
     var all = sigset_t()
     var former = sigset_t()
@@ -49,11 +49,11 @@ enum BackgroundThread {
 }
 
 /// Wakes up a thread that waits; a signal that comes before the wait is not lost.
-final class WakeUp: Sendable {
+package final class WakeUp: Sendable {
   let descriptor: Int32
 
   /// `nil` if there is no descriptor left.
-  init?() {
+  package init?() {
     descriptor = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
     guard descriptor >= 0 else { return nil }
   }
@@ -62,13 +62,18 @@ final class WakeUp: Sendable {
     if descriptor >= 0 { close(descriptor) }
   }
 
-  func signal() { eventfd_write(descriptor, 1) }
+  package func signal() { eventfd_write(descriptor, 1) }
 
   /// Waits for a signal and takes it; an interrupted wait only looks again.
-  func wait() {
+  ///
+  /// - Parameter milliseconds: For how long; without end if negative.
+  /// - Returns: False if this time has passed.
+  @discardableResult
+  package func wait(milliseconds: Int32 = -1) -> Bool {
     var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    poll(&entry, 1, -1)
+    let count = poll(&entry, 1, milliseconds)
     clear()
+    return count != 0
   }
 
   /// Takes a signal if there is one.
