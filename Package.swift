@@ -50,6 +50,7 @@ let package = Package(
     // System libraries
     .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CChecksum"),
 
@@ -118,7 +119,7 @@ let package = Package(
       swiftSettings: settings
     ),
 
-    // RestorationReplica, and one suite that every engine of a replica passes
+    // RestorationReplica
     .target(
       name: "RestorationReplica",
       dependencies: [
@@ -131,21 +132,6 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
-    .testTarget(
-      name: "RestorationReplicaTests",
-      dependencies: [
-        "InMemory",
-        "JSONRPC",
-        "RestorationArchive",
-        "RestorationReplica",
-        "RestorationTransport",
-        "RestorationWire",
-        "TestSupport",
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
-      ],
-      swiftSettings: settings
-    ),
 
     // SystemdSupport
     .target(name: "CSystemd"),
@@ -155,6 +141,34 @@ let package = Package(
       swiftSettings: settings
     ),
     .testTarget(name: "SystemdSupportTests", dependencies: ["SystemdSupport", "TestSupport"], swiftSettings: settings),
+
+    // RestorationPostgres; every engine of replicas passes one suite
+    .target(
+      name: "RestorationPostgres",
+      dependencies: [
+        "CPostgres",
+        "RestorationArchive",
+        "SystemdSupport",
+        .product(name: "DequeModule", package: "swift-collections"),
+      ],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "RestorationReplicaTests",
+      dependencies: [
+        "InMemory",
+        "JSONRPC",
+        "RestorationArchive",
+        "RestorationPostgres",
+        "RestorationReplica",
+        "RestorationTransport",
+        "RestorationWire",
+        "TestSupport",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: settings
+    ),
 
     // RestorationBroker
     .target(

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import TestSupport
 internal import Testing
 
 /// What every replica promises to those who hold archives there.
-@Suite struct ArchiveReplicaTests {
+@Suite(.passesTurnstile) struct ArchiveReplicaTests {
   // MARK: Contents
 
   @Test(arguments: ReplicaEngine.allCases)
@@ -19,7 +20,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aBatchBeginsWhereTheContentsEnd(engine: ReplicaEngine) async throws {
-    let broker = ReplicaFixture(engine).broker(on: "A")
+    let broker = try ReplicaFixture(engine).broker(on: "A")
     let lease = try await broker.acquire().lease
     try await broker.append(0, 2, lease)
     #expect(await refusal { () async throws(ReplicaError) in try await broker.append(3, 4, lease) } == .gap(2))
@@ -31,7 +32,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aRepeatedBatchIsStoredOnceAndAnotherOneAtItsPlaceIsRefused(engine: ReplicaEngine) async throws {
-    let broker = ReplicaFixture(engine).broker(on: "A")
+    let broker = try ReplicaFixture(engine).broker(on: "A")
     let lease = try await broker.acquire().lease
     for _ in 1...2 { try await broker.append(0, 2, lease) }
     try await broker.append(2, 3, lease)
@@ -44,7 +45,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func contentsAreReadInPagesAndFromWithinABatch(engine: ReplicaEngine) async throws {
-    let broker = ReplicaFixture(engine).broker(on: "A")
+    let broker = try ReplicaFixture(engine).broker(on: "A")
     let lease = try await broker.acquire().lease
     let batches = (0..<40).map { ReplicaBatch.one($0 * 2, $0 * 2 + 2) }
     for batch in batches { try await broker.link.append(batch, lease) }
@@ -57,7 +58,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aSnapshotCountsWhenAllOfItsPartsAreThere(engine: ReplicaEngine) async throws {
-    let broker = ReplicaFixture(engine).broker(on: "A")
+    let broker = try ReplicaFixture(engine).broker(on: "A")
     let lease = try await broker.acquire().lease
     for (after, upto) in [(0, 2), (2, 3), (3, 5)] as [(Int64, Int64)] { try await broker.append(after, upto, lease) }
     let tip = ReplicaTip(sequence: 3, change: .numbered(3))
@@ -75,7 +76,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aSnapshotMayBringWhatNoBatchHasBrought(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let broker = fixture.broker(on: "A")
     let lease = try await broker.acquire().lease
     try await broker.append(0, 2, lease)
@@ -89,7 +90,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aSnapshotDoesNotEndWithinABatch(engine: ReplicaEngine) async throws {
-    let broker = ReplicaFixture(engine).broker(on: "A")
+    let broker = try ReplicaFixture(engine).broker(on: "A")
     let lease = try await broker.acquire().lease
     try await broker.append(0, 3, lease)
     #expect(await refusal { () async throws(ReplicaError) in try await broker.snapshot(2, lease) } == .gap(3))
@@ -98,7 +99,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aSnapshotOfWhatIsThereDoesNotLookLikeALaterChange(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let first = try await a.acquire()
     try await a.append(0, 2, first.lease)
@@ -110,7 +111,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func whoeverCannotReadTheContentsChangesNothing(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let lease = try await a.acquire(reader: 2).lease
     try await a.snapshot(1, lease, reader: 2)
@@ -122,7 +123,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aHeldArchiveIsRefusedToOthersAndItsHolderIsToldWhoWaits(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let lease = try await a.acquire().lease
     #expect(try await a.link.renew() == ReplicaRenewal(held: [lease]))
@@ -138,7 +139,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aTakeoverEndsTheFormerLease(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let first = try await a.acquire().lease
     try await a.append(0, 1, first)
@@ -160,7 +161,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aReleasedArchiveIsGivenToWhoeverAsksNext(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let first = try await a.acquire()
     try await a.append(0, 1, first.lease)
@@ -174,7 +175,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aHostThatComesBackIsToldWhereItsLeaseHasLeftTheContents(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let first = try await a.acquire()
     try await a.append(0, 2, first.lease)
@@ -192,7 +193,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aBrokerThatWasStartedAgainGetsWhatItHadUnlessItHadGivenItBack(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let first = try await fixture.broker(on: "A").acquire()
     let second = try await fixture.broker(on: "A").acquire(first.standing)
     #expect(second.lease.epoch > first.lease.epoch)
@@ -209,7 +210,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aHolderThatDoesNotRenewLosesItsLeaseToWhoeverHasSeenThat(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let lease = try await a.acquire().lease
     let whole = ReplicaFixture.term.milliseconds + 1_000
@@ -230,7 +231,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func archivesHaveNothingToDoWithEachOther(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let link = fixture.broker(on: "A").link
     let draw = ReplicaBroker(link: link, application: "draw")
     let notes = ReplicaBroker(link: link, application: "notes@2")
@@ -251,7 +252,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aRemovedArchiveHasNoContentsAndAnotherHistory(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let first = try await a.acquire()
     try await a.append(0, 2, first.lease)

@@ -2,64 +2,79 @@
 
 internal import InMemory
 internal import RestorationArchive
+internal import TestSupport
 
 /// The replicas that pass one and the same suite.
-enum ReplicaEngine: CaseIterable, Sendable {
-  case memory
+enum ReplicaEngine: Sendable {
+  case memory, postgres
   /// That in memory, by way of a gateway's socket.
   case gateway
+
+  /// Those that can be tested here.
+  static let allCases: [ReplicaEngine] = [.memory, .gateway] + (PostgresCluster.isUsable ? [.postgres] : [])
 }
 
 /// A replica with the means to do to it what happens to servers and networks.
+protocol ReplicaWorld: Sendable {
+  /// The way of a broker that has just been started on this host.
+  func link(from host: String, term: LeaseTerm) -> any ArchiveReplica
+  func advance(by milliseconds: Int64)
+  /// Another server takes over, which lacks the last transactions, and all hosts get to know it.
+  func failOver(losing transactions: Int) async throws
+  /// Cuts a host off.
+  func cut(_ host: String)
+  func mend(_ host: String)
+  /// The host's next call is carried out, but it is not told so.
+  func loseAnswer(to host: String)
+  /// Whether what is stored is on another server too.
+  func setCovered(_ isCovered: Bool)
+}
+
+extension MemoryReplica: ReplicaWorld {
+  func link(from host: String, term: LeaseTerm) -> any ArchiveReplica { link(from: host, term: term, attention: {}) }
+  func failOver(losing transactions: Int) { promote(losing: transactions) }
+}
+
 struct ReplicaFixture {
   static let application = "org.example.Draw"
   /// Of all holders; milliseconds.
   static let term = LeaseTerm(milliseconds: 3_000)
-  private let memory = MemoryReplica()
-  private let gateway: ServedGateway?
+  private let world: any ReplicaWorld
 
-  init(_ engine: ReplicaEngine) {
-    switch engine {
-    case .memory: gateway = nil
-    case .gateway: gateway = Self.gateway(to: memory)
-    }
-  }
-
-  private static func gateway(to memory: MemoryReplica) -> ServedGateway {
-    do {
-      let gateway = try ServedGateway(memory)
-      // Brokers that come earlier wait in the socket's queue.
-      Task { try await gateway.start() }
-      return gateway
-    } catch {
-      preconditionFailure("\(error)")
-    }
+  /// - Parameter failsOver: Its servers are the test's own, which has them fail.
+  init(_ engine: ReplicaEngine, failsOver: Bool = false) throws {
+    world =
+      switch engine {
+      case .memory: MemoryReplica()
+      case .gateway: try ServedGateway.starting()
+      case .postgres: try PostgresWorld(failsOver: failsOver)
+      }
   }
 
   /// A broker that has just been started on this host.
   func broker(on host: String) -> ReplicaBroker {
-    let link: any ArchiveReplica = gateway?.link(from: host) ?? memory.link(from: host, term: Self.term)
-    return ReplicaBroker(link: link, application: Self.application, gateway: gateway)
+    let link = world.link(from: host, term: Self.term)
+    return ReplicaBroker(link: link, application: Self.application, world: world)
   }
 
   /// Returns when every host that asked before has seen this much time pass.
-  func pass(_ milliseconds: Int64) async { memory.advance(by: milliseconds) }
+  func pass(_ milliseconds: Int64) async { world.advance(by: milliseconds) }
 
   /// Another server takes over, which lacks the last transactions.
-  func failOver(losing transactions: Int = 0) async { memory.promote(losing: transactions) }
+  func failOver(losing transactions: Int = 0) async throws { try await world.failOver(losing: transactions) }
 
-  func cut(_ host: String) async { memory.cut(host) }
-  func mend(_ host: String) async { memory.mend(host) }
-  func loseAnswer(to host: String) async { memory.loseAnswer(to: host) }
-  func setCovered(_ isCovered: Bool) async { memory.setCovered(isCovered) }
+  func cut(_ host: String) async { world.cut(host) }
+  func mend(_ host: String) async { world.mend(host) }
+  func loseAnswer(to host: String) async { world.loseAnswer(to: host) }
+  func setCovered(_ isCovered: Bool) async { world.setCovered(isCovered) }
 }
 
 /// A broker that asks for one archive.
 struct ReplicaBroker {
   let link: any ArchiveReplica
   let application: String
-  /// Serves the link for as long as this broker is there.
-  var gateway: ServedGateway?
+  /// There as long as this broker.
+  var world: (any ReplicaWorld)?
 
   func acquire(
     _ standing: ReplicaStanding? = nil,

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import TestSupport
 internal import Testing
 
 /// What every replica promises when servers and networks fail.
-@Suite struct ReplicaFailureTests {
+@Suite(.passesTurnstile) struct ReplicaFailureTests {
   @Test(arguments: ReplicaEngine.allCases)
   func anotherTimelineVoidsAllLeases(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine, failsOver: true)
     let a = fixture.broker(on: "A")
     let first = try await a.acquire()
     try await a.append(0, 1, first.lease)
-    await fixture.failOver()
+    try await fixture.failOver()
     #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, first.lease) } == .voided)
     #expect(await refusal { () async throws(ReplicaError) in try await a.snapshot(3, first.lease) } == .voided)
     #expect(await refusal { () async throws(ReplicaError) in _ = try await a.link.renew() } == .voided)
@@ -24,14 +25,14 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func epochsOfTwoTimelinesAreNeverEqual(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine, failsOver: true)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let first = try await a.acquire()
     try await a.append(0, 1, first.lease)
     let lost = try await a.acquire(first.standing)
     try await a.append(1, 2, lost.lease)
     // The server that takes over has neither of these two.
-    await fixture.failOver(losing: 2)
+    try await fixture.failOver(losing: 2)
     #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, lost.lease) } != nil)
     let other = try await b.acquire(isForced: true)
     #expect(other.tip.sequence == 1)
@@ -45,25 +46,25 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func afterAFailoverTheHolderComesFirstAndOthersWait(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine, failsOver: true)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let first = try await a.acquire()
-    await fixture.failOver()
+    try await fixture.failOver()
     #expect(await refusal { () async throws(ReplicaError) in _ = try await b.acquire() } != nil)
     let second = try await a.acquire(first.standing)
-    await fixture.failOver()
+    try await fixture.failOver()
     await fixture.pass(ReplicaFixture.term.milliseconds)
     #expect(try await b.acquire().lease.epoch > second.lease.epoch)
   }
 
   @Test(arguments: ReplicaEngine.allCases)
   func aLeaseThatTheNewServerHasLostIsAClaimUnlessItWasGivenBack(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine, failsOver: true)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let first = try await a.acquire()
     try await a.link.release(first.lease, .left(isFlushed: true, summary: []))
     let lost = try await b.acquire()
-    await fixture.failOver(losing: 1)
+    try await fixture.failOver(losing: 1)
     // The row says released, but somebody may have taken it.
     var released = first.standing
     released.phase = .released
@@ -73,7 +74,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func whatOnlyOneServerWouldHaveIsNotStored(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let a = fixture.broker(on: "A")
     let lease = try await a.acquire().lease
     await fixture.setCovered(false)
@@ -88,7 +89,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func aHostThatIsCutOffHasStoredNothing(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
     let lease = try await a.acquire().lease
     await fixture.cut("A")
@@ -101,7 +102,7 @@ internal import Testing
 
   @Test(arguments: ReplicaEngine.allCases)
   func anAnswerThatIsLostLeavesTheOutcomeToARepetition(engine: ReplicaEngine) async throws {
-    let fixture = ReplicaFixture(engine)
+    let fixture = try ReplicaFixture(engine)
     let a = fixture.broker(on: "A")
     let lease = try await a.acquire().lease
     await fixture.loseAnswer(to: "A")

@@ -56,6 +56,13 @@ final class ServedGateway: Sendable {
     }
   }
 
+  /// One that starts soon; brokers that come earlier wait in the socket's queue.
+  static func starting() throws -> ServedGateway {
+    let gateway = try ServedGateway()
+    Task { try await gateway.start() }
+    return gateway
+  }
+
   func start() async throws {
     let (memory, replica) = (memory, replica)
     let service = GatewayService(settings, on: Self.eventLoop, findUser: { "user\($0)" }) { _, host, term, attention in
@@ -110,6 +117,16 @@ final class ServedGateway: Sendable {
       attention: attention
     )
   }
+}
+
+extension ServedGateway: ReplicaWorld {
+  func link(from host: String, term _: LeaseTerm) -> any ArchiveReplica { link(from: host) }
+  func advance(by milliseconds: Int64) { memory.advance(by: milliseconds) }
+  func failOver(losing transactions: Int) { memory.promote(losing: transactions) }
+  func cut(_ host: String) { memory.cut(host) }
+  func mend(_ host: String) { memory.mend(host) }
+  func loseAnswer(to host: String) { memory.loseAnswer(to: host) }
+  func setCovered(_ isCovered: Bool) { memory.setCovered(isCovered) }
 }
 
 /// A replica whose calls wait until it is opened.

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+internal import Synchronization
+
+/// The archives of all users in a database, as one process sees them: it makes the replicas of its brokers, remembers
+/// what it has seen of other brokers, and tells its own when another one waits.
+package final class PostgresStore: Sendable {
+  private struct Watch {
+    let attention: @Sendable () -> Void
+    /// Archives for which the broker was told.
+    var told: Set<Int64> = []
+  }
+
+  private struct State {
+    var judge = LeaseJudge()
+    /// Brokers with leases, by the id of the holder.
+    var watches: [String: Watch] = [:]
+  }
+
+  let server: any PostgresServer
+  /// Whether it is enough that one server has what is stored.
+  let isAloneEnough: Bool
+  /// How many bytes of contents a page has, if one piece is not larger.
+  let pageBytes: Int64
+  private let clock: @Sendable () -> Int64
+  private let state = Mutex(State())
+
+  /// - Parameter clock: Milliseconds; it never goes back, and counts sleep.
+  package init(
+    on server: any PostgresServer,
+    isAloneEnough: Bool = false,
+    pageBytes: Int64 = 512 << 10,
+    clock: @escaping @Sendable () -> Int64
+  ) {
+    (self.server, self.isAloneEnough, self.pageBytes, self.clock) = (server, isAloneEnough, pageBytes, clock)
+  }
+
+  /// The way of a broker that has just been started to the archives of its user.
+  ///
+  /// - Parameters:
+  ///   - owner: The user, whom the caller has to have identified.
+  ///   - attention: Is called when another host has begun to wait for one of its leases.
+  package func replica(
+    owner: String,
+    host: String,
+    term: LeaseTerm,
+    attention: @escaping @Sendable () -> Void
+  ) -> PostgresReplica { PostgresReplica(self, owner: owner, host: host, term: term, attention: attention) }
+
+  /// Looks for which leases of these brokers others wait; to be called once a second.
+  ///
+  /// What it cannot learn the renewals will.
+  nonisolated(nonsending) package func poll() async {
+    let holders = state.withLock { $0.watches.keys.joined(separator: ",") }
+    let call = PostgresCall(.wanted, [.text(holders)])
+    // Its own turn among the users, which have names.
+    guard let rows = try? await server.run(call, for: "") else { return }
+    var wanted: [String: Set<Int64>] = [:]
+    for row in rows {
+      guard let number = row.integer(1) else { continue }
+      if let holder = row.text(0) { wanted[holder, default: []].insert(number) } else { note(timeline: number) }
+    }
+    let attentions = state.withLock { state in
+      state.watches.keys.compactMap { holder -> (@Sendable () -> Void)? in
+        let archives = wanted[holder] ?? []
+        let told = state.watches[holder]?.told ?? []
+        state.watches[holder]?.told = archives
+        return archives.isSubset(of: told) ? nil : state.watches[holder]?.attention
+      }
+    }
+    for attention in attentions { attention() }
+  }
+
+  /// Removes all archives of a user; returns how many there were.
+  nonisolated(nonsending) package func erase(owner: String) async throws(ReplicaError) -> Int {
+    do throws(PostgresFailure) {
+      let rows = try await server.run(PostgresCall(.erase, [.text(owner)]), for: owner)
+      return Int(rows.first?.integer(0) ?? 0)
+    } catch { throw ReplicaError(error) }
+  }
+
+  // MARK: For the replicas
+
+  func watch(_ holder: String, _ attention: @escaping @Sendable () -> Void) {
+    state.withLock { if $0.watches[holder] == nil { $0.watches[holder] = Watch(attention: attention) } }
+  }
+
+  func unwatch(_ holder: String) { state.withLock { $0.watches[holder] = nil } }
+
+  func note(timeline: Int64) { state.withLock { $0.judge.note(timeline: timeline, at: clock()) } }
+
+  func judge(_ archive: LeaseJudge.Archive, _ claim: ReplicaClaim, from broker: String) -> LeaseJudge.Verdict {
+    state.withLock { $0.judge.judge(archive, claim, from: broker, at: clock()) }
+  }
+}
+
+extension ReplicaError {
+  /// Of a call that may have changed something.
+  init(_ failure: PostgresFailure) {
+    switch failure {
+    case .away(let why): self.init(.away, "the database cannot be reached: \(why)")
+    case .unknown(let why): self.init(.unknown, "\(why); ask again, and it is done once")
+    case .refused(let state, let why):
+      let text = "the database says: \(why) (\(state))"
+      switch state.prefix(2) {
+      // What passes: a conflict with another call, no room for a connection, a server that stops or is a standby.
+      case "25", "40", "53", "55", "57", "58": self.init(.away, text)
+      // Functions or rights that are missing.
+      case "3F", "42": self.init(.refused, "\(text); apply the schema of this version to the database")
+      default: self.init(.refused, text)
+      }
+    }
+  }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension PostgresSchema {
+  static let contents = """
+    -- Stores a batch behind the contents. No exception block, which would be a subtransaction: of two appends at one
+    -- place the second waits for the first, and the key refuses it.
+    CREATE OR REPLACE FUNCTION append_1(_owner text, _archive bigint, _epoch bigint, _after bigint, _upto bigint,
+      _change uuid, _key bytea, _body bytea, _alone boolean, OUT outcome text, OUT tip bigint, OUT host text)
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
+    #variable_conflict use_column
+    DECLARE _base bigint;
+    BEGIN
+      -- The lock also gives the transaction a number: so a repetition, too, waits until another server has the batch.
+      SELECT base INTO _base FROM archive
+      WHERE archive = _archive AND owner = _owner AND epoch = _epoch AND removed IS NULL FOR SHARE;
+      IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
+      IF timeline() <> _epoch >> 32 THEN outcome := 'voided'; RETURN; END IF;
+      IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN; END IF;
+      SELECT upto INTO tip FROM batch WHERE archive = _archive ORDER BY after DESC LIMIT 1;
+      tip := coalesce(tip, _base);
+      IF tip = _after THEN
+        INSERT INTO batch VALUES (_archive, _after, _upto, _epoch, _change, _key, _body);
+        outcome := 'stored';
+      ELSIF EXISTS (SELECT FROM batch WHERE archive = _archive AND after = _after AND change = _change) THEN
+        outcome := 'stored';
+      ELSE
+        outcome := 'gap';
+      END IF;
+    END $$;
+
+    -- A piece of the contents: batches that end behind a sequence, or parts of the snapshot from a number on. The first
+    -- row says the outcome and what the contents are, the others are the pieces.
+    CREATE OR REPLACE FUNCTION load_1(_owner text, _archive bigint, _epoch bigint, _parts boolean, _from bigint,
+      _bytes bigint)
+    RETURNS TABLE (outcome text, host text, base bigint, base_change uuid, reader bigint, parts bigint, tip bigint,
+      number bigint, upto bigint, body bytea)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
+    #variable_conflict use_column
+    DECLARE _row archive;
+    BEGIN
+      SELECT * INTO _row FROM archive
+      WHERE archive = _archive AND owner = _owner AND epoch = _epoch AND removed IS NULL;
+      IF NOT FOUND THEN
+        outcome := 'fenced'; host := host_of(_owner, _archive); RETURN NEXT; RETURN;
+      END IF;
+      outcome := CASE WHEN timeline() <> _epoch >> 32 THEN 'voided'
+        WHEN NOT _parts AND _from < _row.base THEN 'gap' ELSE 'loaded' END;
+      base := _row.base; base_change := _row.base_change; reader := _row.reader; parts := _row.parts;
+      SELECT t.upto INTO tip FROM tip(_archive) t;
+      RETURN NEXT;
+      IF outcome <> 'loaded' THEN RETURN; END IF;
+      -- As many as have room, and one in any case.
+      IF _parts THEN
+        RETURN QUERY SELECT NULL, NULL, NULL::bigint, NULL::uuid, NULL::bigint, NULL::bigint, NULL::bigint, p.number,
+          NULL::bigint, p.body
+        FROM (SELECT number, body, sum(octet_length(body)) OVER (ORDER BY number) - octet_length(body) AS before
+          FROM part WHERE archive = _archive AND sequence = _row.base AND epoch = _row.base_lease AND number >= _from
+          ORDER BY number LIMIT 64) p
+        WHERE p.before < _bytes ORDER BY p.number;
+      ELSE
+        RETURN QUERY SELECT NULL, NULL, NULL::bigint, NULL::uuid, NULL::bigint, NULL::bigint, NULL::bigint, b.after,
+          b.upto, b.body
+        FROM (SELECT after, upto, body, sum(octet_length(body)) OVER (ORDER BY after) - octet_length(body) AS before
+          FROM batch WHERE archive = _archive AND upto > _from AND after >= coalesce((SELECT max(after) FROM batch
+            WHERE archive = _archive AND after <= _from), 0)
+          ORDER BY after LIMIT 256) b
+        WHERE b.before < _bytes ORDER BY b.after;
+      END IF;
+    END $$;
+
+    -- Stores a part of a snapshot, and puts the snapshot in the place of what it covers when all parts are there.
+    CREATE OR REPLACE FUNCTION snapshot_1(_owner text, _archive bigint, _epoch bigint, _sequence bigint, _change uuid,
+      _reader bigint, _number bigint, _count bigint, _body bytea, _alone boolean,
+      OUT outcome text, OUT tip bigint, OUT host text)
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
+    #variable_conflict use_column
+    DECLARE _row archive;
+    BEGIN
+      SELECT * INTO _row FROM archive
+      WHERE archive = _archive AND owner = _owner AND epoch = _epoch AND removed IS NULL FOR NO KEY UPDATE;
+      IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
+      IF timeline() <> _epoch >> 32 THEN outcome := 'voided'; RETURN; END IF;
+      IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN; END IF;
+      outcome := 'stored';
+      -- A part that comes once more.
+      IF _row.parts > 0 AND _row.base = _sequence AND _row.base_change IS NOT DISTINCT FROM _change THEN
+        RETURN;
+      END IF;
+      SELECT t.upto INTO tip FROM tip(_archive) t;
+      IF _sequence < tip AND NOT EXISTS (SELECT FROM batch WHERE archive = _archive AND upto = _sequence) THEN
+        outcome := 'gap'; RETURN;
+      END IF;
+      -- Of another snapshot that was begun nothing is needed.
+      DELETE FROM part WHERE archive = _archive AND (sequence, epoch) <> (_row.base, _row.base_lease)
+        AND (sequence, epoch) <> (_sequence, _epoch);
+      INSERT INTO part VALUES (_archive, _sequence, _epoch, _number, _body)
+      ON CONFLICT (archive, sequence, epoch, number) DO UPDATE SET body = excluded.body;
+      IF (SELECT count(*) FROM part WHERE archive = _archive AND sequence = _sequence AND epoch = _epoch) < _count THEN
+        RETURN;
+      END IF;
+      UPDATE archive SET base = _sequence, base_change = _change, base_lease = _epoch, parts = _count, reader = _reader,
+        base_epoch = CASE WHEN _sequence > tip THEN _epoch ELSE coalesce((SELECT epoch FROM batch
+          WHERE archive = _archive AND upto <= _sequence ORDER BY after DESC LIMIT 1), _row.base_epoch) END
+      WHERE archive = _archive;
+      DELETE FROM batch WHERE archive = _archive AND upto <= _sequence;
+      DELETE FROM part WHERE archive = _archive AND (sequence, epoch) <> (_sequence, _epoch);
+    END $$;
+
+    """
+}

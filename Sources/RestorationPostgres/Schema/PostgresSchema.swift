@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What an administrator applies to a database, as the role that is to own it; again after each upgrade.
+///
+/// The role `restoration_gateway` can call the functions of programs, and do nothing else. Their names have a version,
+/// so that gateways of two versions work on one database; what a program calls never changes its parameters.
+package enum PostgresSchema {
+  package static var text: String { [begin, tables, helpers, leases, contents, end].joined(separator: "\n") }
+
+  private static let begin = """
+    \\set ON_ERROR_STOP 1
+    BEGIN;
+    SET LOCAL client_min_messages = warning;
+    CREATE SCHEMA IF NOT EXISTS restoration;
+    SET LOCAL search_path = restoration, pg_temp;
+
+    """
+
+  private static let end = """
+    REVOKE ALL ON SCHEMA restoration FROM PUBLIC;
+    REVOKE ALL ON ALL TABLES IN SCHEMA restoration FROM PUBLIC;
+    REVOKE ALL ON ALL FUNCTIONS IN SCHEMA restoration FROM PUBLIC;
+    DO $$ BEGIN
+      IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'restoration_gateway') THEN
+        CREATE ROLE restoration_gateway LOGIN;
+      END IF;
+    END $$;
+    -- A call whose gateway has given up is not to wait for a lock for ever.
+    ALTER ROLE restoration_gateway SET client_connection_check_interval = '2s';
+    GRANT USAGE ON SCHEMA restoration TO restoration_gateway;
+    GRANT EXECUTE ON FUNCTION server_1, look_1, take_1, want_1, renew_1, wanted_1, append_1, load_1, snapshot_1,
+      release_1, list_1, erase_1 TO restoration_gateway;
+    COMMIT;
+
+    """
+
+  private static let tables = """
+    -- One row a broker: who is alive. A renewal is one row, however many archives a broker holds.
+    CREATE TABLE IF NOT EXISTS holder (
+      holder   text PRIMARY KEY,                -- made up by the gateway at random
+      owner    text NOT NULL,
+      host     text NOT NULL,
+      term     bigint NOT NULL,                 -- milliseconds without a renewal, after which others may take its leases
+      system   bigint NOT NULL,                 -- the server that the newest lease is of
+      timeline bigint NOT NULL,
+      renewals bigint NOT NULL DEFAULT 0,
+      renewed  timestamptz NOT NULL DEFAULT clock_timestamp()
+    ) WITH (fillfactor = 50);
+    CREATE INDEX IF NOT EXISTS holder_owner ON holder (owner);
+
+    CREATE TABLE IF NOT EXISTS archive (
+      archive     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      owner       text NOT NULL,
+      application text NOT NULL,
+      history     text NOT NULL,                -- another one: the contents do not continue the former ones
+      epoch       bigint NOT NULL DEFAULT 0,    -- of the newest lease: timeline * 2^32 + n; 0: there was none
+      holder      text REFERENCES holder ON DELETE SET NULL,  -- null: given back
+      host        text,                         -- who has the newest lease, or had it
+      since       timestamptz,
+      flushed     boolean NOT NULL DEFAULT true,  -- the last holder left in order
+      wanted      text,                         -- the host that waits
+      base        bigint NOT NULL DEFAULT 0,    -- where the snapshot ends
+      base_change uuid,
+      base_epoch  bigint NOT NULL DEFAULT 0,    -- under which its last change was made
+      base_lease  bigint NOT NULL DEFAULT 0,    -- under which it was stored
+      parts       bigint NOT NULL DEFAULT 0,    -- how many it has; 0: there is none
+      reader      bigint NOT NULL DEFAULT 1,    -- the version of a reader that the contents need
+      removed     timestamptz,                  -- the row stays, so that no old copy brings the contents back
+      summary     bytea NOT NULL DEFAULT '',
+      UNIQUE (owner, application)
+    ) WITH (fillfactor = 70);
+    CREATE INDEX IF NOT EXISTS archive_holder ON archive (holder);
+    CREATE INDEX IF NOT EXISTS archive_wanted ON archive (holder) WHERE wanted IS NOT NULL;
+
+    -- Where each lease has left the contents.
+    CREATE TABLE IF NOT EXISTS reign (
+      archive bigint NOT NULL,
+      epoch   bigint NOT NULL,
+      upto    bigint NOT NULL,
+      change  uuid,
+      PRIMARY KEY (archive, epoch)
+    );
+
+    -- What transactions have changed: after + 1 … upto. No foreign key: its trigger would cost each append, and the row
+    -- of the archive is locked anyway.
+    CREATE TABLE IF NOT EXISTS batch (
+      archive bigint NOT NULL,
+      after   bigint NOT NULL,
+      upto    bigint NOT NULL CHECK (upto > after),
+      epoch   bigint NOT NULL,
+      change  uuid NOT NULL,
+      key     bytea NOT NULL,                   -- what it is encrypted with; empty if the body says that, or if it is not
+      body    bytea NOT NULL,
+      PRIMARY KEY (archive, after)
+    );
+    ALTER TABLE batch ALTER body SET STORAGE EXTERNAL;
+
+    -- The snapshot, and one that is not complete.
+    CREATE TABLE IF NOT EXISTS part (
+      archive  bigint NOT NULL,
+      sequence bigint NOT NULL,
+      epoch    bigint NOT NULL,
+      number   bigint NOT NULL,
+      body     bytea NOT NULL,
+      PRIMARY KEY (archive, sequence, epoch, number)
+    );
+    ALTER TABLE part ALTER body SET STORAGE EXTERNAL;
+
+    """
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import CPostgres
+internal import Glibc
+
+/// A connection to one server; it belongs to one thread, which waits for the server up to a deadline.
+///
+/// It has no state at the server: no prepared statement, no setting, no lock, no transaction of several calls. Nothing
+/// is ever cancelled, because a server that is to wait for another one answers a cancelled commit as a success.
+final class PostgresConnection {
+  /// One of the servers that a connection string names.
+  struct Endpoint: Hashable, Sendable {
+    fileprivate let conninfo: String
+    /// `host`, `hostaddr` and `port` of this one, as far as the string has them.
+    fileprivate var place: [String: String] = [:]
+
+    var name: String { place["host"] ?? place["hostaddr"] ?? "the server" }
+  }
+
+  private final class Notices {
+    /// A commit was not carried out as it was asked for.
+    var warning: String?
+  }
+
+  private let handle: OpaquePointer
+  private let notices = Notices()
+  /// Of its server, when it was connected.
+  var timeline: Int64 = 0
+  /// Another call can be made.
+  private(set) var isUsable = true
+
+  /// - Parameter deadline: Of `Clock.now`.
+  init(to endpoint: Endpoint, until deadline: Int64) throws(PostgresFailure) {
+    // What comes later counts.
+    var options = [
+      ("application_name", "restoration-gateway"), ("tcp_user_timeout", "2000"), ("dbname", endpoint.conninfo),
+    ]
+    options += endpoint.place.map { ($0.key, $0.value) }
+    options += [("target_session_attrs", "read-write"), ("client_encoding", "UTF8")]
+    guard let handle = Self.start(options) else { throw .away("libpq has no memory left") }
+    self.handle = handle
+    let notices = Unmanaged.passUnretained(self.notices).toOpaque()
+    PQsetNoticeReceiver(handle, Self.receive, notices)
+    try connect(to: endpoint, until: deadline)
+    PQsetnonblocking(handle, 1)
+  }
+
+  deinit { PQfinish(handle) }
+
+  /// The servers of a connection string, in its order.
+  static func endpoints(of conninfo: String) throws(PostgresFailure) -> [Endpoint] {
+    var message: UnsafeMutablePointer<CChar>?
+    guard let options = PQconninfoParse(conninfo, &message) else {
+      defer { PQfreemem(message) }
+      throw .away("the connection string is invalid: \(Self.text(message))")
+    }
+    defer { PQconninfoFree(options) }
+    var lists: [String: [String]] = [:]
+    var option = options
+    while let keyword = option.pointee.keyword {
+      let name = String(cString: keyword)
+      if let value = option.pointee.val, ["host", "hostaddr", "port"].contains(name) {
+        lists[name] = String(cString: value).split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+      }
+      option += 1
+    }
+    let count = max(1, lists["host"]?.count ?? 0, lists["hostaddr"]?.count ?? 0)
+    return (0..<count).map { index in
+      var endpoint = Endpoint(conninfo: conninfo)
+      // One port is that of all hosts.
+      for (name, list) in lists { endpoint.place[name] = index < list.count ? list[index] : list[0] }
+      return endpoint
+    }
+  }
+
+  private static func start(_ options: [(String, String)]) -> OpaquePointer? {
+    let words = options.map { strdup($0.0) }
+    let values = options.map { strdup($0.1) }
+    defer { for text in words + values { free(text) } }
+    let keywords = words.map { UnsafePointer<CChar>($0) } + [nil]
+    return PQconnectStartParams(keywords, values.map { UnsafePointer<CChar>($0) } + [nil], 1)
+  }
+
+  private func connect(to endpoint: Endpoint, until deadline: Int64) throws(PostgresFailure) {
+    var state = PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING
+    while state != PGRES_POLLING_OK {
+      guard state != PGRES_POLLING_FAILED else { throw .away("\(endpoint.name): \(message)") }
+      guard wait(for: state == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline) else {
+        throw .away("\(endpoint.name) does not answer")
+      }
+      state = PQconnectPoll(handle)
+    }
+  }
+
+  private static let receive: PQnoticeReceiver = { argument, result in
+    guard let argument, PostgresConnection.text(restoration_pq_severity(result)) == "WARNING" else { return }
+    let notices = Unmanaged<Notices>.fromOpaque(argument).takeUnretainedValue()
+    notices.warning = PostgresConnection.text(restoration_pq_message(result))
+  }
+
+  // MARK: Calls
+
+  /// The server has not closed it; between calls nothing is to be read.
+  var isAlive: Bool { isUsable && !wait(for: POLLIN, until: 0) }
+
+  /// - Returns: The rows, when the server has committed.
+  func run(_ call: PostgresCall, until deadline: Int64) throws(PostgresFailure) -> [PostgresRow] {
+    notices.warning = nil
+    // Until all is well.
+    isUsable = false
+    guard send(call) else { throw .away("the call could not be sent: \(message)") }
+    let answer = try answer(to: call, until: deadline)
+    if call.function.isWrite, let warning = notices.warning {
+      throw .unknown("the server warns: \(warning)")
+    }
+    isUsable = true
+    return answer
+  }
+
+  private func send(_ call: PostgresCall) -> Bool {
+    let encoded = call.values.map(\.encoded)
+    // All in one piece of memory; never empty, because then it might have no address.
+    let content = encoded.reduce(into: [UInt8](), { if let bytes = $1 { $0 += bytes } }) + [0]
+    return content.withUnsafeBytes { memory in
+      let base = memory.baseAddress?.assumingMemoryBound(to: CChar.self)
+      var offset = 0
+      let places = encoded.map { bytes -> UnsafePointer<CChar>? in
+        guard let bytes else { return nil }
+        defer { offset += bytes.count }
+        return base.map { $0 + offset }
+      }
+      return PQsendQueryParams(
+        handle,
+        call.text,
+        Int32(encoded.count),
+        call.values.map(\.type),
+        places,
+        encoded.map { Int32($0?.count ?? 0) },
+        encoded.map { _ in 1 },
+        1
+      ) == 1
+    }
+  }
+
+  /// Reads up to the server's word that it is ready for the next call: rows alone can come before the commit.
+  private func answer(to call: PostgresCall, until deadline: Int64) throws(PostgresFailure) -> [PostgresRow] {
+    func lost(_ why: String) -> PostgresFailure { call.function.isWrite ? .unknown(why) : .away(why) }
+    var unsent = PQflush(handle)
+    while unsent == 1 {
+      guard wait(for: POLLIN | POLLOUT, until: deadline) else { throw lost("the server takes no more") }
+      guard PQconsumeInput(handle) == 1 else { throw lost(message) }
+      unsent = PQflush(handle)
+    }
+    guard unsent == 0 else { throw lost(message) }
+    var rows: [PostgresRow] = []
+    var refusal: PostgresFailure?
+    while true {
+      while PQisBusy(handle) == 1 {
+        guard wait(for: POLLIN, until: deadline) else { throw lost("the server did not answer in time") }
+        guard PQconsumeInput(handle) == 1 else { throw lost(message) }
+      }
+      guard let result = PQgetResult(handle) else { break }
+      defer { PQclear(result) }
+      if PQresultStatus(result) == PGRES_TUPLES_OK {
+        rows = Self.rows(result)
+      } else if let state = restoration_pq_state(result), Self.text(restoration_pq_severity(result)) == "ERROR" {
+        refusal = .refused(state: Self.text(state), Self.text(restoration_pq_message(result)))
+      } else {
+        // The connection ends, maybe in the middle of the commit.
+        throw lost(Self.text(PQresultErrorMessage(result)))
+      }
+    }
+    guard let refusal else { return rows }
+    isUsable = PQstatus(handle) == CONNECTION_OK
+    throw refusal
+  }
+
+  private static func rows(_ result: OpaquePointer) -> [PostgresRow] {
+    (0..<PQntuples(result)).map { row in
+      PostgresRow(
+        (0..<PQnfields(result)).map { column in
+          guard PQgetisnull(result, row, column) == 0, let value = PQgetvalue(result, row, column) else { return nil }
+          let count = Int(PQgetlength(result, row, column))
+          return Array(UnsafeRawBufferPointer(start: value, count: count))
+        }
+      )
+    }
+  }
+
+  /// Whether one of the events came before the deadline.
+  private func wait(for events: Int32, until deadline: Int64) -> Bool {
+    var entry = pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0)
+    while true {
+      let count = poll(&entry, 1, Int32(clamping: max(0, deadline - Clock.now)))
+      if count >= 0 || errno != EINTR { return count > 0 }
+    }
+  }
+
+  private var message: String { Self.text(PQerrorMessage(handle)) }
+
+  /// In one line.
+  private static func text(_ text: UnsafePointer<CChar>?) -> String {
+    guard let text else { return "" }
+    return String(cString: text).split(whereSeparator: \.isNewline).joined(separator: "; ")
+  }
+}
+
+enum Clock {
+  /// Milliseconds of a clock that never goes back.
+  static var now: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+  }
+}

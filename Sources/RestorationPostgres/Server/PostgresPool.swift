@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+internal import SystemdSupport
+
+/// Connections to the server that is written to, each with a thread; they start when calls wait, and end when they have
+/// had no work for a while.
+///
+/// Of several servers the one with the highest timeline that was ever seen counts: one that was replaced does not know
+/// that, and would take writes.
+package final class PostgresPool: PostgresServer {
+  package struct Settings: Sendable {
+    /// As libpq reads it; it may name several hosts.
+    package var conninfo: String
+    /// 1 … 16.
+    package var connectionsMax = 4
+    /// After so long without work a connection is closed.
+    package var idleMilliseconds: Int32 = 30_000
+    /// How long an append may take, with its wait for a connection.
+    package var appendMilliseconds: Int64 = 1_500
+    /// The same for every other call.
+    package var callMilliseconds: Int64 = 5_000
+
+    package init(conninfo: String) { self.conninfo = conninfo }
+  }
+
+  private struct Request {
+    let call: PostgresCall
+    let deadline: Int64
+    let continuation: CheckedContinuation<Result<[PostgresRow], PostgresFailure>, Never>
+  }
+
+  private struct State {
+    var queue = FairQueue<Request>(max: PostgresPool.waitingMax)
+    /// Threads that sleep; the last one is woken first.
+    var idle: [WakeUp] = []
+    var threads = 0
+    var isClosed = false
+    /// Which endpoint is tried first.
+    var preferred = 0
+    /// The highest timeline that was seen, and of which system.
+    var timeline: Int64 = 0
+    var system: Int64?
+  }
+
+  private enum Next {
+    case request(Request)
+    case sleep
+    case end
+  }
+
+  package static let connectionsMax = 16
+  /// Calls of one user that may wait.
+  package static let waitingMax = 64
+
+  private let settings: Settings
+  private let endpoints: [PostgresConnection.Endpoint]
+  private let state = Mutex(State())
+
+  package init(_ settings: Settings) throws(PostgresFailure) {
+    self.settings = settings
+    endpoints = try PostgresConnection.endpoints(of: settings.conninfo)
+  }
+
+  nonisolated(nonsending) package func run(
+    _ call: PostgresCall,
+    for user: String
+  ) async throws(PostgresFailure) -> [PostgresRow] {
+    let limit = call.function == .append ? settings.appendMilliseconds : settings.callMilliseconds
+    return try await withCheckedContinuation { continuation in
+      submit(Request(call: call, deadline: Clock.now + limit, continuation: continuation), for: user)
+    }.get()
+  }
+
+  /// Connections end after their present calls; calls that wait, or come later, fail.
+  package func close() {
+    let (idle, waiting) = state.withLock { state in
+      state.isClosed = true
+      var waiting: [Request] = []
+      while let request = state.queue.popFirst() { waiting.append(request) }
+      defer { state.idle = [] }
+      return (state.idle, waiting)
+    }
+    for wakeUp in idle { wakeUp.signal() }
+    for request in waiting { refuse(request, "the connections are being closed") }
+  }
+
+  /// How many connections there are, or are being made.
+  package var connections: Int { state.withLock { $0.threads } }
+
+  private func refuse(_ request: Request, _ why: String) {
+    request.continuation.resume(returning: .failure(.away(why)))
+  }
+
+  private func submit(_ request: Request, for user: String) {
+    enum Step {
+      case nothing, start
+      case wake(WakeUp)
+      case refuse(String)
+    }
+    let step = state.withLock { state -> Step in
+      guard !state.isClosed else { return .refuse("the connections are closed") }
+      guard state.queue.append(request, for: user) else {
+        return .refuse("\(Self.waitingMax) calls of \(user) wait already; ask again later")
+      }
+      if let wakeUp = state.idle.popLast() { return .wake(wakeUp) }
+      guard state.threads < min(settings.connectionsMax, Self.connectionsMax) else { return .nothing }
+      state.threads += 1
+      return .start
+    }
+    switch step {
+    case .nothing: break
+    case .wake(let wakeUp): wakeUp.signal()
+    case .start: startThread()
+    case .refuse(let why): refuse(request, why)
+    }
+  }
+
+  private func startThread() {
+    if let wakeUp = WakeUp(), BackgroundThread.start("postgres", { self.work(wakeUp) }) { return }
+    let stranded = state.withLock { state -> [Request] in
+      state.threads -= 1
+      var stranded: [Request] = []
+      while state.threads == 0, let request = state.queue.popFirst() { stranded.append(request) }
+      return stranded
+    }
+    for request in stranded { refuse(request, "the system has no thread left") }
+  }
+
+  // MARK: A thread
+
+  private func work(_ wakeUp: WakeUp) {
+    var connection: PostgresConnection?
+    while true {
+      switch next(wakeUp) {
+      case .request(let request): request.continuation.resume(returning: carryOut(request, &connection))
+      case .sleep: if !wakeUp.wait(milliseconds: settings.idleMilliseconds), retire(wakeUp) { return }
+      case .end: return
+      }
+    }
+  }
+
+  private func next(_ wakeUp: WakeUp) -> Next {
+    state.withLock { state in
+      state.idle.removeAll { $0 === wakeUp }
+      if let request = state.queue.popFirst() { return .request(request) }
+      if state.isClosed {
+        state.threads -= 1
+        return .end
+      }
+      state.idle.append(wakeUp)
+      return .sleep
+    }
+  }
+
+  /// False if it was given work meanwhile.
+  private func retire(_ wakeUp: WakeUp) -> Bool {
+    state.withLock { state in
+      guard let place = state.idle.firstIndex(where: { $0 === wakeUp }) else { return false }
+      state.idle.remove(at: place)
+      state.threads -= 1
+      return true
+    }
+  }
+
+  private func carryOut(
+    _ request: Request,
+    _ connection: inout PostgresConnection?
+  ) -> Result<[PostgresRow], PostgresFailure> {
+    do throws(PostgresFailure) {
+      guard Clock.now < request.deadline else { throw .away("all connections were busy; allow for more of them") }
+      let newest = state.withLock { $0.timeline }
+      if let present = connection, present.timeline < newest || !present.isAlive { connection = nil }
+      let present: PostgresConnection
+      if let connection { present = connection } else { present = try connect(until: request.deadline) }
+      connection = present
+      return .success(try present.run(request.call, until: request.deadline))
+    } catch {
+      if let present = connection, !present.isUsable {
+        connection = nil
+        // Another server may be the right one.
+        state.withLock { $0.preferred += 1 }
+      }
+      return .failure(error)
+    }
+  }
+
+  /// Begins with the server that answered last.
+  private func connect(until deadline: Int64) throws(PostgresFailure) -> PostgresConnection {
+    var failures: [String] = []
+    for _ in endpoints {
+      let index = state.withLock { $0.preferred } % endpoints.count
+      do throws(PostgresFailure) {
+        let connection = try PostgresConnection(to: endpoints[index], until: deadline)
+        try admit(connection, endpoints[index].name, until: deadline)
+        return connection
+      } catch {
+        state.withLock { if $0.preferred % endpoints.count == index { $0.preferred = index + 1 } }
+        switch error {
+        case .away(let why), .unknown(let why), .refused(_, let why): failures.append(why)
+        }
+      }
+    }
+    throw .away("no server can be written to: \(failures.joined(separator: "; "))")
+  }
+
+  /// Looks which server it is, and whether another one has taken over from it.
+  private func admit(
+    _ connection: PostgresConnection,
+    _ name: String,
+    until deadline: Int64
+  ) throws(PostgresFailure) {
+    let row = try connection.run(PostgresCall(.server), until: deadline).first
+    guard let system = row?.integer(0), let timeline = row?.integer(1) else {
+      throw .away("\(name) does not say which server it is; apply the schema of this version to the database")
+    }
+    let newest = state.withLock { state -> (system: Int64, timeline: Int64) in
+      if state.system == nil { state.system = system }
+      if state.system == system { state.timeline = max(state.timeline, timeline) }
+      return (state.system ?? system, state.timeline)
+    }
+    guard newest.system == system else {
+      throw .away("\(name) is another database system; restart the gateway if it is meant to have replaced the former")
+    }
+    guard newest.timeline == timeline else {
+      throw .away("\(name) has timeline \(timeline); the server that took over from it has \(newest.timeline): stop it")
+    }
+    connection.timeline = timeline
+  }
+}

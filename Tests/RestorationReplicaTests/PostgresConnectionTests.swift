@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationPostgres
+internal import TestSupport
+internal import Testing
+
+/// What becomes of calls when connections and servers fail.
+@Suite(.passesTurnstile, .enabled(if: PostgresCluster.isUsable)) struct PostgresConnectionTests {
+  private func broker(_ pool: PostgresPool, isAloneEnough: Bool = false) -> ReplicaBroker {
+    let store = PostgresStore(on: pool, isAloneEnough: isAloneEnough) { 0 }
+    let link = store.replica(owner: "ada", host: "A", term: ReplicaFixture.term, attention: {})
+    return ReplicaBroker(link: link, application: ReplicaFixture.application)
+  }
+
+  @Test func aCommitWhoseWaitIsCancelledIsUnknownAndItsRepetitionIsStoredOnce() async throws {
+    let servers = try PostgresServers(isCovered: true)
+    let a = broker(servers.pool)
+    let lease = try await a.acquire().lease
+    servers.cluster.freeze()
+    // This thread waits below.
+    let cut = Task.detached { await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } }
+    try servers.cluster.waitForCommit()
+    try servers.cluster.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+    #expect(await cut.value == .unknown, "the server itself calls that a success")
+    let again = Task.detached { try await a.append(0, 1, lease) }
+    try servers.cluster.waitForCommit()
+    servers.cluster.resume()
+    try await again.value
+    #expect(try await a.load(.batches(after: 0), lease).batches == [.one(0, 1)])
+  }
+
+  @Test func aCommitThatIsNotConfirmedInTimeIsUnknown() async throws {
+    let servers = try PostgresServers(isCovered: true, appendMilliseconds: 100)
+    let a = broker(servers.pool)
+    let lease = try await a.acquire().lease
+    servers.cluster.freeze()
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } == .unknown)
+    servers.cluster.resume()
+    try await a.append(0, 1, lease)
+    #expect(try await a.load(.batches(after: 0), lease).batches == [.one(0, 1)])
+    try servers.cluster.query("ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()")
+    try Wait.until("the server has read its settings") {
+      try servers.cluster.query("SHOW synchronous_standby_names").isEmpty
+    }
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, lease) } == .uncovered)
+  }
+
+  @Test func aServerThatWasReplacedIsNotWrittenTo() async throws {
+    let (former, present) = (try PostgresServers(isCovered: false), try PostgresServers(isCovered: false))
+    try present.cluster.failOver()
+    let hosts = [present, former].map { $0.cluster.directory }.joined(separator: ",")
+    let pool = try PostgresPool(.init(conninfo: "host=\(hosts) user=restoration_gateway dbname=postgres"))
+    defer { pool.close() }
+    let a = broker(pool, isAloneEnough: true)
+    let lease = try await a.acquire().lease
+    #expect(lease.epoch.timeline == 2)
+    try present.cluster.stop()
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } == .away)
+    try present.cluster.launch()
+    try await a.append(0, 1, lease)
+  }
+
+  @Test func connectionsStartOnDemandAndEndWithoutWork() async throws {
+    let cluster = try PostgresServers.shared.get().cluster
+    var settings = PostgresPool.Settings(conninfo: cluster.conninfo())
+    (settings.connectionsMax, settings.idleMilliseconds) = (2, 50)
+    let pool = try PostgresPool(settings)
+    #expect(pool.connections == 0)
+    await withTaskGroup(of: Void.self) { group in
+      for number in 0..<20 {
+        group.addTask { _ = try? await pool.run(PostgresCall(.server), for: "\(number)") }
+      }
+    }
+    #expect((1...2).contains(pool.connections))
+    try Wait.until("the connections are closed") { pool.connections == 0 }
+    #expect(try await pool.run(PostgresCall(.server), for: "ada").count == 1)
+    pool.close()
+    await #expect(throws: PostgresFailure.self) { try await pool.run(PostgresCall(.server), for: "ada") }
+  }
+
+  @Test func aConnectionThatTheServerHasEndedIsMadeAnew() async throws {
+    let servers = try PostgresServers(isCovered: false)
+    let a = broker(servers.pool, isAloneEnough: true)
+    let lease = try await a.acquire().lease
+    let ended = "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE usename <> 'admin'"
+    #expect(try servers.cluster.query(ended) == "1")
+    try await a.append(0, 1, lease)
+  }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import RestorationArchive
+internal import RestorationPostgres
+internal import TestSupport
+internal import Testing
+
+/// What a database does when two calls meet, and what its role may not do.
+@Suite(.passesTurnstile, .enabled(if: PostgresCluster.isUsable)) struct PostgresRaceTests {
+  private static let application = ReplicaFixture.application
+
+  private func broker(_ world: PostgresWorld, on host: String) -> ReplicaBroker {
+    ReplicaBroker(link: world.link(from: host, term: ReplicaFixture.term), application: Self.application)
+  }
+
+  /// The text of an append of one transaction, as another program would run it.
+  private func append(_ world: PostgresWorld, _ after: Int64, _ lease: ReplicaLease) -> String {
+    let batch = ReplicaBatch.one(after, after + 1)
+    func hexadecimal(_ bytes: [UInt8]) -> String {
+      bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+    let frame = hexadecimal(BatchFrame.encode(batch))
+    // Behind its version, `after` and `upto`.
+    let name = frame.dropFirst(34).prefix(32)
+    return """
+      SELECT outcome FROM restoration.append_1('\(world.user)', \(lease.archive), \(lease.epoch.rawValue), \(after),
+        \(after + 1), '\(name)', '', '\\x\(frame)', false);
+
+      """
+  }
+
+  /// Makes a call while another program's transaction, of this statement, is open; ends that when the call waits for it.
+  private func meet<Value: Sendable>(
+    _ statement: String,
+    in world: PostgresWorld,
+    _ call: @escaping @Sendable () async -> Value
+  ) async throws -> Value {
+    let session = try world.servers.cluster.session()
+    try session.write("SELECT pg_backend_pid();\n")
+    let process = try session.output?.next() ?? ""
+    try session.write("BEGIN; \(statement) SELECT 'done';\n")
+    while try session.output?.next() != "done" {}
+    // This thread waits below.
+    let answer = Task.detached { await call() }
+    try world.servers.cluster.waitUntil(aCallWaitsFor: process)
+    try session.write("COMMIT;\n")
+    return await answer.value
+  }
+
+  // MARK: Meetings
+
+  @Test func aTakeoverWaitsForAnAppendAndFindsWhatItHasStored() async throws {
+    let world = try PostgresWorld()
+    let (a, b) = (broker(world, on: "A"), broker(world, on: "B"))
+    let lease = try await a.acquire().lease
+    let taken = try await meet(append(world, 0, lease), in: world) { try? await b.acquire(isForced: true) }
+    #expect(taken?.tip == ReplicaTip(sequence: 1, change: .numbered(1)))
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, lease) } == .fenced(host: "B"))
+  }
+
+  @Test func anAppendWaitsForATakeoverAndIsRefused() async throws {
+    let world = try PostgresWorld()
+    let a = broker(world, on: "A")
+    let lease = try await a.acquire().lease
+    let takeover = "UPDATE restoration.archive SET epoch = epoch + 1, host = 'B' WHERE archive = \(lease.archive);"
+    let kind = try await meet(takeover, in: world) {
+      await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) }
+    }
+    #expect(kind == .fenced(host: "B"))
+  }
+
+  @Test(arguments: [true, false])
+  func ofTwoAppendsAtOnePlaceTheSecondIsStoredOnceOrRefused(isSame: Bool) async throws {
+    let world = try PostgresWorld()
+    let a = broker(world, on: "A")
+    let lease = try await a.acquire().lease
+    let kind = try await meet(append(world, 0, lease), in: world) {
+      await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease, change: isSame ? nil : 7) }
+    }
+    #expect(kind == (isSame ? nil : .gap(1)))
+    #expect(try await a.load(.batches(after: 0), lease).batches == [.one(0, 1)])
+  }
+
+  @Test func aHolderThatRenewsAtTheLastMomentKeepsItsLease() async throws {
+    let world = try PostgresWorld()
+    let (a, b) = (broker(world, on: "A"), broker(world, on: "B"))
+    let lease = try await a.acquire().lease
+    #expect(await refusal { () async throws(ReplicaError) in _ = try await b.acquire() } != nil)
+    world.advance(by: ReplicaFixture.term.milliseconds + 1_000)
+    let renewal = "UPDATE restoration.holder SET renewals = renewals + 1 WHERE owner = '\(world.user)';"
+    let kind = try await meet(renewal, in: world) {
+      await refusal { () async throws(ReplicaError) in _ = try await b.acquire() }
+    }
+    guard case .elsewhere = kind else {
+      Issue.record("\(String(describing: kind))")
+      return
+    }
+    try await a.append(0, 1, lease)
+  }
+
+  // MARK: Rights
+
+  @Test func theRoleOfTheGatewayMayCallFunctionsAndNothingElse() throws {
+    let cluster = try PostgresServers.shared.get().cluster
+    for table in ["holder", "archive", "reign", "batch", "part"] {
+      let rights = try cluster.query(
+        """
+        SELECT count(*) FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER'])
+        AS kind WHERE has_table_privilege('restoration_gateway', 'restoration.\(table)', kind)
+        """
+      )
+      #expect(rights == "0", "\(table)")
+    }
+    let open = try cluster.query(
+      """
+      SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc WHERE pronamespace = 'restoration'::regnamespace
+      AND has_function_privilege('restoration_gateway', oid, 'EXECUTE')
+      AND (proname !~ '_1$' OR NOT prosecdef OR proconfig IS NULL)
+      """
+    )
+    #expect(open == "", "each has a version, the rights of its owner, and a fixed search path")
+  }
+
+  @Test func aUserReachesNothingOfAnother() async throws {
+    let (world, other) = (try PostgresWorld(), try PostgresWorld())
+    let a = broker(world, on: "A")
+    let lease = try await a.acquire().lease
+    try await a.append(0, 1, lease)
+    let eve = broker(other, on: "A")
+    #expect(await refusal { () async throws(ReplicaError) in try await eve.append(1, 2, lease) } == .fenced(host: nil))
+    #expect(await refusal { () async throws(ReplicaError) in try await eve.snapshot(2, lease) } == .fenced(host: nil))
+    #expect(
+      await refusal { () async throws(ReplicaError) in _ = try await eve.load(.batches(after: 0), lease) }
+        == .fenced(host: nil)
+    )
+    #expect(
+      await refusal { () async throws(ReplicaError) in try await eve.link.release(lease, .removed) }
+        == .fenced(host: nil)
+    )
+    #expect(try await eve.link.list().isEmpty)
+    #expect(try await eve.acquire().lease.archive != lease.archive)
+    #expect(try await other.store(of: "A").erase(owner: other.user) == 1)
+    #expect(try await a.load(.batches(after: 0), lease).batches == [.one(0, 1)])
+    #expect(try await world.store(of: "A").erase(owner: world.user) == 1)
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, lease) } == .fenced(host: nil))
+  }
+
+  @Test func textIsAValueAndNeverAStatement() async throws {
+    let world = try PostgresWorld()
+    let name = "x'); DROP SCHEMA restoration CASCADE; --\u{1F600}"
+    let link = world.link(from: name, term: ReplicaFixture.term)
+    let broker = ReplicaBroker(link: link, application: name)
+    try await broker.link.release(try await broker.acquire().lease, .left(isFlushed: true, summary: [0, 255]))
+    let list = try await link.list()
+    #expect(list.map(\.application) == [name] && list.map(\.summary) == [[0, 255]])
+    // The database has no zero in texts.
+    let zero = ReplicaBroker(link: link, application: "a\0b")
+    #expect(await refusal { () async throws(ReplicaError) in _ = try await zero.acquire() } == .refused)
+  }
+
+  // MARK: Who waits
+
+  @Test func aBrokerIsToldOnceThatAnotherHostWaits() async throws {
+    let world = try PostgresWorld()
+    let count = Shared(0)
+    let store = world.store(of: "A")
+    let link = store.replica(owner: world.user, host: "A", term: ReplicaFixture.term) { count.value += 1 }
+    let a = ReplicaBroker(link: link, application: Self.application)
+    let lease = try await a.acquire().lease
+    await store.poll()
+    #expect(count.value == 0)
+    _ = await refusal { () async throws(ReplicaError) in _ = try await broker(world, on: "B").acquire() }
+    for _ in 1...2 { await store.poll() }
+    #expect(count.value == 1)
+    #expect(try await link.renew().wanted == [lease: "B"])
+  }
+}

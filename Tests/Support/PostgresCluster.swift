@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Synchronization
+
+/// A PostgreSQL server with a directory of its own, which is removed with it; never one of the machine.
+///
+/// It runs as the user `postgres` if the tests run as root, whom PostgreSQL refuses.
+package final class PostgresCluster: Sendable {
+  /// Of the newest version that is installed.
+  private static let programs: String? = {
+    let versions = Files.list("/usr/lib/postgresql").compactMap { Int($0) }.sorted()
+    return versions.last.map { "/usr/lib/postgresql/\($0)/bin" }
+  }()
+
+  package static let isUsable = Environment.isCI || programs != nil
+
+  private static let user =
+    geteuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
+
+  /// What all clusters of the process share: a place for them, and an empty one to copy.
+  private final class Site: Sendable {
+    let place: String
+    let count = Atomic<Int>(0)
+
+    init() throws {
+      place = try ScratchDirectory().path
+      // It ends and removes what is left when this process has ended, however that happens.
+      let script = """
+        trap '' HUP INT TERM; read line
+        for file in "$0"/*/postmaster.pid; do
+          [ -f "$file" ] && pid=$(head -n 1 "$file") && kill -QUIT "$pid" && tail --pid="$pid" -s 0.05 -f /dev/null
+        done
+        rm -rf "$0"
+        """
+      try PostgresCluster.keeper.withLock { [place] in $0 = try ChildProcess(["sh", "-c", script, place]) }
+      if !PostgresCluster.user.isEmpty { try PostgresCluster.run(["chown", "postgres:postgres", place], as: []) }
+      try PostgresCluster.run([
+        try PostgresCluster.program("initdb"), "--pgdata=\(place)/template", "--username=admin", "--auth=trust",
+        "--encoding=UTF8", "--locale=C", "--no-sync", "--wal-segsize=1",
+      ])
+      // Only what a test does is in the log of transactions, in order, and nothing of it is in other files.
+      let settings = """
+        listen_addresses = ''
+        dynamic_shared_memory_type = mmap
+        shared_buffers = 8MB
+        fsync = off
+        autovacuum = off
+        bgwriter_lru_maxpages = 0
+        checkpoint_timeout = 1h
+        max_wal_size = 1GB
+        max_logical_replication_workers = 0
+        restore_command = 'false'
+        log_min_messages = warning
+
+        """
+      let file = "\(place)/template/postgresql.conf"
+      try Files.write(Array((try Files.text(file) + settings).utf8), to: file)
+    }
+  }
+
+  private static let keeper = Mutex<ChildProcess?>(nil)
+  private static let site = Result { try Site() }
+
+  /// Its data, and its socket.
+  package let directory: String
+  /// Where its log of transactions began.
+  private let start: String
+  /// Another program that has what is stored, as a standby would.
+  private let receiver = Mutex<ChildProcess?>(nil)
+
+  /// Starts one, and applies this text.
+  ///
+  /// - Parameter isCovered: Whether there is a program that commits wait for.
+  package init(_ schema: String, isCovered: Bool = false) throws {
+    let site = try Self.site.get()
+    directory = "\(site.place)/\(site.count.wrappingAdd(1, ordering: .relaxed).newValue)"
+    try Self.copy(to: directory)
+    try Self.launch(directory)
+    start = try Self.query("SELECT pg_current_wal_lsn()", at: directory)
+    try Self.query(schema, at: directory)
+    if isCovered { try cover() }
+  }
+
+  deinit {
+    receiver.withLock { $0 = nil }
+    try? stop()
+    for path in [directory, "\(directory).former"] { Files.removeTree(path) }
+  }
+
+  /// For libpq.
+  package func conninfo(user: String = "restoration_gateway", options: String = "") -> String {
+    "host=\(directory) user=\(user) dbname=postgres options='\(options)'"
+  }
+
+  /// Runs statements as the database's administrator; returns what they answer.
+  @discardableResult
+  package func query(_ statements: String) throws -> String { try Self.query(statements, at: directory) }
+
+  /// A session in which a transaction can be left open; each line that it prints is one column.
+  package func session() throws -> ChildProcess {
+    try ChildProcess([try Self.program("psql")] + Self.options(directory), errors: "\(directory)/session")
+  }
+
+  /// Returns when a call waits for what a session has locked; its process is the number of the server's one.
+  package func waitUntil(aCallWaitsFor process: String) throws {
+    try Wait.until("a call waits for a lock of process \(process)") {
+      try query("SELECT count(*) FROM pg_stat_activity WHERE \(process) = ANY (pg_blocking_pids(pid))") != "0"
+    }
+  }
+
+  /// Returns when a commit waits for the other program.
+  package func waitForCommit() throws {
+    try Wait.until("a commit waits for a standby") {
+      try query("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") != "0"
+    }
+  }
+
+  // MARK: What happens to it
+
+  /// Another server takes over, on a new timeline, which lacks the last transactions. Only the first one can lack some.
+  package func failOver(losing transactions: Int = 0) throws {
+    let last = transactions > 0 ? try commits().suffix(transactions).first : nil
+    try stop()
+    if let last {
+      let former = "\(directory).former"
+      try Files.rename(directory, to: former)
+      try Self.copy(to: directory)
+      try Self.set("restore_command", "cp \(former)/pg_wal/%f %p", in: directory)
+      try Self.set("recovery_target_xid", last, in: directory)
+      try Self.set("recovery_target_inclusive", "off", in: directory)
+      try Self.set("recovery_target_action", "promote", in: directory)
+    }
+    try Self.run(["touch", "\(directory)/recovery.signal"])
+    try launch()
+    try Wait.until("the server is promoted") { try query("SELECT pg_is_in_recovery()") == "f" }
+  }
+
+  /// The numbers of all transactions since the start.
+  private func commits() throws -> [String] {
+    let log = try Self.output([
+      try Self.program("pg_waldump"), "-p", "\(directory)/pg_wal", "-r", "Transaction", "-s", start,
+    ])
+    return log.split(separator: "\n").filter { $0.contains("desc: COMMIT") }.compactMap { line in
+      let words = line.split { " ,".contains($0) }
+      return words.firstIndex(of: "tx:").map { String(words[$0 + 1]) }
+    }
+  }
+
+  /// The program that commits wait for does nothing until `resume`.
+  package func freeze() { receiver.withLock { $0?.send(signal: SIGSTOP) } }
+  package func resume() { receiver.withLock { $0?.send(signal: SIGCONT) } }
+
+  /// As if it had lost power.
+  package func stop() throws {
+    try Self.run([try Self.program("pg_ctl"), "-D", directory, "-m", "immediate", "-w", "stop"])
+  }
+
+  package func launch() throws { try Self.launch(directory) }
+
+  private func cover() throws {
+    let place = "\(directory)/received"
+    try Self.run(["mkdir", place])
+    let command = [
+      try Self.program("pg_receivewal"), "-D", place, "--synchronous", "--no-loop",
+      "-d", "host=\(directory) user=admin application_name=other",
+    ]
+    try receiver.withLock { $0 = try ChildProcess(Self.user + command) }
+    try query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (other)'; SELECT pg_reload_conf()")
+    try Wait.until("commits wait for the other program") {
+      try query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'") == "1"
+    }
+  }
+
+  // MARK: Programs
+
+  private static func program(_ name: String) throws -> String {
+    guard let programs else { throw TestFailure("PostgreSQL is not installed; install Debian's package postgresql") }
+    return "\(programs)/\(name)"
+  }
+
+  private static func copy(to path: String) throws {
+    try run(["cp", "-a", "\(try site.get().place)/template", path], as: [])
+    try set("unix_socket_directories", path, in: path)
+  }
+
+  private static func launch(_ path: String) throws {
+    do {
+      try run([try program("pg_ctl"), "-D", path, "-l", "\(path)/log", "-w", "start"])
+    } catch { throw TestFailure("\(error)\n--- the server's log ---\n\((try? Files.text("\(path)/log")) ?? "")") }
+  }
+
+  private static func set(_ name: String, _ value: String, in path: String) throws {
+    let file = "\(path)/postgresql.conf"
+    try Files.write(Array((try Files.text(file) + "\(name) = '\(value)'\n").utf8), to: file)
+  }
+
+  private static func options(_ path: String) -> [String] {
+    ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", path, "-U", "admin", "-d", "postgres"]
+  }
+
+  @discardableResult
+  private static func query(_ statements: String, at path: String) throws -> String {
+    let result = try ChildProcess.run([try program("psql")] + options(path), input: statements + "\n;\n")
+    guard result.end == .exit(0) else { throw TestFailure("psql: \(result.errors)") }
+    return result.output.split(separator: "\n").joined(separator: "\n")
+  }
+
+  private static func run(_ command: [String], as user: [String] = user) throws {
+    let result = try ChildProcess.run(user + command)
+    guard result.end == .exit(0) else { throw TestFailure("\(command): \(result.output) \(result.errors)") }
+  }
+
+  /// Of a program that may fail at the end of what it reads.
+  private static func output(_ command: [String]) throws -> String { try ChildProcess.run(user + command).output }
+}
