@@ -277,6 +277,7 @@ let package = Package(
       name: "restoration-gateway",
       dependencies: [
         "RestorationArchive",
+        "RestorationPostgres",
         "RestorationReplica",
         "RestorationTransport",
         "RestorationWire",

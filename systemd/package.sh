@@ -37,7 +37,7 @@ umask 022
 mkdir "$source"
 
 if [[ -z $from ]]; then
-  "$top/Tests/packages.sh" swift libjansson-dev libsqlite3-dev libsystemd-dev pkg-config
+  "$top/Tests/packages.sh" swift libjansson-dev libpq-dev libsqlite3-dev libsystemd-dev pkg-config
   from="$("$top/systemd/build.sh" restorationd restorationctl restoration-gateway)"
 fi
 [[ -f $from/restoration-gateway ]] || die "$from has no program restoration-gateway"

@@ -97,7 +97,7 @@ package final class PostgresStore: Sendable {
 
 extension ReplicaError {
   /// Of a call that may have changed something.
-  init(_ failure: PostgresFailure) {
+  package init(_ failure: PostgresFailure) {
     switch failure {
     case .away(let why): self.init(.away, "the database cannot be reached: \(why)")
     case .unknown(let why): self.init(.unknown, "\(why); ask again, and it is done once")

@@ -38,9 +38,8 @@ enum Gateway {
     _ options: Options,
     _ body: @escaping @Sendable (GatewayDatabase) async throws -> Value
   ) throws(Ending) -> Value {
-    let configuration = try configuration(options)
+    let (_, database) = try configuration(options)
     do {
-      let database = try GatewayDatabase(configuration)
       let eventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
       return try eventLoop.makeFutureWithTask { try await body(database) }.wait()
     } catch let error as ReplicaError {
@@ -50,7 +49,7 @@ enum Gateway {
     }
   }
 
-  private static func configuration(_ options: Options) throws(Ending) -> GatewayConfiguration {
+  private static func configuration(_ options: Options) throws(Ending) -> (GatewayConfiguration, GatewayDatabase) {
     do {
       guard let text = try Host.readFile(options.configuration) else {
         let example = #"{"conninfo": "host=db1,db2 dbname=restoration target_session_attrs=read-write"}"#
@@ -62,7 +61,7 @@ enum Gateway {
         let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
         throw Ending.refused("unknown log level \(configuration.logLevel); use one of \(levels)")
       }
-      return configuration
+      return (configuration, try GatewayDatabase(configuration))
     } catch let ending as Ending {
       throw ending
     } catch {
@@ -75,7 +74,7 @@ enum Gateway {
     var environment = ServiceEnvironment.take()
     if let fault = environment.fault { throw .failed(fault) }
     let inherited = environment.takeDescriptor(named: "restoration-gateway", "restoration-gateway.socket", "unknown")
-    let configuration = try configuration(options)
+    let (configuration, database) = try configuration(options)
     let output = LogOutput(
       level: Logger.Level(rawValue: configuration.logLevel) ?? .info,
       toJournal: environment.logsToJournal
@@ -83,7 +82,7 @@ enum Gateway {
     output.bootstrap()
     let service = Service(environment: environment, output: output)
     do {
-      try service.run(configuration, on: Endpoint(options.socket, inherited: inherited))
+      try service.run(configuration, database, on: Endpoint(options.socket, inherited: inherited))
     } catch {
       service.report(error)
       throw .logged

@@ -1,48 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
+internal import NIOCore
 internal import RestorationArchive
+internal import RestorationPostgres
 internal import RestorationReplica
 
-/// The database behind the gateway.
+/// The database that the administrator has named.
 struct GatewayDatabase: Sendable {
-  static let schema = ""
+  static let schema = PostgresSchema.text
 
-  init(_ configuration: GatewayConfiguration) throws {}
+  private let store: PostgresStore
+
+  /// Asks nothing yet.
+  init(_ configuration: GatewayConfiguration) throws(GatewayConfiguration.Fault) {
+    var settings = PostgresPool.Settings(conninfo: configuration.conninfo)
+    settings.connectionsMax = configuration.pool
+    do throws(PostgresFailure) {
+      let pool = try PostgresPool(settings)
+      store = PostgresStore(on: pool, isAloneEnough: !configuration.synchronous, clock: Self.milliseconds)
+    } catch {
+      throw GatewayConfiguration.Fault("conninfo cannot be used: \(ReplicaError(error).message)")
+    }
+  }
+
+  /// It counts sleep: a host that was suspended has not looked at others meanwhile.
+  private static func milliseconds() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+  }
 
   func replica(
     owner: String,
     host: String,
     term: LeaseTerm,
     attention: @escaping @Sendable () -> Void
-  ) -> any ArchiveReplica { NoReplica() }
+  ) -> any ArchiveReplica { store.replica(owner: owner, host: host, term: term, attention: attention) }
+
+  /// Looks once a second for whose leases others wait.
+  func watch(on eventLoop: any EventLoop) {
+    eventLoop.scheduleRepeatedAsyncTask(initialDelay: .seconds(1), delay: .seconds(1)) { [store] _ in
+      eventLoop.makeFutureWithTask { await store.poll() }
+    }
+  }
 
   /// Throws if the database does not answer.
-  func check() async throws { throw NoReplica.error }
+  func check() async throws(ReplicaError) {
+    _ = try await store.replica(owner: "", host: "", term: LeaseTerm(milliseconds: 0), attention: {}).list()
+  }
 
   /// Removes all archives of a user; returns how many there were.
-  func erase(_ user: String) async throws -> Int { throw NoReplica.error }
-}
-
-/// Without a database.
-private struct NoReplica: ArchiveReplica {
-  static let error = ReplicaError(.away, "this gateway was built without a database")
-
-  nonisolated(nonsending) func acquire(_: String, as _: ReplicaClaim) async throws(ReplicaError) -> ReplicaGrant {
-    throw Self.error
-  }
-
-  nonisolated(nonsending) func renew() async throws(ReplicaError) -> ReplicaRenewal { throw Self.error }
-  nonisolated(nonsending) func append(_: ReplicaBatch, _: ReplicaLease) async throws(ReplicaError) { throw Self.error }
-
-  nonisolated(nonsending) func load(
-    _: ReplicaLease,
-    from _: ReplicaPosition
-  ) async throws(ReplicaError) -> ReplicaPage { throw Self.error }
-
-  nonisolated(nonsending) func snapshot(_: SnapshotPart, _: ReplicaLease) async throws(ReplicaError) {
-    throw Self.error
-  }
-
-  nonisolated(nonsending) func release(_: ReplicaLease, _: ReplicaEnd) async throws(ReplicaError) { throw Self.error }
-  nonisolated(nonsending) func list() async throws(ReplicaError) -> [ReplicaSummary] { throw Self.error }
+  func erase(_ user: String) async throws(ReplicaError) -> Int { try await store.erase(owner: user) }
 }

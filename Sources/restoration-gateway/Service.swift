@@ -53,14 +53,13 @@ struct Service {
   /// How long calls under way have at the end.
   private static let stopMilliseconds: Int64 = 5_000
 
-  func run(_ configuration: GatewayConfiguration, on endpoint: Endpoint) throws {
+  func run(_ configuration: GatewayConfiguration, _ database: GatewayDatabase, on endpoint: Endpoint) throws {
     // Blocked in all threads, so that only the wait below ever takes them.
     signals.block()
     signal(SIGPIPE, SIG_IGN)
     // Each connection takes a socket and a pidfd.
     Host.raiseDescriptorLimit(to: 2 * GatewayService.connectionSettings.limits.connectionsMax + 512)
     let eventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
-    let database = try GatewayDatabase(configuration)
     let users = Users()
     let service = GatewayService(
       GatewayService.Settings(host: configuration.host ?? Self.hostName),
@@ -83,6 +82,7 @@ struct Service {
       )
     }.wait()
     logger.info("serving", metadata: ["host": "\(configuration.host ?? Self.hostName)"])
+    database.watch(on: eventLoop)
     notifier.send(.ready)
     _ = signals.wait()
     logger.info("ending")
