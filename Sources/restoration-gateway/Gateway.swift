@@ -29,7 +29,7 @@ enum Gateway {
       throw .answered("\(options.configuration) is valid, and the database answers.")
     case .erase(let user):
       let count = try ask(options) { try await $0.erase(user) }
-      throw .answered("Removed \(count) archives of \(user). Backups of the database may have them still.")
+      throw .answered("Archives of \(user) that were removed: \(count). Backups of the database may have them still.")
     }
   }
 

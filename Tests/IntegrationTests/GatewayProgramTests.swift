@@ -5,14 +5,16 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// The real gateway, without a database.
+/// The real gateway, without a database and with one.
 @Suite(.scratch) struct GatewayProgramTests {
   private static func write(_ text: String) throws -> String { try directory.write(text, to: "gateway.json") }
 
-  private static func start(_ arguments: [String] = []) throws -> (process: ChildProcess, socket: String) {
-    let configuration = try write(#"{"conninfo": "host=/nonexistent connect_timeout=1", "host": "here"}"#)
+  private static let nowhere = #"{"conninfo": "host=/nonexistent connect_timeout=1", "host": "here"}"#
+
+  private static func start(_ text: String = nowhere) throws -> (process: ChildProcess, socket: String) {
+    let configuration = try write(text)
     let socket = directory.file("gateway.sock")
-    let process = try ChildProcess([Products.gateway, "--config", configuration, "--socket", socket] + arguments)
+    let process = try ChildProcess([Products.gateway, "--config", configuration, "--socket", socket])
     try Wait.until("the socket is there") { Files.exists(socket) }
     return (process, socket)
   }
@@ -47,10 +49,45 @@ internal import Testing
   }
 
   @Test func aDatabaseThatCannotBeReachedIsReported() throws {
-    let configuration = try Self.write(#"{"conninfo": "host=/nonexistent connect_timeout=1"}"#)
+    let configuration = try Self.write(Self.nowhere)
     for arguments in [["--check"], ["erase", "--user", "nobody"]] {
       let result = try ChildProcess.run([Products.gateway, "--config", configuration] + arguments)
       #expect(result.end == .exit(1) && !result.errors.isEmpty, "\(result.errors)")
     }
+  }
+
+  @Test(.enabled(if: PostgresCluster.isUsable, "needs PostgreSQL"))
+  func whatOneHostHasAppendedAnotherOneLoadsAndEverythingOfAUserCanBeErased() throws {
+    // What it prints is what an administrator applies.
+    let cluster = try PostgresCluster(ChildProcess.run([Products.gateway, "schema"]).output)
+    let (process, socket) = try Self.start(#"{"conninfo": "\#(cluster.conninfo())", "synchronous": false}"#)
+    let (a, b) = (try WireClient(socket), try WireClient(socket))
+    for (client, host) in [(a, "A"), (b, "B")] as [(WireClient, JSONValue)] {
+      try client.call("attach", ["version": 1, "broker": host, "term": 15_000, "host": host])
+    }
+    let claim: JSONValue = ["application": "draw", "reader": 1]
+    let lease = try a.call("acquire", claim)["lease"] ?? .null
+    let change: JSONValue = "00000000000000010000000000000002"
+    let batch: JSONValue = ["after": 0, "transactions": [["upto": 2, "change": change, "changes": "AAE="]]]
+    for _ in 1...2 { #expect(try a.call("append", ["lease": lease, "batch": batch]) == [:]) }
+    let held = try b.failure("acquire", claim)
+    #expect(held.kind == "elsewhere" && held.data["host"] == "A")
+    _ = try a.notification("attention")
+    #expect(try a.call("renew")["wanted"] == [["lease": lease, "host": "B"]])
+    try a.call("release", ["lease": lease, "isFlushed": true, "summary": ""])
+    let grant = try b.call("acquire", claim)
+    #expect(grant["tip"] == ["sequence": 2, "change": change] && grant["wasFlushed"] == true)
+    let page = try b.call("load", ["lease": grant["lease"] ?? .null, "from": ["after": 0]])
+    #expect(page["batches"] == [batch])
+    #expect(try a.failure("append", ["lease": lease, "batch": batch]).kind == "fenced")
+
+    let configuration = ["--config", directory.file("gateway.json")]
+    #expect(try ChildProcess.run([Products.gateway, "--check"] + configuration).end == .exit(0))
+    let user = try #require(getpwuid(geteuid())).pointee.pw_name
+    let erase = try [Products.gateway, "erase", "--user", String(cString: #require(user))] + configuration
+    #expect(try ChildProcess.run(erase).output.contains("removed: 1."))
+    #expect(try b.call("list") == ["archives": []])
+    process.send(signal: SIGTERM)
+    #expect(try process.waitForEnd() == .exit(0))
   }
 }
