@@ -53,6 +53,8 @@ package struct LeaseJudge: Sendable {
 
   /// After a server has taken over, its holder has this time to come back to an archive that seems to be given back.
   package static let grace: Int64 = 30_000
+  /// A longer term of a holder counts as this one: a day.
+  package static let termMax: Int64 = 86_400_000
   /// Above that all observations are made anew.
   private static let seenMax = 10_000
 

@@ -67,7 +67,8 @@ package final class PostgresReplica: ArchiveReplica {
     let holder = row.text(5).map { id in
       LeaseJudge.Archive.Holder(
         id: id,
-        term: LeaseTerm(milliseconds: row.integer(11) ?? 0),
+        // Another broker's word.
+        term: LeaseTerm(milliseconds: min(max(0, row.integer(11) ?? 0), LeaseJudge.termMax)),
         renewals: row.integer(10) ?? 0,
         silence: row.integer(12) ?? 0
       )
@@ -186,6 +187,8 @@ extension PostgresReplica {
     _ batch: ReplicaBatch,
     _ lease: ReplicaLease
   ) async throws(ReplicaError) {
+    let body = BatchFrame.encode(batch)
+    try await store.reserve(body.count, for: owner)
     let row = try await run(
       .append,
       .integer(lease.archive),
@@ -195,7 +198,7 @@ extension PostgresReplica {
       .change(batch.change),
       // Sealed bodies name their key themselves.
       .bytes([]),
-      .bytes(BatchFrame.encode(batch)),
+      .bytes(body),
       .truth(store.isAloneEnough)
     )
     guard row.text(0) == "stored" else { throw error(row, tip: row.integer(1), host: row.text(2)) }
@@ -205,6 +208,13 @@ extension PostgresReplica {
     _ part: SnapshotPart,
     _ lease: ReplicaLease
   ) async throws(ReplicaError) {
+    guard part.number >= 0, part.number < part.count else {
+      throw ReplicaError(.refused, "a snapshot of \(part.count) parts has no part \(part.number); number them from 0")
+    }
+    let (bytes, isTooMuch) = part.bytes.count.multipliedReportingOverflow(by: part.count)
+    try store.allow(snapshotOf: isTooMuch ? .max : bytes, for: owner)
+    // Of what it replaces nothing counts.
+    defer { store.forgetUsage(of: owner) }
     let row = try await run(
       .snapshot,
       .integer(lease.archive),

@@ -14,6 +14,7 @@ package final class PostgresStore: Sendable {
 
   private struct State {
     var judge = LeaseJudge()
+    var usage = UsageBook()
     /// Brokers with leases, by the id of the holder.
     var watches: [String: Watch] = [:]
   }
@@ -23,6 +24,8 @@ package final class PostgresStore: Sendable {
   let isAloneEnough: Bool
   /// How many bytes of contents a page has, if one piece is not larger.
   let pageBytes: Int64
+  /// How many bytes of contents a user may have; a snapshot may exceed that until it has taken their place.
+  private let userBytesMax: Int64
   private let clock: @Sendable () -> Int64
   private let state = Mutex(State())
 
@@ -30,10 +33,12 @@ package final class PostgresStore: Sendable {
   package init(
     on server: any PostgresServer,
     isAloneEnough: Bool = false,
+    userBytesMax: Int64 = 256 << 20,
     pageBytes: Int64 = 512 << 10,
     clock: @escaping @Sendable () -> Int64
   ) {
-    (self.server, self.isAloneEnough, self.pageBytes, self.clock) = (server, isAloneEnough, pageBytes, clock)
+    (self.server, self.isAloneEnough, self.userBytesMax) = (server, isAloneEnough, userBytesMax)
+    (self.pageBytes, self.clock) = (pageBytes, clock)
   }
 
   /// The way of a broker that has just been started to the archives of its user.
@@ -81,6 +86,37 @@ package final class PostgresStore: Sendable {
   }
 
   // MARK: For the replicas
+
+  /// Fails as `quota` if a user has no room for so many bytes more.
+  nonisolated(nonsending) func reserve(_ bytes: Int, for user: String) async throws(ReplicaError) {
+    let used = try await usage(of: user)
+    guard used + Int64(bytes) <= userBytesMax else { throw quota(used + Int64(bytes), user) }
+    state.withLock { $0.usage.add(bytes, to: user) }
+  }
+
+  /// Fails as `quota` if a snapshot of so many bytes is larger than all that the user may have.
+  func allow(snapshotOf bytes: Int, for user: String) throws(ReplicaError) {
+    guard bytes <= userBytesMax else { throw quota(Int64(bytes), user) }
+  }
+
+  func forgetUsage(of user: String) { state.withLock { $0.usage.forget(user) } }
+
+  private nonisolated(nonsending) func usage(of user: String) async throws(ReplicaError) -> Int64 {
+    if let known = state.withLock({ $0.usage.bytes(of: user, at: clock()) }) { return known }
+    do throws(PostgresFailure) {
+      let bytes = try await server.run(PostgresCall(.usage, [.text(user)]), for: user).first?.integer(0) ?? 0
+      state.withLock { $0.usage.learn(bytes, of: user, at: clock()) }
+      return bytes
+    } catch { throw ReplicaError(error) }
+  }
+
+  private func quota(_ value: Int64, _ user: String) -> ReplicaError {
+    let text = "\(user) would have \(value) bytes at the database, above the \(userBytesMax) allowed"
+    return ReplicaError(
+      .quota(max: Int(userBytesMax), value: Int(value)),
+      "\(text); forget applications, or allow more"
+    )
+  }
 
   func watch(_ holder: String, _ attention: @escaping @Sendable () -> Void) {
     state.withLock { if $0.watches[holder] == nil { $0.watches[holder] = Watch(attention: attention) } }

@@ -74,6 +74,20 @@ internal import Testing
     #expect(isTakenAgain)
   }
 
+  // MARK: What users have
+
+  @Test func theDatabaseIsAskedOnceAMinuteAndAfterASnapshot() {
+    var book = UsageBook()
+    book.add(5, to: "ada")
+    #expect(book.bytes(of: "ada", at: 0) == nil)
+    book.learn(100, of: "ada", at: 0)
+    book.add(5, to: "ada")
+    #expect(book.bytes(of: "ada", at: 59_999) == 105)
+    #expect(book.bytes(of: "ada", at: 60_000) == nil)
+    book.forget("ada")
+    #expect(book.bytes(of: "ada", at: 0) == nil)
+  }
+
   // MARK: The frame of a batch
 
   private static let batch = ReplicaBatch([

@@ -158,6 +158,41 @@ internal import Testing
     #expect(await refusal { () async throws(ReplicaError) in _ = try await zero.acquire() } == .refused)
   }
 
+  @Test func aUserHasNoMoreRoomThanAllowedAndASnapshotMakesRoom() async throws {
+    let world = try PostgresWorld()
+    let way = world.servers.pool
+    // A batch has 42 bytes.
+    let store = PostgresStore(on: way, userBytesMax: 100) { 0 }
+    let link = store.replica(owner: world.user, host: "A", term: ReplicaFixture.term, attention: {})
+    let a = ReplicaBroker(link: link, application: Self.application)
+    let lease = try await a.acquire().lease
+    try await a.append(0, 1, lease)
+    try await a.append(1, 2, lease)
+    let quota = ReplicaError.Kind.quota(max: 100, value: 126)
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, lease) } == quota)
+    let large = SnapshotPart(
+      tip: ReplicaTip(sequence: 2),
+      reader: 1,
+      number: 0,
+      count: 2,
+      bytes: [UInt8](repeating: 0, count: 51)
+    )
+    #expect(
+      await refusal { () async throws(ReplicaError) in try await link.snapshot(large, lease) }
+        == .quota(max: 100, value: 102)
+    )
+    for (number, count) in [(1, 1), (-1, 1), (0, 0), (0, -1)] {
+      let part = SnapshotPart(tip: large.tip, reader: 1, number: number, count: count, bytes: [])
+      #expect(await refusal { () async throws(ReplicaError) in try await link.snapshot(part, lease) } == .refused)
+    }
+    try await a.snapshot(2, lease)
+    try await a.append(2, 3, lease)
+    let other = PostgresStore(on: way, userBytesMax: 50) { 0 }
+    let again = other.replica(owner: world.user, host: "A", term: ReplicaFixture.term, attention: {})
+    let kind = await refusal { () async throws(ReplicaError) in try await again.append(.one(3, 4), lease) }
+    #expect(kind == .quota(max: 50, value: 85), "what others have added counts")
+  }
+
   // MARK: Who waits
 
   @Test func aBrokerIsToldOnceThatAnotherHostWaits() async throws {

@@ -37,7 +37,7 @@ final class PostgresWorld: ReplicaWorld {
     hosts.withLock { hosts in
       if let host = hosts[name] { return host }
       let way = PostgresWay { [servers, isCovered] in isCovered.value ? servers.pool : servers.uncovered }
-      let store = PostgresStore(on: way, isAloneEnough: failsOver) { [time] in time.value }
+      let store = PostgresStore(on: way, isAloneEnough: failsOver, pageBytes: 2) { [time] in time.value }
       hosts[name] = Host(way: way, store: store)
       return Host(way: way, store: store)
     }
@@ -99,6 +99,8 @@ final class PostgresWay: PostgresServer {
   ) async throws(PostgresFailure) -> [PostgresRow] {
     guard !state.withLock({ $0.isCut }) else { throw .away("the host is cut off") }
     let rows = try await server().run(call, for: user)
+    // Of a call of its own that comes first nothing is lost.
+    if call.function == .usage { return rows }
     let isLost = state.withLock { state in
       defer { state.losesAnswer = false }
       return state.losesAnswer

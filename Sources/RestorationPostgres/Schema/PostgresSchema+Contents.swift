@@ -106,5 +106,14 @@ extension PostgresSchema {
       DELETE FROM part WHERE archive = _archive AND (sequence, epoch) <> (_sequence, _epoch);
     END $$;
 
+    -- How many bytes of contents a user has.
+    CREATE OR REPLACE FUNCTION usage_1(_owner text, OUT bytes bigint)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
+      SELECT coalesce(sum(octet_length(body)), 0)::bigint FROM archive a
+      CROSS JOIN LATERAL (SELECT body FROM batch b WHERE b.archive = a.archive
+        UNION ALL SELECT body FROM part p WHERE p.archive = a.archive) AS stored
+      WHERE a.owner = _owner
+    $$;
+
     """
 }

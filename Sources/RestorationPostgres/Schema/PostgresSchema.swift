@@ -29,7 +29,7 @@ package enum PostgresSchema {
     ALTER ROLE restoration_gateway SET client_connection_check_interval = '2s';
     GRANT USAGE ON SCHEMA restoration TO restoration_gateway;
     GRANT EXECUTE ON FUNCTION server_1, look_1, take_1, want_1, renew_1, wanted_1, append_1, load_1, snapshot_1,
-      release_1, list_1, erase_1 TO restoration_gateway;
+      release_1, list_1, usage_1, erase_1 TO restoration_gateway;
     COMMIT;
 
     """

@@ -24,13 +24,14 @@ package enum PostgresFunction: String, Sendable {
   case snapshot = "snapshot_1"
   case release = "release_1"
   case list = "list_1"
+  case usage = "usage_1"
   case erase = "erase_1"
 
   /// Whether it changes anything: if its answer is lost, its outcome is unknown.
   var isWrite: Bool {
     switch self {
     case .take, .want, .renew, .append, .snapshot, .release, .erase: true
-    case .server, .look, .wanted, .load, .list: false
+    case .server, .look, .wanted, .load, .list, .usage: false
     }
   }
 }
