@@ -18,7 +18,12 @@ struct GatewayDatabase: Sendable {
     settings.connectionsMax = configuration.pool
     do throws(PostgresFailure) {
       let pool = try PostgresPool(settings)
-      store = PostgresStore(on: pool, isAloneEnough: !configuration.synchronous, clock: Self.milliseconds)
+      store = PostgresStore(
+        on: pool,
+        isAloneEnough: !configuration.synchronous,
+        userBytesMax: Int64(configuration.userBytesMax),
+        clock: Self.milliseconds
+      )
     } catch {
       throw GatewayConfiguration.Fault("conninfo cannot be used: \(ReplicaError(error).message)")
     }
