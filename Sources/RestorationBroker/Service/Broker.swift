@@ -246,6 +246,7 @@ extension Broker {
     }
     if configuration.archives != former.archives { rest.append("archives") }
     if configuration.developerMode != former.developerMode { rest.append("developerMode") }
+    if configuration.replica != former.replica { rest.append("replica") }
     let (limits, policies) = (configuration.limits, configuration.restoreAtLogin)
     for limit in Limit.all where limits[keyPath: limit.keyPath] != former.limits[keyPath: limit.keyPath] {
       if !Limits.changeable.contains(limit.name) { rest.append(limit.name) }

@@ -26,6 +26,7 @@ extension BrokerConfiguration {
       ("idleExitSeconds", "a whole number", { $0.integer != nil }),
       ("unusedDays", "a whole number", { $0.integer != nil }),
       ("limits", "an object", { $0.object != nil }),
+      ("replica", "an object", { $0.object != nil }),
       ("restoreAtLogin", "an object", { $0.object != nil }),
     ]
 
@@ -101,6 +102,14 @@ extension BrokerConfiguration {
         policies[name] = policy
       }
       return LoginPolicies(policies)
+    }
+
+    /// `nil` if archives stay on this host.
+    ///
+    /// - Parameter directory: where keys are, if nothing else is said.
+    func replica(keys directory: () -> String?) throws -> ReplicaConfiguration? {
+      guard let object = values["replica"]?.object else { return nil }
+      return try ReplicaConfiguration(object, place: { place(of: "replica", $0) }, keys: directory)
     }
   }
 }

@@ -24,6 +24,8 @@ package struct BrokerConfiguration: Sendable {
   package var idleExitSeconds = 0
   /// Days on which a broker ran, after which it forgets an application that was not used; 0 for never.
   package var unusedDays = 0
+  /// Where archives go that follow their user; nil if they stay on this host.
+  package private(set) var replica: ReplicaConfiguration?
   /// What the save rounds before the end may take.
   package var stopRoundMilliseconds: Int { limits.stopRoundMilliseconds }
 
@@ -93,6 +95,7 @@ package struct BrokerConfiguration: Sendable {
     idleExitSeconds = try settings.time("idleExitSeconds", or: idleExit, "--idle-exit", Self.idleExitRange, "seconds")
     unusedDays = try settings.time("unusedDays", or: unused, "--unused-days", Retention.range, "days")
     restoreAtLogin = try settings.policies()
+    replica = try settings.replica { Self.directory(variable).map { "\($0)/keys" } }
     limits = try settings.limits()
   }
 
@@ -130,13 +133,15 @@ package struct BrokerConfiguration: Sendable {
   private static func files(_ flags: Flags, _ variable: (String) -> String?) -> [String] {
     if let file = flags.file { return [file] }
     var files = ["/etc/restorationd/config.json"]
-    // Relative values of the XDG variables are to be ignored.
-    if let home = variable("XDG_CONFIG_HOME"), home.hasPrefix("/") {
-      files.append("\(home)/restorationd/config.json")
-    } else if let home = variable("HOME") {
-      files.append("\(home)/.config/restorationd/config.json")
-    }
+    if let directory = directory(variable) { files.append("\(directory)/config.json") }
     return files
+  }
+
+  /// The user's configuration; nil if neither variable says where it is.
+  private static func directory(_ variable: (String) -> String?) -> String? {
+    // Relative values of the XDG variables are to be ignored.
+    if let home = variable("XDG_CONFIG_HOME"), home.hasPrefix("/") { return "\(home)/restorationd" }
+    return variable("HOME").map { "\($0)/.config/restorationd" }
   }
 
   private static func defaultArchives(_ variable: (String) -> String?) throws -> String {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+
+/// Where archives that follow their user go, and what that costs (`Protocol/service.md`): the setting `replica`.
+package struct ReplicaConfiguration: Hashable, Sendable {
+  /// When whoever writes is answered.
+  package enum Acknowledgement: String, CaseIterable, Sendable {
+    /// When it is on this host's disk.
+    case disk
+    /// When the fleet's store has it too.
+    case replica
+
+    /// Seconds for which a lease holds. A broker that answers by its own disk goes on without the fleet's store for that
+    /// long; one that waits for it gains nothing by a long one.
+    var leaseSeconds: Int {
+      switch self {
+      case .disk: 900
+      case .replica: 15
+      }
+    }
+  }
+
+  /// Where the key comes from with which everything is encrypted that leaves this host.
+  package enum Keys: Hashable, Sendable {
+    /// A directory of keys.
+    case directory(String)
+    /// A program that prints them.
+    case command([String])
+    /// The fleet's store reads everything.
+    case none
+  }
+
+  /// The socket of the gateway.
+  package var socket = "/run/restoration-gateway/gateway.sock"
+  package var acknowledgement = Acknowledgement.disk
+  package var leaseSeconds = Acknowledgement.disk.leaseSeconds
+  package var keys: Keys
+  /// What users of other hosts are told; `nil` for the name of the machine.
+  package var host: String?
+}
+
+extension ReplicaConfiguration {
+  private static let leaseRange = 3...86_400
+  private static let hostBytesMax = 255
+
+  /// - Parameters:
+  ///   - object: the setting.
+  ///   - place: says which file has the last word about a member of it.
+  ///   - directory: where keys are, if nothing else is said; `nil` if that cannot be known.
+  init(
+    _ object: JSONObject,
+    place: (String) -> String,
+    keys directory: () -> String?
+  ) throws(BrokerConfiguration.Fault) {
+    func fault(_ member: String, _ problem: String) -> BrokerConfiguration.Fault {
+      BrokerConfiguration.Fault(description: "\(place(member)): \(problem)")
+    }
+    let known = ["acknowledge", "encryption", "host", "keyCommand", "keys", "leaseSeconds", "socket"]
+    func text(_ member: String) throws(BrokerConfiguration.Fault) -> String? {
+      guard let value = object[member] else { return nil }
+      guard let text = value.string, !text.isEmpty else { throw fault(member, "it is not a string, or empty") }
+      return text
+    }
+    for (member, _) in object.members where !known.contains(member) {
+      throw fault(member, "unknown member \(member); the members are \(known.joined(separator: ", "))")
+    }
+    if let path = try text("socket") {
+      guard path.hasPrefix("/") else { throw fault("socket", "\(path) is not an absolute path") }
+      socket = path
+    }
+    if let host = try text("host") {
+      guard host.utf8.count <= Self.hostBytesMax, host.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+        throw fault("host", "\(host) has white space or more than \(Self.hostBytesMax) bytes; give a host name")
+      }
+      self.host = host
+    }
+    if let word = try text("acknowledge") {
+      guard let acknowledgement = Acknowledgement(rawValue: word) else {
+        throw fault("acknowledge", "\(word) is unknown; choose disk or replica")
+      }
+      self.acknowledgement = acknowledgement
+    }
+    leaseSeconds = acknowledgement.leaseSeconds
+    if let value = object["leaseSeconds"] {
+      guard let seconds = value.integer, let seconds = Int(exactly: seconds), Self.leaseRange.contains(seconds) else {
+        let (least, most) = (Self.leaseRange.lowerBound, Self.leaseRange.upperBound)
+        throw fault("leaseSeconds", "it is out of range; choose from \(least) to \(most) seconds")
+      }
+      leaseSeconds = seconds
+    }
+    keys = .none
+    keys = try Self.keys(object["keyCommand"], text("encryption"), text("keys"), fault, directory)
+  }
+
+  private static func keys(
+    _ command: JSONValue?,
+    _ encryption: String?,
+    _ said: String?,
+    _ fault: (String, String) -> BrokerConfiguration.Fault,
+    _ directory: () -> String?
+  ) throws(BrokerConfiguration.Fault) -> Keys {
+    switch encryption {
+    case nil, "xchacha20poly1305": break
+    case "none":
+      guard command == nil, said == nil else {
+        throw fault("encryption", "none needs no key; remove keys and keyCommand, or encryption")
+      }
+      return .none
+    case .some(let word): throw fault("encryption", "\(word) is unknown; choose xchacha20poly1305 or none")
+    }
+    if let command {
+      guard said == nil else { throw fault("keyCommand", "keys is there too; remove one of the two") }
+      let words = (command.array ?? []).compactMap(\.string)
+      guard words.count == command.array?.count, let program = words.first, program.hasPrefix("/") else {
+        throw fault("keyCommand", "it is not an array of strings that begins with the absolute path of a program")
+      }
+      return .command(words)
+    }
+    if let said {
+      guard said.hasPrefix("/") else { throw fault("keys", "\(said) is not an absolute path") }
+      return .directory(said)
+    }
+    guard let path = directory() else {
+      throw fault("keys", "neither XDG_CONFIG_HOME nor HOME is set; name the directory of the keys")
+    }
+    return .directory(path)
+  }
+}
