@@ -10,9 +10,7 @@ struct PassingSocket {
 
   init(_ path: String) throws {
     self.path = path
-    listener = FileDescriptor(owning: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0))
-    let bound = FileDescriptor.withAddress(of: path) { [listener] in bind(listener.number, $0, $1) }
-    guard bound == 0, listen(listener.number, 1) == 0 else { throw TestFailure("listen: \(SystemError.current)") }
+    listener = try FileDescriptor.listening(at: path, backlog: 1)
   }
 
   /// Passes everything on in both directions until the client closes its connection.

@@ -31,6 +31,16 @@ package final class FileDescriptor: Sendable {
     return descriptor
   }
 
+  /// A Unix socket at a path that accepts connections.
+  package static func listening(at path: String, backlog: Int32 = 16) throws -> FileDescriptor {
+    let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard number >= 0 else { throw TestFailure("socket: \(SystemError.current)") }
+    let listener = FileDescriptor(owning: number)
+    let bound = withAddress(of: path) { bind(number, $0, $1) }
+    guard bound == 0, listen(number, backlog) == 0 else { throw TestFailure("listen \(path): \(SystemError.current)") }
+    return listener
+  }
+
   /// A connection to an IPv4 address and a port of this machine; `nil` if nothing listens there.
   package static func connected(to host: String, port: UInt16) throws -> FileDescriptor? {
     let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
