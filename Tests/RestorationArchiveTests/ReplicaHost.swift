@@ -2,432 +2,351 @@
 
 internal import InMemory
 internal import RestorationArchive
+internal import Synchronization
 
-/// A host of a `ReplicaHistory`: its disk outlives a crash, its broker does not. A change is a number, and a
-/// transaction is named by its last one.
-final class ReplicaHost {
+/// A host of a `ReplicaHistory`: its disk outlives a crash, its broker with its store does not. A change is a number,
+/// and a transaction is named by its last one.
+final class ReplicaHost: Sendable {
   static let application = "org.example.Draw"
   private static let term = LeaseTerm(milliseconds: 15_000)
-  private static let limits: ShippingQueue.Limits = {
-    var limits = ShippingQueue.Limits()
-    (limits.eagerBytes, limits.batchBytesMax, limits.backlogBytesMax) = (24, 40, 80)
-    return limits
-  }()
+
+  struct Life {
+    /// What it has told or done wrong.
+    var wrong: String?
+    var acknowledged: Set<UInt64> = []
+    /// What somebody was told that it is not where it was, by the store or by the test.
+    var told: Set<UInt64> = []
+    var removed: Set<UInt64> = []
+    var notes: [String] = []
+    fileprivate var broker: Broker?
+    fileprivate var brokers = 0
+  }
+
+  fileprivate struct Broker {
+    let number: Int
+    let store: ReplicatedStore
+    var lease: ArchiveLease?
+  }
 
   let name: String
-  var now: Int64 = 0
-  /// After how many further steps of its work it crashes.
-  var crashAfter: Int?
-  private(set) var wrong: String?
-  private(set) var acknowledged: Set<UInt64> = []
-  private(set) var told: Set<UInt64> = []
-  private(set) var removed: Set<UInt64> = []
-  private var notes: [String] = []
+  let disk: CarriedDisk
+  let state = Mutex(Life())
+  private let loop: TestEventLoop
   private let replica: MemoryReplica
   private let promise: ShippingQueue.Promise
   private let fault: ReplicaHistory.Fault?
   /// Of disks or servers: then a copy may be set aside that has nothing of its own.
   private let hasFaults: Bool
 
-  // The disk
-  private(set) var log: [UInt64] = []
-  private var archive: String
-  private var standing: ReplicaStanding?
-  /// Of a file that is about to take the copy's place.
-  private var incoming: ReplicaStanding?
-  private var archives = 0
-
-  // The broker
-  private var link: MemoryReplicaLink
-  private(set) var holding: LeaseHolding
-  private var queue: ShippingQueue
-  private var outbox: [ShippingQueue.Action] = []
-
-  private struct Crash: Error {}
-
   init(
     _ name: String,
     _ replica: MemoryReplica,
     _ promise: ShippingQueue.Promise,
     _ fault: ReplicaHistory.Fault?,
-    hasFaults: Bool
-  ) {
-    (self.name, self.replica, self.promise, self.fault) = (name, replica, promise, fault)
-    self.hasFaults = hasFaults
-    archive = "\(name)0"
-    link = replica.link(from: name, term: Self.term)
-    holding = LeaseHolding(Self.term)
-    queue = ShippingQueue(promise, limits: Self.limits)
+    hasFaults: Bool,
+    on loop: TestEventLoop
+  ) throws {
+    (self.name, self.replica, self.promise, self.fault, self.loop) = (name, replica, promise, fault, loop)
+    (self.hasFaults, disk) = (hasFaults, CarriedDisk(name))
+    try begin()
   }
 
-  func note(_ text: String) { notes.append("\(name): \(text)") }
+  func note(_ text: String) { state.withLock { $0.notes.append("\(name): \(text)") } }
 
   func takeNotes() -> [String] {
-    defer { notes = [] }
-    return notes
+    state.withLock { state in
+      defer { state.notes = [] }
+      return state.notes
+    }
   }
 
   // MARK: Numbers
 
-  static func bytes(_ numbers: some Sequence<UInt64>) -> [UInt8] {
-    numbers.flatMap { number in (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) } }
+  private static func change(_ number: UInt64) -> ArchiveChange {
+    .run(RunRecord(run: Int64(number), restorations: 0, facts: ""))
   }
 
-  static func numbers(_ bytes: [UInt8]) -> [UInt64] {
-    stride(from: 0, to: bytes.count, by: 8).map { start in
-      (0..<8).reduce(0) { $0 | UInt64(bytes[start + $1]) << ($1 * 8) }
-    }
+  static func numbers(_ changes: some Sequence<ArchiveChange>) -> [UInt64] {
+    changes.compactMap { if case .run(let record) = $0 { UInt64(record.run) } else { nil } }
   }
 
-  private var tip: ReplicaTip {
-    ReplicaTip(sequence: Int64(log.count), change: log.last.map { ChangeID(high: 0, low: $0) })
+  static func numbers(_ archive: CarriedDisk.Archive?) -> [UInt64] {
+    numbers((archive?.transactions ?? []).flatMap(\.changes))
   }
 
-  // MARK: What happens to it
+  var log: [UInt64] { Self.numbers(disk.state.withLock { $0.archives[Self.application] }) }
+
+  var hasLease: Bool { state.withLock { $0.broker?.lease != nil } }
+
+  // MARK: Brokers
+
+  private func begin() throws {
+    let (disk, replica, fault) = (disk, replica, fault)
+    let base = try disk.connect(
+      loop,
+      reading: { note in
+        fault == .epochWithoutTimeline
+          ? note.map { $0.epoch = ReplicaEpoch(timeline: 0, number: $0.epoch.number) } : note
+      },
+      keeping: { note, former in
+        switch fault {
+        case .heldTooEarly: return note.map { ($0.phase, $0.epoch) = (.held, max($0.epoch, $0.lease)) }
+        case .catchingUpNotNoted:
+          let isCatchingUp = note.incoming == nil && note.standing?.phase == .catchingUp
+          return isCatchingUp ? ReplicaNote(standing: former?.standing) : note
+        case .epochWithoutTimeline, .noReign, .noFence, .historyIgnored, nil: return note
+        }
+      }
+    )
+    let broker = base.broker
+    let settings = {
+      var limits = ShippingQueue.Limits()
+      (limits.eagerBytes, limits.batchBytesMax, limits.backlogBytesMax) = (90, 150, 300)
+      var settings = ReplicaSettings(host: name, term: Self.term, promise: promise, limits: limits)
+      settings.partBytes = 100
+      return settings
+    }()
+    let store = try ReplicatedStore(
+      around: base,
+      settings,
+      clock: loop.replicaClock,
+      on: loop,
+      sharing: { $0 },
+      replica: { attention in
+        let link = replica.link(from: name, term: Self.term, attention: attention)
+        return HostLink(link, of: self, broker, replica, fault)
+      }
+    )
+    store.observe { [weak self] event in self?.heard(event, broker) }
+    state.withLock { $0.broker = Broker(number: broker, store: store) }
+  }
 
   func crash() {
-    note("crash")
-    link = replica.link(from: name, term: Self.term)
-    holding = LeaseHolding(Self.term)
-    queue = ShippingQueue(promise, limits: Self.limits)
-    outbox = []
-    crashAfter = nil
+    note("crash: \(log)")
+    state.withLock { $0.broker = nil }
+    do { try begin() } catch { state.withLock { $0.wrong = "\(error)" } }
+  }
+
+  /// The broker has crashed at the step that the test has named: another one starts.
+  func settle() { if disk.state.withLock({ $0.isCrashed }) { crash() } }
+
+  private func heard(_ event: ArchiveRoamingEvent, _ broker: Int) {
+    note("\(event)")
+    switch event {
+    case .wanted(let lease, _), .lost(let lease, _):
+      let store = state.withLock { state -> ReplicatedStore? in
+        guard state.broker?.number == broker, state.broker?.lease == lease else { return nil }
+        state.broker?.lease = nil
+        return state.broker?.store
+      }
+      if let store { _ = loop.call { () async throws(ArchiveError) in await store.close(lease) } }
+    case .conflict(_, let conflict):
+      let own = Set(Self.numbers(disk.state.withLock { $0.conflicts[conflict.file] }))
+      guard own.isSubset(of: replica.numbers), !hasFaults else { return }
+      state.withLock { $0.wrong = "\(name) has a conflict, but nothing of its own: \(own)" }
+    }
   }
 
   func damage(telling gone: Set<UInt64>) {
-    log.removeLast(min(2, log.count))
-    archive = newArchive()
-    told.formUnion(gone)
+    crash()
+    let name = disk.newName()
+    disk.state.withLock { state in
+      guard var archive = state.archives[Self.application] else { return }
+      archive.transactions.removeLast(min(1, archive.transactions.count))
+      archive.name = name
+      state.archives[Self.application] = archive
+    }
+    state.withLock { $0.told.formUnion(gone) }
     note("damaged: \(log)")
   }
 
-  private func newArchive() -> String {
-    archives += 1
-    return "\(name)\(archives)"
-  }
+  // MARK: Calls
 
-  private func mayCrash() throws(Crash) {
-    guard let left = crashAfter else { return }
-    crashAfter = left - 1
-    if left == 0 { throw Crash() }
-  }
+  private var broker: Broker? { state.withLock { $0.broker } }
 
-  private func surviving(_ body: () async throws -> Void) async {
-    do { try await body() } catch { crash() }
-  }
-
-  // MARK: Writing
-
-  /// Whether it was written.
-  func write(_ numbers: [UInt64]) -> Bool {
-    guard holding.permission(at: now) == .granted, !queue.isAway || promise == .disk else { return false }
-    let after = Int64(log.count)
-    log += numbers
-    if promise == .disk { acknowledged.formUnion(numbers) }
-    note("writes \(numbers)")
-    let transaction = ReplicaTransaction(
-      after: after,
-      upto: Int64(log.count),
-      change: ChangeID(high: 0, low: numbers[numbers.count - 1]),
-      changes: Self.bytes(numbers)
-    )
-    take(queue.add(transaction, at: now))
-    return true
-  }
-
-  private func take(_ actions: [ShippingQueue.Action]) {
-    for action in actions {
-      switch action {
-      case .append, .copy: outbox.append(action)
-      case .stored(let upTo):
-        if promise == .replica { acknowledged.formUnion(log.prefix(Int(upTo))) }
-      case .drained, .unconfirmed, .wait: break
-      }
-    }
-  }
-
-  // MARK: Shipping
-
-  /// Does some of what the queue wants.
-  func work(_ count: Int) async {
-    await surviving {
-      for _ in 0..<count {
-        now += 100
-        replica.advance(by: 100)
-        for action in holding.timePassed(at: now) where action == .acquire { try await claim(isForced: false) }
-        take(queue.timePassed(at: now))
-        guard let lease = holding.lease, queue.lag > 0 || !outbox.isEmpty else { return }
-        guard let action = outbox.first else { continue }
-        outbox.removeFirst()
-        try await carryOut(action, lease)
-      }
-    }
-  }
-
-  private func carryOut(_ action: ShippingQueue.Action, _ lease: ReplicaLease) async throws {
-    let before = replica.numbers
-    do throws(ReplicaError) {
-      switch action {
-      case .append(let batch):
-        try await link.append(batch, lease)
-        mustContinue(before)
-        take(queue.appended(at: now))
-      case .copy:
-        let copy = tip
-        guard try await sendCopy(copy, lease) else { return crash() }
-        mustContinue(before)
-        take(queue.copied(upTo: copy.sequence, at: now))
-      case .stored, .drained, .unconfirmed, .wait: break
-      }
-      note("shipped: \(replica.numbers)")
-    } catch {
-      note("\(action): \(error.kind)")
-      if error.kind == .unknown { mustContinue(before) }
-      take(queue.failed(error.kind, at: now))
-      try await ended(error.kind, lease)
-    }
-    try mayCrash()
-  }
-
-  /// Returns false if the host crashes meanwhile.
-  private func sendCopy(_ tip: ReplicaTip, _ lease: ReplicaLease) async throws(ReplicaError) -> Bool {
-    let starts = Array(stride(from: 0, to: log.count, by: 3))
-    for (number, start) in starts.enumerated() {
-      do { try mayCrash() } catch { return false }
-      let bytes = Self.bytes(log[start..<min(start + 3, log.count)])
-      try await link.snapshot(
-        SnapshotPart(tip: tip, reader: 1, number: number, count: starts.count, bytes: bytes),
-        lease
-      )
-    }
-    return true
-  }
-
-  /// What was at the replica before it took something from here must be how our contents begin.
-  private func mustContinue(_ before: [UInt64]) {
-    guard !log.starts(with: before), before != replica.numbers else { return }
-    wrong = "\(name) has \(log), and shipped behind \(before)"
-  }
-
-  /// The lease may have ended.
-  private func ended(_ kind: ReplicaError.Kind, _ lease: ReplicaLease) async throws {
-    switch kind {
-    case .fenced(let host): lose(holding.fenced(lease, by: host))
-    case .voided:
-      queue.stop()
-      outbox = []
-      if !holding.voided(lease, at: now).isEmpty { try await claim(isForced: false) }
-    case .elsewhere, .away, .unknown, .gap, .uncovered, .tooNew, .key, .quota, .refused: break
-    }
-  }
-
-  private func lose(_ actions: [LeaseHolding.Action]) {
-    guard actions.contains(where: { if case .lose = $0 { true } else { false } }) else { return }
-    note("loses the archive")
-    _ = holding.closed()
-    queue = ShippingQueue(promise, limits: Self.limits)
-    outbox = []
-  }
-
-  // MARK: Opening
-
-  func open(isForced: Bool) async {
-    await surviving {
-      queue.endFlush()
-      for action in holding.opened(at: now) where action == .acquire { try await claim(isForced: isForced) }
-    }
-  }
-
-  private func claim(isForced: Bool) async throws {
-    if let incoming, incoming.archive == archive { standing = incoming }
-    incoming = nil
-    let grant: ReplicaGrant
-    do throws(ReplicaError) {
-      let claim = ReplicaClaim(standing: standing, reader: 1, isForced: isForced)
-      grant = try await link.acquire(Self.application, as: claim)
-    } catch {
-      note("is refused: \(error.kind)")
-      return lose(holding.refused(error.kind, at: now))
-    }
-    let isOpen = holding.lease != nil
-    guard holding.granted(grant.lease) == [.catchUp] else { return }
-    try mayCrash()
-    let isCaughtUp: Bool?
-    do throws(ReplicaError) {
-      isCaughtUp = try await catchUp(grant, isOpen: isOpen)
-    } catch {
-      _ = holding.failed(error.kind, at: now)
-      return
-    }
-    guard let isCaughtUp else { throw Crash() }
-    guard isCaughtUp else { return lose(holding.diverged(from: nil)) }
-    try mayCrash()
-    noteHeld(grant)
-    if !isOpen {
-      queue = ShippingQueue(promise, limits: Self.limits)
-      outbox = []
-    }
-    note("holds \(grant.lease.epoch.timeline).\(grant.lease.epoch.number): \(log)")
-    _ = holding.caughtUp()
-    take(queue.start(stored: grant.tip.sequence, tip: tip.sequence, at: now))
-  }
-
-  private func noteHeld(_ grant: ReplicaGrant) {
-    let epoch = grant.lease.epoch
-    standing = ReplicaStanding(history: grant.history, lease: epoch, epoch: epoch, phase: .held, archive: archive)
-  }
-
-  /// As the faults have it.
-  private func plan(_ grant: ReplicaGrant) -> CatchingUp {
-    var (grant, standing) = (grant, standing)
-    if fault == .noReign { grant.reign = tip }
-    if fault == .historyIgnored { standing?.history = grant.history }
-    if fault == .epochWithoutTimeline {
-      grant.tipEpoch = ReplicaEpoch(timeline: 0, number: grant.tipEpoch.number)
-      if let epoch = standing?.epoch { standing?.epoch = ReplicaEpoch(timeline: 0, number: epoch.number) }
-    }
-    return CatchingUp(log.isEmpty ? nil : CatchingUp.Copy(archive: archive, tip: tip), standing, grant)
-  }
-
-  /// Returns whether the archive may be used; `nil` if the host crashes meanwhile.
-  private func catchUp(_ grant: ReplicaGrant, isOpen: Bool) async throws(ReplicaError) -> Bool? {
-    let plan = plan(grant)
-    note("\(plan.step)\(plan.isConflict ? " with a conflict" : ""): \(log), \(replica.numbers), \(grant.lease.epoch)")
-    guard plan.isContinuation || !isOpen else { return false }
-    standing?.lease = grant.lease.epoch
-    if fault == .heldTooEarly { noteHeld(grant) }
-    do {
-      try mayCrash()
-      if plan.isConflict { setAside() }
-      try mayCrash()
-    } catch {
-      return nil
-    }
-    switch plan.step {
-    case .keep, .ship: return true
-    case .renew:
-      (log, archive) = ([], newArchive())
-      return true
-    case .apply(let after):
-      if fault != .catchingUpNotNoted { standing = catchingUp(grant, archive) }
-      return try await apply(after, grant)
-    case .install: return try await install(grant)
-    }
-  }
-
-  private func setAside() {
-    let own = Set(log).subtracting(replica.numbers)
-    if own.isEmpty, !hasFaults { wrong = "\(name) has a conflict, but nothing of its own: \(log)" }
-    told.formUnion(own)
-    (log, archive) = ([], newArchive())
-  }
-
-  private func catchingUp(_ grant: ReplicaGrant, _ archive: String) -> ReplicaStanding {
-    ReplicaStanding(
-      history: grant.history,
-      lease: grant.lease.epoch,
-      epoch: grant.tipEpoch,
-      phase: .catchingUp,
-      archive: archive
-    )
-  }
-
-  private func install(_ grant: ReplicaGrant) async throws(ReplicaError) -> Bool? {
-    var file: [UInt64] = []
-    var position: ReplicaPosition? = .snapshot(part: 0)
-    while case .snapshot = position, let current = position {
-      let page = try await link.load(grant.lease, from: current)
-      file += page.parts.flatMap { Self.numbers($0.bytes) }
-      position = page.next
-    }
-    do {
-      try mayCrash()
-      let name = newArchive()
-      incoming = catchingUp(grant, name)
-      try mayCrash()
-      (log, archive) = (file, name)
-      try mayCrash()
-    } catch {
-      return nil
-    }
-    (standing, incoming) = (incoming, nil)
-    return try await apply(Int64(file.count), grant)
-  }
-
-  private func apply(_ after: SequenceNumber, _ grant: ReplicaGrant) async throws(ReplicaError) -> Bool? {
-    var position: ReplicaPosition? = .batches(after: after)
-    while let current = position {
-      let page = try await link.load(grant.lease, from: current)
-      for transaction in page.batches.flatMap(\.transactions) where transaction.after >= Int64(log.count) {
-        do { try mayCrash() } catch { return nil }
-        log += Self.numbers(transaction.changes)
-      }
-      position = page.next
-    }
-    if tip != grant.tip { wrong = "\(name) has caught up to \(tip), not to \(grant.tip)" }
-    return true
-  }
-
-  // MARK: Keeping it, and giving it back
-
-  func renew() async {
-    guard let lease = holding.lease else { return }
-    await surviving {
-      let asked = now
-      let renewal: ReplicaRenewal
-      do throws(ReplicaError) {
-        renewal = try await link.renew()
+  func write(_ numbers: [UInt64]) {
+    guard let broker, let lease = broker.lease else { return }
+    let (store, expecting) = (broker.store, SequenceNumber(log.count))
+    let call = loop.call { () async throws(ArchiveError) in
+      do throws(ArchiveError) {
+        _ = try await store.apply(
+          numbers.map(Self.change),
+          lease: lease,
+          expecting: expecting,
+          changeID: ChangeID(high: 0, low: numbers[numbers.count - 1])
+        )
+        self.state.withLock { $0.acknowledged.formUnion(numbers) }
+        self.note("acknowledges \(numbers)")
       } catch {
-        note("is not renewed: \(error.kind)")
-        return try await ended(error.kind, lease)
+        self.note("does not acknowledge \(numbers): \(error.kind)")
       }
-      guard renewal.held.contains(lease) else { return lose(holding.fenced(lease, by: nil)) }
-      holding.renewed(lease, asked: asked)
-      guard let host = renewal.wanted[lease], holding.wanted(lease, by: host) == [.leave(host: host)] else { return }
-      try await leave()
+    }
+    _ = call
+  }
+
+  func open(isForced: Bool) {
+    guard let broker, broker.lease == nil else { return }
+    let store = broker.store
+    if isForced { store.takeOver(Self.application) }
+    _ = loop.call { () async throws(ArchiveError) in
+      do throws(ArchiveError) {
+        let opening = try await store.open(Self.application, creating: true)
+        self.note("opens at \(opening.sequence): \(self.log)")
+        self.state.withLock { state in
+          if state.broker?.number == broker.number { state.broker?.lease = opening.lease }
+        }
+      } catch {
+        self.note("does not open: \(error.kind)")
+      }
+    }
+  }
+
+  func close() {
+    let broker = state.withLock { state in
+      defer { state.broker?.lease = nil }
+      return state.broker
+    }
+    guard let broker, let lease = broker.lease else { return }
+    _ = loop.call { () async throws(ArchiveError) in
+      await broker.store.close(lease)
+      self.note("has closed")
     }
   }
 
   /// The user forgets the application; what is here and not shipped goes with it.
-  func remove() async {
-    guard holding.closed() == [.flush], let lease = holding.lease, holding.flushed() == [.release(lease)] else {
-      return
-    }
-    let all = Set(log).union(replica.numbers)
-    await surviving {
-      do throws(ReplicaError) {
-        try await link.release(lease, .removed)
+  func remove() {
+    guard let broker else { return }
+    close()
+    let all = Set(log)
+    _ = loop.call { () async throws(ArchiveError) in
+      let before = Set(self.replica.numbers)
+      do throws(ArchiveError) {
+        try await broker.store.remove(Self.application, damaged: false)
+        self.note("removes the archive")
       } catch {
-        note("does not remove: \(error.kind)")
-        if error.kind == .unknown { removed.formUnion(all) }
-        _ = holding.released(at: now)
-        return
+        self.note("does not remove: \(error.kind)")
+        // Perhaps there, but not here.
+        guard !before.isEmpty, self.replica.numbers.isEmpty else { return }
       }
-      removed.formUnion(all)
-      note("removes the archive")
-      try mayCrash()
-      (log, archive, standing) = ([], newArchive(), nil)
-      _ = holding.released(at: now)
+      self.state.withLock { $0.removed.formUnion(all.union(before)) }
     }
   }
 
-  func close() async { await surviving { try await leave() } }
+  /// What was set aside and nobody else has.
+  var setAside: Set<UInt64> { Set(disk.state.withLock { Array($0.conflicts.values) }.flatMap(Self.numbers)) }
 
-  private func leave() async throws {
-    guard holding.closed() == [.flush] else { return }
-    take(queue.flush(at: now))
-    await work(30)
-    guard queue.lag == 0, let lease = holding.lease, holding.flushed() == [.release(lease)] else { return }
-    do throws(ReplicaError) {
-      try await link.release(lease, .left(isFlushed: true, summary: []))
-    } catch {
-      note("does not release: \(error.kind)")
-      _ = holding.released(at: now)
-      return
+  fileprivate func mustContinue(_ before: [UInt64]) {
+    let (log, after) = (log, replica.numbers)
+    guard before != after else { return }
+    note("shipped: \(after)")
+    guard !log.starts(with: before) else { return }
+    state.withLock { $0.wrong = "\(name) has \(log), and shipped behind \(before)" }
+  }
+}
+
+extension ReplicaNote {
+  fileprivate func map(_ change: (inout ReplicaStanding) -> Void) -> ReplicaNote {
+    func changed(_ standing: ReplicaStanding) -> ReplicaStanding {
+      var standing = standing
+      change(&standing)
+      return standing
     }
-    try mayCrash()
-    standing?.phase = .released
-    note("releases")
-    _ = holding.released(at: now)
+    return ReplicaNote(standing: standing.map(changed), incoming: incoming.map(changed))
+  }
+}
+
+/// A host's way to the replica: ends with its broker, and looks at what is shipped.
+private struct HostLink: ArchiveReplica {
+  private let link: MemoryReplicaLink
+  private weak let host: ReplicaHost?
+  private let disk: CarriedDisk
+  private let broker: Int
+  private let replica: MemoryReplica
+  private let fault: ReplicaHistory.Fault?
+
+  init(
+    _ link: MemoryReplicaLink,
+    of host: ReplicaHost,
+    _ broker: Int,
+    _ replica: MemoryReplica,
+    _ fault: ReplicaHistory.Fault?
+  ) {
+    (self.link, self.host, disk, self.broker) = (link, host, host.disk, broker)
+    (self.replica, self.fault) = (replica, fault)
+  }
+
+  private func step() throws(ReplicaError) {
+    guard disk.step(broker) else { throw ReplicaError(.away, "the broker has ended") }
+  }
+
+  nonisolated(nonsending) func acquire(
+    _ application: String,
+    as claim: ReplicaClaim
+  ) async throws(ReplicaError) -> ReplicaGrant {
+    try step()
+    var grant = try await link.acquire(application, as: claim)
+    host?.note(
+      "is granted \(grant.lease.epoch.timeline).\(grant.lease.epoch.number), which ends at \(grant.tip.sequence)"
+    )
+    if fault == .noReign { grant.reign = disk.state.withLock { $0.archives[application]?.tip } }
+    if fault == .historyIgnored, let standing = claim.standing { grant.history = standing.history }
+    if fault == .epochWithoutTimeline {
+      grant.tipEpoch = ReplicaEpoch(timeline: 0, number: grant.tipEpoch.number)
+    }
+    return grant
+  }
+
+  nonisolated(nonsending) func renew() async throws(ReplicaError) -> ReplicaRenewal {
+    try step()
+    return try await link.renew()
+  }
+
+  nonisolated(nonsending) func append(
+    _ batch: ReplicaBatch,
+    _ lease: ReplicaLease
+  ) async throws(ReplicaError) {
+    try step()
+    let before = replica.numbers
+    defer { host?.mustContinue(before) }
+    try await link.append(batch, lease)
+  }
+
+  nonisolated(nonsending) func load(
+    _ lease: ReplicaLease,
+    from position: ReplicaPosition
+  ) async throws(ReplicaError) -> ReplicaPage {
+    try step()
+    return try await link.load(lease, from: position)
+  }
+
+  nonisolated(nonsending) func snapshot(
+    _ part: SnapshotPart,
+    _ lease: ReplicaLease
+  ) async throws(ReplicaError) {
+    try step()
+    let before = replica.numbers
+    defer { host?.mustContinue(before) }
+    try await link.snapshot(part, lease)
+  }
+
+  nonisolated(nonsending) func release(_ lease: ReplicaLease, _ end: ReplicaEnd) async throws(ReplicaError) {
+    try step()
+    try await link.release(lease, end)
+  }
+
+  nonisolated(nonsending) func list() async throws(ReplicaError) -> [ReplicaSummary] {
+    try step()
+    return try await link.list()
+  }
+}
+
+extension MemoryReplica {
+  /// The changes that it has, in order.
+  var numbers: [UInt64] {
+    let (parts, batches) = contents(of: ReplicaHost.application)
+    let bytes = [parts.flatMap(\.self)] + batches.flatMap { $0.transactions.map(\.changes) }
+    return bytes.filter { !$0.isEmpty }.flatMap { bytes in
+      ReplicaHost.numbers((try? ChangeBatch(decoding: bytes))?.transactions.flatMap(\.changes) ?? [])
+    }
   }
 }

@@ -27,8 +27,18 @@ struct ArchiveFiles {
   /// of that, or as soon as there is a new archive.
   var removed: String { "\(application)+removed" }
 
+  /// What the host has noted of the copy and the replica (`ReplicaNote`).
+  var replica: String { "\(application)+replica" }
+  /// A copy on its way to the replica, or aside, and one that comes from there.
+  var outgoing: String { "\(application)+outgoing\(Self.suffix)" }
+  var incoming: String { "\(application)+incoming\(Self.suffix)" }
+  var conflictPrefix: String { "\(application)+conflict-" }
+
+  /// Copies being made: without a meaning once the broker has ended.
+  var drafts: [String] { [fresh, newBackup, outgoing, incoming] }
+
   /// Files that mean nothing without the main file, except to a recovery.
-  var beside: [String] { [log, mark, backup, former, fresh, newBackup] }
+  var beside: [String] { [log, mark, backup, former] + drafts }
 
   var damagedPrefix: String { "\(application)+damaged-" }
 

@@ -309,7 +309,7 @@ struct ArchiveRecovery {
     let damage = "the archive of \(files.application) was damaged (\(reason)): \(source)\(faults.remedy)\(place)"
     let path = directory.pathname(files.fresh)
     try OpeningFailure.deciding { () throws(SQLiteFailure) in
-      try SQLiteArchive.settle(at: path, in: directory.system, damage: damage, mending: faults)
+      _ = try SQLiteArchive.settle(at: path, in: directory.system, damage: damage, mending: faults)
     }
     try OpeningFailure.deciding { () throws(SystemError) in try directory.syncFile(files.fresh) }
     try OpeningFailure.deciding { () throws(SystemError) in
@@ -407,7 +407,7 @@ struct ArchiveRecovery {
   /// Removes what a killed broker left unfinished.
   private func removeLeftovers() throws(OpeningFailure) {
     try OpeningFailure.deciding { () throws(SystemError) in
-      for name in [files.fresh, files.newBackup] {
+      for name in files.drafts {
         try directory.remove(name)
         try directory.remove(name + ArchiveFiles.logSuffix)
         try directory.remove(name + ArchiveFiles.journalSuffix)

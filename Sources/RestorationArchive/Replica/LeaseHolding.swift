@@ -72,6 +72,9 @@ extension LeaseHolding {
     }
   }
 
+  /// The lease is void, and it is not known yet whether it is granted anew.
+  package var isClaiming: Bool { if case .claiming = phase { true } else { false } }
+
   // MARK: Taking it
 
   /// Somebody opens the archive.

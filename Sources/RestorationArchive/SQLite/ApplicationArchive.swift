@@ -17,7 +17,7 @@ actor ApplicationArchive {
   private let register: ArchiveRegister
   private let quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
-  private let files: ArchiveFiles
+  let files: ArchiveFiles
   /// Open or parked.
   private var current: OpenArchive<SQLiteArchive>?
   /// Why the archive is not opened by this process: its log could not be synced.
@@ -148,6 +148,27 @@ actor ApplicationArchive {
       try directory.remove(files, damaged: damaged)
     } catch {
       throw ArchiveError(.definite, error.message)
+    }
+  }
+
+  /// Puts a closed archive in the place of this one, which is not open.
+  func replace(with name: String) throws(ArchiveError) {
+    try checkClosed()
+    defer { note() }
+    change = nil
+    register.forgetSummary(of: application)
+    do throws(SystemError) {
+      try directory.replace(files.main, with: name)
+      try directory.sync()
+    } catch {
+      throw ArchiveError(.definite, error.message)
+    }
+  }
+
+  /// Fails unless the main file has everything.
+  func checkClosed() throws(ArchiveError) {
+    guard current == nil, (try? directory.entry(files.log)) == .absent else {
+      throw ArchiveError(.definite, "the archive of \(application) is not closed; restart the broker")
     }
   }
 

@@ -166,12 +166,14 @@ extension SQLiteArchive {
   /// - Parameters:
   ///   - damage: what its next opening reports; `nil` if it is a copy of a sound archive.
   ///   - faults: what is mended.
+  /// - Returns: the UUID.
+  @discardableResult
   static func settle(
     at path: String,
     in system: any FileSystem,
     damage: String?,
     mending faults: RowFaults = RowFaults()
-  ) throws(SQLiteFailure) {
+  ) throws(SQLiteFailure) -> String {
     let connection = try SQLiteConnection(path, in: system)
     defer { connection.close() }
     try connection.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE")
@@ -183,6 +185,7 @@ extension SQLiteArchive {
     try connection.checkpoint(.emptyingFile)
     // Until the text is durable, only the log shows the damage.
     connection.checkpointsOnClose = true
+    return uuid
   }
 
   /// A random UUID (RFC 9562, version 4).

@@ -257,16 +257,7 @@ struct SQLiteArchive: ArchiveRows {
   }
 
   func sessions() throws(ArchiveError) -> [SessionRecord] {
-    try rows("SELECT session, ended, restorationsAtEnd, token, ending, facts FROM session ORDER BY session") { row in
-      SessionRecord(
-        session: row.integer(0),
-        token: row.string(3) ?? "",
-        facts: row.string(5) ?? "",
-        ending: row.string(4),
-        ended: row.clamped(1),
-        restorationsAtEnd: row.clamped(2)
-      )
-    }
+    try reading("read") { () throws(SQLiteFailure) in try connection.sessions() }
   }
 
   func claims() throws(ArchiveError) -> [ClaimRecord] {

@@ -145,6 +145,16 @@ package actor SQLiteArchiveStore: ArchiveStore {
     return archive
   }
 
+  /// Has the archive of an application, open or not, do something.
+  nonisolated(nonsending) func visiting<Value: Sendable>(
+    _ application: String,
+    _ body: nonisolated(nonsending) (ApplicationArchive) async throws(ArchiveError) -> Value
+  ) async throws(ArchiveError) -> Value {
+    let archive = visit(application)
+    defer { register.leave(application) }
+    return try await body(archive)
+  }
+
   /// The archive of an application, open or not, until `leave`.
   private nonisolated func visit(_ application: String) -> ApplicationArchive {
     register.visit(application) {

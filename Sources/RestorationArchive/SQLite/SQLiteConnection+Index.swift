@@ -12,6 +12,19 @@ extension SQLiteConnection {
     return rows
   }
 
+  func sessions() throws(SQLiteFailure) -> [SessionRecord] {
+    try rows("SELECT session, ended, restorationsAtEnd, token, ending, facts FROM session ORDER BY session") { row in
+      SessionRecord(
+        session: row.integer(0),
+        token: row.string(3) ?? "",
+        facts: row.string(5) ?? "",
+        ending: row.string(4),
+        ended: row.clamped(1),
+        restorationsAtEnd: row.clamped(2)
+      )
+    }
+  }
+
   func runRecord() throws(SQLiteFailure) -> RunRecord? {
     try rows("SELECT run, restorations, facts FROM run") { row in
       RunRecord(run: row.clamped(0), restorations: row.clamped(1), facts: row.string(2) ?? "")

@@ -7,14 +7,15 @@ internal import Synchronization
 /// More can be added until the store begins to write them, so that the store need not wait for a new batch between two
 /// transactions.
 package final class ArchiveBatch: Sendable {
-  private struct State {
+  private struct Content {
     var changes: [ArchiveChange]
     var isTaken = false
+    var isKept = false
   }
 
-  private let state: Mutex<State>
+  private let state: Mutex<Content>
 
-  package init(_ changes: [ArchiveChange]) { state = Mutex(State(changes: changes)) }
+  package init(_ changes: [ArchiveChange]) { state = Mutex(Content(changes: changes)) }
 
   /// Appends changes; returns false and adds nothing if the store has begun to write.
   package func add(_ changes: [ArchiveChange]) -> Bool {
@@ -25,10 +26,21 @@ package final class ArchiveBatch: Sendable {
     }
   }
 
+  /// Has `takeKept` return what the store has taken.
+  package func keep() { state.withLock { $0.isKept = true } }
+
   /// Hands all changes over to the store; afterwards no more can be added.
   package func take() -> [ArchiveChange] {
     state.withLock { state in
       state.isTaken = true
+      defer { if !state.isKept { state.changes = [] } }
+      return state.changes
+    }
+  }
+
+  /// What the store has taken; once.
+  package func takeKept() -> [ArchiveChange] {
+    state.withLock { state in
       defer { state.changes = [] }
       return state.changes
     }

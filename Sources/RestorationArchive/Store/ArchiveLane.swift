@@ -8,7 +8,7 @@ internal import Synchronization
 /// one thread; so no two of its jobs run at a time, and each sees what the former ones did.
 ///
 /// A lane with an urgent job (of more than medium priority) goes before others.
-final class ArchiveLane: SerialExecutor {
+final class ArchiveLane: SerialExecutor, TaskExecutor {
   private struct State {
     var jobs: [UnownedJob] = []
     var isScheduled = false

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a host keeps beside its copy of an archive, in a small file of text (`Protocol/archive-format.md`).
+package struct ReplicaNote: Hashable, Sendable {
+  /// Of the copy; `nil` if it never was at the replica.
+  package var standing: ReplicaStanding?
+  /// Of a file that is about to take the copy's place. It counts if the copy has its UUID.
+  package var incoming: ReplicaStanding?
+
+  package init(standing: ReplicaStanding? = nil, incoming: ReplicaStanding? = nil) {
+    (self.standing, self.incoming) = (standing, incoming)
+  }
+
+  private static let title = "restorationd replica 1"
+
+  package var text: String {
+    let lines = [("copy", standing), ("incoming", incoming)].compactMap { name, standing in
+      standing.map { "\(name)\t\($0.words)" }
+    }
+    return ([Self.title] + lines).map { $0 + "\n" }.joined()
+  }
+
+  /// `nil` if the text is not one of these: then the copy counts as one that never was at the replica.
+  package init?(_ text: String) {
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    guard lines.first == Self.title[...], lines.last == "" else { return nil }
+    for line in lines.dropFirst().dropLast() {
+      var words = line.split(separator: "\t", omittingEmptySubsequences: false)[...]
+      let name = words.removeFirst()
+      guard let standing = ReplicaStanding(words: words) else { return nil }
+      switch name {
+      case "copy": self.standing = standing
+      case "incoming": incoming = standing
+      default: return nil
+      }
+    }
+  }
+}
+
+extension ReplicaStanding {
+  fileprivate var words: String {
+    [history, String(lease.rawValue), String(epoch.rawValue), phase.rawValue, archive].joined(separator: "\t")
+  }
+
+  fileprivate init?(words: ArraySlice<Substring>) {
+    let words = Array(words)
+    guard words.count == 5, let lease = Int64(words[1]), let epoch = Int64(words[2]),
+      let phase = Phase(rawValue: String(words[3]))
+    else { return nil }
+    self.init(
+      history: String(words[0]),
+      lease: ReplicaEpoch(rawValue: lease),
+      epoch: ReplicaEpoch(rawValue: epoch),
+      phase: phase,
+      archive: String(words[4])
+    )
+  }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package struct ReplicaSettings: Sendable {
+  /// This host, as others name it.
+  package var host: String
+  /// Of this broker's leases.
+  package var term: LeaseTerm
+  /// When a transaction is acknowledged.
+  package var promise: ShippingQueue.Promise
+  package var limits: ShippingQueue.Limits
+  /// Of a snapshot, at a time.
+  package var partBytes = 256 << 10
+  /// Of all archives together.
+  package var backlogBytesMax = 16 << 20
+  /// How long closing waits for the replica.
+  package var stopMilliseconds: Int64 = 5_000
+
+  package init(
+    host: String,
+    term: LeaseTerm,
+    promise: ShippingQueue.Promise,
+    limits: ShippingQueue.Limits = ShippingQueue.Limits()
+  ) {
+    (self.host, self.term, self.promise, self.limits) = (host, term, promise, limits)
+  }
+}
+
+/// Milliseconds of a clock that counts sleep as well, and its alarms.
+package struct ReplicaClock: Sendable {
+  package let now: @Sendable () -> Int64
+  /// Calls the body after this many milliseconds, from anywhere.
+  package let wake: @Sendable (_ milliseconds: Int64, _ body: @escaping @Sendable () -> Void) -> Void
+
+  package init(
+    now: @escaping @Sendable () -> Int64,
+    wake: @escaping @Sendable (_ milliseconds: Int64, _ body: @escaping @Sendable () -> Void) -> Void
+  ) {
+    (self.now, self.wake) = (now, wake)
+  }
+}
+
+/// Where the work for replicas is done; what waits there comes back there.
+package typealias ReplicaExecutor = any SerialExecutor & TaskExecutor

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension ReplicatedArchive {
+  func close(_ closing: ArchiveLease) async {
+    await begin()
+    defer { end() }
+    guard closing == lease else { return await base.close(closing) }
+    await leave()
+  }
+
+  /// Sends what is left, as long as that is waited for, closes the copy, and gives the lease back if the replica has
+  /// everything. If not, the rest is sent when it can be, by this broker or by the next one.
+  func leave() async {
+    takeCommitted()
+    wantedBy = nil
+    perform(holding.closed())
+    if holding.lease != nil, queue.lag > 0 || holding.isClaiming { await drain(until: context.closingDeadline) }
+    await closeCopy()
+    await giveBack()
+  }
+
+  private func drain(until deadline: Int64) async {
+    let latch = Latch()
+    drained = latch
+    context.clock.wake(max(0, deadline - now)) { latch.open() }
+    _ = await latch.wait()
+    drained = nil
+  }
+
+  /// What was closed with something left has been sent now.
+  func leaveLate() async {
+    await begin()
+    defer { end() }
+    if lease == nil { await giveBack() }
+  }
+
+  private func giveBack() async {
+    guard queue.lag == 0 || holding.isClaiming else { return }
+    for case .release(let lease) in holding.flushed() {
+      publish()
+      do {
+        try await context.replica.release(lease, .left(isFlushed: true, summary: []))
+        note.standing?.phase = .released
+        if note.standing != nil { try await base.keep(note, of: application) }
+      } catch {
+        // It ends by itself; and the next broker of this host may claim it.
+      }
+    }
+    perform(holding.released(at: now))
+  }
+
+  // MARK: Removing
+
+  /// Removes the archive, which is not open, for all hosts.
+  func remove(damaged: Bool) async throws(ArchiveError) {
+    await begin()
+    defer { end() }
+    guard lease == nil else { throw ArchiveError(.definite, "the archive of \(application) is open") }
+    note = try await base.note(of: application)
+    try await removeThere()
+    try await removeHere(damaged: damaged)
+    if damaged { try await base.removeSetAside(application) }
+  }
+
+  private func removeHere(damaged: Bool) async throws(ArchiveError) {
+    try await base.remove(application, damaged: damaged)
+    try await base.keep(nil, of: application)
+    note = ReplicaNote()
+  }
+
+  private func removeThere() async throws(ArchiveError) {
+    do throws(ReplicaError) {
+      var end = ReplicaEnd.removed
+      if holding.opened(at: now).contains(.acquire) {
+        publish()
+        let grant = try await acquire()
+        _ = holding.granted(grant.lease)
+        _ = holding.caughtUp()
+        // No other host has anything of it.
+        if grant.tip.sequence == 0 { end = .left(isFlushed: true, summary: []) }
+      }
+      _ = holding.closed()
+      for case .release(let lease) in holding.flushed() { try await context.replica.release(lease, end) }
+      perform(holding.released(at: now))
+    } catch {
+      perform(holding.refused(error.kind, at: now))
+      perform(holding.released(at: now))
+      throw ArchiveError(error, of: application)
+    }
+  }
+
+  /// Removes the copy of an archive that is not in use here, if the replica has all of it.
+  func evict() async throws(ArchiveError) {
+    await begin()
+    defer { end() }
+    guard lease == nil, holding.lease == nil else { return }
+    guard try await base.note(of: application).standing?.phase == .released else { return }
+    try await removeHere(damaged: false)
+  }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+
+extension ReplicatedArchive {
+  /// Opens the copy, once it is what the replica has.
+  func open(creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
+    await begin()
+    defer { end() }
+    defer { gate.withLock { $0.isForced = false } }
+    queue.endFlush()
+    let isNew = holding.opened(at: now).contains(.acquire)
+    publish()
+    if isNew { try await take(creating: creating) }
+    do throws(ArchiveError) {
+      var opening: ArchiveOpening
+      if let prepared { opening = prepared } else { opening = try await base.open(application, creating: creating) }
+      prepared = nil
+      (lease, copy) = (opening.lease, opening.archive)
+      if opening.damage == nil, let damage { opening.damage = "\(damage); it is now what the fleet's store has" }
+      damage = nil
+      tellWanted()
+      return opening
+    } catch {
+      // Nobody has it open, and so nobody closes it.
+      await leave()
+      throw error
+    }
+  }
+
+  /// Gets the lease; asks again while that may be of use.
+  private func take(creating: Bool) async throws(ArchiveError) {
+    wantedBy = nil
+    let request = LeaseRequest(at: now)
+    do throws(ArchiveError) {
+      try await prepare(creating: creating)
+      while true {
+        do throws(ClaimFailure) {
+          return try await claim(isOpen: false)
+        } catch {
+          switch error {
+          case .archive(let error): throw error
+          case .replica(let error):
+            switch request.refused(error.kind, at: now) {
+            case .giveUp: throw ArchiveError(error, of: application)
+            case .ask(let time):
+              await wait(until: time)
+              _ = holding.opened(at: now)
+              publish()
+            }
+          }
+        }
+      }
+    } catch {
+      perform(holding.refused(.refused, at: now))
+      await closeCopy()
+      throw error
+    }
+  }
+
+  /// Opens the copy, if there is one, and reads what is noted of it.
+  private func prepare(creating: Bool) async throws(ArchiveError) {
+    note = try await base.note(of: application)
+    do throws(ArchiveError) {
+      try await openCopy(creating: false)
+    } catch {
+      guard error.kind == .absent else { throw error }
+      if !creating { try await mustBeThere() }
+    }
+    if let incoming = note.incoming, incoming.archive == copy { note.standing = incoming }
+    damage = prepared?.damage
+    if copy == nil, note.standing?.phase == .held {
+      damage = "this host's copy of the archive of \(application) was missing"
+    }
+    note.incoming = nil
+  }
+
+  private func openCopy(creating: Bool) async throws(ArchiveError) {
+    let opening = try await base.open(application, creating: creating)
+    (lease, copy, prepared) = (opening.lease, opening.archive, opening)
+  }
+
+  func closeCopy() async {
+    if let lease { await base.close(lease) }
+    (lease, copy, prepared) = (nil, nil, nil)
+  }
+
+  private func mustBeThere() async throws(ArchiveError) {
+    do throws(ReplicaError) {
+      let summaries = try await context.replica.list()
+      guard !summaries.contains(where: { $0.application == application }) else { return }
+    } catch {
+      throw ArchiveError(error, of: application)
+    }
+    throw ArchiveError(.absent, "there is no archive of \(application)")
+  }
+
+  // MARK: The lease
+
+  /// The lease is void: another server has taken over.
+  func claimAgain() async {
+    // It was closed meanwhile.
+    guard lease != nil else { return perform(holding.flushed()) }
+    try? await claim(isOpen: true)
+  }
+
+  /// Asks for the lease, and makes the copy what the replica has.
+  ///
+  /// - Parameter isOpen: whether the copy is in use, and so cannot become another one.
+  private func claim(isOpen: Bool) async throws(ClaimFailure) {
+    let grant: ReplicaGrant
+    do throws(ReplicaError) {
+      grant = try await acquire()
+    } catch {
+      perform(holding.refused(error.kind, at: now))
+      throw .replica(error)
+    }
+    guard holding.granted(grant.lease) == [.catchUp] else { throw .replica(lost(grant)) }
+    publish()
+    context.leases.schedule()
+    let isContinued: Bool
+    do throws(ClaimFailure) {
+      isContinued = try await catchUp(grant, isOpen)
+    } catch {
+      switch error {
+      case .replica(let error): perform(holding.failed(error.kind, at: now))
+      // An open archive is claimed again.
+      case .archive: perform(holding.failed(isOpen ? .away : .refused, at: now))
+      }
+      throw error
+    }
+    guard isContinued else {
+      perform(holding.diverged(from: nil))
+      throw .replica(lost(grant))
+    }
+    guard holding.lease == grant.lease else { throw .replica(lost(grant)) }
+    try await begin(grant, isOpen)
+  }
+
+  func acquire() async throws(ReplicaError) -> ReplicaGrant {
+    let isForced = gate.withLock { gate in
+      gate.isAsking = true
+      return gate.isForced
+    }
+    defer { gate.withLock { $0.isAsking = false } }
+    let claim = ReplicaClaim(standing: note.standing, reader: base.copyVersion, isForced: isForced)
+    return try await context.replica.acquire(application, as: claim)
+  }
+
+  private func lost(_ grant: ReplicaGrant) -> ReplicaError {
+    ReplicaError(.fenced(host: nil), "lease \(grant.lease.epoch.rawValue) was lost; open the archive again")
+  }
+
+  /// The copy is what the replica has, and that is noted: it can be written.
+  private func begin(_ grant: ReplicaGrant, _ isOpen: Bool) async throws(ClaimFailure) {
+    let tip: ReplicaTip
+    if let lease {
+      tip = try await local { () async throws(ArchiveError) in try await base.tip(lease) }
+    } else {
+      tip = ReplicaTip()
+    }
+    if !isOpen { renewQueue() }
+    perform(holding.caughtUp())
+    perform(queue.start(stored: grant.tip.sequence, tip: tip.sequence, at: now))
+  }
+
+  // MARK: Catching up
+
+  /// Returns whether the archive can be used: false if it is open, and its users have seen something else.
+  private func catchUp(_ grant: ReplicaGrant, _ isOpen: Bool) async throws(ClaimFailure) -> Bool {
+    let step = try await local { () async throws(ArchiveError) in try await prepareStep(grant, isOpen) }
+    switch step {
+    case .keep, .ship: break
+    case .renew:
+      await closeCopy()
+      try await local { () async throws(ArchiveError) in try await base.remove(application, damaged: false) }
+    case .apply(let after):
+      guard let copy else { return false }
+      note.standing = catchingUp(grant, copy)
+      try await local { () async throws(ArchiveError) in try await base.keep(note, of: application) }
+      try await apply(after: after, grant)
+    case .install:
+      try await install(grant)
+      try await apply(after: grant.base, grant)
+    case nil: return false
+    }
+    try await local { () async throws(ArchiveError) in
+      if lease == nil { try await openCopy(creating: true) }
+      try await noteHeld(grant)
+    }
+    return true
+  }
+
+  /// Notes the lease, and keeps what only this host has; says what is next.
+  private func prepareStep(_ grant: ReplicaGrant, _ isOpen: Bool) async throws(ArchiveError) -> CatchingUp.Step? {
+    var found: CatchingUp.Copy?
+    if let lease, let copy { found = CatchingUp.Copy(archive: copy, tip: try await base.tip(lease)) }
+    let plan = CatchingUp(found, note.standing, grant)
+    guard plan.isContinuation || !isOpen else { return nil }
+    if note.standing != nil {
+      note.standing?.lease = grant.lease.epoch
+      try await base.keep(note, of: application)
+    }
+    if plan.isConflict, let found { try await setAside(found, grant) }
+    return plan.step
+  }
+
+  private func catchingUp(_ grant: ReplicaGrant, _ archive: String) -> ReplicaStanding {
+    ReplicaStanding(
+      history: grant.history,
+      lease: grant.lease.epoch,
+      epoch: grant.tipEpoch,
+      phase: .catchingUp,
+      archive: archive
+    )
+  }
+
+  private func install(_ grant: ReplicaGrant) async throws(ClaimFailure) {
+    await closeCopy()
+    try await local { () async throws(ArchiveError) in try await base.beginIncoming(application) }
+    var position: ReplicaPosition? = .snapshot(part: 0)
+    while case .snapshot = position, let current = position {
+      let page = try await load(grant, from: current)
+      for part in page.parts {
+        try await local { () async throws(ArchiveError) in try await base.addIncoming(part.bytes, to: application) }
+      }
+      position = page.next
+    }
+    try await local { () async throws(ArchiveError) in
+      note.incoming = catchingUp(grant, try await base.endIncoming(application))
+      try await base.keep(note, of: application)
+      try await base.install(application)
+      note = ReplicaNote(standing: note.incoming)
+      try await openCopy(creating: false)
+    }
+  }
+
+  private func load(_ grant: ReplicaGrant, from position: ReplicaPosition) async throws(ClaimFailure) -> ReplicaPage {
+    try await remote { () async throws(ReplicaError) in try await context.replica.load(grant.lease, from: position) }
+  }
+
+  private func apply(after: SequenceNumber, _ grant: ReplicaGrant) async throws(ClaimFailure) {
+    guard let lease else { return }
+    prepared = nil
+    var end = after
+    var position: ReplicaPosition? = end < grant.tip.sequence ? .batches(after: end) : nil
+    while let current = position {
+      let page = try await load(grant, from: current)
+      for transaction in page.batches.flatMap(\.transactions) where transaction.after >= end {
+        let changes = try decoded(transaction)
+        try await local { () async throws(ArchiveError) in
+          _ = try await base.apply(changes, lease: lease, expecting: transaction.after, changeID: transaction.change)
+        }
+        end = transaction.upto
+      }
+      position = page.next
+    }
+    let tip = try await local { () async throws(ArchiveError) in try await base.tip(lease) }
+    guard tip == grant.tip else {
+      let text = "it ends at sequence \(tip.sequence), not \(grant.tip.sequence); look at the fleet's store"
+      throw .replica(ReplicaError(.refused, text))
+    }
+  }
+
+  /// Comes from outside.
+  private func decoded(_ transaction: ReplicaTransaction) throws(ClaimFailure) -> [ArchiveChange] {
+    let problem: String
+    do throws(ChangeBatchError) {
+      let batch = try ChangeBatch(decoding: transaction.changes)
+      if batch.after == transaction.after, batch.upto == transaction.upto, batch.transactions.count == 1,
+        batch.transactions[0].changeID == transaction.change
+      {
+        return batch.transactions[0].changes
+      }
+      problem = "it is another one"
+    } catch {
+      problem = error.description
+    }
+    let place = "\(transaction.after + 1) to \(transaction.upto)"
+    let text = "the changes \(place) cannot be read (\(problem)); look at the fleet's store"
+    throw .replica(ReplicaError(.refused, text))
+  }
+
+  private func setAside(_ found: CatchingUp.Copy, _ grant: ReplicaGrant) async throws(ArchiveError) {
+    await closeCopy()
+    let file = try await base.setAside(application)
+    let isKnown = found.archive == note.standing?.archive && note.standing?.history == grant.history
+    let changes = isKnown ? grant.reign.map { found.tip.sequence - $0.sequence } : nil
+    let conflict = ArchiveConflict(host: grant.former?.host, changes: changes.flatMap { $0 > 0 ? $0 : nil }, file: file)
+    context.tell(.conflict(application: application, conflict))
+  }
+
+  private func noteHeld(_ grant: ReplicaGrant) async throws(ArchiveError) {
+    guard let copy else { return }
+    let epoch = grant.lease.epoch
+    note = ReplicaNote(
+      standing: ReplicaStanding(history: grant.history, lease: epoch, epoch: epoch, phase: .held, archive: copy)
+    )
+    try await base.keep(note, of: application)
+  }
+}
+
+extension ArchiveError {
+  init(_ error: ReplicaError, of application: String) {
+    let kind: Kind
+    switch error.kind {
+    case .elsewhere(let holder): kind = .elsewhere(host: holder.host, since: holder.since)
+    case .fenced(let host): kind = .lost(host: host)
+    case .tooNew, .key: kind = .unreadable
+    case .voided, .away, .unknown, .gap, .uncovered, .quota, .refused: kind = .definite
+    }
+    self.init(kind, "the archive of \(application) at the fleet's store: \(error.message)")
+  }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension ReplicatedArchive {
+  /// After how long a copy is made again that could not be made: a full disk does not become empty at once.
+  private static let copyPause: Int64 = 30_000
+
+  func send(_ batch: ReplicaBatch, _ era: Int) async {
+    guard era == self.era, let lease = holding.lease else { return }
+    do throws(ReplicaError) {
+      try await context.replica.append(batch, lease)
+      if era == self.era { perform(queue.appended(at: now)) }
+    } catch {
+      failed(error.kind, lease, era)
+    }
+  }
+
+  func sendCopy(_ era: Int) async {
+    guard era == self.era, let lease = holding.lease else { return }
+    do throws(ClaimFailure) {
+      let tip = try await sendParts(lease)
+      if era == self.era { perform(queue.copied(upTo: tip.sequence, at: now)) }
+    } catch {
+      switch error {
+      case .replica(let error): failed(error.kind, lease, era)
+      case .archive:
+        await wait(until: now + Self.copyPause)
+        failed(.refused, lease, era)
+      }
+    }
+  }
+
+  private func failed(_ kind: ReplicaError.Kind, _ lease: ReplicaLease, _ era: Int) {
+    if era == self.era { perform(queue.failed(kind, at: now)) }
+    ended(kind, lease)
+  }
+
+  /// Returns where the copy ends.
+  private func sendParts(_ lease: ReplicaLease) async throws(ClaimFailure) -> ReplicaTip {
+    // What was closed with something left to send is opened for it.
+    let isOpen = self.lease != nil
+    let opened: ArchiveLease
+    do throws(ArchiveError) {
+      if let lease = self.lease {
+        opened = lease
+      } else {
+        opened = try await base.open(application, creating: false).lease
+      }
+    } catch {
+      throw .archive(error)
+    }
+    let result: Result<ReplicaTip, ClaimFailure>
+    do throws(ClaimFailure) {
+      let copy = try await local { () async throws(ArchiveError) in
+        try await base.beginCopy(opened, sharing: context.shared)
+      }
+      let partBytes = context.settings.partBytes
+      let starts = Array(stride(from: 0, to: copy.bytes, by: partBytes))
+      for (number, start) in starts.enumerated() {
+        let range = start..<min(start + partBytes, copy.bytes)
+        let bytes = try await local { () async throws(ArchiveError) in try await base.copy(of: application, range) }
+        let part = SnapshotPart(
+          tip: copy.tip,
+          reader: base.copyVersion,
+          number: number,
+          count: starts.count,
+          bytes: bytes
+        )
+        try await remote { () async throws(ReplicaError) in try await context.replica.snapshot(part, lease) }
+      }
+      result = .success(copy.tip)
+    } catch {
+      result = .failure(error)
+    }
+    await base.endCopy(of: application)
+    if !isOpen, self.lease == nil { await base.close(opened) }
+    return try result.get()
+  }
+
+  /// The broker is about to end.
+  func hurry() {
+    takeCommitted()
+    perform(queue.flush(at: now))
+  }
+}
+
+/// Why something failed that is about both the replica and the copy.
+enum ClaimFailure: Error {
+  case replica(ReplicaError)
+  case archive(ArchiveError)
+}
+
+extension ReplicatedArchive {
+  func local<Value: Sendable>(
+    _ body: () async throws(ArchiveError) -> Value
+  ) async throws(ClaimFailure) -> Value {
+    do throws(ArchiveError) {
+      return try await body()
+    } catch {
+      throw .archive(error)
+    }
+  }
+
+  func remote<Value: Sendable>(
+    _ body: () async throws(ReplicaError) -> Value
+  ) async throws(ClaimFailure) -> Value {
+    do throws(ReplicaError) {
+      return try await body()
+    } catch {
+      throw .replica(error)
+    }
+  }
+}

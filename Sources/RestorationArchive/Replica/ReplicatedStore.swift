@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+
+/// A store around another one, whose archives follow their user from host to host.
+///
+/// Transactions are committed by the store within, and go to the replica from there: reading and writing wait for no
+/// host but this one, unless what is written is acknowledged only when the replica has it. Opening and closing wait for
+/// the replica.
+///
+/// What is bounded by what:
+/// - What waits to be sent, by `ShippingQueue.Limits.backlogBytesMax` an archive and by `backlogBytesMax` in all; a
+///   snapshot takes its place, of which a part is in memory at a time.
+/// - How long a transaction waits for the replica, by `Limits.patience`. Then those that wait fail as `unconfirmed`,
+///   and later ones are refused at once until the replica answers.
+/// - How long opening waits for another host, by `LeaseRequest.patience`, and closing for the replica, by
+///   `stopMilliseconds`; after `drain` all closings have that in common.
+/// - How long this host writes without having heard of the replica, by the term of its leases.
+/// - What is known of archives that are not open, by their number.
+package final class ReplicatedStore: ArchiveStore {
+  let context: ReplicationContext
+  private let archives = Mutex<[String: ReplicatedArchive]>([:])
+
+  /// - Parameters:
+  ///   - executor: does all the work for the replica; a thread of its own if nil.
+  ///   - shared: makes of a session's record what other hosts are told of it.
+  ///   - replica: makes the way to the replica; it is given what is to be called when another host waits for a lease.
+  package init(
+    around base: any ArchiveCarrying,
+    _ settings: ReplicaSettings,
+    clock: ReplicaClock,
+    on executor: ReplicaExecutor? = nil,
+    sharing shared: @escaping @Sendable (SessionRecord) -> SessionRecord,
+    replica: (_ attention: @escaping @Sendable () -> Void) -> any ArchiveReplica
+  ) throws(ArchiveError) {
+    let leases = LeaseRenewals()
+    let ownExecutor: ReplicaExecutor
+    if let executor { ownExecutor = executor } else { ownExecutor = try ArchiveThreads().lane() }
+    context = ReplicationContext(
+      base: base,
+      replica: replica { leases.renew() },
+      settings: settings,
+      clock: clock,
+      executor: ownExecutor,
+      shared: shared,
+      leases: leases
+    )
+    leases.begin(context) { [weak self] in self?.all ?? [] }
+  }
+
+  private var all: [ReplicatedArchive] { archives.withLock { Array($0.values) } }
+
+  func archive(_ application: String) -> ReplicatedArchive {
+    archives.withLock { archives in
+      if let archive = archives[application] { return archive }
+      let archive = ReplicatedArchive(application, context)
+      archives[application] = archive
+      return archive
+    }
+  }
+
+  private var base: any ArchiveCarrying { context.base }
+
+  // MARK: One application
+
+  nonisolated(nonsending) package func open(
+    _ application: String,
+    creating: Bool
+  ) async throws(ArchiveError) -> ArchiveOpening {
+    guard ArchiveFiles.isApplication(application) else {
+      throw ArchiveError(.definite, "not the name of an application")
+    }
+    return try await archive(application).open(creating: creating)
+  }
+
+  nonisolated(nonsending) package func apply(
+    _ batch: ArchiveBatch,
+    lease: ArchiveLease,
+    expecting: SequenceNumber,
+    changeID: ChangeID,
+    holding: [SequenceNumber]
+  ) async throws(ArchiveError) -> ArchiveReceipt {
+    let archive = archive(lease.application)
+    try archive.mayWrite()
+    batch.keep()
+    let receipt = try await base.apply(
+      batch,
+      lease: lease,
+      expecting: expecting,
+      changeID: changeID,
+      holding: holding
+    )
+    let committed = CommittedTransaction(upto: receipt.sequence, change: changeID, changes: batch.takeKept())
+    if !committed.changes.isEmpty { try await archive.ship(committed) }
+    return receipt
+  }
+
+  nonisolated(nonsending) package func close(_ lease: ArchiveLease) async {
+    await archive(lease.application).close(lease)
+  }
+
+  /// Removes it for all hosts.
+  nonisolated(nonsending) package func remove(_ application: String, damaged: Bool) async throws(ArchiveError) {
+    try await archive(application).remove(damaged: damaged)
+  }
+
+  nonisolated(nonsending) package func compute<Value>(
+    for application: String,
+    _ work: @Sendable () -> sending Value
+  ) async -> sending Value { await base.compute(for: application, work) }
+
+  nonisolated(nonsending) package func read(
+    _ nodes: [NodeID],
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [StateReading?] {
+    try await base.read(nodes, at: point, lease: lease)
+  }
+
+  nonisolated(nonsending) package func scan(
+    after node: NodeID?,
+    limit: Int,
+    at point: ArchivePoint,
+    lease: ArchiveLease
+  ) async throws(ArchiveError) -> [NodeReading] {
+    try await base.scan(after: node, limit: limit, at: point, lease: lease)
+  }
+
+  nonisolated(nonsending) package func maintain(
+    _ lease: ArchiveLease,
+    holding: [SequenceNumber]
+  ) async throws(ArchiveError) -> Bool {
+    try await base.maintain(lease, holding: holding)
+  }
+
+  nonisolated(nonsending) package func verify(
+    _ lease: ArchiveLease,
+    from position: VerificationPosition?
+  ) async throws(ArchiveError) -> VerificationPiece {
+    try await base.verify(lease, from: position)
+  }
+
+  nonisolated(nonsending) package func backUp(
+    _ lease: ArchiveLease,
+    replacingFormer: Bool
+  ) async throws(ArchiveError) -> Int {
+    try await base.backUp(lease, replacingFormer: replacingFormer)
+  }
+
+  // MARK: All applications
+
+  nonisolated(nonsending) package func setOpenArchivesMax(_ max: Int) async { await base.setOpenArchivesMax(max) }
+
+  nonisolated(nonsending) package func comeRound() async -> UInt64 { await base.comeRound() }
+
+  package nonisolated var progress: StoreProgress { base.progress }
+
+  /// Those of this host; which ones others hold, `heldElsewhere` says.
+  nonisolated(nonsending) package func list() async throws(ArchiveError) -> [ArchiveSummary] { try await base.list() }
+
+  /// The broker is about to end: sends what is left, and has all closings from now on wait until one common time.
+  package func drain() {
+    context.stopping.withLock { $0 = context.now + context.settings.stopMilliseconds }
+    for archive in all { context.start { await archive.hurry() } }
+  }
+}
+
+extension ReplicatedStore: ArchiveRoaming {
+  package func takeOver(_ application: String) { archive(application).takeOver() }
+
+  package func observe(_ observer: @escaping @Sendable (ArchiveRoamingEvent) -> Void) {
+    context.observer.withLock { $0 = observer }
+  }
+
+  nonisolated(nonsending) package func heldElsewhere() async -> [String: ReplicaHolder] {
+    if let summaries = try? await context.replica.list() {
+      let held = summaries.compactMap { summary in
+        summary.holder.flatMap { $0.host == context.settings.host ? nil : (summary.application, $0) }
+      }
+      context.elsewhere.withLock { $0 = Dictionary(held) { $1 } }
+    }
+    return context.elsewhere.withLock { $0 }
+  }
+}
+
+extension ReplicatedStore: ArchiveAging {
+  /// None: an application may be in use on another host. Of what this host did not use the copy goes, if the replica
+  /// has all of it.
+  package func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> String? {
+    guard let aging = base as? any ArchiveAging else { return nil }
+    var last = name
+    while let application = try await aging.unwritten(since: time, after: last) {
+      try await archive(application).evict()
+      last = application
+    }
+    return nil
+  }
+
+  package func days() async throws(ArchiveError) -> String? { try await (base as? any ArchiveAging)?.days() }
+
+  package func keepDays(_ text: String) async throws(ArchiveError) {
+    try await (base as? any ArchiveAging)?.keepDays(text)
+  }
+}
+
+extension ReplicatedStore: ArchiveCopying {
+  nonisolated(nonsending) package func copy(
+    _ lease: ArchiveLease,
+    to path: String
+  ) async throws(ArchiveCopyError) -> Int {
+    guard let copying = base as? any ArchiveCopying else {
+      throw .archive(ArchiveError(.definite, "this store keeps no files to copy"))
+    }
+    return try await copying.copy(lease, to: path)
+  }
+}
+
+/// What the archives of a `ReplicatedStore` have in common.
+final class ReplicationContext: Sendable {
+  let base: any ArchiveCarrying
+  let replica: any ArchiveReplica
+  let settings: ReplicaSettings
+  let clock: ReplicaClock
+  let executor: ReplicaExecutor
+  let shared: @Sendable (SessionRecord) -> SessionRecord
+  let leases: LeaseRenewals
+  let observer = Mutex<(@Sendable (ArchiveRoamingEvent) -> Void)?>(nil)
+  /// Bytes that wait to be sent.
+  let backlog = Mutex(0)
+  /// Until when closings wait; `nil` before the end.
+  let stopping = Mutex<Int64?>(nil)
+  /// As far as known.
+  let elsewhere = Mutex<[String: ReplicaHolder]>([:])
+
+  init(
+    base: any ArchiveCarrying,
+    replica: any ArchiveReplica,
+    settings: ReplicaSettings,
+    clock: ReplicaClock,
+    executor: ReplicaExecutor,
+    shared: @escaping @Sendable (SessionRecord) -> SessionRecord,
+    leases: LeaseRenewals
+  ) {
+    (self.base, self.replica, self.settings, self.clock) = (base, replica, settings, clock)
+    (self.executor, self.shared, self.leases) = (executor, shared, leases)
+  }
+
+  var now: Int64 { clock.now() }
+
+  func tell(_ event: ArchiveRoamingEvent) { observer.withLock { $0 }?(event) }
+
+  func start(_ body: @escaping @Sendable () async -> Void) {
+    Task(executorPreference: executor) { await body() }
+  }
+
+  var closingDeadline: Int64 { stopping.withLock { $0 } ?? now + settings.stopMilliseconds }
+}

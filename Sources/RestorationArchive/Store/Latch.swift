@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+
+/// Has calls wait, without a thread, until it is opened. A continuation would resume them by way of a thread of the
+/// runtime's own.
+///
+/// Each waiting call is a job of this executor, which runs it only when it is open.
+final class Latch: SerialExecutor {
+  private struct Waiters {
+    var jobs: [UnownedJob] = []
+    var isOpen = false
+    var error: ArchiveError?
+  }
+
+  private let state = Mutex(Waiters())
+
+  private actor Waiting {
+    private let latch: Latch
+
+    init(at latch: Latch) { self.latch = latch }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { latch.asUnownedSerialExecutor() }
+
+    var error: ArchiveError? { latch.state.withLock { $0.error } }
+  }
+
+  /// Returns what it is opened with.
+  nonisolated(nonsending) func wait() async -> ArchiveError? { await Waiting(at: self).error }
+
+  /// Only the first time counts.
+  func open(_ error: ArchiveError? = nil) {
+    let jobs = state.withLock { state in
+      guard !state.isOpen else { return [UnownedJob]() }
+      (state.isOpen, state.error) = (true, error)
+      defer { state.jobs = [] }
+      return state.jobs
+    }
+    for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+  }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    let isOpen = state.withLock { state in
+      if !state.isOpen { state.jobs.append(job) }
+      return state.isOpen
+    }
+    if isOpen { job.runSynchronously(on: asUnownedSerialExecutor()) }
+  }
+}

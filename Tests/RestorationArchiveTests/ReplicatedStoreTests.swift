@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import InMemory
+internal import RestorationArchive
+internal import Synchronization
+internal import Testing
+
+/// Archives that follow their user, in memory.
+@Suite struct ReplicatedStoreTests {
+  private let fleet = ReplicaFleet()
+  private let diskA = CarriedDisk("A")
+  private let diskB = CarriedDisk("B")
+
+  private func broker(_ disk: CarriedDisk, _ promise: ShippingQueue.Promise = .disk) throws -> FleetBroker {
+    try fleet.broker(on: disk.host, disk.connect(fleet.loop), promise)
+  }
+
+  private func texts(_ disk: CarriedDisk) -> [String] {
+    let archive = disk.state.withLock { $0.archives[ReplicaFleet.application] }
+    return FleetBroker.texts((archive?.transactions ?? []).flatMap(\.changes))
+  }
+
+  private func phase(_ disk: CarriedDisk) -> ReplicaStanding.Phase? {
+    disk.state.withLock { $0.notes[ReplicaFleet.application]?.standing?.phase }
+  }
+
+  // MARK: Writing
+
+  @Test func anAcknowledgementOfTheReplicaComesWhenItHasTheTransaction() throws {
+    let a = try broker(diskA, .replica)
+    a.open()
+    #expect(a.write("1").value?.sequence == 1)
+    fleet.replica.cut("A")
+    let second = a.write("2")
+    fleet.pass(1_000)
+    #expect(texts(diskA) == ["1", "2"])
+    #expect(second.result == nil)
+    fleet.replica.mend("A")
+    fleet.pass(500)
+    #expect(second.value?.sequence == 2)
+    #expect(fleet.batches == ["1", "2"])
+  }
+
+  @Test func writesAreUnconfirmedOnceAndThenRefusedUntilTheReplicaAnswers() throws {
+    let a = try broker(diskA, .replica)
+    a.open()
+    fleet.replica.cut("A")
+    let first = a.write("1")
+    fleet.pass(1_999)
+    #expect(first.result == nil)
+    fleet.pass(1)
+    #expect(first.failure == .unconfirmed)
+    #expect(a.write("2").failure == .definite)
+    #expect(texts(diskA) == ["1"])
+    fleet.replica.mend("A")
+    fleet.pass(500)
+    #expect(a.write("3").value?.sequence == 2)
+    #expect(fleet.batches == ["1", "3"])
+  }
+
+  @Test func aBacklogBeyondItsLimitBecomesOneSnapshot() throws {
+    let a = try broker(diskA)
+    a.open()
+    fleet.replica.cut("A")
+    for text in ["1", "2", "3"] { #expect(a.write(String(repeating: text, count: 600_000)).value != nil) }
+    fleet.pass(100)
+    #expect(fleet.snapshotParts == 0)
+    fleet.replica.mend("A")
+    fleet.pass(600)
+    #expect(fleet.snapshotParts == 7)
+    #expect(fleet.batches.isEmpty)
+    _ = a.write("4")
+    fleet.pass(50)
+    #expect(fleet.batches == ["4"])
+  }
+
+  @Test func tenThousandChangesSucceedWhileTheReplicaIsAway() throws {
+    let a = try broker(diskA)
+    a.open()
+    fleet.replica.cut("A")
+    for number in 0..<100 {
+      let changes = (0..<100).map { ArchiveChange.run(RunRecord(run: $0, restorations: 0, facts: "\(number)")) }
+      #expect(a.write(changes).value?.sequence == SequenceNumber(number + 1) * 100)
+      fleet.pass(50)
+    }
+    fleet.replica.mend("A")
+    fleet.pass(1_000)
+    #expect(fleet.batches.count == 10_000)
+    #expect(fleet.snapshotParts == 0)
+  }
+
+  @Test func aLapsedLeaseRefusesTheFirstWrite() throws {
+    let a = try broker(diskA)
+    a.open()
+    fleet.replica.cut("A")
+    fleet.pass(13_499)
+    #expect(a.write("1").value != nil)
+    fleet.pass(1)
+    #expect(a.write("2").failure == .definite)
+    #expect(texts(diskA) == ["1"])
+    fleet.replica.mend("A")
+    fleet.pass(5_000)
+    #expect(a.write("3").value?.sequence == 2)
+  }
+
+  @Test func aBatchKeepsWhatWasTakenOnlyIfAskedTo() {
+    let changes = [ArchiveChange.removeAll]
+    let (one, other) = (ArchiveBatch(changes), ArchiveBatch(changes))
+    other.keep()
+    #expect([one.take(), other.take()] == [changes, changes])
+    #expect([one.takeKept(), other.takeKept(), other.takeKept()] == [[], changes, []])
+  }
+
+  // MARK: From host to host
+
+  @Test func aHostThatIsWaitedForLeavesWithEverythingAndTheOtherOneOpens() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    let lease = try #require(a.open()?.lease)
+    _ = a.write("1")
+    let opening = b.call { store async throws(ArchiveError) in
+      try await store.open(ReplicaFleet.application, creating: true)
+    }
+    #expect(a.events == [.wanted(lease, host: "B")])
+    #expect(a.write("2").value != nil)
+    #expect(a.close().value == true)
+    #expect(phase(diskA) == .released)
+    #expect(opening.result == nil)
+    fleet.pass(250)
+    #expect(opening.value?.sequence == 2)
+    #expect(texts(diskB) == ["1", "2"])
+    #expect(phase(diskB) == .held)
+    #expect(b.events.isEmpty)
+  }
+
+  @Test func anArchiveThatAnotherHostKeepsIsToldAfterFiveSeconds() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    a.open()
+    let opening = b.call { store async throws(ArchiveError) in
+      try await store.open(ReplicaFleet.application, creating: true)
+    }
+    fleet.pass(4_999)
+    #expect(opening.result == nil)
+    fleet.pass(1)
+    #expect(opening.failure == .elsewhere(host: "A", since: 0))
+    let others = b.call { store async throws(ArchiveError) in await store.heldElsewhere() }
+    #expect(others.value?.keys.sorted() == [ReplicaFleet.application])
+    // Its own are not elsewhere.
+    #expect(a.call { store async throws(ArchiveError) in await store.heldElsewhere() }.value?.isEmpty == true)
+  }
+
+  @Test func aHostThatIsTakenOverHearsOfItBeforeItsWritesFail() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    let lease = try #require(a.open()?.lease)
+    _ = a.write("1")
+    fleet.pass(50)
+    #expect(b.open(takingOver: true)?.sequence == 1)
+    fleet.replica.cut("A")
+    #expect(a.write("2").value != nil)
+    fleet.replica.mend("A")
+    fleet.pass(5_000)
+    #expect(a.events == [.lost(lease, ArchiveLoss(host: "B", unshipped: 1))])
+    #expect(a.write("3").failure == .lost(host: "B"))
+  }
+
+  @Test func whatOnlyOneHostHasIsSetAsideAndTold() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    a.open()
+    _ = a.write("1")
+    fleet.pass(50)
+    fleet.replica.cut("A")
+    _ = a.write("mine")
+    #expect(b.open(takingOver: true)?.sequence == 1)
+    _ = b.write("theirs")
+    _ = b.close()
+    fleet.replica.mend("A")
+    fleet.pass(5_000)
+    _ = a.close()
+    #expect(a.open()?.sequence == 2)
+    #expect(texts(diskA) == ["1", "theirs"])
+    let file = "\(ReplicaFleet.application)+conflict-1"
+    let kept = diskA.state.withLock { $0.conflicts[file]?.transactions.flatMap(\.changes) }
+    #expect(FleetBroker.texts(kept ?? []) == ["1", "mine"])
+    let conflict = ArchiveConflict(host: nil, changes: 1, file: file)
+    #expect(a.events.last == .conflict(application: ReplicaFleet.application, conflict))
+  }
+
+  @Test func aServerThatTakesOverIsClaimedFromWhileTheArchiveIsWritten() throws {
+    let a = try broker(diskA)
+    a.open()
+    _ = a.write("1")
+    fleet.pass(50)
+    fleet.replica.promote()
+    #expect(a.write("2").value != nil)
+    fleet.pass(1_000)
+    #expect(fleet.batches == ["1", "2"])
+    #expect(a.events.isEmpty)
+  }
+
+  @Test func aLeaseWhoseGrantWasNotHeardOfIsGivenBack() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    a.open("org.example.Other")
+    fleet.replica.loseAnswer(to: "A")
+    let opening = a.call { store async throws(ArchiveError) in
+      try await store.open(ReplicaFleet.application, creating: false)
+    }
+    #expect(opening.failure == .definite)
+    fleet.replica.loseAnswer(to: "A")
+    let other = a.call { store async throws(ArchiveError) in
+      try await store.open(ReplicaFleet.application, creating: true)
+    }
+    fleet.replica.cut("A")
+    fleet.pass(250)
+    #expect(other.failure == .definite)
+    fleet.replica.mend("A")
+    fleet.pass(5_000)
+    #expect(b.open()?.sequence == 0)
+  }
+
+  // MARK: Ending
+
+  @Test func closingsOfABrokerThatEndsHaveOneDeadline() throws {
+    let a = try broker(diskA)
+    let first = try #require(a.open("org.example.First")?.lease)
+    let second = try #require(a.open("org.example.Second")?.lease)
+    fleet.replica.cut("A")
+    for lease in [first, second] {
+      let write = a.call { store async throws(ArchiveError) in
+        try await store.apply([.removeAll], lease: lease, expecting: 0, changeID: ChangeID(high: 0, low: 1))
+      }
+      #expect(write.value?.sequence == 1)
+    }
+    a.store.drain()
+    let closing = a.call { store in
+      await store.close(first)
+      await store.close(second)
+      return true
+    }
+    fleet.pass(4_999)
+    #expect(closing.result == nil)
+    fleet.pass(1)
+    #expect(closing.value == true)
+  }
+
+  @Test func whatIsLeftAtTheEndIsSentByTheNextBroker() throws {
+    let a = try broker(diskA)
+    a.open()
+    fleet.replica.cut("A")
+    _ = a.write("1")
+    let closing = a.close()
+    fleet.pass(5_000)
+    #expect(closing.value == true)
+    #expect(phase(diskA) == .held)
+    let next = try broker(diskA)
+    fleet.replica.mend("A")
+    #expect(next.open()?.sequence == 1)
+    fleet.pass(50)
+    #expect(fleet.snapshotParts == 1)
+  }
+
+  @Test func whatIsLeftWhenAnArchiveIsClosedIsSentLaterAndThenItIsGivenBack() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    a.open()
+    fleet.replica.cut("A")
+    _ = a.write("1")
+    _ = a.close()
+    fleet.pass(6_000)
+    fleet.replica.mend("A")
+    fleet.pass(500)
+    #expect(fleet.batches == ["1"])
+    #expect(phase(diskA) == .released)
+    #expect(b.open()?.sequence == 1)
+  }
+
+  @Test func aRemovedArchiveDoesNotComeBackFromAnOlderCopy() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    b.open()
+    _ = b.write("1")
+    _ = b.close()
+    #expect(a.open()?.sequence == 1)
+    _ = a.close()
+    let removal = a.call { store async throws(ArchiveError) in
+      try await store.remove(ReplicaFleet.application, damaged: false)
+      return true
+    }
+    #expect(removal.value == true)
+    #expect(diskA.state.withLock { $0.archives.isEmpty && $0.notes.isEmpty })
+    #expect(fleet.batches.isEmpty)
+    #expect(b.open()?.sequence == 0)
+    #expect(b.events.isEmpty)
+    #expect(texts(diskB).isEmpty)
+  }
+}
