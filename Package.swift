@@ -120,13 +120,17 @@ let package = Package(
     ),
 
     // RestorationReplica
+    .target(name: "CSodium"),
     .target(
       name: "RestorationReplica",
       dependencies: [
+        "CLinux",
+        "CSodium",
         "JSONRPC",
         "RestorationArchive",
         "RestorationTransport",
         "RestorationWire",
+        "Spawning",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
       ],
@@ -163,6 +167,7 @@ let package = Package(
         "RestorationReplica",
         "RestorationTransport",
         "RestorationWire",
+        "SeededRandom",
         "TestSupport",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),

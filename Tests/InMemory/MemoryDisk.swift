@@ -66,7 +66,7 @@ package final class MemoryDisk {
     let waiting: HeldCall<ArchiveError>
   }
 
-  init(on loop: TestEventLoop, newIdentifier: @escaping @Sendable () -> String) throws {
+  package init(on loop: TestEventLoop, newIdentifier: @escaping @Sendable () -> String) throws {
     (self.loop, self.newIdentifier) = (loop, newIdentifier)
     archives = try MemoryArchiveStore(on: loop, newIdentifier: newIdentifier)
   }

@@ -2,6 +2,7 @@
 
 internal import InMemory
 internal import RestorationArchive
+internal import RestorationReplica
 internal import TestSupport
 
 /// The replicas that pass one and the same suite.
@@ -9,9 +10,12 @@ enum ReplicaEngine: Sendable {
   case memory, postgres
   /// That in memory, by way of a gateway's socket.
   case gateway
+  /// What is stored in a replica in memory is sealed.
+  case sealed
 
   /// Those that can be tested here.
-  static let allCases: [ReplicaEngine] = [.memory, .gateway] + (PostgresCluster.isUsable ? [.postgres] : [])
+  static let allCases: [ReplicaEngine] =
+    [.memory, .gateway] + (PostgresCluster.isUsable ? [.postgres] : []) + (Sealing.isUsable ? [.sealed] : [])
 }
 
 /// A replica with the means to do to it what happens to servers and networks.
@@ -40,12 +44,15 @@ struct ReplicaFixture {
   /// Of all holders; milliseconds.
   static let term = LeaseTerm(milliseconds: 3_000)
   private let world: any ReplicaWorld
+  /// `nil` if nothing is sealed.
+  private let keys: ReplicaKeys?
 
   /// - Parameter failsOver: Its servers are the test's own, which has them fail.
   init(_ engine: ReplicaEngine, failsOver: Bool = false) throws {
+    keys = engine == .sealed ? Sealing.keys : nil
     world =
       switch engine {
-      case .memory: MemoryReplica()
+      case .memory, .sealed: MemoryReplica()
       case .gateway: try ServedGateway.starting()
       case .postgres: try PostgresWorld(failsOver: failsOver)
       }
@@ -53,7 +60,8 @@ struct ReplicaFixture {
 
   /// A broker that has just been started on this host.
   func broker(on host: String) -> ReplicaBroker {
-    let link = world.link(from: host, term: Self.term)
+    var link = world.link(from: host, term: Self.term)
+    if let keys { link = SealedReplica(around: link, keys: keys) }
     return ReplicaBroker(link: link, application: Self.application, world: world)
   }
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dispatch
+internal import Synchronization
+
+/// The keys of this user: one with which is sealed, and former ones.
+package final class ReplicaKeys: Sendable {
+  /// Returns at least one key: first the one with which is sealed. It may block.
+  package typealias Source = @Sendable () throws(ReplicaKeyError) -> [ReplicaKey]
+
+  private let source: Source
+  private let keys: Mutex<[ReplicaKey]>
+
+  /// Asks the source, and returns when it has answered.
+  package init(from source: @escaping Source) throws(ReplicaKeyError) {
+    self.source = source
+    keys = Mutex(try source())
+  }
+
+  /// Where the keys are if nothing else is configured; `nil` if neither XDG_CONFIG_HOME nor HOME is set.
+  ///
+  /// - Parameter variable: returns the value of a variable of the environment.
+  package static func defaultDirectory(_ variable: (String) -> String?) -> String? {
+    // Relative values of the XDG variables are to be ignored.
+    if let home = variable("XDG_CONFIG_HOME"), home.hasPrefix("/") { return "\(home)/restorationd/keys" }
+    return variable("HOME").map { "\($0)/.config/restorationd/keys" }
+  }
+
+  /// The key with which is sealed.
+  package var current: ReplicaKey { keys.withLock { $0[0] } }
+
+  package subscript(id: ReplicaKeyID) -> ReplicaKey? { keys.withLock { $0.first { $0.id == id } } }
+
+  /// Asks the source once more, on another thread. If it fails, the keys stay as they are.
+  package func reread() async throws(ReplicaKeyError) {
+    let source = source
+    let answer = await withCheckedContinuation { continuation in
+      DispatchQueue.global().async { continuation.resume(returning: Result(catching: source)) }
+    }
+    let new = try answer.get()
+    keys.withLock { $0 = new }
+  }
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+internal import Synchronization
+
+/// A replica that learns nothing of what archives contain: everything is sealed on its way there, and opened on its way
+/// back (`Protocol/replica-format.md`).
+///
+/// What comes back is what was stored there, at that place of that archive. Otherwise the call fails: as `key` if it
+/// was sealed with a key that is not here, else as `refused`.
+package final class SealedReplica: ArchiveReplica {
+  /// An archive whose lease this host has.
+  private struct Holding {
+    let lease: ReplicaLease
+    let archive: SealedPlace.Archive
+    /// The snapshot that is being stored.
+    var stored: (tip: ReplicaTip, count: Int, id: [UInt8])?
+    /// The ID of the snapshot that is being read.
+    var read: [UInt8]?
+
+    init(_ grant: ReplicaGrant) {
+      lease = grant.lease
+      archive = SealedPlace.Archive(application: grant.lease.application, history: grant.history)
+    }
+  }
+
+  /// How long the ID of a snapshot is. Each part's text begins with it, so that parts of two snapshots cannot be put
+  /// together, even if these end at the same change.
+  private static let snapshotIDBytes = 16
+
+  private let base: any ArchiveReplica
+  private let keys: ReplicaKeys
+  private let report: @Sendable (ReplicaError) -> Void
+  /// By application.
+  private let held = Mutex<[String: Holding]>([:])
+
+  /// - Parameters:
+  ///   - base: gets what is sealed.
+  ///   - report: is told of each summary that `list` gives as empty because it cannot be opened.
+  package init(
+    around base: any ArchiveReplica,
+    keys: ReplicaKeys,
+    report: @escaping @Sendable (ReplicaError) -> Void = { _ in }
+  ) { (self.base, self.keys, self.report) = (base, keys, report) }
+
+  // MARK: Leases
+
+  nonisolated(nonsending) package func acquire(
+    _ application: String,
+    as claim: ReplicaClaim
+  ) async throws(ReplicaError) -> ReplicaGrant {
+    let grant = try await base.acquire(application, as: claim)
+    held.withLock { held in
+      if let other = held[application], other.lease.epoch > grant.lease.epoch { return }
+      held[application] = Holding(grant)
+    }
+    return grant
+  }
+
+  nonisolated(nonsending) package func renew() async throws(ReplicaError) -> ReplicaRenewal { try await base.renew() }
+
+  nonisolated(nonsending) package func release(
+    _ lease: ReplicaLease,
+    _ end: ReplicaEnd
+  ) async throws(ReplicaError) {
+    switch end {
+    case .left(let isFlushed, let summary):
+      let summary = keys.current.seal(summary, as: .summary(of: lease.application))
+      try await base.release(lease, .left(isFlushed: isFlushed, summary: summary))
+    case .removed: try await base.release(lease, end)
+    }
+    held.withLock { held in
+      if held[lease.application]?.lease == lease { held[lease.application] = nil }
+    }
+  }
+
+  /// Of an archive whose lease this is.
+  private func withHolding<Result>(
+    _ lease: ReplicaLease,
+    _ body: (inout Holding) -> Result
+  ) throws(ReplicaError) -> Result {
+    try held.withLock { held throws(ReplicaError) in
+      guard var holding = held[lease.application], holding.lease == lease else {
+        throw ReplicaError(.fenced(host: nil), "the lease of \(lease.application) has ended; open the archive again")
+      }
+      defer { held[lease.application] = holding }
+      return body(&holding)
+    }
+  }
+
+  // MARK: Storing
+
+  nonisolated(nonsending) package func append(
+    _ batch: ReplicaBatch,
+    _ lease: ReplicaLease
+  ) async throws(ReplicaError) {
+    let archive = try withHolding(lease) { $0.archive }
+    let sealed = keys.current.seal(SealedBatch.text(of: batch), as: .batch(batch, of: archive))
+    let whole = ReplicaTransaction(after: batch.after, upto: batch.upto, change: batch.change, changes: sealed)
+    try await base.append(ReplicaBatch([whole]), lease)
+  }
+
+  nonisolated(nonsending) package func snapshot(
+    _ part: SnapshotPart,
+    _ lease: ReplicaLease
+  ) async throws(ReplicaError) {
+    let key = keys.current
+    let (archive, id) = try withHolding(lease) { holding in
+      if holding.stored?.tip != part.tip || holding.stored?.count != part.count {
+        holding.stored = (part.tip, part.count, key.randomBytes(Self.snapshotIDBytes))
+      }
+      return (holding.archive, holding.stored?.id ?? [])
+    }
+    var sealed = part
+    sealed.bytes = key.seal(id + part.bytes, as: .part(part, of: archive))
+    try await base.snapshot(sealed, lease)
+  }
+
+  // MARK: Reading
+
+  nonisolated(nonsending) package func load(
+    _ lease: ReplicaLease,
+    from position: ReplicaPosition
+  ) async throws(ReplicaError) -> ReplicaPage {
+    let page = try await base.load(lease, from: position)
+    if let fault = PageOrder.fault(in: page, from: position) {
+      throw refusal("the contents of \(lease.application) are not in order: \(fault)")
+    }
+    do throws(ReplicaError) {
+      return try open(page, lease)
+    } catch {
+      guard case .key = error.kind else { throw error }
+      // It may have come since.
+      do throws(ReplicaKeyError) {
+        try await keys.reread()
+      } catch let reason {
+        throw ReplicaError(error.kind, "\(error.message) (\(reason))")
+      }
+      return try open(page, lease)
+    }
+  }
+
+  private func open(_ page: ReplicaPage, _ lease: ReplicaLease) throws(ReplicaError) -> ReplicaPage {
+    let holding = try withHolding(lease) { $0 }
+    let archive = holding.archive
+    var snapshot = holding.read
+    var opened = ReplicaPage(next: page.next)
+    for part in page.parts { opened.parts.append(try open(part, archive, &snapshot)) }
+    for batch in page.batches { opened.batches.append(try open(batch, archive)) }
+    try withHolding(lease) { $0.read = snapshot }
+    return opened
+  }
+
+  private func open(
+    _ part: SnapshotPart,
+    _ archive: SealedPlace.Archive,
+    _ snapshot: inout [UInt8]?
+  ) throws(ReplicaError) -> SnapshotPart {
+    let place = SealedPlace.part(part, of: archive)
+    let text = try open(part.bytes, as: place)
+    let id = Array(text.prefix(Self.snapshotIDBytes))
+    if part.number == 0 || snapshot == nil { snapshot = id }
+    guard snapshot == id, id.count == Self.snapshotIDBytes else {
+      throw refusal("\(place) belongs to another snapshot than the part before it")
+    }
+    var opened = part
+    opened.bytes = Array(text.dropFirst(Self.snapshotIDBytes))
+    return opened
+  }
+
+  private func open(_ batch: ReplicaBatch, _ archive: SealedPlace.Archive) throws(ReplicaError) -> ReplicaBatch {
+    let place = SealedPlace.batch(batch, of: archive)
+    let text = try open(batch.transactions[0].changes, as: place)
+    guard let opened = SealedBatch.batch(text, after: batch.after), opened.upto == batch.upto,
+      opened.change == batch.change, batch.transactions.count == 1
+    else { throw refusal("\(place) does not have the transactions that it names") }
+    return opened
+  }
+
+  private func open(_ bytes: [UInt8], as place: SealedPlace) throws(ReplicaError) -> [UInt8] {
+    guard let sealed = SealedBytes(bytes) else {
+      guard let version = bytes.first, version >= 0x80, version != SealedBytes.version else {
+        throw refusal("\(place) is not sealed, or cut off")
+      }
+      throw ReplicaError(
+        .refused,
+        "\(place) is sealed in version \(version & 0x7f); install a restorationd that knows it"
+      )
+    }
+    guard let key = keys[sealed.keyID] else {
+      throw ReplicaError(
+        .key(sealed.keyID.description),
+        "\(place) is sealed with the key \(sealed.keyID), which is not here; copy it from a host that has it"
+      )
+    }
+    guard let text = key.open(sealed, as: place) else {
+      throw refusal("\(place) was not stored there as it is: it was changed, or belongs to another place")
+    }
+    return text
+  }
+
+  private func refusal(_ fault: String) -> ReplicaError {
+    ReplicaError(
+      .refused,
+      "\(fault); nothing was taken from it. Have the replica set back to a backup, or use a host that has the archive"
+    )
+  }
+
+  /// A summary that cannot be opened is empty: the archive is there, and to read it will say why.
+  nonisolated(nonsending) package func list() async throws(ReplicaError) -> [ReplicaSummary] {
+    try await base.list().map { entry in
+      guard !entry.summary.isEmpty else { return entry }
+      var opened = entry
+      do throws(ReplicaError) {
+        opened.summary = try open(entry.summary, as: .summary(of: entry.application))
+      } catch {
+        report(error)
+        opened.summary = []
+      }
+      return opened
+    }
+  }
+}
