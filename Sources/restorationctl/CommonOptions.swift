@@ -135,6 +135,9 @@ struct ConnectionOptions: ParsableArguments {
       } catch let error as RestorationError where error.code == .unknownApplication {
         let known = (try? await broker.applicationNames()) ?? []
         throw Failure(error, near: Suggestion.nearest(to: application ?? "", in: known))
+      } catch let error as RestorationError where error.code == .unknownObject {
+        // The broker names a method there, and a call is one.
+        throw Failure(error, hint: application.map { "restorationctl tree \($0) shows the known objects." })
       }
       await broker.close()
     } catch let error as RestorationError {

@@ -208,6 +208,20 @@ internal import Testing
     #expect(result.output.contains("Main          its owner fetches its states by itself\n"), "\(result.output)")
   }
 
+  @Test func anUnknownObjectIsAnsweredWithTheCommandThatShowsTheKnownOnes() throws {
+    try Self.run([(["Main"], ["n": 1])])
+    try Self.run([(["Main"], ["n": 2])])
+    let restore = try ControlTool.run(["restore", Self.application, "Mian", "-j"], status: 4)
+    #expect(try restore.error["hint"] == .string("restorationctl tree \(Self.application) shows the known objects."))
+    #expect(try restore.error["path"] == .path("Mian"))
+    #expect(restore.errors.contains("\n  restorationctl tree"), "\(restore.errors)")
+    let rollback = try ControlTool.run(["rollback", Self.application, "1", "Mian"], status: 4)
+    #expect(rollback.errors.contains("export \(Self.application) --generation 1"), "\(rollback.errors)")
+    let parameters = #"{"application":"\#(Self.application)","objects":[["Mian"]]}"#
+    let call = try ControlTool.run(["call", "restoreApplicationState", parameters], status: 4)
+    #expect(!call.errors.contains("restorationctl tree"), "a call's next step is another one: \(call.errors)")
+  }
+
   /// R21, R23: the restored objects, the others, and the reasons.
   @Test func restoringListsWhatDidNotComeBack() throws {
     let objects: [JSONValue] = [

@@ -65,6 +65,8 @@ struct RollbackCommand: ControlCommand {
     } catch let error as RestorationError where error.code == .needsForce {
       let hint = "End it first, or use --force; its processes are then notified and should restore again."
       throw Failure(error, hint: hint)
+    } catch let error as RestorationError where error.code == .unknownObject {
+      throw Failure(error, hint: "restorationctl export \(application) --generation \(generation) prints what it has.")
     }
   }
 
