@@ -12,7 +12,7 @@ package final class PostgresStore: Sendable {
     var told: Set<Int64> = []
   }
 
-  private struct State {
+  private struct Books {
     var judge = LeaseJudge()
     var usage = UsageBook()
     /// Brokers with leases, by the id of the holder.
@@ -27,7 +27,7 @@ package final class PostgresStore: Sendable {
   /// How many bytes of contents a user may have; a snapshot may exceed that until it has taken their place.
   private let userBytesMax: Int64
   private let clock: @Sendable () -> Int64
-  private let state = Mutex(State())
+  private let state = Mutex(Books())
 
   /// - Parameter clock: Milliseconds; it never goes back, and counts sleep.
   package init(

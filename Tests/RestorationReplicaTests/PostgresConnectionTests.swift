@@ -19,11 +19,13 @@ internal import Testing
     let lease = try await a.acquire().lease
     servers.cluster.freeze()
     // This thread waits below.
-    let cut = Task.detached { await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } }
+    let cut = Task.detached(executorPreference: BlockingExecutor()) {
+      await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) }
+    }
     try servers.cluster.waitForCommit()
     try servers.cluster.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
     #expect(await cut.value == .unknown, "the server itself calls that a success")
-    let again = Task.detached { try await a.append(0, 1, lease) }
+    let again = Task.detached(executorPreference: BlockingExecutor()) { try await a.append(0, 1, lease) }
     try servers.cluster.waitForCommit()
     servers.cluster.resume()
     try await again.value
@@ -44,6 +46,35 @@ internal import Testing
       try servers.cluster.query("SHOW synchronous_standby_names").isEmpty
     }
     #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, lease) } == .uncovered)
+  }
+
+  @Test func whileCommitsAreStuckNoConnectionIsMadeAndNothingIsStored() async throws {
+    let servers = try PostgresServers(isCovered: true)
+    var settings = PostgresPool.Settings(conninfo: servers.cluster.conninfo())
+    (settings.appendMilliseconds, settings.stuckMax) = (100, 1)
+    let pool = try PostgresPool(settings)
+    defer { pool.close() }
+    let a = broker(pool)
+    let lease = try await a.acquire().lease
+    servers.cluster.freeze()
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } == .unknown)
+    try Wait.until("the commit has waited for longer than an append may take") {
+      try servers.cluster.query(
+        """
+        SELECT max(clock_timestamp() - query_start) > interval '0.1 s' FROM pg_stat_activity
+        WHERE wait_event = 'SyncRep'
+        """
+      ) == "t"
+    }
+    for _ in 1...2 {
+      #expect(await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } == .away)
+    }
+    servers.cluster.resume()
+    try Wait.until("no commit waits") {
+      try servers.cluster.query("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "0"
+    }
+    try await a.append(0, 1, lease)
+    #expect(try await a.load(.batches(after: 0), lease).batches == [.one(0, 1)])
   }
 
   @Test func aServerThatWasReplacedIsNotWrittenTo() async throws {
@@ -69,14 +100,16 @@ internal import Testing
     #expect(pool.connections == 0)
     await withTaskGroup(of: Void.self) { group in
       for number in 0..<20 {
-        group.addTask { _ = try? await pool.run(PostgresCall(.server), for: "\(number)") }
+        group.addTask { _ = try? await pool.run(PostgresCall(.server, [.integer(1_000)]), for: "\(number)") }
       }
     }
     #expect((1...2).contains(pool.connections))
     try Wait.until("the connections are closed") { pool.connections == 0 }
-    #expect(try await pool.run(PostgresCall(.server), for: "ada").count == 1)
+    #expect(try await pool.run(PostgresCall(.server, [.integer(1_000)]), for: "ada").count == 1)
     pool.close()
-    await #expect(throws: PostgresFailure.self) { try await pool.run(PostgresCall(.server), for: "ada") }
+    await #expect(throws: PostgresFailure.self) {
+      try await pool.run(PostgresCall(.server, [.integer(1_000)]), for: "ada")
+    }
   }
 
   @Test func aConnectionThatTheServerHasEndedIsMadeAnew() async throws {

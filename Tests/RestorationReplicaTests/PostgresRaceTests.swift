@@ -29,7 +29,7 @@ internal import Testing
       """
   }
 
-  /// Makes a call while another program's transaction, of this statement, is open; ends that when the call waits for it.
+  /// Makes a call while another program has a transaction of this statement open; that ends when the call waits for it.
   private func meet<Value: Sendable>(
     _ statement: String,
     in world: PostgresWorld,
@@ -41,7 +41,7 @@ internal import Testing
     try session.write("BEGIN; \(statement) SELECT 'done';\n")
     while try session.output?.next() != "done" {}
     // This thread waits below.
-    let answer = Task.detached { await call() }
+    let answer = Task.detached(executorPreference: BlockingExecutor()) { await call() }
     try world.servers.cluster.waitUntil(aCallWaitsFor: process)
     try session.write("COMMIT;\n")
     return await answer.value
@@ -115,10 +115,10 @@ internal import Testing
       """
       SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc WHERE pronamespace = 'restoration'::regnamespace
       AND has_function_privilege('restoration_gateway', oid, 'EXECUTE')
-      AND (proname !~ '_1$' OR NOT prosecdef OR proconfig IS NULL)
+      AND (proname !~ '_1$' OR proconfig IS NULL OR NOT prosecdef AND proname <> 'server_1')
       """
     )
-    #expect(open == "", "each has a version, the rights of its owner, and a fixed search path")
+    #expect(open == "", "each has a version and a fixed search path, and the rights of its owner, but for one")
   }
 
   @Test func aUserReachesNothingOfAnother() async throws {

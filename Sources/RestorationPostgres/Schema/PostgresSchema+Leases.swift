@@ -3,8 +3,8 @@
 extension PostgresSchema {
   /// For the functions below, which have a fixed search path; nobody may call them.
   static let helpers = """
-    -- Not pg_control_checkpoint(): until the first checkpoint after a promotion it says the former timeline. On a standby
-    -- pg_current_wal_lsn() fails, which is right: nothing is asked of a standby.
+    -- Not pg_control_checkpoint(): until the first checkpoint after a promotion it says the former timeline. On a
+    -- standby pg_current_wal_lsn() fails, which is right: nothing is asked of a standby.
     CREATE OR REPLACE FUNCTION timeline() RETURNS bigint LANGUAGE sql STABLE AS $$
       SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
     $$;
@@ -36,9 +36,14 @@ extension PostgresSchema {
     """
 
   static let leases = """
-    CREATE OR REPLACE FUNCTION server_1(OUT system bigint, OUT timeline bigint)
-    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
-      SELECT (pg_control_system()).system_identifier, timeline()
+    -- Which server it is, and how many commits have waited for another one for longer than this: their programs have
+    -- given up, and nothing ends them. With the rights of the caller, who sees sessions of the same role.
+    CREATE OR REPLACE FUNCTION server_1(_milliseconds bigint, OUT system bigint, OUT timeline bigint, OUT stuck bigint)
+    LANGUAGE sql STABLE SET search_path = restoration, pg_temp AS $$
+      SELECT (pg_control_system()).system_identifier,
+        ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint,
+        (SELECT count(*) FROM pg_stat_activity WHERE usename = current_user AND wait_event = 'SyncRep'
+          AND query_start < clock_timestamp() - make_interval(secs => _milliseconds / 1000.0))
     $$;
 
     -- What decides who may have a lease; one row, also if there is no such archive.
@@ -147,8 +152,8 @@ extension PostgresSchema {
     $$;
 
     -- Gives a lease back, or removes the archive.
-    CREATE OR REPLACE FUNCTION release_1(_owner text, _archive bigint, _epoch bigint, _removed boolean, _flushed boolean,
-      _summary bytea, OUT outcome text, OUT host text)
+    CREATE OR REPLACE FUNCTION release_1(_owner text, _archive bigint, _epoch bigint, _removed boolean,
+      _flushed boolean, _summary bytea, OUT outcome text, OUT host text)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
     #variable_conflict use_column
     BEGIN

@@ -40,7 +40,7 @@ package enum PostgresSchema {
       holder   text PRIMARY KEY,                -- made up by the gateway at random
       owner    text NOT NULL,
       host     text NOT NULL,
-      term     bigint NOT NULL,                 -- milliseconds without a renewal, after which others may take its leases
+      term     bigint NOT NULL,                 -- milliseconds without a renewal until others may take its leases
       system   bigint NOT NULL,                 -- the server that the newest lease is of
       timeline bigint NOT NULL,
       renewals bigint NOT NULL DEFAULT 0,
@@ -81,15 +81,15 @@ package enum PostgresSchema {
       PRIMARY KEY (archive, epoch)
     );
 
-    -- What transactions have changed: after + 1 … upto. No foreign key: its trigger would cost each append, and the row
-    -- of the archive is locked anyway.
+    -- What transactions have changed: after + 1 … upto. No foreign key: its trigger would cost each append, and the
+    -- row of the archive is locked anyway.
     CREATE TABLE IF NOT EXISTS batch (
       archive bigint NOT NULL,
       after   bigint NOT NULL,
       upto    bigint NOT NULL CHECK (upto > after),
       epoch   bigint NOT NULL,
       change  uuid NOT NULL,
-      key     bytea NOT NULL,                   -- what it is encrypted with; empty if the body says that, or if it is not
+      key     bytea NOT NULL,                   -- what it is encrypted with; empty if the body says that
       body    bytea NOT NULL,
       PRIMARY KEY (archive, after)
     );

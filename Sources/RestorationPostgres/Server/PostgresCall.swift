@@ -82,7 +82,7 @@ package enum PostgresValue: Sendable {
   }
 }
 
-/// A row of an answer: its columns as the server writes them in binary. What is not there, or of another type, is `nil`.
+/// A row of an answer: its columns as the server writes them in binary. What is missing, or of another type, is `nil`.
 package struct PostgresRow: Sendable {
   private let columns: [[UInt8]?]
 

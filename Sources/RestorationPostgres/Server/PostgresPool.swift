@@ -14,6 +14,9 @@ package final class PostgresPool: PostgresServer {
     package var conninfo: String
     /// 1 … 16.
     package var connectionsMax = 4
+    /// While so many commits, of all gateways together, have not ended although nobody waits for them, no connection is
+    /// made: each of them keeps one of the server's.
+    package var stuckMax: Int64 = 16
     /// After so long without work a connection is closed.
     package var idleMilliseconds: Int32 = 30_000
     /// How long an append may take, with its wait for a connection.
@@ -30,7 +33,7 @@ package final class PostgresPool: PostgresServer {
     let continuation: CheckedContinuation<Result<[PostgresRow], PostgresFailure>, Never>
   }
 
-  private struct State {
+  private struct Books {
     var queue = FairQueue<Request>(max: PostgresPool.waitingMax)
     /// Threads that sleep; the last one is woken first.
     var idle: [WakeUp] = []
@@ -55,7 +58,7 @@ package final class PostgresPool: PostgresServer {
 
   private let settings: Settings
   private let endpoints: [PostgresConnection.Endpoint]
-  private let state = Mutex(State())
+  private let state = Mutex(Books())
 
   package init(_ settings: Settings) throws(PostgresFailure) {
     self.settings = settings
@@ -210,8 +213,9 @@ package final class PostgresPool: PostgresServer {
     _ name: String,
     until deadline: Int64
   ) throws(PostgresFailure) {
-    let row = try connection.run(PostgresCall(.server), until: deadline).first
-    guard let system = row?.integer(0), let timeline = row?.integer(1) else {
+    let call = PostgresCall(.server, [.integer(settings.appendMilliseconds)])
+    let row = try connection.run(call, until: deadline).first
+    guard let system = row?.integer(0), let timeline = row?.integer(1), let stuck = row?.integer(2) else {
       throw .away("\(name) does not say which server it is; apply the schema of this version to the database")
     }
     let newest = state.withLock { state -> (system: Int64, timeline: Int64) in
@@ -224,6 +228,9 @@ package final class PostgresPool: PostgresServer {
     }
     guard newest.timeline == timeline else {
       throw .away("\(name) has timeline \(timeline); the server that took over from it has \(newest.timeline): stop it")
+    }
+    guard stuck < settings.stuckMax else {
+      throw .away("\(stuck) commits at \(name) wait for another server, which does not answer; bring it back")
     }
     connection.timeline = timeline
   }
