@@ -243,7 +243,9 @@ let package = Package(
       name: "restorationd",
       dependencies: [
         "CLinux",
+        "RestorationArchive",
         "RestorationBroker",
+        "RestorationReplica",
         "RestorationTransport",
         "SystemdSupport",
         .product(name: "Logging", package: "swift-log"),

@@ -73,6 +73,7 @@ struct Service {
         on: eventLoop,
         meter: meter,
         manager: hasUser ? UserServiceManager() : nil,
+        replica: try Replication.source(configuration, logger),
         logger: logger,
         whenLost: { [loss, logger] reason in
           // The archives are sound, and so is what clients have yet to save.

@@ -5,7 +5,7 @@ internal import Testing
 
 /// The setting `replica` of the configuration.
 @Suite struct ReplicaConfigurationTests {
-  private static func read(_ setting: String, home: String? = "/home/ann") throws -> ReplicaConfiguration? {
+  private static func read(_ setting: String, home: String? = "/users/ann") throws -> ReplicaConfiguration? {
     var flags = BrokerConfiguration.Flags()
     flags.file = "config.json"
     (flags.socket, flags.archives) = ("/run/b.sock", "/archives")
@@ -22,7 +22,7 @@ internal import Testing
     let replica = try #require(try Self.read(#"{"replica":{}}"#))
     #expect(replica.socket == "/run/restoration-gateway/gateway.sock")
     #expect(replica.acknowledgement == .disk && replica.leaseSeconds == 900)
-    #expect(replica.keys == .directory("/home/ann/.config/restorationd/keys") && replica.host == nil)
+    #expect(replica.keys == .directory("/users/ann/.config/restorationd/keys") && replica.host == nil)
   }
 
   @Test func whoeverWaitsForTheReplicaHasAShortLease() throws {

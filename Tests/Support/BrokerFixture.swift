@@ -11,7 +11,8 @@ package final class BrokerFixture {
   /// More variables of its environment.
   package var variables: [String: String] = [:]
   private let arguments: [String]
-  private let limits: JSONObject
+  /// Members of the configuration file.
+  private var settings: JSONObject
   private var process: ChildProcess?
   private var kept: [WireClient] = []
   private var clients: [ProcessClient] = []
@@ -21,11 +22,13 @@ package final class BrokerFixture {
     in directory: ScratchDirectory,
     arguments: [String] = [],
     limits: JSONObject = [:],
+    settings: JSONObject = [:],
     wrapper: [String] = []
   ) {
     self.directory = directory
     self.arguments = arguments
-    self.limits = limits
+    self.settings = settings
+    self.settings["limits"] = .object(limits)
     self.wrapper = wrapper
   }
 
@@ -67,7 +70,7 @@ package final class BrokerFixture {
   @discardableResult
   package func start(_ deadline: Deadline = Deadline()) throws -> Int64 {
     if !Files.exists(directory.file("config.json")) {
-      try directory.write(JSONValue.object(["limits": .object(limits)]).text, to: "config.json")
+      try directory.write(JSONValue.object(settings).text, to: "config.json")
     }
     if !Files.exists(directory.file("run")) { _ = try directory.makeDirectory("run") }
     let arrivals = try DirectoryWatch(directory.file("run"))
@@ -164,7 +167,7 @@ package final class BrokerFixture {
   }
 
   /// Ends what still runs, the last started first, and looks for the traces of a crash.
-  func finish() throws {
+  package func finish() throws {
     for client in servingClients.reversed() { client.end() }
     for client in clients.reversed() { client.end() }
     if let process {

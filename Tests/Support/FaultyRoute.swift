@@ -37,9 +37,10 @@ package final class FaultyRoute: Sendable {
   package init(from path: String, to target: String) throws {
     let (wake, other) = try FileDescriptor.socketPair()
     (self.path, self.wake) = (path, wake)
-    let relay = Relay(target: target, listener: try FileDescriptor.listening(at: path), wake: other)
+    let listener = try FileDescriptor.listening(at: path)
     thread = Mutex(
       Thread.start { [shared] in
+        let relay = Relay(target: target, listener: listener, wake: other)
         while !shared.isOver.load(ordering: .acquiring) { relay.turn(shared.weather.withLock { $0 }) }
       }
     )
@@ -87,7 +88,7 @@ private enum Thread {
 }
 
 /// What the thread of a route owns.
-private final class Relay: @unchecked Sendable {
+private final class Relay {
   private let target: String
   private let listener: FileDescriptor
   private let wake: FileDescriptor

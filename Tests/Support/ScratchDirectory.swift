@@ -22,6 +22,9 @@ package final class ScratchDirectory: Sendable {
     path = String(cString: name)
   }
 
+  /// One that is there already.
+  package init(at path: String) { self.path = path }
+
   /// The path of something in the directory.
   package func file(_ name: String) -> String { "\(path)/\(name)" }
 
@@ -141,7 +144,7 @@ package enum Files {
   /// Empties a directory.
   package static func removeContents(of path: String) { for name in list(path) { removeTree("\(path)/\(name)") } }
 
-  static func removeTree(_ path: String) {
+  package static func removeTree(_ path: String) {
     if isDirectory(path) {
       chmod(path, 0o700)
       for name in list(path) { removeTree("\(path)/\(name)") }

@@ -89,7 +89,7 @@ extension ErrorObject {
       .storeFailed,
       message,
       hint: "It is kept on this host and still sent. Send it again with its revision if it has to be confirmed.",
-      details: ["indeterminate": true]
+      details: ["indeterminate": true, "unconfirmed": true]
     )
   }
 

@@ -24,7 +24,10 @@ package struct SessionTable {
   package init() {}
 
   package subscript(number: SessionID) -> Session? { live[number] }
-  package subscript(token token: String) -> Session? { live.values.first { $0.token == token } }
+  /// Sessions that began on another host have no token here.
+  package subscript(token token: String) -> Session? {
+    token.isEmpty ? nil : live.values.first { $0.token == token }
+  }
 
   package var values: Dictionary<SessionID, Session>.Values { live.values }
   package var byNumber: [SessionID: Session] { live }

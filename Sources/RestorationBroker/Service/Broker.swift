@@ -14,6 +14,7 @@ package final class Broker: Sendable {
   let listener: UnixListener
   let service: BrokerService
   let store: any ArchiveStore
+  private let replicated: ReplicatedStore?
   private let watcher: ProcessWatcher
 
   /// Takes the socket and begins to accept; returns when it does. Blocks its thread, which must not be the event
@@ -24,6 +25,7 @@ package final class Broker: Sendable {
   ///   - inherited: the connections that it has kept of the process before.
   ///   - meter: that of the event loop, if it has one.
   ///   - manager: the user's service manager; nil where there is none.
+  ///   - replica: makes the way to where archives follow their user, if that is configured.
   ///   - whenLost: no client can connect from now on, for this reason: the process is to end in order, with an error.
   ///   - whenFatal: to continue would break a promise: the process is to end with an error, at once.
   package init(
@@ -33,6 +35,7 @@ package final class Broker: Sendable {
     on eventLoop: any EventLoop,
     meter: LoopMeter? = nil,
     manager: (any ServiceManager)? = nil,
+    replica: ReplicaSource? = nil,
     logger: Logger,
     whenLost: @escaping @Sendable (String) -> Void,
     whenFatal: @escaping @Sendable (String) -> Void
@@ -48,13 +51,11 @@ package final class Broker: Sendable {
       subject: "the archives in \(archives.path)",
       remedy: "stop it first or give another --archives DIR"
     )
-    let quota = ArchiveQuota(
-      applicationsMax: limits.applicationsMax,
-      allArchivesBytesMax: limits.allArchivesBytesMax,
-      openArchivesMax: limits.openArchivesMax
-    )
-    let upkeep = ArchiveUpkeep(archiveBytesMax: limits.archiveBytesMax)
-    let store = try SQLiteArchiveStore(directory: archives.path, quota: quota, upkeep: upkeep)
+    let files = try Self.files(limits, in: archives.path)
+    replicated = try configuration.replica.flatMap { settings in
+      try replica.map { try ReplicatedStore(around: files, settings, wakingOn: eventLoop, by: $0) }
+    }
+    let store: any ArchiveStore = replicated ?? files
     let watcher = try ProcessWatcher()
     let service = try BrokerService(
       on: eventLoop,
@@ -94,6 +95,16 @@ package final class Broker: Sendable {
       inherited.endApplicationSockets(descriptors)
     }
     logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
+  }
+
+  private static func files(_ limits: Limits, in directory: String) throws -> SQLiteArchiveStore {
+    let quota = ArchiveQuota(
+      applicationsMax: limits.applicationsMax,
+      allArchivesBytesMax: limits.allArchivesBytesMax,
+      openArchivesMax: limits.openArchivesMax
+    )
+    let upkeep = ArchiveUpkeep(archiveBytesMax: limits.archiveBytesMax)
+    return try SQLiteArchiveStore(directory: directory, quota: quota, upkeep: upkeep)
   }
 
   private static func raiseDescriptorLimit(_ limits: Limits, _ logger: Logger) {
@@ -171,6 +182,7 @@ package final class Broker: Sendable {
     await service.stopSockets()
     await service.prepareToStop()
     await listener.drain(milliseconds: Self.drainMilliseconds)
+    replicated?.drain()
     await service.stop()
     _ = await listener.handOver()
     watcher.stop()

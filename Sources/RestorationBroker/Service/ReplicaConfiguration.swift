@@ -11,8 +11,8 @@ package struct ReplicaConfiguration: Hashable, Sendable {
     /// When the fleet's store has it too.
     case replica
 
-    /// Seconds for which a lease holds. A broker that answers by its own disk goes on without the fleet's store for that
-    /// long; one that waits for it gains nothing by a long one.
+    /// Seconds for which a lease holds. A broker that answers by its own disk goes on without the fleet's store for
+    /// that long; one that waits for it gains nothing by a long one.
     var leaseSeconds: Int {
       switch self {
       case .disk: 900

@@ -145,7 +145,7 @@ extension SessionDriver: BrokerLinkObserver {
 
   /// Whether the outcome is unknown and the call may be repeated over the next connection (R15).
   private static func asksForAnotherConnection(_ error: RestorationError) -> Bool {
-    error.code == .storeFailed && error.indeterminate
+    error.code == .storeFailed && error.indeterminate && !error.isUnconfirmed
   }
 
   func completed(_ ticket: Ticket, _ answer: Response.Outcome) {

@@ -24,6 +24,8 @@ public struct RestorationError: Error, Hashable, Sendable {
   public let sequence: Int64?
   /// Of `storeFailed`: the write may be on disk all the same; send it again with the same revision.
   public let indeterminate: Bool
+  /// Of an indeterminate one: it is on this host's disk and still sent to the fleet's store; the broker goes on.
+  let isUnconfirmed: Bool
   /// Of `unsupportedProtocolVersion`: versions the broker speaks.
   public let supportedVersions: [Int64]
   /// The `data` of the error object as JSON text, with what this version of the library does not know.
@@ -68,6 +70,7 @@ extension RestorationError {
     limit = data.flatMap(ExceededLimit.init)
     sequence = data?["sequence"]?.integer()
     indeterminate = data?["indeterminate"]?.bool() ?? false
+    isUnconfirmed = data?["unconfirmed"]?.bool() ?? false
     supportedVersions = data?["supported"]?.elements?.compactMap { $0.integer() } ?? []
     dataText = data?.compactText.string
   }

@@ -10,6 +10,15 @@ package enum Host {
   /// Milliseconds of a clock that never goes back.
   package static var monotonicMilliseconds: Int64 { SystemCalls.monotonicMilliseconds }
 
+  /// Milliseconds since the machine was started, by a clock that never goes back and counts sleep.
+  package static var bootMilliseconds: Int64 { SystemCalls.bootMilliseconds }
+
+  /// What the machine is called.
+  package static var name: String {
+    let text = (try? readFile("/proc/sys/kernel/hostname")) ?? nil
+    return text?.split(separator: "\n").first.map(String.init) ?? "localhost"
+  }
+
   /// Gives the kernel the memory that the allocator keeps.
   package static func giveMemoryBack() { SystemCalls.trimMemory() }
 

@@ -291,8 +291,9 @@ enum SystemCalls {
   /// Milliseconds since 1970, UTC, by a clock that people may set.
   static var wallMilliseconds: Int64 { milliseconds(of: CLOCK_REALTIME) }
 
-  /// Milliseconds of a clock that never goes back.
+  /// Milliseconds of clocks that never go back, without and with the time in which the machine has slept.
   static var monotonicMilliseconds: Int64 { milliseconds(of: CLOCK_MONOTONIC) }
+  static var bootMilliseconds: Int64 { milliseconds(of: CLOCK_BOOTTIME) }
 
   /// The CPU time of the calling thread.
   static var threadNanoseconds: Int64 { nanoseconds(of: CLOCK_THREAD_CPUTIME_ID) }

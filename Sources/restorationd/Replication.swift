@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Logging
+internal import NIOPosix
+internal import RestorationArchive
+internal import RestorationBroker
+internal import RestorationReplica
+internal import RestorationTransport
+
+/// The way to the gateway of this host, by which archives follow their user.
+enum Replication {
+  /// Reads the keys, if what leaves this host is encrypted; `nil` if nothing leaves it.
+  static func source(_ configuration: BrokerConfiguration, _ logger: Logger) throws -> ReplicaSource? {
+    guard let configuration = configuration.replica else { return nil }
+    let path = try SocketPath.resolve(flag: configuration.socket, environment: { _ in nil })
+    let keys = try keys(configuration.keys)
+    return { configuration, term, attention in
+      let link = GatewayLink(
+        to: path,
+        host: configuration.host,
+        term: term,
+        // What is large and goes to other hosts does not hold up the clients of this one.
+        on: MultiThreadedEventLoopGroup(numberOfThreads: 1).next(),
+        attention: attention
+      )
+      guard let keys else { return link }
+      return SealedReplica(around: link, keys: keys) { logger.warning("\($0.message)") }
+    }
+  }
+
+  private static func keys(_ keys: ReplicaConfiguration.Keys) throws -> ReplicaKeys? {
+    switch keys {
+    case .directory(let path): try ReplicaKeys { () throws(ReplicaKeyError) in try KeyDirectory(path).read() }
+    case .command(let words): try ReplicaKeys { () throws(ReplicaKeyError) in try KeyCommand(words).read() }
+    case .none: nil
+    }
+  }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// Archives that follow their user: real brokers, gateways and PostgreSQL, on hosts whose network the test owns.
+@Suite(.scratch, .enabled(if: PostgresCluster.isUsable, "needs PostgreSQL")) struct FleetTests {
+  private static let application = "org.example.Draw"
+
+  /// What a client of one host does with one object.
+  private struct User {
+    let client: WireClient
+    let object: JSONValue
+
+    /// Waits for the archive for as long as another host has it, or takes it over.
+    init(on host: FleetHost, takeOver: Bool = false) throws {
+      let client = try host.broker.connect()
+      let parameters: JSONValue = [
+        "application": .string(FleetTests.application), "takeOver": .bool(takeOver), "serves": ["archiveLost"],
+      ]
+      try Wait.until("\(host.name) has the archive") {
+        do {
+          _ = try client.call("initialize", parameters)
+          return true
+        } catch let error as CallError where error.kind == "ownedElsewhere" {
+          return false
+        }
+      }
+      self.client = client
+      object =
+        try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "editor"])["object"] ?? .null
+    }
+
+    /// Returns the change that it was.
+    @discardableResult
+    func encode(_ number: Int64) throws -> Int64 {
+      let answer = try client.call("encodeRestorableState", ["object": object, "state": ["n": .integer(number)]])
+      return answer["sequence"]?.integer ?? 0
+    }
+
+    func failure(_ number: Int64) throws -> CallError {
+      try client.failure("encodeRestorableState", ["object": object, "state": ["n": .integer(number)]])
+    }
+
+    func decode() throws -> Int64? {
+      try client.call("decodeRestorableState", ["object": object])["state"]?["n"]?.integer
+    }
+  }
+
+  /// Hosts by name; each gets these members of the setting `replica`.
+  private static func withHosts(
+    _ replica: JSONObject = [:],
+    _ body: (_ fleet: Fleet, _ a: FleetHost, _ b: FleetHost) throws -> Void
+  ) throws {
+    let fleet = try Fleet(in: directory)
+    try body(fleet, fleet.host("A", replica), fleet.host("B", replica))
+    try fleet.finish()
+  }
+
+  @Test func whatWasSavedOnOneHostIsThereOnTheNext() throws {
+    try Self.withHosts { _, a, b in
+      let first = try User(on: a)
+      try first.encode(1)
+      let second = try User(on: b)
+      #expect(try second.decode() == 1)
+      let lost = try first.client.notification("archiveLost")
+      #expect(lost["host"] == "B")
+      #expect(try first.failure(2).kind == "fenced")
+      try second.encode(3)
+      // And back.
+      #expect(try User(on: a).decode() == 3)
+    }
+  }
+
+  @Test func whatWasAcknowledgedByTheReplicaOutlivesItsHost() throws {
+    try Self.withHosts(["acknowledge": "replica"]) { _, a, b in
+      let first = try User(on: a)
+      for number in 1...20 { try first.encode(Int64(number)) }
+      try a.kill()
+      let refused = try b.broker.connect().failure("initialize", ["application": .string(Self.application)])
+      #expect(refused.kind == "ownedElsewhere" && refused.data["host"] == "A")
+      let second = try User(on: b, takeOver: true)
+      #expect(try second.decode() == 20)
+    }
+  }
+
+  @Test func aHostWithoutTheDatabaseGoesOnAndCatchesUp() throws {
+    try Self.withHosts { _, a, b in
+      let first = try User(on: a)
+      a.network.change { $0.blocked = [.there, .back] }
+      for number in 1...200 { try first.encode(Int64(number)) }
+      a.network.change { $0.blocked = [] }
+      #expect(try User(on: b).decode() == 200)
+    }
+  }
+
+  @Test func whoeverWaitsForTheReplicaIsToldWithinSecondsThatItDoesNotAnswer() throws {
+    try Self.withHosts(["acknowledge": "replica"]) { _, a, _ in
+      let first = try User(on: a)
+      try first.encode(1)
+      a.network.change { $0.blocked = [.there, .back] }
+      let begin = Deadline.now
+      let unconfirmed = try first.failure(2)
+      #expect(unconfirmed.kind == "storeFailed" && unconfirmed.data["unconfirmed"] == true)
+      #expect(Deadline.now - begin < 10_000)
+      a.network.change { $0.blocked = [] }
+      try Wait.until("the replica is used again") {
+        do {
+          try first.encode(4)
+          return true
+        } catch let error as CallError where error.kind == "storeFailed" {
+          return false
+        }
+      }
+      #expect(try first.decode() == 4)
+    }
+  }
+
+  @Test func aFrozenHolderWritesNothingAfterItsLease() throws {
+    try Self.withHosts(["leaseSeconds": 3]) { fleet, a, b in
+      let first = try User(on: a)
+      try fleet.waitUntil(hasChange: first.encode(1))
+      try a.send(signal: SIGSTOP)
+      let second = try User(on: b)
+      #expect(try second.decode() == 1)
+      try second.encode(2)
+      try a.send(signal: SIGCONT)
+      #expect(["fenced", "storeFailed"].contains(try first.failure(3).kind))
+      #expect(try second.decode() == 2)
+    }
+  }
+
+  /// Both have what the other one has not: the copy is kept, and told.
+  @Test func whatTwoHostsHaveWrittenIsNeverMixed() throws {
+    try Self.withHosts { fleet, a, b in
+      let first = try User(on: a)
+      try fleet.waitUntil(hasChange: first.encode(1))
+      a.network.change { $0.isCut = true }
+      try first.encode(2)
+      let second = try User(on: b, takeOver: true)
+      #expect(try second.decode() == 1)
+      try second.encode(3)
+      a.network.change { $0.isCut = false }
+      _ = try first.client.notification("archiveLost")
+      #expect(try User(on: a).decode() == 3)
+      #expect(Files.list(a.broker.archives).contains { $0.contains("+conflict-") })
+    }
+  }
+}
