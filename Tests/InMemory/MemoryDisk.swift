@@ -24,7 +24,7 @@ package final class MemoryDisk {
   package var daysText: String?
   package var daysFailure: ArchiveError?
   /// The calendar by which it notes when archives are written to.
-  var wallMilliseconds: () -> Int64 = { 0 }
+  package var wallMilliseconds: () -> Int64 = { 0 }
   /// What a test does before each piece of long work.
   package var betweenPieces: (() -> Void)?
   /// Every change that was ever committed; the one with sequence n is at n − 1.
@@ -304,10 +304,11 @@ package final class MemoryDisk {
       disk.lastWrites[application] = nil
     }
 
-    func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> String? {
+    func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> ArchiveSummary? {
       try await pass()
       disk.agingCount += 1
-      return disk.lastWrites.filter { $0.value < time && $0.key > name }.keys.min()
+      let found = disk.lastWrites.filter { $0.value < time && $0.key > name }.keys.min()
+      return try await disk.archives.list().first { $0.application == found }
     }
 
     func days() async throws(ArchiveError) -> String? {

@@ -16,7 +16,7 @@ internal import Testing
   /// All of them, one after the other.
   private func unwritten(since time: Int64) async throws -> [String] {
     var names: [String] = []
-    while let next = try await store.unwritten(since: time, after: names.last ?? "") { names.append(next) }
+    while let next = try await store.unwritten(since: time, after: names.last ?? "") { names.append(next.application) }
     return names
   }
 

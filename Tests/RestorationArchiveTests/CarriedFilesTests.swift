@@ -140,7 +140,9 @@ internal import Testing
     _ = a.write(Self.content)
     _ = a.close()
     folderA.setOld("\(Self.name).sqlite")
-    let found = a.call { store async throws(ArchiveError) in try await store.unwritten(since: 1, after: "") ?? "none" }
+    let found = a.call { store async throws(ArchiveError) in
+      try await store.unwritten(since: 1, after: "")?.application ?? "none"
+    }
     #expect(found.value == "none")
     #expect(folderA.names.filter { $0.hasPrefix(Self.name) }.isEmpty)
     #expect(a.open()?.sequence == 4)

@@ -86,6 +86,23 @@ internal import Testing
     #expect(broker.logged.contains("forgetting an application: \(why) application=App"))
   }
 
+  @Test func r13UseByTheBrokersClockCountsIfThatOfTheFilesIsBehind() throws {
+    let broker = MemoryBroker(unusedDays: 2)
+    broker.disk.wallMilliseconds = { 0 }
+    try save("App", in: broker)
+    pass(broker)
+    #expect(broker.removed.isEmpty)
+    // It saves nothing.
+    let peer = broker.connect(pid: 1)
+    try peer.initialize()
+    try peer.goodbye("restart")
+    broker.restart()
+    pass(broker)
+    #expect(broker.removed.isEmpty)
+    pass(broker)
+    #expect(broker.removed == ["App"])
+  }
+
   @Test func r13WhatLivesStays() throws {
     let broker = MemoryBroker(unusedDays: 2)
     let worker = broker.connect(pid: 1)

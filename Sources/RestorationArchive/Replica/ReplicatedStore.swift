@@ -186,12 +186,12 @@ extension ReplicatedStore: ArchiveRoaming {
 extension ReplicatedStore: ArchiveAging {
   /// None: an application may be in use on another host. Of what this host did not use the copy goes, if the replica
   /// has all of it.
-  package func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> String? {
+  package func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> ArchiveSummary? {
     guard let aging = base as? any ArchiveAging else { return nil }
     var last = name
-    while let application = try await aging.unwritten(since: time, after: last) {
-      try await archive(application).evict()
-      last = application
+    while let summary = try await aging.unwritten(since: time, after: last) {
+      last = summary.application
+      try await archive(last).evict()
     }
     return nil
   }

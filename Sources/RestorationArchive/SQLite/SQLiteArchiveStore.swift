@@ -180,20 +180,23 @@ package actor SQLiteArchiveStore: ArchiveStore {
 
   /// Waits for no open archive, but for one that is being opened or closed if nothing is known of it yet.
   package func list() async throws(ArchiveError) -> [ArchiveSummary] {
-    let names: [String]
-    do throws(SystemError) {
-      names = try directory.names()
-    } catch {
-      throw ArchiveError(.unreadable, error.message)
-    }
     var summaries: [ArchiveSummary] = []
-    for application in names.compactMap(ArchiveFiles.application(of:)).sorted() {
+    for application in try applications() {
       if let summary = await summary(of: application) { summaries.append(summary) }
     }
     return summaries
   }
 
-  private func summary(of application: String) async -> ArchiveSummary? {
+  /// Those with a main file, in ascending order.
+  func applications() throws(ArchiveError) -> [String] {
+    do throws(SystemError) {
+      return try directory.names().compactMap(ArchiveFiles.application(of:)).sorted()
+    } catch {
+      throw ArchiveError(.unreadable, error.message)
+    }
+  }
+
+  func summary(of application: String) async -> ArchiveSummary? {
     guard let stamp = directory.stamp(of: application) else { return nil }
     var summary = register.opened(application)?.publishedSummary ?? register.summary(of: application, stamp)
     if summary == nil {

@@ -3,9 +3,9 @@
 /// A store that keeps files knows when they were written, and keeps a list of days beside them. Not in `ArchiveStore`,
 /// which knows neither files nor a clock.
 package protocol ArchiveAging: Sendable {
-  /// The first application after `name` whose files were not written since `time`, in milliseconds since 1970; `nil` if
-  /// there is none. Opens no archive.
-  func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> String?
+  /// The summary of the first application after `name` whose files were not written since `time`, in milliseconds since
+  /// 1970; `nil` if there is none. Opens no archive.
+  func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> ArchiveSummary?
 
   /// The text that `keepDays` was given last; `nil` if there is none.
   func days() async throws(ArchiveError) -> String?
@@ -18,15 +18,13 @@ extension SQLiteArchiveStore: ArchiveAging {
   /// Ten years and more.
   private static let daysBytesMax = 1 << 16
 
-  package func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> String? {
-    let names: [String]
-    do throws(SystemError) {
-      names = try directory.names()
-    } catch {
-      throw ArchiveError(.unreadable, error.message)
+  package func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> ArchiveSummary? {
+    for application in try applications() where application > name {
+      if isUnwritten(ArchiveFiles(application), since: time), let summary = await summary(of: application) {
+        return summary
+      }
     }
-    return names.compactMap(ArchiveFiles.application(of:)).sorted()
-      .first { $0 > name && isUnwritten(ArchiveFiles($0), since: time) }
+    return nil
   }
 
   /// False if it is not known.

@@ -79,7 +79,7 @@ final class RetentionUpkeep {
         // The one before may still be opened.
         guard isForgetting, isDue, let cutoff = retention.cutoff, service.core.isDone(with: Caller.nobody.client)
         else { return }
-        let found = try await store.unwritten(since: cutoff, after: last)
+        let found = try await firstUnused(since: cutoff, store)
         guard limit == self.limit, !service.isStopping else { return }
         (isDue, last) = (found != nil, found ?? "")
         guard let name = found.flatMap({ ApplicationName($0) }) else { return }
@@ -90,6 +90,23 @@ final class RetentionUpkeep {
         self.retention = nil
       }
     }
+  }
+
+  /// The first application after `last` that was not used since this time.
+  ///
+  /// Its files say when they were written by the computer's clock, what is in them by the broker's. They differ if a
+  /// clock was set, as a test does; the later time counts.
+  nonisolated(nonsending) private func firstUnused(
+    since time: Int64,
+    _ store: any ArchiveAging
+  ) async throws(ArchiveError) -> String? {
+    var name = last
+    while let summary = try await store.unwritten(since: time, after: name) {
+      name = summary.application
+      let used = summary.run.map { RunFacts(stored: $0.facts).used } ?? 0
+      if max(summary.modified, used) < time { return name }
+    }
+    return nil
   }
 
   /// The days on which this broker and earlier ones ran; if they are not known, none, so that nothing goes too early.
