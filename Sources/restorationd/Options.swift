@@ -40,6 +40,9 @@ enum Options {
     Option("unused-days", "days", "Forget applications unused for this many days on which a broker ran.") {
       (flags, text) throws(Ending) in flags.unusedDays = try number(text, "--unused-days")
     },
+    Option("test-clock", "ms", "For tests: be so far ahead, and obey descriptor 0 to go further.") {
+      (flags, text) throws(Ending) in flags.testClock = try number(text, "--test-clock")
+    },
   ]
 
   private static let questions = [

@@ -49,6 +49,7 @@ struct Service {
     if notifier.isActive { broker.reportActivity { [status] in status.report("\($0)") } }
     setIdleExit(configuration, broker)
     broker.forgetUnused(days: configuration.unusedDays)
+    if let clock = broker.clock { ClockControl(broker: broker, clock: clock, logger: logger).begin() }
     while signals.wait() == SIGHUP { configuration = try reload(configuration, broker) }
     try end(broker, configuration)
     watchdog?.cancel()

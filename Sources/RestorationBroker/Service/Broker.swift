@@ -15,6 +15,8 @@ package final class Broker: Sendable {
   let service: BrokerService
   let store: any ArchiveStore
   private let replicated: ReplicatedStore?
+  /// The broker's, if it is one that can be moved.
+  package let clock: TestClock?
   private let watcher: ProcessWatcher
 
   /// Takes the socket and begins to accept; returns when it does. Blocks its thread, which must not be the event
@@ -40,8 +42,7 @@ package final class Broker: Sendable {
     whenLost: @escaping @Sendable (String) -> Void,
     whenFatal: @escaping @Sendable (String) -> Void
   ) throws {
-    let limits = configuration.limits
-    let transport = TransportLimits(limits)
+    let (limits, transport) = (configuration.limits, TransportLimits(configuration.limits))
     Self.raiseDescriptorLimit(limits, logger)
     Host.keepLittleMemory()
     let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
@@ -57,8 +58,9 @@ package final class Broker: Sendable {
     }
     let store: any ArchiveStore = replicated ?? files
     let watcher = try ProcessWatcher()
+    let clock = configuration.testClock.map { TestClock(over: eventLoop, offset: .milliseconds($0)) }
     let service = try BrokerService(
-      on: eventLoop,
+      on: clock ?? eventLoop,
       meter: meter,
       limits: limits,
       settings: Self.settings(configuration, epoch: CounterFile(path: "\(archives.path)/epoch").increment()),
@@ -68,6 +70,7 @@ package final class Broker: Sendable {
       manager: manager,
       handsConnectionsOver: descriptors != nil,
       opensSockets: configuration.sandboxes != nil,
+      wallMilliseconds: { clock?.wallMilliseconds ?? Host.wallMilliseconds },
       logger: logger,
       whenFatal: whenFatal
     )
@@ -88,7 +91,7 @@ package final class Broker: Sendable {
         delegate: service
       )
     }
-    (self.service, self.store, self.watcher) = (service, store, watcher)
+    (self.service, self.store, self.clock, self.watcher) = (service, store, clock, watcher)
     if let sandboxes = configuration.sandboxes {
       try openSockets(below: sandboxes, transport.backlogMax, keptBy: descriptors, adopting: inherited, logger)
     } else {
@@ -174,7 +177,7 @@ package final class Broker: Sendable {
   ///
   /// - Parameter milliseconds: after so long the process is to end as it is: a disk may never answer.
   private func stop(milliseconds: Int64) async {
-    let limit = service.eventLoop.scheduleTask(in: .milliseconds(milliseconds)) { [service] in
+    let limit = listener.eventLoop.scheduleTask(in: .milliseconds(milliseconds)) { [service] in
       service.whenFatal("the archives could not be closed within \(milliseconds) milliseconds")
     }
     defer { limit.cancel() }

@@ -26,6 +26,8 @@ package struct BrokerConfiguration: Sendable {
   package var unusedDays = 0
   /// Where archives go that follow their user; nil if they stay on this host.
   package private(set) var replica: ReplicaConfiguration?
+  /// By how many milliseconds a clock that can be moved is ahead at the start; nil if the clock is the computer's.
+  package var testClock: Int64?
   /// What the save rounds before the end may take.
   package var stopRoundMilliseconds: Int { limits.stopRoundMilliseconds }
 
@@ -47,6 +49,7 @@ package struct BrokerConfiguration: Sendable {
     package var developerMode = false
     package var idleExitSeconds: Int?
     package var unusedDays: Int?
+    package var testClock: Int?
 
     package init() {}
   }
@@ -89,6 +92,7 @@ package struct BrokerConfiguration: Sendable {
     archives =
       try flags.archives ?? variable("RESTORATIOND_ARCHIVES") ?? settings["archives"]?.string
       ?? Self.defaultArchives(variable)
+    testClock = try Self.testClock(flags)
     developerMode = flags.developerMode || settings["developerMode"]?.bool ?? false
     takeLogLevel(flags, variable("RESTORATIOND_LOG_LEVEL"), settings)
     let (idleExit, unused) = (flags.idleExitSeconds, flags.unusedDays)
@@ -97,6 +101,18 @@ package struct BrokerConfiguration: Sendable {
     restoreAtLogin = try settings.policies()
     replica = try settings.replica { Self.directory(variable).map { "\($0)/keys" } }
     limits = try settings.limits()
+  }
+
+  private static func testClock(_ flags: Flags) throws -> Int64? {
+    guard let offset = flags.testClock.map({ Int64($0) }) else { return nil }
+    if flags.inheritedSocket != nil {
+      throw Fault(description: "--test-clock: a service must keep the computer's time; leave the option out")
+    }
+    guard TestClock.offsets.contains(offset) else {
+      let range = "from 0 to \(TestClock.offsets.upperBound)"
+      throw Fault(description: "--test-clock: \(offset) is not a number of milliseconds \(range)")
+    }
+    return offset
   }
 
   /// - Parameter said: what goes over the files.

@@ -29,6 +29,8 @@ package actor BrokerService {
   @exclusivity(unchecked) private var isCarryingOut = false
   /// Memory will be given back to the kernel.
   private var isMemoryDue = false
+  /// Pieces of long work that wait for their turn.
+  private var piecesDue = 0
   /// Waits until the last save rounds are over (R33). A list: each event looks at it, and to compare an
   /// optional continuation with nil copies it.
   private var whenSaved: [CheckedContinuation<Void, Never>] = []
@@ -230,8 +232,10 @@ package actor BrokerService {
   func stopSockets() async { await sockets?.stop() }
 
   private func goOn(_ id: ApplicationID) {
+    piecesDue += 1
     Task {
       await archives.turns.next()
+      piecesDue -= 1
       handle { $0.goOn(id, at: $1) }
     }
   }
@@ -301,6 +305,9 @@ package actor BrokerService {
   var isAtWork: Bool {
     archives.isAtWork || processes.isStartingUnits || core.applications.values.contains { $0.isRestoring }
   }
+
+  /// What timers have begun is not done. What archives have to do for it says `archives.isAtWork`.
+  var isAtOwnWork: Bool { piecesDue > 0 || retention.isLooking || processes.isAsking }
 
   /// Zero of each account when every client has left, its sessions have ended and nothing is under way.
   package var holdings: Holdings {

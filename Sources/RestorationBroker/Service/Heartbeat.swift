@@ -2,6 +2,7 @@
 
 internal import NIOCore
 package import RestorationArchive
+internal import RestorationTransport
 
 /// Beats as long as the event loop and the threads of the archives get on: a beat has gone through the loop and the
 /// store, and no thread hangs.
@@ -102,7 +103,8 @@ package struct HangDetector {
 extension Broker {
   /// Calls `beat` on the event loop, at once and then every so many microseconds, as long as the broker gets on.
   package func beat(everyMicroseconds interval: UInt64, _ beat: @escaping @Sendable () -> Void) throws -> Heartbeat {
-    let (store, eventLoop) = (store, service.eventLoop)
+    // Real time: it is a service manager's that waits.
+    let (store, eventLoop) = (store, listener.eventLoop)
     let interval = TimeAmount.microseconds(Int64(clamping: max(1, interval)))
     return try eventLoop.submit { Heartbeat(store, on: eventLoop, every: interval, beat) }.wait()
   }

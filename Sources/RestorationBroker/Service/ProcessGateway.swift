@@ -69,6 +69,8 @@ package final class ProcessGateway {
   }
 
   package var isStartingUnits: Bool { unitStarts > 0 }
+  /// How processes have ended is being asked.
+  package var isAsking: Bool { !questions.isEmpty }
 
   var holdings: Holdings {
     ["watched processes": watched.count, "questions about ends": questions.count, "starts of units": unitStarts]

@@ -28,10 +28,13 @@ final class RetentionUpkeep {
   private var isDue = false
   private var last = ""
   private var timer: Scheduled<Void>?
+  private var looksUnderWay = 0
 
   init(on eventLoop: any EventLoop, store: (any ArchiveAging)?, logger: Logger) {
     (self.eventLoop, self.store, self.logger) = (eventLoop, store, logger)
   }
+
+  var isLooking: Bool { looksUnderWay > 0 }
 
   /// - Parameter days: 0 for never; then nothing is read, written or waited for.
   func begin(days: Int, _ service: isolated BrokerService) {
@@ -65,7 +68,9 @@ final class RetentionUpkeep {
   private func look(_ service: isolated BrokerService, isForgetting: Bool) {
     guard let store else { return }
     let (limit, now) = (limit, service.now.wall)
+    looksUnderWay += 1
     Task {
+      defer { looksUnderWay -= 1 }
       var retention = await days(limit, store)
       // Meanwhile the setting may have changed.
       guard limit == self.limit, !service.isStopping else { return }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Dispatch
+package import NIOCore
+internal import RestorationTransport
+internal import Synchronization
+
+/// An event loop of which a test moves the time ahead. Otherwise it is the loop behind: time runs as it does there, and
+/// there everything is done.
+package final class TestClock: NIOSerialEventLoopExecutor {
+  private struct Moved {
+    var time: ShiftedTime
+    var tasks: [Int: @Sendable () -> Void] = [:]
+    /// Fires on the loop behind, when the next timer is due or before.
+    var alarm: (due: NIODeadline, timer: Scheduled<Void>)?
+  }
+
+  /// What waits for less than this waits for the loop, not for a clock.
+  private static let shortest = TimeAmount.milliseconds(1)
+  /// Milliseconds by which it can be ahead: a hundred years.
+  package static let offsets: ClosedRange<Int64> = 0...36_525 * 24 * 3_600 * 1_000
+
+  package let description = "TestClock"
+  private let real: any EventLoop
+  private let state: Mutex<Moved>
+
+  /// - Parameters:
+  ///   - real: the loop behind.
+  ///   - offset: by how much this clock is ahead at the beginning.
+  package init(over real: any EventLoop, offset: TimeAmount = .zero) {
+    self.real = real
+    state = Mutex(Moved(time: ShiftedTime(offset: offset)))
+  }
+
+  package var offset: TimeAmount { state.withLock { $0.time.offset } }
+  package var now: NIODeadline { real.now + offset }
+  package var inEventLoop: Bool { real.inEventLoop }
+
+  /// Milliseconds since 1970, UTC, as far ahead as this clock is.
+  package var wallMilliseconds: Int64 { Host.wallMilliseconds + offset.nanoseconds / 1_000_000 }
+
+  package func execute(_ task: @escaping @Sendable () -> Void) { real.execute(task) }
+
+  @discardableResult
+  package func scheduleTask<T>(in delay: TimeAmount, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
+    delay < Self.shortest ? real.scheduleTask(in: delay, task) : scheduleTask(deadline: now + delay, task)
+  }
+
+  @discardableResult
+  package func scheduleTask<T>(deadline: NIODeadline, _ task: @escaping @Sendable () throws -> T) -> Scheduled<T> {
+    let promise = makePromise(of: T.self)
+    let number = state.withLock { state in
+      let number = state.time.add(deadline)
+      state.tasks[number] = {
+        do {
+          promise.assumeIsolated().succeed(try task())
+        } catch {
+          promise.fail(error)
+        }
+      }
+      return number
+    }
+    setAlarm()
+    return Scheduled(promise: promise) { [self] in
+      state.withLock { state in
+        state.time.remove(number)
+        state.tasks[number] = nil
+      }
+    }
+  }
+
+  package func shutdownGracefully(queue: DispatchQueue, _ callback: @escaping @Sendable ((any Error)?) -> Void) {
+    real.shutdownGracefully(queue: queue, callback)
+  }
+
+  // MARK: Moving it
+
+  /// Moves ahead to the next timer if it is due within `rest`, otherwise by all of it; takes from `rest` what it has
+  /// moved, and fires what is due. Returns whether more may be due. Called on the loop.
+  package func step(_ rest: inout TimeAmount) -> Bool {
+    let isMore = state.withLock { $0.time.step(at: real.now, &rest) }
+    fire()
+    return isMore
+  }
+
+  /// Returns after this real time, when the loop has done what it was given before.
+  nonisolated(nonsending) fileprivate func pause(_ time: TimeAmount) async {
+    try? await real.scheduleTask(in: time) {}.futureResult.get()
+  }
+
+  private func fire() {
+    while let task = takeDue() { task() }
+    setAlarm()
+  }
+
+  private func takeDue() -> (@Sendable () -> Void)? {
+    state.withLock { state in
+      state.time.takeDue(at: real.now).flatMap { state.tasks.removeValue(forKey: $0) }
+    }
+  }
+
+  /// An alarm that comes too early finds nothing to do, and sets the next one.
+  private func setAlarm() {
+    state.withLock { state in
+      guard let due = state.time.nextDeadline, state.alarm.map({ due < $0.due }) ?? true else { return }
+      state.alarm?.timer.cancel()
+      let timer = real.scheduleTask(deadline: due) { [self] in
+        self.state.withLock { $0.alarm = nil }
+        fire()
+      }
+      state.alarm = (due, timer)
+    }
+  }
+}
+
+extension BrokerService {
+  /// Clients can keep archives at work: after so many looks, one a millisecond, they are waited for no longer.
+  private static let looksMax = 1_000
+
+  /// Moves the clock that this runs on, from timer to timer; returns when what became due was done, with all that the
+  /// broker has begun of itself. Clients are not waited for: a time limit that is passed on the way is over for them.
+  func advance(_ clock: TestClock, by time: TimeAmount) async {
+    var rest = time
+    await settle(clock)
+    while clock.step(&rest) { await settle(clock) }
+    await settle(clock)
+  }
+
+  private func settle(_ clock: TestClock) async {
+    await clock.pause(.zero)
+    for look in 0... {
+      guard isAtOwnWork || archives.isAtWork && look < Self.looksMax else { return }
+      await clock.pause(.milliseconds(1))
+    }
+  }
+}
+
+extension Broker {
+  /// Does what a line of whoever has started this broker asks of its clock, and returns the answer: `ok`, and by how
+  /// many milliseconds the clock is ahead; or `error`, and why. Blocks its thread, which must not be the event loop's.
+  package func obey(_ line: String, on clock: TestClock) -> String {
+    let (words, ahead) = (line.split(separator: " "), clock.offset.nanoseconds / 1_000_000)
+    let range = 0...TestClock.offsets.upperBound - ahead
+    guard words.count == 2, words[0] == "advance", let milliseconds = Int64(words[1]), range.contains(milliseconds)
+    else { return "error \"\(line)\" is not \"advance MILLISECONDS\", from 0 to \(range.upperBound)" }
+    do {
+      try EventLoopTaskExecutor(listener.eventLoop).wait { [service] in
+        await service.advance(clock, by: .milliseconds(milliseconds))
+      }
+      return "ok \(clock.offset.nanoseconds / 1_000_000)"
+    } catch {
+      return "error \(error)"
+    }
+  }
+}
