@@ -27,6 +27,8 @@ public final class PrivateBroker: Sendable {
 
   private struct Processes {
     var broker: TestedProcess?
+    /// By how many milliseconds its clock is ahead; nil if it is the computer's.
+    var ahead: Int64?
     var children: [TestedProcess] = []
     var wereStopped = false
 
@@ -50,12 +52,14 @@ public final class PrivateBroker: Sendable {
   ///
   /// - Parameters:
   ///   - program: nil takes `$RESTORATIOND_BINARY`, otherwise `restorationd` on the `PATH`. The test may have set them.
+  ///   - testClock: `advance` moves the broker's clock.
   ///   - developerMode: the broker quarantines and discards nothing, however often an application is killed, as
   ///     `killAtRandomPoints` needs it.
   ///   - limits: such as `["roundQuietMilliseconds": 100]`.
   ///   - arguments: more arguments of `restorationd`.
   public init(
     program: String? = nil,
+    testClock: Bool = false,
     developerMode: Bool = false,
     limits: [String: Int] = [:],
     arguments: [String] = []
@@ -88,6 +92,7 @@ public final class PrivateBroker: Sendable {
     command =
       [program, "--socket", socket, "--archives", "\(directory)/archives", "--config", configuration]
       + (developerMode ? ["--developer-mode"] : []) + arguments
+    processes.withLock { $0.ahead = testClock ? 0 : nil }
     // If the rest throws, everything is set, and `deinit` stops what there is.
     let members = limits.map { (name: $0.key, value: JSONValue.integer(Int64($0.value))) }
     try Self.write(JSONText(["limits": .object(JSONObject(members))]).string, to: configuration)
@@ -106,7 +111,8 @@ public final class PrivateBroker: Sendable {
       try processes.check()
       guard processes.broker == nil else { throw TestingError("the broker runs already; call kill() or restart()") }
       do {
-        let process = try TestedProcess(command, environment: variables, log: "\(directory)/log", keeper: keeper)
+        let words = command + (processes.ahead.map { ["--test-clock", "\($0)"] } ?? [])
+        let process = try TestedProcess(words, environment: variables, log: "\(directory)/log", keeper: keeper)
         processes.broker = process
         return process
       } catch let error as TestingError where [ENOENT, EACCES].contains(error.number) {
@@ -149,6 +155,28 @@ public final class PrivateBroker: Sendable {
 
   /// Lets it continue after `freeze`.
   public func thaw() { processes.withLock { $0.broker?.thaw() } }
+
+  /// Moves its clock ahead: dates, and what the broker does or gives up after a time. Returns when what became due was
+  /// done, in its order. It stays ahead when the broker is started again. Clocks of clients do not move, and a client
+  /// gets no time on the way: what the broker waits for is over if its time limit is passed.
+  public func advance(by time: Duration) async throws {
+    let (seconds, attoseconds) = time.components
+    let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+    let broker = try processes.withLock { processes in
+      try processes.check()
+      guard let ahead = processes.ahead else {
+        throw TestingError("the broker has the computer's clock; make it with PrivateBroker(testClock: true)")
+      }
+      guard let broker = processes.broker else { throw TestingError("the broker is not running; call start()") }
+      // If it is killed on the way, nothing that it has dated is in the future of the next one.
+      processes.ahead = ahead + milliseconds
+      return broker
+    }
+    let answer = try await onOwnThread { try broker.ask("advance \(milliseconds)", within: 60) }
+    guard !answer.hasPrefix("ok ") else { return }
+    processes.withLock { $0.ahead? -= milliseconds }
+    throw TestingError(answer)
+  }
 
   /// Kills it and the processes it has started, and removes its directory. Afterwards it starts nothing.
   public func stop() {
@@ -194,4 +222,9 @@ public final class PrivateBroker: Sendable {
     fputs(text, file)
     fclose(file)
   }
+}
+
+extension Duration {
+  /// Of 24 hours.
+  public static func days(_ days: Int) -> Duration { .seconds(days * 24 * 3_600) }
 }

@@ -49,3 +49,10 @@ enum ProcessEnd {
     return ended
   }
 }
+
+/// Does what blocks its thread, which is none of Swift's pool.
+func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+  try await withCheckedThrowingContinuation { done in
+    DispatchQueue(label: "blocking").async { done.resume(with: Result { try work() }) }
+  }
+}

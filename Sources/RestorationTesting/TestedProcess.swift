@@ -14,6 +14,8 @@ public final class TestedProcess: Sendable {
   /// As `waitpid` tells it; `nil` until the process was awaited, and its number may be another's.
   private let status = Mutex<Int32?>(nil)
   private let ended = Mutex<Result<Set<Int32>, any Error>>(.success([]))
+  /// Held from a question to its answer.
+  private let asking = Mutex(())
 
   /// Starts a program, which is found by `PATH` unless it has a slash.
   ///
@@ -54,6 +56,24 @@ public final class TestedProcess: Sendable {
       let count = rest.withUnsafeBytes { Glibc.send(input, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
       guard count > 0 || errno == EINTR else { throw TestingError("\(name) reads no input: \(systemError(errno))") }
       rest = rest.dropFirst(max(0, count))
+    }
+  }
+
+  /// Writes a line to its standard input, and returns the line that it answers there. Blocks the thread.
+  func ask(_ line: String, within seconds: Int) throws -> String {
+    try asking.withLock { _ in
+      var limit = timeval(tv_sec: seconds, tv_usec: 0)
+      setsockopt(input, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+      try write(line + "\n")
+      var (answer, byte): ([UInt8], UInt8) = ([], 0)
+      while true {
+        let count = recv(input, &byte, 1, 0)
+        if count < 0, errno == EINTR { continue }
+        if count == 0 { throw TestingError("\(name) has ended before it answered \"\(line)\"") }
+        if count < 0 { throw TestingError("\(name) has not answered \"\(line)\" within \(seconds) seconds") }
+        if byte == UInt8(ascii: "\n") { return String(decoding: answer, as: UTF8.self) }
+        answer.append(byte)
+      }
     }
   }
 

@@ -72,9 +72,12 @@ class Broker:
     If the test's process is killed, a broker that its main thread has started ends too; children and directory stay.
     """
 
-    def __init__(self, *arguments: str, developer_mode: bool = False, **limits: int) -> None:
+    def __init__(
+        self, *arguments: str, developer_mode: bool = False, test_clock: bool = False, **limits: int
+    ) -> None:
         """
         - arguments: more arguments of `restorationd`.
+        - test_clock: `advance` moves the broker's clock.
         - developer_mode: the broker quarantines and discards nothing, however often an application is killed.
         - limits: such as `roundQuietMilliseconds=100`.
 
@@ -93,6 +96,8 @@ class Broker:
             self.program, "--socket", str(self.socket), "--archives", str(self.archives),
             "--config", str(configuration), *(["--developer-mode"] if developer_mode else []), *arguments]
         self._process: Optional["subprocess.Popen[bytes]"] = None
+        self._ahead: Optional[int] = 0 if test_clock else None  # milliseconds, of its clock
+        self._clock: Optional[socket.socket] = None
         self._children: List["subprocess.Popen[str]"] = []
 
     def __enter__(self) -> "Broker":
@@ -125,9 +130,11 @@ class Broker:
         # Its runtime directory is where it would look for a service manager that can start units.
         environment = {**self.environment, "XDG_RUNTIME_DIR": str(self.directory)}
         tied = _TIED if threading.current_thread() is threading.main_thread() else []
-        with open(self.log, "ab") as log:
+        self._clock, theirs = socket.socketpair()
+        clock = [] if self._ahead is None else [f"--test-clock={self._ahead}"]
+        with open(self.log, "ab") as log, theirs:
             self._process = subprocess.Popen(
-                [*tied, *self._command], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                [*tied, *self._command, *clock], env=environment, stdin=theirs.fileno(), stdout=log, stderr=log,
                 start_new_session=True)
         end = time.monotonic() + patience
         while not self._accepts():
@@ -147,6 +154,9 @@ class Broker:
             self._process.kill()
             self._process.wait()
             self._process = None
+        if self._clock is not None:
+            self._clock.close()
+            self._clock = None
 
     def restart(self) -> None:
         """Kills it, and starts it again over the same archives."""
@@ -161,6 +171,35 @@ class Broker:
     def thaw(self) -> None:
         """Lets it continue after `freeze`."""
         os.kill(self.pid, signal.SIGCONT)
+
+    def advance(self, *, days: float = 0, seconds: float = 0) -> None:
+        """Moves its clock ahead: dates, and what the broker does or gives up after a time.
+
+        Returns when what became due was done, in its order. The clock stays ahead when the broker is started again.
+        Clocks of clients do not move, and a client gets no time on the way: what the broker waits for is over if its
+        time limit is passed. Raises RuntimeError if the broker is not running or was made without `test_clock`, and
+        ValueError if it refuses.
+        """
+        if self._ahead is None:
+            raise RuntimeError("the broker has the computer's clock; make it with Broker(test_clock=True)")
+        milliseconds = round((days * 86_400 + seconds) * 1_000)
+        before, self._ahead = self._ahead, self._ahead + milliseconds  # also if it is killed on the way
+        answer = self._ask(f"advance {milliseconds}")
+        if not answer.startswith("ok "):
+            self._ahead = before
+            raise ValueError(answer)
+
+    def _ask(self, line: str) -> str:
+        """Writes a line to its standard input, and returns the line that it answers there."""
+        if self._clock is None:
+            raise RuntimeError("the broker is not running; call start()")
+        self._clock.settimeout(60)
+        self._clock.sendall(line.encode() + b"\n")
+        with self._clock.makefile("rb") as answers:
+            answer = answers.readline().decode()
+        if not answer:
+            raise RuntimeError(f"the broker has ended before it answered {line!r}; see {self.log}")
+        return answer.rstrip("\n")
 
     def spawn(self, command: Command, **options: Any) -> "subprocess.Popen[str]":
         """Starts a process that uses this broker and ends with it, in a group of its own.

@@ -2,10 +2,12 @@
 """A private broker, killed, restarted and frozen on command."""
 
 import contextlib
+import datetime
 import os
 import pathlib
 import select
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -34,6 +36,35 @@ def test_states_outlive_its_kill(broker):
     broker.start()
     assert broker.state("org.example.Notes", "Page") == {"n": 1}
     assert broker.state("org.example.Notes", "Other") is None
+
+
+def test_its_clock_is_moved_and_stays_ahead():
+    with Broker("--unused-days=2", test_clock=True) as broker:
+        for application in ("org.example.Old", "org.example.New"):
+            restoration.store(application, "Page", {"n": 1}, str(broker.socket))
+        for _ in range(3):
+            broker.advance(days=1)
+            restoration.store("org.example.New", "Page", {"n": 2}, str(broker.socket))
+            broker.restart()
+        assert [each["application"] for each in broker.call("listApplications")["applications"]] == ["org.example.New"]
+        objects = broker.call("readArchive", "org.example.New")["objects"]
+        today = datetime.datetime.now(datetime.timezone.utc)
+        assert objects[0]["modified"] > (today + datetime.timedelta(days=2.9)).isoformat()
+
+
+def test_a_clock_that_is_told_nonsense_says_so_and_goes_on():
+    with Broker(test_clock=True) as broker:
+        for line in ("garbage", "advance", "advance soon", "advance -1", "advance 1 2", "advance 9223372036854775807"):
+            assert broker._ask(line).startswith(f'error "{line}" is not "advance MILLISECONDS", from 0 to ')
+        broker.advance(seconds=1.5)
+        with pytest.raises(ValueError, match="advance -1000"):
+            broker.advance(seconds=-1)
+        broker.restart()
+        assert broker._ask("advance 0") == "ok 1500"
+        broker._clock.shutdown(socket.SHUT_RDWR)
+        assert broker.call("ping") is not None
+    with Broker() as broker, pytest.raises(RuntimeError, match=r"Broker\(test_clock=True\)"):
+        broker.advance(days=1)
 
 
 def test_it_answers_nothing_while_it_is_frozen(broker):

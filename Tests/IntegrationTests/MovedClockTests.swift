@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationTesting
+internal import TestSupport
+internal import Testing
+
+/// The clock of a private broker, which a test moves (`--test-clock`).
+@Suite(.timeLimit(.minutes(1)), .passesTurnstile) struct MovedClockTests {
+  @Test("R13 An unused application is gone when the clock was moved by its days, also over a restart")
+  func unusedApplicationsAreForgotten() async throws {
+    let broker = try await PrivateBroker(
+      program: Products.broker,
+      testClock: true,
+      arguments: ["--unused-days", "2"]
+    )
+    defer { broker.stop() }
+    func use(_ application: String) async throws -> String {
+      let client = try WireClient(broker.socket)
+      try client.encode("A", state: [:], of: application)
+      let page = try client.call("readArchive", ["application": .string(application)])
+      return page["objects"]?.array?.first?["modified"]?.string ?? ""
+    }
+    let first = try await use("org.example.Old")
+    for _ in 1...3 {
+      _ = try await use("org.example.New")
+      try await broker.advance(by: .days(1))
+      try await broker.restart()
+    }
+    let connection = try await broker.connect()
+    #expect(try await connection.listApplications().map { "\($0.application)" } == ["org.example.New"])
+    await connection.close()
+    // Its date is that of the clock.
+    let last = try await use("org.example.New")
+    #expect(try Self.day(last) - Self.day(first) == 3, "\(first) \(last)")
+  }
+
+  /// Days since 1970.
+  private static func day(_ time: String) throws -> Int64 {
+    try #require(Timestamp(time), "\(time)").milliseconds / (24 * 3_600 * 1_000)
+  }
+
+  @Test("R12 A round ends without a client that does not answer when the clock has passed its time limit")
+  func timeLimitsPassAtOnce() async throws {
+    let broker = try await PrivateBroker(program: Products.broker, testClock: true)
+    defer { broker.stop() }
+    let (client, caller) = (try WireClient(broker.socket), try WireClient(broker.socket))
+    try client.call("initialize", ["application": "a", "serves": ["encodeRestorableStateWithCoder"]])
+    try client.register("A")
+    let call = try caller.request("saveApplicationState", ["application": "a", "deadlineMilliseconds": 600_000])
+    #expect(try client.receiveMessage()["method"] == "encodeRestorableStateWithCoder")
+    try await broker.advance(by: .seconds(599))
+    #expect(!caller.hasInput(within: .zero))
+    try await broker.advance(by: .seconds(1))
+    let stale = try caller.answer(to: call)["stale"]?.array
+    #expect(stale?.map { $0["path"] } == [["A"]], "\(stale ?? [])")
+  }
+
+  @Test("A clock that nobody asked to be moved stays the computer's, and a service's cannot be another")
+  func onlyTestsMoveClocks() async throws {
+    let broker = try await PrivateBroker(program: Products.broker)
+    defer { broker.stop() }
+    let refused = await #expect(throws: TestingError.self) { try await broker.advance(by: .days(1)) }
+    #expect(refused?.description.contains("PrivateBroker(testClock: true)") == true)
+    let activated = #"LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" --test-clock "$1" 3<&0"#
+    let service = try ChildProcess.run(["sh", "-c", activated, Products.broker, "0"])
+    #expect(service.end == .exit(64) && service.errors.contains("--test-clock: a service"), "\(service.errors)")
+    let negative = try ChildProcess.run([Products.broker, "--test-clock", "-1", "--socket", "/nowhere/socket"])
+    #expect(negative.errors.contains("--test-clock: -1 "), "\(negative.errors)")
+  }
+}
