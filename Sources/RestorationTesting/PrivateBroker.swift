@@ -41,6 +41,10 @@ public final class PrivateBroker: Sendable {
   private static let socketBytesMax = 107
   /// In which it must take connections.
   private static let startMax = Duration.seconds(60)
+  /// In which it must answer that its clock was moved; it gives up before.
+  private static let moveSecondsMax = 60
+  /// Milliseconds by which its clock can be ahead: a hundred years.
+  private static let aheadMax: Int64 = 36_525 * 24 * 3_600 * 1_000
 
   /// What makes a program believe that a service manager has started it.
   private static let managed = [
@@ -159,23 +163,28 @@ public final class PrivateBroker: Sendable {
   /// Moves its clock ahead: dates, and what the broker does or gives up after a time. Returns when what became due was
   /// done, in its order. It stays ahead when the broker is started again. Clocks of clients do not move, and a client
   /// gets no time on the way: what the broker waits for is over if its time limit is passed.
+  ///
+  /// Throws a `TestingError` if the broker does not run, was made without `testClock`, or is not done within a minute;
+  /// also for a negative time, or if the clock would be ahead by more than 100 years.
   public func advance(by time: Duration) async throws {
-    let (seconds, attoseconds) = time.components
-    let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
-    let broker = try processes.withLock { processes in
+    let rounded = (time / .milliseconds(1)).rounded(.toNearestOrEven)
+    let (broker, milliseconds) = try processes.withLock { processes in
       try processes.check()
       guard let ahead = processes.ahead else {
         throw TestingError("the broker has the computer's clock; make it with PrivateBroker(testClock: true)")
       }
-      guard let broker = processes.broker else { throw TestingError("the broker is not running; call start()") }
-      // If it is killed on the way, nothing that it has dated is in the future of the next one.
+      guard let broker = processes.broker, !broker.hasEnded else {
+        throw TestingError("the broker is not running; call restart()")
+      }
+      guard let milliseconds = Int64(exactly: rounded), (0...Self.aheadMax - ahead).contains(milliseconds) else {
+        throw TestingError("\(time) is not a time from 0 to \(Self.aheadMax - ahead) milliseconds")
+      }
+      // Before it is asked: wherever it ends on the way, nothing that it has dated is in the future of the next one.
       processes.ahead = ahead + milliseconds
-      return broker
+      return (broker, milliseconds)
     }
-    let answer = try await onOwnThread { try broker.ask("advance \(milliseconds)", within: 60) }
-    guard !answer.hasPrefix("ok ") else { return }
-    processes.withLock { $0.ahead? -= milliseconds }
-    throw TestingError(answer)
+    let answer = try await onOwnThread { try broker.ask("advance \(milliseconds)", within: Self.moveSecondsMax) }
+    guard answer.hasPrefix("ok ") else { throw TestingError(answer) }
   }
 
   /// Kills it and the processes it has started, and removes its directory. Afterwards it starts nothing.

@@ -14,8 +14,8 @@ public final class TestedProcess: Sendable {
   /// As `waitpid` tells it; `nil` until the process was awaited, and its number may be another's.
   private let status = Mutex<Int32?>(nil)
   private let ended = Mutex<Result<Set<Int32>, any Error>>(.success([]))
-  /// Held from a question to its answer.
-  private let asking = Mutex(())
+  /// Held from a question to its answer; false if one was not answered: a late answer is not that to the next question.
+  private let isAnswering = Mutex(true)
 
   /// Starts a program, which is found by `PATH` unless it has a slash.
   ///
@@ -59,9 +59,12 @@ public final class TestedProcess: Sendable {
     }
   }
 
-  /// Writes a line to its standard input, and returns the line that it answers there. Blocks the thread.
+  /// Writes a line to its standard input, and returns the line that it answers there. Blocks the thread. When this has
+  /// thrown, it can be asked nothing more.
   func ask(_ line: String, within seconds: Int) throws -> String {
-    try asking.withLock { _ in
+    try isAnswering.withLock { isAnswering in
+      guard isAnswering else { throw TestingError("\(name) can be asked nothing more; call restart()") }
+      isAnswering = false
       var limit = timeval(tv_sec: seconds, tv_usec: 0)
       setsockopt(input, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
       try write(line + "\n")
@@ -71,8 +74,12 @@ public final class TestedProcess: Sendable {
         if count < 0, errno == EINTR { continue }
         if count == 0 { throw TestingError("\(name) has ended before it answered \"\(line)\"") }
         if count < 0 { throw TestingError("\(name) has not answered \"\(line)\" within \(seconds) seconds") }
-        if byte == UInt8(ascii: "\n") { return String(decoding: answer, as: UTF8.self) }
-        answer.append(byte)
+        guard byte == UInt8(ascii: "\n") else {
+          answer.append(byte)
+          continue
+        }
+        isAnswering = true
+        return String(decoding: answer, as: UTF8.self)
       }
     }
   }

@@ -6,7 +6,7 @@ internal import RestorationBroker
 internal import SystemdSupport
 
 /// Lets whoever has started the broker move its clock: by lines on descriptor 0, which nobody else has, each answered
-/// there by a line. So it must be a socket, or a terminal.
+/// there by a line. So it must be a socket.
 struct ClockControl {
   let broker: Broker
   let clock: TestClock

@@ -90,4 +90,26 @@ internal import Testing
     let wall = TestClock(over: loop).wallMilliseconds
     #expect((24 * 3_600_000...25 * 3_600_000).contains(ahead.wallMilliseconds - wall))
   }
+
+  private func looks(_ budget: inout MoveBudget, own: Bool, at now: NIODeadline) throws -> Int {
+    try (0...1_000).first { look in
+      try !budget.isWaiting(forOwnWork: own, forArchives: true, look: look, at: now)
+    } ?? .max
+  }
+
+  @Test func aMoveWaitsOnlySoLongForArchivesInAStepAndInAll() throws {
+    var budget = MoveBudget(at: loop.now)
+    let steps = try (1...11).map { _ in try looks(&budget, own: false, at: loop.now) }
+    #expect(steps == Array(repeating: 1_000, count: 10) + [0])
+    let own = try looks(&budget, own: true, at: loop.now)
+    #expect(own == .max)
+  }
+
+  @Test func aMoveFailsIfItTakesTooLong() throws {
+    var budget = MoveBudget(at: loop.now)
+    let inTime = try looks(&budget, own: true, at: loop.now + .seconds(49))
+    #expect(inTime == .max)
+    let error = #expect(throws: MoveBudget.UsedUp.self) { try looks(&budget, own: false, at: loop.now + .seconds(50)) }
+    #expect(error?.description == "the broker was not done within 50 seconds")
+  }
 }

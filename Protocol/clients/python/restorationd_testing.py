@@ -58,6 +58,9 @@ _Key = Tuple[str, _Path]  # application and path
 _WRITES, _EVENTS = 12, 4
 #: Seconds in which it must have a session, at least, and in which its sessions must end when it was killed.
 _START, _END = 30, 60
+#: Seconds in which a broker must answer that its clock was moved; it gives up before. Milliseconds by which the clock
+#: can be ahead: a hundred years.
+_MOVE, _AHEAD = 60, 36_525 * 86_400_000
 #: Runs a program that is killed when the thread which has started it ends (PR_SET_PDEATHSIG).
 _TIED = [sys.executable, "-I", "-S", "-c",
          "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"]
@@ -177,28 +180,38 @@ class Broker:
 
         Returns when what became due was done, in its order. The clock stays ahead when the broker is started again.
         Clocks of clients do not move, and a client gets no time on the way: what the broker waits for is over if its
-        time limit is passed. Raises RuntimeError if the broker is not running or was made without `test_clock`, and
-        ValueError if it refuses.
+        time limit is passed. Raises RuntimeError if the broker is not running, was made without `test_clock`, or is not
+        done within a minute; and ValueError for a negative time, or if the clock would be ahead by more than 100 years.
         """
         if self._ahead is None:
             raise RuntimeError("the broker has the computer's clock; make it with Broker(test_clock=True)")
+        if self._process is None or self._process.poll() is not None:
+            raise RuntimeError("the broker is not running; call restart()")
         milliseconds = round((days * 86_400 + seconds) * 1_000)
-        before, self._ahead = self._ahead, self._ahead + milliseconds  # also if it is killed on the way
+        if not 0 <= milliseconds <= _AHEAD - self._ahead:
+            raise ValueError(f"{milliseconds} is not a number of milliseconds from 0 to {_AHEAD - self._ahead}")
+        # Before it is asked: wherever it ends on the way, nothing that it has dated is in the future of the next one.
+        self._ahead += milliseconds
         answer = self._ask(f"advance {milliseconds}")
         if not answer.startswith("ok "):
-            self._ahead = before
-            raise ValueError(answer)
+            raise RuntimeError(answer)
 
     def _ask(self, line: str) -> str:
-        """Writes a line to its standard input, and returns the line that it answers there."""
+        """Writes a line to its standard input, and returns the line that it answers there. Raises RuntimeError."""
         if self._clock is None:
-            raise RuntimeError("the broker is not running; call start()")
-        self._clock.settimeout(60)
-        self._clock.sendall(line.encode() + b"\n")
-        with self._clock.makefile("rb") as answers:
-            answer = answers.readline().decode()
-        if not answer:
-            raise RuntimeError(f"the broker has ended before it answered {line!r}; see {self.log}")
+            raise RuntimeError("the broker's clock can be moved no longer; call restart()")
+        try:
+            self._clock.settimeout(_MOVE)
+            self._clock.sendall(line.encode() + b"\n")
+            with self._clock.makefile("rb") as answers:
+                answer = answers.readline().decode()
+            if not answer.endswith("\n"):
+                raise EOFError("it has ended")
+        except (OSError, EOFError) as error:
+            # A late answer must not be taken for that of the next line.
+            self._clock.close()
+            self._clock = None
+            raise RuntimeError(f"the broker has not answered {line!r} ({error}); see {self.log}") from error
         return answer.rstrip("\n")
 
     def spawn(self, command: Command, **options: Any) -> "subprocess.Popen[str]":

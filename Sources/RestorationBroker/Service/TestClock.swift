@@ -34,6 +34,7 @@ package final class TestClock: NIOSerialEventLoopExecutor {
 
   package var offset: TimeAmount { state.withLock { $0.time.offset } }
   package var now: NIODeadline { real.now + offset }
+  fileprivate var realNow: NIODeadline { real.now }
   package var inEventLoop: Bool { real.inEventLoop }
 
   /// Milliseconds since 1970, UTC, as far ahead as this clock is.
@@ -113,23 +114,62 @@ package final class TestClock: NIOSerialEventLoopExecutor {
   }
 }
 
-extension BrokerService {
-  /// Clients can keep archives at work: after so many looks, one a millisecond, they are waited for no longer.
-  private static let looksMax = 1_000
-
-  /// Moves the clock that this runs on, from timer to timer; returns when what became due was done, with all that the
-  /// broker has begun of itself. Clients are not waited for: a time limit that is passed on the way is over for them.
-  func advance(_ clock: TestClock, by time: TimeAmount) async {
-    var rest = time
-    await settle(clock)
-    while clock.step(&rest) { await settle(clock) }
-    await settle(clock)
+/// Decides how long a move of the clock waits for what is at work, with a look a millisecond.
+package struct MoveBudget {
+  package struct UsedUp: Error, CustomStringConvertible {
+    package var description: String { "the broker was not done within \(MoveBudget.seconds) seconds" }
   }
 
-  private func settle(_ clock: TestClock) async {
+  /// Of real time. The proof kits wait longer.
+  private static let seconds: Int64 = 50
+  /// Clients can keep archives at work: after so many looks of a step, or of all, they are waited for no longer.
+  private static let stepLooksMax = 1_000
+  private var archiveLooks = 10_000
+  private let end: NIODeadline
+
+  /// - Parameter now: in real time.
+  package init(at now: NIODeadline) { end = now + .seconds(Self.seconds) }
+
+  /// Returns whether to look again. Throws if the move has taken too long.
+  ///
+  /// - Parameters:
+  ///   - look: its number in this step, from 0.
+  ///   - now: in real time.
+  package mutating func isWaiting(
+    forOwnWork isAtOwnWork: Bool,
+    forArchives areArchivesAtWork: Bool,
+    look: Int,
+    at now: NIODeadline
+  ) throws(UsedUp) -> Bool {
+    guard now < end else { throw UsedUp() }
+    if isAtOwnWork { return true }
+    guard areArchivesAtWork, look < Self.stepLooksMax, archiveLooks > 0 else { return false }
+    archiveLooks -= 1
+    return true
+  }
+}
+
+extension BrokerService {
+  /// Moves the clock that this runs on, from timer to timer; returns when what became due was done, with all that the
+  /// broker has begun of itself. Clients are not waited for: a time limit that is passed on the way is over for them.
+  /// If this throws, the clock stays where it is.
+  func advance(_ clock: TestClock, by time: TimeAmount) async throws(MoveBudget.UsedUp) {
+    var (rest, budget) = (time, MoveBudget(at: clock.realNow))
+    try await settle(clock, &budget)
+    while clock.step(&rest) { try await settle(clock, &budget) }
+    try await settle(clock, &budget)
+  }
+
+  private func settle(_ clock: TestClock, _ budget: inout MoveBudget) async throws(MoveBudget.UsedUp) {
     await clock.pause(.zero)
-    for look in 0... {
-      guard isAtOwnWork || archives.isAtWork && look < Self.looksMax else { return }
+    var look = 0
+    while try budget.isWaiting(
+      forOwnWork: isAtOwnWork,
+      forArchives: archives.isAtWork,
+      look: look,
+      at: clock.realNow
+    ) {
+      look += 1
       await clock.pause(.milliseconds(1))
     }
   }
@@ -145,11 +185,11 @@ extension Broker {
     else { return "error \"\(line)\" is not \"advance MILLISECONDS\", from 0 to \(range.upperBound)" }
     do {
       try EventLoopTaskExecutor(listener.eventLoop).wait { [service] in
-        await service.advance(clock, by: .milliseconds(milliseconds))
+        try await service.advance(clock, by: .milliseconds(milliseconds))
       }
       return "ok \(clock.offset.nanoseconds / 1_000_000)"
     } catch {
-      return "error \(error)"
+      return "error \"\(line)\": \(error); the clock is ahead by \(clock.offset.nanoseconds / 1_000_000) ms"
     }
   }
 }

@@ -7,6 +7,7 @@ import os
 import pathlib
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -57,14 +58,46 @@ def test_a_clock_that_is_told_nonsense_says_so_and_goes_on():
         for line in ("garbage", "advance", "advance soon", "advance -1", "advance 1 2", "advance 9223372036854775807"):
             assert broker._ask(line).startswith(f'error "{line}" is not "advance MILLISECONDS", from 0 to ')
         broker.advance(seconds=1.5)
-        with pytest.raises(ValueError, match="advance -1000"):
-            broker.advance(seconds=-1)
         broker.restart()
         assert broker._ask("advance 0") == "ok 1500"
         broker._clock.shutdown(socket.SHUT_RDWR)
         assert broker.call("ping") is not None
     with Broker() as broker, pytest.raises(RuntimeError, match=r"Broker\(test_clock=True\)"):
         broker.advance(days=1)
+
+
+def test_a_clock_that_cannot_be_moved_stays_where_it_is():
+    with Broker(test_clock=True) as broker:
+        for days in (-1, 36_526):
+            with pytest.raises(ValueError, match=f"^{days * 86_400_000} is not a number of milliseconds from 0 to "):
+                broker.advance(days=days)
+        broker.kill()
+        with pytest.raises(RuntimeError, match="not running"):
+            broker.advance(days=1)
+        broker.start()
+        os.kill(broker.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, broker.pid, os.WEXITED | os.WNOWAIT)
+        with pytest.raises(RuntimeError, match="not running"):
+            broker.advance(days=1)
+        broker.restart()
+        assert broker._ask("advance 0") == "ok 0"
+
+
+def test_a_late_answer_about_the_clock_is_not_taken_for_that_of_the_next_move(monkeypatch):
+    with Broker(test_clock=True) as broker:
+        broker.freeze()
+        monkeypatch.setattr("restorationd_testing._MOVE", 0.1)
+        with pytest.raises(RuntimeError, match=r"has not answered 'advance 1000' \(timed out\); see .*/log"):
+            broker.advance(seconds=1)
+        monkeypatch.undo()
+        broker.thaw()
+        with pytest.raises(RuntimeError, match=r"can be moved no longer; call restart\(\)"):
+            broker.advance(seconds=0)
+        broker.restart()
+        assert broker._ask("advance 0") == "ok 1000"
+        broker._process.kill()
+        with pytest.raises(RuntimeError, match="has not answered 'advance 0'"):
+            broker._ask("advance 0")
 
 
 def test_it_answers_nothing_while_it_is_frozen(broker):
