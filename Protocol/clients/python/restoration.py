@@ -1137,7 +1137,8 @@ class _Object:
     @property
     def reference(self) -> Reference:
         """A reference to this object for states of other objects, which may also contain the object itself."""
-        is_by_path = self._session._is_alone and not self._is_gone
+        memory = self._session._memory
+        is_by_path = memory is not None and not memory._is_told and not self._is_gone
         reference = Reference({"$restorable": self.path if is_by_path else self._name})
         reference._session = self._session
         return reference
@@ -1227,6 +1228,8 @@ class _Object:
         """It is unregistered: its number may soon be another object's."""
         if self._handle is not None:
             self._session._objects.pop(self._handle, None)
+        if self in self._session._forgotten:
+            self._session._forgotten.remove(self)
         self._handle, self._refusal, self._is_gone = None, _unknown(self), True
         if self._session._memory is not None:
             self._session._memory._drop(self)
@@ -1335,6 +1338,9 @@ def _decoded(text: str, number: Callable[[str], Any]) -> Any:
 #: How many paths that were left or forgotten without a broker are remembered: the newest.
 _REMOVED_MAX = 10_000
 
+#: What gives objects other places.
+_CHANGES = ("unregisterObject", "setRestorationIdentifier", "setRestorationParent", "setChildren")
+
 
 @dataclass
 class _Kept:
@@ -1361,6 +1367,7 @@ class _Memory:
         self._is_told = False  # a broker has been told everything, except what it refuses in passing
         # Paths that were left or forgotten, and the registration of the object that had each last.
         self._removed: Dict[Tuple[str, ...], Optional[Dict[str, Any]]] = {}
+        self._left: Dict[Tuple[str, ...], Optional[Dict[str, Any]]] = {}  # those that the broker has removed already
         self._held = 0  # how often the program holds back the end of the restoration
         self._has_completed = False  # at a time when it did not
         self._said = 0, False  # both, as a broker knows them
@@ -1370,7 +1377,9 @@ class _Memory:
         answer = None if call.is_raw or call.method.startswith("_") else getattr(self, call.method, None)
         if answer is None:
             raise NoBrokerError(self._session.socket, f"{call.method} needs a broker: {self._why}", is_absent=True)
-        self._session._frame(call.method, call.params, 0)  # refuses what could not be sent
+        target: Any = call.params.get("object")
+        params = {**call.params, "object": target.path or 0} if self._awaits(target) else call.params
+        self._session._frame(call.method, params, 0)  # refuses what could not be sent
         try:
             answered = answer(**call.params)
         except (TypeError, KeyError, ValueError, AttributeError) as error:  # of a notification that the program writes
@@ -1398,6 +1407,13 @@ class _Memory:
         """The object is no longer registered."""
         self._states.pop(thing, None)
         self._things.pop(self._numbers.pop(thing, 0), None)
+
+    def _awaits(self, target: Any) -> bool:
+        """Whether a broker that is being told has still to be told of an object."""
+        return not self._is_told and isinstance(target, _Object) and target in self._session._forgotten
+
+    def _everything(self) -> List[Any]:
+        return [*self._session._forgotten, *self._session.objects]  # in this order: no object is between them
 
     def _thing(self, target: Any) -> Optional[_Object]:
         """An object of the session by itself, its handle or its path."""
@@ -1443,13 +1459,25 @@ class _Memory:
         if len(self._removed) > _REMOVED_MAX:
             del self._removed[next(iter(self._removed))]
 
+    def _note(self, before: List[Tuple[_Object, Path, Dict[str, Any]]]) -> None:
+        """Notes what a callback has left at the broker that is told: if that goes, the next one is told as well."""
+        for thing, path, registration in before:
+            if thing._is_gone or thing.path != path:
+                self._left[tuple(path)] = registration
+
+    def _places(self) -> List[Tuple[_Object, Path, Dict[str, Any]]]:
+        """What `_note` compares with."""
+        return [
+            (each, each.path, {**each._registration, "restorationParent": None})
+            for each in self._session.objects if each.path]
+
     def _place(self, *places: Tuple[_Object, Optional[Tuple[str, ...]]]) -> None:
         """Moves objects with what is below them. What a broker has saved there is left behind."""
         moves = {
             each: (*path, *each.path[len(thing.path):])
             for thing, path in places if path and thing.path and path != thing.path
-            for each in self._session.objects if (each.path or ())[:len(thing.path)] == thing.path}
-        for other in self._session.objects:
+            for each in self._everything() if (each.path or ())[:len(thing.path)] == thing.path}
+        for other in self._everything():
             if other.path in moves.values() and other not in moves:
                 raise self._refusal(
                     -32003, "duplicatePath", f"another object is {'/'.join(other.path)}", "Unregister it first.")
@@ -1501,7 +1529,7 @@ class _Memory:
         if "$restorable" in text:  # by number: paths and handles may change
             text = _text(self._referring(_decoded(text, decimal.Decimal), self._by_number))
         self._states[thing] = _Kept(text, {"elements": copy.deepcopy(more.pop("elements", [])), **more})
-        return {}
+        return {"isKept": True}
 
     def _renew(self, is_done: bool, object: Any, **more: Any) -> None:
         """The program has given the broker a newer state, also past memory: what is in memory is not to follow.
@@ -1519,6 +1547,19 @@ class _Memory:
         """Forgets what a broker has that was told everything."""
         if self._is_told:
             self._states = {thing: kept for thing, kept in self._states.items() if not kept.is_done}
+
+    def _keeps(self, call: _Call[Any]) -> bool:
+        """Whether a push, or a decode of what was pushed, needs no broker: none has been told everything."""
+        target = call.params.get("object")
+        if self._is_told or call.is_raw or not (isinstance(target, _Object) or _is_own(target)):
+            return False
+        if call.method == "decodeRestorableState":
+            return (target or None) in self._states
+        return call.method == "encodeRestorableState"
+
+    def _changes(self, call: _Call[Any]) -> bool:
+        """Whether a callback changes an object that the broker will be told of."""
+        return call.method in _CHANGES and not call.is_raw and self._awaits(call.params["object"])
 
     def _has(self, call: _Call[Any]) -> bool:
         """Whether the answer to a decode is here: no broker has the state."""
@@ -1540,7 +1581,7 @@ class _Memory:
     def _by_number(self, target: Any) -> Any:
         session = self._session
         if isinstance(target, list):  # what is not of this session stays
-            things = [each for each in (*session.objects, *session._forgotten) if each.path == tuple(target)]
+            things = [each for each in self._everything() if each.path == tuple(target)]
             return {"$restorable": self._number(things[0])} if things else None
         if not isinstance(target, int) or target < 0:
             return None
@@ -1602,7 +1643,7 @@ class _Memory:
         paths = {each.path for each in (*([] if are_last else session.objects), *session._forgotten) if each.path}
         above = {path[:length] for path in paths for length in range(1, len(path))} - paths
         for path in sorted(self._removed, key=len, reverse=are_last):
-            if session.object_at(path) is None:  # otherwise what that one saves takes the place
+            if all(each.path != path for each in session.objects):  # otherwise what one saves takes the place
                 target, registration = list(path), self._removed[path]
                 try:
                     if registration is not None:
@@ -1616,6 +1657,7 @@ class _Memory:
                         session._complain(f"{'/'.join(path)} is removed later: {error}", logging.ERROR)
                         continue
                     _log.debug("%s could not be removed: %s", "/".join(path), error)  # nothing is there, or another's
+                self._left[path] = self._removed[path]
             self._removed.pop(path, None)
 
     def _lacks_parent(self, path: Sequence[str], error: Exception) -> bool:
@@ -1634,20 +1676,9 @@ class _Memory:
         if session.delegate is not None and None in self._states:
             # Its own state is early for a delegate that has not decoded it (R19).
             yield from session._repeat(session._decode([]), "the application's state could not be read")
-        for thing in list(self._states):
-            kept = self._states.get(thing)  # by now, what a callback may have renewed
-            if kept is None or kept.is_done or thing in session._forgotten:
-                continue
-            state = self._state(kept, decimal.Decimal, _special)  # with all digits
-            params = {**_present(**kept.more), "object": [] if thing is None else thing, "state": state}
-            push = _Call("encodeRestorableState", params, functools.partial(self._saved, thing), True)
-            name = "the application's state" if thing is None else repr(thing)
-            error = yield from session._repeat(push, f"{name} in memory could not be saved")
-            if self._is_told and isinstance(error, CallTimedOutError):  # each would take as long
-                return
-            # Another process may have registered then what is referred to.
-            kept.is_done = error is None or not (
-                _is_of_broker(error) or getattr(error, "kind", "") == "invalidReference")
+        tried: Dict[Optional[_Object], _Kept] = {}
+        if (yield from self._push_states(tried)):
+            return
         if not self._has_announced:
             for each in session.objects:
                 if each._callbacks.get("encode"):
@@ -1664,8 +1695,31 @@ class _Memory:
             yield from session._repeat(again, f"{again.method} could not be said again")
             if completes:
                 self._said = max(0, held - 1), has_completed or held <= 1
-        self._is_told = True
+        with session._guard:
+            self._is_told = True
+        self._left.clear()
+        yield from self._push_states(tried)  # what was pushed meanwhile
         self._clear()
+
+    def _push_states(self, tried: Dict[Optional[_Object], _Kept]) -> _Answering[bool]:
+        """Saves those that were not tried yet; whether the broker answers nothing."""
+        session = self._session
+        for thing in list(self._states):
+            kept = self._states.get(thing)  # by now, what somebody may have renewed
+            if kept is None or kept.is_done or tried.get(thing) is kept or thing in session._forgotten:
+                continue
+            tried[thing] = kept
+            state = self._state(kept, decimal.Decimal, _special)  # with all digits
+            params = {**_present(**kept.more), "object": [] if thing is None else thing, "state": state}
+            push = _Call("encodeRestorableState", params, functools.partial(self._saved, thing), True)
+            name = "the application's state" if thing is None else repr(thing)
+            error = yield from session._repeat(push, f"{name} in memory could not be saved")
+            if self._is_told and isinstance(error, CallTimedOutError):  # each would take as long
+                return True
+            # Another process may have registered then what is referred to.
+            kept.is_done = error is None or not (
+                _is_of_broker(error) or getattr(error, "kind", "") == "invalidReference")
+        return False
 
     def _saved(self, thing: Optional[_Object], result: Mapping[str, Any]) -> None:
         if thing is not None and not result.get("discarded", False):
@@ -1674,7 +1728,8 @@ class _Memory:
     def _start_over(self) -> None:
         """The broker has gone before it was told everything: the next one is told everything."""
         self._has_announced = False
-        for thing, kept in self._states.items():
+        self._removed, self._left = {**self._left, **self._removed}, {}
+        for thing, kept in list(self._states.items()):
             kept.is_done = False
             if thing is not None:
                 thing._is_fresh = True
@@ -1682,10 +1737,11 @@ class _Memory:
     def _take_back(self) -> None:
         """Until a broker comes, none is told anything."""
         session = self._session
-        things, session._objects, session._forgotten = [*session.objects, *session._forgotten], {}, []
-        for thing in things:
-            thing._handle, thing._refusal = self._number(thing), None
-            session._objects[thing._handle] = thing
+        with session._guard:
+            things, session._objects, session._forgotten = [*session.objects, *session._forgotten], {}, []
+            for thing in things:
+                thing._handle, thing._refusal = self._number(thing), None
+                session._objects[thing._handle] = thing
 
 
 #: Sessions that this process has connected.
@@ -1810,6 +1866,7 @@ class _Session:
         self._has_opened = False
         self._is_alone = False  # no broker has come yet
         self._memory: Optional[_Memory] = None  # of that time, until all of it is saved
+        self._guard = threading.RLock()  # held while memory answers, and never while a broker does
         self._tries = _pauses(5)  # nothing waits for them
         self._prepare()
 
@@ -1826,12 +1883,14 @@ class _Session:
     def object_at(self, path: Union[str, Path]) -> Any:
         """The object of this session at that path; None if it has none there."""
         wanted = (path,) if isinstance(path, str) else tuple(path)
-        return next((each for each in self.objects if each.path == wanted), None)
+        return next((each for each in (*self._forgotten, *self.objects) if each.path == wanted), None)
 
     def _found(self, target: Any) -> Any:
         """An object of this session by itself, its handle or its path; None for what it does not have."""
         if isinstance(target, (str, list, tuple)):
             return self.object_at(target)
+        if isinstance(target, _Object) and target in self._forgotten:
+            return target
         handle = target._handle if isinstance(target, _Object) else target
         found = self._objects.get(handle) if isinstance(handle, int) else None
         return found if target is found or target is handle else None
@@ -1939,17 +1998,32 @@ class _Session:
 
     def _stay_alone(self) -> None:
         """After a broker that has gone before it was told everything."""
-        if self._memory is not None and not self._memory._is_told and not self._is_alone and not self._ended:
+        if self._memory is not None and self._doubts() and not self._ended:
             self._is_alone, self._tries = True, _pauses(5)
             self._memory._take_back()
 
     def _remembers(self, call: _Call[Any]) -> bool:
         """Whether memory answers a call: always without a broker, and later if it has what no broker has taken yet."""
-        return self._is_alone or self._memory is not None and self._memory._has(call)
+        memory = self._memory
+        return self._is_alone or memory is not None and (memory._has(call) or memory._changes(call))
+
+    def _at_once(self, call: _Call[_T]) -> List[_T]:
+        """The answer of memory, if it needs neither a broker nor the thread that is telling one."""
+        self._check()
+        memory = self._memory
+        if memory is None:
+            return []
+        with self._guard:
+            return [memory._answer(call)] if memory._keeps(call) else []
+
+    def _doubts(self) -> bool:
+        """Whether a broker that fails a call does not count: it has not been told everything."""
+        return self._memory is not None and not self._memory._is_told and not self._is_alone
 
     def _remember(self, call: _Call[_T]) -> _T:
         assert self._memory is not None
-        return self._memory._answer(call)
+        with self._guard:
+            return self._memory._answer(call)
 
     def _register(
         self, identifier: Optional[str], callbacks: Dict[str, Any], target: Any, wait: Optional[float], **params: Any,
@@ -1996,7 +2070,7 @@ class _Session:
     def _encoded(self, params: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
         if result.get("discarded", False):
             return False
-        if not self._is_alone:
+        if "isKept" not in result:
             thing = self._found(params.get("object"))
             if thing is not None:
                 thing._is_fresh = False  # what is saved is its own
@@ -2115,21 +2189,26 @@ class _Session:
     def _tell(self, same: bool) -> _Answering[None]:
         if not same:
             # Parents first, even if objects were moved. Handles are invalid: the broker may give them to other objects.
-            self._forgotten = sorted([*self._objects.values(), *self._forgotten], key=lambda each: each._above())
-            self._objects = {}
-            for each in self._forgotten:
-                each._handle = None
+            with self._guard:
+                self._forgotten = sorted([*self._objects.values(), *self._forgotten], key=lambda each: each._above())
+                self._objects = {}
+                for each in self._forgotten:
+                    each._handle = None
             if self._memory and not self._memory._is_told:
                 self._memory._start_over()
         if self._memory:
             yield from self._memory._removals(are_last=False)
         kept: List[Any] = []
-        for thing in list(self._forgotten):  # after another loss, the rest follows over the next connection
+        queue = list(self._forgotten)  # after another loss, the rest follows over the next connection
+        for thing in queue:
+            if thing not in self._forgotten:  # unregistered by a callback
+                continue
             path = thing.path or ()
             above = next((each for each in kept if each.path and path[:len(each.path)] == each.path), None)
             try:
-                if above is None:
-                    yield self._again(thing)
+                if above is None and not (yield self._again(thing)):
+                    queue.append(thing)
+                    continue
             except (BrokerError, CallTimedOutError, DiscardedError) as error:
                 self._raise_if_gone(error)
                 is_kept = self._memory and thing._is_fresh and (
@@ -2142,7 +2221,8 @@ class _Session:
                     _log.warning("%r could not be registered again: %s", thing, error)
                     thing._lose()
             if above is None:
-                self._forgotten.remove(thing)
+                with contextlib.suppress(ValueError):
+                    self._forgotten.remove(thing)
             else:
                 thing._refusal = above._refusal
                 kept.append(thing)
@@ -2202,13 +2282,18 @@ class _Session:
         if self._memory is not None and isinstance(error, CallTimedOutError):
             raise ConnectionLostError(f"the broker on {self.socket} does not answer") from error
 
-    def _again(self, thing: Any) -> _Call[None]:
-        """Registers an object that the broker has forgotten."""
-        def finish(result: Mapping[str, Any]) -> None:
+    def _again(self, thing: Any) -> _Call[bool]:
+        """Registers an object that the broker has forgotten; False if a callback has given it another place."""
+        path = thing.path
+
+        def finish(result: Mapping[str, Any]) -> bool:
+            if thing._is_gone or thing.path != path:  # what is there now will be removed
+                return bool(thing._is_gone)
             thing._take(result)
             self._objects[thing.handle] = thing
             if thing._has_state:
                 thing._want()
+            return True
 
         # By now it has been saved, or is not new.
         registration = {**thing._registration, "fresh": thing._is_fresh or None}
@@ -2836,11 +2921,14 @@ class Session(_Session):
     def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a notification, which has no answer."""
         self._check()
+        call = _Call(method, dict(params or {}), _nothing, False)
+        if not self._is_sighted and self._at_once(call):
+            return
         with self._lock:
             try:
                 self._connected()
                 if self._is_alone:
-                    return self._remember(_Call(method, dict(params or {}), _nothing, False))
+                    return self._remember(call)
                 self._send(self._frame(method, params or {}), self._deadline(0))
             except ConnectionLostError:
                 if not self.patience:
@@ -3078,6 +3166,9 @@ class Session(_Session):
         return min(time.monotonic() + self.timeout + seconds, self._until)
 
     def _perform(self, call: _Call[_T]) -> _T:
+        answers = [] if self._is_sighted else self._at_once(call)
+        if answers:
+            return answers[0]
         with self._lock:
             for attempt in itertools.count(1):
                 self._check()
@@ -3089,9 +3180,18 @@ class Session(_Session):
                             self._begin()
                         else:
                             self._reconnect(go_on=not call.ends or self._memory is not None)
-                    return self._remember(call) if self._remembers(call) else self._exchange(call)
+                    if self._remembers(call):
+                        return self._remember(call)
+                    before = self._memory._places() if self._memory and call.method in _CHANGES else []
+                    result = self._exchange(call)
+                    if self._memory and self._doubts():
+                        self._memory._note(before)
+                    return result
                 except (ConnectionLostError, CallTimedOutError) as error:
-                    if not self._ended and self._gives_up(call, error, attempt):
+                    if self._doubts() and not call.is_raw:  # a callback's call
+                        self._disconnect()
+                        self._stay_alone()
+                    elif not self._ended and self._gives_up(call, error, attempt):
                         raise
         raise AssertionError("the loop has no end")
 
@@ -3568,9 +3668,12 @@ class AsyncSession(_Session):
     async def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a notification, which has no answer."""
         self._check()
+        call = _Call(method, dict(params or {}), _nothing, False)
+        if self._at_once(call):
+            return
         await self._ready()
         if self._is_alone:
-            return self._remember(_Call(method, dict(params or {}), _nothing, False))
+            return self._remember(call)
         await self._send(self._frame(method, params or {}))
         self._renew(method, params)
 
@@ -3836,6 +3939,9 @@ class AsyncSession(_Session):
         return waiting
 
     async def _perform(self, call: _Call[_T]) -> _T:
+        answers = self._at_once(call)
+        if answers:
+            return answers[0]
         for attempt in itertools.count(1):
             try:
                 await self._ready()

@@ -484,10 +484,10 @@ def comes_and_goes_in_asyncio():
             ends = threading.Event()
             broker = Broker(PATH, script)
             await begun.wait()
-            waits = asyncio.ensure_future(objects[0].encode({"of": "the new Main"}))
-            await asyncio.sleep(0)
+            waits = asyncio.ensure_future(session.register("New"))
+            assert await objects[0].encode({"of": "the new Main"})
             broker.end()
-            assert await asyncio.wait_for(waits, 5) and session._is_alone
+            assert (await asyncio.wait_for(waits, 5)).restoration == "none" and session._is_alone
             ends.set()
             broker = Broker(PATH)
             while session._memory:
@@ -872,6 +872,113 @@ def nested():
         session._read = lambda end: (None if session._is_alone else session._look()) or read(end)  # as from a callback
         session._look()
     assert broker.states() == [{"kept": True}] and len(broker.of("unregisterObject")) == 1, broker.calls
+
+
+def changed_meanwhile():
+    """What a callback unregisters or renames while the first broker is told is not known to the next one either."""
+    restoration.Session._look_later = lambda session: None
+    ways = {"unregister": lambda thing: thing.unregister(), "rename": lambda thing: thing.rename("Renamed")}
+    # The broker has been told of A, is told of B, and not of C yet. It answers a change, or is gone.
+    for (way, change), name, is_answered in itertools.product(ways.items(), "ABC", (True, False)):
+        with alone(patience=0.1) as session:
+            things = {each: session.register(each) for each in "ABC"}
+            for each, thing in things.items():
+                thing.encode({"of": each})
+
+            def script(method, params):
+                if method in ("unregisterObject", "setRestorationIdentifier"):
+                    return {"path": ["Renamed"]} if is_answered else ConnectionError
+                return ConnectionError if method == "encodeRestorableState" else {}
+
+            broker, send, changed = Broker(PATH, script), session._send, []
+
+            def call_back(data, end):
+                send(data, end)
+                if b'"restorationIdentifier":"B"' in data and not changed:
+                    changed.append(True)
+                    change(things[name])
+
+            session._send = call_back
+            session._look()
+            assert broker.ended and session._is_alone, (way, name, is_answered)
+            names = [params["restorationIdentifier"] for params in broker.of("registerObjectForStateRestoration")]
+            assert (way == "rename" and name != "A") == ("Renamed" in names), (way, name, names)
+            assert name != "C" or names.count("C") == 1, names  # to remove what an earlier run has saved there
+            broker = Broker(PATH)
+            session._look()
+            assert session._memory is None
+        names = [params["restorationIdentifier"] for params in broker.of("registerObjectForStateRestoration")]
+        assert sorted(names) == sorted(["A", "B", "C"] + ["Renamed"] * (way == "rename")), (way, name, broker.calls)
+        removed, = broker.of("unregisterObject")
+        assert removed["object"] == 100 + names.index(name), (way, name, is_answered, broker.calls)
+        states = sorted(state["of"] for state in broker.states())
+        assert states == sorted(set("ABC") - (set(name) if way == "unregister" else set())), broker.calls
+        broker.end()
+
+
+def _slow(method):
+    """A broker that takes its time for the first call of a method, and when that has begun."""
+    begun, may_answer, calls_waited = threading.Event(), threading.Event(), []
+
+    def script(called, params):
+        if called == method and not begun.is_set():
+            begun.set()
+            calls_waited.append(not may_answer.wait(2))
+        return {}
+
+    return Broker(PATH, script), begun, may_answer, calls_waited
+
+
+_TELLING = ("initialize", "registerObjectForStateRestoration", "encodeRestorableState", "extendStateRestoration")
+
+
+def slow():
+    """While the first broker is told, which may be slow, other threads push and read states in memory."""
+    restoration.Session._look_later = lambda session: None
+    for method in _TELLING:
+        with alone() as session:
+            main, other = session.register("Main"), session.register("Other")
+            main.encode({"count": 1})
+            session.extend()
+            broker, begun, may_answer, calls_waited = _slow(method)
+            telling = threading.Thread(target=session._look)
+            telling.start()
+            assert begun.wait(5)
+            assert main.encode({"count": 2, "other": other}) and main.decode()["count"] == 2
+            assert main.decode()["other"].object is other
+            other.encode_later({"count": 3})
+            assert session.encode({"count": 4}) and other.decode()["count"] == 3 and session.decode()["count"] == 4
+            may_answer.set()
+            telling.join()
+            assert session._memory is None and calls_waited == [False], method
+            handles = main.handle, other.handle
+        last = {str(params["object"]): params["state"] for params in broker.of("encodeRestorableState")}
+        assert last[str(handles[0])] == {"count": 2, "other": {"$restorable": handles[1]}}, (method, broker.calls)
+        assert last[str(handles[1])] == {"count": 3} and last["[]"] == {"count": 4}, (method, broker.calls)
+        broker.end()
+
+
+def slow_in_asyncio():
+    async def main(method):
+        async with restoration.AsyncSession("org.example.Notes", socket=PATH) as session:
+            main, other = [await session.register(name) for name in ("Main", "Other")]
+            await main.encode({"count": 1})
+            await session.extend()
+            broker, begun, may_answer, calls_waited = _slow(method)
+            while not begun.is_set():
+                await asyncio.sleep(0.01)
+            assert await main.encode({"count": 2, "other": other}) and (await main.decode())["count"] == 2
+            await other.encode_later({"count": 3})
+            assert await session.encode({"count": 4}) and (await other.decode())["count"] == 3
+            may_answer.set()
+            while session._memory:
+                await asyncio.sleep(0.01)
+            assert calls_waited == [False], method
+        assert sorted(state["count"] for state in broker.states())[-3:] == [2, 3, 4], (method, broker.calls)
+        broker.end()
+
+    for method in _TELLING:
+        asyncio.run(asyncio.wait_for(main(method), 10))
 
 
 def run(name):
