@@ -3,10 +3,11 @@
 # Runs beside a shell, so that no prompt waits: says what is saved, and stores what it is told. See README.md.
 # Arguments: how long to wait for the broker, in seconds; the shell's directory, file of its history, and name, if any.
 wait=$1 begin=$2 history=$3 names=("$4") application=org.gnu.bash locks=$XDG_RUNTIME_DIR/restoration-shell
-valid='^\{"directory":"(/[A-Za-z0-9/._%-]*)","history":([0-9]{1,9})\}$' # only what this program stores
+valid='^\{"directory":"(/[A-Za-z0-9/._%-]*)","history":([0-9]{1,9})(,"check":([0-9]{1,10}))?\}$' # only what is stored here
 pane='' saved='' there='' lines=0 stay='' LC_ALL=C
 trap '' HUP INT QUIT TERM TSTP PIPE && mkdir -p -m 700 "$locks"
 
+place() { LC_ALL=C awk -v "place=$1" -v "check=$2" -f "${0%-*}-place.awk" "$history" 8>&-; }
 lock() { # a name, as long as this process lives; the one before is given up
   [[ $1 =~ ^[A-Za-z0-9][A-Za-z0-9-]{0,99}$ ]] && exec 8>"$locks/$1" && flock -w "$2" 8
 }
@@ -24,17 +25,16 @@ for name in "${names[@]}" "$own"; do
   (($? == 4)) || [[ $saved =~ $valid ]] && break # who does not know what is saved must not replace it
 done
 if [[ $saved =~ $valid ]]; then
-  lines=$((10#${BASH_REMATCH[2]}))
   printf -v there %b "${BASH_REMATCH[1]//%/\\x}"
+  lines=$(place "${BASH_REMATCH[2]}" "${BASH_REMATCH[4]}")
   [[ -x $there/. ]] || stay=$begin # nothing takes the place of a directory that is missing, until the shell leaves
 fi
-cd / && printf '%d %s\0' "$lines" "$there"
+cd / && printf '%d %s\0' "${lines% *}" "$there"
 
 while IFS= read -r -d '' directory; do
   while read -t 0 && IFS= read -r -d '' next; do directory=$next; done # only the newest
   if [[ $directory != +* && $name != "$own" ]]; then # the shell did not wait: what is saved is another one's
-    name=$own saved='' stay=''
-    lock "$own" 0
+    name=$own saved='' stay='' && lock "$own" 0
   fi
   directory=${directory#+}
   if [[ $directory == exit ]]; then # a broker that is being started again is awaited
@@ -52,7 +52,7 @@ while IFS= read -r -d '' directory; do
     printf -v byte %d "'$next"
     [[ $next == [A-Za-z0-9/._-] ]] && text+=$next || printf -v text '%s%%%02X' "$text" $((byte & 255))
   done
-  printf -v text '{"directory":"%s","history":%d}' "$text" "$(wc -l <"$history" 8>&-)"
+  printf -v text '{"directory":"%s","history":%d,"check":%d}' "$text" $(place)
   until [[ $text == "$saved" ]] || restorationctl --timeout 10 put "$application" "$name" "$text" >/dev/null 8>&-; do
     (($? == 69 || $? == 75)) && sleep 2 8>&- && ! read -t 0 || continue 2 # others wait for the next prompt
   done
