@@ -7,7 +7,7 @@ internal import Testing
 
 /// Installing the libraries, building programs on them, and running them under checkers.
 @Suite(.timeLimit(.minutes(10))) struct ClientLibraryBuildTests {
-  @Test("pip installs the Python library without a network, with its types, and the programs of its page run", .broker)
+  @Test("pip installs the sdist of the Python library without a network, and the programs of its page run", .broker)
   func pipInstalls() throws {
     let place = broker.directory.file("venv")
     let environment: [String: String?] = [
@@ -16,21 +16,29 @@ internal import Testing
     let patience = Deadline(.seconds(240))
     let made = try ChildProcess.run(["python3", "-m", "venv", place], environment: environment, patience)
     try #require(made.end == .exit(0), "\(made.output)\(made.errors)")
+    let build = "import sys, wheel_of_one_file; print(wheel_of_one_file.build_sdist(sys.argv[1]))"
+    let sdist = try ChildProcess.run(
+      ["\(place)/bin/python", "-c", build, broker.directory.path],
+      environment: environment.merging(["PYTHONPATH": LibraryClient.module]) { $1 }
+    )
+    try #require(sdist.output == "restorationd-0.1.0.tar.gz\n", "\(sdist.errors)")
+    let archive = broker.directory.file("restorationd-0.1.0.tar.gz")
     let installed = try ChildProcess.run(
-      ["\(place)/bin/python", "-m", "pip", "install", "--no-index", "--quiet", LibraryClient.module],
+      ["\(place)/bin/python", "-m", "pip", "install", "--no-index", "--quiet", archive],
       environment: environment,
       patience
     )
     try #require(installed.end == .exit(0), "\(installed.output)\(installed.errors)")
     let program = """
-      import pathlib, restoration, restorationd, restorationd_loops
+      import importlib.metadata, pathlib, restoration, restorationd, restorationd_loops
       print(restorationd.__version__, pathlib.Path(restorationd.__file__).parent.name)
       print(restoration is restorationd, restoration.NoBroker is restorationd.NoBrokerError, bool(restoration.State))
       modules = restoration, restorationd, restorationd_loops
       print(*(pathlib.Path(each.__file__).with_name("py.typed").exists() for each in modules))
+      print(importlib.metadata.distribution("restorationd").read_text("LICENSE").split()[0])
       """
     let used = try ChildProcess.run(["\(place)/bin/python", "-c", program], environment: environment, directory: "/")
-    #expect(used.output == "0.1.0 restorationd\nTrue True True\nTrue True True\n", "\(used.errors)")
+    #expect(used.output == "0.1.0 restorationd\nTrue True True\nTrue True True\nApache\n", "\(used.errors)")
     let checked = try ChildProcess.run(["\(place)/bin/python", "-m", "pip", "check"], environment: environment)
     #expect(checked.end == .exit(0), "\(checked.output)")
 

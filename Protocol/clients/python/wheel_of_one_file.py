@@ -22,6 +22,9 @@ FILES = [
     "pyproject.toml", "README.md", "restoration.py", "restorationd_loops.py", "restorationd_testing.py",
     "wheel_of_one_file.py",
 ]
+# Of the repository, or of the sdist that was made there.
+LICENSES = [HERE / "LICENSE", *(each.parent / "LICENSE" for each in HERE.parents if each.name == "Protocol")]
+LICENSES = [path for path in LICENSES if path.is_file()][:1]
 PASSING_ON = b'''# SPDX-License-Identifier: Apache-2.0
 """`restorationd` by the name of the file."""
 import sys
@@ -42,7 +45,8 @@ def _metadata():
     return (
         f"Metadata-Version: 2.1\nName: restorationd\nVersion: {_version()}\n"
         "Summary: State restoration for processes on Linux: a client of restorationd\n"
-        "License: Apache-2.0\nRequires-Python: >=3.9\nClassifier: Operating System :: POSIX :: Linux\n"
+        "License: Apache-2.0\n" + "License-File: LICENSE\n" * len(LICENSES) +
+        "Requires-Python: >=3.9\nClassifier: Operating System :: POSIX :: Linux\n"
         "Classifier: Typing :: Typed\nProvides-Extra: testing\nRequires-Dist: pytest>=7; extra == \"testing\"\n"
         "Description-Content-Type: text/markdown\n\n"
         + (HERE / "README.md").read_text()
@@ -83,6 +87,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         f"{information}/METADATA": _metadata().encode(),
         f"{information}/WHEEL": _tag().encode(),
         f"{information}/entry_points.txt": b"[pytest11]\nrestorationd = restorationd_testing\n",
+        **{f"{information}/LICENSE": path.read_bytes() for path in LICENSES},
     }
     record = "".join(
         f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
@@ -101,8 +106,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 def build_sdist(sdist_directory, config_settings=None):
     folder = f"restorationd-{_version()}"
     with tarfile.open(os.path.join(sdist_directory, f"{folder}.tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as archive:
-        for name in FILES:
-            archive.add(HERE / name, f"{folder}/{name}")
+        for path in [*(HERE / name for name in FILES), *LICENSES]:
+            archive.add(path, f"{folder}/{path.name}")
         metadata = tarfile.TarInfo(f"{folder}/PKG-INFO")
         metadata.size = len(_metadata().encode())
         archive.addfile(metadata, io.BytesIO(_metadata().encode()))
