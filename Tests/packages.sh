@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs Debian packages that are missing: Tests/packages.sh PACKAGE…
-# Debian does not have `swift`: whether it is there is only checked.
+# Debian does not have `swift`: whether it is there is only checked. What it needs of Debian is installed.
 set -euo pipefail
 
-missing=()
+packages=() missing=()
 for package in "$@"; do
-  if [[ $package == swift ]]; then
-    command -v swift >/dev/null && continue
+  if [[ $package != swift ]]; then packages+=("$package"); continue; fi
+  if ! command -v swift >/dev/null; then
     printf 'Swift is not installed. Get Swift 6.3 for Debian 12 from https://www.swift.org/install/linux/\n' >&2
     exit 1
   fi
+  # It links with what comes with g++, and fetches packages with git. In a bare system its own programs do not start.
+  packages+=(ca-certificates g++ git)
+  swift --version >/dev/null 2>&1 || packages+=(libcurl4 libncurses6 libxml2)
+done
+for package in "${packages[@]}"; do
   case "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" in
     installed) ;;
     *) missing+=("$package") ;;
@@ -21,6 +26,7 @@ done
 # A program that is there, from wherever, need not be Debian's.
 is_there() {
   case "$1" in
+    ca-certificates) [[ -e /etc/ssl/certs/ca-certificates.crt ]] ;;
     emacs-nox) emacs -Q --batch --eval '(progn (require (quote jsonrpc)) (json-serialize nil))' ;;
     golang-go) command -v go ;;
     node-typescript) command -v tsc ;;
@@ -28,7 +34,7 @@ is_there() {
     nodejs) command -v node ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
     vim-nox) [[ $(vim --version) == *+channel* ]] ;;
-    curl | g++ | jq | make | perl | pkg-config | python3 | socat | sqlite3 | strace | valgrind) command -v "$1" ;;
+    curl | g++ | git | jq | make | perl | pkg-config | python3 | socat | sqlite3 | strace | valgrind) command -v "$1" ;;
     *) false ;;
   esac >/dev/null 2>&1
 }

@@ -26,7 +26,8 @@ done
 [[ -d $output ]] || die "--output: $output is not a directory"
 [[ -w $output ]] || die "--output: $output is not writable for $(id -un)"
 output="$(cd "$output" && pwd)"
-"$top/Tests/packages.sh" binutils
+# The programs run here, and dpkg-shlibdeps looks for their libraries in the packages that are installed.
+"$top/Tests/packages.sh" binutils debhelper dh-python dpkg-dev gcc git libjansson-dev libpq5 libsqlite3-0 make python3
 
 # ---- The directory that debian/rules works in
 
@@ -52,14 +53,14 @@ mkdir "$source/gateway"
 cp -L -- "$from/restoration-gateway" "$source/gateway/"
 strip --strip-unneeded --remove-section=.comment "$source/gateway/restoration-gateway"
 chmod 755 "$source/gateway/restoration-gateway"
-"$top/Tests/packages.sh" debhelper dh-python dpkg-dev gcc libjansson-dev make python3
 tar -C "$top" --exclude=__pycache__ --exclude='*.swp' --exclude=Protocol/clients/gtk/build -c Protocol |
   tar -C "$source" -x
 tar -C "$top/systemd" -c debian man | tar -C "$source" -x
 cp -- "$top"/systemd/system/restoration-gateway.* "$source/debian/"
 
 maintainer="${DEBFULLNAME:-$(git -C "$top" config user.name 2>/dev/null || echo restorationd)}"
-maintainer+=" <${DEBEMAIL:-$(git -C "$top" config user.email 2>/dev/null || echo "restorationd@$(hostname -f)")}>"
+host="$(hostname -f 2>/dev/null || hostname)"
+maintainer+=" <${DEBEMAIL:-$(git -C "$top" config user.email 2>/dev/null || echo "restorationd@$host")}>"
 control="$(<"$source/debian/control")"
 printf '%s\n' "${control//@MAINTAINER@/"$maintainer"}" >"$source/debian/control"
 
