@@ -34,7 +34,9 @@ is_there() {
     nodejs) command -v node ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
     vim-nox) [[ $(vim --version) == *+channel* ]] ;;
-    curl | g++ | git | jq | make | perl | pkg-config | python3 | socat | sqlite3 | strace | valgrind) command -v "$1" ;;
+    curl | fish | g++ | git | jq | make | perl | pkg-config | python3 | socat | sqlite3 | strace | valgrind | zsh)
+      command -v "$1"
+      ;;
     *) false ;;
   esac >/dev/null 2>&1
 }

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// What bash offers of what the broker knows.
+/// What shells offer of what the broker knows.
 @Suite struct CompletionTests {
   private static let script = Result {
     try ChildProcess.run([Products.control, "--generate-completion-script", "bash"]).output
@@ -95,6 +95,69 @@ internal import Testing
       _ = try terminal.shown(until: "ready> ")
     }
     try terminal.type("exit\n")
+    #expect(try shell.waitForEnd() == .exit(0))
+  }
+
+  private static let hasShells: Bool = {
+    guard !Environment.isCI else { return true }
+    return ["zsh", "fish"].allSatisfy { (try? ChildProcess.run([$0, "--version"]))?.end == .exit(0) }
+  }()
+
+  /// How each begins, and what makes it complete, and write down what it would run.
+  private static let shells: KeyValuePairs = [
+    ["zsh", "-f", "-i"]: #"""
+    fpath=(${0:h} $fpath)
+    autoload -Uz compinit && compinit -u -D
+    restorationctl() {
+      [[ $1 = ---completion ]] && command restorationctl "$@" || print -r -- "$@" >>$WRITTEN
+    }
+    """#,
+    ["fish", "--no-config"]: #"""
+    source (dirname (status filename))/_restorationctl
+    set fish_autosuggestion_enabled 0
+    function restorationctl
+      if test "$argv[1]" = ---completion
+        command restorationctl $argv
+      else
+        echo $argv >>$WRITTEN
+      end
+    end
+    """#,
+  ]
+
+  /// On a terminal, as a person types.
+  @Test(.broker, .enabled(if: hasShells, "needs zsh and fish; Tests/run.sh installs them"), arguments: shells)
+  func zshAndFishCompleteWhatTheBrokerKnows(_ command: [String], _ settings: String) throws {
+    let client = try broker.connect()
+    try client.encode("Main", state: [:], of: "org.example.Notes@two")
+    let script = try ChildProcess.run([Products.control, "--generate-completion-script", command[0]]).output
+    try broker.directory.write(script, to: "_restorationctl")
+    let file = try broker.directory.write(settings, to: "settings")
+    let written = broker.directory.file("written")
+    let tools = Products.control.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    let terminal = try PseudoTerminal(columns: 1_000)
+    let shell = try ChildProcess(
+      command,
+      environment: ControlTool.environment([
+        "WRITTEN": written, "HOME": broker.directory.path, "PATH": "\(tools.joined(separator: "/")):/usr/bin:/bin",
+      ]).merging(Self.patience) { $1 },
+      output: .terminal(terminal)
+    )
+    func type(_ line: String) throws {
+      try Wait.until("the shell takes keys") {
+        _ = try terminal.shown()
+        return terminal.takesKeys
+      }
+      try terminal.type("\(line)\r")
+    }
+    try type(". \(file)")
+    try type("restorationctl --socket \(broker.socket) show org\tM\t")
+    let expected = "--socket \(broker.socket) show org.example.Notes@two Main\n"
+    try Wait.until("\(command[0]) has run \(expected)") {
+      _ = try terminal.shown()
+      return (try? Files.text(written)) == expected
+    }
+    try type("exit")
     #expect(try shell.waitForEnd() == .exit(0))
   }
 
