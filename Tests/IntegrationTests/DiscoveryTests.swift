@@ -69,10 +69,12 @@ internal import Testing
     PythonPackages.areUsable("openrpcclientgenerator")
     && (Environment.isCI || (try? ChildProcess.run(["tsc", "--version"]).end) == .exit(0))
 
-  /// By openrpcclientgenerator, in TypeScript; the compiler checks a program that uses the client.
-  @Test(.scratch, .enabled(if: canGenerate, "needs tsc and the Python packages; Tests/run.sh installs them"))
+  /// By openrpcclientgenerator, in TypeScript; the compiler checks a program that uses the client, and node runs it.
+  @Test(.broker, .enabled(if: canGenerate, "needs tsc and the Python packages; Tests/run.sh installs them"))
   func aPublicGeneratorMakesATypedClient() throws {
-    try directory.write(Files.text("\(Products.repository)/Protocol/openrpc-client.json"), to: "openrpc.json")
+    let directory = broker.directory
+    let document = try Files.text("\(Products.repository)/Protocol/openrpc-client.json")
+    try directory.write(document, to: "openrpc.json")
     let made = try ChildProcess.run(
       [PythonPackages.program("orpc"), "typescript", "http://broker"],
       directory: directory.path
@@ -89,12 +91,18 @@ internal import Testing
     try Files.write(Array(Self.libraries.utf8), to: "\(source)/libraries.d.ts")
     let isTyped = { (member: String) in
       try Files.write(Array(Self.program(reading: member).utf8), to: "\(source)/program.ts")
-      let options = ["--noEmit", "--strict", "--target", "es2020", "--moduleResolution", "node"]
+      let options = ["--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "node"]
       let files = ["--experimentalDecorators", "program.ts", "libraries.d.ts"]
       return try ChildProcess.run(["tsc"] + options + files, directory: source, Deadline(.seconds(120)))
     }
+    let library = "\(source)/node_modules/jsonrpc2-tsclient"
+    try Packages.run(["mkdir", "-p", library])
+    try Files.write(Array(#"{"type":"module","main":"index.js"}"#.utf8), to: "\(library)/package.json")
+    try Files.write(Array("const { methods } = \(document);\n\(Self.transport)".utf8), to: "\(library)/index.js")
     let right = try isTyped("reason")
     #expect(right.end == .exit(0), "\(right.output)")
+    let run = try ChildProcess.run(["node", "program.js", broker.socket], directory: source)
+    #expect(run.output == "available Grüße 0\n", "\(run.errors)")
     #expect(try isTyped("raison").output.contains("Property 'raison' does not exist on type 'SkippedObject'"))
   }
 
@@ -107,14 +115,34 @@ internal import Testing
     }
     """
 
+  /// What the library does then: the client has no names of parameters, which the document has.
+  private static let transport = """
+    import http from "node:http";
+    export class RPCHTTPClient {}
+    const post = (socketPath, call) => new Promise((resolve, reject) =>
+      http.request({ socketPath, method: "POST" }, async (response) => {
+        let text = "";
+        for await (const part of response) text += part;
+        const { result, error } = JSON.parse(text);
+        error ? reject(new Error(text)) : resolve(result);
+      }).end(JSON.stringify({ jsonrpc: "2.0", id: 1, ...call })));
+    export const rpcClient = (transport) => (type) => {
+      for (const { name: method, params } of methods)
+        type.prototype[method] = (...values) => post(
+          transport.url, { method, params: Object.fromEntries(params.map(({ name }, at) => [name, values[at]])) });
+    };
+    """
+
   private static func program(reading member: String) -> String {
     """
     import { RestorationClient } from "./client.js";
-    export async function program(client: RestorationClient): Promise<(string | number | null)[]> {
-      const result = await client.restoreApplicationState(5000, null, null, "org.example.Notes", null);
-      const saved = await client.saveApplicationState(null, null, null, "org.example.Notes", null);
-      return [...result.restored[0], result.skipped[0].\(member), saved.generation];
-    }
+    declare const process: { argv: string[] };
+    const client = new RestorationClient(process.argv[2]);
+    await client.encodeRestorableState(["Main"], { text: "Grüße" }, null, null, null, "org.example.Notes", null);
+    const saved = await client.decodeRestorableState(["Main"], "org.example.Notes", null);
+    const result = await client.restoreApplicationState(5000, null, null, "org.example.Notes", null);
+    const reasons: string[] = result.skipped.map((object) => object.\(member));
+    console.log(saved.status, (saved.state as { text: string }).text, result.restored.length + reasons.length);
     """
   }
 
