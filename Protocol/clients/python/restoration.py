@@ -1460,10 +1460,19 @@ class _Memory:
             del self._removed[next(iter(self._removed))]
 
     def _note(self, before: List[Tuple[_Object, Path, Dict[str, Any]]]) -> None:
-        """Notes what a callback has left at the broker that is told: if that goes, the next one is told as well."""
-        for thing, path, registration in before:
-            if thing._is_gone or thing.path != path:
-                self._left[tuple(path)] = registration
+        """Notes what a callback has left at the broker that is told: if that goes, the next one is told as well.
+
+        What is below and awaits that broker has moved as well. If nothing is above it now, the path above is removed
+        again when it is registered.
+        """
+        for thing, left, registration in before:
+            path, place = tuple(left), None if thing._is_gone else thing.path
+            if place == path:
+                continue
+            below = [each for each in self._session._forgotten if (each.path or ())[:len(path)] == path]
+            (self._removed if below and not place else self._left)[path] = registration
+            if place:
+                self._carry({each: (*place, *each.path[len(path):]) for each in below})
 
     def _places(self) -> List[Tuple[_Object, Path, Dict[str, Any]]]:
         """What `_note` compares with."""
@@ -1481,8 +1490,11 @@ class _Memory:
             if other.path in moves.values() and other not in moves:
                 raise self._refusal(
                     -32003, "duplicatePath", f"another object is {'/'.join(other.path)}", "Unregister it first.")
+        self._carry(moves)
+
+    def _carry(self, moves: Mapping[_Object, Tuple[str, ...]]) -> None:
         for each in sorted(moves, key=lambda each: -each._above()):
-            self._leave(each.path, each)
+            self._leave(each.path or (), each)
             each._moved(moves[each])
             if each in self._states:  # at that path the broker may have newer ones of another object (R15)
                 self._states[each].more["revision"] = next(self._session._revisions)
@@ -2199,15 +2211,18 @@ class _Session:
         if self._memory:
             yield from self._memory._removals(are_last=False)
         kept: List[Any] = []
-        queue = list(self._forgotten)  # after another loss, the rest follows over the next connection
-        for thing in queue:
-            if thing not in self._forgotten:  # unregistered by a callback
+        queue = [(each, each.path) for each in self._forgotten]  # after another loss, over the next connection
+        for index, (thing, place) in enumerate(queue, 1):
+            if thing not in self._forgotten:  # unregistered, or registered already, by a callback
                 continue
             path = thing.path or ()
+            if thing.path != place and any(each.path == path[:-1] for each, _ in queue[index:]):
+                queue.append((thing, place))  # a callback has moved it below what follows
+                continue
             above = next((each for each in kept if each.path and path[:len(each.path)] == each.path), None)
             try:
                 if above is None and not (yield self._again(thing)):
-                    queue.append(thing)
+                    queue.append((thing, place))
                     continue
             except (BrokerError, CallTimedOutError, DiscardedError) as error:
                 self._raise_if_gone(error)

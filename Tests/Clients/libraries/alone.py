@@ -916,6 +916,115 @@ def changed_meanwhile():
         broker.end()
 
 
+class Known:
+    """Answers as a broker that knows paths: nothing has a parent that is not registered. It keeps the last states."""
+
+    def __init__(self, refuses=lambda method, params: None):
+        self.paths, self.states, self.refuses, self.handles = {}, {}, refuses, itertools.count(100)
+
+    def path(self, parent, name):
+        above = self.paths.get(parent) if isinstance(parent, int) else tuple(parent or ())
+        return None if above and above not in self.paths.values() else (*(above or ()), name)
+
+    def move(self, handle, path):
+        before = self.paths[handle]
+        for other, each in self.paths.items():
+            if each[:len(before)] == before:
+                self.paths[other] = (*path, *each[len(before):])
+
+    def __call__(self, method, params):
+        handle, refusal = params.get("object"), self.refuses(method, params)
+        if refusal:
+            return refusal
+        if method == "registerObjectForStateRestoration":
+            path = self.path(params.get("restorationParent"), params["restorationIdentifier"])
+            if path is None:
+                return "unknownParent"
+            handle = next((handle for handle, each in self.paths.items() if each == path), None) or next(self.handles)
+            self.paths[handle] = path
+            return {"object": handle}
+        if method.startswith("set"):
+            handles = [child if isinstance(child, int) else None for child in params.get("children", [handle])]
+            for place, each in enumerate(handles):
+                if each not in self.paths:
+                    return "unknownObject"
+                name, parent = self.paths[each][-1], self.paths[each][:-1]
+                if method == "setRestorationIdentifier":
+                    path = self.path(parent, params["restorationIdentifier"])
+                elif method == "setRestorationParent":
+                    path = self.path(params["restorationParent"], name)
+                else:
+                    path = self.path(handle, f"{name}#{place}")
+                if path is None:
+                    return "unknownParent"
+                self.move(each, path)
+            paths = [self.paths[each] for each in handles]
+            return {"path": paths[0], "paths": paths}
+        if method == "unregisterObject":
+            self.paths.pop(handle if isinstance(handle, int) else None, None)
+        if method == "encodeRestorableState":
+            if handle not in self.paths:
+                return "unknownObject"
+            self.states[handle] = params["state"]
+        return {}
+
+    def saved(self):
+        return {"/".join(self.paths[handle]): state["of"] for handle, state in self.states.items()
+                if handle in self.paths}
+
+
+def _changes_while_told(names, during, change, refuses=lambda method, params: None):
+    """A callback changes objects right after the broker was asked to register one. What is saved afterwards."""
+    restoration.Session._look_later = lambda session: None
+    with alone(patience=0.1) as session:
+        things = {}
+        for name in names:
+            *above, identifier = name.split("/")
+            things[name] = session.register(identifier, things["/".join(above)] if above else None)
+            things[name].encode({"of": name})
+        known = Known(refuses)
+        broker, send, changed = Broker(PATH, known), session._send, []
+
+        def call_back(data, end):
+            send(data, end)
+            if f'"restorationIdentifier":"{during}"'.encode() in data and not changed:
+                changed.append(None)
+                try:
+                    change(things)
+                except restoration.RestorationError as error:
+                    changed.append(error)
+
+        session._send = call_back
+        for _ in range(3):
+            session._look()
+        assert changed == [None] and session._memory is None and not session._is_alone, (changed, broker.calls)
+        for name, thing in things.items():
+            assert not thing.is_replaced, (name, broker.calls)
+            assert thing._is_gone or known.paths[thing.handle] == thing.path, (name, thing, known.paths)
+        paths = [thing.path for thing in things.values() if not thing._is_gone]
+        assert sorted(known.paths.values()) == sorted(paths), (known.paths, paths)
+    broker.end()
+    return known.saved()
+
+
+def parents_change_meanwhile():
+    """What awaits a broker that is being told follows if a callback changes what is above it."""
+    nested, saved = ["A", "B", "A/C", "A/C/D"], {"A": "A", "B": "B", "A/C": "A/C", "A/C/D": "A/C/D"}
+    for during in "BC":
+        found = _changes_while_told(nested, during, lambda things: things["A"].rename("R"))
+        assert found == {name.replace("A", "R"): of for name, of in saved.items()}, (during, found)
+        found = _changes_while_told(nested, during, lambda things: things["A"].move(["B"]))
+        assert found == {name.replace("A", "B/A"): of for name, of in saved.items()}, (during, found)
+    found = _changes_while_told(nested, "B", lambda things: things["A"].unregister())
+    assert found == {name: of for name, of in saved.items() if name != "A"}, found
+
+
+def moved_below_meanwhile():
+    """A callback may move objects below one that the broker has still to be told of."""
+    found = _changes_while_told(["A", "B", "D"], "A", lambda things: things["B"].move(["D"]))
+    assert found == {"A": "A", "D": "D", "D/B": "B"}, found
+
+
 def _slow(method):
     """A broker that takes its time for the first call of a method, and when that has begun."""
     begun, may_answer, calls_waited = threading.Event(), threading.Event(), []
