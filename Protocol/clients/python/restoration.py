@@ -1338,6 +1338,9 @@ def _decoded(text: str, number: Callable[[str], Any]) -> Any:
 #: How many paths that were left or forgotten without a broker are remembered: the newest.
 _REMOVED_MAX = 10_000
 
+#: Members of a call that are, or contain, references to objects.
+_NAMED = ("object", "objects", "restorationParent", "view", "children")
+
 #: What gives objects other places.
 _CHANGES = ("unregisterObject", "setRestorationIdentifier", "setRestorationParent", "setChildren")
 
@@ -1377,8 +1380,7 @@ class _Memory:
         answer = None if call.is_raw or call.method.startswith("_") else getattr(self, call.method, None)
         if answer is None:
             raise NoBrokerError(self._session.socket, f"{call.method} needs a broker: {self._why}", is_absent=True)
-        target: Any = call.params.get("object")
-        params = {**call.params, "object": target.path or 0} if self._awaits(target) else call.params
+        params = {key: self._placed(value) if key in _NAMED else value for key, value in call.params.items()}
         self._session._frame(call.method, params, 0)  # refuses what could not be sent
         try:
             answered = answer(**call.params)
@@ -1411,6 +1413,21 @@ class _Memory:
     def _awaits(self, target: Any) -> bool:
         """Whether a broker that is being told has still to be told of an object."""
         return not self._is_told and isinstance(target, _Object) and target in self._session._forgotten
+
+    def _placed(self, target: Any) -> Any:
+        """References with paths of objects that have no handle yet."""
+        if isinstance(target, (list, tuple)):
+            return [self._placed(each) for each in target]
+        return target.path or 0 if self._awaits(target) else target
+
+    def _awaited(self, call: _Call[Any]) -> List[_Object]:
+        """What a call names that a broker has still to be told of, with what that is below, parents first."""
+        values: List[Any] = [call.params.get(key) for key in _NAMED]
+        named = [each for value in values for each in (value if isinstance(value, (list, tuple)) else [value])]
+        awaited = [each for each in named if self._awaits(each)]
+        above = {each.path[:length] for each in awaited if each.path for length in range(1, len(each.path))}
+        things = awaited and [each for each in self._session._forgotten if each in awaited or each.path in above]
+        return sorted(things, key=lambda each: each._above())
 
     def _everything(self) -> List[Any]:
         return [*self._session._forgotten, *self._session.objects]  # in this order: no object is between them
@@ -1570,8 +1587,9 @@ class _Memory:
         return call.method == "encodeRestorableState"
 
     def _changes(self, call: _Call[Any]) -> bool:
-        """Whether a callback changes an object that the broker will be told of."""
-        return call.method in _CHANGES and not call.is_raw and self._awaits(call.params["object"])
+        """Whether a callback changes only an object that the broker will be told of."""
+        is_one = call.method in _CHANGES and call.method != "setChildren" and not call.is_raw
+        return is_one and self._awaits(call.params["object"])
 
     def _has(self, call: _Call[Any]) -> bool:
         """Whether the answer to a decode is here: no broker has the state."""
@@ -2027,6 +2045,12 @@ class _Session:
             return []
         with self._guard:
             return [memory._answer(call)] if memory._keeps(call) else []
+
+    def _tell_named(self, call: _Call[Any]) -> _Answering[None]:
+        """Tells the broker before all else of the objects that a callback's call names."""
+        for thing in self._memory._awaited(call) if self._memory else ():
+            if (yield self._again(thing)) and thing in self._forgotten:
+                self._forgotten.remove(thing)
 
     def _doubts(self) -> bool:
         """Whether a broker that fails a call does not count: it has not been told everything."""
@@ -2506,8 +2530,7 @@ class _Session:
     def _frame(self, method: str, params: Mapping[str, Any], number: Optional[int] = None) -> bytes:
         """A request, or a notification if there is no number."""
         # Handles are looked up here: they change if the session was forgotten and the call is sent again.
-        named = ("object", "objects", "restorationParent", "view", "children")
-        members = {key: _referred(value) if key in named else value for key, value in params.items()}
+        members = {key: _referred(value) if key in _NAMED else value for key, value in params.items()}
         message = _present(jsonrpc="2.0", id=number, method=method, params=members)
         if "state" in params:
             text = _sent(message, params["state"], self._path_of(params.get("object")))
@@ -3197,6 +3220,7 @@ class Session(_Session):
                             self._reconnect(go_on=not call.ends or self._memory is not None)
                     if self._remembers(call):
                         return self._remember(call)
+                    self._drive(self._tell_named(call), self._exchange)
                     before = self._memory._places() if self._memory and call.method in _CHANGES else []
                     result = self._exchange(call)
                     if self._memory and self._doubts():

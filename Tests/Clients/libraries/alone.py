@@ -77,7 +77,8 @@ class Broker:
         if method == "initialize":
             return {"session": f"of {id(self)}", "application": params["application"]}
         if method == "registerObjectForStateRestoration":
-            path = [*(params.get("restorationParent") or []), params["restorationIdentifier"]]
+            parent = params.get("restorationParent")
+            path = [*(parent if isinstance(parent, list) else []), params["restorationIdentifier"]]
             return {"object": next(self.handles), "path": path, "restoration": {"state": "none"}}
         return {"status": "none", "pending": 0}
 
@@ -942,7 +943,7 @@ class Known:
                 return "unknownParent"
             handle = next((handle for handle, each in self.paths.items() if each == path), None) or next(self.handles)
             self.paths[handle] = path
-            return {"object": handle}
+            return {"object": handle, "path": path}
         if method.startswith("set"):
             handles = [child if isinstance(child, int) else None for child in params.get("children", [handle])]
             for place, each in enumerate(handles):
@@ -1023,6 +1024,25 @@ def moved_below_meanwhile():
     """A callback may move objects below one that the broker has still to be told of."""
     found = _changes_while_told(["A", "B", "D"], "A", lambda things: things["B"].move(["D"]))
     assert found == {"A": "A", "D": "D", "D/B": "B"}, found
+
+
+def names_what_awaits():
+    """A change that a callback asks for may name objects that the broker has still to be told of."""
+    found = _changes_while_told(["A", "B", "D"], "A", lambda things: things["B"].move(things["D"]))
+    assert found == {"A": "A", "D": "D", "D/B": "B"}, found
+    for during in "BD":
+        found = _changes_while_told(["A", "B", "D", "D/E"], during, lambda things: things["A"].move(things["D/E"]))
+        assert found == {"B": "B", "D": "D", "D/E": "D/E", "D/E/A": "A"}, found
+    for name in "ABD":
+        others = [each for each in "ABD" if each != name]
+        found = _changes_while_told(["A", "B", "D"], "B", lambda things: things[name].set_children(
+            [things[each] for each in others]))
+        assert found == {name: name, **{f"{name}/{each}#{place}": each for place, each in enumerate(others)}}, found
+    made = []
+    found = _changes_while_told(
+        ["A", "B", "D"], "B", lambda things: made.append(things["D"]._session.register("New", things["D"])) or
+        made[0].unregister())
+    assert found == {"A": "A", "B": "B", "D": "D"} and made, found
 
 
 def _slow(method):
