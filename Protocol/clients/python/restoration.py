@@ -2250,6 +2250,9 @@ class _Session:
                     continue
             except (BrokerError, CallTimedOutError, DiscardedError) as error:
                 self._raise_if_gone(error)
+                if thing._is_gone or (thing.path or ()) != path:  # a callback has changed it: that was refused
+                    queue.append((thing, place))
+                    continue
                 is_kept = self._memory and thing._is_fresh and (
                     _is_of_broker(error) or self._memory._lacks_parent(path, error))
                 if is_kept and isinstance(error, BrokerError):

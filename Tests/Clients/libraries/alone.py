@@ -1045,6 +1045,18 @@ def names_what_awaits():
     assert found == {"A": "A", "B": "B", "D": "D"} and made, found
 
 
+def changed_while_registered():
+    """A refusal of an object that a callback has unregistered or renamed meanwhile is one of what it was."""
+    def refuses(method, params):
+        refused = method.startswith("registerObject") and params["restorationIdentifier"] == "B"
+        return "duplicatePath" if refused else None
+
+    found = _changes_while_told(["A", "B"], "B", lambda things: things["B"].rename("R"), refuses)
+    assert found == {"A": "A", "R": "B"}, found
+    found = _changes_while_told(["A", "B"], "B", lambda things: things["B"].unregister(), refuses)
+    assert found == {"A": "A"}, found
+
+
 def _slow(method):
     """A broker that takes its time for the first call of a method, and when that has begun."""
     begun, may_answer, calls_waited = threading.Event(), threading.Event(), []
