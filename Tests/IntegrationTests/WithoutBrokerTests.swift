@@ -269,11 +269,11 @@ internal import Testing
   private static let scenarios = [
     "references", "interrupted", "interrupted_at_the_end", "interrupted_in_asyncio", "looks_soon_again",
     "refused_in_passing", "refused_registration", "refused_removal", "refused_later", "newer", "decodes_what_is_kept",
-    "asked_meanwhile", "unregistered", "makes_objects", "renewed_meanwhile", "silent", "silent_later", "comes_and_goes",
-    "comes_and_goes_in_asyncio", "parents", "parents_refused", "starts_while_a_broker_ends", "gap", "ends_soon",
-    "forgets_what_is_gone", "barrier", "invalid_parameters", "own_thread", "serves", "nested",
-    "changed_meanwhile", "parents_change_meanwhile", "moved_below_meanwhile", "names_what_awaits",
-    "changed_while_registered", "slow", "slow_in_asyncio",
+    "asked_meanwhile", "unregistered", "makes_objects", "renewed_meanwhile", "renewed_by_two_threads", "silent",
+    "silent_later", "comes_and_goes", "comes_and_goes_in_asyncio", "parents", "parents_refused",
+    "starts_while_a_broker_ends", "gap", "ends_soon", "forgets_what_is_gone", "barrier", "invalid_parameters",
+    "own_thread", "serves", "nested", "changed_meanwhile", "parents_change_meanwhile", "moved_below_meanwhile",
+    "names_what_awaits", "changed_while_registered", "slow", "slow_in_asyncio",
   ]
 
   @Test("Changes made without a broker are made at the one that comes, whatever happens")

@@ -1565,16 +1565,19 @@ class _Memory:
 
         - is_done: the broker has it. Otherwise it may have it.
         """
-        thing, is_here = self._owner(object)
-        if not is_here or self._is_told and thing not in self._states:
-            return
-        self.encodeRestorableState(object, **more)
-        self._states[thing].is_done = is_done
-        self._clear()
+        with self._session._guard:  # another thread's push is newer, and not done
+            thing, is_here = self._owner(object)
+            if not is_here or self._is_told and thing not in self._states:
+                return
+            self.encodeRestorableState(object, **more)
+            self._states[thing].is_done = is_done
+            self._clear()
 
     def _clear(self) -> None:
         """Forgets what a broker has that was told everything."""
-        if self._is_told:
+        with self._session._guard:
+            if not self._is_told:
+                return
             self._states = {thing: kept for thing, kept in self._states.items() if not kept.is_done}
 
     def _keeps(self, call: _Call[Any]) -> bool:

@@ -634,6 +634,37 @@ def renewed_meanwhile():
         broker.end()
 
 
+def renewed_by_two_threads():
+    """What another thread pushes while memory notes that the broker has a state does not count as saved."""
+    restoration.Session._look_later = lambda session: None
+    with alone() as session:
+        main = session.register("Main")
+        main.encode({"of": "memory"})
+        keep, pushing = restoration._Memory.encodeRestorableState, []
+
+        def meanwhile(memory, object, state, **more):
+            kept = keep(memory, object, state, **more)
+            if state == {"of": "a callback"}:
+                pushing.append(threading.Thread(target=lambda: main.encode({"of": "another thread"})))
+                pushing[0].start()
+                pushing[0].join(0.1)  # it waits for memory
+            return kept
+
+        restoration._Memory.encodeRestorableState = meanwhile
+        broker, send = Broker(PATH), session._send
+
+        def call_back(data, end):
+            send(data, end)
+            if b'"of":"memory"' in data:
+                session.call("encodeRestorableState", {"object": main.handle, "state": {"of": "a callback"}})
+                pushing[0].join()
+
+        session._send = call_back
+        session._look()
+        assert session._memory is None
+    assert [state["of"] for state in broker.states()] == ["memory", "a callback", "another thread"], broker.calls
+
+
 def starts_while_a_broker_ends():
     """A broker that ends while a program starts is awaited like one that is gone."""
     async def register():
