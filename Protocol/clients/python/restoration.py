@@ -2816,13 +2816,13 @@ class Session(_Session):
         return self.open()
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
-        self.patience = min(self.patience, 1)
         try:
             if kind is None:
+                self.patience = min(self.patience, 1)
                 with contextlib.suppress(ConnectionError, SessionEndedError):
                     self.goodbye(self.leave)
             elif issubclass(kind, (SystemExit, KeyboardInterrupt)):
-                self.timeout = min(self.timeout, 1)
+                self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
                 with contextlib.suppress(Exception):  # the exception that ended the block is raised
                     self.goodbye(self.leave)
         finally:
@@ -3005,9 +3005,11 @@ class Session(_Session):
                 self._drive(self._pushes(every=False), self._remember if self._is_alone else self._perform)
 
     def _push_last(self) -> None:
-        """Before the connection is closed. It takes a second at most."""
+        """Before the connection is closed. It takes a second at most, unless a slow broker is being told of states."""
         is_needed = self._memory is not None or self._has_attributes()
-        if not self._ended and is_needed and self._lock.acquire(timeout=1):
+        # Another thread that tells it reads the states in memory, the newest as well.
+        wait = max(1, self.patience) if self._memory is not None and self._memory._states else 1
+        if not self._ended and is_needed and self._lock.acquire(timeout=wait):
             try:
                 self._is_ending, self._until = True, time.monotonic() + 1
                 self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)

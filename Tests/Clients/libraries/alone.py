@@ -1130,6 +1130,28 @@ def slow():
         broker.end()
 
 
+def slow_at_the_end():
+    """A session that is closed while a slow broker is told waits for that: what a push was promised is saved."""
+    restoration.Session._look_later = lambda session: None
+
+    ends = (lambda session: session.close(), lambda session: session.__exit__(KeyError, KeyError(), None))
+    for end, method in zip(ends, ("initialize", "registerObjectForStateRestoration")):
+        session = alone().open()
+        main = session.register("Main")
+        main.encode({"count": 1})
+        broker, begun, may_answer, _ = _slow(method)
+        telling = threading.Thread(target=session._look)
+        telling.start()
+        assert begun.wait(5) and main.encode({"count": 2})
+        answering = threading.Timer(1.2, may_answer.set)
+        answering.start()
+        end(session)
+        telling.join()
+        answering.join()
+        assert broker.states()[-1:] == [{"count": 2}], (method, broker.calls)
+        broker.end()
+
+
 def slow_in_asyncio():
     async def main(method):
         async with restoration.AsyncSession("org.example.Notes", socket=PATH) as session:
