@@ -3568,13 +3568,13 @@ class AsyncSession(_Session):
         return await self.open()
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
-        self.patience = min(self.patience, 1)
         try:
             if kind is None:
+                self.patience = min(self.patience, 1)
                 with contextlib.suppress(ConnectionError, SessionEndedError):
                     await self.goodbye(self.leave)
             elif issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
-                self.timeout = min(self.timeout, 1)
+                self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
                 with contextlib.suppress(Exception):  # the exception that ended the block is raised
                     await self.goodbye(self.leave)
         finally:
@@ -3822,7 +3822,14 @@ class AsyncSession(_Session):
         self._is_ending = True
         if self._memory is not None:
             with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
+                if self._memory._states:  # a task that tells a slow broker of them reads the newest as well
+                    await asyncio.wait_for(self._met(), max(1, self.patience))
                 await asyncio.wait_for(self._meet(), 1)
+
+    async def _met(self) -> None:
+        assert self._meeting is not None
+        async with self._meeting:
+            pass
 
     async def _connect(self) -> bool:
         _sessions.add(self)

@@ -1151,6 +1151,21 @@ def slow_at_the_end():
         assert broker.states()[-1:] == [{"count": 2}], (method, broker.calls)
         broker.end()
 
+    async def main(method):
+        session = await restoration.AsyncSession("org.example.Notes", socket=PATH).open()
+        main = await session.register("Main")
+        await main.encode({"count": 1})
+        broker, begun, may_answer, _ = _slow(method)
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
+        assert await main.encode({"count": 2})
+        threading.Timer(1.2, may_answer.set).start()
+        await session.__aexit__(KeyError, KeyError(), None)
+        assert broker.states()[-1:] == [{"count": 2}], (method, broker.calls)
+        broker.end()
+
+    asyncio.run(asyncio.wait_for(main("initialize"), 10))
+
 
 def slow_in_asyncio():
     async def main(method):
