@@ -181,6 +181,20 @@ struct TerminalExampleTests {
     #expect(try history(of: "new", "newer") == ["new", "newer"])
   }
 
+  @Test func aPlaceIsLookedForInTenThousandLines() throws {
+    let file = broker.directory.file("history")
+    try Files.write(Array((1...20_000).map { "\($0)\n" }.joined().utf8), to: file)
+    func found(_ place: Int, check: String = "") throws -> [String] {
+      let variables = ["-v", "place=\(place)", "-v", "check=\(check)"]
+      let words = ["awk"] + variables + ["-f", "\(TerminalExample.folder)/shell-place.awk", file]
+      return try ChildProcess.run(words).output.split { $0 == " " || $0 == "\n" }.map(String.init)
+    }
+    for (line, place) in [(10_001, "10001"), (10_000, "0")] {
+      let check = try #require(try found(line).last)
+      #expect(try found(20_000, check: check).first == place)
+    }
+  }
+
   @Test func nothingThatIsSavedIsRun() throws {
     try prepare()
     let name = "$(touch proof)`touch proof`;touch proof"
