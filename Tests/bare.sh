@@ -14,8 +14,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [[ ${1-} == --inside ]]; then # called below, with the path of the root
   git clone --quiet . "$2/restorationd"
   mkdir -p "$2/programs" "$2/output" "$2$toolchain" "$2/restorationd/.build/installed"
-  cp -a .build/installed/{checkouts,repositories,workspace-state.json} "$2/restorationd/.build/installed/" || true
-  [[ -z $programs ]] || cp -- "$programs"/restoration{d,ctl} "$2/programs/"
+  if [[ -e .build/installed/workspace-state.json ]]; then
+    cp -a .build/installed/{checkouts,repositories,workspace-state.json} "$2/restorationd/.build/installed/"
+  fi
+  [[ -z $programs ]] || cp -- "$programs"/restoration{d,ctl,-gateway} "$2/programs/"
   mount --bind "$toolchain" "$2$toolchain"
   mount -o remount,bind,ro "$2$toolchain"
   chroot "$2" env -i HOME=/root LANG=C.UTF-8 PATH="/usr/sbin:/usr/bin:/sbin:/bin:$toolchain/usr/bin" \
@@ -26,6 +28,11 @@ fi
 
 Tests/packages.sh swift mmdebstrap
 toolchain="$(swiftc -print-target-info | sed -n 's|.*"runtimeResourcePath": "\(.*\)/usr/lib/swift".*|\1|p')"
+if [[ -z $toolchain ]]; then # its directory is the system's own, of which a bare Debian must have nothing
+  printf '%s belongs to no directory of a toolchain. Install Swift in one of its own, such as /opt/swift.\n' \
+    "$(command -v swiftc)" >&2
+  exit 1
+fi
 export toolchain programs="${1:+$(realpath "$1")}"
 rm -rf .build/bare
 mkdir -p .build/bare
