@@ -1064,11 +1064,10 @@ def names_what_awaits():
     for during in "BD":
         found = _changes_while_told(["A", "B", "D", "D/E"], during, lambda things: things["A"].move(things["D/E"]))
         assert found == {"B": "B", "D": "D", "D/E": "D/E", "D/E/A": "A"}, found
-    for name in "ABD":
-        others = [each for each in "ABD" if each != name]
-        found = _changes_while_told(["A", "B", "D"], "B", lambda things: things[name].set_children(
-            [things[each] for each in others]))
-        assert found == {name: name, **{f"{name}/{each}#{place}": each for place, each in enumerate(others)}}, found
+    for during in "ADE":
+        found = _changes_while_told(
+            ["A", "A/D", "A/E"], during, lambda things: things["A"].set_children([things["A/E"], things["A/D"]]))
+        assert found == {"A": "A", "A/E#0": "A/E", "A/D#1": "A/D"}, (during, found)
     made = []
     found = _changes_while_told(
         ["A", "B", "D"], "B", lambda things: made.append(things["D"]._session.register("New", things["D"])) or
