@@ -135,6 +135,29 @@ internal import Testing
     #expect(queue.timePassed(at: 590) == [batch(transaction(4, 5))])
   }
 
+  /// Each copy writes as much as the archive has.
+  @Test func aCopyThatFailsAgainAndAgainIsMadeEverLessOften() {
+    var queue = started()
+    #expect(queue.add(transaction(0, 1, bytes: 200), at: 0) == [.copy])
+    var now: Int64 = 0
+    for pause in [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] as [Int64] {
+      #expect(queue.failed(.away, at: now) == [.wait(until: now + pause)])
+      now += pause
+      #expect(queue.timePassed(at: now) == [.copy])
+    }
+    #expect(queue.copied(upTo: 1, at: now) == [.stored(upTo: 1)])
+    #expect(queue.add(transaction(1, 2, bytes: 200), at: now) == [.copy])
+    #expect(queue.failed(.away, at: now) == [.wait(until: now + 500)])
+  }
+
+  @Test func nobodyWaitsForATransactionThatACopyHasBrought() {
+    var queue = started(.replica)
+    #expect(queue.start(stored: 0, tip: 2, at: 0) == [.stored(upTo: 0), .copy])
+    #expect(queue.copied(upTo: 3, at: 10) == [.stored(upTo: 3)])
+    #expect(queue.add(transaction(2, 3), at: 20) == [])
+    #expect(queue.timePassed(at: 5_000) == [] && !queue.isAway)
+  }
+
   @Test func whatIsDroppedWhileACopyIsMadeNeedsAnotherOne() {
     var queue = started()
     queue.stop()

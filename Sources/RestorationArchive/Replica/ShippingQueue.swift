@@ -42,6 +42,8 @@ package struct ShippingQueue: Hashable, Sendable {
     package var backlogBytesMax = 1 << 20
     /// After how long something is tried again.
     package var retry: Int64 = 500
+    /// After how long a copy is made again at the latest.
+    package var copyRetryMax: Int64 = 30_000
     /// How long a writer waits for the replica.
     package var patience: Int64 = 2_000
 
@@ -75,6 +77,8 @@ package struct ShippingQueue: Hashable, Sendable {
   package private(set) var bytes = 0
   /// How many of those that wait are under way, or were when their outcome became unknown.
   private var sent = 0
+  /// One after the other. Each has written as much as the archive has.
+  private var failedCopies = 0
   /// Up to here only a snapshot can bring what is missing.
   private var dropped: SequenceNumber = 0
   private var isFlushing = false
@@ -110,9 +114,9 @@ extension ShippingQueue {
   /// A transaction is on the disk.
   package mutating func add(_ transaction: ReplicaTransaction, at now: Int64) -> [Action] {
     tail = max(tail, transaction.upto)
-    if promise == .replica, overdue == nil { overdue = now + limits.patience }
     // A snapshot has it already.
     guard transaction.upto > stored else { return [] }
+    if promise == .replica, overdue == nil { overdue = now + limits.patience }
     // Answers of the disk may come in another order.
     let place = waiting.firstIndex { $0.transaction.after > transaction.after } ?? waiting.endIndex
     waiting.insert(Waiting(transaction: transaction, since: now), at: place)
@@ -161,6 +165,7 @@ extension ShippingQueue {
 
   private mutating func arrived(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
     (phase, sent, stored, isAway) = (.idle, 0, sequence, false)
+    failedCopies = 0
     tail = max(tail, sequence)
     forget(upTo: sequence)
     if tail == stored {
@@ -179,7 +184,12 @@ extension ShippingQueue {
   /// What was under way has failed. What ends the lease is told `stop` as well.
   package mutating func failed(_ kind: ReplicaError.Kind, at now: Int64) -> [Action] {
     guard phase == .appending || phase == .copying else { return [] }
-    phase = .resting(until: now + limits.retry)
+    var pause = limits.retry
+    if phase == .copying {
+      pause = min(limits.copyRetryMax, limits.retry << min(failedCopies, 16))
+      failedCopies += 1
+    }
+    phase = .resting(until: now + pause)
     switch kind {
     // It may have arrived.
     case .unknown, .away: break
