@@ -28,7 +28,7 @@ struct ArchiveFiles {
   var removed: String { "\(application)+removed" }
 
   /// What the host has noted of the copy and the replica (`ReplicaNote`).
-  var replica: String { "\(application)+replica" }
+  var replica: String { application + Self.replicaSuffix }
   /// A copy on its way to the replica, or aside, and one that comes from there.
   var outgoing: String { "\(application)+outgoing\(Self.suffix)" }
   var incoming: String { "\(application)+incoming\(Self.suffix)" }
@@ -48,6 +48,7 @@ struct ArchiveFiles {
   }
 
   static let suffix = ".sqlite"
+  static let replicaSuffix = "+replica"
   static let logSuffix = "-wal"
   static let journalSuffix = "-journal"
 
@@ -55,6 +56,13 @@ struct ArchiveFiles {
   static func application(of name: String) -> String? {
     guard name.hasSuffix(suffix) else { return nil }
     let application = String(name.dropLast(suffix.count))
+    return isApplication(application) ? application : nil
+  }
+
+  /// The application whose `replica` a file is; `nil` for every other file.
+  static func application(ofNote name: String) -> String? {
+    guard name.hasSuffix(replicaSuffix) else { return nil }
+    let application = String(name.dropLast(replicaSuffix.count))
     return isApplication(application) ? application : nil
   }
 

@@ -18,6 +18,19 @@ extension SQLiteArchiveStore: ArchiveCarrying {
     try await visiting(application) { archive throws(ArchiveError) in try await archive.keep(note) }
   }
 
+  /// This host has no replica: what is noted of copies is forgotten, because what is written from now on makes it
+  /// wrong. A replica that there is later takes them for archives that it has not had. Returns their applications.
+  package nonisolated func forgetReplica() throws(ArchiveError) -> [String] {
+    do throws(SystemError) {
+      let noted = try directory.names().compactMap(ArchiveFiles.application(ofNote:)).sorted()
+      for application in noted { try directory.remove(ArchiveFiles(application).replica) }
+      if !noted.isEmpty { try directory.sync() }
+      return noted
+    } catch {
+      throw ArchiveError(.unreadable, error.message)
+    }
+  }
+
   nonisolated(nonsending) package func beginCopy(
     _ lease: ArchiveLease,
     sharing shared: @escaping @Sendable (SessionRecord) -> SessionRecord

@@ -57,6 +57,7 @@ package final class Broker: Sendable {
       try replica.map { try ReplicatedStore(around: files, settings, wakingOn: eventLoop, by: $0) }
     }
     let store: any ArchiveStore = replicated ?? files
+    if replicated == nil { try Self.forgetReplica(of: files, logger) }
     let watcher = try ProcessWatcher()
     let clock = configuration.testClock.map { TestClock(over: eventLoop, offset: .milliseconds($0)) }
     let service = try BrokerService(
@@ -108,6 +109,13 @@ package final class Broker: Sendable {
     )
     let upkeep = ArchiveUpkeep(archiveBytesMax: limits.archiveBytesMax)
     return try SQLiteArchiveStore(directory: directory, quota: quota, upkeep: upkeep)
+  }
+
+  private static func forgetReplica(of files: SQLiteArchiveStore, _ logger: Logger) throws {
+    let applications = try files.forgetReplica()
+    guard !applications.isEmpty else { return }
+    let text = "without the setting replica these applications are not sent to the fleet's store, nor fetched from it"
+    logger.warning("\(text): \(applications.joined(separator: ", "))")
   }
 
   private static func raiseDescriptorLimit(_ limits: Limits, _ logger: Logger) {
