@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Synchronization
+
 extension ReplicatedArchive {
   func close(_ closing: ArchiveLease) async {
     await begin()
@@ -38,6 +40,8 @@ extension ReplicatedArchive {
     guard queue.lag == 0 || holding.isClaiming else { return }
     for case .release(let lease) in holding.flushed() {
       publish()
+      // The process is about to end, and the replica may not answer.
+      guard now < context.stopping.withLock({ $0 }) ?? .max else { continue }
       do {
         try await context.replica.release(lease, .left(isFlushed: true, summary: []))
         note.standing?.phase = .released

@@ -99,9 +99,14 @@ extension ReplicatedArchive {
 
   /// The lease is void: another server has taken over.
   func claimAgain() async {
+    if lease != nil {
+      try? await claim(isOpen: true)
+      return
+    }
     // It was closed meanwhile.
-    guard lease != nil else { return perform(holding.flushed()) }
-    try? await claim(isOpen: true)
+    perform(holding.flushed())
+    // Or is being opened again.
+    if holding.isClaiming { perform(holding.refused(.away, at: now)) }
   }
 
   /// Asks for the lease, and makes the copy what the replica has.

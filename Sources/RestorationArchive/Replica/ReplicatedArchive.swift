@@ -26,6 +26,8 @@ actor ReplicatedArchive {
     /// The lease is being asked for.
     var isAsking = false
     var isForced = false
+    /// Transactions that have been begun and are not answered.
+    var unanswered = 0
     /// On the disk, and not in the queue yet.
     var committed: [CommittedTransaction] = []
   }
@@ -99,14 +101,27 @@ actor ReplicatedArchive {
 
   // MARK: Writing
 
-  /// Fails unless the archive may be written now.
-  nonisolated func mayWrite() throws(ArchiveError) {
-    let (permission, isAway) = gate.withLock { ($0.holding.permission(at: now), $0.isAway) }
-    if let error = obstacle(permission) { throw error }
-    guard !isAway || context.settings.promise == .disk else {
-      throw ArchiveError(.definite, "\(application): the fleet's store does not answer; try again when it does")
+  /// Fails unless the archive may be written now; `finished` follows if it may.
+  ///
+  /// Whoever waits for the archive is told one error. If another transaction is under way, it may be stored already, so
+  /// that nothing definite can be said.
+  nonisolated func begun() throws(ArchiveError) {
+    let (permission, isAway, isFirst) = gate.withLock { gate in
+      gate.unanswered += 1
+      return (gate.holding.permission(at: now), gate.isAway, gate.unanswered == 1)
     }
+    var error = obstacle(permission)
+    if error == nil, isAway, context.settings.promise == .replica {
+      error = ArchiveError(.definite, "\(application): the fleet's store does not answer; try again when it does")
+    }
+    guard let error else { return }
+    finished()
+    // A machine that has slept may have it still.
+    if permission == .lapsed { context.leases.renew() }
+    throw error.kind == .definite && !isFirst ? ArchiveError(.unconfirmed, error.message) : error
   }
+
+  nonisolated func finished() { gate.withLock { $0.unanswered -= 1 } }
 
   private nonisolated func obstacle(_ permission: LeaseHolding.Permission) -> ArchiveError? {
     switch permission {

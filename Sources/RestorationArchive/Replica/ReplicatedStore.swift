@@ -81,7 +81,8 @@ package final class ReplicatedStore: ArchiveStore {
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> ArchiveReceipt {
     let archive = archive(lease.application)
-    try archive.mayWrite()
+    try archive.begun()
+    defer { archive.finished() }
     batch.keep()
     let receipt = try await base.apply(
       batch,

@@ -88,7 +88,7 @@ extension ErrorObject {
     .restoration(
       .storeFailed,
       message,
-      hint: "It is kept on this host and still sent. Send it again with its revision if it has to be confirmed.",
+      hint: "What is stored on this host is still sent. Send it again with its revision if it has to be confirmed.",
       details: ["indeterminate": true, "unconfirmed": true]
     )
   }

@@ -24,7 +24,7 @@ public struct RestorationError: Error, Hashable, Sendable {
   public let sequence: Int64?
   /// Of `storeFailed`: the write may be on disk all the same; send it again with the same revision.
   public let indeterminate: Bool
-  /// Of an indeterminate one: it is on this host's disk and still sent to the fleet's store; the broker goes on.
+  /// Of an indeterminate one: it may be on this host's disk, and is sent to the fleet's store then; the broker goes on.
   let isUnconfirmed: Bool
   /// Of `unsupportedProtocolVersion`: versions the broker speaks.
   public let supportedVersions: [Int64]
