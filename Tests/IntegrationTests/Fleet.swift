@@ -34,6 +34,9 @@ final class Fleet {
     }
   }
 
+  /// The standard error of all that was started.
+  var log: String { hosts.map { "--- \($0.name) ---\n\($0.log)" }.joined(separator: "\n") }
+
   /// Looks for the traces of a crash.
   func finish() throws { for host in hosts { try host.finish() } }
 }
@@ -73,6 +76,8 @@ final class FleetHost {
     try startGateway()
     try broker.start()
   }
+
+  fileprivate var log: String { broker.log + ((try? Files.text(directory.file("gateway.log"))) ?? "") }
 
   func startGateway() throws {
     Files.removeTree(socket)

@@ -55,7 +55,11 @@ internal import Testing
     _ body: (_ fleet: Fleet, _ a: FleetHost, _ b: FleetHost) throws -> Void
   ) throws {
     let fleet = try Fleet(in: directory)
-    try body(fleet, fleet.host("A", replica), fleet.host("B", replica))
+    do {
+      try body(fleet, fleet.host("A", replica), fleet.host("B", replica))
+    } catch {
+      throw TestFailure("\(error)\n\(fleet.log)")
+    }
     try fleet.finish()
   }
 
