@@ -419,11 +419,14 @@ package struct MemoryReplicaLink: ArchiveReplica {
         part.tip.sequence >= row.tip.sequence
           || row.batches.contains(where: { $0.batch.upto == part.tip.sequence })
       else { throw gap(row.tip.sequence, part.tip.sequence) }
-      if row.draft?.tip != part.tip { row.draft = (part.tip, [:]) }
+      // The first part begins anew.
+      if part.number == 0 || row.draft?.tip != part.tip { row.draft = (part.tip, [:]) }
       row.draft?.parts[part.number] = part.bytes
-      if let parts = row.draft?.parts, parts.count == part.count {
-        let ordered = parts.sorted { $0.key < $1.key }.map(\.value)
-        row.replaceBase(part.tip, reader: part.reader, parts: ordered, under: row.epoch)
+      let parts = (0..<max(1, part.count)).compactMap { row.draft?.parts[$0] }
+      if parts.count == part.count {
+        row.replaceBase(part.tip, reader: part.reader, parts: parts, under: row.epoch)
+      } else if part.number == part.count - 1 {
+        throw gap(row.tip.sequence, part.tip.sequence)
       }
       state.database.rows[lease.application] = row
       state.commit()

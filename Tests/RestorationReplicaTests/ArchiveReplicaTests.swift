@@ -63,15 +63,46 @@ internal import Testing
     for (after, upto) in [(0, 2), (2, 3), (3, 5)] as [(Int64, Int64)] { try await broker.append(after, upto, lease) }
     let tip = ReplicaTip(sequence: 3, change: .numbered(3))
     let parts = (0..<3).map { SnapshotPart(tip: tip, reader: 1, number: $0, count: 3, bytes: [UInt8($0)]) }
-    for number in [2, 0, 0] { try await broker.link.snapshot(parts[number], lease) }
+    for number in [0, 0, 1, 1] { try await broker.link.snapshot(parts[number], lease) }
     #expect(try await broker.load(.batches(after: 0), lease).batches.count == 3)
-    for number in [1, 1] { try await broker.link.snapshot(parts[number], lease) }
+    for number in [2, 2] { try await broker.link.snapshot(parts[number], lease) }
     let page = try await broker.load(.snapshot(part: 0), lease)
     #expect(page.parts == parts && page.batches == [.one(3, 5)])
     #expect(
       await refusal { () async throws(ReplicaError) in _ = try await broker.load(.batches(after: 2), lease) } == .gap(3)
     )
     try await broker.append(5, 6, lease)
+  }
+
+  @Test(arguments: ReplicaEngine.allCases)
+  func aSnapshotThatIsBegunAgainHasNoPartOfTheFormerOne(engine: ReplicaEngine) async throws {
+    let broker = try ReplicaFixture(engine).broker(on: "A")
+    let lease = try await broker.acquire().lease
+    for (after, upto) in [(0, 2), (2, 3)] as [(Int64, Int64)] { try await broker.append(after, upto, lease) }
+    let tip = ReplicaTip(sequence: 3, change: .numbered(3))
+    func parts(_ byte: UInt8, _ count: Int) -> [SnapshotPart] {
+      (0..<count).map { SnapshotPart(tip: tip, reader: 1, number: $0, count: count, bytes: [byte, UInt8($0)]) }
+    }
+    for part in parts(1, 4).dropLast() { try await broker.link.snapshot(part, lease) }
+    let whole = parts(2, 3)
+    for part in whole.dropLast() { try await broker.link.snapshot(part, lease) }
+    #expect(try await broker.load(.batches(after: 0), lease).batches.count == 2)
+    try await broker.link.snapshot(whole[2], lease)
+    #expect(try await broker.load(.snapshot(part: 0), lease).parts == whole)
+  }
+
+  @Test(arguments: ReplicaEngine.allCases)
+  func aSnapshotThatLacksAPartDoesNotCount(engine: ReplicaEngine) async throws {
+    let broker = try ReplicaFixture(engine).broker(on: "A")
+    let lease = try await broker.acquire().lease
+    try await broker.append(0, 3, lease)
+    let tip = ReplicaTip(sequence: 3, change: .numbered(3))
+    func store(_ number: Int) async throws(ReplicaError) {
+      try await broker.link.snapshot(SnapshotPart(tip: tip, reader: 1, number: number, count: 3, bytes: [1]), lease)
+    }
+    try await store(0)
+    #expect(await refusal { () async throws(ReplicaError) in try await store(2) } == .gap(3))
+    #expect(try await broker.load(.batches(after: 0), lease).batches == [.one(0, 3)])
   }
 
   @Test(arguments: ReplicaEngine.allCases)

@@ -68,7 +68,8 @@ extension PostgresSchema {
       END IF;
     END $$;
 
-    -- Stores a part of a snapshot, and puts the snapshot in the place of what it covers when all parts are there.
+    -- Stores a part of a snapshot, and puts the snapshot in the place of what it covers when all parts are there. They
+    -- come in their order; the first one begins anew, because a file that is copied twice need not be the same.
     CREATE OR REPLACE FUNCTION snapshot_1(_owner text, _archive bigint, _epoch bigint, _sequence bigint, _change uuid,
       _reader bigint, _number bigint, _count bigint, _body bytea, _alone boolean,
       OUT outcome text, OUT tip bigint, OUT host text)
@@ -92,10 +93,13 @@ extension PostgresSchema {
       END IF;
       -- Of another snapshot that was begun nothing is needed.
       DELETE FROM part WHERE archive = _archive AND (sequence, epoch) <> (_row.base, _row.base_lease)
-        AND (sequence, epoch) <> (_sequence, _epoch);
+        AND (_number = 0 OR (sequence, epoch) <> (_sequence, _epoch));
       INSERT INTO part VALUES (_archive, _sequence, _epoch, _number, _body)
       ON CONFLICT (archive, sequence, epoch, number) DO UPDATE SET body = excluded.body;
-      IF (SELECT count(*) FROM part WHERE archive = _archive AND sequence = _sequence AND epoch = _epoch) < _count THEN
+      IF (SELECT count(*) FROM part
+        WHERE archive = _archive AND sequence = _sequence AND epoch = _epoch AND number < _count) < _count
+      THEN
+        IF _number = _count - 1 THEN outcome := 'gap'; END IF;
         RETURN;
       END IF;
       UPDATE archive SET base = _sequence, base_change = _change, base_lease = _epoch, parts = _count, reader = _reader,

@@ -106,7 +106,8 @@ package final class SealedReplica: ArchiveReplica {
   ) async throws(ReplicaError) {
     let key = keys.current
     let (archive, id) = try withHolding(lease) { holding in
-      if holding.stored?.tip != part.tip || holding.stored?.count != part.count {
+      // Each copy begins with its first part; two of the same change need not have the same bytes.
+      if part.number == 0 || holding.stored?.tip != part.tip || holding.stored?.count != part.count {
         holding.stored = (part.tip, part.count, key.randomBytes(Self.snapshotIDBytes))
       }
       return (holding.archive, holding.stored?.id ?? [])
