@@ -50,6 +50,7 @@ enum Gateway {
   }
 
   private static func configuration(_ options: Options) throws(Ending) -> (GatewayConfiguration, GatewayDatabase) {
+    try mustBePrivate(options.configuration)
     do {
       guard let text = try Host.readFile(options.configuration) else {
         let example = #"{"conninfo": "host=db1,db2 dbname=restoration target_session_attrs=read-write"}"#
@@ -67,6 +68,15 @@ enum Gateway {
     } catch {
       throw .refused("\(error)")
     }
+  }
+
+  /// With the password in the file a user could call the database as any other one.
+  private static func mustBePrivate(_ path: String) throws(Ending) {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & 0o007 != 0 else { return }
+    let mode = String(status.st_mode & 0o777, radix: 8)
+    let remedy = "chgrp restoration-gateway \(path) && chmod 640 \(path)"
+    throw .refused("\(path) may hold a password, and its mode \(mode) lets every user in; run \(remedy)")
   }
 
   private static func serve(_ options: Options) throws(Ending) {

@@ -48,6 +48,17 @@ internal import Testing
     #expect(absent.end == .exit(64) && absent.errors.contains("does not exist"), "\(absent.errors)")
   }
 
+  @Test func aConfigurationThatEveryUserMayReadIsRefused() throws {
+    let configuration = try Self.write(Self.nowhere)
+    for mode: mode_t in [0o644, 0o641, 0o602] {
+      #expect(chmod(configuration, mode) == 0)
+      let result = try ChildProcess.run([Products.gateway, "--config", configuration, "--check"])
+      #expect(result.end == .exit(64) && result.errors.contains("chmod 640"), "\(result.errors)")
+    }
+    #expect(chmod(configuration, 0o640) == 0)
+    #expect(try ChildProcess.run([Products.gateway, "--config", configuration, "--check"]).end == .exit(1))
+  }
+
   @Test func aDatabaseThatCannotBeReachedIsReported() throws {
     let configuration = try Self.write(Self.nowhere)
     for arguments in [["--check"], ["erase", "--user", "nobody"]] {
