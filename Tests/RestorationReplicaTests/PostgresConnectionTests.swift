@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import RestorationArchive
 internal import RestorationPostgres
 internal import TestSupport
@@ -90,6 +91,26 @@ internal import Testing
     #expect(await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } == .away)
     try present.cluster.launch()
     try await a.append(0, 1, lease)
+  }
+
+  @Test func afterAServerThatHangsTheNextCallAsksTheNextOne() async throws {
+    let cluster = try PostgresServers.shared.get().cluster
+    let directory = try ScratchDirectory()
+    defer { directory.remove() }
+    // It takes connections, and says nothing.
+    let silent = TestSupport.FileDescriptor(owning: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0))
+    let isBound = TestSupport.FileDescriptor.withAddress(of: directory.file(".s.PGSQL.5432")) {
+      bind(silent.number, $0, $1) == 0
+    }
+    try #require(isBound && listen(silent.number, 8) == 0)
+    let hosts = "\(directory.path),\(cluster.directory)"
+    var settings = PostgresPool.Settings(conninfo: "host=\(hosts) user=restoration_gateway dbname=postgres")
+    settings.callMilliseconds = 1_000
+    let pool = try PostgresPool(settings)
+    defer { pool.close() }
+    let call = PostgresCall(.server, [.integer(1_000)])
+    await #expect(throws: PostgresFailure.self) { try await pool.run(call, for: "ada") }
+    #expect(try await pool.run(call, for: "ada").count == 1)
   }
 
   @Test func connectionsStartOnDemandAndEndWithoutWork() async throws {

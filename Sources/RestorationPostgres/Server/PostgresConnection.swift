@@ -24,13 +24,16 @@ final class PostgresConnection {
 
   private let handle: OpaquePointer
   private let notices = Notices()
+  /// Its place among those that the connection string names.
+  let place: Int
   /// Of its server, when it was connected.
   var timeline: Int64 = 0
   /// Another call can be made.
   private(set) var isUsable = true
 
   /// - Parameter deadline: Of `Clock.now`.
-  init(to endpoint: Endpoint, until deadline: Int64) throws(PostgresFailure) {
+  init(to endpoint: Endpoint, at place: Int = 0, until deadline: Int64) throws(PostgresFailure) {
+    self.place = place
     // What comes later counts.
     var options = [
       ("application_name", "restoration-gateway"), ("tcp_user_timeout", "2000"), ("dbname", endpoint.conninfo),

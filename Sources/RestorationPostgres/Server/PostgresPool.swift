@@ -182,23 +182,30 @@ package final class PostgresPool: PostgresServer {
       if let present = connection, !present.isUsable {
         connection = nil
         // Another server may be the right one.
-        state.withLock { $0.preferred += 1 }
+        turn(from: present.place)
       }
       return .failure(error)
     }
+  }
+
+  /// The next server is preferred, unless another thread has turned from this one already.
+  private func turn(from place: Int) {
+    state.withLock { if $0.preferred == place { $0.preferred = (place + 1) % endpoints.count } }
   }
 
   /// Begins with the server that answered last.
   private func connect(until deadline: Int64) throws(PostgresFailure) -> PostgresConnection {
     var failures: [String] = []
     for _ in endpoints {
-      let index = state.withLock { $0.preferred } % endpoints.count
+      // For the next server the next call has time; this one would take it for silent as well.
+      guard failures.isEmpty || Clock.now < deadline else { break }
+      let index = state.withLock { $0.preferred }
       do throws(PostgresFailure) {
-        let connection = try PostgresConnection(to: endpoints[index], until: deadline)
+        let connection = try PostgresConnection(to: endpoints[index], at: index, until: deadline)
         try admit(connection, endpoints[index].name, until: deadline)
         return connection
       } catch {
-        state.withLock { if $0.preferred % endpoints.count == index { $0.preferred = index + 1 } }
+        turn(from: index)
         switch error {
         case .away(let why), .unknown(let why), .refused(_, let why): failures.append(why)
         }
