@@ -304,6 +304,15 @@ package actor GatewayService {
     if isStopping, isIdle { resumeStop() }
   }
 
+  /// Calls of a connection that has ended do not keep their bodies in memory until their turn comes.
+  private func dropWaiting(of connection: ConnectionID, _ key: BrokerKey) {
+    for (archive, jobs) in brokers[key]?.waiting ?? [:] {
+      let rest = jobs.filter { $0.connection.id != connection }
+      brokers[key]?.waiting[archive] = rest
+      brokers[key]?.calls -= jobs.count - rest.count
+    }
+  }
+
   private var isIdle: Bool { brokers.values.allSatisfy { $0.calls == 0 } }
 
   // MARK: The end
@@ -356,8 +365,9 @@ extension GatewayService: ConnectionDelegate {
 
   package nonisolated func connectionClosed(_ connection: Connection, reason _: CloseReason) {
     assumeIsolated { service in
-      let peer = service.peers.removeValue(forKey: connection.id)
-      if let key = peer?.broker { service.left(key, connection.id) }
+      guard let key = service.peers.removeValue(forKey: connection.id)?.broker else { return }
+      service.dropWaiting(of: connection.id, key)
+      service.left(key, connection.id)
     }
   }
 }
