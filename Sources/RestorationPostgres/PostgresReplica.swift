@@ -324,7 +324,8 @@ extension PostgresReplica {
   }
 
   private static var uncovered: ReplicaError {
-    ReplicaError(.uncovered, "no other server has what is stored; set synchronous_standby_names")
+    let remedy = "set synchronous_standby_names, and for the gateway client_min_messages = warning"
+    return ReplicaError(.uncovered, "no other server has what is stored; \(remedy)")
   }
 
   /// Why a function has done nothing, as its outcome says.

@@ -49,6 +49,15 @@ internal import Testing
     #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, lease) } == .uncovered)
   }
 
+  @Test func whileTheServerIsNotToWarnNothingIsStored() async throws {
+    let cluster = try PostgresServers.shared.get().cluster
+    let options = "-c client_min_messages=error"
+    let pool = try PostgresPool(.init(conninfo: cluster.conninfo(options: options)))
+    defer { pool.close() }
+    let a = broker(pool)
+    #expect(await refusal { () async throws(ReplicaError) in _ = try await a.acquire() } == .uncovered)
+  }
+
   @Test func whileCommitsAreStuckNoConnectionIsMadeAndNothingIsStored() async throws {
     let servers = try PostgresServers(isCovered: true)
     var settings = PostgresPool.Settings(conninfo: servers.cluster.conninfo())

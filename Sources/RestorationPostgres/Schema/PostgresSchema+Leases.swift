@@ -9,10 +9,11 @@ extension PostgresSchema {
       SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
     $$;
 
-    -- Whether a commit waits for another server, or need not.
+    -- Whether a commit waits for another server, and the gateway is warned if that wait is cancelled; or need not.
     CREATE OR REPLACE FUNCTION is_covered(_alone boolean) RETURNS boolean LANGUAGE sql STABLE AS $$
       SELECT _alone OR current_setting('synchronous_standby_names') <> ''
         AND current_setting('synchronous_commit') IN ('on', 'remote_apply')
+        AND current_setting('client_min_messages') <> 'error'
     $$;
 
     CREATE OR REPLACE FUNCTION milliseconds(_time timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$

@@ -24,9 +24,15 @@ package enum PostgresSchema {
       IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'restoration_gateway') THEN
         CREATE ROLE restoration_gateway LOGIN;
       END IF;
+      -- A call whose gateway has given up is not to wait for a lock for ever; and the gateway is to be warned if the
+      -- wait of a commit is cancelled. Whoever applies this again need not have the right to alter roles.
+      IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'restoration_gateway' AND rolconfig @> ARRAY[
+        'client_connection_check_interval=2s', 'client_min_messages=warning'])
+      THEN
+        ALTER ROLE restoration_gateway SET client_connection_check_interval = '2s';
+        ALTER ROLE restoration_gateway SET client_min_messages = warning;
+      END IF;
     END $$;
-    -- A call whose gateway has given up is not to wait for a lock for ever.
-    ALTER ROLE restoration_gateway SET client_connection_check_interval = '2s';
     GRANT USAGE ON SCHEMA restoration TO restoration_gateway;
     GRANT EXECUTE ON FUNCTION server_1, look_1, take_1, want_1, renew_1, wanted_1, append_1, load_1, snapshot_1,
       release_1, list_1, usage_1, erase_1 TO restoration_gateway;
