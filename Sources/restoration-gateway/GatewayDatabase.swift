@@ -24,6 +24,8 @@ struct GatewayDatabase: Sendable {
         userBytesMax: Int64(configuration.userBytesMax),
         clock: Self.milliseconds
       )
+    } catch .away(let why) {
+      throw GatewayConfiguration.Fault("conninfo cannot be used: \(why)")
     } catch {
       throw GatewayConfiguration.Fault("conninfo cannot be used: \(ReplicaError(error).message)")
     }

@@ -26,7 +26,8 @@ internal import Testing
     let user = try #require(getpwuid(geteuid())).pointee.pw_name
     let attached = try client.call("attach", ["version": 1, "broker": "b", "term": 15_000])
     #expect(try attached["user"]?.string == String(cString: #require(user)))
-    #expect(try client.failure("acquire", ["application": "draw", "reader": 1]).kind == "away")
+    let away = try client.failure("acquire", ["application": "draw", "reader": 1])
+    #expect(away.kind == "away" && !away.description.contains("nonexistent"), "users are not told where")
     process.send(signal: SIGTERM)
     #expect(try process.waitForEnd() == .exit(0))
     #expect(!Files.exists(socket))
@@ -40,9 +41,12 @@ internal import Testing
       (#"{"pool": 4}"#, "conninfo is missing"),
       (#"{"conninfo": "x", "logLevel": "loud"}"#, "unknown log level loud"),
       ("{", "gateway.json: "),
+      (#"{"conninfo": "postgresql://u:secret%@db/x"}"#, "write % as %25"),
+      (#"{"conninfo": "postgresql://u:pw/secret@db/x"}"#, "as %40, %3A and %2F"),
     ] {
       let result = try ChildProcess.run([Products.gateway, "--config", Self.write(text)])
       #expect(result.end == .exit(64) && result.errors.contains(complaint), "\(result.errors)")
+      #expect(!result.errors.contains("secret"), "\(result.errors)")
     }
     let absent = try ChildProcess.run([Products.gateway, "--config=/nonexistent/gateway.json"])
     #expect(absent.end == .exit(64) && absent.errors.contains("does not exist"), "\(absent.errors)")

@@ -52,10 +52,9 @@ final class PostgresConnection {
 
   /// The servers of a connection string, in its order.
   static func endpoints(of conninfo: String) throws(PostgresFailure) -> [Endpoint] {
-    var message: UnsafeMutablePointer<CChar>?
-    guard let options = PQconninfoParse(conninfo, &message) else {
-      defer { PQfreemem(message) }
-      throw .away("the connection string is invalid: \(Self.text(message))")
+    // What libpq would say about it may hold a piece of the password.
+    guard let options = PQconninfoParse(conninfo, nil) else {
+      throw .away("it is not a connection string of libpq; try it with psql; write % as %25 in a URI")
     }
     defer { PQconninfoFree(options) }
     var lists: [String: [String]] = [:]
@@ -66,6 +65,9 @@ final class PostgresConnection {
         lists[name] = String(cString: value).split(separator: ",", omittingEmptySubsequences: false).map(String.init)
       }
       option += 1
+    }
+    guard lists["port", default: []].allSatisfy({ $0.isEmpty || UInt16($0) != nil }) else {
+      throw .away("a port is not a number; write @, : and / in a password of a URI as %40, %3A and %2F")
     }
     let count = max(1, lists["host"]?.count ?? 0, lists["hostaddr"]?.count ?? 0)
     return (0..<count).map { index in

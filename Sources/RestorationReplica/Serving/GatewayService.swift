@@ -75,6 +75,8 @@ package actor GatewayService {
   private let logger: Logger
   private var peers: [ConnectionID: Peer] = [:]
   private var brokers: [BrokerKey: Broker] = [:]
+  /// Why the database could not be reached at last; it is logged once.
+  private var complaint: String?
   private var isStopping = false
   private var whenIdle: CheckedContinuation<Void, Never>?
 
@@ -298,10 +300,24 @@ package actor GatewayService {
   private func carryOut(_ job: Job, on replica: any ArchiveReplica, of key: BrokerKey) async {
     // What nobody will be told of was not begun, and need not be.
     if job.connection.isOpen {
-      job.connection.respond(to: job.call, with: await job.method.outcome(on: replica))
+      job.connection.respond(to: job.call, with: await outcome(of: job.method, on: replica))
     }
     brokers[key]?.calls -= 1
     if isStopping, isIdle { resumeStop() }
+  }
+
+  private func outcome(of method: any ReplicaMethod, on replica: any ArchiveReplica) async -> Outcome {
+    do throws(ReplicaError) {
+      let outcome = try await method.outcome(on: replica)
+      complaint = nil
+      return outcome
+    } catch {
+      guard case .away = error.kind else { return .error(error.object) }
+      // What libpq says may have a piece of the password, if that was taken for the name of a host.
+      if complaint != error.message { logger.warning("\(error.message)") }
+      complaint = error.message
+      return .error(ReplicaError(.away, "the database cannot be reached; the log of the gateway says why").object)
+    }
   }
 
   /// Calls of a connection that has ended do not keep their bodies in memory until their turn comes.
@@ -339,13 +355,9 @@ package actor GatewayService {
 }
 
 extension ReplicaMethod {
-  nonisolated(nonsending) fileprivate func outcome(on replica: any ArchiveReplica) async -> Outcome {
-    do throws(ReplicaError) {
-      return .result(try await carryOut(on: replica).text)
-    } catch {
-      return .error(error.object)
-    }
-  }
+  nonisolated(nonsending) fileprivate func outcome(
+    on replica: any ArchiveReplica
+  ) async throws(ReplicaError) -> Outcome { .result(try await carryOut(on: replica).text) }
 }
 
 extension GatewayService: ConnectionDelegate {
