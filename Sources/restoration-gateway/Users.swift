@@ -3,14 +3,28 @@
 internal import Glibc
 internal import NIOPosix
 
-/// The names of users, asked by threads that may wait: who knows them may be behind a network.
-struct Users: Sendable {
+/// The names of users, asked by threads that may wait: who knows them may be behind a network. Of a user one question
+/// is under way, however often it connects, and a name counts for a minute.
+actor Users {
+  private static let validity = Duration.seconds(60)
+
   private let threads = NIOThreadPool(numberOfThreads: 4)
+  private var questions: [UInt32: Task<String?, Never>] = [:]
+  private var names: [UInt32: (name: String, since: ContinuousClock.Instant)] = [:]
 
   init() { threads.start() }
 
   /// `nil` if there is no such user, or nobody can tell.
-  func name(of uid: UInt32) async -> String? { try? await threads.runIfActive { Self.look(uid) } }
+  func name(of uid: UInt32) async -> String? {
+    if let known = names[uid], known.since.duration(to: .now) < Self.validity { return known.name }
+    if let question = questions[uid] { return await question.value }
+    let question = Task { [threads] in try? await threads.runIfActive { Self.look(uid) } }
+    questions[uid] = question
+    let name = await question.value
+    questions[uid] = nil
+    names[uid] = name.map { ($0, .now) }
+    return name
+  }
 
   private static func look(_ uid: UInt32) -> String? {
     var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
