@@ -116,6 +116,12 @@ package final class PostgresReplica: ArchiveReplica {
     case "tooNew":
       let reader = Int(row.integer(13) ?? 0)
       throw ReplicaError(.tooNew(reader), "\(application) needs a reader of version \(reader); install a newer broker")
+    case "quota":
+      let text = "\(owner) has \(PostgresStore.archivesMax) archives at the database, with those that were removed"
+      throw ReplicaError(
+        .quota(max: PostgresStore.archivesMax, value: PostgresStore.archivesMax + 1),
+        "\(text), and may have no more; have the administrator erase them"
+      )
     case "copy":
       let text = "the database was copied into another system, whose timeline is below that of its leases"
       throw ReplicaError(.refused, "\(text); restore it with its timeline")
@@ -212,9 +218,9 @@ extension PostgresReplica {
       throw ReplicaError(.refused, "a snapshot of \(part.count) parts has no part \(part.number); number them from 0")
     }
     let (bytes, isTooMuch) = part.bytes.count.multipliedReportingOverflow(by: part.count)
-    try store.allow(snapshotOf: isTooMuch ? .max : bytes, for: owner)
-    // Of what it replaces nothing counts.
-    defer { store.forgetUsage(of: owner) }
+    try await store.allow(part.bytes.count, ofSnapshot: isTooMuch ? .max : bytes, isFirst: part.number == 0, for: owner)
+    // The first part takes the place of an earlier attempt, the last one that of what is covered.
+    defer { if part.number == 0 || part.number == part.count - 1 { store.forgetUsage(of: owner) } }
     let row = try await run(
       .snapshot,
       .integer(lease.archive),

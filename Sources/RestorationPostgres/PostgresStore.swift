@@ -19,6 +19,9 @@ package final class PostgresStore: Sendable {
     var watches: [String: Watch] = [:]
   }
 
+  /// Archives that a user may have, with those that were removed; `take_1` counts them.
+  static let archivesMax = 1_000
+
   let server: any PostgresServer
   /// Whether it is enough that one server has what is stored.
   let isAloneEnough: Bool
@@ -94,9 +97,21 @@ package final class PostgresStore: Sendable {
     state.withLock { $0.usage.add(bytes, to: user) }
   }
 
-  /// Fails as `quota` if a snapshot of so many bytes is larger than all that the user may have.
-  func allow(snapshotOf bytes: Int, for user: String) throws(ReplicaError) {
+  /// Fails as `quota` if a snapshot is larger than all that the user may have, or a part of it would bring what the
+  /// user has, with snapshots that are not complete, above twice of that.
+  ///
+  /// - Parameter isFirst: It may take the place of an earlier attempt, and so is not counted.
+  nonisolated(nonsending) func allow(
+    _ part: Int,
+    ofSnapshot bytes: Int,
+    isFirst: Bool,
+    for user: String
+  ) async throws(ReplicaError) {
     guard bytes <= userBytesMax else { throw quota(Int64(bytes), user) }
+    guard !isFirst else { return }
+    let used = try await usage(of: user)
+    guard used - userBytesMax + Int64(part) <= userBytesMax else { throw quota(used + Int64(part), user) }
+    state.withLock { $0.usage.add(part, to: user) }
   }
 
   func forgetUsage(of user: String) { state.withLock { $0.usage.forget(user) } }

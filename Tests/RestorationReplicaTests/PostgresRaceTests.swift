@@ -193,6 +193,43 @@ internal import Testing
     #expect(kind == .quota(max: 50, value: 85), "what others have added counts")
   }
 
+  @Test func snapshotsThatAreNotCompleteDoNotAddUpWithoutLimit() async throws {
+    let world = try PostgresWorld()
+    let store = PostgresStore(on: world.servers.pool, userBytesMax: 100) { 0 }
+    let link = store.replica(owner: world.user, host: "A", term: ReplicaFixture.term, attention: {})
+    func begin(_ application: String, _ numbers: Range<Int>) async throws(ReplicaError) {
+      let lease = try await ReplicaBroker(link: link, application: application).acquire().lease
+      for number in numbers {
+        let bytes = [UInt8](repeating: 0, count: 20)
+        let part = SnapshotPart(tip: ReplicaTip(sequence: 2), reader: 1, number: number, count: 5, bytes: bytes)
+        try await link.snapshot(part, lease)
+      }
+    }
+    try await begin("a", 0..<4)
+    try await begin("b", 0..<4)
+    #expect(
+      await refusal { () async throws(ReplicaError) in try await begin("c", 0..<4) } == .quota(max: 100, value: 220)
+    )
+    // Of an attempt that was given up nothing counts.
+    try await begin("c", 0..<2)
+  }
+
+  @Test func aUserHasNoMoreArchivesThanAllowed() async throws {
+    let world = try PostgresWorld()
+    let link = world.link(from: "A", term: ReplicaFixture.term)
+    _ = try await ReplicaBroker(link: link, application: "first").acquire()
+    try world.servers.cluster.query(
+      """
+      INSERT INTO restoration.archive (owner, application, history)
+      SELECT '\(world.user)', number::text, 'h' FROM generate_series(2, 1000) AS number
+      """
+    )
+    let broker = ReplicaBroker(link: link, application: "1001")
+    let quota = ReplicaError.Kind.quota(max: 1_000, value: 1_001)
+    #expect(await refusal { () async throws(ReplicaError) in _ = try await broker.acquire() } == quota)
+    _ = try await ReplicaBroker(link: link, application: "1000").acquire()
+  }
+
   // MARK: Who waits
 
   @Test func aBrokerIsToldOnceThatAnotherHostWaits() async throws {

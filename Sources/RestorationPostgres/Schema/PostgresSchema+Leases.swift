@@ -77,11 +77,14 @@ extension PostgresSchema {
     BEGIN
       IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN; END IF;
       IF _seen = 0 THEN
+        -- As many as a user may have; those that were removed count.
         INSERT INTO archive (owner, application, history)
-        VALUES (_owner, _application, coalesce(_history, gen_random_uuid()::text)) ON CONFLICT DO NOTHING;
+        SELECT _owner, _application, coalesce(_history, gen_random_uuid()::text)
+        WHERE (SELECT count(*) FROM archive WHERE owner = _owner) < 1000 ON CONFLICT DO NOTHING;
       END IF;
       -- Waits for an append under the former lease.
       SELECT * INTO _row FROM archive WHERE owner = _owner AND application = _application FOR NO KEY UPDATE;
+      IF _row.archive IS NULL AND _seen = 0 THEN outcome := 'quota'; RETURN; END IF;
       IF _row.archive IS NULL OR _row.epoch <> _seen OR _row.holder IS DISTINCT FROM _seen_holder THEN
         outcome := 'changed'; RETURN;
       END IF;
