@@ -85,8 +85,8 @@ package actor GatewayLink {
   nonisolated(nonsending) private func call<Method: GatewayMethod>(
     _ method: Method
   ) async throws(ReplicaError) -> Method.Reply {
-    let ending = try await send(Method.method, method.text, isBrief: Method.isBrief)
-    return try Self.reply(to: Method.self, ending)
+    let ending = await send(Method.method, method.text, isBrief: Method.isBrief)
+    return try Self.reply(to: Method.self, ending.get())
   }
 
   private static func reply<Method: GatewayMethod>(
@@ -111,9 +111,11 @@ package actor GatewayLink {
     _ method: String,
     _ parameters: JSONText,
     isBrief: Bool
-  ) async throws(ReplicaError) -> Ending {
-    let connection = try await open().get()
-    return await exchange(method, parameters, isBrief: isBrief, on: connection)
+  ) async -> Result<Ending, ReplicaError> {
+    switch await open() {
+    case .success(let connection): .success(await exchange(method, parameters, isBrief: isBrief, on: connection))
+    case .failure(let error): .failure(error)
+    }
   }
 
   private func exchange(

@@ -55,8 +55,17 @@ extension ReplicatedArchive {
 
   // MARK: Removing
 
+  /// As `opening`.
+  func removal(damaged: Bool) async -> Result<Void, ArchiveError> {
+    do throws(ArchiveError) {
+      return .success(try await remove(damaged: damaged))
+    } catch {
+      return .failure(error)
+    }
+  }
+
   /// Removes the archive, which is not open, for all hosts.
-  func remove(damaged: Bool) async throws(ArchiveError) {
+  private func remove(damaged: Bool) async throws(ArchiveError) {
     await begin()
     defer { end() }
     guard lease == nil else { throw ArchiveError(.definite, "the archive of \(application) is open") }

@@ -3,8 +3,18 @@
 internal import Synchronization
 
 extension ReplicatedArchive {
+  /// The same as a value: a call that another actor's error leaves at once goes on where that actor is, if the
+  /// optimiser of Swift 6.3 finds nothing behind it that has to be elsewhere.
+  func opening(creating: Bool) async -> Result<ArchiveOpening, ArchiveError> {
+    do throws(ArchiveError) {
+      return .success(try await open(creating: creating))
+    } catch {
+      return .failure(error)
+    }
+  }
+
   /// Opens the copy, once it is what the replica has.
-  func open(creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
+  private func open(creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
     await begin()
     defer { end() }
     defer { gate.withLock { $0.isForced = false } }

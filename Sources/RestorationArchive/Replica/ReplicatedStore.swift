@@ -70,7 +70,7 @@ package final class ReplicatedStore: ArchiveStore {
     guard ArchiveFiles.isApplication(application) else {
       throw ArchiveError(.definite, "not the name of an application")
     }
-    return try await archive(application).open(creating: creating)
+    return try await archive(application).opening(creating: creating).get()
   }
 
   nonisolated(nonsending) package func apply(
@@ -102,7 +102,7 @@ package final class ReplicatedStore: ArchiveStore {
 
   /// Removes it for all hosts.
   nonisolated(nonsending) package func remove(_ application: String, damaged: Bool) async throws(ArchiveError) {
-    try await archive(application).remove(damaged: damaged)
+    try await archive(application).removal(damaged: damaged).get()
   }
 
   nonisolated(nonsending) package func compute<Value>(
