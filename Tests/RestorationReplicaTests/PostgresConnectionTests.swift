@@ -147,7 +147,8 @@ internal import Testing
     let a = broker(servers.pool, isAloneEnough: true)
     let lease = try await a.acquire().lease
     let ended = "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE usename <> 'admin'"
-    #expect(try servers.cluster.query(ended) == "1")
+    // A pool makes another one while the first one is busy.
+    #expect(["1", "2"].contains(try servers.cluster.query(ended)))
     try await a.append(0, 1, lease)
   }
 }
