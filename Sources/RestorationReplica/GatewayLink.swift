@@ -112,10 +112,17 @@ package actor GatewayLink {
     _ parameters: JSONText,
     isBrief: Bool
   ) async -> Result<Ending, ReplicaError> {
-    switch await open() {
-    case .success(let connection): .success(await exchange(method, parameters, isBrief: isBrief, on: connection))
-    case .failure(let error): .failure(error)
+    // The gateway may have closed the connection a moment ago, and be there again.
+    for isLast in [false, true] {
+      switch await open() {
+      case .success(let connection):
+        let ending = await exchange(method, parameters, isBrief: isBrief, on: connection)
+        guard case .unsent(let reason) = ending, !isLast else { return .success(ending) }
+        end(connection, reason)
+      case .failure(let error): return .failure(error)
+      }
     }
+    preconditionFailure("the last one has returned")
   }
 
   private func exchange(
