@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import RestorationArchive
 internal import RestorationBroker
 internal import Testing
 
 /// The setting `replica` of the configuration.
 @Suite struct ReplicaConfigurationTests {
-  private static func read(_ setting: String, home: String? = "/users/ann") throws -> ReplicaConfiguration? {
+  private static func read(
+    _ setting: String,
+    home: String? = "/users/ann",
+    configuration: String? = nil
+  ) throws -> ReplicaConfiguration? {
     var flags = BrokerConfiguration.Flags()
     flags.file = "config.json"
     (flags.socket, flags.archives) = ("/run/b.sock", "/archives")
     return try BrokerConfiguration(
       flags,
-      environment: { $0 == "HOME" ? home : nil },
+      environment: { ["HOME": home, "XDG_CONFIG_HOME": configuration][$0] ?? nil },
       readFile: { _ in setting }
     ).replica
   }
@@ -35,6 +40,12 @@ internal import Testing
     #expect(try Self.read(#"{"replica":{"keys":"/k"}}"#)?.keys == .directory("/k"))
     #expect(try Self.read(#"{"replica":{"keyCommand":["/bin/key","-x"]}}"#)?.keys == .command(["/bin/key", "-x"]))
     #expect(try Self.read(#"{"replica":{"encryption":"none"}}"#)?.keys == ReplicaConfiguration.Keys.none)
+  }
+
+  @Test func theDirectoryOfTheKeysIsInTheUsersConfiguration() throws {
+    let setting = #"{"replica":{}}"#
+    #expect(try Self.read(setting, home: "/h", configuration: "/c")?.keys == .directory("/c/restorationd/keys"))
+    #expect(try Self.read(setting, home: "/h", configuration: "c")?.keys == .directory("/h/.config/restorationd/keys"))
   }
 
   /// Members of the setting, and the words that the message must contain.

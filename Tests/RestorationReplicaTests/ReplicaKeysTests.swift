@@ -133,13 +133,6 @@ struct ReplicaKeysTests {
     #expect(!message.contains(Self.digits.prefix(8)) && !message.contains(Self.digits.suffix(8)))
   }
 
-  @Test func theDirectoryIsInTheUsersConfiguration() {
-    func path(_ variables: [String: String]) -> String? { ReplicaKeys.defaultDirectory { variables[$0] } }
-    #expect(path(["XDG_CONFIG_HOME": "/c", "HOME": "/h"]) == "/c/restorationd/keys")
-    #expect(path(["XDG_CONFIG_HOME": "c", "HOME": "/h"]) == "/h/.config/restorationd/keys")
-    #expect(path([:]) == nil)
-  }
-
   @Test(.scratch) func keysThatCannotBeReadAgainStayAsTheyAre() async throws {
     let folder = try Self.keyDirectory()
     let keys = try ReplicaKeys(from: folder.read)

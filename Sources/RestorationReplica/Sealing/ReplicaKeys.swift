@@ -17,15 +17,6 @@ package final class ReplicaKeys: Sendable {
     keys = Mutex(try source())
   }
 
-  /// Where the keys are if nothing else is configured; `nil` if neither XDG_CONFIG_HOME nor HOME is set.
-  ///
-  /// - Parameter variable: returns the value of a variable of the environment.
-  package static func defaultDirectory(_ variable: (String) -> String?) -> String? {
-    // Relative values of the XDG variables are to be ignored.
-    if let home = variable("XDG_CONFIG_HOME"), home.hasPrefix("/") { return "\(home)/restorationd/keys" }
-    return variable("HOME").map { "\($0)/.config/restorationd/keys" }
-  }
-
   /// The key with which is sealed.
   package var current: ReplicaKey { keys.withLock { $0[0] } }
 
