@@ -10,7 +10,7 @@
 ///    the archive, which has all of it, takes its place.
 package struct ShippingQueue: Hashable, Sendable {
   /// When whoever writes is told that it is stored.
-  package enum Promise: Hashable, Sendable {
+  package enum Promise: String, Sendable {
     /// When it is on this host's disk.
     case disk
     /// When the replica has it too.

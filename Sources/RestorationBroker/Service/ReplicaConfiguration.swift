@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+package import RestorationArchive
 
 /// Where archives that follow their user go, and what that costs (`Protocol/service.md`): the setting `replica`.
 package struct ReplicaConfiguration: Hashable, Sendable {
-  /// When whoever writes is answered.
-  package enum Acknowledgement: String, CaseIterable, Sendable {
-    /// When it is on this host's disk.
-    case disk
-    /// When the fleet's store has it too.
-    case replica
-
-    /// Seconds for which a lease holds. A broker that answers by its own disk goes on without the fleet's store for
-    /// that long; one that waits for it gains nothing by a long one.
-    var leaseSeconds: Int {
-      switch self {
-      case .disk: 900
-      case .replica: 15
-      }
-    }
-  }
-
   /// Where the key comes from with which everything is encrypted that leaves this host.
   package enum Keys: Hashable, Sendable {
     /// A directory of keys.
@@ -33,8 +17,9 @@ package struct ReplicaConfiguration: Hashable, Sendable {
 
   /// The socket of the gateway.
   package var socket = "/run/restoration-gateway/gateway.sock"
-  package var acknowledgement = Acknowledgement.disk
-  package var leaseSeconds = Acknowledgement.disk.leaseSeconds
+  /// When whoever writes is answered.
+  package var acknowledgement = ShippingQueue.Promise.disk
+  package var leaseSeconds = ShippingQueue.Promise.disk.leaseSeconds
   package var keys: Keys
   /// What users of other hosts are told; `nil` for the name of the machine.
   package var host: String?
@@ -76,7 +61,7 @@ extension ReplicaConfiguration {
       self.host = host
     }
     if let word = try text("acknowledge") {
-      guard let acknowledgement = Acknowledgement(rawValue: word) else {
+      guard let acknowledgement = ShippingQueue.Promise(rawValue: word) else {
         throw fault("acknowledge", "\(word) is unknown; choose disk or replica")
       }
       self.acknowledgement = acknowledgement
@@ -125,5 +110,16 @@ extension ReplicaConfiguration {
       throw fault("keys", "neither XDG_CONFIG_HOME nor HOME is set; name the directory of the keys")
     }
     return .directory(path)
+  }
+}
+
+extension ShippingQueue.Promise {
+  /// Seconds for which a lease holds. A broker that answers by its own disk goes on without the fleet's store for that
+  /// long; one that waits for it gains nothing by a long one.
+  fileprivate var leaseSeconds: Int {
+    switch self {
+    case .disk: 900
+    case .replica: 15
+    }
   }
 }

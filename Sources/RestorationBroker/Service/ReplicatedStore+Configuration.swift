@@ -17,17 +17,12 @@ extension ReplicatedStore {
     by source: ReplicaSource
   ) throws(ArchiveError) {
     let term = LeaseTerm(milliseconds: Int64(configuration.leaseSeconds) * 1_000)
-    let promise: ShippingQueue.Promise =
-      switch configuration.acknowledgement {
-      case .disk: .disk
-      case .replica: .replica
-      }
     let clock = ReplicaClock(now: { Host.bootMilliseconds }) { milliseconds, body in
       eventLoop.scheduleTask(in: .milliseconds(milliseconds), body)
     }
     try self.init(
       around: files,
-      ReplicaSettings(host: configuration.host ?? Host.name, term: term, promise: promise),
+      ReplicaSettings(host: configuration.host ?? Host.name, term: term, promise: configuration.acknowledgement),
       clock: clock,
       sharing: \.shared
     ) { source(configuration, term, $0) }
