@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Glibc
 internal import NIOCore
 internal import RestorationArchive
 internal import RestorationPostgres
 internal import RestorationReplica
+internal import RestorationTransport
 
 /// The database that the administrator has named.
 struct GatewayDatabase: Sendable {
@@ -22,20 +22,14 @@ struct GatewayDatabase: Sendable {
         on: pool,
         isAloneEnough: !configuration.synchronous,
         userBytesMax: Int64(configuration.userBytesMax),
-        clock: Self.milliseconds
+        // It counts sleep: a host that was suspended has not looked at others meanwhile.
+        clock: { Host.bootMilliseconds }
       )
     } catch .away(let why) {
       throw GatewayConfiguration.Fault("conninfo cannot be used: \(why)")
     } catch {
       throw GatewayConfiguration.Fault("conninfo cannot be used: \(ReplicaError(error).message)")
     }
-  }
-
-  /// It counts sleep: a host that was suspended has not looked at others meanwhile.
-  private static func milliseconds() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_BOOTTIME, &time)
-    return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
   }
 
   func replica(
