@@ -112,17 +112,24 @@ package actor GatewayLink {
     _ parameters: JSONText,
     isBrief: Bool
   ) async -> Result<Ending, ReplicaError> {
+    let first = await sendOnce(method, parameters, isBrief: isBrief)
     // The gateway may have closed the connection a moment ago, and be there again.
-    for isLast in [false, true] {
-      switch await open() {
-      case .success(let connection):
-        let ending = await exchange(method, parameters, isBrief: isBrief, on: connection)
-        guard case .unsent(let reason) = ending, !isLast else { return .success(ending) }
-        end(connection, reason)
-      case .failure(let error): return .failure(error)
-      }
+    guard case .success(.unsent) = first else { return first }
+    return await sendOnce(method, parameters, isBrief: isBrief)
+  }
+
+  private func sendOnce(
+    _ method: String,
+    _ parameters: JSONText,
+    isBrief: Bool
+  ) async -> Result<Ending, ReplicaError> {
+    switch await open() {
+    case .success(let connection):
+      let ending = await exchange(method, parameters, isBrief: isBrief, on: connection)
+      if case .unsent(let reason) = ending { end(connection, reason) }
+      return .success(ending)
+    case .failure(let error): return .failure(error)
     }
-    preconditionFailure("the last one has returned")
   }
 
   private func exchange(
