@@ -53,7 +53,7 @@ package final class PostgresReplica: ArchiveReplica {
   }
 
   private struct Look {
-    /// `nil` if there is none, or never was a lease of it.
+    /// `nil` if the archive does not exist, or was never leased.
     var archive: LeaseJudge.Archive?
     var isWanted = false
   }

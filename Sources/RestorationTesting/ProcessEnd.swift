@@ -50,7 +50,7 @@ enum ProcessEnd {
   }
 }
 
-/// Does what blocks its thread, which is none of Swift's pool.
+/// Does what blocks its thread, which does not belong to Swift's pool.
 func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
   try await withCheckedThrowingContinuation { done in
     DispatchQueue(label: "blocking").async { done.resume(with: Result { try work() }) }

@@ -40,7 +40,7 @@ struct Service {
   private let signals = SignalSet([SIGTERM, SIGINT])
   private let loss = Loss()
 
-  /// Whether the process ends because nobody can connect any longer.
+  /// Whether the process ends because connecting is no longer possible.
   private final class Loss: Sendable {
     let reason = Mutex<String?>(nil)
   }

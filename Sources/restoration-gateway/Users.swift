@@ -14,7 +14,7 @@ actor Users {
 
   init() { threads.start() }
 
-  /// `nil` if there is no such user, or nobody can tell.
+  /// `nil` if the user does not exist, or that is unknown.
   func name(of uid: UInt32) async -> String? {
     if let known = names[uid], known.since.duration(to: .now) < Self.validity { return known.name }
     if let question = questions[uid] { return await question.value }

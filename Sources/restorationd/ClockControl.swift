@@ -5,7 +5,7 @@ internal import Logging
 internal import RestorationBroker
 internal import SystemdSupport
 
-/// Lets whoever has started the broker move its clock: by lines on descriptor 0, which nobody else has, each answered
+/// Lets whoever has started the broker move its clock: by lines on descriptor 0, which only they have, each answered
 /// there by a line. So it must be a socket.
 struct ClockControl {
   let broker: Broker

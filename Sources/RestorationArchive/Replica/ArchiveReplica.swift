@@ -14,7 +14,7 @@
 /// 4. Epochs grow, also from one timeline to the next, and contents name the epoch of their last change.
 /// 5. Where each lease has left the contents is known for as long as the archive is, and after its removal.
 package protocol ArchiveReplica: Sendable {
-  /// Takes the lease of an application's archive, which is made if there is none; the former lease ends.
+  /// Takes the lease of an application's archive, which is made if it does not exist; the former lease ends.
   ///
   /// Fails as `elsewhere` while another broker holds it and may be alive; that one is then told who waits.
   nonisolated(nonsending) func acquire(

@@ -46,7 +46,7 @@ package struct ArchiveLoss: Hashable, Sendable {
 package struct ArchiveConflict: Hashable, Sendable {
   /// Who wrote what has taken its place, if that is known.
   package var host: String?
-  /// How many changes the copy has that nobody else has; `nil` if that is unknown.
+  /// How many changes only the copy has; `nil` if that is unknown.
   package var changes: Int64?
   /// The name of the file beside the archives in which the copy is.
   package var file: String

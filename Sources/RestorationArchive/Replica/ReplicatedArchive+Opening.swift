@@ -32,7 +32,7 @@ extension ReplicatedArchive {
       tellWanted()
       return opening
     } catch {
-      // Nobody has it open, and so nobody closes it.
+      // It is open for no caller, so that no caller closes it.
       await leave()
       throw error
     }

@@ -43,7 +43,7 @@ actor ReplicatedArchive {
   var note = ReplicaNote()
   /// The store's, of the copy; `nil` while that is closed.
   var lease: ArchiveLease?
-  /// The UUID of the copy; `nil` if there is none.
+  /// The UUID of the copy; `nil` if it does not exist.
   var copy: String?
   /// The copy as it was opened, until something is done with it.
   var prepared: ArchiveOpening?

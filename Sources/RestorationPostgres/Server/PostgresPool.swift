@@ -14,7 +14,7 @@ package final class PostgresPool: PostgresServer {
     package var conninfo: String
     /// 1 … 16.
     package var connectionsMax = 4
-    /// While so many commits, of all gateways together, have not ended although nobody waits for them, no connection is
+    /// While so many commits, of all gateways together, have not ended though no call waits for them, no connection is
     /// made: each of them keeps one of the server's.
     package var stuckMax: Int64 = 16
     /// After so long without work a connection is closed.

@@ -120,7 +120,7 @@ package struct KeyDirectory: Sendable {
 
   // MARK: Writing
 
-  /// Makes a key, which is current from now on, and the directory if there is none. Former keys stay.
+  /// Makes a key, which is current from now on, and the directory if it does not exist. Former keys stay.
   ///
   /// What is sealed can never be opened without the key: it has to be kept, and brought to the user's other hosts.
   package func makeKey() throws(ReplicaKeyError) -> ReplicaKeyID {

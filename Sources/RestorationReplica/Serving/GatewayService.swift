@@ -19,7 +19,7 @@ package actor GatewayService {
       _ owner: String, _ host: String, _ term: LeaseTerm, _ attention: @escaping @Sendable () -> Void
     ) -> any ArchiveReplica
 
-  /// The name of a user, which may take long; `nil` if there is none.
+  /// The name of a user, which may take long; `nil` if the user is unknown.
   package typealias FindUser = @Sendable (_ uid: UInt32) async -> String?
 
   package struct Settings: Sendable {
@@ -298,7 +298,7 @@ package actor GatewayService {
   }
 
   private func carryOut(_ job: Job, on replica: any ArchiveReplica, of key: BrokerKey) async {
-    // What nobody will be told of was not begun, and need not be.
+    // A call whose answer nothing can take was not begun, and need not be.
     if job.connection.isOpen {
       job.connection.respond(to: job.call, with: await outcome(of: job.method, on: replica))
     }

@@ -17,7 +17,7 @@ extension GatewayMethod {
   package static var lost: ReplicaError.Kind { .unknown }
   package static var isBrief: Bool { false }
 
-  /// Reads the parameters. A member that the method does not have is refused, so that nobody believes it counts.
+  /// Reads the parameters. A member that the method does not have is refused: it would have no effect.
   package init(exactly parameters: Parameters) throws(ErrorObject) {
     if case .named(let object) = parameters {
       let known = Self.members.map(\.name)
