@@ -3,8 +3,7 @@
 internal import Synchronization
 
 extension ReplicatedArchive {
-  /// The same as a value: a call that another actor's error leaves at once goes on where that actor is, if the
-  /// optimiser of Swift 6.3 finds nothing behind it that has to be elsewhere.
+  /// The same with its error as a value, by a trap of Swift 6.3 (`Sources/ARCHITECTURE.md`).
   func opening(creating: Bool) async -> Result<ArchiveOpening, ArchiveError> {
     do throws(ArchiveError) {
       return .success(try await open(creating: creating))

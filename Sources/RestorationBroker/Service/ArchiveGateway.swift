@@ -94,7 +94,7 @@ package final class ArchiveGateway {
         await closings[name]?.idle()
       }
       do throws(ArchiveError) {
-        let opened = try await store.opened(name, creating: creating)
+        let opened = try await store.opened(name, creating: creating).get()
         session.lease = opened.opening.lease
         session.queue.opened(at: opened.opening.sequence)
         scheduleFlush(id, for: delegate)

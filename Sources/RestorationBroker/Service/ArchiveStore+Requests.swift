@@ -3,15 +3,20 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What the core asks of a store, in calls of the store.
+/// What the core asks of a store, in calls of the store. Errors are values, by a trap of Swift 6.3
+/// (`Sources/ARCHITECTURE.md`).
 extension ArchiveStore {
   /// Opens an archive, and makes the tree of its head before the loop has to take it: of many objects that takes long.
   nonisolated(nonsending) func opened(
     _ name: ApplicationName,
     creating: Bool
-  ) async throws(ArchiveError) -> OpenedArchive {
-    let opening = try await open(name.description, creating: creating)
-    return await compute(for: name.description) { OpenedArchive(opening) }
+  ) async -> Result<OpenedArchive, ArchiveError> {
+    do throws(ArchiveError) {
+      let opening = try await open(name.description, creating: creating)
+      return .success(await compute(for: name.description) { OpenedArchive(opening) })
+    } catch {
+      return .failure(error)
+    }
   }
 
   nonisolated(nonsending) func listing(for purpose: ListingPurpose) async -> Result<[ArchiveSummary], ArchiveError> {

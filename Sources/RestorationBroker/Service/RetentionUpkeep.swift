@@ -84,7 +84,7 @@ final class RetentionUpkeep {
         // The one before may still be opened.
         guard isForgetting, isDue, let cutoff = retention.cutoff, service.core.isDone(with: Caller.nobody.client)
         else { return }
-        let found = try await firstUnused(since: cutoff, store)
+        let found = try await firstUnused(since: cutoff, store).get()
         guard limit == self.limit, !service.isStopping else { return }
         (isDue, last) = (found != nil, found ?? "")
         guard let name = found.flatMap({ ApplicationName($0) }) else { return }
@@ -104,14 +104,18 @@ final class RetentionUpkeep {
   nonisolated(nonsending) private func firstUnused(
     since time: Int64,
     _ store: any ArchiveAging
-  ) async throws(ArchiveError) -> String? {
-    var name = last
-    while let summary = try await store.unwritten(since: time, after: name) {
-      name = summary.application
-      let used = summary.run.map { RunFacts(stored: $0.facts).used } ?? 0
-      if max(summary.modified, used) < time { return name }
+  ) async -> Result<String?, ArchiveError> {
+    do throws(ArchiveError) {
+      var name = last
+      while let summary = try await store.unwritten(since: time, after: name) {
+        name = summary.application
+        let used = summary.run.map { RunFacts(stored: $0.facts).used } ?? 0
+        if max(summary.modified, used) < time { return .success(name) }
+      }
+      return .success(nil)
+    } catch {
+      return .failure(error)
     }
-    return nil
   }
 
   /// The days on which this broker and earlier ones ran; if they are not known, none, so that nothing goes too early.
