@@ -16,6 +16,7 @@ struct Bench: ParsableCommand {
         restoration-bench run ping --socket "$RESTORATIOND_SOCKET"
         restoration-bench compare --html compare.html
         restoration-bench growth objects connections --html growth.html
+        restoration-bench fleet --turns 9      # with PostgreSQL
 
       Clients make a request as soon as an earlier one is answered. All of them
       are one thread on the last processor; servers have the first one. Figures
@@ -28,7 +29,7 @@ struct Bench: ParsableCommand {
          1  nothing was measured, or a server refused requests
         64  the command line is invalid
       """,
-    subcommands: [RunCommand.self, CompareCommand.self, GrowthCommand.self]
+    subcommands: [RunCommand.self, CompareCommand.self, GrowthCommand.self, FleetCommand.self]
   )
 
   static func main() {

@@ -13,6 +13,21 @@ enum Output {
     try write(text, to: file, path)
   }
 
+  static func text(ofFile path: String) throws -> String {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw Failure.system(path) }
+    defer { close(file) }
+    var bytes: [UInt8] = []
+    var count = 0
+    repeat {
+      let piece = [UInt8](unsafeUninitializedCapacity: 1 << 16) {
+        count = read(file, $0.baseAddress, $0.count); $1 = max(0, count)
+      }
+      bytes += piece
+    } while count > 0
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
   static func print(_ text: String) throws { try write(text, to: STDOUT_FILENO, "standard output") }
 
   /// Tells somebody who waits what is done now; an empty text when it is over.

@@ -21,7 +21,7 @@ final class Server {
     let end = Clock.now + 20_000_000_000
     while (try? Socket(socket)) == nil {
       guard !stage.hasEnded(process) else {
-        throw Failure("\(arguments[0]) ended at its start: \(Self.text(log).suffix(300))")
+        throw Failure("\(arguments[0]) ended at its start: \(((try? Output.text(ofFile: log)) ?? "").suffix(300))")
       }
       guard Clock.now < end else { throw Failure("\(arguments[0]) does not accept connections on \(socket)") }
       usleep(100)
@@ -31,13 +31,15 @@ final class Server {
   deinit { stage.end(process) }
 
   /// The broker, with the limits raised that would refuse what is measured.
-  static func broker(_ program: String, _ stage: Stage, in folder: String) throws -> Server {
+  ///
+  /// - Parameter replica: The setting, in JSON; `nil` for none.
+  static func broker(_ program: String, _ stage: Stage, in folder: String, replica: String? = nil) throws -> Server {
     let many = 65_536
     let limits = """
       {"limits":{"objectsPerApplicationMax":1048576,"archiveBytesMax":1099511627776,\
       "allArchivesBytesMax":1125899906842624,"connectionsMax":\(many),"connectionsPerProcessMax":\(many),\
       "connectionsPerApplicationMax":\(many),"applicationsMax":\(many),\
-      "sessionsPerApplicationMax":\(many),"sessionsPerProcessMax":\(many)}}
+      "sessionsPerApplicationMax":\(many),"sessionsPerProcessMax":\(many)}\(replica.map { ",\"replica\":\($0)" } ?? "")}
       """
     let configuration = "\(folder)/limits.json"
     try Output.write(limits, toFile: configuration)
@@ -51,13 +53,5 @@ final class Server {
         "--log-level", "error",
       ]
     )
-  }
-
-  private static func text(_ path: String) -> String {
-    let file = open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { return "" }
-    defer { close(file) }
-    let bytes = [UInt8](unsafeUninitializedCapacity: 1 << 16) { $1 = max(0, read(file, $0.baseAddress, $0.count)) }
-    return String(decoding: bytes, as: UTF8.self)
   }
 }

@@ -58,6 +58,22 @@ final class Stage: Sendable {
     return child
   }
 
+  /// Runs a program to its end; returns what it has printed.
+  ///
+  /// - Throws: with the beginning of that if its status is another one than 0.
+  @discardableResult
+  func run(_ arguments: [String]) throws -> String {
+    let log = try "\(folder("run"))/log"
+    let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+    let process = try spawn(arguments, environment: ["PATH=\(path)", "LC_ALL=C"], log: log)
+    var status: Int32 = 0
+    while waitpid(process, &status, 0) < 0, errno == EINTR {}
+    processes.withLock { _ = $0.remove(process) }
+    let text = try Output.text(ofFile: log)
+    guard status == 0 else { throw Failure("\(arguments[0]) failed: \(text.prefix(500))") }
+    return text
+  }
+
   /// Ends a process that was started here, unless it has ended by itself, and waits until it has.
   func end(_ process: Int32, _ signal: Int32 = SIGTERM) {
     guard processes.withLock({ $0.remove(process) }) != nil else { return }
