@@ -189,11 +189,14 @@ package final class PostgresReplica: ArchiveReplica {
 // MARK: Contents
 
 extension PostgresReplica {
+  /// A batch begins with it; its transactions follow.
+  private static let bodyVersion: UInt8 = 1
+
   nonisolated(nonsending) package func append(
     _ batch: ReplicaBatch,
     _ lease: ReplicaLease
   ) async throws(ReplicaError) {
-    let body = BatchFrame.encode(batch)
+    let body = [Self.bodyVersion] + batch.encoded
     try await store.reserve(body.count, for: owner)
     let row = try await run(
       .append,
@@ -283,9 +286,9 @@ extension PostgresReplica {
   ) throws(ReplicaError) -> ReplicaPage {
     var page = ReplicaPage()
     for row in rows {
-      guard let batch = BatchFrame.decode(row.bytes(9) ?? []) else {
-        let place = row.integer(7) ?? 0
-        throw ReplicaError(.refused, "what is stored behind sequence \(place) is no batch; store a snapshot anew")
+      let (after, body) = (row.integer(7) ?? 0, row.bytes(9) ?? [])
+      guard body.first == Self.bodyVersion, let batch = ReplicaBatch(body.dropFirst(), after: after) else {
+        throw ReplicaError(.refused, "what is stored behind sequence \(after) is not a batch; store a snapshot anew")
       }
       page.batches.append(batch)
     }

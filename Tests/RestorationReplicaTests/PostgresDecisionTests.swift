@@ -87,28 +87,4 @@ internal import Testing
     book.forget("ada")
     #expect(book.bytes(of: "ada", at: 0) == nil)
   }
-
-  // MARK: The frame of a batch
-
-  private static let batch = ReplicaBatch([
-    ReplicaTransaction(after: 5, upto: 7, change: ChangeID(high: 1, low: .max), changes: [1, 2, 3]),
-    ReplicaTransaction(after: 7, upto: 8, change: ChangeID(high: 0, low: 2), changes: []),
-  ])
-
-  @Test func aBatchIsReadAsItWasWritten() {
-    #expect(BatchFrame.decode(BatchFrame.encode(Self.batch)) == Self.batch)
-  }
-
-  @Test func bytesThatAreNoBatchAreNotReadAsOne() {
-    let bytes = BatchFrame.encode(Self.batch)
-    let first = 9 + 32 + 3
-    for count in 0..<bytes.count where count != first {
-      #expect(BatchFrame.decode(Array(bytes[..<count])) == nil, "\(count)")
-    }
-    #expect(BatchFrame.decode(bytes + [0]) == nil)
-    #expect(BatchFrame.decode([2] + bytes.dropFirst()) == nil, "a version that is not known")
-    var empty = bytes
-    empty[16] = 5
-    #expect(BatchFrame.decode(empty) == nil, "its first transaction ends where it begins")
-  }
 }

@@ -19,9 +19,9 @@ internal import Testing
     func hexadecimal(_ bytes: [UInt8]) -> String {
       bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
-    let frame = hexadecimal(BatchFrame.encode(batch))
-    // Behind its version, `after` and `upto`.
-    let name = frame.dropFirst(34).prefix(32)
+    let frame = hexadecimal([1] + batch.encoded)
+    // Behind its version and `upto`.
+    let name = frame.dropFirst(18).prefix(32)
     return """
       SELECT outcome FROM restoration.append_1('\(world.user)', \(lease.archive), \(lease.epoch.rawValue), \(after),
         \(after + 1), '\(name)', '', '\\x\(frame)', false);
@@ -161,14 +161,14 @@ internal import Testing
   @Test func aUserHasNoMoreRoomThanAllowedAndASnapshotMakesRoom() async throws {
     let world = try PostgresWorld()
     let way = world.servers.pool
-    // A batch has 42 bytes.
-    let store = PostgresStore(on: way, userBytesMax: 100) { 0 }
+    // A batch has 30 bytes.
+    let store = PostgresStore(on: way, userBytesMax: 80) { 0 }
     let link = store.replica(owner: world.user, host: "A", term: ReplicaFixture.term, attention: {})
     let a = ReplicaBroker(link: link, application: Self.application)
     let lease = try await a.acquire().lease
     try await a.append(0, 1, lease)
     try await a.append(1, 2, lease)
-    let quota = ReplicaError.Kind.quota(max: 100, value: 126)
+    let quota = ReplicaError.Kind.quota(max: 80, value: 90)
     #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, lease) } == quota)
     let large = SnapshotPart(
       tip: ReplicaTip(sequence: 2),
@@ -179,7 +179,7 @@ internal import Testing
     )
     #expect(
       await refusal { () async throws(ReplicaError) in try await link.snapshot(large, lease) }
-        == .quota(max: 100, value: 102)
+        == .quota(max: 80, value: 102)
     )
     for (number, count) in [(1, 1), (-1, 1), (0, 0), (0, -1)] {
       let part = SnapshotPart(tip: large.tip, reader: 1, number: number, count: count, bytes: [])
@@ -190,7 +190,7 @@ internal import Testing
     let other = PostgresStore(on: way, userBytesMax: 50) { 0 }
     let again = other.replica(owner: world.user, host: "A", term: ReplicaFixture.term, attention: {})
     let kind = await refusal { () async throws(ReplicaError) in try await again.append(.one(3, 4), lease) }
-    #expect(kind == .quota(max: 50, value: 85), "what others have added counts")
+    #expect(kind == .quota(max: 50, value: 61), "what others have added counts")
   }
 
   @Test func snapshotsThatAreNotCompleteDoNotAddUpWithoutLimit() async throws {

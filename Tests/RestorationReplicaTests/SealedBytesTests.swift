@@ -83,7 +83,7 @@ struct SealedBytesTests {
     #expect(place.bytes(under: try Self.key().id) == Self.bytes(blocks[0]))
     let sealed = try #require(SealedBytes(Self.bytes(blocks[1])))
     let text = try #require(try Self.key().open(sealed, as: place))
-    #expect(SealedBatch.batch(text, after: 300) == batch)
+    #expect(SealedBatch(text, after: 300) == SealedBatch(batch, behind: ChangeID(high: 0x8899_aabb_ccdd_eeff, low: 6)))
   }
 
   @Test func thePlacesOfPartsAndSummariesNeverChange() throws {
@@ -168,33 +168,13 @@ struct SealedBytesTests {
     #expect(key.seal([1, 2, 3], as: place) != key.seal([1, 2, 3], as: place), "a nonce is used once")
   }
 
-  @Test func batchesComeBackAsTheyWere() throws {
-    var random = SeededGenerator(seed: 2)
-    for _ in 0..<200 {
-      let batch = Self.randomBatch(&random)
-      let text = SealedBatch.text(of: batch)
-      #expect(text.count == batch.bytes + batch.transactions.count * SealedBatch.transactionBytes)
-      #expect(SealedBatch.batch(text, after: batch.after) == batch)
-      // Whatever the bytes are, reading them ends.
-      let cut = random.below(text.count)
-      _ = SealedBatch.batch(Array(text[cut...]), after: batch.after)
-      let shorter = SealedBatch.batch(Array(text[..<cut]), after: batch.after)
-      #expect(shorter.map { batch.transactions.starts(with: $0.transactions) } ?? true)
+  @Test func aBatchSaysWhatItFollows() throws {
+    let batch = ReplicaBatch.one(1, 3, change: 5)
+    for preceding in [nil, ChangeID(high: 2, low: 3)] {
+      let sealed = SealedBatch(batch, behind: preceding)
+      #expect(SealedBatch(sealed.text, after: 1) == sealed)
+      for count in sealed.text.indices { #expect(SealedBatch(Array(sealed.text[..<count]), after: 1) == nil) }
+      #expect(SealedBatch([2] + sealed.text.dropFirst(), after: 1) == nil, "neither with a change nor without one")
     }
-    #expect(SealedBatch.batch([], after: 0) == nil)
-    #expect(SealedBatch.batch(SealedBatch.text(of: .one(0, 2)), after: 3) == nil)
-  }
-
-  private static func randomBatch(_ random: inout SeededGenerator) -> ReplicaBatch {
-    var end = SequenceNumber(random.below(1 << 40))
-    return ReplicaBatch(
-      (0...random.below(5)).map { _ in
-        let after = end
-        end += SequenceNumber(1 + random.below(4))
-        let change = ChangeID(high: random.next(), low: random.next())
-        let changes = (0..<random.below(300)).map { _ in UInt8(random.below(256)) }
-        return ReplicaTransaction(after: after, upto: end, change: change, changes: changes)
-      }
-    )
   }
 }

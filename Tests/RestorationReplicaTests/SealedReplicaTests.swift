@@ -136,6 +136,22 @@ struct SealedReplicaTests {
     #expect(error.kind == .refused && error.message.contains("another snapshot"))
   }
 
+  @Test func batchesOfTwoBranchesAreNotPutTogether() async throws {
+    let keys = try Self.keys([ReplicaKey()])
+    let other = MemoryReplica()
+    let (host, twin) = (try SealedHost(keys: keys), try SealedHost(on: other, keys: keys))
+    let (lease, branch) = (try await host.broker.acquire().lease, try await twin.broker.acquire().lease)
+    try await host.broker.append(0, 2, lease)
+    try await host.broker.append(2, 3, lease)
+    try await twin.broker.append(0, 2, branch, change: 9)
+    try await twin.broker.append(2, 3, branch)
+    // It is of the same history, and has the same place and the same change.
+    let foreign = other.contents(of: ReplicaFixture.application).batches[1]
+    host.server.changePages { page in ReplicaPage(batches: page.batches.prefix(1) + [foreign]) }
+    let error = try #require(await host.refusal(lease))
+    #expect(error.kind == .refused && error.message.contains("follows another change"))
+  }
+
   @Test func whatBelongsToAnotherArchiveIsRefused() async throws {
     let keys = try Self.keys([ReplicaKey()])
     let memory = MemoryReplica()

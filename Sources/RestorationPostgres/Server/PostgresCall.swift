@@ -72,13 +72,16 @@ package enum PostgresValue: Sendable {
 
   /// As the server reads it in binary; `nil` for NULL.
   var encoded: [UInt8]? {
+    var encoded: [UInt8] = []
     switch self {
-    case .integer(let number): number.map { BigEndian.bytes(UInt64(bitPattern: $0)) }
-    case .text(let text): text.map { Array($0.utf8) }
-    case .bytes(let bytes): bytes
-    case .truth(let isTrue): [isTrue ? 1 : 0]
-    case .change(let change): change.map { BigEndian.bytes($0.high) + BigEndian.bytes($0.low) }
+    case .integer(nil), .text(nil), .change(nil): return nil
+    case .integer(let number?): encoded.append(number: number)
+    case .text(let text?): encoded += text.utf8
+    case .bytes(let bytes): return bytes
+    case .truth(let isTrue): encoded = [isTrue ? 1 : 0]
+    case .change(let change?): encoded.append(change)
     }
+    return encoded
   }
 }
 
@@ -91,8 +94,8 @@ package struct PostgresRow: Sendable {
   package func bytes(_ column: Int) -> [UInt8]? { column < columns.count ? columns[column] : nil }
 
   package func integer(_ column: Int) -> Int64? {
-    guard let bytes = bytes(column), bytes.count == 8 else { return nil }
-    return Int64(bitPattern: BigEndian.number(bytes[...]))
+    guard var bytes = bytes(column)?[...], bytes.count == 8 else { return nil }
+    return bytes.takeNumber()
   }
 
   package func truth(_ column: Int) -> Bool { bytes(column) == [1] }
@@ -100,8 +103,8 @@ package struct PostgresRow: Sendable {
   package func text(_ column: Int) -> String? { bytes(column).map { String(decoding: $0, as: UTF8.self) } }
 
   package func change(_ column: Int) -> ChangeID? {
-    guard let bytes = bytes(column), bytes.count == 16 else { return nil }
-    return ChangeID(high: BigEndian.number(bytes[..<8]), low: BigEndian.number(bytes[8...]))
+    guard var bytes = bytes(column)?[...], bytes.count == 16 else { return nil }
+    return bytes.takeChange()
   }
 }
 
@@ -113,13 +116,4 @@ package enum PostgresFailure: Error, Hashable, Sendable {
   case unknown(String)
   /// The server refused it and changed nothing; its SQLSTATE, and what it says.
   case refused(state: String, String)
-}
-
-/// Numbers of eight bytes, the highest first.
-enum BigEndian {
-  static func bytes(_ number: UInt64) -> [UInt8] {
-    stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> UInt64($0)) }
-  }
-
-  static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
 }

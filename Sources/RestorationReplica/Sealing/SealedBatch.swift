@@ -2,40 +2,33 @@
 
 package import RestorationArchive
 
-/// The text of a sealed batch: its transactions, one behind the other.
-///
-/// A batch is sealed as a whole. So the replica is not told where its transactions end, and the 49 bytes that sealing
-/// adds are added once; a transaction is often shorter than 200 bytes.
-package enum SealedBatch {
-  package static func text(of batch: ReplicaBatch) -> [UInt8] {
-    var text: [UInt8] = []
-    text.reserveCapacity(batch.bytes + batch.transactions.count * transactionBytes)
-    for transaction in batch.transactions {
-      text.append(number: transaction.upto)
-      text.append(number: transaction.change.high)
-      text.append(number: transaction.change.low)
-      text.append(counted: transaction.changes)
-    }
-    return text
-  }
+/// What of a batch is sealed, as one text: the replica is not told where its transactions end, and what sealing adds is
+/// added once; a transaction is often shorter than 200 bytes.
+package struct SealedBatch: Hashable, Sendable {
+  /// The change that it follows, so that batches of two branches cannot be put together; `nil` if there is none, or the
+  /// host does not know it. Not a part of the place: who begins to read in the middle of a batch does not know it.
+  package var preceding: ChangeID?
+  package var batch: ReplicaBatch
 
-  /// What a transaction takes beside its changes.
-  package static let transactionBytes = 28
+  package init(_ batch: ReplicaBatch, behind preceding: ChangeID?) { (self.batch, self.preceding) = (batch, preceding) }
 
   /// Reads a batch that begins behind a sequence; `nil` if the text is not one.
-  package static func batch(_ text: [UInt8], after: SequenceNumber) -> ReplicaBatch? {
+  package init?(_ text: [UInt8], after: SequenceNumber) {
     var rest = text[...]
-    var transactions: [ReplicaTransaction] = []
-    var end = after
-    while !rest.isEmpty {
-      guard let upto = rest.takeNumber(SequenceNumber.self), upto >= end,
-        let high = rest.takeNumber(UInt64.self), let low = rest.takeNumber(UInt64.self),
-        let count = rest.takeNumber(UInt32.self), let changes = rest.take(Int(count))
-      else { return nil }
-      let change = ChangeID(high: high, low: low)
-      transactions.append(ReplicaTransaction(after: end, upto: upto, change: change, changes: Array(changes)))
-      end = upto
+    switch rest.popFirst() {
+    case 0: break
+    case 1:
+      preceding = rest.takeChange()
+      guard preceding != nil else { return nil }
+    default: return nil
     }
-    return transactions.isEmpty ? nil : ReplicaBatch(transactions)
+    guard let batch = ReplicaBatch(rest, after: after) else { return nil }
+    self.batch = batch
+  }
+
+  package var text: [UInt8] {
+    var text: [UInt8] = [preceding == nil ? 0 : 1]
+    if let preceding { text.append(preceding) }
+    return text + batch.encoded
   }
 }

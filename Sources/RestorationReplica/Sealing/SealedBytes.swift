@@ -86,9 +86,4 @@ extension [UInt8] {
     append(counted: archive.application.utf8)
     append(counted: archive.history.utf8)
   }
-
-  fileprivate mutating func append(_ change: ChangeID) {
-    append(number: change.high)
-    append(number: change.low)
-  }
 }

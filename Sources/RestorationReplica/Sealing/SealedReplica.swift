@@ -15,13 +15,33 @@ package final class SealedReplica: ArchiveReplica {
     let archive: SealedPlace.Archive
     /// The snapshot that is being stored.
     var stored: (tip: ReplicaTip, count: Int, id: [UInt8])?
-    /// The ID of the snapshot that is being read.
-    var read: [UInt8]?
+    /// Where the contents end, and where they ended before the last batch, which may have to be repeated.
+    private var ends: [ReplicaTip]
+    var read = Reading()
 
     init(_ grant: ReplicaGrant) {
       lease = grant.lease
       archive = SealedPlace.Archive(application: grant.lease.application, history: grant.history)
+      ends = [grant.tip]
     }
+
+    /// Returns the change that a batch follows; `nil` if there is none, or it is unknown.
+    mutating func append(_ batch: ReplicaBatch) -> ChangeID? {
+      ends = ends.filter { $0.sequence == batch.after }.suffix(1)
+      defer { ends.append(ReplicaTip(sequence: batch.upto, change: batch.change)) }
+      return ends.first?.change
+    }
+
+    /// Contents end with a snapshot, if they did not end behind it.
+    mutating func replace(_ tip: ReplicaTip) { ends = ends.suffix(1) + [tip] }
+  }
+
+  /// What has been read.
+  private struct Reading {
+    /// The ID of the snapshot.
+    var snapshot: [UInt8]?
+    /// Where it ends.
+    var tip: ReplicaTip?
   }
 
   /// How long the ID of a snapshot is. Each part's text begins with it, so that parts of two snapshots cannot be put
@@ -94,8 +114,9 @@ package final class SealedReplica: ArchiveReplica {
     _ batch: ReplicaBatch,
     _ lease: ReplicaLease
   ) async throws(ReplicaError) {
-    let archive = try withHolding(lease) { $0.archive }
-    let sealed = keys.current.seal(SealedBatch.text(of: batch), as: .batch(batch, of: archive))
+    let (archive, preceding) = try withHolding(lease) { ($0.archive, $0.append(batch)) }
+    let text = SealedBatch(batch, behind: preceding).text
+    let sealed = keys.current.seal(text, as: .batch(batch, of: archive))
     let whole = ReplicaTransaction(after: batch.after, upto: batch.upto, change: batch.change, changes: sealed)
     try await base.append(ReplicaBatch([whole]), lease)
   }
@@ -109,6 +130,7 @@ package final class SealedReplica: ArchiveReplica {
       // Each copy begins with its first part; two of the same change need not have the same bytes.
       if part.number == 0 || holding.stored?.tip != part.tip || holding.stored?.count != part.count {
         holding.stored = (part.tip, part.count, key.randomBytes(Self.snapshotIDBytes))
+        holding.replace(part.tip)
       }
       return (holding.archive, holding.stored?.id ?? [])
     }
@@ -143,39 +165,47 @@ package final class SealedReplica: ArchiveReplica {
 
   private func open(_ page: ReplicaPage, _ lease: ReplicaLease) throws(ReplicaError) -> ReplicaPage {
     let holding = try withHolding(lease) { $0 }
-    let archive = holding.archive
-    var snapshot = holding.read
+    var read = holding.read
     var opened = ReplicaPage(next: page.next)
-    for part in page.parts { opened.parts.append(try open(part, archive, &snapshot)) }
-    for batch in page.batches { opened.batches.append(try open(batch, archive)) }
-    try withHolding(lease) { $0.read = snapshot }
+    for part in page.parts { opened.parts.append(try open(part, holding.archive, &read)) }
+    for batch in page.batches { opened.batches.append(try open(batch, holding.archive, &read)) }
+    try withHolding(lease) { $0.read = read }
     return opened
   }
 
   private func open(
     _ part: SnapshotPart,
     _ archive: SealedPlace.Archive,
-    _ snapshot: inout [UInt8]?
+    _ read: inout Reading
   ) throws(ReplicaError) -> SnapshotPart {
     let place = SealedPlace.part(part, of: archive)
     let text = try open(part.bytes, as: place)
     let id = Array(text.prefix(Self.snapshotIDBytes))
-    if part.number == 0 || snapshot == nil { snapshot = id }
-    guard snapshot == id, id.count == Self.snapshotIDBytes else {
+    if part.number == 0 || read.snapshot == nil { read.snapshot = id }
+    guard read.snapshot == id, id.count == Self.snapshotIDBytes else {
       throw refusal("\(place) belongs to another snapshot than the part before it")
     }
+    read.tip = part.tip
     var opened = part
     opened.bytes = Array(text.dropFirst(Self.snapshotIDBytes))
     return opened
   }
 
-  private func open(_ batch: ReplicaBatch, _ archive: SealedPlace.Archive) throws(ReplicaError) -> ReplicaBatch {
+  private func open(
+    _ batch: ReplicaBatch,
+    _ archive: SealedPlace.Archive,
+    _ read: inout Reading
+  ) throws(ReplicaError) -> ReplicaBatch {
     let place = SealedPlace.batch(batch, of: archive)
     let text = try open(batch.transactions[0].changes, as: place)
-    guard let opened = SealedBatch.batch(text, after: batch.after), opened.upto == batch.upto,
-      opened.change == batch.change, batch.transactions.count == 1
+    guard let opened = SealedBatch(text, after: batch.after), opened.batch.upto == batch.upto,
+      opened.batch.change == batch.change, batch.transactions.count == 1
     else { throw refusal("\(place) does not have the transactions that it names") }
-    return opened
+    if let tip = read.tip, tip.sequence == batch.after, let preceding = opened.preceding, preceding != tip.change {
+      throw refusal("\(place) follows another change than the one before it")
+    }
+    read.tip = ReplicaTip(sequence: batch.upto, change: batch.change)
+    return opened.batch
   }
 
   private func open(_ bytes: [UInt8], as place: SealedPlace) throws(ReplicaError) -> [UInt8] {

@@ -1,32 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-extension [UInt8] {
-  /// Appends a number as it lies in sealed bytes: the highest byte first, as many as its type has.
-  mutating func append(number: some FixedWidthInteger) {
-    Swift.withUnsafeBytes(of: number.bigEndian) { append(contentsOf: $0) }
-  }
-
-  /// Appends a text or other bytes behind their number.
-  mutating func append(counted bytes: some Collection<UInt8>) {
-    append(number: UInt32(bytes.count))
-    append(contentsOf: bytes)
-  }
-}
-
-extension ArraySlice<UInt8> {
-  /// Takes bytes from the beginning; `nil` if there are fewer.
-  mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
-    guard count <= self.count else { return nil }
-    defer { removeFirst(count) }
-    return prefix(count)
-  }
-
-  /// Takes a number as `append(number:)` writes it.
-  mutating func takeNumber<Number: FixedWidthInteger>(_ type: Number.Type = Number.self) -> Number? {
-    take(Number.bitWidth / 8)?.reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }
-  }
-}
-
 /// Bytes as hexadecimal digits. A key may be among them: no copy is left anywhere but in the result.
 enum Hexadecimal {
   static func digits(_ bytes: [UInt8]) -> [UInt8] {
