@@ -65,7 +65,7 @@ extension Application {
     jobs.abandon(for: error, in: &turn)
     saving.reset(in: &turn)
     for session in sessions.inOrder { end(session, ending) }
-    announce(.settled) { ArchiveGoneElsewhere(loss) }
+    announce(.settled) { ArchiveLost(loss) }
   }
 }
 
@@ -99,13 +99,6 @@ extension ArchiveLoss {
 }
 
 extension ArchiveLost {
-  fileprivate init(_ loss: ArchiveLoss) {
-    self.init()
-    (host, since, unshipped) = (loss.host, loss.time, loss.unshipped)
-  }
-}
-
-extension ArchiveGoneElsewhere {
   fileprivate init(_ loss: ArchiveLoss) {
     self.init()
     (host, since, unshipped) = (loss.host, loss.time, loss.unshipped)

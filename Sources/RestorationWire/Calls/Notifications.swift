@@ -99,11 +99,12 @@ public struct StateWanted: RestorationNotification {
   }
 }
 
-/// Another host has the application from now on, and this session has ended; calls fail with `fenced` until another one
-/// begins (R36).
-public struct ArchiveLost: RestorationNotification {
+/// Another host has the application from now on, and its sessions here have ended (R36). To a session, whose calls fail
+/// with `fenced` until another one begins, and to those who follow events.
+public struct ArchiveLost: RestorationNotification, RestorationEvent {
   package static let method = ServedMethod.archiveLost
-  package static let summary = "Another host has the application from now on, and this session has ended (R36)."
+  package static let name = EventName.archiveLost
+  package static let summary = "Another host has the application from now on, and its sessions here have ended (R36)."
 
   public package(set) var host: String?
   public package(set) var since: Timestamp?

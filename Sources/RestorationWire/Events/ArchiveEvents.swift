@@ -100,23 +100,6 @@ public struct ArchiveUnreadable: RestorationEvent {
   }
 }
 
-/// Another host has the application from now on, and its sessions here have ended (R36).
-public struct ArchiveGoneElsewhere: RestorationEvent {
-  package static let name = EventName.archiveLost
-  package static let summary = "Another host has the application from now on, and its sessions here have ended (R36)."
-
-  public package(set) var host: String?
-  public package(set) var since: Timestamp?
-  public package(set) var unshipped: Int64 = 0
-  package init() {}
-
-  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.nullable("host", &host, .hostText, "The host that has it; null if it is unknown.")
-    try members.nullable("since", &since, .hostText, "Since when; null if that is unknown.")
-    try members.required("unshipped", &unshipped, "Changes that were stored here and that the other host lacks.")
-  }
-}
-
 /// The head was replaced by an imported document.
 public struct ArchiveImported: RestorationEvent {
   package static let name = EventName.archiveImported

@@ -56,7 +56,7 @@ package struct EventNotification: Sendable {
     case .archiveClosed: ArchiveClosed.self
     case .archiveDamaged: ArchiveDamaged.self
     case .archiveUnreadable: ArchiveUnreadable.self
-    case .archiveLost: ArchiveGoneElsewhere.self
+    case .archiveLost: ArchiveLost.self
     case .archiveImported: ArchiveImported.self
     case .applicationDiscarded: ApplicationDiscarded.self
     case .restorationCrashed: RestorationCrashed.self
