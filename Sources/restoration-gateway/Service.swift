@@ -4,6 +4,7 @@ internal import Glibc
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
+internal import RestorationArchive
 internal import RestorationReplica
 internal import RestorationTransport
 internal import Synchronization
@@ -19,7 +20,7 @@ enum Endpoint: Sendable {
     if let inherited {
       self = .inherited(inherited)
     } else {
-      self = .path(try SocketPath(path ?? GatewayProtocol.socket))
+      self = .path(try SocketPath(path ?? ReplicaSettings.gatewaySocket))
     }
   }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package struct ReplicaSettings: Sendable {
+  /// Where the gateway is by default, at both of its ends.
+  package static let gatewaySocket = "/run/restoration-gateway/gateway.sock"
+
   /// This host, as others name it.
   package var host: String
   /// Of this broker's leases.

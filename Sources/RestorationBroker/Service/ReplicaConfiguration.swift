@@ -16,7 +16,7 @@ package struct ReplicaConfiguration: Hashable, Sendable {
   }
 
   /// The socket of the gateway.
-  package var socket = "/run/restoration-gateway/gateway.sock"
+  package var socket = ReplicaSettings.gatewaySocket
   /// When whoever writes is answered.
   package var acknowledgement = ShippingQueue.Promise.disk
   package var leaseSeconds = ShippingQueue.Promise.disk.leaseSeconds

@@ -7,9 +7,6 @@ internal import RestorationTransport
 package enum GatewayProtocol {
   package static let version = 1
 
-  /// Where a gateway is by default.
-  package static let socket = "/run/restoration-gateway/gateway.sock"
-
   /// Bytes of a part of a snapshot: 256 KiB, and what sealing adds.
   package static let partBytesMax = 257 << 10
 
