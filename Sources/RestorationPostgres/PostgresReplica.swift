@@ -43,7 +43,7 @@ package final class PostgresReplica: ArchiveReplica {
         case .granted: break
         case .lapsed(let count): renewals = count
         case .refused(let other):
-          if archive.holder != nil, !seen.isWanted { try await want(archive) }
+          if claim.wants, archive.holder != nil, !seen.isWanted { try await want(archive) }
           throw ReplicaError(.elsewhere(other), "\(other.host) has \(application); end it there")
         }
       }

@@ -280,7 +280,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
         throw ReplicaError(.tooNew(row.reader), "\(application) needs a reader of version \(row.reader)")
       }
       if let holder = state.obstacle(row, application, to: claim, from: host, as: id) {
-        if row.holder != nil, row.wanted == nil {
+        if claim.wants, row.holder != nil, row.wanted == nil {
           state.database.rows[application]?.wanted = host
           state.commit()
           isWaiting = row.holder.flatMap { state.database.brokers[$0]?.attention }

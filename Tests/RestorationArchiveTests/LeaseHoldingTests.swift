@@ -182,10 +182,16 @@ internal import Testing
   // MARK: Asking
 
   @Test func anArchiveThatIsHeldElsewhereIsAskedForFourTimesASecondForFiveSeconds() {
-    let request = LeaseRequest(at: 1_000)
+    let request = LeaseRequest(at: 1_000, wants: true)
     #expect(request.refused(elsewhere, at: 1_010) == .ask(at: 1_260))
     #expect(request.refused(.unknown, at: 5_750) == .ask(at: 6_000))
     #expect(request.refused(elsewhere, at: 5_751) == .giveUp(elsewhere))
     #expect(request.refused(.away, at: 1_010) == .giveUp(.away))
+  }
+
+  @Test func whoOnlyReadsDoesNotWaitForAnotherHost() {
+    let request = LeaseRequest(at: 1_000, wants: false)
+    #expect(request.refused(elsewhere, at: 1_010) == .giveUp(elsewhere))
+    #expect(request.refused(.unknown, at: 1_010) == .ask(at: 1_260))
   }
 }

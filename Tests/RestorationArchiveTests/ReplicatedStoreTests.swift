@@ -148,6 +148,23 @@ internal import Testing
     #expect(a.call { store async throws(ArchiveError) in await store.heldElsewhere() }.value?.isEmpty == true)
   }
 
+  @Test func anArchiveThatAnotherHostHasIsNeitherReadNorRemovedAndItsHolderHearsNothing() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    a.open()
+    _ = a.write("1")
+    let opening = b.call { store async throws(ArchiveError) in
+      try await store.open(ReplicaFleet.application, creating: false)
+    }
+    #expect(opening.failure == .elsewhere(host: "A", since: 0), "at once")
+    let removal = b.call { store async throws(ArchiveError) in
+      try await store.remove(ReplicaFleet.application, damaged: false)
+    }
+    #expect(removal.failure == .elsewhere(host: "A", since: 0))
+    fleet.pass(10_000)
+    #expect(a.events.isEmpty)
+    #expect(a.write("2").value != nil)
+  }
+
   @Test func aHostThatIsTakenOverHearsOfItBeforeItsWritesFail() throws {
     let (a, b) = (try broker(diskA), try broker(diskB))
     let lease = try #require(a.open()?.lease)

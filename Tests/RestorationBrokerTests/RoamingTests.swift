@@ -61,6 +61,22 @@ internal import Testing
     #expect(broker.takenOver == ["App"])
   }
 
+  @Test func r36AnApplicationThatIsAskedForWhileAReaderIsRefusedIsWanted() throws {
+    try broker.connect(pid: 1).encode(#"["A"]"#, "{}", #""application":"App""#)
+    broker.restart()
+    hold()
+    broker.holdsOpenings = true
+    let reader = broker.connect(pid: 2)
+    let reading = reader.start("describeApplication", #"{"application":"App"}"#)
+    let peer = broker.connect(pid: 3)
+    let beginning = peer.start("initialize", #"{"application":"App"}"#)
+    let count = broker.openCount
+    broker.openHeld()
+    #expect(try reader.failure(of: reading).kind == "ownedElsewhere")
+    #expect(try peer.failure(of: beginning).kind == "ownedElsewhere")
+    #expect(broker.openCount == count + 1, "the second question has the other host leave")
+  }
+
   @Test func r36AClientInASandboxIsToldNeitherWhichHostItIsNorSinceWhen() throws {
     hold()
     let refused = try broker.connect(pid: 1, confinement: "App").fail("initialize", #"{"application":"App"}"#)

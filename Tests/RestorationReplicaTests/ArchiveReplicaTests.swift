@@ -169,6 +169,20 @@ internal import Testing
   }
 
   @Test(arguments: ReplicaEngine.allCases)
+  func aHolderHearsNothingOfWhoOnlyReads(engine: ReplicaEngine) async throws {
+    let fixture = try ReplicaFixture(engine)
+    let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
+    let lease = try await a.acquire(wants: false).lease
+    let kind = await refusal { () async throws(ReplicaError) in _ = try await b.acquire(wants: false) }
+    guard case .elsewhere(let holder) = kind else {
+      Issue.record("\(String(describing: kind))")
+      return
+    }
+    #expect(holder.host == "A")
+    #expect(try await a.link.renew() == ReplicaRenewal(held: [lease]))
+  }
+
+  @Test(arguments: ReplicaEngine.allCases)
   func aTakeoverEndsTheFormerLease(engine: ReplicaEngine) async throws {
     let fixture = try ReplicaFixture(engine)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))

@@ -10,7 +10,7 @@ internal import Testing
 /// What a broker's way to the gateway does when the gateway does not.
 @Suite(.timeLimit(.minutes(1))) struct GatewayLinkTests {
   private static func lease(_ link: GatewayLink) async throws(ReplicaError) -> ReplicaLease {
-    try await link.acquire("draw", as: ReplicaClaim(reader: 1)).lease
+    try await link.acquire("draw", as: ReplicaClaim(reader: 1, wants: true)).lease
   }
 
   @Test func withoutAGatewayEachCallIsAwayAtOnce() async throws {

@@ -87,9 +87,11 @@ struct ReplicaBroker {
   func acquire(
     _ standing: ReplicaStanding? = nil,
     reader: Int = 1,
+    wants: Bool = true,
     isForced: Bool = false
   ) async throws(ReplicaError) -> ReplicaGrant {
-    try await link.acquire(application, as: ReplicaClaim(standing: standing, reader: reader, isForced: isForced))
+    let claim = ReplicaClaim(standing: standing, reader: reader, wants: wants, isForced: isForced)
+    return try await link.acquire(application, as: claim)
   }
 
   /// Appends one transaction, whose change is named by its end.

@@ -13,12 +13,16 @@ package struct LeaseRequest: Hashable, Sendable {
   package static let patience: Int64 = 5_000
 
   private let deadline: Int64
+  private let wants: Bool
 
-  /// - Parameter now: When the first question is put.
-  package init(at now: Int64) { deadline = now + Self.patience }
+  /// - Parameters:
+  ///   - now: When the first question is put.
+  ///   - wants: Whether the holder is told; otherwise it is not waited for.
+  package init(at now: Int64, wants: Bool) { (deadline, self.wants) = (now + Self.patience, wants) }
 
   package func refused(_ kind: ReplicaError.Kind, at now: Int64) -> Action {
     switch kind {
+    case .elsewhere where !wants: .giveUp(kind)
     // A holder may leave; a server that has just taken over can be asked anew; and what was granted without our hearing
     // of it is found to be ours.
     case .elsewhere, .voided, .unknown: now + Self.interval <= deadline ? .ask(at: now + Self.interval) : .giveUp(kind)

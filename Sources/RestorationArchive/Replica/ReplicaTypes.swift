@@ -51,11 +51,13 @@ package struct ReplicaClaim: Hashable, Sendable {
   package var standing: ReplicaStanding?
   /// The newest version of contents that the broker reads.
   package var reader: Int
+  /// The holder is to hear of it, and to leave; otherwise only an archive that is free is asked for.
+  package var wants: Bool
   /// The user says that the holder is to lose it, alive or not.
   package var isForced: Bool
 
-  package init(standing: ReplicaStanding? = nil, reader: Int, isForced: Bool = false) {
-    (self.standing, self.reader, self.isForced) = (standing, reader, isForced)
+  package init(standing: ReplicaStanding? = nil, reader: Int, wants: Bool = false, isForced: Bool = false) {
+    (self.standing, self.reader, self.wants, self.isForced) = (standing, reader, wants, isForced)
   }
 }
 

@@ -86,7 +86,7 @@ extension ReplicatedArchive {
       var end = ReplicaEnd.removed
       if holding.opened(at: now).contains(.acquire) {
         publish()
-        let grant = try await acquire()
+        let grant = try await acquire(wants: false)
         _ = holding.granted(grant.lease)
         _ = holding.caughtUp()
         // No other host has anything of it.

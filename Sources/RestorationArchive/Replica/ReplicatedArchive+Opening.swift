@@ -12,7 +12,8 @@ extension ReplicatedArchive {
     }
   }
 
-  /// Opens the copy, once it is what the replica has.
+  /// Opens the copy, once it is what the replica has. Who would create the archive is to write it, so that another host
+  /// leaves it; who only reads it is refused if another one has it.
   private func open(creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
     await begin()
     defer { end() }
@@ -40,12 +41,12 @@ extension ReplicatedArchive {
   /// Gets the lease; asks again while that may be of use.
   private func take(creating: Bool) async throws(ArchiveError) {
     wantedBy = nil
-    let request = LeaseRequest(at: now)
+    let request = LeaseRequest(at: now, wants: creating)
     do throws(ArchiveError) {
       try await prepare(creating: creating)
       while true {
         do throws(ClaimFailure) {
-          return try await claim(isOpen: false)
+          return try await claim(isOpen: false, wants: creating)
         } catch {
           switch error {
           case .archive(let error): throw error
@@ -109,7 +110,7 @@ extension ReplicatedArchive {
   /// The lease is void: another server has taken over.
   func claimAgain() async {
     if lease != nil {
-      try? await claim(isOpen: true)
+      try? await claim(isOpen: true, wants: false)
       return
     }
     // It was closed meanwhile.
@@ -121,10 +122,10 @@ extension ReplicatedArchive {
   /// Asks for the lease, and makes the copy what the replica has.
   ///
   /// - Parameter isOpen: whether the copy is in use, and so cannot become another one.
-  private func claim(isOpen: Bool) async throws(ClaimFailure) {
+  private func claim(isOpen: Bool, wants: Bool) async throws(ClaimFailure) {
     let grant: ReplicaGrant
     do throws(ReplicaError) {
-      grant = try await acquire()
+      grant = try await acquire(wants: wants)
     } catch {
       perform(holding.refused(error.kind, at: now))
       throw .replica(error)
@@ -151,13 +152,13 @@ extension ReplicatedArchive {
     try await begin(grant, isOpen)
   }
 
-  func acquire() async throws(ReplicaError) -> ReplicaGrant {
+  func acquire(wants: Bool) async throws(ReplicaError) -> ReplicaGrant {
     let isForced = gate.withLock { gate in
       gate.isAsking = true
       return gate.isForced
     }
     defer { gate.withLock { $0.isAsking = false } }
-    let claim = ReplicaClaim(standing: note.standing, reader: base.copyVersion, isForced: isForced)
+    let claim = ReplicaClaim(standing: note.standing, reader: base.copyVersion, wants: wants, isForced: isForced)
     return try await context.replica.acquire(application, as: claim)
   }
 

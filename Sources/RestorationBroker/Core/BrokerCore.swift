@@ -132,8 +132,9 @@ package struct BrokerCore {
       application.jobs.abandon(for: .storeError(error), in: &application.turn)
       close(application)
       for client in waiting(for: id) {
-        // Meanwhile another client may have made a call that creates the archive.
-        if error.kind == .absent, client.queue.first.flatMap({ MethodTable.rows[$0.method] })?.makesArchive == true {
+        // Meanwhile another client may have made a call that creates the archive, or has another host leave it.
+        let isWriting = client.queue.first.flatMap { MethodTable.rows[$0.method] }?.makesArchive == true
+        if isWriting, !application.turn.isToBeWritten, error.kind == .absent || ArchiveLoss(error) != nil {
           resume(client)
         } else {
           refuse(client, with: .storeError(error))
@@ -415,6 +416,7 @@ package struct BrokerCore {
     for application in UnusedApplications(in: self).surplus { close(application) }
     applicationCounter += 1
     let application = Application(id: applicationCounter, name: name, context: context)
+    application.turn.isToBeWritten = creating
     application.sessions.use(in: application.turn)
     applications[application.id] = application
     applicationIDs[name] = application.id

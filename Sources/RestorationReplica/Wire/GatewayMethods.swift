@@ -86,6 +86,7 @@ package struct Acquire: ReplicaMethod {
     try members.required("application", &name, .role, "The application.")
     try members.required("reader", &claim.reader, "The newest version of contents that the broker reads.")
     try members.optional("standing", &claim.standing, "What the host has noted of its copy.")
+    try members.flag("wants", &claim.wants, "Whether the holder is told, so that it leaves.")
     try members.flag("isForced", &claim.isForced, "Whether the holder loses it, alive or not.")
   }
 
