@@ -10,11 +10,14 @@ internal import RestorationWire
 extension CompletionKind {
   static let applications = known { _, broker in try await broker.applicationNames() }
 
-  /// Paths that go at most one level further than what is typed, so that a large tree is walked down.
+  /// The next component of a path, as shells complete names of files: a slash ends one behind which the path goes on.
   static let paths = known { line, broker in
     guard let application = try await line.application(broker) else { return [] }
-    let level = line.prefix.count { $0 == "/" } + 2
-    return try await broker.listPaths(of: application).filter { $0.components.count <= level }.map(\.description)
+    let typed = line.prefix.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+    let path = typed.count > 1 ? IdentifierPath(Array(typed.dropLast())) : nil
+    let above = path.map { "\($0)/" } ?? ""
+    return try await broker.listPathComponents(of: application, below: path, beginning: typed.last ?? "")
+      .map { above + $0.component + ($0.isParent ? "/" : "") }
   }
 
   static let generations = known { line, broker in

@@ -71,7 +71,7 @@ struct Control: ControlCommand {
       failure.report()
       exit(withError: failure.status)
     } catch {
-      if let script = BashScript.completed(message(for: error)) {
+      if let script = CompletionScript.completed(message(for: error)) {
         Output.write(script, to: .data)
         exit(withError: ExitCode.success)
       }

@@ -48,8 +48,12 @@ internal import Testing
     let rows: [([String], [String])] = [
       (["tree", ""], ["org.example.Notes", "org.example.Other"]),
       (["tree", "org.example.N"], ["org.example.Notes"]),
-      (["--json", "short", "show", "org.example.Notes", ""], ["Main", "Main/Editor", "Side", "Überschrift"]),
-      (["show", "org.example.Notes", "Main/E"], ["Main/Editor", "Main/Editor/Tab#2"]),
+      (["--json", "short", "show", "org.example.Notes", ""], ["Main/", "Side", "Überschrift"]),
+      (["show", "org.example.Notes", "Main"], ["Main/"]),
+      (["show", "org.example.Notes", "Main/"], ["Main/Editor/"]),
+      (["show", "org.example.Notes", "Main/Editor/T"], ["Main/Editor/Tab#2"]),
+      (["show", "org.example.Notes", "Main/Editor/X"], []),
+      (["show", "org.example.Notes", "Other/"], []),
       (["explain", "--full", "org.example.Notes", "S"], ["Side"]),
       (["diff", "org.example.Notes", ""], ["1"]),
       (["show", "org.example.Notes", "Main", "--generation", ""], ["1"]),
@@ -70,6 +74,7 @@ internal import Testing
   @Test(.broker) func anInteractiveBashCompletesWordsThatItSplits() throws {
     let client = try broker.connect()
     try client.encode("Main", state: [:], of: "org.example.Notes@two")
+    try client.call("encodeRestorableState", ["application": "tree", "object": ["Main", "Editor#2"], "state": [:]])
     let script = broker.directory.file("completions")
     try Files.write(Array(Self.script.get().utf8), to: script)
     let terminal = try PseudoTerminal(columns: 1_000)
@@ -85,11 +90,13 @@ internal import Testing
     let rows = [
       ("tree org", ".example.Notes@two "), ("tree org.example.Notes@t", "wo "), ("tree org.example.Notes@", "two "),
       ("show org.example.Notes@two M", "ain "), ("--socket=\(broker.socket) show org.example.Notes@two M", "ain "),
-      ("--socket=\(broker.socket) tree org.example.Notes@t", "wo "),
+      ("--socket=\(broker.socket) tree org.example.Notes@t", "wo "), ("show tree M", "ain/"),
+      // Behind a slash another Tab goes on.
+      ("show tree M\t", "ain/Editor#2 "),
     ]
     for (typed, added) in rows {
       try terminal.type("\(Products.control) \(typed)\t")
-      _ = try terminal.shown(until: "\(typed)\(added)")
+      _ = try terminal.shown(until: "\(typed.filter { $0 != "\t" })\(added)")
       // Deletes the line.
       try terminal.type("\u{15}\n")
       _ = try terminal.shown(until: "ready> ")
@@ -129,7 +136,11 @@ internal import Testing
   @Test(.broker, .enabled(if: hasShells, "needs zsh and fish; Tests/run.sh installs them"), arguments: shells)
   func zshAndFishCompleteWhatTheBrokerKnows(_ command: [String], _ settings: String) throws {
     let client = try broker.connect()
-    try client.encode("Main", state: [:], of: "org.example.Notes@two")
+    let editor: JSONValue = ["Main", "Editor"]
+    try client.call(
+      "encodeRestorableState",
+      ["application": "org.example.Notes@two", "object": editor, "state": [:]]
+    )
     let script = try ChildProcess.run([Products.control, "--generate-completion-script", command[0]]).output
     try broker.directory.write(script, to: "_restorationctl")
     let file = try broker.directory.write(settings, to: "settings")
@@ -151,8 +162,8 @@ internal import Testing
       try terminal.type("\(line)\r")
     }
     try type(". \(file)")
-    try type("restorationctl --socket \(broker.socket) show org\tM\t")
-    let expected = "--socket \(broker.socket) show org.example.Notes@two Main\n"
+    try type("restorationctl --socket \(broker.socket) show org\tM\tE\t--full")
+    let expected = "--socket \(broker.socket) show org.example.Notes@two Main/Editor --full\n"
     try Wait.until("\(command[0]) has run \(expected)") {
       _ = try terminal.shown()
       return (try? Files.text(written)) == expected

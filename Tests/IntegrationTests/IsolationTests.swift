@@ -63,7 +63,7 @@ internal import Testing
   private static func pry(_ listener: Listener) throws {
     let methods = [
       "listApplications", "describeApplication", "statistics", "limits", "listGenerations", "listQuarantine",
-      "listClosedObjects", "readArchive", "exportArchive", "verifyArchive", "diffGenerations",
+      "listClosedObjects", "listPathComponents", "readArchive", "exportArchive", "verifyArchive", "diffGenerations",
       "restoreApplicationState",
       "saveApplicationState", "reopenObject", "completeStateRestoration",
     ]

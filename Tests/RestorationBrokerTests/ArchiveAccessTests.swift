@@ -31,6 +31,25 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func listPathComponentsPagesThroughAllThatFit() throws {
+    let peer = broker.connect()
+    try peer.initialize()
+    // Each is two bytes of a page.
+    let quotes = String(repeating: "\"", count: 245)
+    let names = (0..<2_400).map { "o\($0)\(quotes)" }
+    for name in names { try peer.register(name) }
+    try peer.register("below", below: JSONText(.array([.string(names[0])])).string)
+    try peer.register("p")
+    let first = try peer.call("listPathComponents", #"{"beginning":"o"}"#)
+    #expect(first["parents"] == [.string(names[0])])
+    #expect((2_000..<2_200).contains(first["components"]?.array?.count ?? 0))
+    let cursor = try #require(first["cursor"]?.string)
+    let second = try peer.call("listPathComponents", #"{"beginning":"o","cursor":"\#(cursor)"}"#)
+    let components = [first, second].flatMap { $0["components"]?.array ?? [] }
+    #expect(components == names.map { .string($0) })
+    #expect(second["parents"] == [] && second["cursor"] == nil)
+  }
+
   @Test(arguments: [
     ("describeApplication", ["x", "1.2", "", "0.1.2.3", "9223372036854775808"]),
     ("readArchive", ["x", "1.2", "", "0.1.2.3", "9223372036854775808", "0.999999.1"]),
@@ -52,7 +71,7 @@ internal import Testing
     try peer.encode(#"["A"]"#, "{}")
     broker.forgetWritten()
     let reader = broker.connect(pid: 4)
-    for method in ["readArchive", "describeApplication", "listGenerations"] {
+    for method in ["readArchive", "describeApplication", "listPathComponents", "listGenerations"] {
       try reader.call(method, #"{"application":"App"}"#)
     }
     _ = try reader.decode(#"["A"]"#, #""application":"App""#)

@@ -94,6 +94,7 @@ package enum MethodTable {
       core.context.emit(.list(.listApplications(message.caller)))
     },
     .reading(DescribeApplication.self) { $0.describe },
+    .reading(ListPathComponents.self) { $0.listPathComponents },
     .reading(ListGenerations.self) { $0.listGenerations },
     .long(DiffGenerations.self, givesPages: true) { $0.diffGenerations },
     .call(RollBack.self, isKnown: true) { core, call throws(ErrorObject) in try core.rollBack(call) },

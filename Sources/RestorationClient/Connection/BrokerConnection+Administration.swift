@@ -32,6 +32,29 @@ extension BrokerConnection {
     }
   }
 
+  /// How a path can go on: the components that begin so, and whether something is below each.
+  ///
+  /// - Parameter path: `nil` lists first components.
+  package func listPathComponents(
+    of application: String,
+    below path: IdentifierPath?,
+    beginning: String
+  ) async throws -> [(component: String, isParent: Bool)] {
+    var call = ListPathComponents().with { ($0.path, $0.beginning) = (path, beginning) }
+    var found: [(component: String, isParent: Bool)] = []
+    while true {
+      let page = try await perform(call, application: application)
+      var parents = page.parents[...]
+      for component in page.components {
+        let isParent = parents.first.map { $0.utf8.elementsEqual(component.utf8) } ?? false
+        if isParent { parents.removeFirst() }
+        found.append((component, isParent))
+      }
+      guard let cursor = page.cursor else { return found }
+      call.cursor = cursor
+    }
+  }
+
   /// The generations of an application's archive, by number.
   public func listGenerations(of application: String? = nil) async throws -> [GenerationDescription] {
     try await perform(ListGenerations(), application: application).generations

@@ -66,6 +66,40 @@ package struct DescribePaths: RestorationMethod {
   }
 }
 
+/// Lists how a path can go on, a component at a time, as a shell completes the name of a file.
+package struct ListPathComponents: RestorationMethod {
+  package static let method = "listPathComponents"
+  package static let summary = "Lists how a path can go on."
+  package static let errors: [ErrorCode] = [
+    .invalidParams, .unknownObject, .invalidIdentifier, .unknownApplication, .archiveUnreadable,
+  ]
+
+  /// `nil` lists first components.
+  package var path: IdentifierPath?
+  package var beginning: String?
+  package var cursor: String?
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.optional("path", &path, "The path that goes on; without it first components are listed.")
+    try members.optional("beginning", &beginning, "List only components that begin with these bytes.")
+    try members.optional("cursor", &cursor, .name, "From the previous page.")
+  }
+
+  package struct Reply: WireObject, Hashable {
+    package var components: [String] = []
+    package var parents: [String] = []
+    package var cursor: String?
+    package init() {}
+
+    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+      try members.required("components", &components, "In the order in which their objects were first registered.")
+      try members.required("parents", &parents, "Those of them behind which the path goes on, in the same order.")
+      try members.optional("cursor", &cursor, .name, "For the next page; absent after the last one.")
+    }
+  }
+}
+
 /// Reads the saved state, page by page, from the head or from a generation (R16, R29).
 package struct ReadArchive: RestorationMethod {
   package static let method = "readArchive"

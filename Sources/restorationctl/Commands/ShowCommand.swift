@@ -84,9 +84,10 @@ extension BrokerConnection {
 }
 
 extension IdentifierPath {
-  /// As people type it, `Main/Editor`: no identifier has a slash in it.
+  /// As people type it, `Main/Editor`: no identifier has a slash in it. One at the end is what a shell leaves there.
   static func read(_ text: String) throws -> IdentifierPath {
-    let components = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+    var components = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+    if components.count > 1, components.last == "" { components.removeLast() }
     guard !components.contains("") else {
       throw ValidationError("invalid path '\(text)': a path is identifiers joined by slashes, such as Main/Editor")
     }

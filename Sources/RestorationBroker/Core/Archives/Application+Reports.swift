@@ -67,6 +67,32 @@ extension Application {
     return page
   }
 
+  func listPathComponents(_ request: ListPathComponents, by _: Session?, for caller: Caller) throws(ErrorObject) {
+    try turn.requireWritable()
+    let after = try Application.node(after: request.cursor)
+    guard let below = tree.nodes(directlyBelow: request.path) else {
+      throw .unknownObject(request.path.map { .path($0) } ?? .blank, at: "/path")
+    }
+    var reply = ListPathComponents.Reply()
+    var bytes = 0
+    var last: NodeID?
+    for node in below where node.id > after {
+      guard let component = node.record.component, component.utf8.starts(with: (request.beginning ?? "").utf8) else {
+        continue
+      }
+      let isParent = tree.goesOn(node)
+      bytes += (IdentifierPath.jsonBytes(of: component) + 1) * (isParent ? 2 : 1)
+      if bytes > Application.pageBytes, let last {
+        reply.cursor = String(last)
+        break
+      }
+      last = node.id
+      reply.components.append(component)
+      if isParent { reply.parents.append(component) }
+    }
+    turn.answer(caller, reply)
+  }
+
   private func describe(_ node: Node) -> ObjectDescription {
     let owner = owner(of: node)
     return ObjectDescription().with { object in

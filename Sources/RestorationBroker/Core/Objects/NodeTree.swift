@@ -113,6 +113,25 @@ package struct NodeTree {
 
   func path(of id: NodeID) -> IdentifierPath? { node(id).flatMap { path(of: $0) } }
 
+  /// Nodes whose paths are one component longer than this one, by age, or of one component if it is `nil`; `nil` if no
+  /// node has it.
+  func nodes(directlyBelow path: IdentifierPath?) -> [Node]? {
+    guard let path else {
+      return index.lazy.filter { $0.key.parent == 0 }.map(\.value).sorted().compactMap { nodes[$0] }
+    }
+    guard let parent = node(at: path) else { return nil }
+    return parent.children.sorted().compactMap { nodes[$0] }.filter { isPath(of: $0, below: parent) }
+  }
+
+  /// Whether the path of a node goes on behind it.
+  func goesOn(_ node: Node) -> Bool {
+    node.children.contains { child in nodes[child].map { isPath(of: $0, below: node) } ?? false }
+  }
+
+  private func isPath(of child: Node, below parent: Node) -> Bool {
+    child.record.component != nil && pathParent(of: child) === parent
+  }
+
   /// Bytes of the path of a node that would be `component` below `parent`; 0 without a component.
   func pathBytes(of component: String?, below parent: Node?, kind: NodeKind) -> Int {
     guard let component else { return 0 }
