@@ -92,6 +92,27 @@ internal import Testing
     #expect(try ControlTool.run(["tree", "a"]).output.contains("├─\(long) "))
   }
 
+  /// Columns give way before names do, in this order: PID, SIZE, CLASS, AGE, PROCESS.
+  @Test(arguments: [
+    (80, "OBJECT CLASS PROCESS PID AGE SIZE MARKS"), (60, "OBJECT CLASS PROCESS AGE MARKS"),
+    (40, "OBJECT PROCESS MARKS"), (20, "OBJECT MARKS"),
+  ])
+  func aNarrowTreeLeavesOutColumns(_ columns: Int, _ titles: String) throws {
+    let client = try broker.session("org.example.Notes", process: "main-window")
+    let classes: JSONObject = ["objectClass": "TextEditorController"]
+    try client.register("Main", with: classes)
+    try client.register("Editor-of-the-text", in: "Main", with: classes)
+    try client.register("Selection", in: "Main", "Editor-of-the-text", with: classes)
+    try client.call("encodeRestorableState", ["object": ["Main"], "state": ["n": 1]])
+    let tree = try ControlTool.run(["tree", Self.application], environment: ["COLUMNS": "\(columns)"], status: 0).output
+    let lines = tree.split(separator: "\n").map(String.init)
+    #expect(lines[0].split(separator: " ").joined(separator: " ") == titles)
+    guard columns >= 40 else { return }
+    #expect(lines.allSatisfy { $0.count <= columns }, "\(tree)")
+    #expect(lines[3].hasPrefix("  └─Editor-of-the-text ") && lines[4].hasPrefix("    └─Selection "), "\(tree)")
+    #expect(tree.split(separator: "\n").joined(separator: " ").hasSuffix("3 objects, 1 with state (7 B), 1 session."))
+  }
+
   @Test func withoutUTF8TheLinesAreASCII() throws {
     _ = try Self.build()
     let plain = try ControlTool.run(["tree", Self.application, "--plain"])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows of text in columns that fit their content and, if needed, the line.
+/// Rows of text in columns that fit their content and, if needed, the line: text is shortened, columns are left out.
 struct TextTable {
   enum Alignment {
     case left, right
@@ -11,10 +11,12 @@ struct TextTable {
     let alignment: Alignment
     /// Columns it keeps when the table is too wide for the terminal; `nil` if it is never shortened.
     let minimum: Int?
+    /// Its turn to be left out when the table is too wide even if all text is shortened; `nil` if it never is.
+    let yields: Int?
 
     /// Numbers stand right and are never shortened; text may be, unless `minimum` says otherwise.
-    init(_ title: String, _ alignment: Alignment = .left, minimum: Int? = 8) {
-      (self.title, self.alignment) = (title, alignment)
+    init(_ title: String, _ alignment: Alignment = .left, minimum: Int? = 8, yields: Int? = nil) {
+      (self.title, self.alignment, self.yields) = (title, alignment, yields)
       self.minimum = alignment == .right ? nil : minimum.map { max($0, title.columns) }
     }
   }
@@ -63,9 +65,10 @@ struct TextTable {
       // Spaces are written once something follows them.
       var spaces = 0
       for (column, cell) in line.enumerated() {
-        let isCut = measured[column] > widths[column]
-        let content = isCut ? cell.shortened(to: widths[column]) : cell.text
-        let padding = widths[column] - (isCut ? content.columns : measured[column])
+        guard let width = widths[column] else { continue }
+        let isCut = measured[column] > width
+        let content = isCut ? cell.shortened(to: width) : cell.text
+        let padding = width - (isCut ? content.columns : measured[column])
         if columns[column].alignment == .right { spaces += padding }
         if !content.isEmpty {
           text += String(repeating: " ", count: spaces) + (cell.colour?.paint(content) ?? content)
@@ -86,17 +89,42 @@ struct TextTable {
     return table + (rows.isEmpty ? "" : "\n") + Quantity.count(rows.count, name) + ".\n"
   }
 
-  /// Shortens the columns with the most to spare, until all fit or none can be shortened.
-  private func fit(_ widths: [Int], into width: Int?) -> [Int] {
-    var widths = widths
+  /// Leaves out columns until the others can fit, then shortens those with the most to spare until they do.
+  ///
+  /// - Returns: the columns of each; `nil` if it is left out.
+  private func fit(_ measured: [Int], into width: Int?) -> [Int?] {
+    var widths = measured
     guard let width else { return widths }
-    var excess = widths.reduce(0, +) + 2 * (widths.count - 1) - width
-    while excess > 0 {
-      let spare = columns.indices.map { column in columns[column].minimum.map { widths[column] - $0 } ?? 0 }
-      guard let widest = spare.indices.max(by: { spare[$0] < spare[$1] }), spare[widest] > 0 else { break }
-      widths[widest] -= 1
-      excess -= 1
+    var shown = Array(columns.indices)
+    func spare(_ column: Int) -> Int { columns[column].minimum.map { max(0, widths[column] - $0) } ?? 0 }
+    func excess(spared: Bool) -> Int {
+      shown.reduce(2 * (shown.count - 1) - width) { $0 + widths[$1] - (spared ? spare($1) : 0) }
     }
-    return widths
+    while excess(spared: true) > 0, let next = shown.compactMap({ columns[$0].yields }).min() {
+      shown.removeAll { columns[$0].yields == next }
+    }
+    while excess(spared: false) > 0 {
+      guard let widest = shown.max(by: { spare($0) < spare($1) }), spare(widest) > 0 else { break }
+      widths[widest] -= 1
+    }
+    return columns.indices.map { shown.contains($0) ? widths[$0] : nil }
+  }
+}
+
+extension [String] {
+  /// Joined by commas, over lines of at most so many columns; `nil` for any number.
+  func listed(within width: Int? = Output.width) -> String {
+    var (text, column) = ("", 0)
+    for (index, item) in enumerated() {
+      let item = index < count - 1 ? item + "," : item
+      if index > 0 {
+        let fits = width.map { column + 1 + item.columns <= $0 } ?? true
+        text += fits ? " " : "\n"
+        column = fits ? column + 1 : 0
+      }
+      text += item
+      column += item.columns
+    }
+    return text
   }
 }

@@ -23,20 +23,23 @@ struct TreeDrawing {
   private static let palette: [Colour] = [.green, .cyan, .yellow, .magenta, .blue, .red]
 
   func text(legend: Bool) -> String {
+    let colours = self.colours
+    var rows = [[TextTable.Cell(application.application.description, .bold)] + (1...6).map { _ in TextTable.Cell("") }]
+    ObjectTree(application.objects).walk { visit in
+      rows.append(row(visit, colours))
+    }
+    // Of what is below many others a name remains to be read, as far as half of the line is enough for that.
+    let deepest = rows.lazy.map { $0[0].leading }.max() ?? 0
     var table = TextTable([
-      TextTable.Column("OBJECT", minimum: 24),
-      TextTable.Column("CLASS", minimum: 10),
-      TextTable.Column("PROCESS", minimum: 8),
-      TextTable.Column("PID", .right),
-      TextTable.Column("AGE", .right),
-      TextTable.Column("SIZE", .right),
+      TextTable.Column("OBJECT", minimum: max(24, min(deepest + 16, (Output.width ?? 0) / 2))),
+      TextTable.Column("CLASS", minimum: 10, yields: 3),
+      TextTable.Column("PROCESS", minimum: 7, yields: 5),
+      TextTable.Column("PID", .right, yields: 1),
+      TextTable.Column("AGE", .right, yields: 4),
+      TextTable.Column("SIZE", .right, yields: 2),
       TextTable.Column("MARKS", minimum: nil),
     ])
-    table.add([TextTable.Cell(application.application.description, .bold)] + (1...6).map { _ in TextTable.Cell("") })
-    let colours = self.colours
-    ObjectTree(application.objects).walk { visit in
-      table.add(row(visit, colours))
-    }
+    for row in rows { table.add(row) }
     return table.text(header: legend) + (legend ? "\n" + self.legend : "")
   }
 
@@ -75,12 +78,11 @@ struct TreeDrawing {
     let bytes = objects.reduce(0) { $0 + $1.bytes }
     let states = objects.count(where: \.hasState)
     let sessions = application.sessions.count
-    return """
-      \(Mark.all.map { "\($0.letter) \($0.meaning)" }.joined(separator: ", "))
-      \(Quantity.count(objects.count, "object")), \(states) with state (\(Quantity.bytes(bytes))), \
-      \(Quantity.count(sessions, "session")).
-
-      """
+    let counts = [
+      Quantity.count(objects.count, "object"), "\(states) with state (\(Quantity.bytes(bytes)))",
+      "\(Quantity.count(sessions, "session")).",
+    ]
+    return "\(Mark.all.map { "\($0.letter) \($0.meaning)" }.listed())\n\(counts.listed())\n"
   }
 }
 
