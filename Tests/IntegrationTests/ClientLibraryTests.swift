@@ -142,6 +142,27 @@ internal import Testing
     try client.close()
   }
 
+  @Test("R36 If another host has got the application, a library takes nothing back by itself", .scratch, arguments: all)
+  func leavesTheApplicationToTheOtherHost(_ library: LibraryClient.Library) throws {
+    let asking = try AskingBroker(in: directory)
+    let client = try LibraryClient(library, socket: asking.socket, errors: directory.file("client.log"))
+    try client.open("org.example.Notes", ["takeOver": true])
+    try client.register("Editor")
+    try client.tell("call", ["method": "lose", "params": [:]])
+    try client.tell("await", ["what": "archiveLost", "count": 1])
+    #expect(try client.log() == ["archiveLost tower"])
+    #expect(try client.failure("push", ["name": "Editor", "state": ["n": 1]]).kind == "fenced")
+    // A new broker would be asked for the application, and have it fetched.
+    let other = try WireClient(asking.socket)
+    try other.call("cut")
+    for _ in 0..<2 { #expect(try client.failure("push", ["name": "Editor", "state": ["n": 2]]).kind == "fenced") }
+    #expect(try other.call("opened") == [true])
+    // The program may, and is not to take it over again.
+    try client.open()
+    #expect(try other.call("opened") == [true, false])
+    try client.close()
+  }
+
   @Test("A call that the callback for errors makes is not the one that the broker could not read", .scratch)
   func callsAfterAnError() throws {
     let asking = try AskingBroker(in: directory)

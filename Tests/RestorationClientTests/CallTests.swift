@@ -51,7 +51,8 @@ internal import Testing
       storyboardUnit: "editor.service",
       isDelegate: true,
       notifications: [.pathChanged],
-      classAliases: ["Old": "New"]
+      classAliases: ["Old": "New"],
+      takeOver: true
     )
     let (info, sent) = try await Self.exchange(Self.initialized(session: "t1"), "{}") { broker in
       #expect(broker.session == nil)
@@ -65,7 +66,7 @@ internal import Testing
       sent == [
         #"initialize {"application":"a","session":"t1","instance":"auto","process":"editor","bundleVersion":"2.1","#
           + #""userInterfaceIdiom":5,"storyboard":{"unit":"editor.service"},"delegate":true,"serves":["pathChanged"],"#
-          + #""aliases":{"classes":{"Old":"New"}},"protocolVersion":1}"#,
+          + #""aliases":{"classes":{"Old":"New"}},"protocolVersion":1,"takeOver":true}"#,
         #"goodbye {"reason":"restart"}"#,
       ]
     )

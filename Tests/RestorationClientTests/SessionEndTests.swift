@@ -216,6 +216,36 @@ internal import Testing
     )
   }
 
+  /// By the notification, or by what is answered to a call.
+  @Test(.session, arguments: [true, false])
+  func r36ASessionWhoseApplicationAnotherHostHasEndsAndDoesNotConnectAgain(isTold: Bool) async throws {
+    let connection = try await fake.events.opened()
+    let main = try await session.register(ObjectRegistration("Main"))
+    let outcome = Task { [session] in try await session.encode(.empty, for: main) }
+    let request = try await fake.events.request()
+    if isTold {
+      let lost = #"{"host":"tower","since":null,"unshipped":2}"#
+      try await connection.onLoop { connection in
+        connection.notify(method: "archiveLost", parameters: JSONText(validated: Array(lost.utf8)))
+      }
+      var notifications = session.notifications.makeAsyncIterator()
+      #expect(await notifications.next() == .archiveLost(host: "tower", since: nil, unshipped: 2))
+    }
+    try await connection.onLoop {
+      $0.respond(to: request.call, with: .error(.restoration(.fenced, "it is on tower", hint: "Continue there.")))
+    }
+    #expect((await thrownError { try await outcome.value } as? RestorationError)?.code == .fenced)
+    var last: SessionState?
+    for await state in session.states { last = state }
+    guard case .ended(.refused(let refusal)) = last else { throw TestFailure("it goes on: \(session.state)") }
+    #expect(refusal.code == .fenced)
+    let later = await thrownError { try await session.encode(.empty, for: main) } as? RestorationSessionError
+    #expect(later?.code == .ended && later?.refusal?.code == .fenced)
+    #expect(await session.end(.restart) == false)
+    #expect(try await fake.events.closed() == .peerClosed)
+    #expect(script.connections == 1)
+  }
+
   @Test(.session) func theSameRegistrationIsTheSameObject() async throws {
     let object = try await session.register(ObjectRegistration("A"))
     script.change { $0.silent = ["registerObjectForStateRestoration"] }

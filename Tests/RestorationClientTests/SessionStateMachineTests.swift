@@ -266,6 +266,25 @@ internal import Testing
     #expect(machine.refused() == [])
   }
 
+  @Test mutating func r36ASessionOfAnotherHostsApplicationEndsOnceWhatWasSentIsAnswered() {
+    #expect(submit(1) == [.send(1)])
+    #expect(submit(2, bytes: 100) == [])
+    #expect(machine.fenced() == [.fail(2, .ended)])
+    #expect(submit(3) == [.fail(3, .ended)])
+    #expect(!machine.hasEnded)
+    #expect(
+      machine.answered(1, isFinal: true) == [.complete(1), .close(leaving: false), .report(.ended(.refused))]
+    )
+    #expect(machine.fenced() == [])
+  }
+
+  @Test mutating func r36ASessionOfAnotherHostsApplicationDoesNotConnectAgain() {
+    _ = submit(1)
+    _ = machine.fenced()
+    #expect(machine.lost(at: 0) == [.fail(1, .outcomeUnknown), .close(leaving: false), .report(.ended(.refused))])
+    #expect(machine.hasEnded)
+  }
+
   @Test mutating func aBrokerThatRefusesEndsTheSession() {
     _ = submit(1)
     _ = machine.lost(at: 0)

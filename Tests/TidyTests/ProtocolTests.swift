@@ -30,6 +30,23 @@ internal import Testing
     #expect(calls.count == 10)
   }
 
+  /// A notification that a library does not know, it never passes on; an end of the session that it does not know, it
+  /// undoes by beginning another one.
+  @Test func theLibrariesKnowEveryNotificationToASession() throws {
+    let python = try SourceFile("Protocol/clients/python/restoration.py").text
+    let swift = try SourceFile("Sources/RestorationClient/Events/BrokerNotification.swift").text
+    let c = try SourceFile("Protocol/clients/c/restoration.c").text + SourceFile("Protocol/clients/c/README.md").text
+    for name in ServedMethod.allCases where name != .progress {
+      guard case .notification = name.form else { continue }
+      #expect(python.contains("\"\(name)\"") && swift.contains("case .\(name): .\(name)"), "\(name)")
+      #expect(c.contains("\"\(name)\"") || c.contains("`\(name)`"), "\(name)")
+    }
+    for page in ["python", "c", "swift"] {
+      let text = try SourceFile("Protocol/clients/\(page)/README.md").text
+      for code in [ErrorCode.ownedElsewhere, .fenced] { #expect(text.contains("`\(code)`"), "\(page): \(code)") }
+    }
+  }
+
   @Test func everyCallOfTheBrokerHasItsCounterpartInUIKit() throws {
     let page = try SourceFile("Protocol/from-uikit.md").text
     for call in try SourceFile("Protocol/calls.md").lines where call.hasPrefix("### `") {

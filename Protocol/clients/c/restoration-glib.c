@@ -67,20 +67,23 @@ static void begin_probe(restoration_source *source) {
     watch(source, source->probe, G_IO_IN | G_IO_HUP);
 }
 
-static void end_loss(restoration_source *source) {
+/* False if the session cannot go on. */
+static bool end_loss(restoration_source *source) {
   char byte;
   if (recv(source->probe, &byte, 1, 0) <= 0) {
     try_again_later(source);
-    return;
+    return true;
   }
   end_probe(source);
-  int result = restoration_resume(source->handle, 0, NULL);
+  restoration_failure failure;
+  int result = restoration_resume(source->handle, 0, &failure);
   if (result < 0) {
     try_again_later(source);
-    return;
+    return failure.code != RESTORATION_FENCED;
   }
   source->pause = first_pause;
   if (source->resumed) source->resumed(source->handle, result, source->data);
+  return true;
 }
 
 static gboolean dispatch(GSource *base, GSourceFunc callback, gpointer data) {
@@ -90,7 +93,7 @@ static gboolean dispatch(GSource *base, GSourceFunc callback, gpointer data) {
   g_source_set_ready_time(base, -1);
   if (restoration_fd(source->handle) >= 0) restoration_dispatch(source->handle); /* `prepare` sees a loss */
   else if (source->probe < 0) begin_probe(source);
-  else if (g_source_query_unix_fd(base, source->tag)) end_loss(source);
+  else if (g_source_query_unix_fd(base, source->tag) && !end_loss(source)) return G_SOURCE_REMOVE;
   return G_SOURCE_CONTINUE;
 }
 

@@ -20,6 +20,7 @@
 #define ENCODE "encodeRestorableStateWithCoder"
 #define DECODE "decodeRestorableStateWithCoder"
 #define FINISHED "applicationFinishedRestoringState"
+#define ARCHIVE_LOST "archiveLost"
 
 enum {
   read_bytes = 1 << 16,
@@ -81,6 +82,7 @@ struct restoration {
   json_t *session;  /* parameters of initialize */
   json_t *token, *found, *limits;
   bool serves_states;
+  bool is_fenced;       /* another host has the application: a session that is begun again would take it from there */
   unsigned connection;  /* counts connections: a descriptor's number may be reused */
   unsigned depth;       /* of calls into this handle; nothing is freed while it is positive */
   bool is_closing;
@@ -110,6 +112,7 @@ static const char *kind_of(int code) {
     case RESTORATION_FORKED: return "forked";
     case RESTORATION_DUPLICATE: return "duplicateObject";
     case RESTORATION_DISCARDED: return "discarded";
+    case RESTORATION_FENCED: return "fenced";
     default: return "";
   }
 }
@@ -143,6 +146,12 @@ static void lost(const restoration *handle, restoration_failure *failure) {
     fail(failure, RESTORATION_FORKED, "the handle belongs to the process that forked this one; open another one here");
   else
     fail(failure, RESTORATION_LOST, "the broker on %s closed the connection or ended", handle->socket);
+}
+
+static void fenced(restoration_failure *failure) {
+  fail(failure, RESTORATION_FENCED, "another host has the application, and the session has ended");
+  if (failure)
+    copy_text(failure->hint, sizeof failure->hint, "Continue there, or begin a session when the user is back.");
 }
 
 static const char *text_of(const json_t *object, const char *name) {
@@ -569,6 +578,7 @@ static void take_answer(restoration *handle, const json_t *message, json_int_t i
   else if (error || !id) refused(&failure, error);
   else if (!result) fail(&failure, RESTORATION_UNREADABLE, "the answer has no result");
   bool failed = unreadable || error || !id || !result;
+  if (failed && failure.code == RESTORATION_FENCED) handle->is_fenced = true;
   /* The call is chosen before the callback, which may send others. */
   if (!id && handle->on_error) handle->on_error(handle, NULL, &failure, handle->on_error_data);
   if (!call) return;
@@ -736,6 +746,8 @@ static void take_notification(restoration *handle, const char *method, const jso
     take_path(object, json_object_get(params, "path"));
   } else if (object && strcmp(method, "registrationReplaced") == 0) {
     give_up(object);
+  } else if (strcmp(method, ARCHIVE_LOST) == 0) {
+    handle->is_fenced = true;
   } else if (strcmp(method, FINISHED) == 0) {
     const json_t *objects = json_object_get(params, "objects");
     for (size_t i = 0; i < json_array_size(objects); i++) {
@@ -876,7 +888,7 @@ void restoration_on_error(restoration *handle, restoration_answer *told, void *d
 }
 
 static json_t *serves(const restoration *handle) {
-  json_t *names = json_pack("[ss]", "pathChanged", "registrationReplaced");
+  json_t *names = json_pack("[sss]", "pathChanged", "registrationReplaced", ARCHIVE_LOST);
   static const char *const states[] = {ENCODE, DECODE, FINISHED};
   for (size_t i = 0; handle->serves_states && i < 3; i++) json_array_append_new(names, json_string(states[i]));
   for (const served_method *served = handle->served; served; served = served->next)
@@ -908,6 +920,8 @@ static int initialize(restoration *handle, int milliseconds, restoration_failure
   json_t *application = json_object_get(result, "application");
   if (application) json_object_set(handle->session, "application", application);
   json_object_del(handle->session, "instance");
+  json_object_del(handle->session, "takeOver");
+  handle->is_fenced = false;
   json_decref(result);
   return is_same ? 1 : 0;
 }
@@ -1028,6 +1042,11 @@ static void register_again(restoration *handle, int milliseconds) {
 int restoration_resume(restoration *handle, int milliseconds, restoration_failure *failure) {
   if (is_inherited(handle)) {
     lost(handle, failure);
+    return -1;
+  }
+  if (handle->is_fenced) {
+    drop(handle);
+    fenced(failure);
     return -1;
   }
   int64_t end = now() + milliseconds;

@@ -46,6 +46,13 @@ enum {
   RESTORATION_DISCARDED = -9,   /* "discarded": the user has quit the application; nothing of the session is stored */
 };
 
+/* Of the broker's codes, those after which a program must not simply go on (R36). */
+enum {
+  RESTORATION_OWNED_ELSEWHERE = -32022, /* "ownedElsewhere": another host has the application; `more` of
+                                           restoration_session takes it from there by {"takeOver": true} */
+  RESTORATION_FENCED = -32023,          /* "fenced": another host has got it, and the session has ended */
+};
+
 /* -- Connection ------------------------------------------------------------------------------------------------- */
 
 /* Writes $RESTORATIOND_SOCKET, otherwise restorationd/broker.sock in $XDG_RUNTIME_DIR; false if it does not fit. */
@@ -131,7 +138,11 @@ int restoration_begin(
 /* Connects again after a loss, trying at least once, and resumes the session. 1 if it was resumed. 0 if the broker has
  * forgotten the session: the objects were registered in a new one, parents first, and objects that could not be
  * registered count as replaced. -1 with `failure`: restoration_fd is then -1. Register restoration classes, data
- * sources and subscriptions again. If an encode was not answered, encode the state again. */
+ * sources and subscriptions again. If an encode was not answered, encode the state again.
+ *
+ * It fails as "fenced" if another host has got the application: it would be taken from there, where its user is now. If
+ * the user is back, begin another session with restoration_open and restoration_begin. A handler of "archiveLost" is
+ * told at once (restoration_serve). */
 int restoration_resume(restoration *handle, int milliseconds, restoration_failure *failure);
 
 /* Of the session: its token (a secret), and the first `restoration` and `limits`. NULL without a session. */

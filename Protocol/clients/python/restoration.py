@@ -52,10 +52,10 @@ from typing import (
 )
 
 __all__ = [
-    "AWAITED", "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut", "CallTimedOutError",
-    "ConnectionLost", "ConnectionLostError", "Delegate", "Discarded", "DiscardedError", "DuplicateObject",
-    "DuplicateObjectError", "FORGET", "Instead", "InvalidState", "InvalidStateError", "NoBroker", "NoBrokerError",
-    "PASS", "Reference", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded",
+    "AWAITED", "ArchiveLostError", "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut",
+    "CallTimedOutError", "ConnectionLost", "ConnectionLostError", "Delegate", "Discarded", "DiscardedError",
+    "DuplicateObject", "DuplicateObjectError", "FORGET", "Instead", "InvalidState", "InvalidStateError", "NoBroker",
+    "NoBrokerError", "PASS", "Reference", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded",
     "SessionEndedError", "SessionForked", "SessionForkedError", "Snapshot", "Wanted", "default_socket", "load",
     "restorable", "store",
 ]
@@ -135,6 +135,22 @@ class CallTimedOutError(RestorationError, TimeoutError):
 
 class SessionEndedError(RestorationError):
     """The session was closed, or said goodbye."""
+
+
+class ArchiveLostError(SessionEndedError):
+    """Another host has the application now, and the session has ended (R36): its user continues there.
+
+    Nothing is called again by itself, because that would take the application away from there. If the user is back,
+    open another session, with `take_over=True` if the other host does not leave the application.
+    """
+
+    def __init__(self, application: str, facts: Mapping[str, Any]) -> None:
+        #: The host that has it, and since when; None if that is unknown.
+        self.host: Optional[str] = facts.get("host")
+        self.since: Optional[str] = facts.get("since")
+        super().__init__(
+            f"{self.host or 'another host'} has {application} now, and the session has ended; "
+            "continue there, or open another session when the user is back")
 
 
 class DiscardedError(RestorationError):
@@ -1058,12 +1074,15 @@ class _Call(Generic[_T]):
 _REPEATABLE = {
     "decodeRestorableState", "describeApplication", "diffGenerations", "explainRestoration",
     "invalidateRestorableState",
-    "completeStateRestoration", "limits", "listApplications", "listGenerations", "listQuarantine", "ping",
+    "completeStateRestoration", "limits", "listApplications", "listGenerations", "listPathComponents", "listQuarantine",
+    "ping",
     "registerDataSource", "registerObjectForStateRestoration", "registerRestorationClass", "restoreApplicationState",
     "saveApplicationState", "setChildren", "setRestorationIdentifier", "setRestorationParent", "statistics",
     "verifyArchive", "rpc.discover",
 }
-_NOTIFIED = ["pathChanged", "registrationReplaced", "headReplaced", "applicationStateSaved", "stateWanted"]
+_NOTIFIED = [
+    "pathChanged", "registrationReplaced", "headReplaced", "applicationStateSaved", "stateWanted", "archiveLost",
+]
 _SERVED = [
     "encodeRestorableStateWithCoder", "decodeRestorableStateWithCoder", "objectWithRestorationIdentifierPath",
     "modelIdentifierForElementAtIndexPath", "indexPathForElementWithModelIdentifier",
@@ -1817,6 +1836,7 @@ class _Session:
         timeout: float = 30,
         patience: float = 10,
         without_broker: str = "memory",
+        take_over: bool = False,
         on_notification: Optional[Callable[[str, Dict[str, Any]], Any]] = None,
         on_reconnected: Optional[Callable[[bool], Any]] = None,
         **more: Any,
@@ -1831,6 +1851,7 @@ class _Session:
         - patience: seconds to wait for a new broker after a loss; 0 raises ConnectionLostError instead.
         - without_broker: what happens if no broker runs at the start. `memory`: the session works as if nothing was
           saved, keeps states in memory, and saves them when a broker comes. `fails`: NoBrokerError.
+        - take_over: if another host has the application, take it from there (R36); its sessions there end.
         - on_notification: gets the name and parameters of each notification.
         - on_reconnected: gets True if the session was resumed, and False if the broker had forgotten it, or is the
           first one, and everything was registered again. The descriptor has changed.
@@ -1880,6 +1901,8 @@ class _Session:
             self._options["delegate"] = True
         served = (_SERVED if self.serving else []) + (_DELEGATED if delegate is not None else [])
         self._options["serves"] = _NOTIFIED + served
+        if take_over:
+            self._options["takeOver"] = True
         self._objects: Dict[int, Any] = {}
         self._forgotten: List[Any] = []  # objects to register again, parents first
         self._classes: Dict[str, Tuple[Callable[[Wanted], Any], bool]] = {}
@@ -1893,6 +1916,7 @@ class _Session:
         self._complaints: Set[str] = set()  # that were logged over this connection
         self._extends = False
         self._ended = False
+        self._loss: Optional[Mapping[str, Any]] = None  # another host has the application
         self._is_telling = False  # a broker what it does not remember
         self._is_ending = False  # nothing waits for other processes then
         self._forked = False
@@ -1976,7 +2000,8 @@ class _Session:
             self.application, self.token = result["application"], result["session"]
             self.restoration, self.broker = _object(result.get("restoration")), _object(result.get("broker"))
             self.limits = {key: each for key, each in _object(result.get("limits")).items() if isinstance(each, int)}
-            self._options.pop("instance", None)
+            for once in ("instance", "takeOver"):
+                self._options.pop(once, None)
             if self._has_opened:
                 told = "the session continues" if same else "the session is new, and everything is registered again"
                 _log.log(logging.INFO if same else logging.WARNING, "connected to %s again; %s", self.socket, told)
@@ -2370,6 +2395,8 @@ class _Session:
             self._objects.pop(params["object"])._lose()
         elif method == "stateWanted" and params["object"] in self._objects:
             self._objects[params["object"]]._want()
+        elif method == "archiveLost":
+            self._lose_archive(params)
         elif method == "applicationFinishedRestoringState":
             for handle in params["objects"]:
                 callback = self._objects[handle]._callbacks.get("finished") if handle in self._objects else None
@@ -2557,11 +2584,23 @@ class _Session:
         if self._connection is not None:
             self._connection.close()
 
+    def _lose_archive(self, facts: Mapping[str, Any]) -> None:
+        """Ends the session: what it called again would take the application from the host that has it."""
+        self._loss = facts
+        self._ended = True
+
+    def _raise_if_lost(self, error: BrokerError) -> None:
+        if error.kind == "fenced":
+            self._lose_archive(error.data)
+            raise ArchiveLostError(self.application, error.data) from error
+
     def _check(self) -> None:
         if self._forked:
             raise SessionForkedError(
                 f"the session of {self.application} belongs to the process that forked this one; "
                 "open another session here")
+        if self._loss is not None:
+            raise ArchiveLostError(self.application, self._loss)
         if self._ended:
             raise SessionEndedError(f"the session of {self.application} has ended")
 
@@ -3249,6 +3288,7 @@ class Session(_Session):
             try:
                 return self._ask(call)
             except BrokerError as error:
+                self._raise_if_lost(error)
                 time.sleep(_pause_before_again(error, call, pauses))
 
     def _ask(self, call: _Call[_T]) -> _T:
@@ -3895,6 +3935,8 @@ class AsyncSession(_Session):
                     if message is None:
                         return
                     self._take(message, writer, answers)
+                if self._loss is not None and not answers.waiting:
+                    return
                 data = await reader.read(1 << 18)
                 if not data:
                     return
@@ -4013,6 +4055,7 @@ class AsyncSession(_Session):
             try:
                 return await self._ask(call)
             except BrokerError as error:
+                self._raise_if_lost(error)
                 await asyncio.sleep(_pause_before_again(error, call, pauses))
             if writer is not self._writer:  # the session may not be resumed yet on another connection
                 _lost(self.socket)

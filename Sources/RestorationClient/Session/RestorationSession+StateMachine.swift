@@ -8,7 +8,7 @@ extension RestorationSession {
   ///                       ▲      │ connectFailed           │ lost, postponed
   ///               elapsed │      ▼                         ▼
   ///                      waiting ◀─────────────────────────┘
-  ///     any ── goodbye answered, end given up, refused ──▶ ended
+  ///     any ── goodbye answered, end given up, refused, fenced ──▶ ended
   ///
   /// A session that finds no broker at its start begins in `connecting` and is *alone* until it is open for the first
   /// time: `send` is then answered from memory, and the end is not said to anybody. It is open when a broker has been
@@ -41,7 +41,7 @@ extension RestorationSession {
     package enum Ending: Equatable, Sendable {
       /// We left. Whether the broker has confirmed it.
       case left(isConfirmed: Bool)
-      /// The broker does not take the session back.
+      /// The broker does not take the session back, or another host has the application.
       case refused
     }
 
@@ -112,6 +112,8 @@ extension RestorationSession {
     private var plan = ObjectPlan()
     private var lastTicket = 0
     private var goodbye: Ticket?
+    /// Another host has the application: nothing more is sent, and the session ends when what was sent is answered.
+    private var isFenced = false
     private var alarmTime: Int64?
     /// Since when the broker owes an answer and has said nothing.
     private var quietSince: Int64
@@ -134,7 +136,7 @@ extension RestorationSession {
     /// Tickets that have not ended.
     package var pending: Int { queue.count }
     package var hasEnded: Bool { state == .ended }
-    package var isEnding: Bool { goodbye != nil || hasEnded }
+    package var isEnding: Bool { goodbye != nil || isFenced || hasEnded }
     private var isOpen: Bool { if case .open = state { true } else { false } }
     /// Whether calls are answered, by a broker or from memory.
     private var isAnswering: Bool { isOpen || isAlone && !hasEnded }
@@ -183,14 +185,14 @@ extension RestorationSession {
       if isOpen { delay.reset() }
       _ = queue.remove(ticket)
       if ticket == goodbye { return [.complete(ticket)] + finish(.left(isConfirmed: true)) }
-      return [.complete(ticket)] + drain()
+      return [.complete(ticket)] + goOn()
     }
 
     /// The broker has answered that it is ending, and has not done the call: the call is sent again over the same
     /// connection. This broker reads nothing more; the next one does, if the connection outlives this one. `nil` if the
     /// answer is final.
     package mutating func shuttingDown(_ ticket: Ticket) -> [Action]? {
-      guard isOpen, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent,
+      guard isOpen, !isFenced, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent,
         entry.tries < Self.triesMax
       else { return nil }
       queue.putBack(ticket)
@@ -200,7 +202,9 @@ extension RestorationSession {
     /// The broker has answered that it does not know a registered object: its archive is older. So all objects are
     /// registered again, which changes nothing for known ones. `nil` if that does not help.
     package mutating func unknownObject(_ ticket: Ticket) -> [Action]? {
-      guard isOpen, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent else { return nil }
+      guard isOpen, !isFenced, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent else {
+        return nil
+      }
       guard !hasRegisteredAgain || entry.call.objects.contains(where: { !isRegistered($0) }) else { return nil }
       var registrations: [Action] = []
       if !hasRegisteredAgain {
@@ -215,7 +219,7 @@ extension RestorationSession {
     /// The call turned out not to be fit for sending.
     package mutating func unsendable(_ ticket: Ticket) -> [Action] {
       guard queue.remove(ticket) != nil else { return [] }
-      return drain()
+      return goOn()
     }
 
     /// The caller of the ticket has given up.
@@ -223,7 +227,7 @@ extension RestorationSession {
       guard ticket != goodbye else { return giveUp() }
       guard let entry = queue.remove(ticket) else { return [] }
       let forget: [Action] = entry.place == .sent ? [.forget(ticket)] : []
-      return forget + [.cancel(ticket)] + drain() + updateAlarm()
+      return forget + [.cancel(ticket)] + goOn() + updateAlarm()
     }
 
     /// The broker has said something.
@@ -278,6 +282,7 @@ extension RestorationSession {
     /// It is gone, whoever closed it.
     package mutating func lost(at now: Int64) -> [Action] {
       guard !hasEnded else { return [] }
+      if isFenced { return finish(.refused) }
       if case .open(let since) = state, now - since >= Self.usefulMilliseconds { delay.reset() }
       var actions: [Action] = isOpen ? [.report(.reconnecting)] : []
       for ticket in queue.tickets {
@@ -349,6 +354,24 @@ extension RestorationSession {
     package mutating func refused() -> [Action] {
       guard state == .initializing else { return [] }
       return finish(.refused)
+    }
+
+    /// Another host has the application: a call, or a new connection, would take it from there (R36).
+    package mutating func fenced() -> [Action] {
+      guard !isFenced, !hasEnded else { return [] }
+      isFenced = true
+      var actions: [Action] = []
+      for ticket in queue.tickets where queue[ticket]?.place != .sent {
+        guard let entry = queue.remove(ticket) else { continue }
+        actions.append(.fail(ticket, entry.tries > 0 ? .outcomeUnknown : .ended))
+      }
+      return actions + goOn()
+    }
+
+    /// A ticket has ended.
+    private mutating func goOn() -> [Action] {
+      guard isFenced else { return drain() }
+      return queue.isEmpty ? finish(.refused) : []
     }
 
     /// Neither the goodbye nor any other call is awaited.

@@ -13,8 +13,8 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
 
     private let value: Value
 
-    /// The session has ended: by `end`, or because the broker does not resume it (`refusal`). The call has not reached
-    /// the broker.
+    /// The session has ended: by `end`, or because the broker does not resume it or another host has the application
+    /// (`refusal`). The call has not reached the broker.
     public static let ended = Code(value: .ended)
     /// No broker answered within the session's `brokerTimeout`. The call has not reached a broker, except perhaps that
     /// of `start`.
@@ -54,7 +54,8 @@ extension RestorationSessionError: CustomStringConvertible {
 // Making
 extension RestorationSessionError {
   static func ended(_ refusal: RestorationError?) -> RestorationSessionError {
-    let reason = refusal == nil ? "the session has ended" : "the broker does not resume the session"
+    let isOver = refusal == nil || refusal?.code == .fenced
+    let reason = isOver ? "the session has ended" : "the broker does not resume the session"
     return RestorationSessionError(.ended, "\(reason); start another one", refusal: refusal)
   }
 

@@ -76,6 +76,7 @@ extension SessionDriver: BrokerLinkObserver {
     let opened = SessionInfo(reply, resuming: info.withLock { $0.session })
     info.withLock { $0 = opened }
     limits = reply.limits
+    options.takeOver = false
     return opened
   }
 
@@ -168,6 +169,9 @@ extension SessionDriver: BrokerLinkObserver {
     }
     pending.answered(ticket, Completion(answer: answer, object: object))
     act(machine.answered(ticket, isFinal: isFinal))
+    if case .error(let slice) = answer, case let error = RestorationError(answer: slice), error.code == .fenced {
+      fenced(error)
+    }
   }
 
   /// Handles an error; true if the call continues.
@@ -231,6 +235,12 @@ extension SessionDriver: BrokerLinkObserver {
     return nil
   }
 
+  /// Another host has the application.
+  private func fenced(_ error: RestorationError) {
+    refusal = refusal ?? error
+    act(machine.fenced())
+  }
+
   // MARK: Notifications
 
   private func take(_ notification: BrokerNotification) {
@@ -256,7 +266,11 @@ extension SessionDriver: BrokerLinkObserver {
       guard let object = objects.object(handle: facts.object) else { return }
       if let bound = bound[object.id] { bound.properties.mark() } else { events.notify(.stateWanted(object)) }
     case .archiveLost(let facts):
-      events.notify(.archiveLost(host: facts.host, since: facts.since, unshipped: facts.unshipped))
+      if options.notifications.contains(.archiveLost) {
+        events.notify(.archiveLost(host: facts.host, since: facts.since, unshipped: facts.unshipped))
+      }
+      let message = "\(facts.host ?? "another host") has the application now"
+      fenced(RestorationError(.restoration(.fenced, message, hint: "Continue there, or start another session.")))
     case .missed: break
     }
   }

@@ -201,7 +201,7 @@ actor SessionDriver {
       throw isOver ? RestorationSessionError.timedOut(route.path) : error
     }
     options.application = info.application.description
-    options.instance = nil
+    (options.instance, options.takeOver) = (nil, false)
     return SessionDriver(link, by: route, options: options, delegate: delegate, info: info, timeout: timeout)
   }
 

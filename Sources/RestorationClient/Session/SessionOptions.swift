@@ -37,6 +37,9 @@ public struct SessionOptions: Hashable, Sendable {
   public var classAliases: [String: String]
   /// Restoration identifiers of earlier versions → current ones.
   public var identifierAliases: [String: String]
+  /// Whether the application is taken over if another host has it; its sessions there end (R36). A session does so
+  /// once, when it is started.
+  public var takeOver: Bool
 
   /// Options for this application; everything else has the protocol's default, but all notifications are asked for.
   public init(
@@ -50,22 +53,23 @@ public struct SessionOptions: Hashable, Sendable {
     answersCalls: Bool = false,
     notifications: Set<BrokerNotification.Kind> = Set(BrokerNotification.Kind.allCases),
     classAliases: [String: String] = [:],
-    identifierAliases: [String: String] = [:]
+    identifierAliases: [String: String] = [:],
+    takeOver: Bool = false
   ) {
     (self.application, self.instance, self.process) = (application, instance, process)
     (self.bundleVersion, self.userInterfaceIdiom) = (bundleVersion, userInterfaceIdiom)
     self.storyboardUnit = storyboardUnit ?? Host.environment("RESTORATION_UNIT").flatMap { $0.isEmpty ? nil : $0 }
     (self.isDelegate, self.answersCalls, self.notifications) = (isDelegate, answersCalls, notifications)
-    (self.classAliases, self.identifierAliases) = (classAliases, identifierAliases)
+    (self.classAliases, self.identifierAliases, self.takeOver) = (classAliases, identifierAliases, takeOver)
   }
 
-  /// The calls and notifications a session serves: it always follows its objects.
+  /// The calls and notifications a session serves: it always follows its objects, and their archive.
   func served(byDelegate hasDelegate: Bool) -> [ServedMethod] {
     var served: [ServedMethod] = [.pathChanged, .registrationReplaced]
     if notifications.contains(.applicationStateSaved) { served.append(.applicationStateSaved) }
     if answersCalls || notifications.contains(.headReplaced) { served.append(.headReplaced) }
     if notifications.contains(.stateWanted) { served.append(.stateWanted) }
-    if notifications.contains(.archiveLost) { served.append(.archiveLost) }
+    served.append(.archiveLost)
     if answersCalls {
       served += [
         .encodeRestorableStateWithCoder, .decodeRestorableStateWithCoder, .objectWithRestorationIdentifierPath,
@@ -122,6 +126,7 @@ public struct SessionOptions: Hashable, Sendable {
         $0.classes = classAliases
         $0.identifiers = identifierAliases
       }
+      $0.takeOver = takeOver
     }
   }
 }

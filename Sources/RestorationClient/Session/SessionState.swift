@@ -20,7 +20,8 @@ public enum SessionEnding: Hashable, Sendable {
   /// acknowledged the goodbye; otherwise it may not have heard it: then the objects wait for this process, and the
   /// session has crashed when the process ends.
   case left(isConfirmed: Bool)
-  /// The broker does not take the session back, e.g. because another process is the application's delegate by now.
+  /// The broker does not take the session back, e.g. because another process is the application's delegate by now; or
+  /// another host has the application (`fenced`).
   case refused(RestorationError)
 }
 
@@ -46,8 +47,9 @@ public enum SessionNotification: Hashable, Sendable, CountsMissed {
   /// The object can be saved again, and the broker may have lost what was kept of it: encode it. A session that answers
   /// calls is asked instead, and `@Restorable` properties are pushed by themselves.
   case stateWanted(RestorableObject)
-  /// Another host has the application since then, as far as that is known: its user works there now. What the session
-  /// still asks for fails with `fenced`. Of the changes that were stored here, the other host lacks so many (R36).
+  /// Another host has the application since then, as far as that is known: its user works there now (R36). The session
+  /// ends, because a call or a new connection would take the application from there. If the user is back, start another
+  /// one, with `takeOver` if the other host does not leave. Of what was stored here, it lacks so many changes.
   case archiveLost(host: String?, since: Timestamp?, unshipped: Int64)
   /// `@Restorable` properties of the object could not be restored or saved, for the reason given. What the broker did
   /// not save is pushed again, after at most a second, and not reported again for the same reason; what cannot be

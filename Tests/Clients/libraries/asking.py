@@ -4,6 +4,9 @@
 
   ask {method, params}    makes this call, and answers with the client's whole answer
   mutter                  reports an unreadable message, for a call and for a notification
+  lose                    has another host get the application: the client is told, and its calls are refused
+  opened                  answers with the `takeOver` of each `initialize` so far, of all connections
+  cut                     ends the other connections
 
 Each registration gets the next handle; the identifier "Taken" is refused. Prints "ready".
 """
@@ -11,6 +14,10 @@ Each registration gets the next handle; the identifier "Taken" is refused. Print
 import json
 import socket
 import sys
+import threading
+
+ELSEWHERE = {"host": "tower", "since": "2026-02-28T09:05:00.042Z"}
+opened, connections = [], []
 
 
 def result(method, params, handle):
@@ -22,7 +29,7 @@ def result(method, params, handle):
 
 
 def serve(connection):
-    asked, handle = None, 0
+    asked, handle, is_lost = None, 0, False
     for line in connection.makefile("rb"):
         message = json.loads(line)
         method, params = message.get("method"), message.get("params", {})
@@ -32,6 +39,17 @@ def serve(connection):
             answer = {"id": 1, **params}
         elif method == "mutter":
             answer = {"id": None, "error": {"code": -32700, "message": "Parse error", "data": {"kind": "parseError"}}}
+        elif method == "opened":
+            answer = {"id": message["id"], "result": opened}
+        elif method == "cut":
+            for other in connections:
+                if other is not connection:
+                    other.shutdown(socket.SHUT_RDWR)
+            answer = {"id": message["id"], "result": {}}
+        elif method is not None and is_lost and method not in ("initialize", "goodbye"):
+            data = {"kind": "fenced", "hint": "Continue there.", **ELSEWHERE}
+            error = {"code": -32023, "message": "tower has the application", "data": data}
+            answer = {"id": message["id"], "error": error}
         elif method is None:
             answer = {"id": asked, "result": {name: message[name] for name in message.keys() & {"result", "error"}}}
         elif params.get("restorationIdentifier") == "Taken":
@@ -39,6 +57,12 @@ def serve(connection):
             answer = {"id": message["id"], "error": error}
         else:
             answer = {"id": message["id"], "result": result(method, params, handle)}
+            if method == "initialize":
+                opened.append(params.get("takeOver", False))
+            if method == "lose":
+                is_lost = True
+                told = {"jsonrpc": "2.0", "method": "archiveLost", "params": {**ELSEWHERE, "unshipped": 0}}
+                connection.sendall(json.dumps(told).encode() + b"\n")
         connection.sendall(json.dumps({"jsonrpc": "2.0", **answer}).encode() + b"\n")
 
 
@@ -47,7 +71,9 @@ def main():
     listener.bind(sys.argv[1])
     listener.listen()
     print("ready", flush=True)
-    serve(listener.accept()[0])
+    while True:
+        connections.append(listener.accept()[0])
+        threading.Thread(target=serve, args=connections[-1:], daemon=True).start()
 
 
 if __name__ == "__main__":

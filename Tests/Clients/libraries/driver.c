@@ -128,6 +128,13 @@ static json_t *factory(restoration *handle, const char *method, json_t *params, 
   return made->object ? restoration_made(made->object) : NULL;
 }
 
+static json_t *take_loss(restoration *handle, const char *method, json_t *params, void *data) {
+  (void)handle;
+  (void)data;
+  note(json_pack("[sO]", method, json_object_get(params, "host")));
+  return NULL;
+}
+
 static void take_retort(restoration *handle, json_t *result, const restoration_failure *error, void *data) {
   (void)handle;
   (void)data;
@@ -155,6 +162,7 @@ static bool resume(void) {
 }
 
 static json_t *open_session(const json_t *command) {
+  restoration_close(session);
   session = restoration_open(socket_path, &failure);
   if (!session) return NULL;
   const json_t *serving = json_object_get(command, "serving");
@@ -166,8 +174,13 @@ static json_t *open_session(const json_t *command) {
       .serves_states = !serving || json_is_true(serving),
   };
   if (options.serves_states) restoration_serve(session, "objectWithRestorationIdentifierPath", factory, NULL);
+  restoration_serve(session, "archiveLost", take_loss, NULL);
   restoration_on_error(session, take_error, NULL);
-  if (restoration_begin(session, &options, patience, &failure) == 0)
+  json_t *more = json_pack("{s:O*}", "takeOver", json_object_get(command, "takeOver"));
+  options.more = more;
+  bool is_begun = restoration_begin(session, &options, patience, &failure) == 0;
+  json_decref(more);
+  if (is_begun)
     return json_incref((json_t *)(size_t)restoration_found(session));
   restoration_close(session);
   session = NULL;
@@ -475,7 +488,8 @@ int main(int count, char **arguments) {
     int fd = session ? restoration_fd(session) : -1;
     struct pollfd polled[] = {{0, POLLIN, 0}, {fd, session ? restoration_events(session) : (short)0, 0}};
     poll(polled, 2, -1);
-    if (polled[1].revents && restoration_dispatch(session) < 0 && !resume()) return 3;
+    if (polled[1].revents && restoration_dispatch(session) < 0 && !resume() && failure.code != RESTORATION_FENCED)
+      return 3;
     if (!polled[0].revents) continue;
     ssize_t read_count = read(0, input + used, sizeof input - 1 - used);
     if (read_count <= 0) break;

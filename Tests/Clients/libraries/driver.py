@@ -6,7 +6,7 @@ A line of standard input is a JSON object with a member `do`, and is answered by
 message, data}}. Between commands the broker is answered. The same lines are known to driver.c. The module is that of
 PYTHONPATH, so that an installed one can be tested.
 
-  open {application, process?, serving?, patience?, without_broker?}                 -> restoration
+  open {application, process?, serving?, patience?, without_broker?, takeOver?}      -> restoration
   together {application, identifiers}   opens a session by registering them at once, with asyncio        -> null
   register {identifier, parent?, restorationClass?, wait?, kind?, fresh?}
                                                  -> {path, state, existing?, handing?}; the parent is a path
@@ -34,7 +34,8 @@ PYTHONPATH, so that an installed one can be tested.
   notify {method, params}                                      -> null
   fork {name, identifier}    a child uses the session, lets it go, and pushes with its own    -> [[call, outcome], ...]
   threads {names, count}     a thread for each name pushes {"count": 1...count}, others serve; then closes -> all true?
-  log                        -> [[what, name, ...], ...] since it was asked last: encode, decode, finished, reconnected
+  log                        -> [[what, name, ...], ...] since it was asked last: encode, decode, finished, reconnected,
+                             archiveLost with the host
   errors                     -> what the library has logged as errors; each counts as `error`
   logged                     -> what it has logged otherwise: [[level, message], ...]
   wrong {what, members}      what the library says of arguments of the program's: register, save, session, load, store
@@ -126,11 +127,17 @@ class Driver:
             "finished": lambda: self.note("finished", name),
         }
 
-    def do_open(self, application, process=None, serving=True, patience=10, without_broker="fails"):
+    def notified(self, method, params):
+        if method == "archiveLost":
+            self.note(method, params["host"])
+
+    def do_open(
+            self, application, process=None, serving=True, patience=10, without_broker="fails", takeOver=False):
         kind = restoration.Session if self.kind == "sync" else restoration.AsyncSession
         session = kind(
             application, process=process, socket=self.socket, serving=serving, patience=patience,
-            without_broker=without_broker, on_reconnected=lambda same: self.note("reconnected", same))
+            without_broker=without_broker, take_over=takeOver, on_notification=self.notified,
+            on_reconnected=lambda same: self.note("reconnected", same))
         yield session.open()
         self.session = session
         return session.restoration
@@ -422,7 +429,8 @@ def failure(error):
         return {"error": {"code": error.code, "message": error.message, "data": {
             "kind": error.kind, "hint": error.hint, "path": error.path and list(error.path)}}}
     kind = type(error).__name__[:-len("Error")]
-    kinds = {"NoBroker": "noBroker", "ConnectionLost": "connectionLost", "CallTimedOut": "callTimedOut"}
+    kinds = {"NoBroker": "noBroker", "ConnectionLost": "connectionLost", "CallTimedOut": "callTimedOut",
+             "ArchiveLost": "fenced"}
     return {"error": {"code": 0, "message": str(error), "data": {"kind": kinds.get(kind, kind)}}}
 
 
@@ -455,6 +463,8 @@ def run_sync(driver):
             readable = select.select([0] + ([driver.session] if driver.session else []), [], [])[0]
             if driver.session in readable:
                 driver.session.serve(0)
+        except restoration.ArchiveLostError:
+            pass  # nothing more comes
         except restoration.RestorationError as error:
             driver.note("failed", str(error))  # the next command may have more luck
         if 0 not in readable:
