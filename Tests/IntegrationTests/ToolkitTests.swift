@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
@@ -28,6 +29,37 @@ internal import Testing
     )
     #expect(result.end == .exit(0), "\(result.output)\(result.errors)")
     print(result.output)
+  }
+
+  private static let hasQt =
+    Environment.isCI || (try? ChildProcess.run(["pkg-config", "--exists", "Qt6Core", "jansson"]))?.end == .exit(0)
+
+  @Test(
+    "A program in C++ saves in the loop of Qt, and goes on there with the next broker",
+    .broker,
+    .enabled(if: hasQt, "needs qt6-base-dev; Tests/run.sh installs it")
+  )
+  func theLoopOfQtGoesOn() throws {
+    let program = broker.directory.file("qt")
+    let clients = "\(Products.repository)/Protocol/clients/c"
+    // The flags are there for the headers of this project, not for those of Qt.
+    let compile = """
+      g++ -g -fPIC -Wall -Wextra -Wshadow -Werror -fsanitize=address,undefined -I "$0" -o "$1" "$2" -x c "$0/restoration.c" \
+        -x none $(pkg-config --cflags Qt6Core jansson | sed 's/-I/-isystem /g') $(pkg-config --libs Qt6Core jansson)
+      """
+    let source = "\(Products.repository)/Tests/Clients/loops/qt.cpp"
+    let compiled = try ChildProcess.run(["sh", "-c", compile, clients, program, source], Deadline(.seconds(120)))
+    try #require(compiled.end == .exit(0), "\(compiled.errors)")
+    let errors = broker.directory.file("qt.log")
+    let process = try ChildProcess([program, broker.socket], errors: errors)
+    #expect(try process.output?.next() == "saved 1")
+    try broker.crashAndRestart()
+    #expect(try process.output?.next() == "resumed 1")
+    #expect(try process.output?.next() == "saved 2")
+    #expect(try process.waitForEnd() == .exit(0))
+    #expect(try Files.text(errors).isEmpty)
+    let object: JSONValue = ["application": "org.example.Qt", "object": ["Note"]]
+    #expect(try broker.connect().call("decodeRestorableState", object)["state"] == ["n": 2])
   }
 
   @Test(
