@@ -140,6 +140,7 @@ final class ReplicaHost: Sendable {
         return state.broker?.store
       }
       if let store { _ = loop.call { () async throws(ArchiveError) in await store.close(lease) } }
+    case .behind, .caughtUp: break
     case .conflict(_, let conflict):
       let own = Set(Self.numbers(disk.state.withLock { $0.conflicts[conflict.file] }))
       guard own.isSubset(of: replica.numbers), !hasFaults else { return }

@@ -233,6 +233,32 @@ internal import Testing
     #expect(b.open()?.sequence == 0)
   }
 
+  // MARK: What is told
+
+  @Test func whatTheReplicaDoesNotTakeIsToldOnceAndSoIsItsEnd() throws {
+    let a = try broker(diskA)
+    a.open()
+    fleet.replica.cut("A")
+    _ = a.write("1")
+    fleet.pass(2_000)
+    #expect(a.events.isEmpty, "the connection is to blame")
+    fleet.replica.mend("A")
+    fleet.replica.setCovered(false)
+    fleet.pass(2_000)
+    _ = a.write("2")
+    fleet.pass(2_000)
+    let failure = ReplicaFailure(.uncovered, "no other server has it; configure one")
+    let lag = ArchiveLag(failure, changes: 1)
+    #expect(a.events == [.behind(application: ReplicaFleet.application, lag)])
+    fleet.replica.setCovered(true)
+    fleet.pass(1_000)
+    #expect(a.events.dropFirst() == [.caughtUp(application: ReplicaFleet.application)])
+    _ = a.write("3")
+    fleet.pass(50)
+    #expect(fleet.batches == ["1", "2", "3"])
+    #expect(a.events.count == 2)
+  }
+
   // MARK: Ending
 
   @Test func closingsOfABrokerThatEndsHaveOneDeadline() throws {

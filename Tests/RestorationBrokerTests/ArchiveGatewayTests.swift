@@ -59,6 +59,7 @@ internal import Testing
       case .listed(_, let result): hear("listed \((try? result.get())?.map(\.application) ?? [])")
       case .wanted(let id, let host): hear("\(host) wants \(id)")
       case .lost(let id, let loss): hear("lost \(id) to \(loss.host ?? "")")
+      case .replica(let name, let fact): hear("\(name): \(fact)")
       }
     }
 

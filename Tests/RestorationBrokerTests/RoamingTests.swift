@@ -200,6 +200,37 @@ internal import Testing
     try expectFenced(peer)
   }
 
+  // MARK: What is told
+
+  /// Also of applications that are not open.
+  @Test func whatBecomesOfAnArchiveAndItsReplicaIsToldAndLogged() throws {
+    let monitor = broker.connect(pid: 900)
+    try monitor.call("subscribe", "{}")
+    let confined = broker.connect(pid: 901, confinement: "App")
+    try confined.call("subscribe", #"{"application":"App"}"#)
+    let lag = ArchiveLag(ReplicaFailure(.quota, "no room; remove something"), changes: 3)
+    broker.tellBroker(.behind(application: "App", lag))
+    broker.tellBroker(.caughtUp(application: "App"))
+    broker.tellBroker(.conflict(application: "App", ArchiveConflict(host: "tower", changes: nil, file: "App+1")))
+    broker.run()
+    func event(_ name: JSONValue, _ facts: JSONObject = [:]) -> JSONValue {
+      var members: JSONObject = ["subscription": 1, "name": name, "application": "App"]
+      for (name, value) in facts.members { members[name] = value }
+      return .object(members)
+    }
+    let behind: JSONObject = ["cause": "quota", "changes": 3, "message": "no room; remove something"]
+    let conflict: JSONObject = ["host": "tower", "changes": .null, "file": "App+1"]
+    let events = [
+      event("replicaBehind", behind), event("replicaCaughtUp"), event("archiveConflict", conflict),
+    ]
+    #expect(monitor.takeNotifications("event") == events)
+    let told = confined.takeNotifications("event")
+    #expect(told.map { $0["name"] } == events.map { $0["name"] })
+    #expect(!told.contains { "\($0)".contains("tower") || "\($0)".contains("room") })
+    #expect(broker.logged.contains { $0.contains("lacks 3 changes") && $0.contains("incident=replicaBehind") })
+    #expect(broker.logged.contains { $0.contains("kept as App+1") && $0.contains("incident=archiveConflict") })
+  }
+
   // MARK: Wanted
 
   @Test func r36WhoIsWantedElsewhereSavesAndLeavesInOrder() throws {

@@ -25,6 +25,10 @@ package enum ArchiveRoamingEvent: Hashable, Sendable {
   /// Told while an archive is being opened: what another host has written takes its place, and this host's copy, which
   /// has something else, was set aside.
   case conflict(application: String, ArchiveConflict)
+  /// The replica does not take what was written: told once for each cause, until it has caught up.
+  case behind(application: String, ArchiveLag)
+  /// After `behind`: the replica has everything.
+  case caughtUp(application: String)
 }
 
 package struct ArchiveLoss: Hashable, Sendable {
@@ -41,6 +45,15 @@ package struct ArchiveLoss: Hashable, Sendable {
   package init(to holder: ReplicaHolder?, unshipped: Int64 = 0) {
     self.init(host: holder?.host, since: holder?.since, unshipped: unshipped)
   }
+}
+
+/// What the replica has not got.
+package struct ArchiveLag: Hashable, Sendable {
+  package var failure: ReplicaFailure
+  /// How many committed changes it lacks.
+  package var changes: Int64
+
+  package init(_ failure: ReplicaFailure, changes: Int64) { (self.failure, self.changes) = (failure, changes) }
 }
 
 package struct ArchiveConflict: Hashable, Sendable {

@@ -110,7 +110,11 @@ extension ReplicatedArchive {
   /// The lease is void: another server has taken over.
   func claimAgain() async {
     if lease != nil {
-      try? await claim(isOpen: true, wants: false)
+      do throws(ClaimFailure) {
+        try await claim(isOpen: true, wants: false)
+      } catch {
+        report(ReplicaFailure(error))
+      }
       return
     }
     // It was closed meanwhile.

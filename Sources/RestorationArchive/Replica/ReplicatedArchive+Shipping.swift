@@ -11,6 +11,7 @@ extension ReplicatedArchive {
       if era == self.era { perform(queue.appended(at: now)) }
     } catch {
       failed(error.kind, lease, era)
+      report(ReplicaFailure(error))
     }
   }
 
@@ -20,6 +21,7 @@ extension ReplicatedArchive {
       let tip = try await sendParts(lease)
       if era == self.era { perform(queue.copied(upTo: tip.sequence, at: now)) }
     } catch {
+      report(ReplicaFailure(error))
       switch error {
       case .replica(let error): failed(error.kind, lease, era)
       case .archive:

@@ -58,6 +58,7 @@ actor ReplicatedArchive {
   private var backlog = 0
   private var alarm: Int64?
   private var claimTime: Int64?
+  private var journal = ReplicaJournal()
   private var isBusy = false
   private var turns: [Latch] = []
 
@@ -226,6 +227,7 @@ actor ReplicatedArchive {
         let stored = waiting.filter { $0.upto <= upTo }
         waiting.removeAll { $0.upto <= upTo }
         for (_, latch) in stored { latch.open() }
+        if queue.lag == 0, journal.caughtUp() { context.tell(.caughtUp(application: application)) }
       case .unconfirmed: giveUpWaiting(unconfirmed)
       case .drained:
         if let drained { drained.open() } else if lease == nil { start { await $0.leaveLate() } }
@@ -238,6 +240,12 @@ actor ReplicatedArchive {
     let all = waiting
     waiting = []
     for (_, latch) in all { latch.open(error) }
+  }
+
+  /// For people.
+  func report(_ failure: ReplicaFailure) {
+    guard journal.failed(failure) else { return }
+    context.tell(.behind(application: application, ArchiveLag(failure, changes: queue.lag)))
   }
 
   /// Shows writers what has been decided.

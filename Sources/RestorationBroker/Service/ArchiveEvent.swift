@@ -2,7 +2,7 @@
 
 package import JSONRPC
 package import RestorationArchive
-internal import RestorationWire
+package import RestorationWire
 
 /// What the gateway of archives reports.
 package enum ArchiveEvent {
@@ -18,4 +18,6 @@ package enum ArchiveEvent {
   case wanted(ApplicationID, host: String)
   /// Another host has it.
   case lost(ApplicationID, ArchiveLoss)
+  /// What became of an archive and its replica, which need not be open.
+  case replica(ApplicationName, ReplicaFact)
 }

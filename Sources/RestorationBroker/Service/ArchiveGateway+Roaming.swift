@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Logging
 package import RestorationArchive
 package import RestorationWire
 
@@ -21,17 +20,15 @@ extension ArchiveGateway {
       if session.lease == nil { return session.loss = (lease, loss) }
       guard session.lease == lease else { return }
       delegate.report(.lost(session.id, loss))
-    case .conflict(let application, let conflict): log(conflict, of: application)
+    case .conflict(let application, let conflict): report(.conflict(conflict), of: application, to: delegate)
+    case .behind(let application, let lag): report(.behind(lag), of: application, to: delegate)
+    case .caughtUp(let application): report(.caughtUp, of: application, to: delegate)
     }
     delegate.carryOut()
   }
 
-  /// This host's copy had something that another host has not got.
-  private func log(_ conflict: ArchiveConflict, of application: String) {
-    let changes = conflict.changes.map { "\($0) changes" } ?? "changes"
-    let writer = conflict.host ?? "another host"
-    let text = "what \(writer) wrote has replaced \(changes) of this host; its copy is kept as \(conflict.file)"
-    logger.warning("\(text)", metadata: ["application": "\(application)"])
+  private func report(_ fact: ReplicaFact, of application: String, to delegate: isolated some Delegate) {
+    if let name = ApplicationName(application) { delegate.report(.replica(name, fact)) }
   }
 
   /// The archive is open: what was told meanwhile holds now.

@@ -18,6 +18,7 @@ extension BrokerCore {
     case .listed(let purpose, let result): listingFinished(purpose, result, at: now)
     case .wanted(let id, let host): wanted(id, by: host, at: now)
     case .lost(let id, let loss): lost(id, loss, at: now)
+    case .replica(let name, let fact): context.tell(fact, of: name, applicationIDs[name] ?? 0)
     }
   }
 

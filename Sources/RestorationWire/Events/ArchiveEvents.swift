@@ -100,6 +100,66 @@ public struct ArchiveUnreadable: RestorationEvent {
   }
 }
 
+/// Another host's contents have taken the place of this host's (R36).
+public struct ArchiveSetAside: RestorationEvent {
+  package static let name = EventName.archiveConflict
+  package static let summary =
+    "What another host has written took the place of what was stored here, which is kept in a file (R36)."
+
+  public package(set) var host: String?
+  public package(set) var changes: Int64?
+  public package(set) var file = ""
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.nullable("host", &host, .hostText, "The host that wrote it; null if it is unknown.")
+    try members.nullable("changes", &changes, "Changes that only the file has; null if that is unknown.")
+    try members.required("file", &file, .hostText, "Its name, beside the archives.")
+  }
+}
+
+/// The fleet's store does not take what was stored here (R36).
+public struct ReplicaBehind: RestorationEvent {
+  package static let name = EventName.replicaBehind
+  package static let summary =
+    "The fleet's store does not take what was stored here: told once for each cause, until it has caught up (R36)."
+
+  public enum Cause: String, OpenWireWord {
+    /// This host could not make the copy that is to go there.
+    case disk
+    /// What is there was encrypted with a key that is not here.
+    case key
+    /// The user has no more room there.
+    case quota
+    case refused
+    /// What is there needs a later version of this program.
+    case tooNew
+    /// The server has no other one that would survive it.
+    case uncovered
+  }
+
+  public package(set) var cause = Cause.refused
+  public package(set) var changes: Int64 = 0
+  public package(set) var message = ""
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("cause", &cause, "Why.")
+    try members.required("changes", &changes, "Changes that only this host has.")
+    try members.required("message", &message, .hostText, "For people: what is wrong and what to do.")
+  }
+}
+
+/// After `replicaBehind` (R36).
+public struct ReplicaCaughtUp: RestorationEvent {
+  package static let name = EventName.replicaCaughtUp
+  package static let summary = "After `replicaBehind`: the fleet's store has everything again (R36)."
+
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) {}
+}
+
 /// The head was replaced by an imported document.
 public struct ArchiveImported: RestorationEvent {
   package static let name = EventName.archiveImported

@@ -57,6 +57,9 @@ package struct EventNotification: Sendable {
     case .archiveDamaged: ArchiveDamaged.self
     case .archiveUnreadable: ArchiveUnreadable.self
     case .archiveLost: ArchiveLost.self
+    case .archiveConflict: ArchiveSetAside.self
+    case .replicaBehind: ReplicaBehind.self
+    case .replicaCaughtUp: ReplicaCaughtUp.self
     case .archiveImported: ArchiveImported.self
     case .applicationDiscarded: ApplicationDiscarded.self
     case .restorationCrashed: RestorationCrashed.self
@@ -106,6 +109,9 @@ public enum EventName: String, WireWord {
   case archiveDamaged
   case archiveUnreadable
   case archiveLost
+  case archiveConflict
+  case replicaBehind
+  case replicaCaughtUp
   case archiveImported
   case applicationDiscarded
 

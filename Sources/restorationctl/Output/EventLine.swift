@@ -53,11 +53,14 @@ struct EventLine {
 
   private static func colour(of event: BrokerEvent) -> Colour? {
     switch event.facts {
-    case .encodeFailed, .archiveDamaged, .archiveUnreadable, .archiveLost, .stateQuarantined, .archiveQuarantined: .red
-    case .eventsLost, .restorationCrashed, .generationDropped: .yellow
+    case .encodeFailed, .archiveDamaged, .archiveUnreadable, .archiveLost, .archiveConflict, .stateQuarantined,
+      .archiveQuarantined:
+      .red
+    case .eventsLost, .replicaBehind, .restorationCrashed, .generationDropped: .yellow
     case .sessionEnded(let facts) where facts.ending == .crashed: .yellow
     case .sessionBegan, .sessionEnded, .objectRegistered, .objectUnregistered, .pathChanged, .stateEncoded,
-      .generationSealed, .archiveOpened, .archiveClosed, .archiveImported, .applicationDiscarded, .quarantineEnded, nil:
+      .generationSealed, .archiveOpened, .archiveClosed, .archiveImported, .applicationDiscarded, .quarantineEnded,
+      .replicaCaughtUp, nil:
       nil
     }
   }
@@ -105,6 +108,10 @@ struct EventLine {
         facts.host ?? "",
         facts.unshipped == 0 ? "" : "without \(Quantity.count(Int(clamping: facts.unshipped), "change"))",
       ]
+    case .archiveConflict(let facts):
+      [facts.host ?? "", facts.changes.map { Quantity.count(Int(clamping: $0), "change") } ?? "", facts.file]
+    case .replicaBehind(let facts):
+      [facts.cause.rawValue, Quantity.count(Int(clamping: facts.changes), "change"), facts.message]
     case .applicationDiscarded(let facts):
       [facts.cause.rawValue, facts.generations ? "with its generations" : "", facts.reason ?? ""]
     case .restorationCrashed(let facts):
@@ -118,7 +125,7 @@ struct EventLine {
       [facts.path?.description ?? Quantity.count(facts.objects, "object"), facts.cause.rawValue]
     case .eventsLost(let facts):
       ["\(Quantity.count(Int(clamping: facts.lost), "event")) lost: more came than were read"]
-    case .archiveClosed: []
+    case .archiveClosed, .replicaCaughtUp: []
     }
   }
 

@@ -18,6 +18,7 @@ import traffic as wire
 RARE_EVENTS = {
     "archiveClosed", "archiveDamaged", "archiveUnreadable", "generationDropped", "restorationCrashed", "stateQuarantined",
     "archiveQuarantined", "quarantineEnded", "eventsLost", "archiveLost",
+    "archiveConflict", "replicaBehind", "replicaCaughtUp",
 }
 # The last one makes files; a vector is played in memory as well.
 RARE_METHODS = {"$/cancelRequest", "stateWanted", "archiveLost", "openApplicationSocket"}

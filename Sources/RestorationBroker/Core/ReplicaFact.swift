@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import RestorationArchive
+internal import RestorationWire
+
+/// What is told of an archive and its replica (R36).
+package enum ReplicaFact: Hashable, Sendable {
+  case conflict(ArchiveConflict)
+  case behind(ArchiveLag)
+  case caughtUp
+}
+
+extension CoreContext {
+  /// - Parameter id: 0 if the application is not open.
+  func tell(_ fact: ReplicaFact, of name: ApplicationName, _ id: ApplicationID) {
+    switch fact {
+    case .conflict(let conflict):
+      emit(.log(.warning, conflict.text, of: name, .archiveConflict))
+      announce(id, name, .settled) {
+        ArchiveSetAside().with { ($0.host, $0.changes, $0.file) = (conflict.host, conflict.changes, conflict.file) }
+      }
+    case .behind(let lag):
+      let changes = lag.changes == 1 ? "1 change" : "\(lag.changes) changes"
+      let text = "the fleet's store lacks \(changes) of this host: \(lag.failure.message)"
+      emit(.log(.warning, text, of: name, .replicaBehind))
+      announce(id, name, .settled) {
+        ReplicaBehind().with {
+          $0.cause = ReplicaBehind.Cause(rawValue: lag.failure.cause.rawValue) ?? .refused
+          ($0.changes, $0.message) = (lag.changes, lag.failure.message)
+        }
+      }
+    case .caughtUp:
+      emit(.log(.info, "the fleet's store has everything again", of: name))
+      announce(id, name, .settled) { ReplicaCaughtUp() }
+    }
+  }
+}
+
+extension ArchiveConflict {
+  fileprivate var text: String {
+    let changes = changes.map { "\($0) changes" } ?? "changes"
+    return "what \(host ?? "another host") wrote has replaced \(changes) of this host; its copy is kept as \(file)"
+  }
+}
