@@ -139,7 +139,7 @@ struct Service {
     notifier.send(.stopping)
     // The time for the save rounds, plus half a minute for the disk.
     let limit = Int64(configuration.stopRoundMilliseconds) + 30_000
-    guard notifier.isActive else { return try broker.stopAndWait(milliseconds: limit) }
+    guard notifier.isActive else { return _ = try broker.stopAndWait(milliseconds: limit) }
     notifier.send(.status("saving before the end"))
     // Each beat asks for the time of several beats, but not forever: progress does not guarantee an end.
     let latest = Host.monotonicMilliseconds + limit
@@ -148,7 +148,8 @@ struct Service {
       guard remaining > 0 else { return }
       notifier.send(.extendTimeout(microseconds: UInt64(min(10_000, remaining)) * 1_000))
     }
-    try broker.stopAndWait(milliseconds: limit)
+    let unsent = try broker.stopAndWait(milliseconds: limit)
+    if unsent > 0 { notifier.send(.status("not all was sent to the fleet's store, of \(unsent) applications")) }
     beats.cancel()
   }
 }

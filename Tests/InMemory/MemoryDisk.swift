@@ -45,6 +45,8 @@ package final class MemoryDisk {
   /// Archives of the user that other hosts hold, and those that were taken over from them.
   package var elsewhere: [String: ReplicaHolder] = [:]
   package private(set) var takenOver: [String] = []
+  /// Something is being sent that nobody waits for.
+  package var isShipping = false
   /// By application, of the last opening.
   package private(set) var leases: [String: ArchiveLease] = [:]
   /// Is told what becomes of archives without the broker's doing.
@@ -333,6 +335,8 @@ package final class MemoryDisk {
     }
 
     func heldElsewhere() async -> [String: ReplicaHolder] { disk.elsewhere }
+
+    nonisolated var isShipping: Bool { bound.value.isShipping }
 
     func comeRound() async -> UInt64 { await disk.archives.comeRound() }
 

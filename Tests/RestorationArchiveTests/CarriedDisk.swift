@@ -161,6 +161,11 @@ actor CarriedStore: ArchiveCarrying {
     disk.state.withLock { $0.archives[lease.application]?.tip ?? ReplicaTip() }
   }
 
+  func noted() async throws(ArchiveError) -> [String] {
+    try step()
+    return disk.state.withLock { $0.notes.keys.sorted() }
+  }
+
   func note(of application: String) async throws(ArchiveError) -> ReplicaNote {
     try step()
     return reading(disk.state.withLock { $0.notes[application] ?? ReplicaNote() })

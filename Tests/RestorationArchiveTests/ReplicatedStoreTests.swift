@@ -300,6 +300,82 @@ internal import Testing
     #expect(fleet.snapshotParts == 1)
   }
 
+  @Test func whatIsLeftAtTheEndIsSentByTheNextBrokerThoughNobodyOpensIt() throws {
+    do {
+      let a = try broker(diskA)
+      a.open("org.example.Other")
+      a.open()
+      fleet.replica.cut("A")
+      _ = a.write("1")
+      let closing = a.close()
+      fleet.pass(5_000)
+      #expect(closing.value == true)
+    }
+    let next = try broker(diskA)
+    next.store.sendLeft()
+    fleet.pass(60_000)
+    #expect(!next.store.isShipping, "the replica does not answer")
+    fleet.replica.mend("A")
+    fleet.pass(30_000)
+    #expect(fleet.snapshotParts == 1)
+    #expect(phase(diskA) == .released)
+    let notes = diskA.state.withLock { $0.notes.values.map { $0.standing?.phase } }
+    #expect(notes == [.released, .released], "also of what a broker has only held")
+    #expect(!next.store.isShipping)
+    let b = try broker(diskB)
+    #expect(b.open()?.sequence == 1)
+  }
+
+  /// And not asked for.
+  @Test func whatAnotherHostHasIsLeftToIt() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    a.open()
+    _ = a.write("1")
+    fleet.pass(50)
+    fleet.replica.cut("A")
+    _ = a.write("2")
+    b.open(takingOver: true)
+    fleet.replica.mend("A")
+    let next = try broker(diskA)
+    next.store.sendLeft()
+    fleet.pass(60_000)
+    #expect(b.events.isEmpty)
+    #expect(texts(diskA) == ["1", "2"])
+    #expect(phase(diskA) == .held)
+  }
+
+  @Test func whatIsSentCountsAsWorkForAMinuteAfterTheLastOfItHasArrived() throws {
+    let a = try broker(diskA)
+    a.open()
+    #expect(!a.store.isShipping)
+    fleet.replica.cut("A")
+    _ = a.write("1")
+    fleet.pass(59_999)
+    #expect(a.store.isShipping)
+    fleet.pass(1)
+    #expect(!a.store.isShipping)
+  }
+
+  @Test func aBrokerThatEndsIsToldWhatWasNotSent() throws {
+    let a = try broker(diskA)
+    a.open()
+    fleet.replica.cut("A")
+    _ = a.write("1")
+    _ = a.close()
+    fleet.pass(6_000)
+    a.store.drain()
+    let unsent = a.call { store in await store.drained() }
+    fleet.pass(4_999)
+    #expect(unsent.result == nil)
+    fleet.pass(1)
+    #expect(unsent.value == [ReplicaFleet.application: 1])
+    fleet.replica.mend("A")
+    fleet.pass(500)
+    #expect(phase(diskA) == .held, "there is no time left to give it back")
+    a.store.drain()
+    #expect(a.call { store in await store.drained() }.value == [:])
+  }
+
   @Test func whatIsLeftWhenAnArchiveIsClosedIsSentLaterAndThenItIsGivenBack() throws {
     let (a, b) = (try broker(diskA), try broker(diskB))
     a.open()

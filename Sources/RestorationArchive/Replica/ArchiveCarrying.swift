@@ -11,6 +11,8 @@ package protocol ArchiveCarrying: ArchiveStore {
   /// Where an open archive ends.
   nonisolated(nonsending) func tip(_ lease: ArchiveLease) async throws(ArchiveError) -> ReplicaTip
 
+  /// Applications of which something is kept beside their archive, in ascending order.
+  nonisolated(nonsending) func noted() async throws(ArchiveError) -> [String]
   /// What was kept beside the archive; empty if nothing was, or what is there is not a note.
   nonisolated(nonsending) func note(of application: String) async throws(ArchiveError) -> ReplicaNote
   /// - Parameter note: `nil` removes it.

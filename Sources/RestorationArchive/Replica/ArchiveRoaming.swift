@@ -13,6 +13,10 @@ package protocol ArchiveRoaming: Sendable {
 
   /// Archives of this user that other hosts hold, by application; those that are known if the replica does not answer.
   nonisolated(nonsending) func heldElsewhere() async -> [String: ReplicaHolder]
+
+  /// Something is being sent that nobody waits for. Not for longer than a minute after the last of it has arrived: what
+  /// is left is sent by the next broker, too.
+  nonisolated var isShipping: Bool { get }
 }
 
 /// What becomes of an archive without the broker's doing. Leases are those that the store has handed out; a broker

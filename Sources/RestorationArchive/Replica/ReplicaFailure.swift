@@ -56,6 +56,9 @@ struct ReplicaJournal: Hashable {
   private(set) var failure: ReplicaFailure?
   private var told: ReplicaFailure.Cause?
 
+  /// Whoever has asked is told.
+  mutating func refused(_ failure: ReplicaFailure) { self.failure = failure }
+
   /// Returns whether it is to be told.
   mutating func failed(_ failure: ReplicaFailure) -> Bool {
     self.failure = failure

@@ -12,11 +12,13 @@ extension ReplicatedArchive {
 
   /// Sends what is left, as long as that is waited for, closes the copy, and gives the lease back if the replica has
   /// everything. If not, the rest is sent when it can be, by this broker or by the next one.
-  func leave() async {
+  func leave(waiting: Bool = true) async {
     takeCommitted()
     wantedBy = nil
     perform(holding.closed())
-    if holding.lease != nil, queue.lag > 0 || holding.isClaiming { await drain(until: context.closingDeadline) }
+    if waiting, holding.lease != nil, queue.lag > 0 || holding.isClaiming {
+      await drain(until: context.closingDeadline)
+    }
     await closeCopy()
     await giveBack()
   }
@@ -34,6 +36,27 @@ extension ReplicatedArchive {
     await begin()
     defer { end() }
     if lease == nil { await giveBack() }
+  }
+
+  /// Sends what a former broker of this host has left, and gives the lease back then. Nobody waits for that.
+  ///
+  /// Returns false if the replica does not answer.
+  func sendLeft() async -> Bool {
+    await begin()
+    defer { end() }
+    guard lease == nil, holding.lease == nil, (try? await base.note(of: application))?.standing?.phase == .held else {
+      return true
+    }
+    queue.endFlush()
+    guard holding.opened(at: now).contains(.acquire) else { return true }
+    publish()
+    do throws(ArchiveError) {
+      try await take(creating: false)
+    } catch {
+      return ![.away, .unknown].contains(journal.failure?.cause)
+    }
+    await leave(waiting: false)
+    return true
   }
 
   private func giveBack() async {

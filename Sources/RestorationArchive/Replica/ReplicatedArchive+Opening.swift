@@ -39,7 +39,7 @@ extension ReplicatedArchive {
   }
 
   /// Gets the lease; asks again while that may be of use.
-  private func take(creating: Bool) async throws(ArchiveError) {
+  func take(creating: Bool) async throws(ArchiveError) {
     wantedBy = nil
     let request = LeaseRequest(at: now, wants: creating)
     do throws(ArchiveError) {
@@ -48,6 +48,7 @@ extension ReplicatedArchive {
         do throws(ClaimFailure) {
           return try await claim(isOpen: false, wants: creating)
         } catch {
+          journal.refused(ReplicaFailure(error))
           switch error {
           case .archive(let error): throw error
           case .replica(let error):
@@ -78,7 +79,8 @@ extension ReplicatedArchive {
       if !creating { try await mustBeThere() }
     }
     if let incoming = note.incoming, incoming.archive == copy { note.standing = incoming }
-    damage = prepared?.damage
+    // What was found when it was opened for nobody is told to the next one.
+    damage = prepared?.damage ?? damage
     if copy == nil, note.standing?.phase == .held {
       damage = "this host's copy of the archive of \(application) was missing"
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Synchronization
+
 extension ReplicatedArchive {
   /// After how long a copy is made again that could not be made: a full disk does not become empty at once.
   private static let copyPause: Int64 = 30_000
@@ -68,6 +70,7 @@ extension ReplicatedArchive {
           bytes: bytes
         )
         try await remote { () async throws(ReplicaError) in try await context.replica.snapshot(part, lease) }
+        gate.withLock { $0.progress?.time = now }
       }
       result = .success(copy.tip)
     } catch {

@@ -30,6 +30,8 @@ actor ReplicatedArchive {
     var unanswered = 0
     /// On the disk, and not in the queue yet.
     var committed: [CommittedTransaction] = []
+    /// The replica does not have everything: what it has, and when some of it has arrived last.
+    var progress: (stored: SequenceNumber, time: Int64)?
   }
 
   nonisolated let application: String
@@ -58,7 +60,7 @@ actor ReplicatedArchive {
   private var backlog = 0
   private var alarm: Int64?
   private var claimTime: Int64?
-  private var journal = ReplicaJournal()
+  var journal = ReplicaJournal()
   private var isBusy = false
   private var turns: [Latch] = []
 
@@ -76,6 +78,13 @@ actor ReplicatedArchive {
   nonisolated var base: any ArchiveCarrying { context.base }
   nonisolated var held: ReplicaLease? { gate.withLock { $0.holding.lease } }
   nonisolated var isAsking: Bool { gate.withLock { $0.isAsking } }
+
+  /// So long is awaited that some of what is sent arrives.
+  static let progressPatience: Int64 = 60_000
+
+  nonisolated var isShipping: Bool {
+    gate.withLock { $0.progress }.map { now < $0.time + Self.progressPatience } ?? false
+  }
 
   nonisolated func takeOver() { gate.withLock { $0.isForced = true } }
 
@@ -190,6 +199,21 @@ actor ReplicatedArchive {
     return ArchiveError(.unconfirmed, text)
   }
 
+  /// Returns when the replica has everything that is committed now, or at the deadline: how many changes it lacks then.
+  func sent(by deadline: Int64) async -> SequenceNumber {
+    takeCommitted()
+    guard unsent > 0 else { return 0 }
+    let latch = Latch()
+    waiting.append((queue.tail, latch))
+    context.clock.wake(max(0, deadline - now)) { latch.open() }
+    _ = await latch.wait()
+    waiting.removeAll { $0.latch === latch }
+    return unsent
+  }
+
+  /// Changes that this host has to send: what another host has gone on without is told as lost.
+  private var unsent: SequenceNumber { holding.lease == nil ? 0 : queue.lag }
+
   // MARK: What is decided
 
   func perform(_ actions: [LeaseHolding.Action]) {
@@ -250,7 +274,15 @@ actor ReplicatedArchive {
 
   /// Shows writers what has been decided.
   func publish() {
-    gate.withLock { ($0.holding, $0.isAway) = (holding, queue.isAway) }
+    let (stored, unsent, now) = (queue.stored, unsent, now)
+    gate.withLock { gate in
+      (gate.holding, gate.isAway) = (holding, queue.isAway)
+      if unsent == 0 {
+        gate.progress = nil
+      } else if gate.progress?.stored != stored {
+        gate.progress = (stored, now)
+      }
+    }
     let added = queue.bytes - backlog
     backlog = queue.bytes
     context.backlog.withLock { $0 += added }

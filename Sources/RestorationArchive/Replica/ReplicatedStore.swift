@@ -19,6 +19,8 @@ internal import Synchronization
 /// - What is known of archives that are not open, by their number.
 package final class ReplicatedStore: ArchiveStore {
   let context: ReplicationContext
+  /// What former brokers have left is being sent.
+  let isSendingLeft = Mutex(false)
   private let archives = Mutex<[String: ReplicatedArchive]>([:])
 
   /// - Parameters:
@@ -48,7 +50,7 @@ package final class ReplicatedStore: ArchiveStore {
     leases.begin(context) { [weak self] in self?.all ?? [] }
   }
 
-  private var all: [ReplicatedArchive] { archives.withLock { Array($0.values) } }
+  var all: [ReplicatedArchive] { archives.withLock { Array($0.values) } }
 
   func archive(_ application: String) -> ReplicatedArchive {
     archives.withLock { archives in
@@ -158,12 +160,6 @@ package final class ReplicatedStore: ArchiveStore {
 
   /// Those of this host; which ones others hold, `heldElsewhere` says.
   nonisolated(nonsending) package func list() async throws(ArchiveError) -> [ArchiveSummary] { try await base.list() }
-
-  /// The broker is about to end: sends what is left, and has all closings from now on wait until one common time.
-  package func drain() {
-    context.stopping.withLock { $0 = context.now + context.settings.stopMilliseconds }
-    for archive in all { context.start { await archive.hurry() } }
-  }
 }
 
 extension ReplicatedStore: ArchiveRoaming {
@@ -174,12 +170,7 @@ extension ReplicatedStore: ArchiveRoaming {
   }
 
   nonisolated(nonsending) package func heldElsewhere() async -> [String: ReplicaHolder] {
-    if let summaries = try? await context.replica.list() {
-      let held = summaries.compactMap { summary in
-        summary.holder.flatMap { $0.host == context.settings.host ? nil : (summary.application, $0) }
-      }
-      context.elsewhere.withLock { $0 = Dictionary(held) { $1 } }
-    }
+    _ = await context.look()
     return context.elsewhere.withLock { $0 }
   }
 }
@@ -247,6 +238,16 @@ final class ReplicationContext: Sendable {
   }
 
   var now: Int64 { clock.now() }
+
+  /// Returns what the replica has; `nil` if it does not answer.
+  nonisolated(nonsending) func look() async -> [ReplicaSummary]? {
+    guard let summaries = try? await replica.list() else { return nil }
+    let held = summaries.compactMap { summary in
+      summary.holder.flatMap { $0.host == settings.host ? nil : (summary.application, $0) }
+    }
+    elsewhere.withLock { $0 = Dictionary(held) { $1 } }
+    return summaries
+  }
 
   func tell(_ event: ArchiveRoamingEvent) { observer.withLock { $0 }?(event) }
 

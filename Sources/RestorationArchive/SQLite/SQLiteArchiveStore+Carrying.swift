@@ -7,6 +7,16 @@ extension SQLiteArchiveStore: ArchiveCarrying {
     try await archive(lease).tip(lease)
   }
 
+  package func noted() throws(ArchiveError) -> [String] { try notedApplications() }
+
+  private nonisolated func notedApplications() throws(ArchiveError) -> [String] {
+    do throws(SystemError) {
+      return try directory.names().compactMap(ArchiveFiles.application(ofNote:)).sorted()
+    } catch {
+      throw ArchiveError(.unreadable, error.message)
+    }
+  }
+
   nonisolated(nonsending) package func note(of application: String) async throws(ArchiveError) -> ReplicaNote {
     try await visiting(application) { archive throws(ArchiveError) in try await archive.note() }
   }
@@ -21,8 +31,8 @@ extension SQLiteArchiveStore: ArchiveCarrying {
   /// This host has no replica: what is noted of copies is forgotten, because what is written from now on makes it
   /// wrong. A replica that there is later takes them for archives that it has not had. Returns their applications.
   package nonisolated func forgetReplica() throws(ArchiveError) -> [String] {
+    let noted = try notedApplications()
     do throws(SystemError) {
-      let noted = try directory.names().compactMap(ArchiveFiles.application(ofNote:)).sorted()
       for application in noted { try directory.remove(ArchiveFiles(application).replica) }
       if !noted.isEmpty { try directory.sync() }
       return noted

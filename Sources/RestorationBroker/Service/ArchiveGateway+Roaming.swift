@@ -8,6 +8,9 @@ extension ArchiveGateway {
   /// Counts for the opening that is under way or follows.
   package func takeOver(_ name: ApplicationName) { (store as? any ArchiveRoaming)?.takeOver(name.description) }
 
+  /// Something is being sent to where archives follow their user, and nobody waits for it.
+  var isShipping: Bool { (store as? any ArchiveRoaming)?.isShipping ?? false }
+
   package func take(_ event: ArchiveRoamingEvent, for delegate: isolated some Delegate) {
     switch event {
     case .wanted(let lease, let host):

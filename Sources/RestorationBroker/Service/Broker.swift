@@ -15,6 +15,7 @@ package final class Broker: Sendable {
   let service: BrokerService
   let store: any ArchiveStore
   private let replicated: ReplicatedStore?
+  private let logger: Logger
   /// The broker's, if it is one that can be moved.
   package let clock: TestClock?
   private let watcher: ProcessWatcher
@@ -53,9 +54,7 @@ package final class Broker: Sendable {
       remedy: "stop it first or give another --archives DIR"
     )
     let files = try Self.files(limits, in: archives.path)
-    replicated = try configuration.replica.flatMap { settings in
-      try replica.map { try ReplicatedStore(around: files, settings, wakingOn: eventLoop, by: $0) }
-    }
+    replicated = try Self.replicated(configuration, around: files, eventLoop, replica)
     let store: any ArchiveStore = replicated ?? files
     if replicated == nil { try Self.forgetReplica(of: files, logger) }
     let watcher = try ProcessWatcher()
@@ -92,12 +91,13 @@ package final class Broker: Sendable {
         delegate: service
       )
     }
-    (self.service, self.store, self.clock, self.watcher) = (service, store, clock, watcher)
+    (self.service, self.store, self.clock, self.watcher, self.logger) = (service, store, clock, watcher, logger)
     if let sandboxes = configuration.sandboxes {
       try openSockets(below: sandboxes, transport.backlogMax, keptBy: descriptors, adopting: inherited, logger)
     } else {
       inherited.endApplicationSockets(descriptors)
     }
+    replicated?.sendLeft()
     logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
   }
 
@@ -109,6 +109,16 @@ package final class Broker: Sendable {
     )
     let upkeep = ArchiveUpkeep(archiveBytesMax: limits.archiveBytesMax)
     return try SQLiteArchiveStore(directory: directory, quota: quota, upkeep: upkeep)
+  }
+
+  private static func replicated(
+    _ configuration: BrokerConfiguration,
+    around files: SQLiteArchiveStore,
+    _ eventLoop: any EventLoop,
+    _ source: ReplicaSource?
+  ) throws -> ReplicatedStore? {
+    guard let settings = configuration.replica, let source else { return nil }
+    return try ReplicatedStore(around: files, settings, wakingOn: eventLoop, by: source)
   }
 
   private static func forgetReplica(of files: SQLiteArchiveStore, _ logger: Logger) throws {
@@ -177,14 +187,16 @@ package final class Broker: Sendable {
   }
 
   /// `stop` for a caller that is not asynchronous; blocks its thread, which must not be the event loop's.
-  package func stopAndWait(milliseconds: Int64) throws {
+  @discardableResult
+  package func stopAndWait(milliseconds: Int64) throws -> Int {
     try EventLoopTaskExecutor(service.eventLoop).wait { await self.stop(milliseconds: milliseconds) }
   }
 
   /// Stops accepting, makes durable and answers what was asked, closes all archives.
   ///
   /// - Parameter milliseconds: after so long the process is to end as it is: a disk may never answer.
-  private func stop(milliseconds: Int64) async {
+  /// - Returns: of how many applications something was not sent to where they follow their user.
+  private func stop(milliseconds: Int64) async -> Int {
     let limit = listener.eventLoop.scheduleTask(in: .milliseconds(milliseconds)) { [service] in
       service.whenFatal("the archives could not be closed within \(milliseconds) milliseconds")
     }
@@ -195,8 +207,10 @@ package final class Broker: Sendable {
     await listener.drain(milliseconds: Self.drainMilliseconds)
     replicated?.drain()
     await service.stop()
+    let unsent = await replicated?.reportUnsent(logger) ?? 0
     _ = await listener.handOver()
     watcher.stop()
+    return unsent
   }
 }
 

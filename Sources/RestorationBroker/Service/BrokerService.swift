@@ -303,7 +303,8 @@ package actor BrokerService {
 
   /// Something is still being done, though nobody waits for it.
   var isAtWork: Bool {
-    archives.isAtWork || processes.isStartingUnits || core.applications.values.contains { $0.isRestoring }
+    archives.isAtWork || archives.isShipping || processes.isStartingUnits
+      || core.applications.values.contains { $0.isRestoring }
   }
 
   /// What timers have begun is not done. What archives have to do for it says `archives.isAtWork`.

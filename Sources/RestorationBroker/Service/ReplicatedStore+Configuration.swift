@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Logging
 internal import NIOCore
 package import RestorationArchive
 internal import RestorationTransport
@@ -26,6 +27,21 @@ extension ReplicatedStore {
       clock: clock,
       sharing: \.shared
     ) { source(configuration, term, $0) }
+  }
+}
+
+extension ReplicatedStore {
+  /// Waits for what is still being sent, and says in the log what is left.
+  ///
+  /// - Returns: of how many applications.
+  nonisolated(nonsending) func reportUnsent(_ logger: Logger) async -> Int {
+    let unsent = await drained()
+    for (application, changes) in unsent.sorted(by: { $0.key < $1.key }) {
+      let lack = changes == 1 ? "1 change" : "\(changes) changes"
+      let text = "the fleet's store lacks \(lack) of this host; the next broker sends what is left"
+      logger.report(.replicaBehind, .warning, text, ["application": "\(application)"])
+    }
+    return unsent.count
   }
 }
 

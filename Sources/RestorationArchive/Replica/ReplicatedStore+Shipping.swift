@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+
+/// What is sent without anybody writing or closing.
+extension ReplicatedStore {
+  /// How long after the replica has not answered it is asked again what it lacks.
+  private static let leftPause: Int64 = 30_000
+
+  /// Sends what former brokers of this host have left, one archive after the other. What another host has is left to
+  /// it: the next opening decides what becomes of the copy.
+  package func sendLeft() {
+    context.start { [weak self] in
+      guard let applications = try? await self?.context.base.noted() else { return }
+      await self?.sendLeft(applications)
+    }
+  }
+
+  private func sendLeft(_ applications: [String]) async {
+    guard !applications.isEmpty, context.stopping.withLock({ $0 == nil }) else { return }
+    isSendingLeft.withLock { $0 = true }
+    defer { isSendingLeft.withLock { $0 = false } }
+    var rest = applications
+    if await context.look() != nil {
+      let elsewhere = context.elsewhere.withLock { $0 }
+      while let application = rest.last {
+        if elsewhere[application] == nil, await !archive(application).sendLeft() { break }
+        rest.removeLast()
+      }
+    }
+    guard !rest.isEmpty else { return }
+    context.clock.wake(Self.leftPause) { [weak self, rest] in
+      guard let self else { return }
+      context.start { await self.sendLeft(rest) }
+    }
+  }
+
+  package nonisolated var isShipping: Bool { isSendingLeft.withLock { $0 } || all.contains(where: \.isShipping) }
+
+  /// The broker is about to end: sends what is left, and has all closings from now on wait until one common time.
+  package func drain() {
+    context.stopping.withLock { $0 = context.now + context.settings.stopMilliseconds }
+    for archive in all { context.start { await archive.hurry() } }
+  }
+
+  /// After `drain`: returns when the replica has everything, or at that time; and how many changes it lacks, by
+  /// application.
+  nonisolated(nonsending) package func drained() async -> [String: SequenceNumber] {
+    var unsent: [String: SequenceNumber] = [:]
+    for archive in all {
+      let changes = await archive.sent(by: context.closingDeadline)
+      if changes > 0 { unsent[archive.application] = changes } else { await archive.leaveLate() }
+    }
+    return unsent
+  }
+}
