@@ -261,6 +261,7 @@ let package = Package(
       dependencies: [
         "JSONRPC",
         "RestorationClient",
+        "RestorationReplica",
         "RestorationWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "NIOCore", package: "swift-nio"),

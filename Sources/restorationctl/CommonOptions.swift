@@ -70,6 +70,18 @@ struct OneApplicationOptions: ControlOptions {
   var subject: String? { application }
 }
 
+/// Those of a command about one application, or all of them if none is named.
+struct AnyApplicationOptions: ControlOptions {
+  @OptionGroup var connection: ConnectionOptions
+  @OptionGroup var output: OutputOptions
+  @OptionGroup var legend: LegendOptions
+
+  @Argument(help: "The application, with its instance (default: all).", completion: .applications)
+  var application: String?
+
+  var subject: String? { application }
+}
+
 /// Those of a command about one application or all of them.
 struct SomeApplicationsOptions: ControlOptions {
   @OptionGroup var connection: ConnectionOptions

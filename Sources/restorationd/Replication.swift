@@ -14,7 +14,17 @@ enum Replication {
     guard let configuration = configuration.replica else { return nil }
     let path = try SocketPath.resolve(flag: configuration.socket, environment: { _ in nil })
     let keys = try keys(configuration.keys)
-    return { configuration, term, attention in
+    let keyring = keys.map { keys in
+      ReplicaKeyring(currentID: { "\(keys.current.id)" }) {
+        do throws(ReplicaKeyError) {
+          try await keys.reread()
+          return nil
+        } catch {
+          return error.description
+        }
+      }
+    }
+    return ReplicaSource(keyring) { configuration, term, attention in
       let link = GatewayLink(
         to: path,
         host: configuration.host,

@@ -136,6 +136,42 @@ internal import Testing
     }
   }
 
+  @Test func thePersonAtAHostSeesAndAwaitsWhatIsSent() throws {
+    try Self.withHosts { _, a, _ in
+      func store(_ arguments: [String], _ status: Int32) throws -> JSONValue {
+        let command = [Products.control, "--socket", a.broker.socket, "-j", "store"] + arguments
+        let (end, output, errors) = try ChildProcess.run(command)
+        #expect(end == .exit(status), "\(output)\(errors)")
+        return try JSONCodec.parse(Array(output.utf8))
+      }
+      let user = try User(on: a)
+      try user.encode(1)
+      #expect(try store(["flush", Self.application], 0) == ["unsent": []])
+      let status = try store(["status"], 0)["applications"]?.array?.first
+      #expect(status?["lease"] == "held" && status?["host"] == "A" && status?["changes"] == 0)
+      #expect(status?["sequence"] == status?["stored"])
+      #expect(try store(["migrate", Self.application], 75)["error"]?["kind"] == "storeFailed")
+      a.network.change { $0.blocked = [.there, .back] }
+      try user.encode(2)
+      let unsent = try store(["flush", "--timeout", "1"], 75)["unsent"]
+      #expect(unsent?.array?.first?["application"] == .string(Self.application))
+      a.network.change { $0.blocked = [] }
+      #expect(try store(["flush", "--timeout", "20"], 0) == ["unsent": []])
+    }
+  }
+
+  @Test func aNewKeyIsTheUsersAloneAndCurrent() throws {
+    let keys = directory.file("keys")
+    let made = try (1...2).map { _ in
+      let (end, output, errors) = try ChildProcess.run([Products.control, "store", "key", "new", "--keys", keys])
+      #expect(end == .exit(0), "\(errors)")
+      return output
+    }
+    #expect(made[0] != made[1])
+    #expect(try Files.text("\(keys)/current") == made[1])
+    #expect(Set(Files.list(keys)) == Set(made.map { String($0.dropLast()) } + ["current"]))
+  }
+
   /// Both have what the other one has not: the copy is kept, and told.
   @Test func whatTwoHostsHaveWrittenIsNeverMixed() throws {
     try Self.withHosts { fleet, a, b in

@@ -234,6 +234,8 @@ actor CarriedStore: ArchiveCarrying {
     }
   }
 
+  func setAside() async throws(ArchiveError) -> [String] { disk.state.withLock { $0.conflicts.keys.sorted() } }
+
   func removeSetAside(_ application: String) async throws(ArchiveError) { disk.state.withLock { $0.conflicts = [:] } }
 
   // MARK: The rest

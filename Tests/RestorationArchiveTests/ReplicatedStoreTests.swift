@@ -259,6 +259,77 @@ internal import Testing
     #expect(a.events.count == 2)
   }
 
+  // MARK: What a person asks for
+
+  @Test func aPersonSeesWhatTheReplicaHasAndWhatItLacks() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    b.open("org.example.Other")
+    a.open()
+    _ = a.write("1")
+    fleet.pass(50)
+    fleet.replica.setCovered(false)
+    _ = a.write("2")
+    fleet.pass(2_000)
+    let shown = try #require(a.call { store in await store.states(of: nil) }.value)
+    #expect(shown.isReachable && shown.states.map(\.application) == [ReplicaFleet.application, "org.example.Other"])
+    let (own, other) = (shown.states[0], shown.states[1])
+    #expect((own.lease, own.holder?.host, own.sequence, own.stored, own.changes) == (.held, "A", 2, 1, 1))
+    #expect(own.bytes > 0 && own.milliseconds >= 2_000 && !own.isSnapshotDue)
+    #expect(own.failure?.cause == .uncovered)
+    #expect((other.lease, other.holder?.host, other.sequence, other.changes) == (.elsewhere, "B", nil, 0))
+    fleet.replica.setCovered(true)
+    fleet.replica.cut("A")
+    let next = try broker(diskA)
+    let left = try #require(next.call { store in await store.states(of: ReplicaFleet.application) }.value)
+    #expect(!left.isReachable && left.states.map(\.changes) == [nil], "a former broker may have left something")
+    #expect(left.states.map(\.lease) == [.unknown])
+  }
+
+  @Test func whoWaitsForTheReplicaIsToldWhatItLacksThen() throws {
+    let a = try broker(diskA)
+    a.open()
+    _ = a.write("1")
+    let sent = a.call { store in await store.flush(nil, milliseconds: 1_000) }
+    fleet.pass(50)
+    #expect(sent.value == [:])
+    fleet.replica.cut("A")
+    _ = a.write("2")
+    let unsent = a.call { store in await store.flush(ReplicaFleet.application, milliseconds: 1_000) }
+    fleet.pass(999)
+    #expect(unsent.result == nil)
+    fleet.pass(1)
+    #expect(unsent.value == [ReplicaFleet.application: 1])
+    let next = try broker(diskA)
+    let left = next.call { store in await store.flush(nil, milliseconds: 1_000) }
+    fleet.pass(1_000)
+    #expect(left.value == [ReplicaFleet.application: nil], "how much a former broker has left is unknown")
+    fleet.replica.mend("A")
+    let late = next.call { store in await store.flush(nil, milliseconds: 1_000) }
+    fleet.pass(1_000)
+    #expect(late.value == [:])
+  }
+
+  @Test func anArchiveThatIsNotInUseIsSentAnew() throws {
+    let a = try broker(diskA)
+    a.open()
+    _ = a.write("1")
+    let refused = a.call { store in await store.migrate(ReplicaFleet.application, milliseconds: 1_000) }
+    #expect(throws: ArchiveError.self, "it is in use") { try refused.value?.get() }
+    _ = a.close()
+    for parts in 1...2 {
+      let sent = a.call { store in await store.migrate(ReplicaFleet.application, milliseconds: 1_000) }
+      fleet.pass(1_000)
+      try #require(sent.value).get()
+      #expect(fleet.batches.isEmpty && fleet.snapshotParts == 1, "\(parts)")
+    }
+    #expect(phase(diskA) == .released)
+    #expect(a.open()?.sequence == 3)
+    _ = a.close()
+    let absent = a.call { store in await store.migrate("org.example.None", milliseconds: 1_000) }
+    fleet.pass(1_000)
+    #expect(throws: ArchiveError.self) { try absent.value?.get() }
+  }
+
   // MARK: Ending
 
   @Test func closingsOfABrokerThatEndsHaveOneDeadline() throws {

@@ -99,6 +99,10 @@ internal import Testing
     #expect(try peer.call("backupArchive", #"{"application":"App"}"#)["to"] == .null)
     #expect(try peer.fail("openApplicationSocket", #"{"application":"App"}"#).kind == "forbidden")
     #expect(try peer.fail("openApplicationSocket", #"{"application":"Other"}"#).kind == "forbidden")
+    for method in ["reportReplica", "flushReplica", "migrateReplica"] {
+      let failure = try peer.fail(method, #"{"application":"App"}"#)
+      #expect(failure.kind == "forbidden" && failure.message.contains("sandbox"))
+    }
   }
 
   // MARK: Who the others are

@@ -66,6 +66,13 @@ struct ArchiveFiles {
     return isApplication(application) ? application : nil
   }
 
+  /// The application of which a file has what was set aside; `nil` for every other file.
+  static func application(ofConflict name: String) -> String? {
+    guard name.hasSuffix(suffix), let mark = name.firstIndex(of: "+") else { return nil }
+    let files = ArchiveFiles(String(name[..<mark]))
+    return name.hasPrefix(files.conflictPrefix) && isApplication(files.application) ? files.application : nil
+  }
+
   /// Whether a text names an application: `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`, optionally `@` and an instance of the
   /// same letters, at most 48.
   static func isApplication(_ text: String) -> Bool {

@@ -41,6 +41,8 @@ package protocol ArchiveCarrying: ArchiveStore {
 
   /// Keeps a copy of an archive that is not open, until a person removes it. Returns its name.
   nonisolated(nonsending) func setAside(_ application: String) async throws(ArchiveError) -> String
+  /// The names of all such copies, in ascending order.
+  nonisolated(nonsending) func setAside() async throws(ArchiveError) -> [String]
   nonisolated(nonsending) func removeSetAside(_ application: String) async throws(ArchiveError)
 }
 

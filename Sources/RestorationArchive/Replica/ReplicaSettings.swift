@@ -15,6 +15,8 @@ package struct ReplicaSettings: Sendable {
   package var partBytes = 256 << 10
   /// Of all archives together.
   package var backlogBytesMax = 16 << 20
+  /// `nil` if what goes to the replica is not sealed.
+  package var keyring: ReplicaKeyring?
   /// How long closing waits for the replica.
   package var stopMilliseconds: Int64 = 5_000
 

@@ -87,7 +87,7 @@ extension ReplicatedArchive {
     note.incoming = nil
   }
 
-  private func openCopy(creating: Bool) async throws(ArchiveError) {
+  func openCopy(creating: Bool) async throws(ArchiveError) {
     let opening = try await base.open(application, creating: creating)
     (lease, copy, prepared) = (opening.lease, opening.archive, opening)
   }

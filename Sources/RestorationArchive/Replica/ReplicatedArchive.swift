@@ -30,8 +30,8 @@ actor ReplicatedArchive {
     var unanswered = 0
     /// On the disk, and not in the queue yet.
     var committed: [CommittedTransaction] = []
-    /// The replica does not have everything: what it has, and when some of it has arrived last.
-    var progress: (stored: SequenceNumber, time: Int64)?
+    /// The replica does not have everything: what it has, when some of it has arrived last, and since when it is so.
+    var progress: (stored: SequenceNumber, time: Int64, since: Int64)?
   }
 
   nonisolated let application: String
@@ -212,7 +212,7 @@ actor ReplicatedArchive {
   }
 
   /// Changes that this host has to send: what another host has gone on without is told as lost.
-  private var unsent: SequenceNumber { holding.lease == nil ? 0 : queue.lag }
+  var unsent: SequenceNumber { holding.lease == nil ? 0 : queue.lag }
 
   // MARK: What is decided
 
@@ -280,7 +280,7 @@ actor ReplicatedArchive {
       if unsent == 0 {
         gate.progress = nil
       } else if gate.progress?.stored != stored {
-        gate.progress = (stored, now)
+        gate.progress = (stored, now, gate.progress?.since ?? now)
       }
     }
     let added = queue.bytes - backlog

@@ -133,6 +133,13 @@ extension ShippingQueue {
     bytes = waiting.reduce(0) { $0 + $1.transaction.changes.count }
   }
 
+  /// The archive ends here, and a snapshot of all of it is wanted.
+  package mutating func renew(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
+    tail = max(tail, sequence)
+    drop()
+    return next(at: now)
+  }
+
   /// Sends what is left without delay; `drained` says that all of it has arrived.
   package mutating func flush(at now: Int64) -> [Action] {
     isFlushing = true

@@ -7,11 +7,15 @@ extension SQLiteArchiveStore: ArchiveCarrying {
     try await archive(lease).tip(lease)
   }
 
-  package func noted() throws(ArchiveError) -> [String] { try notedApplications() }
+  package func noted() throws(ArchiveError) -> [String] { try files(ArchiveFiles.application(ofNote:)) }
 
-  private nonisolated func notedApplications() throws(ArchiveError) -> [String] {
+  package func setAside() throws(ArchiveError) -> [String] {
+    try files { ArchiveFiles.application(ofConflict: $0) == nil ? nil : $0 }
+  }
+
+  private nonisolated func files(_ name: (String) -> String?) throws(ArchiveError) -> [String] {
     do throws(SystemError) {
-      return try directory.names().compactMap(ArchiveFiles.application(ofNote:)).sorted()
+      return try directory.names().compactMap(name).sorted()
     } catch {
       throw ArchiveError(.unreadable, error.message)
     }
@@ -31,7 +35,7 @@ extension SQLiteArchiveStore: ArchiveCarrying {
   /// This host has no replica: what is noted of copies is forgotten, because what is written from now on makes it
   /// wrong. A replica that there is later takes them for archives that it has not had. Returns their applications.
   package nonisolated func forgetReplica() throws(ArchiveError) -> [String] {
-    let noted = try notedApplications()
+    let noted = try files(ArchiveFiles.application(ofNote:))
     do throws(SystemError) {
       for application in noted { try directory.remove(ArchiveFiles(application).replica) }
       if !noted.isEmpty { try directory.sync() }

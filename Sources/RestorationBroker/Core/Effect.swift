@@ -51,7 +51,7 @@ package struct Outcome: Sendable {
       case .announce(let id, let announcement): return announcement.lost.map { .announce(id, $0) }
       case .respond, .carryOut, .open, .takeOver, .goOn, .hurry, .close, .list, .openSocket, .reportStatistics,
         .reportMetrics, .call, .endCall, .tell, .tellLoss, .hold, .release, .confine, .clientChanged, .endSubscription,
-        .park, .unpark,
+        .park, .unpark, .replica,
         .watch, .watchProcess, .probe, .unwatch, .setTimer, .cancelTimer, .checkUnit, .startUnit, .backUp, .setWaiting,
         .expect, .awaitRoom, .disconnect, .log:
         return effect
@@ -91,6 +91,8 @@ package enum Effect: Sendable {
   case list(ListingPurpose)
   /// Have a socket for the application, of which there may be so many in all, and answer where it is.
   case openSocket(application: String, socketsMax: Int, Caller)
+  /// Ask the store for it, and answer.
+  case replica(ReplicaRequest, Caller)
   /// Answer `statistics`: counters and gauges of core and service together.
   case reportStatistics(Caller)
   /// Answer a request for the metrics, with these applications.

@@ -128,6 +128,19 @@ package enum MethodTable {
       core.context.emit(.openSocket(application: name, socketsMax: max, message.caller))
     },
 
+    // Hosts of a fleet
+    .broker(ReportReplica.self, takesNotifications: false) { core, message, client throws(ErrorObject) in
+      try core.context.ask(message, client, .report(ReportReplica(message.parameters).application))
+    },
+    .broker(FlushReplica.self, takesNotifications: false) { core, message, client throws(ErrorObject) in
+      let request = try FlushReplica(message.parameters)
+      try core.context.ask(message, client, .flush(request.application, milliseconds: request.milliseconds ?? 5_000))
+    },
+    .broker(MigrateReplica.self, takesNotifications: false) { core, message, client throws(ErrorObject) in
+      let request = try MigrateReplica(message.parameters)
+      try core.context.ask(message, client, .migrate(request.application, milliseconds: request.milliseconds ?? 60_000))
+    },
+
     // The broker
     .broker(ReportLimits.self) { core, message, _ in
       core.context.emit(.respond(message.caller, .result(core.context.limits)))

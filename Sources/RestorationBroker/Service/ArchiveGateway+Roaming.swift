@@ -11,6 +11,14 @@ extension ArchiveGateway {
   /// Something is being sent to where archives follow their user, and nobody waits for it.
   var isShipping: Bool { (store as? any ArchiveRoaming)?.isShipping ?? false }
 
+  func answer(_ request: ReplicaRequest, to caller: Caller, for delegate: isolated some Delegate) {
+    guard let store = store as? ReplicatedStore else { return delegate.send(request.answerWithoutReplica, to: caller) }
+    Task {
+      let answer = await store.answer(request)
+      delegate.send(answer, to: caller)
+    }
+  }
+
   package func take(_ event: ArchiveRoamingEvent, for delegate: isolated some Delegate) {
     switch event {
     case .wanted(let lease, let host):

@@ -192,6 +192,7 @@ package actor BrokerService {
       timers.set(name, milliseconds: milliseconds) { self.assumeIsolated { $0.timerFired(name) } }
     case .cancelTimer(let name): timers.cancel(name)
     case .openSocket(let application, let max, let caller): openSocket(application, max, caller)
+    case .replica(let request, let caller): archives.answer(request, to: caller, for: self)
     case .reportStatistics(let caller): send(.result(statistics(for: caller)), to: caller)
     case .reportMetrics(let caller, let page, let applications):
       requests.end(.ofClient(caller), "answered", core)

@@ -5,10 +5,17 @@ internal import NIOCore
 package import RestorationArchive
 internal import RestorationTransport
 
-/// Makes the way to where archives follow their user; the last argument is called when another host has begun to wait
-/// for one.
-package typealias ReplicaSource = (ReplicaConfiguration, LeaseTerm, @escaping @Sendable () -> Void) ->
-  any ArchiveReplica
+/// Makes the way to where archives follow their user.
+package struct ReplicaSource {
+  /// The last argument is called when another host has begun to wait for an archive.
+  package typealias Way = (ReplicaConfiguration, LeaseTerm, @escaping @Sendable () -> Void) -> any ArchiveReplica
+
+  let keyring: ReplicaKeyring?
+  let way: Way
+
+  /// - Parameter keyring: `nil` if what goes there is not sealed.
+  package init(_ keyring: ReplicaKeyring?, way: @escaping Way) { (self.keyring, self.way) = (keyring, way) }
+}
 
 extension ReplicatedStore {
   convenience init(
@@ -21,12 +28,10 @@ extension ReplicatedStore {
     let clock = ReplicaClock(now: { Host.bootMilliseconds }) { milliseconds, body in
       eventLoop.scheduleTask(in: .milliseconds(milliseconds), body)
     }
-    try self.init(
-      around: files,
-      ReplicaSettings(host: configuration.host ?? Host.name, term: term, promise: configuration.acknowledgement),
-      clock: clock,
-      sharing: \.shared
-    ) { source(configuration, term, $0) }
+    let host = configuration.host ?? Host.name
+    var settings = ReplicaSettings(host: host, term: term, promise: configuration.acknowledgement)
+    settings.keyring = source.keyring
+    try self.init(around: files, settings, clock: clock, sharing: \.shared) { source.way(configuration, term, $0) }
   }
 }
 

@@ -80,6 +80,33 @@ extension BrokerConnection {
     return try await perform(OpenApplicationSocket().with { $0.application = name })
   }
 
+  /// What the fleet's store has of archives that follow their user, and what it lacks.
+  ///
+  /// - Parameter application: `nil` for all.
+  public func replicaStatus(of application: String? = nil) async throws -> ReplicaStatus {
+    let name = try application.map { try ApplicationName(sending: $0) }
+    return try await perform(ReportReplica().with { $0.application = name })
+  }
+
+  /// Waits until the fleet's store has what was stored before.
+  ///
+  /// - Parameters:
+  ///   - application: `nil` for all.
+  ///   - limit: for so long; `nil` for 5 seconds.
+  /// - Returns: of which applications the store does not have everything.
+  public func flushReplica(of application: String? = nil, within limit: Duration? = nil) async throws -> [UnsentChanges]
+  {
+    let name = try application.map { try ApplicationName(sending: $0) }
+    let milliseconds = limit.map { $0 / .milliseconds(1) }.map { Int64($0) }
+    return try await perform(FlushReplica().with { ($0.application, $0.milliseconds) = (name, milliseconds) }).unsent
+  }
+
+  /// Sends the archive of an application that is not in use to the fleet's store anew, sealed with the present key.
+  public func migrateReplica(of application: String) async throws {
+    let name = try ApplicationName(sending: application)
+    _ = try await perform(MigrateReplica().with { $0.application = name })
+  }
+
   /// The limits that the broker enforces.
   public func limits() async throws -> Limits { try await perform(ReportLimits()) }
 

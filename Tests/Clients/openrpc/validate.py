@@ -20,8 +20,10 @@ RARE_EVENTS = {
     "archiveQuarantined", "quarantineEnded", "eventsLost", "archiveLost",
     "archiveConflict", "replicaBehind", "replicaCaughtUp",
 }
-# The last one makes files; a vector is played in memory as well.
-RARE_METHODS = {"$/cancelRequest", "stateWanted", "archiveLost", "openApplicationSocket"}
+# The last three make files, which a vector that is played in memory as well cannot, or need a fleet's store.
+RARE_METHODS = {
+    "$/cancelRequest", "stateWanted", "archiveLost", "openApplicationSocket", "reportReplica", "migrateReplica",
+}
 # The share of a method's members whose loss must be noticed; the others are optional.
 DROPS_NOTICED_MIN = 0.5
 

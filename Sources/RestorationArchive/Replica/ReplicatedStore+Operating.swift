@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Synchronization
+
+/// What a person asks for who looks after the archives.
+extension ReplicatedStore {
+  package nonisolated var host: String { context.settings.host }
+  package nonisolated var promise: ShippingQueue.Promise { context.settings.promise }
+  /// Names the key with which is sealed; `nil` if nothing is.
+  package nonisolated var keyID: String? { context.settings.keyring?.currentID() }
+
+  /// How archives stand, in ascending order of application, and whether the replica has answered.
+  ///
+  /// - Parameter application: `nil` for all that this host or the replica knows.
+  nonisolated(nonsending) package func states(
+    of application: String?
+  ) async -> (states: [ReplicaState], isReachable: Bool) {
+    func isMeant(_ other: String) -> Bool { application.map { $0 == other } ?? true }
+    var states: [String: ReplicaState] = [:]
+    for archive in all where isMeant(archive.application) { states[archive.application] = await archive.state() }
+    for application in (try? await context.base.noted()) ?? [] where isMeant(application) {
+      guard states[application] == nil else { continue }
+      var state = ReplicaState(of: application)
+      if (try? await context.base.note(of: application))?.standing?.phase == .held { state.changes = nil }
+      states[application] = state
+    }
+    for file in (try? await context.base.setAside()) ?? [] {
+      let application = String(file.prefix { $0 != "+" })
+      if isMeant(application) { states[application, default: ReplicaState(of: application)].conflicts.append(file) }
+    }
+    let summaries = await context.look()
+    for summary in summaries ?? [] where isMeant(summary.application) {
+      states[summary.application, default: ReplicaState(of: summary.application)].add(summary, at: host)
+    }
+    return (states.values.sorted { $0.application < $1.application }, summaries != nil)
+  }
+
+  /// Waits until the replica has everything that was committed before.
+  ///
+  /// - Parameters:
+  ///   - application: `nil` for all.
+  ///   - milliseconds: for how long.
+  /// - Returns: what it lacks then, by application; `nil` if that is not known, because a former broker has left it.
+  nonisolated(nonsending) package func flush(
+    _ application: String?,
+    milliseconds: Int64
+  ) async -> [String: SequenceNumber?] {
+    let deadline = context.now + milliseconds
+    let noted = (try? await context.base.noted()) ?? []
+    let applications = Set(noted).union(all.map(\.application)).filter { application == nil || $0 == application }
+    var unsent: [String: SequenceNumber?] = [:]
+    for application in applications.sorted() {
+      let archive = archive(application)
+      // Without the replica each would take its time.
+      let isKnown = context.now < deadline ? await archive.sendLeft() : false
+      let changes = await archive.sent(by: deadline)
+      if changes > 0 { unsent[application] = changes } else if !isKnown { unsent[application] = await archive.left() }
+    }
+    return unsent
+  }
+
+  /// Sends a new snapshot of an archive that is not in use, sealed with the present key and for the present reader.
+  /// The keys are read again before.
+  ///
+  /// - Parameter milliseconds: for how long it is awaited.
+  nonisolated(nonsending) package func migrate(
+    _ application: String,
+    milliseconds: Int64
+  ) async -> Result<Void, ArchiveError> {
+    guard ArchiveFiles.isApplication(application) else {
+      return .failure(ArchiveError(.absent, "there is no archive of \(application)"))
+    }
+    if let problem = await context.settings.keyring?.reread() { return .failure(ArchiveError(.definite, problem)) }
+    return await archive(application).migrate(by: context.now + milliseconds)
+  }
+}
+
+extension ReplicatedArchive {
+  func state() -> ReplicaState {
+    var state = ReplicaState(of: application)
+    if holding.lease != nil {
+      (state.lease, state.stored, state.sequence) = (.held, queue.stored, queue.tail)
+      (state.changes, state.bytes, state.isSnapshotDue) = (unsent, queue.bytes, queue.isSnapshotDue)
+    } else if note.standing?.phase == .held {
+      state.changes = nil
+    }
+    state.milliseconds = gate.withLock { $0.progress }.map { now - $0.since } ?? 0
+    state.failure = journal.failure
+    return state
+  }
+
+  /// Of what a former broker has left nothing is known but that: 0 if it has left nothing.
+  func left() async -> SequenceNumber? {
+    guard lease == nil, holding.lease == nil else { return 0 }
+    return (try? await base.note(of: application))?.standing?.phase == .held ? nil : 0
+  }
+
+  func migrate(by deadline: Int64) async -> Result<Void, ArchiveError> {
+    await begin()
+    defer { end() }
+    guard lease == nil else {
+      return .failure(ArchiveError(.definite, "\(application) is in use; end it, and try again"))
+    }
+    do throws(ArchiveError) {
+      queue.endFlush()
+      if holding.opened(at: now).contains(.acquire) {
+        publish()
+        try await take(creating: false)
+      }
+      publish()
+      try await beginAnew()
+    } catch {
+      await leave(waiting: false)
+      return .failure(error)
+    }
+    await closeCopy()
+    let changes = await sent(by: deadline)
+    await leave(waiting: false)
+    guard changes > 0 else { return .success(()) }
+    let reason = journal.failure.map { ": \($0.message)" } ?? ""
+    return .failure(ArchiveError(.definite, "the snapshot of \(application) is not sent yet\(reason)"))
+  }
+
+  /// Has a snapshot take the place of all that is at the replica. It ends behind a change of its own, which changes
+  /// nothing: two snapshots that end at one place are one to the replica.
+  private func beginAnew() async throws(ArchiveError) {
+    if lease == nil { try await openCopy(creating: false) }
+    guard let lease else { return }
+    let end = try await base.tip(lease).sequence
+    let change = ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
+    let receipt = try await base.apply([.forgetContexts([])], lease: lease, expecting: end, changeID: change)
+    perform(queue.renew(upTo: receipt.sequence, at: now))
+  }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ArgumentParser
+internal import JSONRPC
+internal import RestorationClient
+internal import RestorationWire
+
+struct StoreCommand: ControlCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "store",
+    abstract: "Look after archives that follow their user from host to host.",
+    usage: "restorationctl store [<option> ...] <command>",
+    discussion: """
+      Examples:
+        restorationctl store status
+        restorationctl store flush --timeout 10
+        restorationctl store key new
+        restorationctl store migrate --all
+
+      The fleet's store is the database that is configured by replica.
+      """,
+    subcommands: [
+      StoreStatusCommand.self, StoreFlushCommand.self, StoreMigrateCommand.self, StoreKeyCommand.self,
+    ]
+  )
+
+  // All options may stand before or after the command.
+  @OptionGroup var options: CommonOptions
+}
+
+struct StoreStatusCommand: ControlCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Show what the fleet's store has and what it lacks.",
+    usage: "restorationctl store status [<option> ...] [<application>]",
+    discussion: """
+      Examples:
+        restorationctl store status
+        restorationctl store status org.example.Notes -j | jq '.applications[0].changes'
+
+      UNSENT counts changes of this host that the store lacks, and FOR says for how
+      long; "?" if a former broker may have left some. In JSON it is the result of
+      the method reportReplica.
+      """
+  )
+
+  @OptionGroup var options: AnyApplicationOptions
+
+  func run() async throws {
+    try await withBroker { broker in
+      let status = try await broker.replicaStatus(of: options.application)
+      try output.show(status, or: status.text(hidesLegend: legend.hidesLegend))
+    }
+  }
+}
+
+struct StoreFlushCommand: ControlCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "flush",
+    abstract: "Wait until the fleet's store has everything.",
+    usage: "restorationctl store flush [<option> ...] [<application>]",
+    discussion: """
+      Examples:
+        restorationctl store flush
+        restorationctl store flush org.example.Notes --timeout 10
+
+      It waits for 5 seconds, or for as long as --timeout says. Exit status 75 means
+      that not everything was sent; what is left is listed. It is sent later.
+      In JSON it is the result of the method flushReplica.
+      """
+  )
+
+  @OptionGroup var options: AnyApplicationOptions
+
+  /// The broker is to answer before the time of the tool is over.
+  private static let marginMilliseconds: Int64 = 500
+
+  func run() async throws {
+    try await withBroker { broker in
+      let limit = connection.timeout.map { max($0.milliseconds / 2, $0.milliseconds - Self.marginMilliseconds) }
+      let unsent = try await broker.flushReplica(
+        of: options.application,
+        within: limit.map { .milliseconds(min($0, 600_000)) }
+      )
+      let document = PrintedObject { $0.member("unsent", unsent) }
+      try output.show(document, or: unsent.isEmpty ? "Nothing is left to be sent.\n" : unsent.text)
+      if !unsent.isEmpty { throw ExitStatus.tryAgain }
+    }
+  }
+}
+
+struct StoreMigrateCommand: ControlCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "migrate",
+    abstract: "Send an archive to the fleet's store anew, with the present key.",
+    usage: "restorationctl store migrate [<option> ...] (<application> | --all)",
+    discussion: """
+      Examples:
+        restorationctl store migrate org.example.Notes
+        restorationctl store migrate --all
+
+      What was sealed with a former key is replaced. Applications that are in use
+      are refused. With --all it is {"applications":[{"application":...,
+      "result":{}}]} in JSON, or "error" instead of the result; exit status 1
+      means that at least one was refused.
+      """
+  )
+
+  @OptionGroup var options: SomeApplicationsOptions
+
+  func run() async throws {
+    try await withBroker { broker in
+      guard let application = options.application else { return try await migrateAll(broker) }
+      try await broker.migrateReplica(of: application)
+      try output.print(Done(), or: "\(application) was sent anew.\n")
+    }
+  }
+
+  private func migrateAll(_ broker: BrokerConnection) async throws {
+    let outcomes = try await broker.forAll(output) { application in
+      try await broker.migrateReplica(of: application)
+      return Done()
+    } text: { application, _ in
+      "\(application) was sent anew.\n".printable
+    }
+    if outcomes.contains(where: { $0.failure != nil }) { throw ExitStatus.refused }
+  }
+}
+
+/// What a command has to say that has nothing to say.
+private struct Done: JSONWritable {
+  func writeJSON(to writer: inout JSONWriter) { writer.object { _ in } }
+}
+
+extension [UnsentChanges] {
+  fileprivate var text: String {
+    map { unsent in
+      let changes = unsent.changes.map { Quantity.count(Int(clamping: $0), "change") } ?? "changes of a former broker"
+      return "\(unsent.application): \(changes) not sent.\n".printable
+    }.joined()
+  }
+}
+
+extension ReplicaStatus {
+  fileprivate func text(hidesLegend: Bool) -> String {
+    var table = TextTable([
+      TextTable.Column("APPLICATION", minimum: 16),
+      TextTable.Column("LEASE"),
+      TextTable.Column("HOST"),
+      TextTable.Column("UNSENT", .right),
+      TextTable.Column("FOR", .right),
+      TextTable.Column("WAITING", .right),
+      TextTable.Column("TROUBLE"),
+    ])
+    for application in applications {
+      let failure = application.failure.map { "\($0.cause): \($0.message)" }
+      let conflicts = application.conflicts.isEmpty ? nil : application.conflicts.joined(separator: " ")
+      table.add([
+        application.application.description,
+        application.lease.rawValue,
+        application.host ?? "-",
+        application.changes.map { String($0) } ?? "?",
+        application.milliseconds == 0 ? "-" : Quantity.age(application.milliseconds),
+        Quantity.bytes(Int(clamping: application.bytes)),
+        failure ?? conflicts ?? "-",
+      ])
+    }
+    guard !hidesLegend else { return table.text(header: false) }
+    let sealing = key.map { "sealed with the key \($0)" } ?? "not sealed"
+    let answer = reachable ? "" : " The fleet's store does not answer."
+    return table.text(header: true)
+      + "\nHost \(host), acknowledged by \(acknowledge.rawValue), \(sealing).\(answer)\n".printable
+  }
+}
