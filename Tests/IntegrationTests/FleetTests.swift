@@ -151,6 +151,11 @@ internal import Testing
       #expect(status?["lease"] == "held" && status?["host"] == "A" && status?["changes"] == 0)
       #expect(status?["sequence"] == status?["stored"])
       #expect(try store(["migrate", Self.application], 75)["error"]?["kind"] == "storeFailed")
+      let metrics = try ChildProcess.run([Products.control, "--socket", a.broker.socket, "metrics"]).output
+      let families = metrics.matches(of: /# TYPE (restorationd_replica_\w+) (\w+)/).map { family in
+        family.2 == "counter" ? "\(family.1)_total" : String(family.1)
+      }
+      #expect(try Set(families) == Set(MetricFamily.promised().keys.filter { $0.contains("_replica_") }))
       a.network.change { $0.blocked = [.there, .back] }
       try user.encode(2)
       let unsent = try store(["flush", "--timeout", "1"], 75)["unsent"]

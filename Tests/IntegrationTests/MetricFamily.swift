@@ -58,3 +58,13 @@ struct MetricFamily {
     }
   }
 }
+
+extension MetricFamily {
+  /// The page's families, each as its row describes it.
+  static func promised() throws -> [String: String] {
+    let rows = try Files.text("\(Products.repository)/Protocol/metrics.md").matches(
+      of: /\| `(restorationd_\w+)` \| (counter|gauge|histogram) \|/
+    )
+    return Dictionary(uniqueKeysWithValues: rows.map { (String($0.1), String($0.2)) })
+  }
+}

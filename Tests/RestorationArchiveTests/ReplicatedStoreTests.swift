@@ -285,6 +285,26 @@ internal import Testing
     #expect(left.states.map(\.lease) == [.unknown])
   }
 
+  @Test func whatIsSentAndWhatIsNotIsCounted() throws {
+    let a = try broker(diskA)
+    a.open()
+    _ = a.write("1")
+    fleet.pass(50)
+    fleet.replica.cut("A")
+    _ = a.write("2")
+    fleet.pass(1_000)
+    let figures = a.store.figures
+    #expect((figures.appends, figures.snapshots, figures.conflicts) == (1, 0, 0))
+    #expect((figures.changes, figures.leases) == (1, [.held: 1]))
+    #expect(figures.bytes > 0 && figures.milliseconds == 1_000)
+    #expect(Set(figures.failures.keys) == [.away] && figures.failures[.away] ?? 0 >= 2)
+    fleet.pass(15_000)
+    #expect(a.store.figures.leases == [.lapsed: 1])
+    fleet.replica.mend("A")
+    fleet.pass(1_000)
+    #expect((a.store.figures.changes, a.store.figures.bytes, a.store.figures.milliseconds) == (0, 0, 0))
+  }
+
   @Test func whoWaitsForTheReplicaIsToldWhatItLacksThen() throws {
     let a = try broker(diskA)
     a.open()

@@ -15,6 +15,8 @@ package struct ReplicaSettings: Sendable {
   package var partBytes = 256 << 10
   /// Of all archives together.
   package var backlogBytesMax = 16 << 20
+  /// Is told how many milliseconds each append has taken.
+  package var meter: (any ReplicaMeter)?
   /// `nil` if what goes to the replica is not sealed.
   package var keyring: ReplicaKeyring?
   /// How long closing waits for the replica.
@@ -28,6 +30,10 @@ package struct ReplicaSettings: Sendable {
   ) {
     (self.host, self.term, self.promise, self.limits) = (host, term, promise, limits)
   }
+}
+
+package protocol ReplicaMeter: Sendable {
+  func appended(in milliseconds: Int64)
 }
 
 /// Milliseconds of a clock that counts sleep as well, and its alarms.

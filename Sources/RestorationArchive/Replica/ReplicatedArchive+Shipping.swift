@@ -8,8 +8,11 @@ extension ReplicatedArchive {
 
   func send(_ batch: ReplicaBatch, _ era: Int) async {
     guard era == self.era, let lease = holding.lease else { return }
+    let begin = now
     do throws(ReplicaError) {
       try await context.replica.append(batch, lease)
+      context.figures.withLock { $0.appends += 1 }
+      context.settings.meter?.appended(in: now - begin)
       if era == self.era { perform(queue.appended(at: now)) }
     } catch {
       failed(error.kind, lease, era)
@@ -21,6 +24,7 @@ extension ReplicatedArchive {
     guard era == self.era, let lease = holding.lease else { return }
     do throws(ClaimFailure) {
       let tip = try await sendParts(lease)
+      context.figures.withLock { $0.snapshots += 1 }
       if era == self.era { perform(queue.copied(upTo: tip.sequence, at: now)) }
     } catch {
       report(ReplicaFailure(error))

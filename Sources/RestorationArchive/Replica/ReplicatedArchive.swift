@@ -30,8 +30,9 @@ actor ReplicatedArchive {
     var unanswered = 0
     /// On the disk, and not in the queue yet.
     var committed: [CommittedTransaction] = []
-    /// The replica does not have everything: what it has, when some of it has arrived last, and since when it is so.
-    var progress: (stored: SequenceNumber, time: Int64, since: Int64)?
+    /// The replica does not have everything: what it has, when some of it has arrived last, since when it is so, and
+    /// how much it lacks.
+    var progress: (stored: SequenceNumber, time: Int64, since: Int64, lag: SequenceNumber)?
   }
 
   nonisolated let application: String
@@ -268,6 +269,7 @@ actor ReplicatedArchive {
 
   /// For people.
   func report(_ failure: ReplicaFailure) {
+    context.figures.withLock { $0.failures[failure.cause, default: 0] += 1 }
     guard journal.failed(failure) else { return }
     context.tell(.behind(application: application, ArchiveLag(failure, changes: queue.lag)))
   }
@@ -280,8 +282,9 @@ actor ReplicatedArchive {
       if unsent == 0 {
         gate.progress = nil
       } else if gate.progress?.stored != stored {
-        gate.progress = (stored, now, gate.progress?.since ?? now)
+        gate.progress = (stored, now, gate.progress?.since ?? now, unsent)
       }
+      gate.progress?.lag = unsent
     }
     let added = queue.bytes - backlog
     backlog = queue.bytes

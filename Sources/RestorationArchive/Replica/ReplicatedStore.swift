@@ -221,6 +221,8 @@ final class ReplicationContext: Sendable {
   let backlog = Mutex(0)
   /// Until when closings wait; `nil` before the end.
   let stopping = Mutex<Int64?>(nil)
+  /// Totals; what there is now is not in it.
+  let figures = Mutex(ReplicaFigures())
   /// As far as known.
   let elsewhere = Mutex<[String: ReplicaHolder]>([:])
 
@@ -249,7 +251,10 @@ final class ReplicationContext: Sendable {
     return summaries
   }
 
-  func tell(_ event: ArchiveRoamingEvent) { observer.withLock { $0 }?(event) }
+  func tell(_ event: ArchiveRoamingEvent) {
+    if case .conflict = event { figures.withLock { $0.conflicts += 1 } }
+    observer.withLock { $0 }?(event)
+  }
 
   func start(_ body: @escaping @Sendable () async -> Void) {
     Task(executorPreference: executor) { await body() }

@@ -70,6 +70,23 @@ extension BrokerStatistics {
       "cachedBytes": Int64(archives.cachedBytes), "timers": Int64(timers.count),
       "subscriptions": Int64(core.subscriptionCount),
     ]
+    if let store = archives.store as? ReplicatedStore { add(store.figures, store.appendDurations) }
+  }
+
+  private mutating func add(_ replica: ReplicaFigures, _ appends: Durations?) {
+    counters["replicaAppends"] = replica.appends
+    counters["replicaSnapshots"] = replica.snapshots
+    counters["replicaConflicts"] = replica.conflicts
+    for cause in ReplicaFailure.Cause.allCases {
+      counters[ReplicaMetric.failures(cause.rawValue)] = replica.failures[cause] ?? 0
+    }
+    gauges["replicaUnsentChanges"] = replica.changes
+    gauges["replicaBacklogBytes"] = Int64(replica.bytes)
+    gauges["replicaLagMilliseconds"] = replica.milliseconds
+    for state in ReplicaFigures.Holding.allCases {
+      gauges[ReplicaMetric.leases(state.rawValue)] = Int64(replica.leases[state] ?? 0)
+    }
+    durations["append"] = appends.map(DurationCounts.init)
   }
 
   /// Adds what there is of one application and its instances, for clients confined to it. Totals are of all clients.

@@ -4,6 +4,7 @@ internal import Logging
 internal import NIOCore
 package import RestorationArchive
 internal import RestorationTransport
+internal import Synchronization
 
 /// Makes the way to where archives follow their user.
 package struct ReplicaSource {
@@ -30,9 +31,20 @@ extension ReplicatedStore {
     }
     let host = configuration.host ?? Host.name
     var settings = ReplicaSettings(host: host, term: term, promise: configuration.acknowledgement)
-    settings.keyring = source.keyring
+    (settings.keyring, settings.meter) = (source.keyring, AppendMeter())
     try self.init(around: files, settings, clock: clock, sharing: \.shared) { source.way(configuration, term, $0) }
   }
+}
+
+/// How long appends took.
+private final class AppendMeter: ReplicaMeter {
+  let durations = Mutex(Durations())
+
+  func appended(in milliseconds: Int64) { durations.withLock { $0.add(nanoseconds: milliseconds * 1_000_000) } }
+}
+
+extension ReplicatedStore {
+  var appendDurations: Durations? { (meter as? AppendMeter)?.durations.withLock { $0 } }
 }
 
 extension ReplicatedStore {

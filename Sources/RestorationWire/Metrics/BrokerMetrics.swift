@@ -19,6 +19,9 @@ package struct BrokerMetrics {
     ("transactions", "transactions", "Transactions made durable."),
     ("events", "events", "Events sent to subscribers."),
     ("eventsLost", "events_lost", "Events lost because subscribers did not read."),
+    ("replicaAppends", "replica_appends", "Appends to the fleet's store."),
+    ("replicaSnapshots", "replica_snapshots", "Copies of whole archives that were sent to the fleet's store."),
+    ("replicaConflicts", "replica_conflicts", "Copies that were set aside because another host had written."),
   ]
 
   private static let gauges = [
@@ -28,10 +31,12 @@ package struct BrokerMetrics {
     ("objects", "objects", "Objects of archives in use."),
     ("timers", "timers", "Timers that are set."),
     ("subscriptions", "subscriptions", "Subscriptions of all connections."),
+    ("replicaUnsentChanges", "replica_unsent_changes", "Changes that the fleet's store lacks."),
   ]
 
   private static let histograms = [
     ("commit", "commit", "Time from handing a transaction to the archive until it is durable."),
+    ("append", "replica_append", "Time of an append to the fleet's store."),
     ("turn", "loop_turn", "CPU time of turns of the loop, in which it serves no other client."),
   ]
 
@@ -79,7 +84,30 @@ package struct BrokerMetrics {
     }
     let cached = statistics.gauges["cachedBytes"].map { OpenMetrics.Value($0) }
     metrics.add(.gauge, "restorationd_cached_state", in: .bytes, "States kept in memory.", cached)
+    addReplica(to: &metrics)
   }
+
+  /// Without a fleet's store there is nothing of it.
+  private func addReplica(to metrics: inout OpenMetrics) {
+    let bytes = statistics.gauges["replicaBacklogBytes"].map { OpenMetrics.Value($0) }
+    metrics.add(.gauge, "restorationd_replica_backlog", in: .bytes, "What waits in memory to be sent.", bytes)
+    let lag = statistics.gauges["replicaLagMilliseconds"].map(OpenMetrics.Value.init(milliseconds:))
+    let help = "For how long the fleet's store has not had everything."
+    metrics.add(.gauge, "restorationd_replica_lag", in: .seconds, help, lag)
+    func samples(_ key: (String) -> String, _ label: String, of numbers: [String: Int64]) -> Samples {
+      numbers.sorted { $0.key < $1.key }.compactMap { name, number in
+        guard name.hasPrefix(key("")) else { return nil }
+        let word = MetricLabel(name: label, value: String(name.dropFirst(key("").count)))
+        return (labels: [word], value: OpenMetrics.Value(number))
+      }
+    }
+    let failures = samples(ReplicaMetric.failures, "cause", of: statistics.counters)
+    metrics.add(.counter, "restorationd_replica_failures", "Failures to send.", failures)
+    let leases = samples(ReplicaMetric.leases, "state", of: statistics.gauges)
+    metrics.add(.gauge, "restorationd_replica_leases", "Archives that this host has.", leases)
+  }
+
+  private typealias Samples = [(labels: [MetricLabel], value: OpenMetrics.Value)]
 
   private func addArchives(to metrics: inout OpenMetrics) {
     func add(_ name: String, in unit: OpenMetrics.Unit? = nil, _ help: String, _ number: Int) {
@@ -114,6 +142,12 @@ package struct BrokerMetrics {
     add("files", in: .bytes, "Files of the archive, if there are any.") { $0.fileBytes.map { Int64($0) } }
     add("damaged", "Whether the archive is or was damaged, or cannot be read: 1 or 0.") { $0.isDamaged ? 1 : 0 }
   }
+}
+
+/// Names of numbers that are one for each of several words.
+package enum ReplicaMetric {
+  package static func failures(_ cause: String) -> String { "replicaFailures.\(cause)" }
+  package static func leases(_ state: String) -> String { "replicaLeases.\(state)" }
 }
 
 extension ApplicationOverview {

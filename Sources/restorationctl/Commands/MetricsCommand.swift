@@ -73,7 +73,7 @@ extension MetricLabel {
         "'\(parts[0])' names no label: use letters, digits and _, and begin neither with a digit nor with __"
       )
     }
-    guard !["application", "le", "version"].contains(parts[0]) else {
+    guard !["application", "cause", "le", "state", "version"].contains(parts[0]) else {
       throw ValidationError("the label '\(parts[0])' is one of the tool's own: choose another name")
     }
     return MetricLabel(name: parts[0], value: parts[1])
