@@ -80,7 +80,7 @@ internal import Testing
     for (client, host) in [(a, "A"), (b, "B")] as [(WireClient, JSONValue)] {
       try client.call("attach", ["version": 1, "broker": host, "term": 15_000, "host": host])
     }
-    let claim: JSONValue = ["application": "draw", "reader": 1]
+    let claim: JSONValue = ["application": "draw", "reader": 1, "wants": true]
     let lease = try a.call("acquire", claim)["lease"] ?? .null
     let change: JSONValue = "00000000000000010000000000000002"
     let batch: JSONValue = ["after": 0, "transactions": [["upto": 2, "change": change, "changes": "AAE="]]]
