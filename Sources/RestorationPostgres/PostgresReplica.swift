@@ -122,9 +122,6 @@ package final class PostgresReplica: ArchiveReplica {
         .quota(max: PostgresStore.archivesMax, value: PostgresStore.archivesMax + 1),
         "\(text), and may have no more; have the administrator erase them"
       )
-    case "copy":
-      let text = "the database was copied into another system, whose timeline is below that of its leases"
-      throw ReplicaError(.refused, "\(text); restore it with its timeline")
     default: throw error(row)
     }
   }
@@ -173,8 +170,11 @@ package final class PostgresReplica: ArchiveReplica {
     guard row.text(0) == "released" else { throw error(row, host: row.text(1)) }
   }
 
-  nonisolated(nonsending) package func list() async throws(ReplicaError) -> [ReplicaSummary] {
-    try await rows(.list).map { row in
+  nonisolated(nonsending) package func list(
+    after application: String?
+  ) async throws(ReplicaError) -> ReplicaListing {
+    let rows = try await rows(.list, .text(application), .integer(Int64(ReplicaListing.pageMax) + 1))
+    let archives = rows.prefix(ReplicaListing.pageMax).map { row in
       ReplicaSummary(
         application: row.text(0) ?? "",
         holder: row.text(1).map { ReplicaHolder(host: $0, since: row.integer(2) ?? 0) },
@@ -183,6 +183,7 @@ package final class PostgresReplica: ArchiveReplica {
         summary: row.bytes(5) ?? []
       )
     }
+    return ReplicaListing(archives: archives, hasMore: rows.count > archives.count)
   }
 }
 
@@ -228,6 +229,7 @@ extension PostgresReplica {
       .snapshot,
       .integer(lease.archive),
       .integer(lease.epoch.rawValue),
+      .integer(part.attempt),
       .integer(part.tip.sequence),
       .change(part.tip.change),
       .integer(Int64(part.reader)),
@@ -266,6 +268,7 @@ extension PostgresReplica {
     let count = Int(first.integer(5) ?? 0)
     let parts = rows.map { row in
       SnapshotPart(
+        attempt: first.integer(10) ?? 0,
         tip: base,
         reader: Int(first.integer(4) ?? 0),
         number: Int(row.integer(7) ?? 0),

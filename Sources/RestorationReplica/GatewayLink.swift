@@ -16,9 +16,9 @@ package actor GatewayLink {
     /// How long a call may take, which is a second more than the gateway gives itself; a new connection comes before
     /// that. One call that is late ends the connection: what waits to be sent must not grow while the gateway stands
     /// still.
-    package var milliseconds: Int64 = 6_000
+    package var milliseconds = GatewayProtocol.callMilliseconds + 1_000
     /// The same for an append and a new connection.
-    package var briefMilliseconds: Int64 = 2_500
+    package var briefMilliseconds = GatewayProtocol.briefMilliseconds + 1_000
     /// How long after a failure nothing is tried.
     package var pauseMilliseconds: Int64 = 100
 
@@ -301,12 +301,7 @@ extension GatewayLink: ArchiveReplica {
     _ = try await call(Release(lease, end))
   }
 
-  nonisolated(nonsending) package func list() async throws(ReplicaError) -> [ReplicaSummary] {
-    var all: [ReplicaSummary] = []
-    while true {
-      let page = try await call(List().with { $0.after = all.last?.application })
-      all += page.archives
-      guard page.hasMore, !page.archives.isEmpty else { return all }
-    }
-  }
+  nonisolated(nonsending) package func list(
+    after application: String?
+  ) async throws(ReplicaError) -> ReplicaListing { try await call(List().with { $0.after = application }) }
 }

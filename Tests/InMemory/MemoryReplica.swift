@@ -139,8 +139,10 @@ private struct Row {
   var baseEpoch = ReplicaEpoch.none
   var reader = 1
   var parts: [[UInt8]] = []
+  /// Whose parts they are.
+  var attempt: Int64 = 0
   /// Parts of a snapshot that is not complete.
-  var draft: (tip: ReplicaTip, parts: [Int: [UInt8]])?
+  var draft: (attempt: Int64, parts: [Int: [UInt8]])?
   var batches: [(batch: ReplicaBatch, epoch: ReplicaEpoch)] = []
   var reigns: [ReplicaEpoch: ReplicaTip] = [:]
 
@@ -386,6 +388,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
         let numbers = row.parts.indices.dropFirst(first).prefix(replica.pageMax)
         let parts = numbers.map { number in
           SnapshotPart(
+            attempt: row.attempt,
             tip: row.base,
             reader: row.reader,
             number: number,
@@ -419,12 +422,14 @@ package struct MemoryReplicaLink: ArchiveReplica {
         part.tip.sequence >= row.tip.sequence
           || row.batches.contains(where: { $0.batch.upto == part.tip.sequence })
       else { throw gap(row.tip.sequence, part.tip.sequence) }
-      // The first part begins anew.
-      if part.number == 0 || row.draft?.tip != part.tip { row.draft = (part.tip, [:]) }
+      if part.number == 0, row.draft?.attempt != part.attempt { row.draft = (part.attempt, [:]) }
+      // One of a former attempt that was late.
+      guard row.draft?.attempt == part.attempt else { throw gap(row.tip.sequence, part.tip.sequence) }
       row.draft?.parts[part.number] = part.bytes
       let parts = (0..<max(1, part.count)).compactMap { row.draft?.parts[$0] }
       if parts.count == part.count {
         row.replaceBase(part.tip, reader: part.reader, parts: parts, under: row.epoch)
+        row.attempt = part.attempt
       } else if part.number == part.count - 1 {
         throw gap(row.tip.sequence, part.tip.sequence)
       }
@@ -449,9 +454,12 @@ package struct MemoryReplicaLink: ArchiveReplica {
     }
   }
 
-  nonisolated(nonsending) package func list() async throws(ReplicaError) -> [ReplicaSummary] {
+  nonisolated(nonsending) package func list(
+    after application: String?
+  ) async throws(ReplicaError) -> ReplicaListing {
     try call { state throws(ReplicaError) in
-      state.database.rows.filter { !$0.value.isRemoved }.sorted { $0.key < $1.key }.map { application, row in
+      let rows = state.database.rows.filter { !$0.value.isRemoved && $0.key > application ?? "" }
+      let page = rows.sorted { $0.key < $1.key }.prefix(ReplicaListing.pageMax).map { application, row in
         ReplicaSummary(
           application: application,
           holder: row.holder == nil ? nil : row.last,
@@ -460,6 +468,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
           summary: row.summary
         )
       }
+      return ReplicaListing(archives: page, hasMore: rows.count > page.count)
     }
   }
 }

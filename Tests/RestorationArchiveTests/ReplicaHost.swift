@@ -335,9 +335,9 @@ private struct HostLink: ArchiveReplica {
     try await link.release(lease, end)
   }
 
-  nonisolated(nonsending) func list() async throws(ReplicaError) -> [ReplicaSummary] {
+  nonisolated(nonsending) func list(after application: String?) async throws(ReplicaError) -> ReplicaListing {
     try step()
-    return try await link.list()
+    return try await link.list(after: application)
   }
 }
 

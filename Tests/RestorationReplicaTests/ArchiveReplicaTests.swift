@@ -80,12 +80,20 @@ internal import Testing
     let lease = try await broker.acquire().lease
     for (after, upto) in [(0, 2), (2, 3)] as [(Int64, Int64)] { try await broker.append(after, upto, lease) }
     let tip = ReplicaTip(sequence: 3, change: .numbered(3))
-    func parts(_ byte: UInt8, _ count: Int) -> [SnapshotPart] {
-      (0..<count).map { SnapshotPart(tip: tip, reader: 1, number: $0, count: count, bytes: [byte, UInt8($0)]) }
+    func parts(_ attempt: UInt8, _ count: Int) -> [SnapshotPart] {
+      (0..<count).map { number in
+        let bytes = [attempt, UInt8(number)]
+        return SnapshotPart(attempt: Int64(attempt), tip: tip, reader: 1, number: number, count: count, bytes: bytes)
+      }
     }
-    for part in parts(1, 4).dropLast() { try await broker.link.snapshot(part, lease) }
+    let former = parts(1, 3)
+    for part in former.dropLast() { try await broker.link.snapshot(part, lease) }
     let whole = parts(2, 3)
     for part in whole.dropLast() { try await broker.link.snapshot(part, lease) }
+    // They were on their way for longer.
+    for part in former.dropFirst() {
+      #expect(await refusal { () async throws(ReplicaError) in try await broker.link.snapshot(part, lease) } == .gap(3))
+    }
     #expect(try await broker.load(.batches(after: 0), lease).batches.count == 2)
     try await broker.link.snapshot(whole[2], lease)
     #expect(try await broker.load(.snapshot(part: 0), lease).parts == whole)
@@ -291,6 +299,22 @@ internal import Testing
     #expect(list.map(\.application) == ["draw", "notes@2"])
     #expect(list.map(\.sequence) == [2, 0] && list.map(\.summary) == [[], [1, 2]])
     #expect(list[0].holder?.host == "B" && list[1].holder == nil)
+  }
+
+  @Test(arguments: ReplicaEngine.allCases)
+  func archivesAreListedInPages(engine: ReplicaEngine) async throws {
+    let fixture = try ReplicaFixture(engine)
+    let link = fixture.broker(on: "A").link
+    let count = engine == .postgres ? 3 : ReplicaListing.pageMax + 1
+    let names = (0..<count).map { "a\(1_000 + $0)" }
+    for name in names.shuffled() { _ = try await ReplicaBroker(link: link, application: name).acquire() }
+    #expect(try await link.list().map(\.application) == names)
+    let rest = try await link.list(after: names[0])
+    #expect(rest.archives.map(\.application) == Array(names.dropFirst()) && !rest.hasMore)
+    let first = try await link.list(after: nil)
+    #expect(first.archives.map(\.application) == Array(names.prefix(ReplicaListing.pageMax)))
+    #expect(first.hasMore == (count > ReplicaListing.pageMax))
+    withExtendedLifetime(fixture) {}
   }
 
   // MARK: Removal

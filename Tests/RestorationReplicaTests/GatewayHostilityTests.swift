@@ -41,7 +41,7 @@ internal import Testing
   }
 
   private static func part(_ number: JSONValue, _ count: JSONValue, _ bytes: JSONValue = "AA==") -> JSONValue {
-    ["tip": ["sequence": 1], "reader": 1, "number": number, "count": count, "bytes": bytes]
+    ["attempt": 1, "tip": ["sequence": 1], "reader": 1, "number": number, "count": count, "bytes": bytes]
   }
 
   /// Invalid parameters with the place of the fault.
@@ -147,6 +147,25 @@ internal import Testing
       #expect(try await link.load(lease, from: .batches(after: 0)).batches == [batch])
       for id in ids { #expect(try client.answer(to: id)["batches"]?.array?.count == 1) }
     }
+  }
+
+  @Test func aCallThatHasWaitedForAnotherOneHasTheRestOfItsTime() async throws {
+    let (gateway, gates) = try await ServedGateway.gated()
+    let client = try Self.client(gateway)
+    var all = gates.makeAsyncIterator()
+    let gate = try #require(await all.next())
+    let lease = try client.call("acquire", ["application": "draw", "reader": 1])["lease"] ?? .null
+    let ids = try [(0, 1), (1, 2)].map { after, upto in
+      try client.request("append", ["lease": lease, "batch": Self.batch(after: after, upto: upto)])
+    }
+    // What came before it has arrived.
+    try client.call("list")
+    let arrived = ContinuousClock.now
+    gate.open()
+    for id in ids { try client.answer(to: id) }
+    #expect(gate.deadlines.count == 2)
+    for deadline in gate.deadlines { #expect(try #require(deadline) <= arrived + .milliseconds(1_500)) }
+    await gateway.stop()
   }
 
   @Test func fourConnectionsAUserAreEnough() async throws {

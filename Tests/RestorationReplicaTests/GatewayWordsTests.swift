@@ -93,7 +93,7 @@ internal import Testing
     for text in ["Zg", "Zg=", "Z===", "====", "Zm9v\n", "Zg==Zg==", "Zm\u{e4}v"] {
       #expect(Base64.bytes(of: text) == nil, "\(text)")
     }
-    let part = #"{"tip":{"sequence":1},"reader":1,"number":0,"count":1,"bytes":"\u0041A\/w"}"#
+    let part = #"{"attempt":1,"tip":{"sequence":1},"reader":1,"number":0,"count":1,"bytes":"\u0041A\/w"}"#
     #expect(try SnapshotPart(wire: Self.slice(Array(part.utf8))).bytes == [0, 15, 240])
   }
 }

@@ -142,6 +142,15 @@ internal import Testing
     }
   }
 
+  @Test func aCallWhoseCallerNoLongerWaitsIsNotCarriedOut() async throws {
+    let pool = try PostgresServers.shared.get().pool
+    let call = PostgresCall(.server, [.integer(1_000)])
+    func isAnswered() async -> Bool { (try? await pool.run(call, for: "ada")) != nil }
+    let isLate = await ReplicaCall.$deadline.withValue(.now) { await !isAnswered() }
+    let isInTime = await ReplicaCall.$deadline.withValue(.now + .seconds(10)) { await isAnswered() }
+    #expect(isLate && isInTime)
+  }
+
   @Test func aConnectionThatTheServerHasEndedIsMadeAnew() async throws {
     let servers = try PostgresServers(isCovered: false)
     let a = broker(servers.pool, isAloneEnough: true)

@@ -102,7 +102,7 @@ internal import Testing
 
   @Test func theRoleOfTheGatewayMayCallFunctionsAndNothingElse() throws {
     let cluster = try PostgresServers.shared.get().cluster
-    for table in ["holder", "archive", "reign", "batch", "part"] {
+    for table in ["holder", "archive", "reign", "batch", "part", "server"] {
       let rights = try cluster.query(
         """
         SELECT count(*) FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER'])
@@ -228,6 +228,80 @@ internal import Testing
     let quota = ReplicaError.Kind.quota(max: 1_000, value: 1_001)
     #expect(await refusal { () async throws(ReplicaError) in _ = try await broker.acquire() } == quota)
     _ = try await ReplicaBroker(link: link, application: "1000").acquire()
+  }
+
+  // MARK: Upkeep
+
+  @Test func whatWasRemovedIsForgottenAfter90Days() async throws {
+    let world = try PostgresWorld()
+    let link = world.link(from: "A", term: ReplicaFixture.term)
+    for name in ["earlier", "lately"] {
+      let removed = ReplicaBroker(link: link, application: name)
+      let lease = try await removed.acquire().lease
+      try await removed.append(0, 1, lease)
+      try await link.release(lease, .removed)
+    }
+    let earlier = "UPDATE restoration.archive SET removed = removed - interval '91 days'"
+    try world.servers.cluster.query("\(earlier) WHERE owner = '\(world.user)' AND application = 'earlier'")
+    _ = try await ReplicaBroker(link: link, application: Self.application).acquire()
+    func value(_ query: String) throws -> String { try world.servers.cluster.query(query) }
+    let left = "SELECT string_agg(application, ' ' ORDER BY application) FROM restoration.archive"
+    #expect(try value("\(left) WHERE owner = '\(world.user)'") == "lately \(Self.application)")
+    let known = "EXISTS (SELECT FROM restoration.archive a WHERE a.archive = r.archive)"
+    #expect(try value("SELECT count(*) FROM restoration.reign r WHERE NOT \(known)") == "0")
+    // A copy that comes back all the same gets a later lease than it has known.
+    let standing = ReplicaStanding(
+      history: "h",
+      lease: ReplicaEpoch(timeline: 1, number: 40),
+      epoch: ReplicaEpoch(timeline: 1, number: 40),
+      phase: .released,
+      archive: "copy"
+    )
+    let back = try await ReplicaBroker(link: link, application: "earlier").acquire(standing)
+    #expect(back.history == "h" && back.lease.epoch == ReplicaEpoch(timeline: 1, number: 41))
+  }
+
+  @Test func leasesUnderWhichNothingWasWrittenTakeNoRoom() async throws {
+    let world = try PostgresWorld()
+    let (a, b) = (broker(world, on: "A"), broker(world, on: "B"))
+    try await a.append(0, 1, try await a.acquire().lease)
+    var standing: ReplicaStanding?
+    for _ in 1...3 {
+      standing = try await b.acquire(isForced: true).standing
+      _ = try await a.acquire(isForced: true)
+    }
+    let archives = "SELECT archive FROM restoration.archive WHERE owner = '\(world.user)'"
+    #expect(
+      try world.servers.cluster.query("SELECT count(*) FROM restoration.reign WHERE archive IN (\(archives))") == "1"
+    )
+    #expect(try await b.acquire(standing, isForced: true).reign == ReplicaTip(sequence: 1, change: .numbered(1)))
+  }
+
+  @Test func epochsGrowWhenTheContentsComeIntoAnotherDatabaseSystem() async throws {
+    let world = try PostgresWorld(failsOver: true)
+    let (a, b) = (broker(world, on: "A"), broker(world, on: "B"))
+    let first = try await a.acquire()
+    try await a.append(0, 1, first.lease)
+    // As an upgrade leaves it, or a copy by pg_dump: another system had the timelines up to 5.
+    try world.servers.cluster.query(
+      """
+      UPDATE restoration.server SET system = system + 1;
+      UPDATE restoration.archive SET epoch = epoch + (4::bigint << 32)
+      """
+    )
+    var former = first
+    former.lease.epoch = ReplicaEpoch(timeline: 5, number: first.lease.epoch.number)
+    let lease = former.lease
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, lease) } == .voided)
+    #expect(await refusal { () async throws(ReplicaError) in _ = try await a.link.renew() } == .voided)
+    let second = try await a.acquire(former.standing)
+    #expect(second.lease.epoch.timeline == 6 && second.history == first.history)
+    try await a.append(1, 2, second.lease)
+    #expect(try await a.link.renew().held == [second.lease])
+    // And back into a system that has been there before.
+    try world.servers.cluster.query("UPDATE restoration.server SET before = 0")
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, second.lease) } == .voided)
+    #expect(try await b.acquire(isForced: true).lease.epoch.timeline == 7)
   }
 
   // MARK: Who waits

@@ -105,7 +105,8 @@ struct ReplicaBroker {
   /// Stores a snapshot in one part.
   func snapshot(_ sequence: SequenceNumber, _ lease: ReplicaLease, reader: Int = 1) async throws(ReplicaError) {
     let tip = ReplicaTip(sequence: sequence, change: .numbered(sequence))
-    try await link.snapshot(SnapshotPart(tip: tip, reader: reader, number: 0, count: 1, bytes: [9]), lease)
+    let part = SnapshotPart(attempt: sequence, tip: tip, reader: reader, number: 0, count: 1, bytes: [9])
+    try await link.snapshot(part, lease)
   }
 
   /// Everything that pages say from this position on.

@@ -57,9 +57,11 @@ final class TamperedReplica: ArchiveReplica {
     try await base.release(lease, end)
   }
 
-  nonisolated(nonsending) func list() async throws(ReplicaError) -> [ReplicaSummary] {
+  nonisolated(nonsending) func list(after application: String?) async throws(ReplicaError) -> ReplicaListing {
     let change = summaries.withLock { $0 }
-    return try await base.list().map(change)
+    var listing = try await base.list(after: application)
+    listing.archives = listing.archives.map(change)
+    return listing
   }
 }
 
@@ -88,7 +90,14 @@ struct SealedHost {
   func snapshot(_ sequence: SequenceNumber, _ parts: [[UInt8]], _ lease: ReplicaLease) async throws {
     let tip = ReplicaTip(sequence: sequence, change: .numbered(sequence))
     for (number, bytes) in parts.enumerated() {
-      let part = SnapshotPart(tip: tip, reader: 1, number: number, count: parts.count, bytes: bytes)
+      let part = SnapshotPart(
+        attempt: sequence,
+        tip: tip,
+        reader: 1,
+        number: number,
+        count: parts.count,
+        bytes: bytes
+      )
       try await broker.link.snapshot(part, lease)
     }
   }

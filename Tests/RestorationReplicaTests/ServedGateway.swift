@@ -133,6 +133,7 @@ extension ServedGateway: ReplicaWorld {
 final class Gate: ArchiveReplica {
   private let base: any ArchiveReplica
   private let waiting = Mutex<(isOpen: Bool, calls: [CheckedContinuation<Void, Never>])>((false, []))
+  private let times = Mutex<[ContinuousClock.Instant?]>([])
   let arrivals: AsyncStream<Void>
   private let arrived: AsyncStream<Void>.Continuation
 
@@ -140,6 +141,9 @@ final class Gate: ArchiveReplica {
     self.base = base
     (arrivals, arrived) = AsyncStream.makeStream()
   }
+
+  /// Of what has arrived.
+  var deadlines: [ContinuousClock.Instant?] { times.withLock { $0 } }
 
   func open() {
     let calls = waiting.withLock { waiting in
@@ -151,6 +155,7 @@ final class Gate: ArchiveReplica {
   }
 
   nonisolated(nonsending) private func pass() async {
+    times.withLock { $0.append(ReplicaCall.deadline) }
     arrived.yield()
     await withCheckedContinuation { call in
       let isOpen = waiting.withLock { waiting in
@@ -189,5 +194,7 @@ final class Gate: ArchiveReplica {
     try await base.release(lease, end)
   }
 
-  nonisolated(nonsending) func list() async throws(ReplicaError) -> [ReplicaSummary] { try await base.list() }
+  nonisolated(nonsending) func list(after application: String?) async throws(ReplicaError) -> ReplicaListing {
+    try await base.list(after: application)
+  }
 }

@@ -47,8 +47,26 @@ package protocol ArchiveReplica: Sendable {
   /// Gives the lease back, or removes the archive.
   nonisolated(nonsending) func release(_ lease: ReplicaLease, _ end: ReplicaEnd) async throws(ReplicaError)
 
+  /// The summaries of this user's archives behind an application, or from the first one on.
+  nonisolated(nonsending) func list(after application: String?) async throws(ReplicaError) -> ReplicaListing
+}
+
+extension ArchiveReplica {
   /// The summary of every archive of this user, in ascending order of application.
-  nonisolated(nonsending) func list() async throws(ReplicaError) -> [ReplicaSummary]
+  nonisolated(nonsending) package func list() async throws(ReplicaError) -> [ReplicaSummary] {
+    var all: [ReplicaSummary] = []
+    while true {
+      let page = try await list(after: all.last?.application)
+      all += page.archives
+      guard page.hasMore, !page.archives.isEmpty else { return all }
+    }
+  }
+}
+
+/// What counts for everything that is asked on behalf of one call.
+package enum ReplicaCall {
+  /// From then on its caller no longer waits; `nil` if that is unknown.
+  @TaskLocal package static var deadline: ContinuousClock.Instant?
 }
 
 /// Why a replica could not do what it was asked.

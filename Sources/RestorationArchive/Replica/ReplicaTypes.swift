@@ -146,6 +146,8 @@ package struct ReplicaBatch: Hashable, Sendable {
 
 /// A piece of a copy of a whole archive.
 package struct SnapshotPart: Hashable, Sendable {
+  /// Which copy it is; at random, above 0. Two copies that end at the same change need not have the same bytes.
+  package var attempt: Int64
   /// Where the copy ends.
   package var tip: ReplicaTip
   /// The version of a reader that the copy needs.
@@ -155,8 +157,9 @@ package struct SnapshotPart: Hashable, Sendable {
   package var count: Int
   package var bytes: [UInt8]
 
-  package init(tip: ReplicaTip, reader: Int, number: Int, count: Int, bytes: [UInt8]) {
-    (self.tip, self.reader, self.number, self.count, self.bytes) = (tip, reader, number, count, bytes)
+  package init(attempt: Int64 = 1, tip: ReplicaTip, reader: Int, number: Int, count: Int, bytes: [UInt8]) {
+    (self.attempt, self.tip, self.reader) = (attempt, tip, reader)
+    (self.number, self.count, self.bytes) = (number, count, bytes)
   }
 }
 
@@ -185,6 +188,21 @@ package enum ReplicaEnd: Hashable, Sendable {
   case left(isFlushed: Bool, summary: [UInt8])
   /// The archive goes, and older copies of it with it.
   case removed
+}
+
+/// A page of the archives of a user, in ascending order of application.
+package struct ReplicaListing: Hashable, Sendable {
+  /// With the longest summaries and names, so many take 2 MB.
+  package static let pageMax = 256
+
+  /// At most `pageMax`.
+  package var archives: [ReplicaSummary]
+  /// Whether there are others behind the last one.
+  package var hasMore: Bool
+
+  package init(archives: [ReplicaSummary] = [], hasMore: Bool = false) {
+    (self.archives, self.hasMore) = (archives, hasMore)
+  }
 }
 
 package struct ReplicaSummary: Hashable, Sendable {

@@ -62,11 +62,13 @@ extension ReplicatedArchive {
         try await base.beginCopy(opened, sharing: context.shared)
       }
       let partBytes = context.settings.partBytes
+      let attempt = Int64.random(in: 1...1 << 53)
       let starts = Array(stride(from: 0, to: copy.bytes, by: partBytes))
       for (number, start) in starts.enumerated() {
         let range = start..<min(start + partBytes, copy.bytes)
         let bytes = try await local { () async throws(ArchiveError) in try await base.copy(of: application, range) }
         let part = SnapshotPart(
+          attempt: attempt,
           tip: copy.tip,
           reader: base.copyVersion,
           number: number,

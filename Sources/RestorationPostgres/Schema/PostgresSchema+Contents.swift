@@ -33,7 +33,7 @@ extension PostgresSchema {
     CREATE OR REPLACE FUNCTION load_1(_owner text, _archive bigint, _epoch bigint, _parts boolean, _from bigint,
       _bytes bigint)
     RETURNS TABLE (outcome text, host text, base bigint, base_change uuid, reader bigint, parts bigint, tip bigint,
-      number bigint, upto bigint, body bytea)
+      number bigint, upto bigint, body bytea, attempt bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
     #variable_conflict use_column
     DECLARE _row archive;
@@ -46,20 +46,21 @@ extension PostgresSchema {
       outcome := CASE WHEN timeline() <> _epoch >> 32 THEN 'voided'
         WHEN NOT _parts AND _from < _row.base THEN 'gap' ELSE 'loaded' END;
       base := _row.base; base_change := _row.base_change; reader := _row.reader; parts := _row.parts;
+      attempt := _row.base_attempt;
       SELECT t.upto INTO tip FROM tip(_archive) t;
       RETURN NEXT;
       IF outcome <> 'loaded' THEN RETURN; END IF;
       -- As many as have room, and one in any case.
       IF _parts THEN
         RETURN QUERY SELECT NULL, NULL, NULL::bigint, NULL::uuid, NULL::bigint, NULL::bigint, NULL::bigint, p.number,
-          NULL::bigint, p.body
+          NULL::bigint, p.body, NULL::bigint
         FROM (SELECT number, body, sum(octet_length(body)) OVER (ORDER BY number) - octet_length(body) AS before
-          FROM part WHERE archive = _archive AND sequence = _row.base AND epoch = _row.base_lease AND number >= _from
+          FROM part WHERE archive = _archive AND attempt = _row.base_attempt AND number >= _from
           ORDER BY number LIMIT 64) p
         WHERE p.before < _bytes ORDER BY p.number;
       ELSE
         RETURN QUERY SELECT NULL, NULL, NULL::bigint, NULL::uuid, NULL::bigint, NULL::bigint, NULL::bigint, b.after,
-          b.upto, b.body
+          b.upto, b.body, NULL::bigint
         FROM (SELECT after, upto, body, sum(octet_length(body)) OVER (ORDER BY after) - octet_length(body) AS before
           FROM batch WHERE archive = _archive AND upto > _from AND after >= coalesce((SELECT max(after) FROM batch
             WHERE archive = _archive AND after <= _from), 0)
@@ -69,9 +70,10 @@ extension PostgresSchema {
     END $$;
 
     -- Stores a part of a snapshot, and puts the snapshot in the place of what it covers when all parts are there. They
-    -- come in their order; the first one begins anew, because a file that is copied twice need not be the same.
-    CREATE OR REPLACE FUNCTION snapshot_1(_owner text, _archive bigint, _epoch bigint, _sequence bigint, _change uuid,
-      _reader bigint, _number bigint, _count bigint, _body bytea, _alone boolean,
+    -- come in their order; the first one of an attempt ends the attempt before it, of which a part that was late is
+    -- refused: a file that is copied twice need not be the same.
+    CREATE OR REPLACE FUNCTION snapshot_1(_owner text, _archive bigint, _epoch bigint, _attempt bigint,
+      _sequence bigint, _change uuid, _reader bigint, _number bigint, _count bigint, _body bytea, _alone boolean,
       OUT outcome text, OUT tip bigint, OUT host text)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
     #variable_conflict use_column
@@ -91,23 +93,25 @@ extension PostgresSchema {
       IF _sequence < tip AND NOT EXISTS (SELECT FROM batch WHERE archive = _archive AND upto = _sequence) THEN
         outcome := 'gap'; RETURN;
       END IF;
-      -- Of another snapshot that was begun nothing is needed.
-      DELETE FROM part WHERE archive = _archive AND (sequence, epoch) <> (_row.base, _row.base_lease)
-        AND (_number = 0 OR (sequence, epoch) <> (_sequence, _epoch));
-      INSERT INTO part VALUES (_archive, _sequence, _epoch, _number, _body)
-      ON CONFLICT (archive, sequence, epoch, number) DO UPDATE SET body = excluded.body;
-      IF (SELECT count(*) FROM part
-        WHERE archive = _archive AND sequence = _sequence AND epoch = _epoch AND number < _count) < _count
+      IF _attempt = _row.base_attempt OR _number > 0 AND NOT EXISTS (
+        SELECT FROM part WHERE archive = _archive AND attempt = _attempt AND number = 0)
       THEN
+        outcome := 'gap'; RETURN;
+      END IF;
+      DELETE FROM part WHERE archive = _archive AND attempt <> _attempt AND attempt IS DISTINCT FROM _row.base_attempt;
+      INSERT INTO part VALUES (_archive, _attempt, _number, _body)
+      ON CONFLICT (archive, attempt, number) DO UPDATE SET body = excluded.body;
+      IF (SELECT count(*) FROM part WHERE archive = _archive AND attempt = _attempt AND number < _count) < _count THEN
         IF _number = _count - 1 THEN outcome := 'gap'; END IF;
         RETURN;
       END IF;
-      UPDATE archive SET base = _sequence, base_change = _change, base_lease = _epoch, parts = _count, reader = _reader,
+      UPDATE archive SET base = _sequence, base_change = _change, base_attempt = _attempt, parts = _count,
+        reader = _reader,
         base_epoch = CASE WHEN _sequence > tip THEN _epoch ELSE coalesce((SELECT epoch FROM batch
           WHERE archive = _archive AND upto <= _sequence ORDER BY after DESC LIMIT 1), _row.base_epoch) END
       WHERE archive = _archive;
       DELETE FROM batch WHERE archive = _archive AND upto <= _sequence;
-      DELETE FROM part WHERE archive = _archive AND (sequence, epoch) <> (_sequence, _epoch);
+      DELETE FROM part WHERE archive = _archive AND attempt <> _attempt;
     END $$;
 
     -- How many bytes of contents a user has.

@@ -4,9 +4,12 @@ extension PostgresSchema {
   /// For the functions below, which have a fixed search path; no role may call them.
   static let helpers = """
     -- Not pg_control_checkpoint(): until the first checkpoint after a promotion it says the former timeline. On a
-    -- standby pg_current_wal_lsn() fails, which is right: nothing is asked of a standby.
+    -- standby pg_current_wal_lsn() fails, which is right: nothing is asked of a standby. Of a system that has given no
+    -- lease it is what it will be when it gives the first one.
     CREATE OR REPLACE FUNCTION timeline() RETURNS bigint LANGUAGE sql STABLE AS $$
       SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
+        + coalesce((SELECT before FROM server WHERE system = (pg_control_system()).system_identifier),
+          (SELECT max(epoch) >> 32 FROM archive), 0)
     $$;
 
     -- Whether a commit waits for another server, and the gateway is warned if that wait is cancelled; or need not.
@@ -32,6 +35,24 @@ extension PostgresSchema {
       FROM archive a LEFT JOIN LATERAL (SELECT upto, change, epoch FROM batch
         WHERE archive = _archive ORDER BY after DESC LIMIT 1) b ON true
       WHERE a.archive = _archive
+    $$;
+
+    CREATE OR REPLACE FUNCTION end_reign(_archive bigint, _epoch bigint) RETURNS void LANGUAGE sql AS $$
+      INSERT INTO reign SELECT _archive, _epoch, t.upto, t.change FROM tip(_archive) t
+      WHERE NOT EXISTS (SELECT FROM (SELECT upto, change FROM reign WHERE archive = _archive AND epoch < _epoch
+        ORDER BY epoch DESC LIMIT 1) AS former
+        WHERE former.upto = t.upto AND former.change IS NOT DISTINCT FROM t.change)
+      ON CONFLICT DO NOTHING
+    $$;
+
+    -- What was removed long ago, and brokers that are long gone. What another call is about is left to it.
+    CREATE OR REPLACE FUNCTION clean(_owner text) RETURNS void LANGUAGE sql AS $$
+      WITH gone AS (
+        DELETE FROM archive WHERE archive IN (SELECT archive FROM archive WHERE owner = _owner
+          AND removed < clock_timestamp() - interval '90 days' FOR UPDATE SKIP LOCKED) RETURNING archive)
+      DELETE FROM reign WHERE archive IN (SELECT archive FROM gone);
+      DELETE FROM holder h WHERE h.owner = _owner AND h.renewed < clock_timestamp() - interval '1 day'
+        AND NOT EXISTS (SELECT FROM archive a WHERE a.holder = h.holder)
     $$;
 
     """
@@ -73,7 +94,7 @@ extension PostgresSchema {
     DECLARE
       _row archive;
       _system bigint := (pg_control_system()).system_identifier;
-      _timeline bigint := timeline();
+      _timeline bigint;
     BEGIN
       IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN; END IF;
       IF _seen = 0 THEN
@@ -94,8 +115,12 @@ extension PostgresSchema {
       END IF;
       reader := _row.reader;
       IF _row.reader > _reader THEN outcome := 'tooNew'; RETURN; END IF;
-      -- Epochs would not grow.
-      IF _row.epoch >> 32 > _timeline THEN outcome := 'copy'; RETURN; END IF;
+      IF NOT EXISTS (SELECT FROM server WHERE system = _system) OR _row.epoch >> 32 > timeline() THEN
+        -- Epochs grow, wherever the contents have come from.
+        INSERT INTO server AS s SELECT _system, coalesce(max(epoch) >> 32, 0) FROM archive
+        ON CONFLICT (system) DO UPDATE SET before = greatest(s.before, excluded.before);
+      END IF;
+      _timeline := timeline();
       INSERT INTO holder AS h (holder, owner, host, term, system, timeline)
       VALUES (_holder, _owner, _host, _term, _system, _timeline)
       ON CONFLICT (holder) DO UPDATE SET host = excluded.host, term = excluded.term, system = excluded.system,
@@ -104,21 +129,19 @@ extension PostgresSchema {
       IF NOT FOUND THEN RAISE EXCEPTION 'holder % is of another owner', _holder; END IF;
       archive := _row.archive; base := _row.base; flushed := _row.flushed;
       SELECT t.upto, t.change, t.epoch INTO tip, tip_change, tip_epoch FROM tip(_row.archive) t;
-      IF _row.epoch > 0 THEN
-        INSERT INTO reign VALUES (_row.archive, _row.epoch, tip, tip_change) ON CONFLICT DO NOTHING;
-      END IF;
+      IF _row.epoch > 0 THEN PERFORM end_reign(_row.archive, _row.epoch); END IF;
       SELECT r.upto, r.change INTO reign, reign_change FROM reign r
       WHERE r.archive = _row.archive AND r.epoch <= _standing ORDER BY r.epoch DESC LIMIT 1;
-      DELETE FROM part WHERE archive = _row.archive AND (sequence, epoch) <> (_row.base, _row.base_lease);
+      DELETE FROM part WHERE archive = _row.archive AND attempt IS DISTINCT FROM _row.base_attempt;
       IF _row.holder IS NOT NULL THEN former := _row.host; former_since := milliseconds(_row.since); END IF;
-      UPDATE archive a SET epoch = (_timeline << 32) + (_row.epoch & 4294967295) + 1, holder = _holder, host = _host,
-        since = clock_timestamp(), flushed = false, wanted = NULL, removed = NULL,
+      -- A row that is new may be that of contents which the claimant has known under later leases.
+      UPDATE archive a SET epoch = (_timeline << 32) + 1 + CASE _row.epoch
+          WHEN 0 THEN least(coalesce(_standing, 0) & 4294967295, 2147483648) ELSE _row.epoch & 4294967295 END,
+        holder = _holder, host = _host, since = clock_timestamp(), flushed = false, wanted = NULL, removed = NULL,
         history = CASE WHEN _row.removed IS NULL THEN _row.history ELSE gen_random_uuid()::text END
       WHERE a.archive = _row.archive RETURNING a.epoch, a.history INTO lease, history;
       outcome := 'taken';
-      -- Brokers of this user that are long gone.
-      DELETE FROM holder h WHERE h.owner = _owner AND h.renewed < clock_timestamp() - interval '1 day'
-        AND NOT EXISTS (SELECT FROM archive a WHERE a.holder = h.holder);
+      PERFORM clean(_owner);
     END $$;
 
     -- Another host waits for the archive. The first one is told.
@@ -171,21 +194,24 @@ extension PostgresSchema {
         WHERE archive = _archive;
         RETURN;
       END IF;
-      INSERT INTO reign SELECT _archive, _epoch, t.upto, t.change FROM tip(_archive) t ON CONFLICT DO NOTHING;
+      PERFORM end_reign(_archive, _epoch);
       UPDATE archive SET holder = NULL, wanted = NULL, flushed = true, summary = '', removed = clock_timestamp(),
-        base = 0, base_change = NULL, base_epoch = 0, base_lease = 0, parts = 0, reader = 1
+        base = 0, base_change = NULL, base_epoch = 0, base_attempt = NULL, parts = 0, reader = 1
       WHERE archive = _archive;
       DELETE FROM batch WHERE archive = _archive;
       DELETE FROM part WHERE archive = _archive;
     END $$;
 
-    CREATE OR REPLACE FUNCTION list_1(_owner text)
+    -- Archives behind an application, as many as have room.
+    CREATE OR REPLACE FUNCTION list_1(_owner text, _after text, _count bigint)
     RETURNS TABLE (application text, host text, since bigint, flushed boolean, sequence bigint, summary bytea)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
       SELECT a.application, CASE WHEN a.holder IS NOT NULL THEN a.host END, milliseconds(a.since), a.flushed, t.upto,
         a.summary
       FROM archive a CROSS JOIN LATERAL tip(a.archive) t
-      WHERE a.owner = _owner AND a.removed IS NULL AND a.epoch > 0 ORDER BY a.application COLLATE "C"
+      WHERE a.owner = _owner AND a.removed IS NULL AND a.epoch > 0
+        AND (_after IS NULL OR a.application COLLATE "C" > _after)
+      ORDER BY a.application COLLATE "C" LIMIT _count
     $$;
 
     -- Everything of a user goes; the number of archives.

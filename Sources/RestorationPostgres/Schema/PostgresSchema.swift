@@ -68,17 +68,24 @@ package enum PostgresSchema {
       base        bigint NOT NULL DEFAULT 0,    -- where the snapshot ends
       base_change uuid,
       base_epoch  bigint NOT NULL DEFAULT 0,    -- under which its last change was made
-      base_lease  bigint NOT NULL DEFAULT 0,    -- under which it was stored
+      base_attempt bigint,                      -- whose parts it has; null: there is none
       parts       bigint NOT NULL DEFAULT 0,    -- how many it has; 0: there is none
       reader      bigint NOT NULL DEFAULT 1,    -- the version of a reader that the contents need
-      removed     timestamptz,                  -- the row stays, so that no old copy brings the contents back
+      removed     timestamptz,                  -- the row stays, so that no old copy brings the contents back: 90 days
       summary     bytea NOT NULL DEFAULT '',
       UNIQUE (owner, application)
     ) WITH (fillfactor = 70);
     CREATE INDEX IF NOT EXISTS archive_holder ON archive (holder);
     CREATE INDEX IF NOT EXISTS archive_wanted ON archive (holder) WHERE wanted IS NOT NULL;
 
-    -- Where each lease has left the contents.
+    -- Database systems that have given leases. Another one begins with timeline 1 again, if the database was upgraded
+    -- or copied with its contents: then it counts on from the highest timeline before it.
+    CREATE TABLE IF NOT EXISTS server (
+      system bigint PRIMARY KEY,
+      before bigint NOT NULL                    -- is added to its own timeline
+    );
+
+    -- Where each lease has left the contents, unless that is where the one before it has.
     CREATE TABLE IF NOT EXISTS reign (
       archive bigint NOT NULL,
       epoch   bigint NOT NULL,
@@ -103,12 +110,11 @@ package enum PostgresSchema {
 
     -- The snapshot, and one that is not complete.
     CREATE TABLE IF NOT EXISTS part (
-      archive  bigint NOT NULL,
-      sequence bigint NOT NULL,
-      epoch    bigint NOT NULL,
-      number   bigint NOT NULL,
-      body     bytea NOT NULL,
-      PRIMARY KEY (archive, sequence, epoch, number)
+      archive bigint NOT NULL,
+      attempt bigint NOT NULL,                  -- to store a snapshot; at random
+      number  bigint NOT NULL,
+      body    bytea NOT NULL,
+      PRIMARY KEY (archive, attempt, number)
     );
     ALTER TABLE part ALTER body SET STORAGE EXTERNAL;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import RestorationArchive
 internal import Synchronization
 internal import SystemdSupport
 
@@ -70,8 +71,10 @@ package final class PostgresPool: PostgresServer {
     for user: String
   ) async throws(PostgresFailure) -> [PostgresRow] {
     let limit = call.function == .append ? settings.appendMilliseconds : settings.callMilliseconds
+    let rest = ReplicaCall.deadline.map { Int64(ContinuousClock.now.duration(to: $0) / .milliseconds(1)) }
+    let deadline = Clock.now + min(limit, rest ?? limit)
     return try await withCheckedContinuation { continuation in
-      submit(Request(call: call, deadline: Clock.now + limit, continuation: continuation), for: user)
+      submit(Request(call: call, deadline: deadline, continuation: continuation), for: user)
     }.get()
   }
 
@@ -171,7 +174,7 @@ package final class PostgresPool: PostgresServer {
     _ connection: inout PostgresConnection?
   ) -> Result<[PostgresRow], PostgresFailure> {
     do throws(PostgresFailure) {
-      guard Clock.now < request.deadline else { throw .away("all connections were busy; allow for more of them") }
+      guard Clock.now < request.deadline else { throw .away("no connection was free in time; allow for more of them") }
       let newest = state.withLock { $0.timeline }
       if let present = connection, present.timeline < newest || !present.isAlive { connection = nil }
       let present: PostgresConnection

@@ -14,7 +14,7 @@ package final class SealedReplica: ArchiveReplica {
     let lease: ReplicaLease
     let archive: SealedPlace.Archive
     /// The snapshot that is being stored.
-    var stored: (tip: ReplicaTip, count: Int, id: [UInt8])?
+    var stored: (attempt: Int64, id: [UInt8])?
     /// Where the contents end, and where they ended before the last batch, which may have to be repeated.
     private var ends: [ReplicaTip]
     var read = Reading()
@@ -127,12 +127,12 @@ package final class SealedReplica: ArchiveReplica {
   ) async throws(ReplicaError) {
     let key = keys.current
     let (archive, id) = try withHolding(lease) { holding in
-      // Each copy begins with its first part; two of the same change need not have the same bytes.
-      if part.number == 0 || holding.stored?.tip != part.tip || holding.stored?.count != part.count {
-        holding.stored = (part.tip, part.count, key.randomBytes(Self.snapshotIDBytes))
+      if part.number == 0, holding.stored?.attempt != part.attempt {
+        holding.stored = (part.attempt, key.randomBytes(Self.snapshotIDBytes))
         holding.replace(part.tip)
       }
-      return (holding.archive, holding.stored?.id ?? [])
+      // What is late of a former attempt does not count.
+      return (holding.archive, holding.stored.flatMap { $0.attempt == part.attempt ? $0.id : nil } ?? [])
     }
     var sealed = part
     sealed.bytes = key.seal(id + part.bytes, as: .part(part, of: archive))
@@ -238,8 +238,11 @@ package final class SealedReplica: ArchiveReplica {
   }
 
   /// A summary that cannot be opened is empty: the archive is there, and to read it will say why.
-  nonisolated(nonsending) package func list() async throws(ReplicaError) -> [ReplicaSummary] {
-    try await base.list().map { entry in
+  nonisolated(nonsending) package func list(
+    after application: String?
+  ) async throws(ReplicaError) -> ReplicaListing {
+    var listing = try await base.list(after: application)
+    listing.archives = listing.archives.map { entry in
       guard !entry.summary.isEmpty else { return entry }
       var opened = entry
       do throws(ReplicaError) {
@@ -250,5 +253,6 @@ package final class SealedReplica: ArchiveReplica {
       }
       return opened
     }
+    return listing
   }
 }

@@ -64,6 +64,8 @@ package actor GatewayService {
     let connection: Connection
     let call: Conversation.Call
     let method: any ReplicaMethod
+    /// Counted from its arrival: its caller does not wait longer, also if it has waited for an earlier call.
+    let deadline: ContinuousClock.Instant
   }
 
   package nonisolated let eventLoop: any EventLoop
@@ -264,8 +266,9 @@ package actor GatewayService {
       guard let key = peers[connection.id]?.broker, brokers[key] != nil else {
         throw GatewayErrorCode.notAttached.error("\(request.method) was called before attach was answered")
       }
-      let job = Job(connection: connection, call: call, method: try method.init(exactly: request.parameters))
-      begin(job, of: key)
+      let deadline = ContinuousClock.now + .milliseconds(method.milliseconds)
+      let parameters = try method.init(exactly: request.parameters)
+      begin(Job(connection: connection, call: call, method: parameters, deadline: deadline), of: key)
     } catch {
       connection.respond(to: call, with: .error(error))
     }
@@ -300,7 +303,10 @@ package actor GatewayService {
   private func carryOut(_ job: Job, on replica: any ArchiveReplica, of key: BrokerKey) async {
     // A call whose answer nothing can take was not begun, and need not be.
     if job.connection.isOpen {
-      job.connection.respond(to: job.call, with: await outcome(of: job.method, on: replica))
+      let outcome = await ReplicaCall.$deadline.withValue(job.deadline) {
+        await self.outcome(of: job.method, on: replica)
+      }
+      job.connection.respond(to: job.call, with: outcome)
     }
     brokers[key]?.calls -= 1
     if isStopping, isIdle { resumeStop() }

@@ -8,7 +8,7 @@ package import RestorationWire
 package protocol GatewayMethod: RestorationMethod {
   static var lost: ReplicaError.Kind { get }
 
-  /// Whether the gateway answers it, well or badly, within 1.5 s instead of 5.
+  /// Whether the gateway answers it, well or badly, within `GatewayProtocol.briefMilliseconds`.
   static var isBrief: Bool { get }
 }
 
@@ -16,6 +16,9 @@ extension GatewayMethod {
   package static var isScoped: Bool { false }
   package static var lost: ReplicaError.Kind { .unknown }
   package static var isBrief: Bool { false }
+
+  /// How long the gateway has for a call, from its arrival on.
+  static var milliseconds: Int64 { isBrief ? GatewayProtocol.briefMilliseconds : GatewayProtocol.callMilliseconds }
 
   /// Reads the parameters. A member that the method does not have is refused: it would have no effect.
   package init(exactly parameters: Parameters) throws(ErrorObject) {
@@ -288,25 +291,9 @@ package struct List: ReplicaMethod {
     try members.optional("after", &after, .role, "Only those behind this application.")
   }
 
-  package struct Reply: WireObject {
-    package var archives: [ReplicaSummary] = []
-    package var hasMore = false
-    package init() {}
+  package typealias Reply = ReplicaListing
 
-    package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("archives", &archives, "In ascending order of application.")
-      try members.flag("hasMore", &hasMore, "Whether there are others behind the last one.")
-    }
-  }
-
-  nonisolated(nonsending) package func carryOut(on replica: any ArchiveReplica) async throws(ReplicaError) -> Reply {
-    let rest = try await replica.list().filter { $0.application > after ?? "" }
-    return Reply().with {
-      $0.archives = Array(rest.prefix(Self.pageMax))
-      $0.hasMore = rest.count > Self.pageMax
-    }
-  }
-
-  /// With the longest summaries and names, 256 take 2 MB.
-  private static let pageMax = 256
+  nonisolated(nonsending) package func carryOut(
+    on replica: any ArchiveReplica
+  ) async throws(ReplicaError) -> ReplicaListing { try await replica.list(after: after) }
 }

@@ -7,6 +7,11 @@ internal import RestorationTransport
 package enum GatewayProtocol {
   package static let version = 1
 
+  /// How long the gateway has for a call from its arrival on, and the broker a second longer.
+  static let callMilliseconds: Int64 = 5_000
+  /// The same for an append and a new connection.
+  static let briefMilliseconds: Int64 = 1_500
+
   /// Bytes of a part of a snapshot: 256 KiB, and what sealing adds.
   package static let partBytesMax = 257 << 10
 

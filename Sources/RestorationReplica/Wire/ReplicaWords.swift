@@ -167,6 +167,7 @@ extension SnapshotPart: WireObject {
   static let countMax = 1 << 16
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("attempt", &attempt, .from(1), "Which copy it is; a random number.")
     try members.required("tip", &tip, "Where the copy ends.")
     try members.required("reader", &reader, "The version of a reader that the copy needs.")
     try members.required("number", &number, "Which part it is, from 0.")
@@ -248,6 +249,15 @@ extension ReplicaPage: WireObject {
     }
     kept.next = next
     return kept
+  }
+}
+
+extension ReplicaListing: WireObject {
+  package init() { self.init(archives: []) }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("archives", &archives, "In ascending order of application.")
+    try members.flag("hasMore", &hasMore, "Whether there are others behind the last one.")
   }
 }
 
