@@ -18,7 +18,7 @@ struct Options {
 
   /// What the process was told; if it was asked something, the answer is thrown.
   static func read(_ words: some Collection<String>) throws(Ending) -> Options {
-    var (options, erases, user) = (Options(), false, String?.none)
+    var (options, erases, user, isSure) = (Options(), false, String?.none, false)
     var rest = Array(words)[...]
     while let word = rest.popFirst() {
       let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -33,6 +33,7 @@ struct Options {
       case "--socket": options.socket = try value()
       case "--log-level": options.logLevel = try value()
       case "--user": user = try value()
+      case "--yes": isSure = true
       case "--check": options.action = .check
       case "schema": options.action = .printSchema
       case "erase": erases = true
@@ -42,12 +43,16 @@ struct Options {
       }
     }
     guard erases == (user != nil) else { throw .refused("erase and --user go together") }
-    if let user { options.action = .erase(user: user) }
+    guard let user else { return options }
+    guard isSure else {
+      throw .refused("this removes the archives of \(user) for good, on all hosts; add --yes if that is meant")
+    }
+    options.action = .erase(user: user)
     return options
   }
 
   static let usage =
-    "restoration-gateway [--config FILE] [--socket PATH] [--log-level LEVEL] [--check | schema | erase --user USER]"
+    "restoration-gateway [--config FILE] [--socket PATH] [--log-level LEVEL] [--check | schema | erase --user USER --yes]"
 
   private static let help = """
     OVERVIEW: Lets the state of applications follow their users, by a database.
@@ -59,7 +64,8 @@ struct Options {
       --log-level LEVEL  trace, debug, info, notice, warning, error or critical.
       --check            Read the configuration and ask the database, then end.
       schema             Print what an administrator applies to the database.
-      erase --user USER  Remove everything that the database has of a user.
+      erase --user USER  Remove everything that the database has of a user, for good.
+      --yes              Say that this is meant.
       --version          Show the version.
       -h, --help         Show help information.
     """

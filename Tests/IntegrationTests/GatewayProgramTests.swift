@@ -65,7 +65,7 @@ internal import Testing
 
   @Test func aDatabaseThatCannotBeReachedIsReported() throws {
     let configuration = try Self.write(Self.nowhere)
-    for arguments in [["--check"], ["erase", "--user", "nobody"]] {
+    for arguments in [["--check"], ["erase", "--user", "nobody", "--yes"]] {
       let result = try ChildProcess.run([Products.gateway, "--config", configuration] + arguments)
       #expect(result.end == .exit(1) && !result.errors.isEmpty, "\(result.errors)")
     }
@@ -100,7 +100,10 @@ internal import Testing
     #expect(try ChildProcess.run([Products.gateway, "--check"] + configuration).end == .exit(0))
     let user = try #require(getpwuid(geteuid())).pointee.pw_name
     let erase = try [Products.gateway, "erase", "--user", String(cString: #require(user))] + configuration
-    #expect(try ChildProcess.run(erase).output.contains("removed: 1."))
+    let doubt = try ChildProcess.run(erase)
+    #expect(doubt.end == .exit(64) && doubt.errors.contains("add --yes"))
+    #expect(try b.call("list")["archives"]?.array?.count == 1)
+    #expect(try ChildProcess.run(erase + ["--yes"]).output.contains("removed: 1."))
     #expect(try b.call("list") == ["archives": []])
     process.send(signal: SIGTERM)
     #expect(try process.waitForEnd() == .exit(0))
