@@ -92,7 +92,8 @@ enum Gateway {
     output.bootstrap()
     let service = Service(environment: environment, output: output)
     do {
-      try service.run(configuration, database, on: Endpoint(options.socket, inherited: inherited))
+      let endpoint = try Endpoint(options.socket, inherited: inherited)
+      try service.run(configuration, database, on: endpoint, metricsFile: options.metricsFile)
     } catch {
       service.report(error)
       throw .logged

@@ -10,14 +10,17 @@ internal import RestorationTransport
 struct GatewayDatabase: Sendable {
   static let schema = PostgresSchema.text
 
+  private let pool: PostgresPool
   private let store: PostgresStore
+  private let connectionsMax: Int
 
   /// Asks nothing yet.
   init(_ configuration: GatewayConfiguration) throws(GatewayConfiguration.Fault) {
     var settings = PostgresPool.Settings(conninfo: configuration.conninfo)
     settings.connectionsMax = configuration.pool
     do throws(PostgresFailure) {
-      let pool = try PostgresPool(settings)
+      pool = try PostgresPool(settings)
+      connectionsMax = settings.connectionsMax
       store = PostgresStore(
         on: pool,
         isAloneEnough: !configuration.synchronous,
@@ -44,6 +47,16 @@ struct GatewayDatabase: Sendable {
     eventLoop.scheduleRepeatedAsyncTask(initialDelay: .seconds(1), delay: .seconds(1)) { [store] _ in
       eventLoop.makeFutureWithTask { await store.poll() }
     }
+  }
+
+  var load: GatewayMetrics.Database {
+    let (busy, waiting) = pool.load
+    return GatewayMetrics.Database(
+      connections: pool.connections,
+      connectionsMax: connectionsMax,
+      busy: busy,
+      waiting: waiting
+    )
   }
 
   /// Throws if the database does not answer.

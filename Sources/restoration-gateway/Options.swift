@@ -15,6 +15,8 @@ struct Options {
   /// If no service manager holds it.
   var socket: String?
   var logLevel: String?
+  /// Where metrics are written; `nil` for nowhere.
+  var metricsFile: String?
 
   /// What the process was told; if it was asked something, the answer is thrown.
   static func read(_ words: some Collection<String>) throws(Ending) -> Options {
@@ -32,6 +34,7 @@ struct Options {
       case "--config": options.configuration = try value()
       case "--socket": options.socket = try value()
       case "--log-level": options.logLevel = try value()
+      case "--metrics-file": options.metricsFile = try value()
       case "--user": user = try value()
       case "--yes": isSure = true
       case "--check": options.action = .check
@@ -52,21 +55,25 @@ struct Options {
   }
 
   static let usage =
-    "restoration-gateway [--config FILE] [--socket PATH] [--log-level LEVEL] [--check | schema | erase --user USER --yes]"
+    """
+    restoration-gateway [--config FILE] [--socket PATH] [--metrics-file FILE] [--log-level LEVEL] \
+    [--check | schema | erase --user USER --yes]
+    """
 
   private static let help = """
     OVERVIEW: Lets the state of applications follow their users, by a database.
 
     USAGE: \(usage)
 
-      --config FILE      The configuration (default /etc/restorationd/gateway.json).
-      --socket PATH      The Unix socket to listen on, without a socket unit.
-      --log-level LEVEL  trace, debug, info, notice, warning, error or critical.
-      --check            Read the configuration and ask the database, then end.
-      schema             Print what an administrator applies to the database.
-      erase --user USER  Remove everything that the database has of a user, for good.
-      --yes              Say that this is meant.
-      --version          Show the version.
-      -h, --help         Show help information.
+      --config FILE        The configuration (default /etc/restorationd/gateway.json).
+      --socket PATH        The Unix socket to listen on, without a socket unit.
+      --metrics-file FILE  Write there every 15 seconds what it does, for node_exporter.
+      --log-level LEVEL    trace, debug, info, notice, warning, error or critical.
+      --check              Read the configuration and ask the database, then end.
+      schema               Print what an administrator applies to the database.
+      erase --user USER    Remove everything that the database has of a user, for good.
+      --yes                Say that this is meant.
+      --version            Show the version.
+      -h, --help           Show help information.
     """
 }

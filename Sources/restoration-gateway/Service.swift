@@ -54,7 +54,13 @@ struct Service {
   /// How long calls under way have at the end.
   private static let stopMilliseconds: Int64 = 5_000
 
-  func run(_ configuration: GatewayConfiguration, _ database: GatewayDatabase, on endpoint: Endpoint) throws {
+  /// - Parameter metricsFile: `nil` for none.
+  func run(
+    _ configuration: GatewayConfiguration,
+    _ database: GatewayDatabase,
+    on endpoint: Endpoint,
+    metricsFile: String?
+  ) throws {
     // Blocked in all threads, so that only the wait below ever takes them.
     signals.block()
     signal(SIGPIPE, SIG_IGN)
@@ -84,6 +90,9 @@ struct Service {
     }.wait()
     logger.info("serving", metadata: ["host": "\(configuration.host ?? Self.hostName)"])
     database.watch(on: eventLoop)
+    if let metricsFile {
+      MetricsFile(metricsFile, logger).keep(on: eventLoop) { await service.metricsText(database.load) }
+    }
     notifier.send(.ready)
     _ = signals.wait()
     logger.info("ending")

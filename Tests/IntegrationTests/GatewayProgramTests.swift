@@ -11,10 +11,17 @@ internal import Testing
 
   private static let nowhere = #"{"conninfo": "host=/nonexistent connect_timeout=1", "host": "here"}"#
 
-  private static func start(_ text: String = nowhere) throws -> (process: ChildProcess, socket: String) {
+  private static func start(
+    _ text: String = nowhere,
+    arguments: [String] = [],
+    errors: String = "/dev/null"
+  ) throws -> (process: ChildProcess, socket: String) {
     let configuration = try write(text)
     let socket = directory.file("gateway.sock")
-    let process = try ChildProcess([Products.gateway, "--config", configuration, "--socket", socket])
+    let process = try ChildProcess(
+      [Products.gateway, "--config", configuration, "--socket", socket] + arguments,
+      errors: errors
+    )
     try Wait.until("the socket is there") { Files.exists(socket) }
     return (process, socket)
   }
@@ -32,6 +39,34 @@ internal import Testing
     #expect(try process.waitForEnd() == .exit(0))
     #expect(!Files.exists(socket))
     #expect(try client.receiveToEnd() == [])
+  }
+
+  @Test(.enabled(if: PythonPackages.areUsable("prometheus_client"), Comment(rawValue: PythonPackages.requirement)))
+  func itsMetricsAreAFileThatPrometheusReads() throws {
+    let file = directory.file("gateway.prom")
+    // It is written at the start, and from then on every 15 seconds.
+    let (process, _) = try Self.start(arguments: ["--metrics-file", file])
+    try Wait.until("the metrics are there") { Files.exists(file) }
+    #expect(Files.mode(file) == 0o644)
+    let families = try MetricFamily.all(in: Files.text(file))
+    #expect(families["restoration_gateway_database_connections_max"]?.samples.map(\.value) == [4])
+    #expect(families["restoration_gateway_build_info"]?.samples.first?.labels.keys.sorted() == ["version"])
+    let page = try Files.text("\(Products.repository)/Protocol/gateway.md")
+    for family in families.values {
+      let name = family.kind == "counter" ? "\(family.name)_total" : family.name
+      #expect(page.contains("| `\(name)` | \(family.kind) | "), "\(name)")
+    }
+    process.send(signal: SIGTERM)
+    #expect(try process.waitForEnd() == .exit(0))
+  }
+
+  @Test func aMetricsFileThatCannotBeWrittenIsReportedAndNothingElseSuffers() throws {
+    let log = directory.file("log")
+    let (process, socket) = try Self.start(arguments: ["--metrics-file", "/nonexistent/gateway.prom"], errors: log)
+    try Wait.until("it is reported") { try Files.text(log).contains("no metrics are written to /nonexistent/") }
+    try WireClient(socket).call("attach", ["version": 1, "broker": "b", "term": 15_000])
+    process.send(signal: SIGTERM)
+    #expect(try process.waitForEnd() == .exit(0))
   }
 
   @Test func whatIsWrongWithItsConfigurationIsSaid() throws {

@@ -67,9 +67,11 @@ internal import Testing
     let elements = ["a1", "a2", "a3", "b1", "c1", "b2", "a4"]
     let taken = elements.filter { queue.append($0, for: String($0.prefix(1))) }
     #expect(taken == elements.dropLast(), "only so many of one user may wait")
+    #expect(queue.count == 6)
     var order: [String] = []
     while let element = queue.popFirst() { order.append(element) }
     #expect(order == ["a1", "b1", "c1", "a2", "b2", "a3"])
+    #expect(queue.count == 0)
     let isTakenAgain = queue.append("a5", for: "a")
     #expect(isTakenAgain)
   }

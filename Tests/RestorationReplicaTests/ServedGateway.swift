@@ -65,9 +65,12 @@ final class ServedGateway: Sendable {
 
   func start() async throws {
     let (memory, replica) = (memory, replica)
-    let service = GatewayService(settings, on: Self.eventLoop, findUser: { "user\($0)" }) { _, host, term, attention in
-      replica(memory.link(from: host, term: term, attention: attention))
-    }
+    let service = GatewayService(
+      settings,
+      on: Self.eventLoop,
+      findUser: { "user\($0)" },
+      makeReplica: { replica(memory.link(from: $1, term: $2, attention: $3)) }
+    )
     let listener = try await UnixListener.start(
       ListeningSocket(inheriting: dup(socket.number)),
       on: Self.eventLoop,
@@ -77,6 +80,11 @@ final class ServedGateway: Sendable {
       delegate: service
     )
     running.withLock { $0 = (listener, service) }
+  }
+
+  /// `nil` if it does not run.
+  func metrics(_ database: GatewayMetrics.Database) async -> String? {
+    await running.withLock { $0 }?.service.metricsText(database)
   }
 
   func stop(milliseconds: Int64 = 5_000) async {

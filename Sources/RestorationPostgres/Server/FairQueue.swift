@@ -9,20 +9,23 @@ package struct FairQueue<Element> {
   private var waiting: [String: Deque<Element>] = [:]
   /// The users for whom something waits, each once; the first one is next.
   private var turns: Deque<String> = []
+  package private(set) var count = 0
 
   package init(max: Int) { self.max = max }
 
   /// False if too many of this user wait.
   package mutating func append(_ element: Element, for user: String) -> Bool {
-    let count = waiting[user]?.count ?? 0
-    guard count < max else { return false }
+    let own = waiting[user]?.count ?? 0
+    guard own < max else { return false }
     waiting[user, default: []].append(element)
-    if count == 0 { turns.append(user) }
+    if own == 0 { turns.append(user) }
+    count += 1
     return true
   }
 
   package mutating func popFirst() -> Element? {
     guard let user = turns.popFirst(), let element = waiting[user]?.popFirst() else { return nil }
+    count -= 1
     if waiting[user]?.isEmpty == true { waiting[user] = nil } else { turns.append(user) }
     return element
   }

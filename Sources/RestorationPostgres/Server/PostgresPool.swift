@@ -94,6 +94,9 @@ package final class PostgresPool: PostgresServer {
   /// How many connections there are, or are being made.
   package var connections: Int { state.withLock { $0.threads } }
 
+  /// Of the connections those at which a call is under way, and calls that wait for one.
+  package var load: (busy: Int, waiting: Int) { state.withLock { ($0.threads - $0.idle.count, $0.queue.count) } }
+
   private func refuse(_ request: Request, _ why: String) {
     request.continuation.resume(returning: .failure(.away(why)))
   }

@@ -64,8 +64,17 @@ package actor GatewayService {
     let connection: Connection
     let call: Conversation.Call
     let method: any ReplicaMethod
-    /// Counted from its arrival: its caller does not wait longer, also if it has waited for an earlier call.
-    let deadline: ContinuousClock.Instant
+    let arrival: Arrival
+
+    /// Its caller does not wait longer, also if it has waited for an earlier call.
+    var deadline: ContinuousClock.Instant { arrival.time + .milliseconds(type(of: method).milliseconds) }
+  }
+
+  private struct Arrival: Sendable {
+    /// `nil` if there is none of the name that was called.
+    let method: String?
+    let bytes: Int
+    let time = ContinuousClock.now
   }
 
   package nonisolated let eventLoop: any EventLoop
@@ -77,6 +86,7 @@ package actor GatewayService {
   private let logger: Logger
   private var peers: [ConnectionID: Peer] = [:]
   private var brokers: [BrokerKey: Broker] = [:]
+  private var metrics = GatewayMetrics()
   /// Why the database could not be reached at last; it is logged once.
   private var complaint: String?
   private var isStopping = false
@@ -138,7 +148,12 @@ package actor GatewayService {
 
   // MARK: Brokers
 
-  private func attach(_ call: Conversation.Call, _ parameters: Parameters, of connection: Connection) {
+  private func attach(
+    _ call: Conversation.Call,
+    _ parameters: Parameters,
+    _ arrival: Arrival,
+    of connection: Connection
+  ) {
     do throws(ErrorObject) {
       guard let peer = peers[connection.id], !peer.isAttaching, peer.broker == nil else {
         throw .invalidRequest(hint: "The connection is attached already. Use another connection.")
@@ -148,10 +163,10 @@ package actor GatewayService {
       peers[connection.id]?.isAttaching = true
       Task {
         let user = await findUser(connection.peer.uid)
-        connection.respond(to: call, with: attached(attach, as: user, on: connection))
+        answer(call, arrival, with: attached(attach, as: user, on: connection), on: connection)
       }
     } catch {
-      connection.respond(to: call, with: .error(error))
+      answer(call, arrival, with: .error(error), on: connection)
     }
   }
 
@@ -254,24 +269,32 @@ package actor GatewayService {
   )
 
   private func take(_ call: Conversation.Call, _ request: Request, from connection: Connection) {
+    let method = request.method == Attach.method ? nil : Self.methods[request.method]
+    let name = request.method == Attach.method ? request.method : method.map { $0.method }
+    let arrival = Arrival(method: name, bytes: request.parameters.bytes)
     do throws(ErrorObject) {
       guard !isStopping else {
         throw .restoration(.shuttingDown, "the gateway is ending", hint: "Connect again in a second.")
       }
-      if request.method == Attach.method { return attach(call, request.parameters, of: connection) }
-      guard let method = Self.methods[request.method] else {
+      if request.method == Attach.method { return attach(call, request.parameters, arrival, of: connection) }
+      guard let method else {
         let names = ([Attach.method] + Self.methods.keys.sorted()).joined(separator: ", ")
         throw .methodNotFound(request.method, hint: "Call one of \(names).")
       }
       guard let key = peers[connection.id]?.broker, brokers[key] != nil else {
         throw GatewayErrorCode.notAttached.error("\(request.method) was called before attach was answered")
       }
-      let deadline = ContinuousClock.now + .milliseconds(method.milliseconds)
       let parameters = try method.init(exactly: request.parameters)
-      begin(Job(connection: connection, call: call, method: parameters, deadline: deadline), of: key)
+      begin(Job(connection: connection, call: call, method: parameters, arrival: arrival), of: key)
     } catch {
-      connection.respond(to: call, with: .error(error))
+      answer(call, arrival, with: .error(error), on: connection)
     }
+  }
+
+  private func answer(_ call: Conversation.Call, _ arrival: Arrival, with outcome: Outcome, on connection: Connection) {
+    let duration = arrival.time.duration(to: .now)
+    metrics.note(arrival.method, outcome, bytes: arrival.bytes, duration: duration)
+    connection.respond(to: call, with: outcome)
   }
 
   private func begin(_ job: Job, of key: BrokerKey) {
@@ -306,7 +329,7 @@ package actor GatewayService {
       let outcome = await ReplicaCall.$deadline.withValue(job.deadline) {
         await self.outcome(of: job.method, on: replica)
       }
-      job.connection.respond(to: job.call, with: outcome)
+      answer(job.call, job.arrival, with: outcome, on: job.connection)
     }
     brokers[key]?.calls -= 1
     if isStopping, isIdle { resumeStop() }
@@ -333,6 +356,14 @@ package actor GatewayService {
       brokers[key]?.waiting[archive] = rest
       brokers[key]?.calls -= jobs.count - rest.count
     }
+  }
+
+  /// What it has done so far, in the words of OpenMetrics.
+  package func metricsText(_ database: GatewayMetrics.Database) -> String {
+    var callers = GatewayMetrics.Callers()
+    (callers.connections, callers.brokers) = (peers.count, brokers.count)
+    callers.users = Set(brokers.keys.map(\.user)).count
+    return metrics.text(callers, database)
   }
 
   private var isIdle: Bool { brokers.values.allSatisfy { $0.calls == 0 } }

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A text in the exposition format OpenMetrics 1.0, of the kinds that readers of the older Prometheus format know too.
-struct OpenMetrics {
-  enum Kind: String {
+package struct OpenMetrics {
+  package enum Kind: String {
     case counter, gauge, histogram
   }
 
   /// A unit. The names of its families end with it.
-  enum Unit: String {
+  package enum Unit: String {
     case bytes, seconds
   }
 
-  struct Value: CustomStringConvertible {
-    let description: String
+  package struct Value: CustomStringConvertible {
+    package let description: String
 
-    init(_ number: some BinaryInteger) { description = "\(number)" }
+    package init(_ number: some BinaryInteger) { description = "\(number)" }
 
-    init(milliseconds: Int64) {
+    package init(milliseconds: Int64) {
       let fraction = String(milliseconds % 1_000 + 1_000).dropFirst()
       description = "\(milliseconds / 1_000).\(fraction)"
     }
 
     /// In the only way that the format allows for the bounds of a histogram: without zeros at the end, but for `1.0`.
-    init(microseconds: Int64) { description = "\(Double(microseconds) / 1_000_000)" }
+    package init(microseconds: Int64) { description = "\(Double(microseconds) / 1_000_000)" }
   }
 
   private let labels: [MetricLabel]
   private var lines = ""
 
   /// - Parameter labels: of every sample.
-  init(labels: [MetricLabel]) { self.labels = labels }
+  package init(labels: [MetricLabel] = []) { self.labels = labels }
 
   /// The whole text.
-  var text: String { lines + "# EOF\n" }
+  package var text: String { lines + "# EOF\n" }
 
   /// Adds a family with one sample; none without a value.
   ///
   /// - Parameters:
   ///   - name: without `_total`; unique in the text.
   ///   - help: one line without backslashes.
-  mutating func add(_ kind: Kind, _ name: String, in unit: Unit? = nil, _ help: String, _ value: Value?) {
+  package mutating func add(_ kind: Kind, _ name: String, in unit: Unit? = nil, _ help: String, _ value: Value?) {
     add(kind, name, in: unit, help, value.map { [([], $0)] } ?? [])
   }
 
-  mutating func add(
+  package mutating func add(
     _ kind: Kind,
     _ name: String,
     in unit: Unit? = nil,
@@ -57,15 +57,26 @@ struct OpenMetrics {
 
   /// Adds a family of durations in seconds.
   mutating func add(_ name: String, _ help: String, _ durations: DurationCounts) {
+    add(name, help, [([], durations)])
+  }
+
+  package mutating func add(
+    _ name: String,
+    _ help: String,
+    _ samples: [(labels: [MetricLabel], durations: DurationCounts)]
+  ) {
+    guard !samples.isEmpty else { return }
     let name = begin(.histogram, name, in: .seconds, help)
-    var count: Int64 = 0
-    let ends = durations.boundsMicroseconds.map { Value(microseconds: $0).description } + ["+Inf"]
-    for (end, inRange) in zip(ends, durations.counts) {
-      count += inRange
-      add("\(name)_bucket", [MetricLabel(name: "le", value: end)], Value(count))
+    for (labels, durations) in samples {
+      var count: Int64 = 0
+      let ends = durations.boundsMicroseconds.map { Value(microseconds: $0).description } + ["+Inf"]
+      for (end, inRange) in zip(ends, durations.counts) {
+        count += inRange
+        add("\(name)_bucket", labels + [MetricLabel(name: "le", value: end)], Value(count))
+      }
+      add("\(name)_count", labels, Value(count))
+      add("\(name)_sum", labels, Value(microseconds: durations.sumMicroseconds))
     }
-    add("\(name)_count", [], Value(count))
-    add("\(name)_sum", [], Value(microseconds: durations.sumMicroseconds))
   }
 
   /// Begins a family; returns its whole name.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+
+/// A file that says every 15 seconds what the gateway does, for node_exporter. It is replaced in one step.
+final class MetricsFile: Sendable {
+  private static let period = TimeAmount.seconds(15)
+
+  private let path: String
+  private let logger: Logger
+  /// Whoever has named the file may have named a disk that hangs.
+  private let thread = NIOThreadPool(numberOfThreads: 1)
+
+  init(_ path: String, _ logger: Logger) {
+    (self.path, self.logger) = (path, logger)
+    thread.start()
+  }
+
+  /// Writes it now, and from now on. Why it could not be written is logged once.
+  func keep(on eventLoop: any EventLoop, _ text: @escaping @Sendable () async -> String) {
+    let last = NIOLoopBoundBox.makeEmptyBox(valueType: String.self, eventLoop: eventLoop)
+    eventLoop.scheduleRepeatedAsyncTask(initialDelay: .zero, delay: Self.period) { [thread, path, logger] _ in
+      eventLoop.makeFutureWithTask { () -> String? in
+        let text = await text()
+        return try await thread.runIfActive { Self.write(text, to: path) }
+      }.map { failure in
+        if let failure, failure != last.value { logger.warning("no metrics are written to \(path): \(failure)") }
+        last.value = failure
+      }
+    }
+  }
+
+  /// Why it cannot be written; `nil` if it was.
+  private static func write(_ text: String, to path: String) -> String? {
+    let part = "\(path).new"
+    let descriptor = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { return String(cString: strerror(errno)) }
+    defer { close(descriptor) }
+    // Whatever the mask of the process is: nobody is named there.
+    guard fchmod(descriptor, 0o644) == 0, Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count,
+      rename(part, path) == 0
+    else { return String(cString: strerror(errno)) }
+    return nil
+  }
+}
