@@ -377,6 +377,7 @@ let package = Package(
         "CSQLite",
         "Mutation",
         "RestorationClient",
+        "RestorationReplica",
         "SeededRandom",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],

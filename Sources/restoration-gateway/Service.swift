@@ -71,7 +71,7 @@ struct Service {
     let service = GatewayService(
       GatewayService.Settings(host: configuration.host ?? Self.hostName),
       on: eventLoop,
-      findUser: { await users.name(of: $0) },
+      findUser: { uid, answer in Task { answer(await users.name(of: uid)) } },
       makeReplica: { database.replica(owner: $0, host: $1, term: $2, attention: $3) }
     )
     let listener = try eventLoop.makeFutureWithTask { [loss] in

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Foundation
+internal import Logging
 internal import Mutation
 internal import SeededRandom
 
@@ -41,6 +42,7 @@ struct Fuzz: ParsableCommand {
   }
 
   func run() throws {
+    LoggingSystem.bootstrap { _ in WrittenLog() }
     #if FUZZING
     if writeSeeds == nil { Search.run(target, files) }
     #endif

@@ -50,7 +50,12 @@ final class FuzzedBroker {
   func connect(confinement: String? = nil, adopting context: [UInt8]? = nil) -> FuzzedPeer {
     lastPID += 1
     let delegate: any ConnectionDelegate = if let context { Adopting(context, by: service) } else { service }
-    let peer = FuzzedPeer(host.process(lastPID, unit: nil), confinement, delegate, on: loop)
+    var limits = TransportLimits()
+    // Nothing is lost where there is no kernel.
+    limits.lingerSeconds = 0
+    let settings = ConnectionSettings(limits: limits, vocabulary: EncodedState.vocabulary)
+    let process = host.process(lastPID, unit: nil)
+    let peer = FuzzedPeer(process, confinement: confinement, settings, delegate, on: loop)
     peers.append(peer)
     run()
     return peer
@@ -102,22 +107,22 @@ final class FuzzedPeer {
   let process: MemoryProcess
   /// Calls of the broker that have no answer, the oldest first.
   private(set) var calls: [Int64] = []
+  /// The last message that it got.
+  private(set) var last: JSONSlice?
   private let channel: EmbeddedChannel
   private var input: [UInt8] = []
 
-  fileprivate init(
+  init(
     _ process: MemoryProcess,
-    _ confinement: String?,
+    of uid: UInt32 = 1_000,
+    confinement: String? = nil,
+    _ settings: ConnectionSettings,
     _ delegate: any ConnectionDelegate,
     on loop: TestEventLoop
   ) {
     self.process = process
     channel = EmbeddedChannel(loop: loop.channels)
-    var limits = TransportLimits()
-    // Nothing is lost where there is no kernel.
-    limits.lingerSeconds = 0
-    let settings = ConnectionSettings(limits: limits, vocabulary: EncodedState.vocabulary)
-    let peer = PeerCredentials(pid: process.pid, uid: 1_000, gid: 1_000, process: nil)
+    let peer = PeerCredentials(pid: process.pid, uid: uid, gid: 1_000, process: nil)
     do {
       try settings.install(on: channel, peer: peer, confinement: confinement, delegate: delegate)
       try channel.connect(to: SocketAddress(unixDomainSocketPath: "/fuzz")).wait()
@@ -139,7 +144,7 @@ final class FuzzedPeer {
   /// The oldest call of the broker, if it still has no answer.
   func takeCall() -> Int64? { calls.isEmpty ? nil : calls.removeFirst() }
 
-  fileprivate func takeOutput() -> Bool {
+  func takeOutput() -> Bool {
     var isNew = false
     while let bytes = (try? channel.readOutbound(as: ByteBuffer.self)) ?? nil {
       isNew = true
@@ -158,6 +163,7 @@ final class FuzzedPeer {
     guard let slice = try? JSONSlice.scan(line, vocabulary: EncodedState.vocabulary, limits: .unframed) else {
       preconditionFailure("not JSON: \(String(decoding: line, as: UTF8.self))")
     }
+    last = slice
     if slice["method"] != nil, let call = slice["id"]?.integer() { calls.append(call) }
   }
 }
@@ -187,7 +193,7 @@ private final class Adopting: ConnectionDelegate {
 }
 
 /// Makes each message of the log and forgets it.
-private struct WrittenLog: LogHandler {
+struct WrittenLog: LogHandler {
   var metadata: Logger.Metadata = [:]
   var logLevel = Logger.Level.trace
 

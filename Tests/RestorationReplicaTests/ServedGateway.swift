@@ -68,7 +68,7 @@ final class ServedGateway: Sendable {
     let service = GatewayService(
       settings,
       on: Self.eventLoop,
-      findUser: { "user\($0)" },
+      findUser: { $1("user\($0)") },
       makeReplica: { replica(memory.link(from: $1, term: $2, attention: $3)) }
     )
     let listener = try await UnixListener.start(

@@ -19,8 +19,9 @@ package actor GatewayService {
       _ owner: String, _ host: String, _ term: LeaseTerm, _ attention: @escaping @Sendable () -> Void
     ) -> any ArchiveReplica
 
-  /// The name of a user, which may take long; `nil` if the user is unknown.
-  package typealias FindUser = @Sendable (_ uid: UInt32) async -> String?
+  /// Answers with the name of a user, which may take long, from anywhere; `nil` if the user is unknown.
+  package typealias FindUser =
+    @Sendable (_ uid: UInt32, _ answer: @escaping @Sendable (String?) -> Void) -> Void
 
   package struct Settings: Sendable {
     /// The name of this host, for brokers that give none.
@@ -161,9 +162,11 @@ package actor GatewayService {
       try Self.checkVersion(parameters)
       let attach = try Attach(exactly: parameters)
       peers[connection.id]?.isAttaching = true
-      Task {
-        let user = await findUser(connection.peer.uid)
-        answer(call, arrival, with: attached(attach, as: user, on: connection), on: connection)
+      findUser(connection.peer.uid) { [weak self] user in
+        self?.enter { service in
+          let outcome = service.attached(attach, as: user, on: connection)
+          service.answer(call, arrival, with: outcome, on: connection)
+        }
       }
     } catch {
       answer(call, arrival, with: .error(error), on: connection)
