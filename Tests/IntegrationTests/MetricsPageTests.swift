@@ -50,17 +50,11 @@ internal import Testing
       let client = try broker.session("\(Self.application)\(number % 5)", process: "\(number)")
       try client.call("encodeRestorableState", ["object": .path("O\(number)"), "state": ["a": 1]])
     }
-    let pid = try broker.pid
-    func nanoseconds() throws -> Int {
-      try ProcessStatus(pid).threads.reduce(0) { sum, thread in
-        let text = try Files.text("/proc/\(pid)/task/\(thread)/schedstat")
-        return sum + (text.split(separator: " ").first.flatMap { Int($0) } ?? 0)
-      }
-    }
+    let status = ProcessStatus(try broker.pid)
     let client = try FramedClient(broker.socket, .http)
-    let before = try nanoseconds()
+    let before = try status.processorNanoseconds
     for _ in 1...50 { #expect(try Self.get("/metrics/applications", from: client)?.status == 200) }
-    let each = (try nanoseconds() - before) / 50
+    let each = (try status.processorNanoseconds - before) / 50
     #expect(each <= 10_000_000, "\(each) ns")
     print("a page of metrics takes \(each / 1000) µs of a processor")
   }

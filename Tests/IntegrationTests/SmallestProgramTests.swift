@@ -36,6 +36,32 @@ internal import Testing
     #expect(lines.count <= language.linesMax && lines.allSatisfy { $0.count <= 100 })
   }
 
+  /// What the package trait leaves out is one file. So the program in Swift, linked without that file, is one that is
+  /// built without the trait, except that the linker is still told to load the library.
+  @Test(.scratch) func withoutItsTraitNoProgramInSwiftNeedsFoundation() throws {
+    let file = "\(Products.directory)/RestorationClient.build/FoundationValues.swift.o"
+    let objects = try Files.text("\(Products.directory)/smallest.product/Objects.LinkFileList").split(separator: "\n")
+      .map { String($0.filter { $0 != "'" }) }.filter { !$0.hasSuffix("/FoundationValues.swift.o") }
+    let list = try directory.write(objects.map { "'\($0)'" }.joined(separator: "\n"), to: "objects")
+    let program = directory.file("smallest")
+    let command = ["swiftc", "@\(list)", "-Xlinker", "--defsym=main=smallest_main", "-ljansson", "-o", program]
+    let linked = try ChildProcess.run(command, Deadline(.seconds(120)))
+    try #require(linked.end == .exit(0), "\(linked.errors)")
+    func needed(_ file: String) throws -> [Substring] {
+      try ChildProcess.run(["nm", "--undefined-only", file]).output.split(separator: "\n")
+        .filter { $0.contains("Foundation") }
+    }
+    #expect(try needed(program) == [])
+    // Nothing else has the linker load it.
+    let others = objects.filter { !$0.contains("/RestorationClient.build/") }
+    #expect(try ChildProcess.run(["grep", "-laF", "-e", "-lFoundation"] + others).output == "")
+    // These words are those by which it would be known.
+    #expect(try !needed(file).isEmpty)
+    #expect(try ChildProcess.run(["grep", "-laF", "-e", "-lFoundation", file]).output != "")
+    let source = try Files.text("\(Products.repository)/Sources/RestorationClient/Values/FoundationValues.swift")
+    #expect(source.contains("\n#if Foundation\n") && source.hasSuffix("\n#endif\n"))
+  }
+
   @Test(.broker) func whatWasTypedIsThereAfterAKillInWhateverLanguage() throws {
     let installed = try TutorialProgram.python(in: broker.directory)
     let programs = try Language.allCases.map { try $0.command() }

@@ -38,6 +38,16 @@ package struct ProcessStatus {
     }
   }
 
+  /// Time that processors have spent on its present threads.
+  package var processorNanoseconds: Int {
+    get throws {
+      try threads.reduce(0) { sum, thread in
+        let text = try Files.text("/proc/\(pid)/task/\(thread)/schedstat")
+        return sum + (text.split(separator: " ").first.flatMap { Int($0) } ?? 0)
+      }
+    }
+  }
+
   private func kilobytes(_ name: String) -> Int { number(name, of: "status") }
 
   private func number(_ name: String, of file: String) -> Int {
