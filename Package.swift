@@ -359,10 +359,17 @@ let package = Package(
       path: "Tests/InMemory",
       swiftSettings: settings
     ),
+    .target(
+      name: "Histories",
+      dependencies: ["JSONRPC", "RestorationWire"],
+      path: "Tests/Histories",
+      swiftSettings: settings
+    ),
     .executableTarget(
       name: "simulation",
       dependencies: service + [
         "CSQLite",
+        "Histories",
         "RestorationClient",
         "SeededRandom",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -400,6 +407,7 @@ let package = Package(
     .testTarget(
       name: "IntegrationTests",
       dependencies: [
+        "Histories",
         "JSONRPC",
         "RestorationBroker",
         "RestorationClient",

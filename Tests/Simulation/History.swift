@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Histories
 internal import RestorationWire
 internal import SeededRandom
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Histories
 internal import InMemory
 internal import JSONRPC
 internal import NIOCore

@@ -2,6 +2,7 @@
 
 internal import ArgumentParser
 internal import Glibc
+internal import Histories
 
 @main
 struct SimulationCommand: ParsableCommand {

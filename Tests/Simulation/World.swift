@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Histories
 internal import InMemory
 internal import Logging
 internal import NIOCore
@@ -254,31 +255,6 @@ final class World {
   }
 
   func forget(_ connection: SimulatedConnection) { connections.removeAll { $0 === connection } }
-}
-
-/// What happened, and what was wrong with it.
-final class Trace {
-  private(set) var lines: [String] = []
-  private(set) var faults: [String] = []
-  private(set) var digest: UInt64 = 0xcbf2_9ce4_8422_2325
-  private let keeping: Keeping
-
-  /// What becomes of lines. To write them is a good part of the work of a history.
-  enum Keeping { case nothing, digest, lines }
-
-  init(_ keeping: Keeping) { self.keeping = keeping }
-
-  func add(_ line: @autoclosure () -> String) {
-    guard keeping != .nothing else { return }
-    let line = line()
-    for byte in line.utf8 { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    if keeping == .lines { lines.append(line) }
-  }
-
-  func fault(_ text: String) {
-    add("FAULT \(text)")
-    faults.append(text)
-  }
 }
 
 /// Keeps what the broker says of itself.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
-internal import RestorationWire
+package import JSONRPC
+package import RestorationWire
 
 /// Checks what clients see against what they did, without knowing how a broker works.
 ///
@@ -12,40 +12,42 @@ internal import RestorationWire
 /// 5. Parents are restored before what is below them.
 /// 6. A state moves with its object, and a copy of an application is what it was made of.
 /// 7. The head of an archive is within its limits.
-final class HistoryChecker {
+package final class HistoryChecker {
   /// One state that was written, or may have been. Used from one thread, as all of this.
-  final class Push: @unchecked Sendable {
-    let value: Int
-    let state: String
-    let place: Place
+  package final class Push: @unchecked Sendable {
+    package let value: Int
+    package let state: String
+    package let place: Place
     /// The order of pushes over one connection.
-    let link: Int
+    package let link: Int
     /// A selected row of a view, which some states come with.
-    let row: Int?
-    var sequence: Int64?
+    package let row: Int?
+    package var sequence: Int64?
     /// The emptying of the head that has removed it.
-    var removal: Int?
+    package var removal: Int?
 
     /// What a reader gets.
-    private(set) lazy var json = try? JSONCodec.parse(Array(state.utf8))
+    package private(set) lazy var json = try? JSONCodec.parse(Array(state.utf8))
 
     init(_ value: Int, _ state: String, at place: Place, over link: Int, row: Int?) {
       (self.value, self.state, self.place, self.link, self.row) = (value, state, place, link, row)
     }
 
     /// The member beside the state.
-    var elements: String { row.map { #","elements":[{"role":"selected","indexPath":[0,\#($0)]}]"# } ?? "" }
+    package var elements: String { row.map { #","elements":[{"role":"selected","indexPath":[0,\#($0)]}]"# } ?? "" }
   }
 
-  struct Place: Hashable, Sendable {
-    let application: String
-    let path: Path
+  package struct Place: Hashable, Sendable {
+    package let application: String
+    package let path: Path
+
+    package init(application: String, path: Path) { (self.application, self.path) = (application, path) }
   }
 
   /// What a reader must not fall behind.
-  struct Floor: Sendable {
-    var push: Push
-    var sequence: Int64
+  package struct Floor: Sendable {
+    package var push: Push
+    package var sequence: Int64
   }
 
   private struct Record {
@@ -67,7 +69,7 @@ final class HistoryChecker {
   }
 
   /// An object that is to go to another place, with what is below it.
-  struct Move {
+  package struct Move {
     fileprivate let from: Place
     fileprivate let target: Path
     fileprivate var floors: [Path: Floor] = [:]
@@ -76,7 +78,7 @@ final class HistoryChecker {
   }
 
   /// What was known when a read or a save was asked for.
-  struct Expectation: Sendable {
+  package struct Expectation: Sendable {
     fileprivate var floors: [Place: Floor] = [:]
     fileprivate var removals: [Place: Int] = [:]
     fileprivate var emptyings = 0
@@ -100,14 +102,14 @@ final class HistoryChecker {
   /// Contents of generations as they were first read, and what they must hold.
   private var generations: [String: [Int64: [Path: Int]]] = [:]
   private var promises: [String: [Int64: Expectation]] = [:]
-  private(set) var reads = 0
-  private(set) var acknowledged = 0
+  package private(set) var reads = 0
+  package private(set) var acknowledged = 0
 
-  init(_ trace: Trace) { self.trace = trace }
+  package init(_ trace: Trace) { self.trace = trace }
 
   // MARK: Writing
 
-  func push(
+  package func push(
     _ path: Path,
     of application: String,
     over link: Int,
@@ -125,7 +127,7 @@ final class HistoryChecker {
   }
 
   /// - Parameter sequence: of the change; `nil` if it is unknown.
-  func acknowledge(
+  package func acknowledge(
     _ push: Push,
     at path: Path,
     of application: String,
@@ -141,7 +143,7 @@ final class HistoryChecker {
   }
 
   /// Somebody has asked for these states to be removed, or has an answer to that.
-  func removing(_ application: String, where isRemoved: (Path) -> Bool = { _ in true }) {
+  package func removing(_ application: String, where isRemoved: (Path) -> Bool = { _ in true }) {
     for place in records.keys where place.application == application && isRemoved(place.path) {
       records[place]?.floor = nil
       records[place]?.removals += 1
@@ -150,27 +152,27 @@ final class HistoryChecker {
 
   /// Somebody has asked for the head to be emptied. Returns what is to be gone: what was there, unless something that
   /// was there before is brought back at the same time.
-  func emptying(_ application: String) -> [Push] {
+  package func emptying(_ application: String) -> [Push] {
     noteRemovals()
     guard revivals[application] == nil else { return [] }
     return pushes.values.filter { $0.place.application == application && $0.sequence != nil }
   }
 
-  func emptied(_ application: String, of former: [Push]) {
+  package func emptied(_ application: String, of former: [Push]) {
     guard revivals[application] == nil else { return }
     emptyings += 1
     for push in former { push.removal = emptyings }
   }
 
   /// Something brings back what was there before, until `isOver`.
-  func reviving(_ application: String, until isOver: @escaping () -> Bool) {
+  package func reviving(_ application: String, until isOver: @escaping () -> Bool) {
     for push in pushes.values where push.place.application == application { push.removal = nil }
     let former = revivals[application] ?? { true }
     revivals[application] = { former() && isOver() }
   }
 
   /// The answer to a removal will not come, but the broker may do it until it is done with the connection.
-  func removing(
+  package func removing(
     _ application: String,
     where isRemoved: @escaping (Path) -> Bool,
     isQuit: Bool = false,
@@ -194,7 +196,7 @@ final class HistoryChecker {
   }
 
   /// Generations of the application may go, and others get their numbers.
-  func removingGenerations(of application: String) {
+  package func removingGenerations(of application: String) {
     generations[application] = nil
     promises[application] = nil
   }
@@ -202,24 +204,24 @@ final class HistoryChecker {
   // MARK: Moving
 
   /// Where something has been, or may be.
-  func paths(of application: String) -> [Path] {
+  package func paths(of application: String) -> [Path] {
     records.keys.filter { $0.application == application }.map(\.path).sorted()
   }
 
   /// Whether an object that was there, or what is above it, was ever asked to go elsewhere.
-  func mayHaveMoved(_ path: Path, of application: String) -> Bool {
+  package func mayHaveMoved(_ path: Path, of application: String) -> Bool {
     moves.contains { $0.from.application == application && path.isAtOrBelow($0.from.path) }
   }
 
   /// Whether its owner may have lost it without being told: after its end a broker does not know what was taken over or
   /// moved while a session had no connection, and after the user has quit nobody owns anything (R30).
-  func mayHaveLost(_ path: Path, of application: String) -> Bool {
+  package func mayHaveLost(_ path: Path, of application: String) -> Bool {
     quits[application, default: 0] > 0 || removals.contains { $0.isQuit && $0.application == application }
       || takeovers.contains(Place(application: application, path: path)) || mayHaveMoved(path, of: application)
   }
 
   /// The object may be at either place, until the answer.
-  func moving(_ path: Path, of application: String, to target: Path) -> Move {
+  package func moving(_ path: Path, of application: String, to target: Path) -> Move {
     noteRemovals()
     var move = Move(from: Place(application: application, path: path), target: target)
     for (place, record) in records where place.application == application && place.path.isAtOrBelow(path) {
@@ -239,7 +241,7 @@ final class HistoryChecker {
   }
 
   /// It is at its new place, with what was acknowledged before.
-  func moved(_ move: Move) {
+  package func moved(_ move: Move) {
     noteRemovals()
     let application = move.from.application
     let isUndisturbed = records.allSatisfy { place, record in
@@ -253,7 +255,7 @@ final class HistoryChecker {
   }
 
   /// The application is to be as it was then, but for what may have been removed since, before it was copied.
-  func replacing(_ application: String, by expectation: Expectation) -> Replacement {
+  package func replacing(_ application: String, by expectation: Expectation) -> Replacement {
     noteRemovals()
     let floors = expectation.floors.filter { records[$0.key]?.removals == expectation.removals[$0.key] }
     removing(application)
@@ -262,14 +264,14 @@ final class HistoryChecker {
   }
 
   /// It is so.
-  func replaced(_ replacement: Replacement) {
+  package func replaced(_ replacement: Replacement) {
     let isUndisturbed = expectation(replacement.application).removals == replacement.removals
     removing(replacement.application)
     guard isUndisturbed else { return }
     for (place, floor) in replacement.floors { records[place]?.floor = floor }
   }
 
-  struct Replacement {
+  package struct Replacement {
     fileprivate let application: String
     fileprivate let floors: [Place: Floor]
     fileprivate let removals: [Place: Int]
@@ -293,7 +295,7 @@ final class HistoryChecker {
   /// Somebody asks for the path. One who takes it over may have it, and leave it, before others see an answer.
   ///
   /// - Returns: how many claims were answered before, or undone.
-  func claiming(_ path: Path, of application: String, takesOver: Bool) -> Int {
+  package func claiming(_ path: Path, of application: String, takesOver: Bool) -> Int {
     noteRemovals()
     let place = Place(application: application, path: path)
     if takesOver { takeovers.insert(place) }
@@ -305,7 +307,7 @@ final class HistoryChecker {
   }
 
   /// - Parameter claims: answered when this one was asked for.
-  func claimed(_ path: Path, of application: String, by number: Int, takesOver: Bool, after claims: Int) {
+  package func claimed(_ path: Path, of application: String, by number: Int, takesOver: Bool, after claims: Int) {
     noteRemovals()
     let place = Place(application: application, path: path)
     var record = records[place, default: Record()]
@@ -319,17 +321,17 @@ final class HistoryChecker {
     records[place] = record
   }
 
-  func ended(_ path: Path, of application: String, ownedBy number: Int) {
+  package func ended(_ path: Path, of application: String, ownedBy number: Int) {
     let place = Place(application: application, path: path)
     if records[place]?.owner == number { records[place]?.owner = nil }
   }
 
   /// After the broker has gone, who is back first owns what it registers.
-  func brokerEnded() { for place in records.keys { records[place]?.owner = nil } }
+  package func brokerEnded() { for place in records.keys { records[place]?.owner = nil } }
 
   // MARK: Reading
 
-  func expectation(_ application: String) -> Expectation {
+  package func expectation(_ application: String) -> Expectation {
     noteRemovals()
     var expectation = Expectation()
     expectation.emptyings = emptyings
@@ -341,7 +343,13 @@ final class HistoryChecker {
   }
 
   /// - Parameter state: `nil` if there is none.
-  func read(_ path: Path, of application: String, _ state: JSONValue?, _ expectation: Expectation, by reader: String) {
+  package func read(
+    _ path: Path,
+    of application: String,
+    _ state: JSONValue?,
+    _ expectation: Expectation,
+    by reader: String
+  ) {
     noteRemovals()
     let place = Place(application: application, path: path)
     reads += 1
@@ -378,7 +386,7 @@ final class HistoryChecker {
   }
 
   /// An archive is within its limits.
-  func measure(_ states: [Path: JSONValue], of application: String, _ limits: Limits) {
+  package func measure(_ states: [Path: JSONValue], of application: String, _ limits: Limits) {
     let bytes = states.values.reduce(0) { sum, state in
       sum + (state["v"]?.integer.flatMap { pushes[Int($0)] }?.state.utf8.count ?? 0)
     }
@@ -387,7 +395,7 @@ final class HistoryChecker {
   }
 
   /// A state that the broker hands out by itself may be an older one (R19).
-  func handed(_ path: Path, of application: String, _ state: JSONValue) {
+  package func handed(_ path: Path, of application: String, _ state: JSONValue) {
     _ = check(state, at: Place(application: application, path: path), "a restoration")
   }
 
@@ -406,7 +414,7 @@ final class HistoryChecker {
   }
 
   /// Rows belong to their state. A data source that was found says where they are now.
-  func elements(_ elements: JSONValue?, of state: JSONValue?, _ reader: String) {
+  package func elements(_ elements: JSONValue?, of state: JSONValue?, _ reader: String) {
     guard let elements = elements?.array, let value = state?["v"]?.integer, let push = pushes[Int(value)] else {
       return
     }
@@ -425,7 +433,7 @@ final class HistoryChecker {
   }
 
   /// Parents come first; what has moved since the restoration began keeps its turn (R21).
-  func order(_ paths: [Path], of application: String) {
+  package func order(_ paths: [Path], of application: String) {
     for (index, path) in paths.enumerated() {
       let later = paths[..<index].first { later in
         later.isBelow(path) && !moves.contains { $0.from.application == application && later.isAtOrBelow($0.target) }
@@ -436,11 +444,11 @@ final class HistoryChecker {
 
   // MARK: Generations
 
-  func saved(_ generation: Int64, of application: String, _ expectation: Expectation) {
+  package func saved(_ generation: Int64, of application: String, _ expectation: Expectation) {
     if promises[application]?[generation] == nil { promises[application, default: [:]][generation] = expectation }
   }
 
-  func read(generation: Int64, of application: String, _ states: [Path: JSONValue]) {
+  package func read(generation: Int64, of application: String, _ states: [Path: JSONValue]) {
     noteRemovals()
     reads += 1
     var values: [Path: Int] = [:]
@@ -464,12 +472,12 @@ final class HistoryChecker {
 }
 
 /// What all data sources say: rows have moved since they were saved.
-enum DataSource {
-  static func identifier(_ indexPath: [Int64]) -> String { "row-\(indexPath.last ?? 0)" }
+package enum DataSource {
+  package static func identifier(_ indexPath: [Int64]) -> String { "row-\(indexPath.last ?? 0)" }
 
-  static func current(_ indexPath: [Int64]) -> [Int64] { [0, (indexPath.last ?? 0) + 10] }
+  package static func current(_ indexPath: [Int64]) -> [Int64] { [0, (indexPath.last ?? 0) + 10] }
 
-  static func current(_ identifier: String) -> [Int64]? {
+  package static func current(_ identifier: String) -> [Int64]? {
     Int64(identifier.dropFirst("row-".count)).map { current([0, $0]) }
   }
 }
