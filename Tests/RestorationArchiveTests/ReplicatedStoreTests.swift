@@ -213,6 +213,20 @@ internal import Testing
     #expect(a.events.isEmpty)
   }
 
+  @Test func aLeaseIsClaimedAgainAlsoIfSomethingElseIsWaitedForMeanwhile() throws {
+    let a = try broker(diskA)
+    a.open()
+    fleet.pass(4_990)
+    fleet.replica.promote()
+    // Of the claim, which follows a renewal that is refused.
+    fleet.replica.loseAnswer(to: "A")
+    // It would be sent before the claim is made again.
+    #expect(a.write("1").value != nil)
+    fleet.pass(2_000)
+    #expect(fleet.batches == ["1"])
+    #expect(a.events.isEmpty)
+  }
+
   @Test func aLeaseWhoseGrantWasNotHeardOfIsGivenBack() throws {
     let (a, b) = (try broker(diskA), try broker(diskB))
     a.open("org.example.Other")

@@ -323,6 +323,8 @@ actor ReplicatedArchive {
       self.claimTime = nil
       perform(holding.timePassed(at: now))
     }
+    // The alarm may have been an earlier one, of the queue.
+    if let claimTime { wake(at: claimTime) }
     perform(queue.timePassed(at: now))
   }
 
