@@ -142,6 +142,57 @@ internal import Testing
     }
   }
 
+  /// - Parameter isOneRefused: Whether the database refuses a statement among those that wait.
+  @Test(arguments: [false, true]) func appendsThatWaitAreStoredTogetherButARefusedOneAlone(isOneRefused: Bool)
+    async throws
+  {
+    let world = try PostgresWorld()
+    var settings = PostgresPool.Settings(conninfo: world.servers.cluster.conninfo())
+    (settings.connectionsMax, settings.appendMilliseconds) = (1, 10_000)
+    let pool = try PostgresPool(settings)
+    defer { pool.close() }
+    let link = PostgresStore(on: pool, isAloneEnough: false) { 0 }
+      .replica(owner: world.user, host: "A", term: ReplicaFixture.term, attention: {})
+    let archives = (0..<6).map { ReplicaBroker(link: link, application: "org.example.\($0)") }
+    var leases: [ReplicaLease] = []
+    for archive in archives { leases.append(try await archive.acquire().lease) }
+    let session = try world.servers.cluster.session()
+    try session.write("SELECT pg_backend_pid();\n")
+    let process = try session.output?.next() ?? ""
+    let first = "SELECT FROM restoration.archive WHERE archive = \(leases[0].archive) FOR UPDATE"
+    try session.write("BEGIN; \(first); SELECT 'done';\n")
+    while try session.output?.next() != "done" {}
+    // This thread waits below.
+    var appends: [Task<Void, any Error>] = []
+    for (archive, lease) in zip(archives, leases) {
+      appends.append(Task.detached(executorPreference: BlockingExecutor()) { try await archive.append(0, 1, lease) })
+      if appends.count == 1 { try world.servers.cluster.waitUntil(aCallWaitsFor: process) }
+    }
+    let values: [PostgresValue] = [
+      .text(world.user), .integer(leases[1].archive), .integer(leases[1].epoch.rawValue), .integer(1), .integer(1),
+      .change(.numbered(2)), .bytes([]), .bytes([1]), .truth(false),
+    ]
+    let refused = Task.detached(executorPreference: BlockingExecutor()) {
+      if isOneRefused { _ = try await pool.run(PostgresCall(.append, values), for: world.user) }
+    }
+    try Wait.until("the others wait") { pool.load.waiting == (isOneRefused ? 6 : 5) }
+    try session.write("COMMIT;\n")
+    for append in appends { try await append.value }
+    let outcome = await refused.result
+    let transactions = try world.servers.cluster.query(
+      """
+      SELECT count(DISTINCT batch.xmin::text) FROM restoration.batch JOIN restoration.archive USING (archive)
+      WHERE owner = '\(world.user)'
+      """
+    )
+    if isOneRefused {
+      #expect(throws: PostgresFailure.self) { try outcome.get() }
+      #expect(transactions == "6")
+    } else {
+      #expect(transactions == "2")
+    }
+  }
+
   @Test func aCallWhoseCallerNoLongerWaitsIsNotCarriedOut() async throws {
     let pool = try PostgresServers.shared.get().pool
     let call = PostgresCall(.server, [.integer(1_000)])

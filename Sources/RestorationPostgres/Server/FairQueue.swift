@@ -23,6 +23,12 @@ package struct FairQueue<Element> {
     return true
   }
 
+  /// `nil` if the first one is not wanted, too.
+  package mutating func popFirst(if isWanted: (Element) -> Bool) -> Element? {
+    guard let user = turns.first, let element = waiting[user]?.first, isWanted(element) else { return nil }
+    return popFirst()
+  }
+
   package mutating func popFirst() -> Element? {
     guard let user = turns.popFirst(), let element = waiting[user]?.popFirst() else { return nil }
     count -= 1

@@ -44,6 +44,9 @@ package struct PostgresCall: Sendable {
     (self.function, self.values) = (function, values)
   }
 
+  /// How many its values have, about.
+  var bytes: Int { values.reduce(0) { $0 + ($1.encoded?.count ?? 0) } }
+
   /// Values are parameters, never text of the statement.
   var text: String {
     let places = values.indices.map { "$\($0 + 1)" }.joined(separator: ", ")

@@ -108,18 +108,25 @@ final class PostgresConnection {
   /// The server has not closed it; between calls nothing is to be read.
   var isAlive: Bool { isUsable && !wait(for: POLLIN, until: 0) }
 
-  /// - Returns: The rows, when the server has committed.
-  func run(_ call: PostgresCall, until deadline: Int64) throws(PostgresFailure) -> [PostgresRow] {
+  /// Runs calls in one transaction.
+  ///
+  /// - Returns: The rows of each, when the server has committed.
+  func run(_ calls: [PostgresCall], until deadline: Int64) throws(PostgresFailure) -> [[PostgresRow]] {
     notices.warning = nil
     // Until all is well.
     isUsable = false
-    guard send(call) else { throw .away("the call could not be sent: \(message)") }
-    let answer = try answer(to: call, until: deadline)
-    if call.function.isWrite, let warning = notices.warning {
-      throw .unknown("the server warns: \(warning)")
+    // Without its end nothing is committed.
+    guard PQenterPipelineMode(handle) == 1, calls.allSatisfy(send) else {
+      throw .away("the call could not be sent: \(message)")
     }
-    isUsable = true
-    return answer
+    let isWrite = calls.contains(where: \.function.isWrite)
+    func lost(_ why: String) -> PostgresFailure { isWrite ? .unknown(why) : .away(why) }
+    guard PQpipelineSync(handle) == 1 else { throw lost(message) }
+    try flush(until: deadline, lost)
+    let answers = try answers(until: deadline, lost)
+    if isWrite, let warning = notices.warning { throw .unknown("the server warns: \(warning)") }
+    isUsable = PQexitPipelineMode(handle) == 1
+    return answers
   }
 
   private func send(_ call: PostgresCall) -> Bool {
@@ -147,9 +154,7 @@ final class PostgresConnection {
     }
   }
 
-  /// Reads up to the server's word that it is ready for the next call: rows alone can come before the commit.
-  private func answer(to call: PostgresCall, until deadline: Int64) throws(PostgresFailure) -> [PostgresRow] {
-    func lost(_ why: String) -> PostgresFailure { call.function.isWrite ? .unknown(why) : .away(why) }
+  private func flush(until deadline: Int64, _ lost: (String) -> PostgresFailure) throws(PostgresFailure) {
     var unsent = PQflush(handle)
     while unsent == 1 {
       guard wait(for: POLLIN | POLLOUT, until: deadline) else { throw lost("the server takes no more") }
@@ -157,26 +162,42 @@ final class PostgresConnection {
       unsent = PQflush(handle)
     }
     guard unsent == 0 else { throw lost(message) }
-    var rows: [PostgresRow] = []
+  }
+
+  /// Reads up to the server's word that the transaction has ended: rows alone can come before the commit.
+  private func answers(
+    until deadline: Int64,
+    _ lost: (String) -> PostgresFailure
+  ) throws(PostgresFailure) -> [[PostgresRow]] {
+    var answers: [[PostgresRow]] = []
     var refusal: PostgresFailure?
+    var wasBetween = false
     while true {
       while PQisBusy(handle) == 1 {
         guard wait(for: POLLIN, until: deadline) else { throw lost("the server did not answer in time") }
         guard PQconsumeInput(handle) == 1 else { throw lost(message) }
       }
-      guard let result = PQgetResult(handle) else { break }
+      guard let result = PQgetResult(handle) else {
+        // Once between two calls; twice, if nothing comes any longer.
+        guard !wasBetween else { throw lost(message) }
+        wasBetween = true
+        continue
+      }
       defer { PQclear(result) }
-      if PQresultStatus(result) == PGRES_TUPLES_OK {
-        rows = Self.rows(result)
+      wasBetween = false
+      let status = PQresultStatus(result)
+      if status == PGRES_PIPELINE_SYNC { break }
+      if status == PGRES_TUPLES_OK {
+        answers.append(Self.rows(result))
       } else if let state = restoration_pq_state(result), Self.text(restoration_pq_severity(result)) == "ERROR" {
         refusal = .refused(state: Self.text(state), Self.text(restoration_pq_message(result)))
-      } else {
+      } else if status != PGRES_PIPELINE_ABORTED {
         // The connection ends, maybe in the middle of the commit.
         throw lost(Self.text(PQresultErrorMessage(result)))
       }
     }
-    guard let refusal else { return rows }
-    isUsable = PQstatus(handle) == CONNECTION_OK
+    guard let refusal else { return answers }
+    isUsable = PQexitPipelineMode(handle) == 1 && PQstatus(handle) == CONNECTION_OK
     throw refusal
   }
 

@@ -48,7 +48,7 @@ package final class PostgresPool: PostgresServer {
   }
 
   private enum Next {
-    case request(Request)
+    case requests([Request])
     case sleep
     case end
   }
@@ -56,6 +56,10 @@ package final class PostgresPool: PostgresServer {
   package static let connectionsMax = 16
   /// Calls of one user that may wait.
   package static let waitingMax = 64
+  /// Appends that share a transaction. A commit waits for the disks of two servers, however much is in it.
+  private static let togetherMax = 32
+  /// Once so many bytes are together, no further append joins them.
+  private static let togetherBytes = 1 << 18
 
   private let settings: Settings
   private let endpoints: [PostgresConnection.Endpoint]
@@ -142,7 +146,7 @@ package final class PostgresPool: PostgresServer {
     var connection: PostgresConnection?
     while true {
       switch next(wakeUp) {
-      case .request(let request): request.continuation.resume(returning: carryOut(request, &connection))
+      case .requests(let requests): carryOut(requests, &connection)
       case .sleep: if !wakeUp.wait(milliseconds: settings.idleMilliseconds), retire(wakeUp) { return }
       case .end: return
       }
@@ -152,7 +156,9 @@ package final class PostgresPool: PostgresServer {
   private func next(_ wakeUp: WakeUp) -> Next {
     state.withLock { state in
       state.idle.removeAll { $0 === wakeUp }
-      if let request = state.queue.popFirst() { return .request(request) }
+      if let request = state.queue.popFirst() {
+        return .requests(Self.together(with: request, from: &state.queue))
+      }
       if state.isClosed {
         state.threads -= 1
         return .end
@@ -172,25 +178,59 @@ package final class PostgresPool: PostgresServer {
     }
   }
 
-  private func carryOut(
-    _ request: Request,
-    _ connection: inout PostgresConnection?
-  ) -> Result<[PostgresRow], PostgresFailure> {
+  private static func together(with first: Request, from queue: inout FairQueue<Request>) -> [Request] {
+    var requests = [first]
+    guard first.call.function == .append else { return requests }
+    var bytes = first.call.bytes
+    while requests.count < togetherMax, bytes < togetherBytes,
+      let next = queue.popFirst(if: { $0.call.function == .append })
+    {
+      requests.append(next)
+      bytes += next.call.bytes
+    }
+    return requests
+  }
+
+  private func carryOut(_ requests: [Request], _ connection: inout PostgresConnection?) {
+    let now = Clock.now
+    for request in requests where request.deadline <= now {
+      refuse(request, "no connection was free in time; allow for more of them")
+    }
+    let requests = requests.filter { $0.deadline > now }
+    // That of the one with the most time: for one that came late, another's is no reason to give up.
+    guard let deadline = requests.map(\.deadline).max() else { return }
     do throws(PostgresFailure) {
-      guard Clock.now < request.deadline else { throw .away("no connection was free in time; allow for more of them") }
+      let answers = try run(requests.map(\.call), until: deadline, &connection)
+      for (request, rows) in zip(requests, answers) { request.continuation.resume(returning: .success(rows)) }
+    } catch {
+      // One of them was refused, and with it the others.
+      if case .refused = error, requests.count > 1 {
+        for request in requests { carryOut([request], &connection) }
+      } else {
+        for request in requests { request.continuation.resume(returning: .failure(error)) }
+      }
+    }
+  }
+
+  private func run(
+    _ calls: [PostgresCall],
+    until deadline: Int64,
+    _ connection: inout PostgresConnection?
+  ) throws(PostgresFailure) -> [[PostgresRow]] {
+    do throws(PostgresFailure) {
       let newest = state.withLock { $0.timeline }
       if let present = connection, present.timeline < newest || !present.isAlive { connection = nil }
       let present: PostgresConnection
-      if let connection { present = connection } else { present = try connect(until: request.deadline) }
+      if let connection { present = connection } else { present = try connect(until: deadline) }
       connection = present
-      return .success(try present.run(request.call, until: request.deadline))
+      return try present.run(calls, until: deadline)
     } catch {
       if let present = connection, !present.isUsable {
         connection = nil
         // Another server may be the right one.
         turn(from: present.place)
       }
-      return .failure(error)
+      throw error
     }
   }
 
@@ -227,7 +267,7 @@ package final class PostgresPool: PostgresServer {
     until deadline: Int64
   ) throws(PostgresFailure) {
     let call = PostgresCall(.server, [.integer(settings.appendMilliseconds)])
-    let row = try connection.run(call, until: deadline).first
+    let row = try connection.run([call], until: deadline).first?.first
     guard let system = row?.integer(0), let timeline = row?.integer(1), let stuck = row?.integer(2) else {
       throw .away("\(name) does not say which server it is; apply the schema of this version to the database")
     }
