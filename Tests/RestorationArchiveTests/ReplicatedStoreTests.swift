@@ -179,6 +179,22 @@ internal import Testing
     #expect(a.write("3").failure == .lost(host: "B"))
   }
 
+  /// A broker opens an archive again whose last transaction has failed: that is not what makes another host leave.
+  @Test func whoOpensALostArchiveAgainWithoutClosingItHearsOfTheLoss() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    a.open()
+    b.open(takingOver: true)
+    fleet.pass(5_000)
+    let reopening = a.call { store async throws(ArchiveError) in
+      try await store.open(ReplicaFleet.application, creating: true)
+    }
+    #expect(reopening.failure == .lost(host: nil))
+    #expect(b.events.isEmpty)
+    // Later somebody asks for it.
+    _ = a.call { store async throws(ArchiveError) in try await store.open(ReplicaFleet.application, creating: true) }
+    #expect(b.events.count == 1)
+  }
+
   @Test func whatOnlyOneHostHasIsSetAsideAndTold() throws {
     let (a, b) = (try broker(diskA), try broker(diskB))
     a.open()

@@ -19,6 +19,11 @@ extension ReplicatedArchive {
     defer { end() }
     defer { gate.withLock { $0.isForced = false } }
     queue.endFlush()
+    // After a failed transaction: whoever uses the archive hears of its loss, and does not take it back unasked.
+    if lease != nil, case .lost(let host) = holding.permission(at: now) {
+      await leave()
+      throw lost(to: host)
+    }
     let isNew = holding.opened(at: now).contains(.acquire)
     publish()
     if isNew { try await take(creating: creating) }

@@ -140,9 +140,12 @@ actor ReplicatedArchive {
     case .closed: ArchiveError(.definite, "\(application) is not open; open it")
     case .lapsed:
       ArchiveError(.definite, "\(application): nothing was heard of the fleet's store for too long; reconnect to it")
-    case .lost(let host):
-      ArchiveError(.lost(host: host), "\(host ?? "another host") has taken over \(application); end it there")
+    case .lost(let host): lost(to: host)
     }
+  }
+
+  nonisolated func lost(to host: String?) -> ArchiveError {
+    ArchiveError(.lost(host: host), "\(host ?? "another host") has taken over \(application); end it there")
   }
 
   /// Has a transaction sent. Returns at once, or if that is the promise, when the replica has it.
