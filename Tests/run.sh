@@ -26,7 +26,7 @@ step() { printf '\n== %s\n' "$*"; }
 # other languages the rest.
 packages=(
   libjansson-dev libpq-dev libsqlite3-dev libsystemd-dev pkg-config
-  binutils dbus-user-session dpkg-dev libsodium23 perl postgresql python3 python3-venv socat sqlite3 strace systemd valgrind
+  binutils dbus-user-session dpkg-dev iproute2 libsodium23 perl postgresql python3 python3-venv socat sqlite3 strace systemd valgrind
   debhelper dh-python lintian mmdebstrap
   chromium curl emacs-nox g++ gcc golang-github-sourcegraph-jsonrpc2-dev golang-go jq libjsonrpc-glib-1.0-dev libjsonrpccpp-dev make
   default-jdk-headless gobject-introspection libgirepository1.0-dev libgtk-4-dev neovim netcat-openbsd

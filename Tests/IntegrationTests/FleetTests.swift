@@ -93,9 +93,9 @@ internal import Testing
   @Test func aHostWithoutTheDatabaseGoesOnAndCatchesUp() throws {
     try Self.withHosts { _, a, b in
       let first = try User(on: a)
-      a.network.change { $0.blocked = [.there, .back] }
+      try a.network.change { $0.blocked = [.there, .back] }
       for number in 1...200 { try first.encode(Int64(number)) }
-      a.network.change { $0.blocked = [] }
+      try a.network.change { $0.blocked = [] }
       #expect(try User(on: b).decode() == 200)
     }
   }
@@ -104,12 +104,12 @@ internal import Testing
     try Self.withHosts(["acknowledge": "replica"]) { _, a, _ in
       let first = try User(on: a)
       try first.encode(1)
-      a.network.change { $0.blocked = [.there, .back] }
+      try a.network.change { $0.blocked = [.there, .back] }
       let begin = Deadline.now
       let unconfirmed = try first.failure(2)
       #expect(unconfirmed.kind == "storeFailed" && unconfirmed.data["unconfirmed"] == true)
       #expect(Deadline.now - begin < 10_000)
-      a.network.change { $0.blocked = [] }
+      try a.network.change { $0.blocked = [] }
       try Wait.until("the replica is used again") {
         do {
           try first.encode(4)
@@ -182,12 +182,12 @@ internal import Testing
     try Self.withHosts { fleet, a, b in
       let first = try User(on: a)
       try fleet.waitUntil(hasChange: first.encode(1))
-      a.network.change { $0.isCut = true }
+      try a.network.change { $0.isCut = true }
       try first.encode(2)
       let second = try User(on: b, takeOver: true)
       #expect(try second.decode() == 1)
       try second.encode(3)
-      a.network.change { $0.isCut = false }
+      try a.network.change { $0.isCut = false }
       _ = try first.client.notification("archiveLost")
       #expect(try User(on: a).decode() == 3)
       #expect(Files.list(a.broker.archives).contains { $0.contains("+conflict-") })

@@ -25,23 +25,29 @@ package final class FaultyRoute: Sendable {
   /// What the thread shares with the test.
   private final class Shared: Sendable {
     let weather = Mutex(Weather())
+    let target: Mutex<String>
     let isOver = Atomic(false)
+
+    init(_ target: String) { self.target = Mutex(target) }
   }
 
   package let path: String
-  private let shared = Shared()
+  private let shared: Shared
   private let wake: FileDescriptor
   private let thread: Mutex<pthread_t?>
 
   /// Listens at `path`, and leads to `target`, which need not listen yet.
   package init(from path: String, to target: String) throws {
     let (wake, other) = try FileDescriptor.socketPair()
-    (self.path, self.wake) = (path, wake)
+    let shared = Shared(target)
+    (self.path, self.wake, self.shared) = (path, wake, shared)
     let listener = try FileDescriptor.listening(at: path)
     thread = Mutex(
-      Thread.start { [shared] in
-        let relay = Relay(target: target, listener: listener, wake: other)
-        while !shared.isOver.load(ordering: .acquiring) { relay.turn(shared.weather.withLock { $0 }) }
+      Thread.start {
+        let relay = Relay(listener: listener, wake: other)
+        while !shared.isOver.load(ordering: .acquiring) {
+          relay.turn(shared.weather.withLock { $0 }, to: shared.target.withLock { $0 })
+        }
       }
     )
   }
@@ -53,6 +59,9 @@ package final class FaultyRoute: Sendable {
     shared.weather.withLock { body(&$0) }
     try? wake.write([1])
   }
+
+  /// Connections that come from now on are led elsewhere.
+  package func lead(to target: String) { shared.target.withLock { $0 = target } }
 
   /// Ends all connections.
   package func stop() {
@@ -89,17 +98,14 @@ private enum Thread {
 
 /// What the thread of a route owns.
 private final class Relay {
-  private let target: String
   private let listener: FileDescriptor
   private let wake: FileDescriptor
   private var links: [Link] = []
 
-  init(target: String, listener: FileDescriptor, wake: FileDescriptor) {
-    (self.target, self.listener, self.wake) = (target, listener, wake)
-  }
+  init(listener: FileDescriptor, wake: FileDescriptor) { (self.listener, self.wake) = (listener, wake) }
 
   /// Waits until something can be done, and does it.
-  func turn(_ weather: FaultyRoute.Weather) {
+  func turn(_ weather: FaultyRoute.Weather, to target: String) {
     if weather.isCut { links = [] }
     var entries = [wake, listener].map { pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0) }
     let now = Deadline.now
@@ -117,10 +123,10 @@ private final class Relay {
       link.move(entries[2 + 2 * index], entries[3 + 2 * index], weather, Deadline.now)
     }
     links.removeAll(where: \.isOver)
-    if entries[1].revents != 0 { accept(weather) }
+    if entries[1].revents != 0 { accept(weather, target) }
   }
 
-  private func accept(_ weather: FaultyRoute.Weather) {
+  private func accept(_ weather: FaultyRoute.Weather, _ target: String) {
     let number = Glibc.accept(listener.number, nil, nil)
     guard number >= 0 else { return }
     // Programs that the test starts must not hold it open.

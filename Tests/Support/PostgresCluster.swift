@@ -56,14 +56,26 @@ package final class PostgresCluster: Sendable {
         """
       let file = "\(place)/template/postgresql.conf"
       try Files.write(Array((try Files.text(file) + settings).utf8), to: file)
+      let rights = "\(place)/template/pg_hba.conf"
+      try Files.write(Array((try Files.text(rights) + "host all all 10.9.0.0/16 trust\n").utf8), to: rights)
     }
   }
 
   private static let keeper = Mutex<ChildProcess?>(nil)
   private static let site = Result { try Site() }
 
+  /// Where a server can be reached besides its socket.
+  package struct Place: Sendable {
+    package let address: String
+    /// Begins the commands that run there.
+    fileprivate let prefix: [String]
+
+    package init(_ address: String, in network: NetworkNamespace) { (self.address, prefix) = (address, network.prefix) }
+  }
+
   /// Its data, and its socket.
   package let directory: String
+  package let place: Place?
   /// Where its log of transactions began.
   private let start: String
   /// Another program that has what is stored, as a standby would.
@@ -72,14 +84,34 @@ package final class PostgresCluster: Sendable {
   /// Starts one, and applies this text.
   ///
   /// - Parameter isCovered: Whether there is a program that commits wait for.
-  package init(_ schema: String, isCovered: Bool = false) throws {
+  package init(_ schema: String, isCovered: Bool = false, at place: Place? = nil) throws {
     let site = try Self.site.get()
     directory = "\(site.place)/\(site.count.wrappingAdd(1, ordering: .relaxed).newValue)"
+    self.place = place
     try Self.copy(to: directory)
-    try Self.launch(directory)
+    try Self.launch(directory, at: place)
     start = try Self.query("SELECT pg_current_wal_lsn()", at: directory)
     try Self.query(schema, at: directory)
     if isCovered { try cover() }
+  }
+
+  /// Starts a standby that has what another server has, and follows it.
+  package init(following leader: PostgresCluster, at place: Place? = nil) throws {
+    let site = try Self.site.get()
+    self.place = place
+    directory = "\(site.place)/\(site.count.wrappingAdd(1, ordering: .relaxed).newValue)"
+    start = leader.start
+    try Self.run([
+      try Self.program("pg_basebackup"), "-D", directory, "-X", "stream", "-c", "fast", "--no-sync",
+      "-d", "host=\(leader.directory) user=admin",
+    ])
+    try Self.set("unix_socket_directories", directory, in: directory)
+    try Self.set("primary_conninfo", way(to: leader), in: directory)
+    try Self.set("wal_retrieve_retry_interval", "50ms", in: directory)
+    try Self.run(["touch", "\(directory)/standby.signal"])
+    Files.remove("\(directory)/.s.PGSQL.5432.lock")
+    try Self.launch(directory, at: place)
+    try waitUntil(isFollowing: true)
   }
 
   deinit {
@@ -156,7 +188,61 @@ package final class PostgresCluster: Sendable {
     try Self.run([try Self.program("pg_ctl"), "-D", directory, "-m", "immediate", "-w", "stop"])
   }
 
-  package func launch() throws { try Self.launch(directory) }
+  package func launch() throws { try Self.launch(directory, at: place) }
+
+  // MARK: Standbys
+
+  /// What a primary calls it.
+  private var name: String { "server\(directory.split(separator: "/").last ?? "")" }
+
+  private func way(to leader: PostgresCluster) -> String {
+    "host=\(leader.directory) user=admin application_name=\(name)"
+  }
+
+  package func waitUntil(isFollowing: Bool) throws {
+    let query = "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"
+    try Wait.until("\(name) \(isFollowing ? "follows" : "is left behind")") {
+      try self.query(query) == (isFollowing ? "1" : "0")
+    }
+  }
+
+  /// The standby follows this server from now on; none if `nil`, so that it lacks what comes.
+  package func follow(_ leader: PostgresCluster?) throws {
+    try Self.set("primary_conninfo", leader.map(way) ?? "", in: directory)
+    try query("SELECT pg_reload_conf()")
+    try waitUntil(isFollowing: leader != nil)
+  }
+
+  /// The standby becomes the primary, on a new timeline.
+  package func promote() throws {
+    guard try query("SELECT pg_promote()") == "t" else { throw TestFailure("\(name) is not promoted") }
+  }
+
+  /// Up to where a standby has received the log of transactions.
+  package var received: Int64 {
+    get throws { Int64(try query("SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')")) ?? 0 }
+  }
+
+  /// Commits wait until one of these has them.
+  package func cover(by standbys: [PostgresCluster]) throws {
+    let names = standbys.map(\.name).joined(separator: ", ")
+    try query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (\(names))'; SELECT pg_reload_conf()")
+    try Wait.until("commits wait for a standby") {
+      try query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'") == "\(standbys.count)"
+    }
+  }
+
+  /// The standby receives nothing, or goes on.
+  package func hold(_ isHeld: Bool) throws {
+    guard let pid = Int32(try query("SELECT pid FROM pg_stat_wal_receiver")) else { return }
+    Glibc.kill(pid, isHeld ? SIGSTOP : SIGCONT)
+  }
+
+  /// Ends the sessions whose commits wait for a standby, or only their wait.
+  package func endCommits(andSessions: Bool) throws {
+    let function = andSessions ? "pg_terminate_backend" : "pg_cancel_backend"
+    try query("SELECT \(function)(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+  }
 
   private func cover() throws {
     let place = "\(directory)/received"
@@ -184,9 +270,13 @@ package final class PostgresCluster: Sendable {
     try set("unix_socket_directories", path, in: path)
   }
 
-  private static func launch(_ path: String) throws {
+  private static func launch(_ path: String, at place: Place?) throws {
     do {
-      try run([try program("pg_ctl"), "-D", path, "-l", "\(path)/log", "-w", "start"])
+      if let place { try set("listen_addresses", place.address, in: path) }
+      try run(
+        [try program("pg_ctl"), "-D", path, "-l", "\(path)/log", "-w", "start"],
+        as: (place?.prefix ?? []) + user
+      )
     } catch { throw TestFailure("\(error)\n--- the server's log ---\n\((try? Files.text("\(path)/log")) ?? "")") }
   }
 
