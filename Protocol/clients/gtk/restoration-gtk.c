@@ -12,6 +12,8 @@
 
 enum {
   start_patience = 5000,         /* milliseconds that a call may take before the application is activated */
+  start_path_patience = 5000,    /* how long it may be a former process's, which is killed and still ending */
+  start_path_pause = 100,
   start_parent_patience = 1000,  /* how long a restored window waits for its parent then */
   end_patience = 1000,           /* that a call may take after the application has shut down */
   parent_patience = 10000,       /* how long a new window waits for its parent, while the main loop goes on */
@@ -660,7 +662,12 @@ static bool restore(RestorationGtkApplication *application) {
   self->root = new_object(
       application, json_pack("{s:s, s:s}", "restorationIdentifier", self->process, "kind", "viewController"));
   restoration_failure failure;
+  gint64 end = g_get_monotonic_time() + start_path_patience * 1000;
   json_t *saved = register_and_decode(application, self->root, &failure);
+  while (!saved && strcmp(failure.kind, "duplicatePath") == 0 && g_get_monotonic_time() < end) {
+    restoration_wait(self->handle, start_path_pause);
+    saved = register_and_decode(application, self->root, &failure);
+  }
   bool is_restored = saved;
   if (!saved) complain("the state of the application is neither restored nor saved", &failure);
   if (self->reason != RESTORATION_GTK_RESTORE_REASON_PRISTINE && json_is_object(saved)) {

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import gi
 
@@ -151,6 +152,13 @@ with restoration.Session(APPLICATION, process="another", socket=os.environ["REST
     taken = {"restorationIdentifier": "Window-1", "restorationParent": ["main"], "kind": "viewController"}
     session.call("registerObjectForStateRestoration", taken)
     assert run() == ["two"]
+restored = run()
+assert restored == ["one", "two"], restored
+
+# A former process may have to die first.
+former = restoration.Session(APPLICATION, process="former", socket=os.environ["RESTORATIOND_SOCKET"])
+former.register("main", kind="viewController")
+threading.Timer(0.5, former.close).start()
 restored = run()
 assert restored == ["one", "two"], restored
 
