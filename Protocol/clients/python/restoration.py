@@ -95,8 +95,11 @@ class BrokerError(RestorationError):
         if params is not None:
             self.message, self.hint = _spoken(self.message), _spoken(self.hint)
             refused = str(self.data.get("pointer", ""))[1:]
-            if refused in params:
-                self.message += f": {params[refused]!r:.100}"
+            if refused in params:  # as the program has it, instead of as JSON
+                self.message = f"{self.message.partition(': ')[0]}: {params[refused]!r:.100}"
+            for each in self.path or () if self.kind == "invalidIdentifier" else ():
+                if "/" in each.strip("/"):
+                    self.hint += f" A path is a list: {each.split('/')}."
         text = f"{self.message} ({self.kind})" if self.kind else self.message
         super().__init__(f"{text}. {self.hint}" if self.hint else text)
 
@@ -362,18 +365,39 @@ def _special(value: Any) -> Any:
     if _is_dataclass(value):
         return _written(value)
     if isinstance(value, Mapping):
-        return dict(value)
+        return _keyed(dict(value))
     if isinstance(value, (set, frozenset)) or not isinstance(value, Iterable):
-        raise TypeError(f"a {type(value).__name__} cannot be part of a state")
-    return list(value)
+        raise TypeError(f"{value!r:.60} ({type(value).__name__}) cannot be part of a state")
+    return _keyed(list(value))
 
 
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_special)
 
 
+def _keyed(value: Any) -> Any:
+    """The value, if the keys in it are text: of a number the encoder would make text, which may be a key already."""
+    parts = value
+    if isinstance(value, dict):
+        for key in list(value):  # at once: another thread may change it
+            if type(key) is not str:
+                _named_by(key)
+        parts = list(value.values())
+    for each in parts:
+        if type(each) not in _PLAIN and isinstance(each, (dict, list, tuple)):
+            _keyed(each)
+    return value
+
+
+def _named_by(key: Any) -> None:
+    if not isinstance(key, str):
+        raise _Misfit(f"the key {key!r:.60} ({type(key).__name__}) cannot be part of a state; keys are str")
+
+
 def _text(value: Any) -> str:
     try:
         text = _encoder.encode(value)
+        if isinstance(value, (dict, list, tuple)):
+            _keyed(value)
         if _NUMBER in text:
             text = re.sub(f'"{_NUMBER}([^"]*)"', r"\1", text)
         return text if text.isascii() else text.encode().decode()
@@ -388,7 +412,8 @@ def _seek(value: Any, above: Tuple[int, ...] = ()) -> None:
         return
     if isinstance(value, (Mapping, list, tuple)) and id(value) not in above:
         for part, each in value.items() if isinstance(value, Mapping) else enumerate(value):
-            if isinstance(part, str):
+            if isinstance(value, Mapping):
+                _named_by(part)
                 _written(part)
             _within(part, _seek, each, (*above, id(value)))
     try:
@@ -3475,11 +3500,8 @@ def _possible(path: Any) -> Any:
             raise BrokerError({
                 "code": -32004,
                 "message": f"a component of the path is an invalid restoration identifier: {each!r:.100}",
-                "data": {
-                    "kind": "invalidIdentifier", "path": path,
-                    "hint": f"{hint} A path is a list: {each.split('/')}." if "/" in each.strip("/") else hint,
-                },
-            })
+                "data": {"kind": "invalidIdentifier", "path": path, "hint": hint},
+            }, {})
     return path
 
 
