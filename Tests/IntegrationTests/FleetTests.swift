@@ -156,11 +156,11 @@ internal import Testing
         family.2 == "counter" ? "\(family.1)_total" : String(family.1)
       }
       #expect(try Set(families) == Set(MetricFamily.promised().keys.filter { $0.contains("_replica_") }))
-      a.network.change { $0.blocked = [.there, .back] }
+      try a.network.change { $0.blocked = [.there, .back] }
       try user.encode(2)
       let unsent = try store(["flush", "--timeout", "1"], 75)["unsent"]
       #expect(unsent?.array?.first?["application"] == .string(Self.application))
-      a.network.change { $0.blocked = [] }
+      try a.network.change { $0.blocked = [] }
       #expect(try store(["flush", "--timeout", "20"], 0) == ["unsent": []])
     }
   }
