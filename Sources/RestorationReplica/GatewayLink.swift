@@ -5,6 +5,7 @@ package import NIOCore
 package import RestorationArchive
 package import RestorationTransport
 internal import RestorationWire
+internal import Synchronization
 
 /// A broker's way to its replica: one connection to the gateway of this host, made when it is first needed and again
 /// after each loss.
@@ -32,6 +33,9 @@ package actor GatewayLink {
   private let patience: Patience
   private let introduction: Attach
   private let attention: @Sendable () -> Void
+  private let standingChanged: @Sendable (ReplicaError?) -> Void
+  /// The last call found that the replica cannot be reached.
+  private let isAway = Mutex(false)
   /// Also before it is attached.
   private var connection: Connection?
   private var isAttached = false
@@ -58,15 +62,18 @@ package actor GatewayLink {
   ///   - term: for how long leases hold.
   ///   - attention: is called on the event loop when another host has begun to wait for a lease of this broker, or may
   ///     have.
+  ///   - standingChanged: is called once the replica cannot be reached, and with `nil` once it can be again.
   package init(
     to path: SocketPath,
     host: String?,
     term: LeaseTerm,
     patience: Patience = Patience(),
     on eventLoop: any EventLoop,
-    attention: @escaping @Sendable () -> Void
+    attention: @escaping @Sendable () -> Void,
+    standingChanged: @escaping @Sendable (ReplicaError?) -> Void = { _ in }
   ) {
     (self.path, self.patience, self.eventLoop, self.attention) = (path, patience, eventLoop, attention)
+    self.standingChanged = standingChanged
     // The same on all connections: the gateway knows the broker by it.
     let number = ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
     introduction = Attach().with {
@@ -86,7 +93,19 @@ package actor GatewayLink {
     _ method: Method
   ) async throws(ReplicaError) -> Method.Reply {
     let ending = await send(Method.method, method.text, isBrief: Method.isBrief)
-    return try Self.reply(to: Method.self, ending.get())
+    let reply = Result { () throws(ReplicaError) in try Self.reply(to: Method.self, ending.get()) }
+    note(reply)
+    return try reply.get()
+  }
+
+  nonisolated private func note<Reply>(_ reply: Result<Reply, ReplicaError>) {
+    var failure: ReplicaError?
+    if case .failure(let error) = reply, error.kind == .away || error.kind == .unknown { failure = error }
+    let isNew = isAway.withLock { isAway in
+      defer { isAway = failure != nil }
+      return isAway != (failure != nil)
+    }
+    if isNew { standingChanged(failure) }
   }
 
   private static func reply<Method: GatewayMethod>(

@@ -31,7 +31,14 @@ enum Replication {
         term: term,
         // What is large and goes to other hosts does not hold up the clients of this one.
         on: MultiThreadedEventLoopGroup(numberOfThreads: 1).next(),
-        attention: attention
+        attention: attention,
+        standingChanged: { failure in
+          if let failure {
+            logger.warning("the fleet's store cannot be reached: \(failure.message)")
+          } else {
+            logger.notice("the fleet's store can be reached again")
+          }
+        }
       )
       guard let keys else { return link }
       return SealedReplica(around: link, keys: keys) { logger.warning("\($0.message)") }

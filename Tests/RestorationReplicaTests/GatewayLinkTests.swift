@@ -46,6 +46,21 @@ internal import Testing
     #expect(try await patient.renew().held == [again.lease])
   }
 
+  @Test func aReplicaThatCannotBeReachedAndItsReturnAreToldOnceEach() async throws {
+    let gateway = try ServedGateway()
+    try await gateway.start()
+    let told = Shared<[ReplicaError.Kind?]>([])
+    let link = gateway.link(standingChanged: { told.value += [$0?.kind] })
+    _ = try await Self.lease(link)
+    gateway.cut("A")
+    for _ in 1...2 {
+      #expect(await refusal { () async throws(ReplicaError) in _ = try await link.renew() } == .away)
+    }
+    gateway.mend("A")
+    for _ in 1...2 { _ = try await link.renew() }
+    #expect(told.value == [.away, nil])
+  }
+
   @Test func aCallUnderWayWhenTheGatewayEndsHasAnUnknownOutcomeIfItWrites() async throws {
     let (gateway, gates) = try await ServedGateway.gated()
     let link = gateway.link()

@@ -111,7 +111,8 @@ final class ServedGateway: Sendable {
   func link(
     from host: String? = "A",
     patience milliseconds: Int64 = 30_000,
-    attention: @escaping @Sendable () -> Void = {}
+    attention: @escaping @Sendable () -> Void = {},
+    standingChanged: @escaping @Sendable (ReplicaError?) -> Void = { _ in }
   ) -> GatewayLink {
     var patience = GatewayLink.Patience()
     (patience.milliseconds, patience.briefMilliseconds) = (milliseconds, milliseconds)
@@ -122,7 +123,8 @@ final class ServedGateway: Sendable {
       term: ReplicaFixture.term,
       patience: patience,
       on: Self.clients,
-      attention: attention
+      attention: attention,
+      standingChanged: standingChanged
     )
   }
 }
