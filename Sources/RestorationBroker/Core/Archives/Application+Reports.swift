@@ -67,8 +67,13 @@ extension Application {
     return page
   }
 
-  func listPathComponents(_ request: ListPathComponents, by _: Session?, for caller: Caller) throws(ErrorObject) {
+  func listPathComponents(
+    _ request: ListPathComponents,
+    by session: Session?,
+    for caller: Caller
+  ) throws(ErrorObject) {
     try turn.requireWritable()
+    let bytesMax = Self.pageBytes(for: session?.facts.messageBytesMax)
     let after = try Application.node(after: request.cursor)
     guard let below = tree.nodes(directlyBelow: request.path) else {
       throw .unknownObject(request.path.map { .path($0) } ?? .blank, at: "/path")
@@ -82,7 +87,7 @@ extension Application {
       }
       let isParent = tree.goesOn(node)
       bytes += (IdentifierPath.jsonBytes(of: component) + 1) * (isParent ? 2 : 1)
-      if bytes > Application.pageBytes, let last {
+      if bytes > bytesMax, let last {
         reply.cursor = String(last)
         break
       }
