@@ -228,6 +228,22 @@ internal import Testing
     try client.close()
   }
 
+  @Test("What no program in C may do is refused with the next step", .broker)
+  func misuseIsRefusedWithTheNextStep() throws {
+    let client = try LibraryClient.open(.c)
+    let said = try #require(try client.tell("misuse").array)
+    let messages = said.map { $0.array?.first?.string ?? "no misuse" }
+    let null = "the object is NULL: register it first"
+    #expect(
+      messages == [
+        "the path of the socket is empty: give one, or NULL for the default",
+        "application is NULL: give a name such as org.example.Note", null, null, null, null, null, null,
+      ]
+    )
+    #expect(said.allSatisfy { $0.array?.last?.string?.isEmpty == false })
+    try client.close()
+  }
+
   @Test("An object that a new broker refuses is not taken for the one that has got its handle", .broker)
   func refusedObjectsStayApart() throws {
     let other = try broker.session(Self.application, process: "main")

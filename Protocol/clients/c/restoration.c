@@ -132,6 +132,8 @@ static void fail(restoration_failure *failure, int code, const char *format, ...
   if (code == RESTORATION_NO_BROKER)
     copy_text(failure->hint, sizeof failure->hint,
               "Start it with `restorationd` or `systemctl --user start restorationd.socket`.");
+  if (code == RESTORATION_MISUSE)
+    copy_text(failure->hint, sizeof failure->hint, "Change the call; restoration.h says what it takes.");
 }
 
 static void out_of_memory(restoration_failure *failure) {
@@ -365,6 +367,10 @@ restoration *restoration_open(const char *socket, restoration_failure *failure) 
     fits = restoration_default_socket(handle->socket, sizeof handle->socket);
   }
   if (!fits) fail(failure, RESTORATION_MISUSE, "the path of the socket has more than 107 bytes: %s...", handle->socket);
+  if (fits && !*handle->socket) {
+    fits = false;
+    fail(failure, RESTORATION_MISUSE, "the path of the socket is empty: give one, or NULL for the default");
+  }
   if (!fits || connect_until(handle, now() + 5000, false, failure) < 0) {
     destroy(handle);
     return NULL;
@@ -623,6 +629,10 @@ static void give_up(restoration_object *object) {
 
 /* False with `failure` if there is nothing to report to the broker. */
 static bool is_known(const restoration_object *object, restoration_failure *failure) {
+  if (!object) {
+    fail(failure, RESTORATION_MISUSE, "the object is NULL: register it first");
+    return false;
+  }
   if (object->number > 0) return true;
   if (!object->is_replaced) {
     lost(object->handle, failure);
@@ -928,6 +938,10 @@ static int initialize(restoration *handle, int milliseconds, restoration_failure
 
 int restoration_begin(
     restoration *handle, const restoration_session *session, int milliseconds, restoration_failure *failure) {
+  if (!session->application) {
+    fail(failure, RESTORATION_MISUSE, "application is NULL: give a name such as org.example.Note");
+    return -1;
+  }
   json_t *params = session->more ? json_copy(session->more) : json_object();
   handle->serves_states = session->serves_states;
   int faults = !params || json_object_set_new(params, "application", json_string(session->application));
@@ -1214,15 +1228,17 @@ restoration_object *restoration_register(
   return result;
 }
 
+static json_int_t number_of(const restoration_object *object) { return object ? object->number : 0; }
+
 /* A call that gives an object another path. */
 static int move_object(
     restoration_object *object, const char *method, json_t *params, restoration_object *parent, int milliseconds,
     restoration_failure *failure) {
-  restoration *handle = object->handle;
   if (!is_known(object, failure)) {
     json_decref(params);
     return -1;
   }
+  restoration *handle = object->handle;
   enter(handle);
   json_t *result = restoration_call(handle, method, params, milliseconds, failure);
   json_t *path = json_object_get(result, "path");
@@ -1241,15 +1257,17 @@ static int move_object(
 int restoration_rename(
     restoration_object *object, const char *identifier, int position, int milliseconds,
     restoration_failure *failure) {
-  json_t *params = json_pack("{s:I,s:s?}", "object", object->number, "restorationIdentifier", identifier);
+  json_t *params = json_pack("{s:I,s:s?}", "object", number_of(object), "restorationIdentifier", identifier);
   if (params && position >= 0) json_object_set_new(params, "position", json_integer(position));
-  return move_object(object, "setRestorationIdentifier", params, object->parent, milliseconds, failure);
+  restoration_object *parent = object ? object->parent : NULL;
+  return move_object(object, "setRestorationIdentifier", params, parent, milliseconds, failure);
 }
 
 int restoration_move(
     restoration_object *object, json_t *parent, int milliseconds, restoration_failure *failure) {
-  restoration_object *own = json_is_integer(parent) ? object_of(object->handle, json_integer_value(parent)) : NULL;
-  json_t *params = json_pack("{s:I,s:o}", "object", object->number, "restorationParent", parent);
+  restoration_object *own =
+      object && json_is_integer(parent) ? object_of(object->handle, json_integer_value(parent)) : NULL;
+  json_t *params = json_pack("{s:I,s:o}", "object", number_of(object), "restorationParent", parent);
   return move_object(object, "setRestorationParent", params, own, milliseconds, failure);
 }
 
@@ -1318,8 +1336,8 @@ int restoration_invalidate(restoration_object *object, restoration_failure *fail
 }
 
 int restoration_unregister(restoration_object *object, int milliseconds, restoration_failure *failure) {
-  restoration *handle = object->handle;
-  if (object->is_replaced) {
+  restoration *handle = object ? object->handle : NULL;
+  if (object && object->is_replaced) {
     enter(handle);
     remove_object(object);
     leave(handle);

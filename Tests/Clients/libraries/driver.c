@@ -5,6 +5,7 @@
  * The commands are those of driver.py, which lists them. After a loss, resuming and sending again is done by
  * this program, as in any program in C; Python's library does it itself. One more:
  *
+ *   misuse    makes calls that no program may make                    -> the message and the hint of each
  *   retort    from now on the callback for errors that name no call makes a call; its answer counts as `retort`  -> null
  */
 #include <poll.h>
@@ -50,6 +51,27 @@ static kept_object *find(const char *name) {
 }
 
 static kept_object *thing_of(const json_t *command) { return find(json_string_value(json_object_get(command, "name"))); }
+
+/* What a call that has to fail by RESTORATION_MISUSE says. */
+static void take_misuse(json_t *said, bool has_failed) {
+  bool is_misuse = has_failed && failure.code == RESTORATION_MISUSE;
+  json_array_append_new(said, is_misuse ? json_pack("[ss]", failure.message, failure.hint) : json_null());
+  failure = (restoration_failure){0};
+}
+
+static json_t *misuse(void) {
+  json_t *said = json_array();
+  restoration_session options = {0};
+  take_misuse(said, restoration_open("", &failure) == NULL);
+  take_misuse(said, restoration_begin(session, &options, patience, &failure) < 0);
+  take_misuse(said, restoration_encode(NULL, json_object(), patience, &failure) < 0);
+  take_misuse(said, restoration_decode(NULL, patience, &failure) == NULL);
+  take_misuse(said, restoration_invalidate(NULL, &failure) < 0);
+  take_misuse(said, restoration_rename(NULL, "A", -1, patience, &failure) < 0);
+  take_misuse(said, restoration_move(NULL, json_integer(1), patience, &failure) < 0);
+  take_misuse(said, restoration_unregister(NULL, patience, &failure) < 0);
+  return said;
+}
 
 /* False with a failure if it was not registered. */
 static bool is_there(const json_t *command) {
@@ -441,6 +463,7 @@ static json_t *perform(const char *what, const json_t *command) {
     events = json_array();
     return result;
   }
+  if (strcmp(what, "misuse") == 0) return misuse();
   if (strcmp(what, "retort") == 0) {
     retorts = true;
     return json_null();
