@@ -2596,6 +2596,8 @@ class _Session:
             text = _text(message)
         beyond = _beyond(text, self.limits)
         if beyond:
+            if "state" in params:
+                beyond["message"] = f"{_placed(self._path_of(params.get('object')))}: {beyond['message']}"
             raise BrokerError(beyond)
         return text.encode() + b"\n"
 

@@ -312,6 +312,11 @@ def cannot_be_written(socket: str) -> None:
                 equal((str(error), error.path, error.field), (f"Editor: {field}: {why}", ("Editor",), field))
             equal(refused(lambda: session.encode(state)).path, ())
             equal(refused(lambda: restoration.store(APPLICATION, ["A", "B"], state, socket)).path, ("A", "B"))
+        try:
+            editor.encode({"text": "x" * (5 << 20)})
+            raise AssertionError("it is not refused")
+        except restoration.BrokerError as beyond:
+            assert str(beyond).startswith("Editor: a message is beyond frameBytesMax: 52430"), beyond
         error = refused(lambda: editor.encode({"size": 1, "page": Draft(zoom=float("inf"))}))
         equal(str(error), "Editor: page.zoom: inf (float) cannot be part of a state")
         error = refused(lambda: editor.encode({}, [{"role": "selected", "indexPath": {0}}]))
