@@ -209,6 +209,7 @@ internal import Testing
     let wrong: [(String, JSONObject, [String])] = [
       ("register", ["identifier": "a/b"], ["identifier", "'a/b'", "(invalidIdentifier)"]),
       ("register", ["identifier": 5], ["identifier is not a string: 5", "(invalidParams)"]),
+      ("register", ["identifier": "A", "parent": "Main/Editor"], ["A path is a list: ['Main', 'Editor']"]),
       ("register", ["identifier": "A", "parent": ["a": 1]], ["parent is not", "{'a': 1}"]),
       ("register", ["identifier": "A", "parent": ["No"], "wait": 0], ["['No']", "(unknownParent)", "with wait=."]),
       ("register", ["identifier": "A", "parent": ["No"], "wait": -1], ["wait= takes from 0", "-1"]),
@@ -237,7 +238,7 @@ internal import Testing
     // A call that the program has written itself is told of in its own words.
     let call: JSONValue = ["restorationIdentifier": 5]
     let error = try client.failure("call", ["method": "registerObjectForStateRestoration", "params": call])
-    #expect(error.object["message"]?.string == "restorationIdentifier is not a string")
+    #expect(error.object["message"]?.string == "restorationIdentifier is not a string: 5")
     try client.close()
   }
 

@@ -18,6 +18,23 @@ internal import Testing
     #expect(broker.written.isEmpty)
   }
 
+  @Test func r1WhatIsInvalidIsNamed() throws {
+    let peer = broker.connect()
+    try peer.initialize()
+    let calls = [
+      ("encodeRestorableState", #"{"object":["Main","a#b"],"state":{}}"#, #"identifier: "a#b""#),
+      ("registerObjectForStateRestoration", #"{"restorationIdentifier":"a/b"}"#, #"identifier: "a/b""#),
+    ]
+    for (method, parameters, end) in calls {
+      let failure = try peer.fail(method, parameters)
+      #expect(failure.kind == "invalidIdentifier" && failure.message.hasSuffix(end), "\(failure)")
+    }
+    let failure = try peer.fail("describeApplication", #"{"application":"my app"}"#)
+    #expect(failure.kind == "invalidParams" && failure.message == #""my app" is not an application name"#)
+    #expect(failure.data["hint"]?.string?.contains("letters, digits") == true)
+    #expect(try peer.fail("pong", "{}").message == "Method not found: pong")
+  }
+
   @Test func r1ADeadOwnersPathIsClaimedUnderANewHandle() throws {
     let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
     try first.initialize()

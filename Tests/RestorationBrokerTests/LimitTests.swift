@@ -253,7 +253,7 @@ internal import Testing
     try peer.encode(#"["A"]"#, #"{     "a"  :                              1                         }"#)
     let elements = #""elements":[{"role":"selected","indexPath":[]}]"#
     let failure = try peer.fail("encodeRestorableState", peer.encoding(#"["A"]"#, "{}", elements))
-    #expect(failure.data["limit"] == "stateBytesMax")
+    #expect(failure.data["limit"] == "stateBytesMax" && failure.message.hasPrefix("A: stateBytesMax is 40, "))
     #expect(failure.data["path"] == ["A"])
     #expect(try peer.state(#"["A"]"#) == ["a": 1])
   }

@@ -45,6 +45,30 @@ struct WrongCall: CustomTestStringConvertible {
     #expect(try pointerOfError(call.method, call.text) == call.pointer)
   }
 
+  /// A call, and how the message ends.
+  private static let shown: [(method: any RestorationMethod.Type, text: String, end: String)] = [
+    (Initialize.self, #"{"application":"my app!"}"#, #""my app!" is not an application name"#),
+    (RegisterObjectForStateRestoration.self, #"{"kind":"window"}"#, #": "window""#),
+    (UnregisterObject.self, #"[{"a":1}]"#, #": {"a":1}"#),
+    (SetChildren.self, #"[1,[2,[0]]]"#, ": an array"),
+    (SetChildren.self, #"{"object":1,"children":[-2]}"#, ": -2"),
+    (Initialize.self, #"{"application":"a","aliases":{"identifiers":{"a/b~c":1}}}"#, ": 1"),
+    (UnregisterObject.self, "{\"object\":\"\(String(repeating: "é", count: 60))\"}", "éé…"),
+    // It may be confidential.
+    (EncodeRestorableState.self, #"{"object":1,"state":"secret"}"#, "state is not an object: a string"),
+    (EncodeRestorableState.self, #"[1,{},[{"role":"selected","indexPath":["secret"]}]]"#, ": a string"),
+    (EncodeRestorableState.self, #"{"object":1,"state":{},"elements":{"secret":1}}"#, ": an object"),
+  ]
+
+  @Test(arguments: shown) func whatIsWrongIsShownUnlessItMayBelongToAState(
+    _ call: (method: any RestorationMethod.Type, text: String, end: String)
+  ) throws {
+    let parameters = try parameters(call.text)
+    let error = try #require(throws: ErrorObject.self) { try call.method.init(parameters) }
+    #expect(error.message.hasSuffix(call.end), "\(error.message)")
+    #expect(!error.message.contains("secret") && error.message.unicodeScalars.count < 200)
+  }
+
   private static let calls: [WrongCall] = [
     // Texts and combinations that the descriptions do not tell
     WrongCall(Initialize.self, "", "/application"),

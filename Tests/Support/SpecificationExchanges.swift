@@ -12,7 +12,7 @@ package struct SpecificationExchange: Sendable, CustomStringConvertible {
   package var description: String { name }
 
   /// Two answers are the same when their canonical forms are: member order, the order of answers in a batch and the
-  /// implementation's own `data` of an error do not count.
+  /// implementation's own `data` of an error do not count, nor what it adds to a message after a colon.
   package static func canonical(_ text: String) throws -> String {
     let value = try JSONCodec.parse(Array(text.utf8))
     guard case .array(let answers) = value else { return format(value) }
@@ -22,7 +22,8 @@ package struct SpecificationExchange: Sendable, CustomStringConvertible {
   private static func format(_ answer: JSONValue) -> String {
     var answer = answer
     if case .object(var object) = answer, case .object(let error)? = object["error"] {
-      object["error"] = .object(["code": error["code"] ?? .null, "message": error["message"] ?? .null])
+      let message = error["message"]?.string?.prefix { $0 != ":" }
+      object["error"] = .object(["code": error["code"] ?? .null, "message": .string(String(message ?? ""))])
       answer = .object(object)
     }
     return String(decoding: JSONCodec.format(answer, style: .compact, sortKeys: true), as: UTF8.self)

@@ -50,7 +50,7 @@ package struct ErrorObject: Error, Sendable, Equatable {
   package static func methodNotFound(_ method: String, hint: String? = nil) -> ErrorObject {
     var data = description(kind: "methodNotFound", hint: hint ?? "Call rpc.discover for the methods that exist.")
     data["method"] = .string(method)
-    return ErrorObject(code: -32601, message: "Method not found", data: .object(data))
+    return ErrorObject(code: -32601, message: "Method not found: \(method)", data: .object(data))
   }
 
   /// −32602. `pointer` is a JSON pointer (RFC 6901) into `params`; empty for `params` itself.

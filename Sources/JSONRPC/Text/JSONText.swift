@@ -23,6 +23,16 @@ package struct JSONText: Sendable, Equatable, Hashable {
 
   package var string: String { String(decoding: bytes, as: UTF8.self) }
 
+  /// For messages to people: of a long text only the beginning.
+  package var brief: String {
+    // A scalar has 4 bytes at most, so that one that is cut off is beyond the beginning.
+    let text = String(decoding: bytes.prefix(4 * (Self.briefLengthMax + 1)), as: UTF8.self)
+    let rest = text.unicodeScalars.dropFirst(Self.briefLengthMax)
+    return rest.isEmpty ? text : String(text[..<rest.startIndex]) + "…"
+  }
+
+  private static let briefLengthMax = 60
+
   package var count: Int { bytes.count }
 
   /// The same text in storage of its own size.

@@ -21,11 +21,7 @@ extension Client {
   /// The application that a call names.
   func application(named text: String) throws(ErrorObject) -> ApplicationName {
     guard let name = ApplicationName(text) else {
-      throw .invalidParameter(
-        "/application",
-        "invalid application name",
-        hint: "Use letters, digits, '.', '_' and '-', at most 128, optionally followed by @instance."
-      )
+      throw Misfit(ApplicationName.invalid(text), at: "application").invalidParameter(at: "/application")
     }
     try require(name)
     return name

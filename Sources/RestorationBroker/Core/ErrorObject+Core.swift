@@ -7,9 +7,10 @@ internal import RestorationWire
 /// What the core refuses, in the words of `Protocol/errors.md`: each names the offending value and the next step.
 extension ErrorObject {
   static func invalidComponent(of path: IdentifierPath, _ pointer: String) -> ErrorObject {
-    .restoration(
+    let component = path.components.first { RestorationIdentifier.split($0) == nil } ?? ""
+    return .restoration(
       .invalidIdentifier,
-      "a component of the path is an invalid restoration identifier",
+      "a component of the path is an invalid restoration identifier: \(JSONText(.string(component)).brief)",
       hint: "Use 1 to 255 bytes of UTF-8 without '/' and control characters, and '#' only before a position.",
       path: path,
       details: ["pointer": .string(pointer)]
@@ -68,7 +69,8 @@ extension ErrorObject {
     case .limit(let name, let max, let value): return .limitExceeded(name, max: max, value: value)
     case .absent: return unknownApplication(error.message)
     case .indeterminate: return storeFailed(error.message, indeterminate: true)
-    case .definite, .fenced, .full, .changed: return storeFailed(error.message, indeterminate: false)
+    case .definite, .changed: return storeFailed(error.message, indeterminate: false, hint: failedCallHint)
+    case .fenced, .full: return storeFailed(error.message, indeterminate: false)
     case .elsewhere(let host, let since): return ownedElsewhere(ArchiveLoss(host: host, since: since))
     case .lost(let host): return fenced(ArchiveLoss(host: host))
     case .unconfirmed: return unconfirmed(error.message)
@@ -123,13 +125,16 @@ extension ErrorObject {
     .restoration(.unknownApplication, message, hint: "See listApplications for the known applications.")
   }
 
-  static func storeFailed(_ message: String, indeterminate: Bool) -> ErrorObject {
+  /// If it was not a write, or none that only lacks room.
+  private static let failedCallHint = "Nothing was changed. Fix the problem above, then call again."
+
+  static func storeFailed(_ message: String, indeterminate: Bool, hint: String? = nil) -> ErrorObject {
     .restoration(
       .storeFailed,
       message,
       hint: indeterminate
         ? "The broker restarts; then check whether the write is there, or send it again with its revision."
-        : "Nothing was stored. Make room or fix the problem above, then send it again.",
+        : hint ?? "Nothing was stored. Make room or fix the problem above, then send it again.",
       details: ["indeterminate": .bool(indeterminate)]
     )
   }

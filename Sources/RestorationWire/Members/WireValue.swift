@@ -64,11 +64,17 @@ package struct Misfit: Error, Hashable {
   package init(_ expected: String, at place: String = "") { self.init(.not(expected), at: place) }
 
   /// −32602 for it, in the parameters of a call.
-  package func invalidParameter(at pointer: String) -> ErrorObject {
+  ///
+  /// - Parameter value: what is there, as the message tells it.
+  package func invalidParameter(at pointer: String, of value: String? = nil) -> ErrorObject {
     switch fault {
     case .missing: .invalidParameter(pointer, "\(place) is missing", hint: "Give \(place).")
     case .not(let expected):
-      .invalidParameter(pointer, "\(place) is not \(expected)", hint: "Give \(expected) as \(place).")
+      .invalidParameter(
+        pointer,
+        "\(place) is not \(expected)\(value.map { ": \($0)" } ?? "")",
+        hint: "Give \(expected) as \(place)."
+      )
     case .unsuited(let message, let hint): .invalidParameter(pointer, message, hint: hint)
     }
   }
@@ -386,11 +392,20 @@ extension ApplicationName: WireValue {
   package static let plural = "application names"
 
   package init(wire slice: JSONSlice) throws(Misfit) {
-    guard let name = slice.string().flatMap({ ApplicationName($0) }) else { throw Misfit(Self.expected) }
+    guard let text = slice.string() else { throw Misfit(Self.expected) }
+    guard let name = ApplicationName(text) else { throw Misfit(Self.invalid(text), at: "") }
     self = name
   }
 
   package func writeJSON(to writer: inout JSONWriter) { writer.string(description) }
+
+  /// What is wrong with a text that is not a name, and what a name is.
+  package static func invalid(_ text: String) -> Misfit.Fault {
+    .unsuited(
+      "\(JSONText(.string(text)).brief) is not \(expected)",
+      hint: "Use letters, digits, '.', '_' and '-', at most \(baseMax), optionally followed by @instance."
+    )
+  }
 }
 
 extension Timestamp: WireValue {

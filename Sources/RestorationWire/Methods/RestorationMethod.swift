@@ -46,7 +46,8 @@ extension RestorationMethod {
       try walk(&members)
       try check()
     } catch {
-      throw error.invalidParameter(at: Self.pointer(to: error.place, in: parameters))
+      let pointer = Self.pointer(to: error.place, in: parameters)
+      throw error.invalidParameter(at: pointer, of: parameters.shown(at: pointer, error.place))
     }
   }
 
@@ -99,8 +100,54 @@ package struct CallScope: Sendable, Hashable {
   ) throws(ErrorObject) -> String? {
     guard let slice, !slice.isNull else { return nil }
     guard let text = slice.string(expecting: expected) else {
-      throw .invalidParameter("/\(name)", "\(name) is not a string", hint: "Give a string as \(name).")
+      throw Misfit(String.expected, at: name).invalidParameter(at: "/\(name)", of: slice.compactText.brief)
     }
     return text
+  }
+}
+
+extension Parameters {
+  /// Whose values, and what is in them, may be a state or hold one.
+  private static let confidential: Set<Substring> = ["state", "coder", "elements", "result", "document", "part"]
+
+  /// What was sent, for a message about it: of what may hold a state only the type. `nil` if nothing is there.
+  ///
+  /// - Parameters:
+  ///   - pointer: leads to it.
+  ///   - place: the same by names only.
+  fileprivate func shown(at pointer: String, _ place: String) -> String? {
+    var tokens = pointer.split(separator: "/")[...]
+    guard let first = tokens.popFirst() else { return nil }
+    var value: JSONSlice? =
+      switch self {
+      case .none: nil
+      case .named(let members): members[String(first)]
+      case .positional(let values): Int(first).flatMap { values.indices.contains($0) ? values[$0] : nil }
+      }
+    for token in tokens {
+      if let elements = value?.elements {
+        value = Int(token).flatMap { elements.indices.contains($0) ? elements[$0] : nil }
+      } else {
+        value = value?.members?.first { JSONPointer.escaped($0.name) == token }?.value
+      }
+    }
+    guard let value else { return nil }
+    let mayHoldState = value.kind.isContainer && !tokens.isEmpty
+    let isConfidential = place.split(separator: "/").contains { Self.confidential.contains($0) }
+    return mayHoldState || isConfidential ? value.kind.words : value.compactText.brief
+  }
+}
+
+extension JSONKind {
+  /// For people.
+  fileprivate var words: String {
+    switch self {
+    case .null: "null"
+    case .bool: "true or false"
+    case .integer, .real: "a number"
+    case .string: "a string"
+    case .array: "an array"
+    case .object: "an object"
+    }
   }
 }

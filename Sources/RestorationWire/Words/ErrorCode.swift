@@ -177,7 +177,7 @@ extension ErrorObject {
   package static func limitExceeded(_ limit: String, max: Int, value: Int, path: IdentifierPath? = nil) -> ErrorObject {
     .restoration(
       .limitExceeded,
-      "\(limit) is \(max), this value is \(value)",
+      "\(path.map { $0.components.isEmpty ? "" : "\($0): " } ?? "")\(limit) is \(max), this value is \(value)",
       hint: "Send less, or raise \(limit) in the broker's configuration.",
       path: path,
       details: ["limit": .string(limit), "max": .integer(Int64(max)), "value": .integer(Int64(value))]

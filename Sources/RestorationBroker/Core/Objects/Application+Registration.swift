@@ -114,7 +114,7 @@ extension Application {
     guard RestorationIdentifier.isValid(identifier) else {
       throw .restoration(
         .invalidIdentifier,
-        "invalid restoration identifier",
+        "invalid restoration identifier: \(JSONText(.string(identifier)).brief)",
         hint: "Use 1 to 255 bytes of UTF-8 without '/', '#' and control characters.",
         details: ["pointer": "/restorationIdentifier"]
       )
