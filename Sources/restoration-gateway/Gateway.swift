@@ -53,8 +53,8 @@ enum Gateway {
     try mustBePrivate(options.configuration)
     do {
       guard let text = try Host.readFile(options.configuration) else {
-        let example = #"{"conninfo": "host=db1,db2 dbname=restoration target_session_attrs=read-write"}"#
-        throw Ending.refused("\(options.configuration) does not exist; write \(example) to it")
+        let remedy = "write \(GatewayConfiguration.example) to it"
+        throw Ending.refused("\(options.configuration) does not exist; \(remedy)")
       }
       var configuration = try GatewayConfiguration(text, of: options.configuration)
       configuration.logLevel = options.logLevel ?? configuration.logLevel

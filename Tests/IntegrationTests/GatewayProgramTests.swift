@@ -73,9 +73,10 @@ internal import Testing
     for (text, complaint) in [
       (#"{"conninfo": "x", "pool": 17}"#, "pool is not an integer from 1 to 16"),
       (#"{"conninfo": "x", "tenant": 1}"#, "unknown setting tenant"),
-      (#"{"pool": 4}"#, "conninfo is missing"),
+      (#"{"pool": 4}"#, #"conninfo is missing. Give it, such as {"conninfo": "host=db1,db2 dbname=restoration user="#),
+      ("conninfo=x", "is not JSON"),
       (#"{"conninfo": "x", "logLevel": "loud"}"#, "unknown log level loud"),
-      ("{", "gateway.json: "),
+      ("{", "gateway.json is not JSON: "),
       (#"{"conninfo": "postgresql://u:secret%@db/x"}"#, "write % as %25"),
       (#"{"conninfo": "postgresql://u:pw/secret@db/x"}"#, "as %40, %3A and %2F"),
     ] {

@@ -39,12 +39,13 @@ extension ReplicaConfiguration {
     keys directory: () -> String?
   ) throws(BrokerConfiguration.Fault) {
     func fault(_ member: String, _ problem: String) -> BrokerConfiguration.Fault {
-      BrokerConfiguration.Fault(description: "\(place(member)): \(problem)")
+      BrokerConfiguration.Fault(description: "\(place(member)).\(member): \(problem)")
     }
     let known = ["acknowledge", "encryption", "host", "keyCommand", "keys", "leaseSeconds", "socket"]
     func text(_ member: String) throws(BrokerConfiguration.Fault) -> String? {
       guard let value = object[member] else { return nil }
-      guard let text = value.string, !text.isEmpty else { throw fault(member, "it is not a string, or empty") }
+      guard let text = value.string else { throw fault(member, "\(JSONText(value).brief) is not a string") }
+      guard !text.isEmpty else { throw fault(member, "the string is empty; give one, or remove \(member)") }
       return text
     }
     for (member, _) in object.members where !known.contains(member) {
@@ -68,11 +69,15 @@ extension ReplicaConfiguration {
     }
     leaseSeconds = acknowledgement.leaseSeconds
     if let value = object["leaseSeconds"] {
-      guard let seconds = value.integer, let seconds = Int(exactly: seconds), Self.leaseRange.contains(seconds) else {
-        let (least, most) = (Self.leaseRange.lowerBound, Self.leaseRange.upperBound)
-        throw fault("leaseSeconds", "it is out of range; choose from \(least) to \(most) seconds")
+      let (least, most) = (Self.leaseRange.lowerBound, Self.leaseRange.upperBound)
+      let remedy = "choose from \(least) to \(most) seconds"
+      guard let seconds = value.integer else {
+        throw fault("leaseSeconds", "\(JSONText(value).brief) is not a whole number; \(remedy)")
       }
-      leaseSeconds = seconds
+      guard (Int64(least)...Int64(most)).contains(seconds) else {
+        throw fault("leaseSeconds", "\(seconds) is out of range; \(remedy)")
+      }
+      leaseSeconds = Int(seconds)
     }
     keys = .none
     keys = try Self.keys(object["keyCommand"], text("encryption"), text("keys"), fault, directory)
@@ -98,7 +103,8 @@ extension ReplicaConfiguration {
       guard said == nil else { throw fault("keyCommand", "keys is there too; remove one of the two") }
       let words = (command.array ?? []).compactMap(\.string)
       guard words.count == command.array?.count, let program = words.first, program.hasPrefix("/") else {
-        throw fault("keyCommand", "it is not an array of strings that begins with the absolute path of a program")
+        let wanted = "an array of strings that begins with the absolute path of a program"
+        throw fault("keyCommand", "\(JSONText(command).brief) is not \(wanted)")
       }
       return .command(words)
     }

@@ -29,6 +29,10 @@ package struct GatewayConfiguration: WireObject {
     try members.member("logLevel", &logLevel, default: "info", "How much is logged.")
   }
 
+  /// What a file may say, for messages.
+  package static let example =
+    #"{"conninfo": "host=db1,db2 dbname=restoration user=restoration_gateway password=… sslmode=verify-full"}"#
+
   /// Why a file cannot be used, and what to do.
   package struct Fault: Error, CustomStringConvertible {
     package let description: String
@@ -44,7 +48,7 @@ package struct GatewayConfiguration: WireObject {
     do throws(JSONError) {
       slice = try JSONSlice.scan(Array(text.utf8), vocabulary: GatewayProtocol.vocabulary)
     } catch {
-      throw Fault("\(path): \(error.message), at byte \(error.position)")
+      throw Fault("\(path) is not JSON: \(error.message) at byte \(error.position); such as \(Self.example)")
     }
     let known = Self.members.map(\.name)
     if let unknown = slice.members?.first(where: { !known.contains($0.name) }) {
@@ -54,8 +58,10 @@ package struct GatewayConfiguration: WireObject {
       try self.init(wire: slice)
       guard (1...16).contains(pool) else { throw Misfit("an integer from 1 to 16", at: "pool") }
     } catch {
+      let isMissing = error.fault == .missing
       let error = error.invalidParameter(at: error.place)
-      throw Fault("\(path): \(error.message). \(error.data?["hint"]?.string ?? "")")
+      let hint = isMissing ? "Give it, such as \(Self.example)." : error.data?["hint"]?.string ?? ""
+      throw Fault("\(path): \(error.message). \(hint)")
     }
   }
 }
