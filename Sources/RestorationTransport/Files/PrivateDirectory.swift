@@ -22,7 +22,7 @@ package struct PrivateDirectory: Hashable, Sendable {
       throw TransportError(.invalidPath, "invalid directory path: it is empty or contains a NUL; give another one")
     }
     self.path = path
-    let purpose = "cannot use directory \(path)"
+    let purpose = "cannot use directory \(path) (fix it, or name another one)"
     let isNew = try TransportError.reporting(purpose, calling: try Self.createIfMissing(path))
     let directory = try TransportError.reporting(purpose, calling: try SystemCalls.openName(path))
     let number = directory.number
