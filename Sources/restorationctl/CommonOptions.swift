@@ -129,7 +129,9 @@ struct ConnectionOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The broker's Unix socket.", valueName: "path"), completion: .file())
   var socket: String?
 
+  /// What begins with a hyphen may be a number.
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp("Give up after this many seconds (exit status 75).", valueName: "seconds"),
     transform: Seconds.read
   )

@@ -84,8 +84,8 @@ extension ObjectFacts {
       add("Modified", "\(modified.local) (\(Quantity.age(now - modified.milliseconds)) ago)")
       add("Size", Quantity.bytes(object.bytes))
     }
-    add("Bundle", origin?.bundleVersion)
-    add("System", origin?.systemVersion)
+    add("Bundle version", origin?.bundleVersion)
+    add("System version", origin?.systemVersion)
     add("Storyboard", origin?.storyboard)
     for element in elements { add(element.role == .selected ? "Selected" : "Topmost", Self.text(element)) }
     add("State", stateless, .yellow)

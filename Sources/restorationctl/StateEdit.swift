@@ -75,7 +75,14 @@ struct StateEdit {
     let state = try content(of: former)
     let base = try state ?? JSONSlice.read("{}", subject: "the state", hint: "")
     if let text = pointer.edit(base, value) { return text }
-    guard let state else { throw try await absent(broker) }
+    guard let state else {
+      var failure = try await absent(broker)
+      // It could be made, also with its object.
+      if value != nil {
+        failure.message = "\(path) has no state, and only the last key of \(pointer.description) may be new"
+      }
+      throw failure
+    }
     throw pointer.notFound(in: state, of: path, namesKeys: former?.isConfidential != true)
   }
 

@@ -105,7 +105,8 @@ internal import Testing
 
   @Test(
     arguments: [
-      ["list", "--socket", ""], ["list", "--timeout", "0"], ["list", "--timeout", "soon"], ["list", "--json", "xml"],
+      ["list", "--socket", ""], ["list", "--timeout", "0"], ["list", "--timeout", "soon"], ["list", "--timeout", "-1"],
+      ["list", "--json", "xml"],
       ["show", "a", "Main//Editor"], ["show", "a"], ["show", "a", "Main", "--generation", "0"], ["discard", "a"],
       ["tree"],
     ]
@@ -269,6 +270,10 @@ internal import Testing
       let shown = try ControlTool.runOnTerminal(["list"], environment: environment, status: 0)
       #expect(shown.output.contains("1 application."))
     }
+    // What fits with its lines broken is not chopped, at which less would wait for a key.
+    let flags = ["PAGER": "sh -c 'cat >/dev/null; echo flags:$LESS'"]
+    #expect(try ControlTool.runOnTerminal(["list"], columns: 40, environment: flags).output.contains("flags:FRXMK"))
+    #expect(try ControlTool.runOnTerminal(["list"], columns: 4, environment: flags).output.contains("flags:FRSXMK"))
     let missing = try ControlTool.runOnTerminal(["list"], environment: ["PAGER": "no-such-pager"], status: 0)
     #expect(missing.output.contains("1 application."))
   }

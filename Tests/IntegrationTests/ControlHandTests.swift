@@ -151,6 +151,8 @@ internal import Testing
       let result = try ControlTool.run(command + ["org.example.Note"] + path, status: 4)
       #expect(result.errors.contains("Did you mean org.example.Notes? "), "\(result.errors)")
     }
+    let deep = try ControlTool.run(["put", Self.application, "Main/New", "/a/b", "1"], status: 4)
+    #expect(deep.errors.contains("Main/New has no state, and only the last key of /a/b may be new"), "\(deep.errors)")
     let made = try ControlTool.run(["put", Self.application, "Main/Editro", "{}"], status: 0)
     #expect(made.errors.contains("Main/Editro is new in org.example.Notes; did you mean Main/Editor?"))
     let other = try ControlTool.run(["put", "org.example.Note", "Main", "{}"], status: 0)

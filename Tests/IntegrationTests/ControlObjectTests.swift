@@ -50,18 +50,18 @@ internal import Testing
   @Test func showHasTheFactsAndTheState() throws {
     try Self.fill()
     let result = try ControlTool.run(Self.editor, status: 0)
-    let lines = result.output.split(separator: "\n").filter { !$0.contains("System:") }.joined(separator: "\n")
+    let lines = result.output.split(separator: "\n").filter { !$0.contains("System version:") }.joined(separator: "\n")
     #expect(
       ControlTool.golden(lines, [try Self.pid()]) == """
           Path:  Main/Editor
           Class:  TextEditor < Editor
           Kind:  view
           Owner:  editor, process <pid1>
-        Generation:  head
+          Generation:  head
           Revision:  4
           Modified:  <time> (<age> ago)
           Size:  84 B
-          Bundle:  7
+        Bundle version:  7
           Selected:  [0, 3] row
         {
           "run": 1

@@ -46,6 +46,14 @@ private let unshare = ["unshare", "--user", "--map-root-user", "--mount", "--pid
     try ControlTool.run(["--socket", path, "tree", Self.application], status: 0)
   }
 
+  @Test(.broker) func aNameThatIsNearlyAnotherIsSaid() throws {
+    try broker.connect().encode("Main", state: [:], of: Self.application)
+    let known = try ControlTool.run(["sandbox", Self.application], status: 0)
+    #expect(known.errors.isEmpty)
+    let typo = try ControlTool.run(["sandbox", String(Self.application.dropLast())], status: 0)
+    #expect(typo.errors.contains("did you mean \(Self.application)?"), "\(typo.errors)")
+  }
+
   @Test(.broker) func theSocketStaysTheSameUntilItsNameIsRemoved() throws {
     let path = try Self.open()
     let client = try WireClient(path)

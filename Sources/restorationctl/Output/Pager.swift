@@ -18,9 +18,10 @@ struct Pager {
   /// Shows the text and waits until the person has read enough of it; false if the program cannot be started.
   func show(_ text: String) -> Bool {
     // As for systemctl: quit if all fits on a screen, show colours, chop lines, be verbose, leave the text there, and
-    // quit on an interrupt.
+    // quit on an interrupt. A chopped line does not fit, so that less would wait for a key.
+    let flags = Terminal.fits(text) ? "FRXMK" : "FRSXMK"
     let charset = Terminal.isUTF8 ? "LESSCHARSET=utf-8; " : ""
-    let line = "LESS=FRSXMK; \(charset)export LESS LESSCHARSET; \(command)"
+    let line = "LESS=\(flags); \(charset)export LESS LESSCHARSET; \(command)"
     // The program inherits ignored signals, but expects to be ended by these.
     signal(SIGPIPE, SIG_DFL)
     let stream = popen(line, "we")

@@ -20,6 +20,15 @@ enum Terminal {
   /// Lines that it shows now; nil if that is unknown.
   static var rows: Int? { size.flatMap { $0.ws_row > 2 ? Int($0.ws_row) : nil } }
 
+  /// Whether it shows all of the text, with its lines broken, and a prompt below it.
+  static func fits(_ text: String) -> Bool {
+    guard let rows, let columns else { return false }
+    // More would take long to look through, and fits no terminal.
+    guard text.utf8.count < 65_536 else { return false }
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    return lines.reduce(0) { $0 + max(1, ($1.unpainted.columns + columns - 1) / columns) } <= rows
+  }
+
   private static var size: winsize? {
     var size = winsize()
     return ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 ? size : nil
@@ -41,6 +50,16 @@ enum Terminal {
   /// A variable of the environment; `nil` if unset or empty.
   static func variable(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+  }
+}
+
+extension Substring {
+  /// The text without what `Colour.paint` has added.
+  fileprivate var unpainted: String {
+    let pieces = split(separator: "\u{1b}", omittingEmptySubsequences: false)
+    return pieces.dropFirst().reduce(into: String(pieces[0])) { text, piece in
+      text += piece.drop { $0 != "m" }.dropFirst()
+    }
   }
 }
 
