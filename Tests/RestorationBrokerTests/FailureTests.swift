@@ -66,6 +66,12 @@ internal import Testing
     try peer.encode(#"["A"]"#, "{}", #""application":"App""#)
   }
 
+  @Test func anErrorOfACallThatWritesNothingDoesNotSpeakOfRoom() throws {
+    broker.openingFailures["App"] = ArchiveError(.definite, "the fleet's store does not answer")
+    let failure = try broker.connect(pid: 2).fail("initialize", #"{"application":"App"}"#)
+    #expect(failure.kind == "storeFailed" && failure.data["hint"]?.string?.hasSuffix("then call again.") == true)
+  }
+
   // MARK: Failed transactions
 
   @Test func aFailedCommitGoesBackToWhatIsDurableAndSessionsGoOn() throws {

@@ -29,6 +29,9 @@ internal import Testing
       let failure = try peer.fail(method, parameters)
       #expect(failure.kind == "invalidIdentifier" && failure.message.hasSuffix(end), "\(failure)")
     }
+    let parameters = #"{"restorationIdentifier":"a","restorationParent":["No"]}"#
+    let unknown = try peer.fail("registerObjectForStateRestoration", parameters)
+    #expect(unknown.kind == "unknownParent" && unknown.message.contains("parent No is"))
     let failure = try peer.fail("describeApplication", #"{"application":"my app"}"#)
     #expect(failure.kind == "invalidParams" && failure.message == #""my app" is not an application name"#)
     #expect(failure.data["hint"]?.string?.contains("letters, digits") == true)

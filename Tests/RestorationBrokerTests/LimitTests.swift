@@ -255,6 +255,8 @@ internal import Testing
     let failure = try peer.fail("encodeRestorableState", peer.encoding(#"["A"]"#, "{}", elements))
     #expect(failure.data["limit"] == "stateBytesMax" && failure.message.hasPrefix("A: stateBytesMax is 40, "))
     #expect(failure.data["path"] == ["A"])
+    let own = try peer.fail("encodeRestorableState", peer.encoding("[]", state(41)))
+    #expect(own.message.hasPrefix("stateBytesMax is"))
     #expect(try peer.state(#"["A"]"#) == ["a": 1])
   }
 

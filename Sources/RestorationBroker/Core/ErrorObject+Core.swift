@@ -22,7 +22,7 @@ extension ErrorObject {
     if let path, !path.isPossible { return invalidComponent(of: path, "/restorationParent") }
     return .restoration(
       .unknownParent,
-      "the restoration parent is neither registered nor known from the archive",
+      "the restoration parent \(reference) is neither registered nor known from the archive",
       hint: "Register the parent first, or wait for it with awaitParentMilliseconds.",
       path: path,
       details: ["pointer": "/restorationParent"]
