@@ -418,8 +418,7 @@ package struct BrokerCore {
     let application = Application(id: applicationCounter, name: name, context: context)
     application.turn.isToBeWritten = creating
     application.sessions.use(in: application.turn)
-    applications[application.id] = application
-    applicationIDs[name] = application.id
+    (applications[application.id], applicationIDs[name]) = (application, application.id)
     context.emit(.open(application.id, name, creating: creating))
     return application
   }
