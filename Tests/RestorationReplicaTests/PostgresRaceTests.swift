@@ -220,14 +220,15 @@ internal import Testing
     _ = try await ReplicaBroker(link: link, application: "first").acquire()
     try world.servers.cluster.query(
       """
-      INSERT INTO restoration.archive (owner, application, history)
-      SELECT '\(world.user)', number::text, 'h' FROM generate_series(2, 1000) AS number
+      INSERT INTO restoration.archive (owner, application, history, epoch)
+      SELECT '\(world.user)', number::text, 'h', 1 FROM generate_series(2, 1000) AS number
       """
     )
     let broker = ReplicaBroker(link: link, application: "1001")
     let quota = ReplicaError.Kind.quota(max: 1_000, value: 1_001)
     #expect(await refusal { () async throws(ReplicaError) in _ = try await broker.acquire() } == quota)
-    _ = try await ReplicaBroker(link: link, application: "1000").acquire()
+    _ = try await ReplicaBroker(link: link, application: "1000").acquire(isForced: true)
+    #expect(try await link.list().map(\.application) == ((2...1_000).map { "\($0)" } + ["first"]).sorted())
   }
 
   // MARK: Upkeep
