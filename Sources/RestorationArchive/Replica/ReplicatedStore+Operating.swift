@@ -15,24 +15,7 @@ extension ReplicatedStore {
   nonisolated(nonsending) package func states(
     of application: String?
   ) async -> (states: [ReplicaState], isReachable: Bool) {
-    func isMeant(_ other: String) -> Bool { application.map { $0 == other } ?? true }
-    var states: [String: ReplicaState] = [:]
-    for archive in all where isMeant(archive.application) { states[archive.application] = await archive.state() }
-    for application in (try? await context.base.noted()) ?? [] where isMeant(application) {
-      guard states[application] == nil else { continue }
-      var state = ReplicaState(of: application)
-      if (try? await context.base.note(of: application))?.standing?.phase == .held { state.changes = nil }
-      states[application] = state
-    }
-    for file in (try? await context.base.setAside()) ?? [] {
-      let application = String(file.prefix { $0 != "+" })
-      if isMeant(application) { states[application, default: ReplicaState(of: application)].conflicts.append(file) }
-    }
-    let summaries = await context.look()
-    for summary in summaries ?? [] where isMeant(summary.application) {
-      states[summary.application, default: ReplicaState(of: summary.application)].add(summary, at: host)
-    }
-    return (states.values.sorted { $0.application < $1.application }, summaries != nil)
+    await ReplicaOperator(of: self).states { other in application == nil || other == application }
   }
 
   /// Waits until the replica has everything that was committed before.
@@ -45,18 +28,7 @@ extension ReplicatedStore {
     _ application: String?,
     milliseconds: Int64
   ) async -> [String: SequenceNumber?] {
-    let deadline = context.now + milliseconds
-    let noted = (try? await context.base.noted()) ?? []
-    let applications = Set(noted).union(all.map(\.application)).filter { application == nil || $0 == application }
-    var unsent: [String: SequenceNumber?] = [:]
-    for application in applications.sorted() {
-      let archive = archive(application)
-      // Without the replica each would take its time.
-      let isKnown = context.now < deadline ? await archive.sendLeft() : false
-      let changes = await archive.sent(by: deadline)
-      if changes > 0 { unsent[application] = changes } else if !isKnown { unsent[application] = await archive.left() }
-    }
-    return unsent
+    await ReplicaOperator(of: self).flush(by: context.now + milliseconds) { application == nil || $0 == application }
   }
 
   /// Sends a new snapshot of an archive that is not in use, sealed with the present key and for the present reader.
@@ -75,6 +47,51 @@ extension ReplicatedStore {
   }
 }
 
+/// Works where the store's archives do: calls of other actors that fail come back there.
+private actor ReplicaOperator {
+  private let store: ReplicatedStore
+  private nonisolated let executor: ReplicaExecutor
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  init(of store: ReplicatedStore) { (self.store, executor) = (store, store.context.executor) }
+
+  private var base: any ArchiveCarrying { store.context.base }
+
+  func states(
+    of isMeant: @Sendable (String) -> Bool
+  ) async -> (states: [ReplicaState], isReachable: Bool) {
+    var states: [String: ReplicaState] = [:]
+    for archive in store.all where isMeant(archive.application) { states[archive.application] = await archive.state() }
+    for application in (try? await base.noted()) ?? [] where isMeant(application) && states[application] == nil {
+      var state = ReplicaState(of: application)
+      if (try? await base.note(of: application))?.standing?.phase == .held { state.changes = nil }
+      states[application] = state
+    }
+    for file in (try? await base.setAside()) ?? [] {
+      let application = String(file.prefix { $0 != "+" })
+      if isMeant(application) { states[application, default: ReplicaState(of: application)].conflicts.append(file) }
+    }
+    let summaries = await store.context.look()
+    for summary in summaries ?? [] where isMeant(summary.application) {
+      states[summary.application, default: ReplicaState(of: summary.application)].add(summary, at: store.host)
+    }
+    return (states.values.sorted { $0.application < $1.application }, summaries != nil)
+  }
+
+  func flush(by deadline: Int64, of isMeant: @Sendable (String) -> Bool) async -> [String: SequenceNumber?] {
+    let applications = Set((try? await base.noted()) ?? []).union(store.all.map(\.application)).filter(isMeant)
+    var unsent: [String: SequenceNumber?] = [:]
+    for archive in applications.sorted().map(store.archive) {
+      // Without the replica each would take its time.
+      if store.context.now < deadline { _ = await archive.sendLeft() }
+      let changes = await archive.left(by: deadline)
+      if changes != 0 { unsent.updateValue(changes, forKey: archive.application) }
+    }
+    return unsent
+  }
+}
+
 extension ReplicatedArchive {
   func state() -> ReplicaState {
     var state = ReplicaState(of: application)
@@ -89,10 +106,11 @@ extension ReplicatedArchive {
     return state
   }
 
-  /// Of what a former broker has left nothing is known but that: 0 if it has left nothing.
-  func left() async -> SequenceNumber? {
-    guard lease == nil, holding.lease == nil else { return 0 }
-    return (try? await base.note(of: application))?.standing?.phase == .held ? nil : 0
+  /// What the replica lacks when it has everything, or at the deadline; `nil` if a former broker has left it.
+  func left(by deadline: Int64) async -> SequenceNumber? {
+    let changes = await sent(by: deadline)
+    guard lease == nil, holding.lease == nil else { return changes }
+    return (try? await base.note(of: application))?.standing?.phase == .held ? nil : changes
   }
 
   func migrate(by deadline: Int64) async -> Result<Void, ArchiveError> {

@@ -207,6 +207,24 @@ extension ReplicatedStore: ArchiveCopying {
   }
 }
 
+/// A failed call of the replica comes back here, and so to whoever asks.
+private actor ReplicaQuestion {
+  private let replica: any ArchiveReplica
+  private nonisolated let executor: ReplicaExecutor
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  init(to replica: any ArchiveReplica, on executor: ReplicaExecutor) {
+    (self.replica, self.executor) = (replica, executor)
+  }
+
+  func list() async -> [ReplicaSummary]? {
+    let summaries: [ReplicaSummary]?
+    do { summaries = try await replica.list() } catch { summaries = nil }
+    return summaries
+  }
+}
+
 /// What the archives of a `ReplicatedStore` have in common.
 final class ReplicationContext: Sendable {
   let base: any ArchiveCarrying
@@ -243,7 +261,7 @@ final class ReplicationContext: Sendable {
 
   /// Returns what the replica has; `nil` if it does not answer.
   nonisolated(nonsending) func look() async -> [ReplicaSummary]? {
-    guard let summaries = try? await replica.list() else { return nil }
+    guard let summaries = await ReplicaQuestion(to: replica, on: executor).list() else { return nil }
     let held = summaries.compactMap { summary in
       summary.holder.flatMap { $0.host == settings.host ? nil : (summary.application, $0) }
     }
