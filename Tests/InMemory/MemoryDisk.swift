@@ -42,8 +42,9 @@ package final class MemoryDisk {
   package private(set) var closed: [String] = []
   package private(set) var removed: [String] = []
   private(set) var lastWrites: [String: Int64] = [:]
-  /// Archives of the user that other hosts hold, and those that were taken over from them.
-  package var elsewhere: [String: ReplicaHolder] = [:]
+  /// Archives of the user that this host does not hold, and those that were taken over from them.
+  package var others: [ArchiveSummary] = []
+  package var isReplicaAway = false
   package private(set) var takenOver: [String] = []
   /// Something is being sent that nobody waits for.
   package var isShipping = false
@@ -334,7 +335,9 @@ package final class MemoryDisk {
       bound.value.tellBroker = observer
     }
 
-    func heldElsewhere() async -> [String: ReplicaHolder] { disk.elsewhere }
+    func others(within milliseconds: Int64?) async -> (archives: [ArchiveSummary], isComplete: Bool) {
+      (disk.others, !disk.isReplicaAway)
+    }
 
     nonisolated var isShipping: Bool { bound.value.isShipping }
 

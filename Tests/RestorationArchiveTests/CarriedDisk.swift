@@ -161,6 +161,13 @@ actor CarriedStore: ArchiveCarrying {
     disk.state.withLock { $0.archives[lease.application]?.tip ?? ReplicaTip() }
   }
 
+  func summary(of application: String) async -> ArchiveSummary? {
+    disk.state.withLock { $0.archives[application] }.map { archive in
+      let changes = archive.transactions.count
+      return ArchiveSummary(application: application, state: .available, objects: changes, modified: Int64(changes))
+    }
+  }
+
   func noted() async throws(ArchiveError) -> [String] {
     try step()
     return disk.state.withLock { $0.notes.keys.sorted() }

@@ -142,10 +142,10 @@ internal import Testing
     #expect(opening.result == nil)
     fleet.pass(1)
     #expect(opening.failure == .elsewhere(host: "A", since: 0))
-    let others = b.call { store async throws(ArchiveError) in await store.heldElsewhere() }
-    #expect(others.value?.keys.sorted() == [ReplicaFleet.application])
+    let others = b.call { store in await store.others(within: nil).archives }
+    #expect(others.value?.filter(\.isElsewhere).map(\.application) == [ReplicaFleet.application])
     // Its own are not elsewhere.
-    #expect(a.call { store async throws(ArchiveError) in await store.heldElsewhere() }.value?.isEmpty == true)
+    #expect(a.call { store in await store.others(within: nil).archives }.value?.isEmpty == true)
   }
 
   @Test func anArchiveThatAnotherHostHasIsNeitherReadNorRemovedAndItsHolderHearsNothing() throws {
@@ -313,6 +313,57 @@ internal import Testing
     let left = try #require(next.call { store in await store.states(of: ReplicaFleet.application) }.value)
     #expect(!left.isReachable && left.states.map(\.changes) == [nil], "a former broker may have left something")
     #expect(left.states.map(\.lease) == [.unknown])
+  }
+
+  @Test func aHostSeesWhatOtherHostsHaveLeftWithoutOpeningIt() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    a.open()
+    _ = a.write("1")
+    _ = a.write("2")
+    _ = a.close()
+    let seen = try #require(b.call { store in await store.others(within: 1_000) }.value)
+    let archive = try #require(seen.archives.first)
+    #expect(seen.isComplete && seen.archives.count == 1)
+    #expect((archive.application, archive.objects, archive.modified) == (ReplicaFleet.application, 2, 2))
+    #expect(!archive.isElsewhere && !archive.isHere)
+    fleet.replica.cut("B")
+    let former = b.call { store in await store.others(within: 1_000) }
+    fleet.pass(1_000)
+    #expect(former.value?.isComplete == false && former.value?.archives == seen.archives)
+  }
+
+  @Test func aSummaryIsReadAsItWasLeft() {
+    var summary = ArchiveSummary(application: "App", state: .available, objects: 3, generation: 2, bytes: 4_096)
+    summary.modified = 1_700_000_000_000
+    for facts in [#"{"a":"b\tc"}"#, String(repeating: "x", count: 5_000), nil] {
+      summary.run = facts.map { RunRecord(run: 7, restorations: 4, facts: $0) }
+      #expect(summary.text.count <= 4_000)
+      let left = ReplicaSummary(application: "App", holder: nil, wasFlushed: true, sequence: 1, summary: summary.text)
+      var expected = summary
+      if (facts?.count ?? 0) > 4_000 { expected.run = nil }
+      expected.isHere = false
+      #expect(ArchiveSummary(of: left, at: "A") == expected)
+    }
+    let text: [UInt8] = [0xFF, 10, 9]
+    let strange = ReplicaSummary(application: "App", holder: nil, wasFlushed: true, sequence: 1, summary: text)
+    #expect(ArchiveSummary(of: strange, at: "A").objects == 0)
+  }
+
+  @Test func whatIsKnownOfACopyIsTheNewerOfTheTwo() {
+    func summary(_ name: String, _ modified: Int64, on host: String? = nil) -> ArchiveSummary {
+      var summary = ArchiveSummary(application: name, state: .available, bytes: Int(modified), modified: modified)
+      (summary.holder, summary.isHere) = (host.map { ReplicaHolder(host: $0, since: 0) }, false)
+      return summary
+    }
+    func own(_ name: String, _ modified: Int64) -> ArchiveSummary {
+      ArchiveSummary(application: name, state: .available, bytes: 1, modified: modified)
+    }
+    var all = [own("A", 5), own("B", 5), own("C", 5)]
+    all.merge([summary("A", 6, on: "B"), summary("B", 4, on: "B"), summary("D", 1)])
+    #expect(all.map(\.application) == ["A", "B", "C", "D"])
+    #expect(all.map(\.modified) == [6, 5, 5, 1])
+    #expect(all.map(\.bytes) == [1, 1, 1, 1] && all.map(\.isHere) == [true, true, true, false])
+    #expect(all.map(\.isElsewhere) == [true, true, false, false])
   }
 
   @Test func whatIsSentAndWhatIsNotIsCounted() throws {

@@ -56,7 +56,7 @@ internal import Testing
         hear("read \(request.rows.count): \(readings.count { $0 != nil })")
       case .read(_, _, .failure(let error)): hear("read: \(error.kind)")
       case .carriedOut(_, let job, _): hear("carried out \(job.operation)")
-      case .listed(_, let result): hear("listed \((try? result.get())?.map(\.application) ?? [])")
+      case .listed(_, let result): hear("listed \((try? result.get())?.summaries.map(\.application) ?? [])")
       case .wanted(let id, let host): hear("\(host) wants \(id)")
       case .lost(let id, let loss): hear("lost \(id) to \(loss.host ?? "")")
       case .replica(let name, let fact): hear("\(name): \(fact)")

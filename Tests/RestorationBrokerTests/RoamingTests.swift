@@ -93,10 +93,34 @@ internal import Testing
   @Test func r36AnInstanceThatIsUsedElsewhereIsNotChosen() throws {
     let peer = broker.connect(pid: 1)
     try peer.encode(#"["A"]"#, "{}", #""application":"App@1""#)
-    broker.elsewhere = ["App@1": .init(host: "tower", since: 0), "App@2": .init(host: "tower", since: 0)]
+    broker.others = ["App@1", "App@2"].map { Self.elsewhere($0) }
     #expect(try peer.initialize("App", #""instance":"auto""#)["application"] == "App@3")
-    broker.elsewhere = [:]
+    broker.others = []
     #expect(try broker.connect(pid: 2).initialize("App", #""instance":"auto""#)["application"] == "App@1")
+  }
+
+  private static func elsewhere(_ application: String) -> ArchiveSummary {
+    var summary = ArchiveSummary(application: application, state: .available, objects: 2, generation: 4)
+    (summary.holder, summary.isHere) = (ReplicaHolder(host: "tower", since: 0), false)
+    return summary
+  }
+
+  @Test func r36ApplicationsOfOtherHostsAreListedAndSayWhichHostHasThem() throws {
+    let peer = broker.connect(pid: 1)
+    try peer.encode(#"["A"]"#, "{}", #""application":"App""#)
+    broker.others = [Self.elsewhere("Other")]
+    let list = try peer.call("listApplications")
+    let applications = try #require(list["applications"]?.array)
+    #expect(applications.map { $0["application"] } == ["App", "Other"] && list["unreachable"] == nil)
+    #expect(applications.map { $0["host"] } == [nil, "tower"])
+    let other = applications[1]
+    #expect((other["objects"], other["generation"], other["state"]) == (2, 4, "available"))
+    #expect(other["fileBytes"] == nil, "this host has no file of it")
+    broker.isReplicaAway = true
+    #expect(try peer.call("listApplications")["unreachable"] == true)
+    let confined = broker.connect(pid: 2, confinement: "Other")
+    let own = try confined.call("listApplications")["applications"]?.array
+    #expect(own?.map { $0["application"] } == ["Other"] && own?[0]["host"] != "tower")
   }
 
   // MARK: Lost

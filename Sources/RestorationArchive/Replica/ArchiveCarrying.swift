@@ -11,6 +11,9 @@ package protocol ArchiveCarrying: ArchiveStore {
   /// Where an open archive ends.
   nonisolated(nonsending) func tip(_ lease: ArchiveLease) async throws(ArchiveError) -> ReplicaTip
 
+  /// What is known of an archive without opening it; `nil` if there is none.
+  nonisolated(nonsending) func summary(of application: String) async -> ArchiveSummary?
+
   /// Applications of which something is kept beside their archive, in ascending order.
   nonisolated(nonsending) func noted() async throws(ArchiveError) -> [String]
   /// What was kept beside the archive; empty if nothing was, or what is there is not a note.

@@ -11,8 +11,13 @@ package protocol ArchiveRoaming: Sendable {
   /// at once.
   func observe(_ observer: @escaping @Sendable (ArchiveRoamingEvent) -> Void)
 
-  /// Archives of this user that other hosts hold, by application; those that are known if the replica does not answer.
-  nonisolated(nonsending) func heldElsewhere() async -> [String: ReplicaHolder]
+  /// Archives of this user that this host does not hold, as other hosts have left them, and whether the replica has
+  /// answered; if not, those that are known.
+  ///
+  /// - Parameter milliseconds: for so long it is waited for; `nil` for as long as a call takes.
+  nonisolated(nonsending) func others(
+    within milliseconds: Int64?
+  ) async -> (archives: [ArchiveSummary], isComplete: Bool)
 
   /// Something is being sent that nobody waits for. Not for longer than a minute after the last of it has arrived: what
   /// is left is sent by the next broker, too.

@@ -66,7 +66,8 @@ extension ReplicatedArchive {
       // The process is about to end, and the replica may not answer.
       guard now < context.stopping.withLock({ $0 }) ?? .max else { continue }
       do {
-        try await context.replica.release(lease, .left(isFlushed: true, summary: []))
+        let summary = await base.summary(of: application)?.text ?? []
+        try await context.replica.release(lease, .left(isFlushed: true, summary: summary))
         note.standing?.phase = .released
         if note.standing != nil { try await base.keep(note, of: application) }
       } catch {

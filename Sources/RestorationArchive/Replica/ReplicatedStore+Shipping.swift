@@ -21,10 +21,10 @@ extension ReplicatedStore {
     isSendingLeft.withLock { $0 = true }
     defer { isSendingLeft.withLock { $0 = false } }
     var rest = applications
-    if await context.look() != nil {
-      let elsewhere = context.elsewhere.withLock { $0 }
+    if let summaries = await context.look() {
+      let elsewhere = Set(summaries.filter { $0.holder.map { $0.host != host } ?? false }.map(\.application))
       while let application = rest.last {
-        if elsewhere[application] == nil, await !archive(application).sendLeft() { break }
+        if !elsewhere.contains(application), await !archive(application).sendLeft() { break }
         rest.removeLast()
       }
     }

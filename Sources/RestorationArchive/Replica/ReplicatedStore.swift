@@ -169,9 +169,12 @@ extension ReplicatedStore: ArchiveRoaming {
     context.observer.withLock { $0 = observer }
   }
 
-  nonisolated(nonsending) package func heldElsewhere() async -> [String: ReplicaHolder] {
-    _ = await context.look()
-    return context.elsewhere.withLock { $0 }
+  nonisolated(nonsending) package func others(
+    within milliseconds: Int64?
+  ) async -> (archives: [ArchiveSummary], isComplete: Bool) {
+    let isComplete = await context.look(within: milliseconds)
+    let others = context.known.withLock { $0 }.filter { $0.holder?.host != host }
+    return (others.map { ArchiveSummary(of: $0, at: host) }, isComplete)
   }
 }
 
@@ -225,6 +228,13 @@ private actor ReplicaQuestion {
   }
 }
 
+private final class Flag: Sendable {
+  private let state = Mutex(false)
+
+  var isSet: Bool { state.withLock { $0 } }
+  func set() { state.withLock { $0 = true } }
+}
+
 /// What the archives of a `ReplicatedStore` have in common.
 final class ReplicationContext: Sendable {
   let base: any ArchiveCarrying
@@ -241,8 +251,8 @@ final class ReplicationContext: Sendable {
   let stopping = Mutex<Int64?>(nil)
   /// Totals; what there is now is not in it.
   let figures = Mutex(ReplicaFigures())
-  /// As far as known.
-  let elsewhere = Mutex<[String: ReplicaHolder]>([:])
+  /// What the replica had when it answered last.
+  let known = Mutex<[ReplicaSummary]>([])
 
   init(
     base: any ArchiveCarrying,
@@ -262,11 +272,20 @@ final class ReplicationContext: Sendable {
   /// Returns what the replica has; `nil` if it does not answer.
   nonisolated(nonsending) func look() async -> [ReplicaSummary]? {
     guard let summaries = await ReplicaQuestion(to: replica, on: executor).list() else { return nil }
-    let held = summaries.compactMap { summary in
-      summary.holder.flatMap { $0.host == settings.host ? nil : (summary.application, $0) }
-    }
-    elsewhere.withLock { $0 = Dictionary(held) { $1 } }
+    known.withLock { $0 = summaries }
     return summaries
+  }
+
+  /// Returns whether it has answered in time.
+  nonisolated(nonsending) func look(within milliseconds: Int64?) async -> Bool {
+    let (latch, hasAnswered) = (Latch(), Flag())
+    start {
+      if await self.look() != nil { hasAnswered.set() }
+      latch.open()
+    }
+    if let milliseconds { clock.wake(milliseconds) { latch.open() } }
+    _ = await latch.wait()
+    return hasAnswered.isSet
   }
 
   func tell(_ event: ArchiveRoamingEvent) {

@@ -196,7 +196,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
     }
   }
 
-  func summary(of application: String) async -> ArchiveSummary? {
+  package func summary(of application: String) async -> ArchiveSummary? {
     guard let stamp = directory.stamp(of: application) else { return nil }
     var summary = register.opened(application)?.publishedSummary ?? register.summary(of: application, stamp)
     if summary == nil {

@@ -164,13 +164,23 @@ package struct ArchiveSummary: Hashable, Sendable {
   /// Milliseconds since 1970 of the newest write; 0 if nothing was written.
   package var modified: Int64 = 0
   package var run: RunRecord?
-  /// Another host holds it, if that was asked for.
-  package private(set) var isElsewhere = false
+  /// Another host that has it, if that was asked for.
+  package var holder: ReplicaHolder?
+  /// This host has a copy.
+  package var isHere = true
 
-  /// Of an archive that another host holds; what is in it is not known here.
-  package static func elsewhere(_ application: String) -> ArchiveSummary {
-    var summary = ArchiveSummary(application: application, state: .available)
-    summary.isElsewhere = true
-    return summary
+  package init(
+    application: String,
+    state: State,
+    objects: Int = 0,
+    generation: Int64 = 0,
+    bytes: Int = 0,
+    modified: Int64 = 0,
+    run: RunRecord? = nil
+  ) {
+    (self.application, self.state, self.objects) = (application, state, objects)
+    (self.generation, self.bytes, self.modified, self.run) = (generation, bytes, modified, run)
   }
+
+  package var isElsewhere: Bool { holder != nil }
 }

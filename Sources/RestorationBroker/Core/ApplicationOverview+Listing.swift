@@ -20,7 +20,8 @@ extension ApplicationOverview {
         $0.objects = summary.objects
         $0.generation = summary.generation == 0 ? nil : summary.generation
         $0.bytes = summary.bytes
-        $0.fileBytes = summary.bytes
+        $0.fileBytes = summary.isHere ? summary.bytes : nil
+        $0.host = summary.holder?.host
         $0.state = summary.availability(facts)
         $0.restoreAtLogin = core.context.settings.loginPolicies.policy(for: name)
         $0.units = facts.units.map(\.name)

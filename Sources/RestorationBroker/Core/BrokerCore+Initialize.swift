@@ -174,20 +174,20 @@ extension BrokerCore {
   /// The store has listed all archives.
   package mutating func listingFinished(
     _ purpose: ListingPurpose,
-    _ result: Result<[ArchiveSummary], ArchiveError>,
+    _ result: Result<ArchiveListing, ArchiveError>,
     at now: Moment
   ) {
     context.now = now
     switch (result, purpose) {
-    case (.success(let summaries), .listApplications(let caller)):
+    case (.success(let listing), .listApplications(let caller)):
       guard let client = clients[caller.client] else { return }
-      let overviews = ApplicationOverview.all(in: self, summaries, for: client)
-      let reply = ListApplications.Reply().with { $0.applications = overviews }
+      let all = ApplicationOverview.all(in: self, listing.summaries, for: client)
+      let reply = ListApplications.Reply().with { ($0.applications, $0.unreachable) = (all, listing.isIncomplete) }
       context.emit(.respond(caller, .result(reply)))
-    case (.success(let summaries), .metrics(let caller, let page)):
+    case (.success(let listing), .metrics(let caller, let page)):
       guard let client = clients[caller.client] else { return }
-      context.emit(.reportMetrics(caller, page, ApplicationOverview.all(in: self, summaries, for: client)))
-    case (.success(let summaries), .chooseInstance(let message)): chooseInstance(message, summaries)
+      context.emit(.reportMetrics(caller, page, ApplicationOverview.all(in: self, listing.summaries, for: client)))
+    case (.success(let listing), .chooseInstance(let message)): chooseInstance(message, listing.summaries)
     case (.failure(let error), .listApplications(let caller)), (.failure(let error), .metrics(let caller, _)):
       context.emit(.respond(caller, .error(.storeError(error))))
     case (.failure(let error), .chooseInstance(let message)):

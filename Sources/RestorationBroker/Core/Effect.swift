@@ -273,6 +273,13 @@ package struct IncomingMessage: Sendable {
   package var canBeCalled = true
 }
 
+/// All archives that are known here.
+package struct ArchiveListing: Sendable {
+  package var summaries: [ArchiveSummary]
+  /// The fleet's store was asked, but has not answered in time: what only other hosts have may be missing.
+  package var isIncomplete = false
+}
+
 /// The purpose of a listing of the archives.
 package enum ListingPurpose: Sendable {
   case listApplications(Caller)

@@ -13,7 +13,7 @@ package enum ArchiveEvent {
   case commitFailed(ApplicationID, ErrorObject, pause: Int64?)
   case read(ApplicationID, StateRequest, Result<[StateReading?], ArchiveError>)
   case carriedOut(ApplicationID, StoreJob, Result<StoreJob.Outcome, ArchiveCopyError>)
-  case listed(ListingPurpose, Result<[ArchiveSummary], ArchiveError>)
+  case listed(ListingPurpose, Result<ArchiveListing, ArchiveError>)
   /// Another host waits for the archive.
   case wanted(ApplicationID, host: String)
   /// Another host has it.

@@ -19,15 +19,15 @@ extension ArchiveStore {
     }
   }
 
-  nonisolated(nonsending) func listing(for purpose: ListingPurpose) async -> Result<[ArchiveSummary], ArchiveError> {
+  nonisolated(nonsending) func listing(for purpose: ListingPurpose) async -> Result<ArchiveListing, ArchiveError> {
     do throws(ArchiveError) {
-      var summaries = try await list()
-      if case .chooseInstance = purpose, let roaming = self as? any ArchiveRoaming {
-        let held = Set(await roaming.heldElsewhere().keys)
-        summaries.removeAll { held.contains($0.application) }
-        summaries += held.map { ArchiveSummary.elsewhere($0) }
+      var listing = ArchiveListing(summaries: try await list())
+      if purpose.isOfFleet, let roaming = self as? any ArchiveRoaming {
+        let (others, isComplete) = await roaming.others(within: purpose.patience)
+        listing.summaries.merge(others)
+        listing.isIncomplete = !isComplete
       }
-      return .success(summaries)
+      return .success(listing)
     } catch {
       return .failure(error)
     }
@@ -85,6 +85,14 @@ extension ArchiveStore {
       return .failure(.archive(error))
     }
   }
+}
+
+extension ListingPurpose {
+  /// What only other hosts have counts as well.
+  fileprivate var isOfFleet: Bool { if case .metrics = self { false } else { true } }
+
+  /// Milliseconds. A person who waits for a list wants what is known.
+  fileprivate var patience: Int64? { if case .listApplications = self { 1_000 } else { nil } }
 }
 
 extension StateReading {

@@ -9,10 +9,16 @@ package struct ListApplications: RestorationMethod {
 
   package struct Reply: WireObject, Hashable {
     package var applications: [ApplicationOverview] = []
+    package var unreachable = false
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.required("applications", &applications, "In ascending order of name.")
+      try members.mark(
+        "unreachable",
+        &unreachable,
+        "Present if the fleet's store has not answered in time: what only other hosts have may be missing."
+      )
     }
   }
 }

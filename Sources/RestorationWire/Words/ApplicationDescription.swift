@@ -19,6 +19,8 @@ public struct ApplicationOverview: WireObject, Hashable {
   public package(set) var restoreAtLogin = LoginPolicy.ask
   public package(set) var units: [String] = []
   public package(set) var damaged: String?
+  /// `nil` if none other has it.
+  public package(set) var host: String?
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -42,6 +44,7 @@ public struct ApplicationOverview: WireObject, Hashable {
       .hostText,
       "Present until a run has ended, if its archive was found damaged: what was found and done, for people (R32)."
     )
+    try members.optional("host", &host, .hostText, "Present if another host has it (R36): which one.")
   }
 }
 

@@ -15,8 +15,9 @@ struct ListCommand: ControlCommand {
         restorationctl list -j
 
       STATES is the size of what is saved now, known while the application is open;
-      FILES that of its archive, with all generations. In JSON it is the result of
-      the method listApplications.
+      FILES that of its archive, with all generations. An application that another
+      host has is "elsewhere". In JSON it is the result of the method
+      listApplications.
       """
   )
 
@@ -48,7 +49,7 @@ struct ListCommand: ControlCommand {
         application.generation.map { String($0) } ?? "-",
         application.stateBytes.map(Quantity.bytes) ?? "-",
         application.fileBytes.map(Quantity.bytes) ?? "-",
-        application.state.rawValue,
+        application.host.map { "elsewhere (\($0))" } ?? application.state.rawValue,
       ])
     }
     return table

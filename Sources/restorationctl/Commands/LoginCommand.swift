@@ -50,7 +50,7 @@ struct LoginCommand: ControlCommand {
   private func bringBack(_ broker: BrokerConnection) async throws -> [Outcome] {
     let applications = try await broker.listApplications().filter { application in
       application.state == .available && application.sessions == 0 && !application.units.isEmpty
-        && application.restoreAtLogin != .never
+        && application.restoreAtLogin != .never && application.host == nil
     }
     let deadline = deadline?.duration ?? .seconds(60)
     let printsText = output.layout == nil

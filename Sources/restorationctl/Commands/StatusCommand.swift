@@ -47,6 +47,7 @@ private struct Status: JSONWritable {
     self.sessions = applications.reduce(0) { $0 + $1.sessions }
     self.objects = applications.reduce(0) { $0 + $1.objects }
     // An application without an archive has nothing in it but live sessions.
+    let applications = applications.filter { $0.host == nil }
     self.archives = applications.count { $0.bytes > 0 || $0.generation != nil || $0.state != .none }
     self.archiveBytes = applications.reduce(0) { $0 + ($1.fileBytes ?? $1.bytes) }
     self.troubles = applications.compactMap { application in

@@ -61,7 +61,9 @@ extension BrokerConnection {
     text: (String, Value) -> String
   ) async throws -> [ApplicationOutcome<Value>] {
     var outcomes: [ApplicationOutcome<Value>] = []
-    for application in try await applicationNames() {
+    // What only other hosts have is theirs.
+    let here = try await listApplications().filter { $0.sessions > 0 || $0.fileBytes != nil && $0.host == nil }
+    for application in here.map(\.application.description) {
       let outcome = try await ApplicationOutcome(of: application) { try await body(application) }
       outcomes.append(outcome)
       guard output.layout == nil else { continue }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What whoever gives a lease back leaves for the lists of other hosts (`Protocol/replica-format.md`).
+extension ArchiveSummary {
+  private static let title = "restorationd summary 1"
+  /// Sealed it is a little longer, and the gateway takes 4,096.
+  private static let bytesMax = 4_000
+
+  /// Without the run if that is too long.
+  package var text: [UInt8] {
+    let lines = [Self.title, "\(objects)\t\(generation)\t\(bytes)\t\(modified)"].map { $0 + "\n" }.joined()
+    guard let run, !run.facts.contains("\n") else { return Array(lines.utf8) }
+    let text = Array("\(lines)\(run.run)\t\(run.restorations)\t\(run.facts)\n".utf8)
+    return text.count <= Self.bytesMax ? text : Array(lines.utf8)
+  }
+
+  /// An archive of the replica as a host sees it. Of a text that is not one of these nothing is known.
+  package init(of summary: ReplicaSummary, at host: String) {
+    self.init(application: summary.application, state: .available)
+    (holder, isHere) = (summary.holder.flatMap { $0.host == host ? nil : $0 }, false)
+    let lines = String(decoding: summary.summary, as: UTF8.self).split(separator: "\n")
+    guard lines.first == Self.title[...], lines.count >= 2 else { return }
+    let numbers = lines[1].split(separator: "\t").map { Int64($0) ?? 0 }
+    guard numbers.count == 4 else { return }
+    (objects, bytes) = (Int(clamping: numbers[0]), Int(clamping: numbers[2]))
+    (generation, modified) = (numbers[1], numbers[3])
+    guard lines.count == 3 else { return }
+    let words = lines[2].split(separator: "\t", maxSplits: 2)
+    guard words.count == 3, let run = Int64(words[0]), let restorations = Int64(words[1]) else { return }
+    self.run = RunRecord(run: run, restorations: restorations, facts: String(words[2]))
+  }
+}
+
+extension [ArchiveSummary] {
+  /// Adds archives of the replica. What is known of one that has a copy here is the newer of the two.
+  package mutating func merge(_ others: [ArchiveSummary]) {
+    let places = Dictionary(indices.map { (self[$0].application, $0) }) { $1 }
+    for var other in others {
+      guard let place = places[other.application] else {
+        append(other)
+        continue
+      }
+      if other.modified > self[place].modified {
+        (other.bytes, other.isHere) = (self[place].bytes, true)
+        self[place] = other
+      } else {
+        self[place].holder = other.holder
+      }
+    }
+  }
+}
