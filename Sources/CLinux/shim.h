@@ -11,6 +11,7 @@
 #include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/vfs.h>
 
 #include <dirent.h>
 #include <errno.h>

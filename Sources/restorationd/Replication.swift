@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import CLinux
 internal import Logging
 internal import NIOPosix
 internal import RestorationArchive
@@ -11,7 +12,12 @@ internal import RestorationTransport
 enum Replication {
   /// Reads the keys, if what leaves this host is encrypted; `nil` if nothing leaves it.
   static func source(_ configuration: BrokerConfiguration, _ logger: Logger) throws -> ReplicaSource? {
+    let archives = configuration.archives
     guard let configuration = configuration.replica else { return nil }
+    if configuration.acknowledgement == .disk, isInMemory(archives) {
+      let text = "the archives in \(archives) are in memory: what is acknowledged may be lost with this host"
+      logger.warning("\(text); set acknowledge to replica, or put the archives on a disk")
+    }
     let path = try SocketPath.resolve(flag: configuration.socket, environment: { _ in nil })
     let keys = try keys(configuration.keys)
     let keyring = keys.map { keys in
@@ -44,6 +50,18 @@ enum Replication {
       return SealedReplica(around: link, keys: keys) { logger.warning("\($0.message)") }
     }
   }
+
+  /// Whether what is written there is lost when the machine ends; a directory that does not exist is made.
+  private static func isInMemory(_ path: String) -> Bool {
+    var (path, file) = (path[...], statfs())
+    while !path.isEmpty, statfs(String(path), &file) != 0 {
+      path = path[..<(path.lastIndex(of: "/") ?? path.startIndex)]
+    }
+    return !path.isEmpty && file.f_type == tmpfs
+  }
+
+  /// `TMPFS_MAGIC`.
+  private static let tmpfs = 0x0102_1994
 
   private static func keys(_ keys: ReplicaConfiguration.Keys) throws -> ReplicaKeys? {
     switch keys {

@@ -145,6 +145,8 @@ internal import Testing
         return try JSONCodec.parse(Array(output.utf8))
       }
       let user = try User(on: a)
+      let place = try ChildProcess.run(["stat", "-f", "-c", "%T", a.broker.archives]).output
+      #expect(a.broker.log.contains("archives in \(a.broker.archives) are in memory") == place.hasPrefix("tmpfs"))
       try user.encode(1)
       #expect(try store(["flush", Self.application], 0) == ["unsent": []])
       let status = try store(["status"], 0)["applications"]?.array?.first

@@ -74,6 +74,26 @@ internal import Testing
     #expect(fleet.batches == ["4"])
   }
 
+  @Test func longBatchesBecomeASnapshotWhenNobodyWrites() throws {
+    let a = try broker(diskA)
+    let lease = try #require(a.open()?.lease)
+    func tidy() { _ = a.call { store async throws(ArchiveError) in try await store.maintain(lease, holding: []) } }
+    for text in ["1", "2"] {
+      _ = a.write(String(repeating: text, count: 600_000))
+      fleet.pass(50)
+      if text == "1" { tidy() }
+    }
+    #expect(fleet.snapshotParts == 0 && fleet.batches.count == 2)
+    tidy()
+    fleet.pass(50)
+    #expect(fleet.snapshotParts == 5 && fleet.batches.isEmpty)
+    _ = a.write("3")
+    fleet.pass(50)
+    tidy()
+    fleet.pass(50)
+    #expect(fleet.batches == ["3"])
+  }
+
   @Test func tenThousandChangesSucceedWhileTheReplicaIsAway() throws {
     let a = try broker(diskA)
     a.open()

@@ -5,6 +5,19 @@ internal import Testing
 
 /// When what an archive has committed is sent to its replica, and in which pieces.
 @Suite struct ShippingQueueTests {
+  /// A snapshot that is nearly as long as what it replaces is not worth its way.
+  @Test(arguments: [(archive: 1_000, behind: 2_001, copies: true), (1_000, 2_000, false), (0, 500, false)])
+  func batchesTwiceAsLongAsTheArchiveBecomeASnapshot(_ archive: Int, _ behind: Int, _ copies: Bool) {
+    var limits = ShippingQueue.Limits()
+    limits.compactionBytes = 500
+    var queue = ShippingQueue(.disk, limits: limits)
+    _ = queue.start(stored: 7, tip: 7, behind: behind, at: 0)
+    #expect(queue.compact(archiveBytes: archive, at: 0) == (copies ? [.copy] : []))
+    guard copies else { return }
+    #expect(queue.copied(upTo: 7, at: 1) == [.stored(upTo: 7)])
+    #expect(queue.compact(archiveBytes: archive, at: 2) == [])
+  }
+
   private func transaction(
     _ after: SequenceNumber,
     _ upto: SequenceNumber,

@@ -177,6 +177,9 @@ extension ReplicatedArchive {
     ReplicaError(.fenced(host: nil), "lease \(grant.lease.epoch.rawValue) was lost; open the archive again")
   }
 
+  /// What a change has at least, as a rule.
+  private static let changeBytes = 128
+
   /// The copy is what the replica has, and that is noted: it can be written.
   private func begin(_ grant: ReplicaGrant, _ isOpen: Bool) async throws(ClaimFailure) {
     let tip: ReplicaTip
@@ -187,7 +190,8 @@ extension ReplicatedArchive {
     }
     if !isOpen { renewQueue() }
     perform(holding.caughtUp())
-    perform(queue.start(stored: grant.tip.sequence, tip: tip.sequence, at: now))
+    let behind = Int(grant.tip.sequence - grant.base) * Self.changeBytes
+    perform(queue.start(stored: grant.tip.sequence, tip: tip.sequence, behind: behind, at: now))
   }
 
   // MARK: Catching up

@@ -87,6 +87,12 @@ extension ReplicatedArchive {
     return try result.get()
   }
 
+  /// Nobody writes, and there is nothing else to tidy.
+  func compact() async {
+    guard let bytes = await base.summary(of: application)?.bytes, lease != nil else { return }
+    perform(queue.compact(archiveBytes: bytes, at: now))
+  }
+
   /// The broker is about to end.
   func hurry() {
     takeCommitted()

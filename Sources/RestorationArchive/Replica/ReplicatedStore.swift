@@ -133,7 +133,9 @@ package final class ReplicatedStore: ArchiveStore {
     _ lease: ArchiveLease,
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> Bool {
-    try await base.maintain(lease, holding: holding)
+    let isMore = try await base.maintain(lease, holding: holding)
+    if !isMore { await archive(lease.application).compact() }
+    return isMore
   }
 
   nonisolated(nonsending) package func verify(

@@ -44,6 +44,8 @@ package struct ShippingQueue: Hashable, Sendable {
     package var retry: Int64 = 500
     /// After how long a copy is made again at the latest.
     package var copyRetryMax: Int64 = 30_000
+    /// With more bytes in batches a snapshot may take their place, if it is less than half as long.
+    package var compactionBytes = 1 << 20
     /// How long a writer waits for the replica.
     package var patience: Int64 = 2_000
 
@@ -81,6 +83,10 @@ package struct ShippingQueue: Hashable, Sendable {
   private var failedCopies = 0
   /// Up to here only a snapshot can bring what is missing.
   private var dropped: SequenceNumber = 0
+  /// A snapshot is to take the place of batches.
+  private var isCompacting = false
+  /// Bytes of the replica's batches, as far as that is known.
+  private var batchBytes = 0
   private var isFlushing = false
   /// The replica has kept a writer waiting for too long: until it answers, nothing may be written under `.replica`.
   package private(set) var isAway = false
@@ -93,12 +99,20 @@ package struct ShippingQueue: Hashable, Sendable {
 extension ShippingQueue {
   /// Changes that the replica does not have.
   package var lag: SequenceNumber { tail - stored }
-  package var isSnapshotDue: Bool { dropped > stored }
+  package var isSnapshotDue: Bool { dropped > stored || isCompacting }
 
   /// The archive is open under a lease: it ends at `tip`, the replica's contents at `stored`. What is missing there and
   /// does not wait here is brought by a snapshot.
-  package mutating func start(stored: SequenceNumber, tip: SequenceNumber, at now: Int64) -> [Action] {
+  ///
+  /// - Parameter behind: about how many bytes its batches have.
+  package mutating func start(
+    stored: SequenceNumber,
+    tip: SequenceNumber,
+    behind: Int = 0,
+    at now: Int64
+  ) -> [Action] {
     (phase, self.stored, sent, tail) = (.idle, stored, 0, max(tip, tail))
+    batchBytes = behind
     forget(upTo: stored)
     if tail == stored { (overdue, isAway) = (nil, false) }
     if tail > stored, waiting.first?.transaction.after != stored { drop() }
@@ -133,6 +147,16 @@ extension ShippingQueue {
     bytes = waiting.reduce(0) { $0 + $1.transaction.changes.count }
   }
 
+  /// Nobody writes. Whoever reads the contents reads the snapshot and all batches: if these have become long, a new
+  /// snapshot takes their place.
+  ///
+  /// - Parameter archiveBytes: about how long it will be.
+  package mutating func compact(archiveBytes: Int, at now: Int64) -> [Action] {
+    guard phase == .idle, tail == stored, batchBytes > max(limits.compactionBytes, 2 * archiveBytes) else { return [] }
+    isCompacting = true
+    return next(at: now)
+  }
+
   /// The archive ends here, and a snapshot of all of it is wanted.
   package mutating func renew(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
     tail = max(tail, sequence)
@@ -161,12 +185,14 @@ extension ShippingQueue {
 
   package mutating func appended(at now: Int64) -> [Action] {
     guard phase == .appending, sent > 0 else { return [] }
+    batchBytes += waiting[..<sent].reduce(0) { $0 + $1.transaction.changes.count }
     return arrived(upTo: waiting[sent - 1].transaction.upto, at: now)
   }
 
   /// The replica has a copy of the archive that ends here.
   package mutating func copied(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
     guard phase == .copying else { return [] }
+    (isCompacting, batchBytes) = (false, 0)
     return arrived(upTo: sequence, at: now)
   }
 
