@@ -144,9 +144,9 @@ extension ReplicatedArchive {
     guard holding.granted(grant.lease) == [.catchUp] else { throw .replica(lost(grant)) }
     publish()
     context.leases.schedule()
-    let isContinued: Bool
+    let tip: ReplicaTip?
     do throws(ClaimFailure) {
-      isContinued = try await catchUp(grant, isOpen)
+      tip = try await catchUp(grant, isOpen)
     } catch {
       switch error {
       case .replica(let error): perform(holding.failed(error.kind, at: now))
@@ -155,12 +155,12 @@ extension ReplicatedArchive {
       }
       throw error
     }
-    guard isContinued else {
+    guard let tip else {
       perform(holding.diverged(from: nil))
       throw .replica(lost(grant))
     }
     guard holding.lease == grant.lease else { throw .replica(lost(grant)) }
-    try await begin(grant, isOpen)
+    begin(grant, at: tip, isOpen)
   }
 
   func acquire(wants: Bool) async throws(ReplicaError) -> ReplicaGrant {
@@ -181,13 +181,7 @@ extension ReplicatedArchive {
   private static let changeBytes = 128
 
   /// The copy is what the replica has, and that is noted: it can be written.
-  private func begin(_ grant: ReplicaGrant, _ isOpen: Bool) async throws(ClaimFailure) {
-    let tip: ReplicaTip
-    if let lease {
-      tip = try await local { () async throws(ArchiveError) in try await base.tip(lease) }
-    } else {
-      tip = ReplicaTip()
-    }
+  private func begin(_ grant: ReplicaGrant, at tip: ReplicaTip, _ isOpen: Bool) {
     if !isOpen { renewQueue() }
     perform(holding.caughtUp())
     let behind = Int(grant.tip.sequence - grant.base) * Self.changeBytes
@@ -196,8 +190,8 @@ extension ReplicatedArchive {
 
   // MARK: Catching up
 
-  /// Returns whether the archive can be used: false if it is open, and its users have seen something else.
-  private func catchUp(_ grant: ReplicaGrant, _ isOpen: Bool) async throws(ClaimFailure) -> Bool {
+  /// Returns where the copy ends; `nil` if it cannot be used: it is open, and its users have seen something else.
+  private func catchUp(_ grant: ReplicaGrant, _ isOpen: Bool) async throws(ClaimFailure) -> ReplicaTip? {
     let step = try await local { () async throws(ArchiveError) in try await prepareStep(grant, isOpen) }
     switch step {
     case .keep, .ship: break
@@ -205,20 +199,22 @@ extension ReplicatedArchive {
       await closeCopy()
       try await local { () async throws(ArchiveError) in try await base.remove(application, damaged: false) }
     case .apply(let after):
-      guard let copy else { return false }
+      guard let copy else { return nil }
       note.standing = catchingUp(grant, copy)
       try await local { () async throws(ArchiveError) in try await base.keep(note, of: application) }
       try await apply(after: after, grant)
     case .install:
       try await install(grant)
       try await apply(after: grant.base, grant)
-    case nil: return false
+    case nil: return nil
     }
-    try await local { () async throws(ArchiveError) in
+    return try await local { () async throws(ArchiveError) in
       if lease == nil { try await openCopy(creating: true) }
       try await noteHeld(grant)
+      // The copy may have been opened again meanwhile, and this fail: then all of it is done again.
+      guard let lease else { return ReplicaTip() }
+      return try await base.tip(lease)
     }
-    return true
   }
 
   /// Notes the lease, and keeps what only this host has; says what is next.
