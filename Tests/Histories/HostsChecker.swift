@@ -126,6 +126,11 @@ package final class HostsChecker {
 
   // MARK: The end
 
+  /// Whether this has all that was acknowledged. If not, hosts that have lost the archive have not all been told yet.
+  package func isComplete(_ states: [Path: JSONValue]) -> Bool {
+    answered.allSatisfy { isIn(push(states[$0.place.path]), $0) }
+  }
+
   /// Every host has opened the archive since the last fault, and this is what the last one reads.
   package func ended(_ states: [Path: JSONValue], _ copies: [Copy]) {
     for copy in copies where !copy.isNamed { trace.fault("nobody was told of \(copy.name)") }

@@ -162,9 +162,10 @@ final class FleetHost {
 
   /// Stops processes where they are, or lets them go on.
   func send(signal: Int32, to part: Part = .host) throws {
-    if part != .broker { gateway?.send(signal: signal) }
-    guard try part == .gateway || Glibc.kill(broker.pid, signal) == 0 else {
-      throw TestFailure("kill: \(SystemError.current)")
+    for pid in [part == .broker ? nil : gateway?.pid, part == .gateway ? nil : try broker.pid].compactMap(\.self) {
+      guard Glibc.kill(pid, signal) == 0 else { throw TestFailure("kill: \(SystemError.current)") }
+      // Until then they may still read what is sent to them.
+      if signal == SIGSTOP { try Wait.until("process \(pid) is stopped") { ProcessStatus(pid).isStopped } }
     }
   }
 

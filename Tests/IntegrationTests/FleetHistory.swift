@@ -77,7 +77,6 @@ final class FleetHistory {
     try settle()
     // Each host opens it, so that what it had alone is set aside.
     for _ in 0..<2 { try hop() }
-    isTroubled = false
     if random.below(2) == 0 { try hop() }
     try compare()
     return trace.faults
@@ -114,14 +113,26 @@ final class FleetHistory {
     }
     guard isOpen else { return false }
     let user = User(host, client, checker.opened(on: host.name, byForce: byForce, inTrouble: isTroubled))
-    for path in Self.paths {
-      let parameters: JSONValue = ["restorationIdentifier": .string(path.description), "takeOver": true]
-      user.objects[path] = try client.call("registerObjectForStateRestoration", parameters)["object"]
-    }
     users.removeAll { $0.host === host }
     users.append(user)
-    for path in Self.paths { try read(path, by: user) }
+    for path in Self.paths {
+      let parameters: JSONValue = ["restorationIdentifier": .string(path.description), "takeOver": true]
+      user.objects[path] = try call("registerObjectForStateRestoration", parameters, by: user)?["object"]
+      try read(path, by: user)
+    }
     return true
+  }
+
+  /// `nil` if the user has not got the archive any more.
+  private func call(_ method: String, _ parameters: JSONValue, by user: User) throws -> JSONValue? {
+    guard !user.isOver else { return nil }
+    do { return try user.client.call(method, parameters) } catch let error as CallError
+      where Self.refusals.contains(error.kind ?? "")
+    {
+      trace.add("\(user.host.name) refuses \(method): \(error.kind ?? "")")
+      user.isOver = true
+      return nil
+    }
   }
 
   /// Returns when this host knows that it has not got the archive any more: before that an opening would be one of the
@@ -147,15 +158,10 @@ final class FleetHistory {
     try collect(user)
     guard !user.isOver, let object = user.objects[path] else { return nil }
     let expectation = checker.expectation()
-    do {
-      let state = try user.client.call("decodeRestorableState", ["object": object])["state"]
-      let found = state.flatMap { $0.isNull ? Optional.none : $0 }
-      checker.read(path, found, expectation, by: user.session)
-      return found
-    } catch let error as CallError where Self.refusals.contains(error.kind ?? "") {
-      user.isOver = true
-      return nil
-    }
+    guard let answer = try call("decodeRestorableState", ["object": object], by: user) else { return nil }
+    let found = answer["state"].flatMap { $0.isNull ? Optional.none : $0 }
+    checker.read(path, found, expectation, by: user.session)
+    return found
   }
 
   /// Sends a few states, without waiting for the answers.
@@ -223,10 +229,21 @@ final class FleetHistory {
   }
 
   private func compare() throws {
-    guard let user = users.last else { return }
+    var states = try states()
+    if !waitsForReplica, !checker.isComplete(states) {
+      // On a busy machine a lease may have ended since.
+      for _ in 0..<2 { try hop() }
+      states = try self.states()
+    }
+    checker.ended(states, try hosts.flatMap(copies))
+  }
+
+  private func states() throws -> [Path: JSONValue] {
+    guard let user = users.last else { return [:] }
     var states: [Path: JSONValue] = [:]
     for path in Self.paths { states[path] = try read(path, by: user) }
-    checker.ended(states, try hosts.flatMap(copies))
+    guard !user.isOver else { throw TestFailure("\(user.host.name) cannot read \(application)") }
+    return states
   }
 
   private func copies(of host: FleetHost) throws -> [HostsChecker.Copy] {

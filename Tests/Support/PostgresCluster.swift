@@ -49,6 +49,7 @@ package final class PostgresCluster: Sendable {
         bgwriter_lru_maxpages = 0
         checkpoint_timeout = 1h
         max_wal_size = 1GB
+        wal_keep_size = 64MB
         max_logical_replication_workers = 0
         restore_command = 'false'
         log_min_messages = warning

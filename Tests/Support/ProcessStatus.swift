@@ -48,6 +48,13 @@ package struct ProcessStatus {
     }
   }
 
+  /// Whether SIGSTOP has come to all threads.
+  package var isStopped: Bool {
+    threads.allSatisfy { thread in
+      (try? Files.text("/proc/\(pid)/task/\(thread)/status"))?.contains("\nState:\tT") == true
+    }
+  }
+
   private func kilobytes(_ name: String) -> Int { number(name, of: "status") }
 
   private func number(_ name: String, of file: String) -> Int {
