@@ -248,6 +248,10 @@ package struct MemoryReplicaLink: ArchiveReplica {
 
   /// The archive, if this is its newest lease, of the server's timeline.
   private func newest(_ lease: ReplicaLease, _ state: MemoryReplica.State) throws(ReplicaError) -> Row {
+    // Whatever the server knows of it: it may have lost a later one than its own.
+    guard lease.epoch.timeline == state.database.timeline || replica.fault == .noFence else {
+      throw ReplicaError(.voided, "timeline \(state.database.timeline) has begun; acquire the lease again")
+    }
     guard var row = state.database.rows[lease.application], row.archive == lease.archive, !row.isRemoved else {
       throw ReplicaError(.fenced(host: nil), "there is no archive \(lease.archive); open it again")
     }
@@ -256,9 +260,6 @@ package struct MemoryReplicaLink: ArchiveReplica {
         throw ReplicaError(.fenced(host: row.holder == nil ? nil : row.last.host), "the lease is not the newest")
       }
       row.epoch = max(row.epoch, lease.epoch)
-    }
-    guard lease.epoch.timeline == state.database.timeline || replica.fault == .noFence else {
-      throw ReplicaError(.voided, "timeline \(state.database.timeline) has begun; acquire the lease again")
     }
     return row
   }

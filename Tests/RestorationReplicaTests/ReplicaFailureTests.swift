@@ -33,7 +33,7 @@ internal import Testing
     try await a.append(1, 2, lost.lease)
     // The server that takes over has neither of these two.
     try await fixture.failOver(losing: 2)
-    #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, lost.lease) } != nil)
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, lost.lease) } == .voided)
     let other = try await b.acquire(isForced: true)
     #expect(other.tip.sequence == 1)
     #expect(other.lease.epoch.number == lost.lease.epoch.number)
@@ -69,6 +69,9 @@ internal import Testing
     var released = first.standing
     released.phase = .released
     #expect(await refusal { () async throws(ReplicaError) in _ = try await a.acquire(released) } != nil)
+    // It is not told that the former one has the archive, and so claims it.
+    #expect(await refusal { () async throws(ReplicaError) in try await b.append(0, 1, lost.lease) } == .voided)
+    #expect(await refusal { () async throws(ReplicaError) in try await b.snapshot(1, lost.lease) } == .voided)
     #expect(try await b.acquire(lost.standing).lease.epoch > lost.lease.epoch)
   }
 

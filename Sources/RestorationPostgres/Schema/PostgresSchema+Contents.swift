@@ -2,6 +2,9 @@
 
 extension PostgresSchema {
   static let contents = """
+    -- A lease of another timeline is void, whatever this server knows of it: it may have lost a later one than its own.
+    -- Each function looks at that first.
+
     -- Stores a batch behind the contents. No exception block, which would be a subtransaction: of two appends at one
     -- place the second waits for the first, and the key refuses it.
     CREATE OR REPLACE FUNCTION append_1(_owner text, _archive bigint, _epoch bigint, _after bigint, _upto bigint,
@@ -13,8 +16,8 @@ extension PostgresSchema {
       -- The lock also gives the transaction a number: so a repetition, too, waits until another server has the batch.
       SELECT base INTO _base FROM archive
       WHERE archive = _archive AND owner = _owner AND epoch = _epoch AND removed IS NULL FOR SHARE;
-      IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
       IF timeline() <> _epoch >> 32 THEN outcome := 'voided'; RETURN; END IF;
+      IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
       IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN; END IF;
       SELECT upto INTO tip FROM batch WHERE archive = _archive ORDER BY after DESC LIMIT 1;
       tip := coalesce(tip, _base);
@@ -40,10 +43,11 @@ extension PostgresSchema {
     BEGIN
       SELECT * INTO _row FROM archive
       WHERE archive = _archive AND owner = _owner AND epoch = _epoch AND removed IS NULL;
+      IF timeline() <> _epoch >> 32 THEN outcome := 'voided'; RETURN NEXT; RETURN; END IF;
       IF NOT FOUND THEN
         outcome := 'fenced'; host := host_of(_owner, _archive); RETURN NEXT; RETURN;
       END IF;
-      outcome := CASE WHEN timeline() <> _epoch >> 32 THEN 'voided'
+      outcome := CASE
         WHEN NOT _parts AND _from < _row.base THEN 'gap' ELSE 'loaded' END;
       base := _row.base; base_change := _row.base_change; reader := _row.reader; parts := _row.parts;
       attempt := _row.base_attempt;
@@ -81,8 +85,8 @@ extension PostgresSchema {
     BEGIN
       SELECT * INTO _row FROM archive
       WHERE archive = _archive AND owner = _owner AND epoch = _epoch AND removed IS NULL FOR NO KEY UPDATE;
-      IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
       IF timeline() <> _epoch >> 32 THEN outcome := 'voided'; RETURN; END IF;
+      IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
       IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN; END IF;
       outcome := 'stored';
       -- A part that comes once more.

@@ -186,8 +186,8 @@ extension PostgresSchema {
     BEGIN
       PERFORM FROM archive WHERE archive = _archive AND owner = _owner AND epoch = _epoch AND removed IS NULL
         FOR NO KEY UPDATE;
-      IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
       IF timeline() <> _epoch >> 32 THEN outcome := 'voided'; RETURN; END IF;
+      IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
       outcome := 'released';
       IF NOT _removed THEN
         UPDATE archive SET holder = NULL, wanted = NULL, flushed = _flushed, summary = _summary
