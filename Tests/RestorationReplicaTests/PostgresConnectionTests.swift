@@ -153,7 +153,7 @@ internal import Testing
     defer { pool.close() }
     let link = PostgresStore(on: pool, isAloneEnough: false) { 0 }
       .replica(owner: world.user, host: "A", term: ReplicaFixture.term, attention: {})
-    let archives = (0..<6).map { ReplicaBroker(link: link, application: "org.example.\($0)") }
+    let archives = (0..<7).map { ReplicaBroker(link: link, application: "org.example.\($0)") }
     var leases: [ReplicaLease] = []
     for archive in archives { leases.append(try await archive.acquire().lease) }
     let session = try world.servers.cluster.session()
@@ -164,13 +164,13 @@ internal import Testing
     while try session.output?.next() != "done" {}
     // This thread waits below.
     var appends: [Task<Void, any Error>] = []
-    for (archive, lease) in zip(archives, leases) {
+    for (archive, lease) in zip(archives, leases).dropLast() {
       appends.append(Task.detached(executorPreference: BlockingExecutor()) { try await archive.append(0, 1, lease) })
       if appends.count == 1 { try world.servers.cluster.waitUntil(aCallWaitsFor: process) }
     }
     let values: [PostgresValue] = [
-      .text(world.user), .integer(leases[1].archive), .integer(leases[1].epoch.rawValue), .integer(1), .integer(1),
-      .change(.numbered(2)), .bytes([]), .bytes([1]), .truth(false),
+      .text(world.user), .integer(leases[6].archive), .integer(leases[6].epoch.rawValue), .integer(0), .integer(0),
+      .change(.numbered(1)), .bytes([]), .bytes([1]), .truth(false),
     ]
     let refused = Task.detached(executorPreference: BlockingExecutor()) {
       if isOneRefused { _ = try await pool.run(PostgresCall(.append, values), for: world.user) }
