@@ -101,11 +101,12 @@ package actor GatewayLink {
   nonisolated private func note<Reply>(_ reply: Result<Reply, ReplicaError>) {
     var failure: ReplicaError?
     if case .failure(let error) = reply, error.kind == .away || error.kind == .unknown { failure = error }
-    let isNew = isAway.withLock { isAway in
-      defer { isAway = failure != nil }
-      return isAway != (failure != nil)
+    // Told under the lock, so in the order in which it was found.
+    isAway.withLock { isAway in
+      guard isAway != (failure != nil) else { return }
+      isAway = failure != nil
+      standingChanged(failure)
     }
-    if isNew { standingChanged(failure) }
   }
 
   private static func reply<Method: GatewayMethod>(

@@ -40,9 +40,10 @@ final class MetricsFile: Sendable {
     guard descriptor >= 0 else { return String(cString: strerror(errno)) }
     defer { close(descriptor) }
     // Whatever the mask of the process is: nobody is named there.
-    guard fchmod(descriptor, 0o644) == 0, Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count,
-      rename(part, path) == 0
-    else { return String(cString: strerror(errno)) }
+    guard fchmod(descriptor, 0o644) == 0 else { return String(cString: strerror(errno)) }
+    let count = Glibc.write(descriptor, text, text.utf8.count)
+    guard count < 0 || count == text.utf8.count else { return "the disk is full" }
+    guard count >= 0, rename(part, path) == 0 else { return String(cString: strerror(errno)) }
     return nil
   }
 }

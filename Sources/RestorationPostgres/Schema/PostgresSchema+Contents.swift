@@ -6,10 +6,11 @@ extension PostgresSchema {
     -- Each function looks at that first.
 
     -- Stores a batch behind the contents. No exception block, which would be a subtransaction: of two appends at one
-    -- place the second waits for the first, and the key refuses it.
+    -- place the second waits for the first, and the key refuses it. It waits no longer than that for locks, because
+    -- appends of others may share its transaction.
     CREATE OR REPLACE FUNCTION append_1(_owner text, _archive bigint, _epoch bigint, _after bigint, _upto bigint,
       _change uuid, _key bytea, _body bytea, _alone boolean, OUT outcome text, OUT tip bigint, OUT host text)
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp SET lock_timeout = '300ms' AS $$
     #variable_conflict use_column
     DECLARE _base bigint;
     BEGIN

@@ -129,7 +129,8 @@ extension PostgresSchema {
       IF NOT FOUND THEN RAISE EXCEPTION 'holder % is of another owner', _holder; END IF;
       archive := _row.archive; base := _row.base; flushed := _row.flushed;
       SELECT t.upto, t.change, t.epoch INTO tip, tip_change, tip_epoch FROM tip(_row.archive) t;
-      IF _row.epoch > 0 THEN PERFORM end_reign(_row.archive, _row.epoch); END IF;
+      -- Of an archive that was removed it was ended with what there was before.
+      IF _row.epoch > 0 AND _row.removed IS NULL THEN PERFORM end_reign(_row.archive, _row.epoch); END IF;
       SELECT r.upto, r.change INTO reign, reign_change FROM reign r
       WHERE r.archive = _row.archive AND r.epoch <= _standing ORDER BY r.epoch DESC LIMIT 1;
       DELETE FROM part WHERE archive = _row.archive AND attempt IS DISTINCT FROM _row.base_attempt;

@@ -24,13 +24,18 @@ package enum PostgresSchema {
       IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'restoration_gateway') THEN
         CREATE ROLE restoration_gateway LOGIN;
       END IF;
-      -- A call whose gateway has given up is not to wait for a lock for ever; and the gateway is to be warned if the
-      -- wait of a commit is cancelled. Whoever applies this again need not have the right to alter roles.
+      -- A call whose gateway has given up is not to wait for a lock for ever, and a gateway's host that has vanished in
+      -- the middle of a transaction is not to hold locks for hours; and the gateway is to be warned if the wait of a
+      -- commit is cancelled. Whoever applies this again need not have the right to alter roles.
       IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'restoration_gateway' AND rolconfig @> ARRAY[
-        'client_connection_check_interval=2s', 'client_min_messages=warning'])
+        'client_connection_check_interval=2s', 'client_min_messages=warning', 'tcp_keepalives_idle=5',
+        'tcp_keepalives_interval=2', 'tcp_keepalives_count=3'])
       THEN
         ALTER ROLE restoration_gateway SET client_connection_check_interval = '2s';
         ALTER ROLE restoration_gateway SET client_min_messages = warning;
+        ALTER ROLE restoration_gateway SET tcp_keepalives_idle = 5;
+        ALTER ROLE restoration_gateway SET tcp_keepalives_interval = 2;
+        ALTER ROLE restoration_gateway SET tcp_keepalives_count = 3;
       END IF;
     END $$;
     GRANT USAGE ON SCHEMA restoration TO restoration_gateway;

@@ -125,6 +125,7 @@ final class PostgresConnection {
     try flush(until: deadline, lost)
     let answers = try answers(until: deadline, lost)
     if isWrite, let warning = notices.warning { throw .unknown("the server warns: \(warning)") }
+    guard answers.count == calls.count else { throw lost("answers are missing") }
     isUsable = PQexitPipelineMode(handle) == 1
     return answers
   }

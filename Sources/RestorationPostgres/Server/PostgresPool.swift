@@ -60,6 +60,8 @@ package final class PostgresPool: PostgresServer {
   private static let togetherMax = 32
   /// Once so many bytes are together, no further append joins them.
   private static let togetherBytes = 1 << 18
+  /// An append may take so much longer than by itself for those that have joined it.
+  private static let togetherMilliseconds: Int64 = 800
 
   private let settings: Settings
   private let endpoints: [PostgresConnection.Endpoint]
@@ -197,15 +199,18 @@ package final class PostgresPool: PostgresServer {
       refuse(request, "no connection was free in time; allow for more of them")
     }
     let requests = requests.filter { $0.deadline > now }
-    // That of the one with the most time: for one that came late, another's is no reason to give up.
-    guard let deadline = requests.map(\.deadline).max() else { return }
+    guard let earliest = requests.map(\.deadline).min(), let latest = requests.map(\.deadline).max() else { return }
+    // For one that came late, another's deadline is no reason to give up; its caller waits a second longer than that.
+    let deadline = min(latest, earliest + Self.togetherMilliseconds)
     do throws(PostgresFailure) {
       let answers = try run(requests.map(\.call), until: deadline, &connection)
       for (request, rows) in zip(requests, answers) { request.continuation.resume(returning: .success(rows)) }
     } catch {
       // One of them was refused, and with it the others.
       if case .refused = error, requests.count > 1 {
-        for request in requests { carryOut([request], &connection) }
+        let middle = requests.count / 2
+        carryOut(Array(requests[..<middle]), &connection)
+        carryOut(Array(requests[middle...]), &connection)
       } else {
         for request in requests { request.continuation.resume(returning: .failure(error)) }
       }
