@@ -447,7 +447,8 @@ package struct MemoryReplicaLink: ArchiveReplica {
       var row = try newest(lease, state)
       switch end {
       case .left(let isFlushed, let summary):
-        (row.holder, row.wanted, row.wasFlushed, row.summary) = (nil, nil, isFlushed, summary)
+        (row.holder, row.wanted, row.wasFlushed) = (nil, nil, isFlushed)
+        if !summary.isEmpty { row.summary = summary }
       case .removed: row.remove()
       }
       state.database.rows[lease.application] = row

@@ -182,9 +182,13 @@ internal import Testing
     let receipt = try await a.apply(Self.content, lease: lease, expecting: 0, changeID: change)
     #expect(replica.contents(of: Self.name).batches.map(\.upto) == [receipt.sequence])
     await a.close(lease)
-    let opening = try await store("B", folderB).open(Self.name, creating: true)
+    let b = try store("B", folderB)
+    let opening = try await b.open(Self.name, creating: true)
     #expect(opening.sequence == receipt.sequence)
     #expect(opening.sessions == [Self.session])
+    await b.close(opening.lease)
+    try await b.migrate(Self.name, milliseconds: 1_000).get()
+    #expect(replica.contents(of: Self.name).batches.isEmpty, "a snapshot has taken their place")
   }
 
   @Test func aNoteIsReadAsItWasWritten() {

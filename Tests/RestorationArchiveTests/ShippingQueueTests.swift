@@ -18,6 +18,37 @@ internal import Testing
     #expect(queue.compact(archiveBytes: archive, at: 2) == [])
   }
 
+  @Test func aSnapshotThatCannotBeMadeOfBatchesLeavesThemToBeSent() {
+    var limits = ShippingQueue.Limits()
+    limits.compactionBytes = 500
+    var queue = ShippingQueue(.disk, limits: limits)
+    _ = queue.start(stored: 7, tip: 7, behind: 2_001, at: 0)
+    #expect(queue.compact(archiveBytes: 0, at: 0) == [.copy])
+    _ = queue.add(transaction(7, 8), at: 1)
+    #expect(queue.failed(.refused, at: 2) == [.wait(until: 502)])
+    #expect(queue.timePassed(at: 502) == [batch(transaction(7, 8))])
+  }
+
+  @Test func whoeverWaitsForTheReplicaDoesNotWaitForALongSnapshotOfBatches() {
+    var limits = ShippingQueue.Limits()
+    (limits.compactionBytes, limits.batchBytesMax) = (500, 1_000)
+    var queue = ShippingQueue(.replica, limits: limits)
+    _ = queue.start(stored: 7, tip: 7, behind: 10_000, at: 0)
+    #expect(queue.compact(archiveBytes: 1_001, at: 0) == [])
+    #expect(queue.compact(archiveBytes: 1_000, at: 0) == [.copy])
+  }
+
+  /// Whoever writes without a pause is never tidied up after.
+  @Test(arguments: [true, false]) func batchesThatFillTheUsersRoomBecomeASnapshot(areLong: Bool) {
+    var limits = ShippingQueue.Limits()
+    limits.compactionBytes = 500
+    var queue = ShippingQueue(.replica, limits: limits)
+    _ = queue.start(stored: 7, tip: 7, behind: areLong ? 501 : 500, at: 0)
+    #expect(queue.add(transaction(7, 8), at: 1).first == batch(transaction(7, 8)))
+    _ = queue.failed(.quota(max: 1, value: 2), at: 2)
+    #expect(queue.timePassed(at: 502).first == (areLong ? .copy : batch(transaction(7, 8))))
+  }
+
   private func transaction(
     _ after: SequenceNumber,
     _ upto: SequenceNumber,

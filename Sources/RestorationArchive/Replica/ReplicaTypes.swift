@@ -184,7 +184,8 @@ package struct ReplicaPage: Hashable, Sendable {
 
 /// How a lease is given back.
 package enum ReplicaEnd: Hashable, Sendable {
-  /// The archive stays. `isFlushed`: everything was shipped. `summary`: what lists say of it.
+  /// The archive stays. `isFlushed`: everything was shipped. `summary`: what lists say of it; if it is empty, what they
+  /// said before.
   case left(isFlushed: Bool, summary: [UInt8])
   /// The archive goes, and older copies of it with it.
   case removed
@@ -225,4 +226,7 @@ package struct ReplicaSummary: Hashable, Sendable {
     (self.application, self.holder, self.wasFlushed) = (application, holder, wasFlushed)
     (self.sequence, self.summary) = (sequence, summary)
   }
+
+  /// Another host than this one holds it.
+  func isElsewhere(_ host: String) -> Bool { holder.map { $0.host != host } ?? false }
 }

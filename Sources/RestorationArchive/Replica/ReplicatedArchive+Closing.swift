@@ -38,6 +38,17 @@ extension ReplicatedArchive {
     if lease == nil { await giveBack() }
   }
 
+  /// The same, as long as that is waited for.
+  func leaveLate(by deadline: Int64) async {
+    let latch = Latch()
+    context.clock.wake(max(0, deadline - now)) { latch.open() }
+    start {
+      await $0.leaveLate()
+      latch.open()
+    }
+    _ = await latch.wait()
+  }
+
   /// Sends what a former broker of this host has left, and gives the lease back then. Nobody waits for that.
   ///
   /// Returns false if the replica does not answer.

@@ -97,9 +97,11 @@ extension ReplicatedArchive {
     (lease, copy, prepared) = (opening.lease, opening.archive, opening)
   }
 
+  /// Whoever needs the copy while that lasts opens it again, behind this.
   func closeCopy() async {
-    if let lease { await base.close(lease) }
+    let closing = lease
     (lease, copy, prepared) = (nil, nil, nil)
+    if let closing { await base.close(closing) }
   }
 
   private func mustBeThere() async throws(ArchiveError) {
@@ -127,7 +129,9 @@ extension ReplicatedArchive {
     // It was closed meanwhile.
     perform(holding.flushed())
     // Or is being opened again.
-    if holding.isClaiming { perform(holding.refused(.away, at: now)) }
+    if holding.isClaiming { return perform(holding.refused(.away, at: now)) }
+    // What was not sent is claimed once more, as what a former broker has left.
+    if queue.lag > 0 { start { _ = await $0.sendLeft() } }
   }
 
   /// Asks for the lease, and makes the copy what the replica has.

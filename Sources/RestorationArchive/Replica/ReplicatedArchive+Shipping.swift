@@ -15,8 +15,9 @@ extension ReplicatedArchive {
       context.settings.meter?.appended(in: now - begin)
       if era == self.era { perform(queue.appended(at: now)) }
     } catch {
+      let isCurrent = era == self.era
       failed(error.kind, lease, era)
-      report(ReplicaFailure(error))
+      if isCurrent { report(ReplicaFailure(error)) }
     }
   }
 
@@ -27,7 +28,7 @@ extension ReplicatedArchive {
       context.figures.withLock { $0.snapshots += 1 }
       if era == self.era { perform(queue.copied(upTo: tip.sequence, at: now)) }
     } catch {
-      report(ReplicaFailure(error))
+      if era == self.era { report(ReplicaFailure(error)) }
       switch error {
       case .replica(let error): failed(error.kind, lease, era)
       case .archive:
@@ -46,6 +47,8 @@ extension ReplicatedArchive {
   private func sendParts(_ lease: ReplicaLease) async throws(ClaimFailure) -> ReplicaTip {
     // What was closed with something left to send is opened for it.
     let isOpen = self.lease != nil
+    copies += 1
+    let number = copies
     let opened: ArchiveLease
     do throws(ArchiveError) {
       if let lease = self.lease {
@@ -64,14 +67,14 @@ extension ReplicatedArchive {
       let partBytes = context.settings.partBytes
       let attempt = Int64.random(in: 1...1 << 53)
       let starts = Array(stride(from: 0, to: copy.bytes, by: partBytes))
-      for (number, start) in starts.enumerated() {
+      for (index, start) in starts.enumerated() {
         let range = start..<min(start + partBytes, copy.bytes)
         let bytes = try await local { () async throws(ArchiveError) in try await base.copy(of: application, range) }
         let part = SnapshotPart(
           attempt: attempt,
           tip: copy.tip,
           reader: base.copyVersion,
-          number: number,
+          number: index,
           count: starts.count,
           bytes: bytes
         )
@@ -82,7 +85,8 @@ extension ReplicatedArchive {
     } catch {
       result = .failure(error)
     }
-    await base.endCopy(of: application)
+    // After a failover another one may have been begun, in the same file.
+    if number == copies { await base.endCopy(of: application) }
     if !isOpen, self.lease == nil { await base.close(opened) }
     return try result.get()
   }

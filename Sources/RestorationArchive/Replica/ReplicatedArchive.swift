@@ -42,6 +42,8 @@ actor ReplicatedArchive {
   var queue: ShippingQueue
   /// Counts queues, and their halts.
   var era = 0
+  /// Counts the copies that were begun to be sent.
+  var copies = 0
   /// As it was read or kept last.
   var note = ReplicaNote()
   /// The store's, of the copy; `nil` while that is closed.
@@ -206,13 +208,15 @@ actor ReplicatedArchive {
   /// Returns when the replica has everything that is committed now, or at the deadline: how many changes it lacks then.
   func sent(by deadline: Int64) async -> SequenceNumber {
     takeCommitted()
-    guard unsent > 0 else { return 0 }
-    let latch = Latch()
-    waiting.append((queue.tail, latch))
-    context.clock.wake(max(0, deadline - now)) { latch.open() }
-    _ = await latch.wait()
-    waiting.removeAll { $0.latch === latch }
-    return unsent
+    let target = queue.tail
+    while unsent > 0, queue.stored < target, now < deadline {
+      let latch = Latch()
+      waiting.append((target, latch))
+      context.clock.wake(max(0, deadline - now)) { latch.open() }
+      _ = await latch.wait()
+      waiting.removeAll { $0.latch === latch }
+    }
+    return holding.lease == nil ? 0 : max(0, target - queue.stored)
   }
 
   /// Changes that this host has to send: what another host has gone on without is told as lost.

@@ -80,7 +80,11 @@ private actor ReplicaOperator {
   }
 
   func flush(by deadline: Int64, of isMeant: @Sendable (String) -> Bool) async -> [String: SequenceNumber?] {
-    let applications = Set((try? await base.noted()) ?? []).union(store.all.map(\.application)).filter(isMeant)
+    // What another host has gone on with is not to be sent.
+    let lost = Set((await store.context.look() ?? []).filter { $0.isElsewhere(store.host) }.map(\.application))
+    let applications = Set((try? await base.noted()) ?? []).union(store.all.map(\.application)).filter { application in
+      isMeant(application) && (!lost.contains(application) || store.archive(application).held != nil)
+    }
     var unsent: [String: SequenceNumber?] = [:]
     for archive in applications.sorted().map(store.archive) {
       // Without the replica each would take its time.
@@ -114,11 +118,26 @@ extension ReplicatedArchive {
   }
 
   func migrate(by deadline: Int64) async -> Result<Void, ArchiveError> {
+    let end: SequenceNumber
+    switch await snapshotBegun() {
+    case .success(let sequence): end = sequence
+    case .failure(let error): return .failure(error)
+    }
+    _ = await sent(by: deadline)
+    guard queue.stored < end else { return .success(()) }
+    let reason = journal.failure.map { ": \($0.message)" } ?? ""
+    return .failure(ArchiveError(.definite, "the snapshot of \(application) is not sent yet\(reason)"))
+  }
+
+  /// Returns where the snapshot ends that takes the place of all that is at the replica. The archive may be opened
+  /// while that is sent.
+  private func snapshotBegun() async -> Result<SequenceNumber, ArchiveError> {
     await begin()
     defer { end() }
     guard lease == nil else {
       return .failure(ArchiveError(.definite, "\(application) is in use; end it, and try again"))
     }
+    let sequence: Result<SequenceNumber, ArchiveError>
     do throws(ArchiveError) {
       queue.endFlush()
       if holding.opened(at: now).contains(.acquire) {
@@ -126,27 +145,23 @@ extension ReplicatedArchive {
         try await take(creating: false)
       }
       publish()
-      try await beginAnew()
+      sequence = .success(try await beginAnew())
     } catch {
-      await leave(waiting: false)
-      return .failure(error)
+      sequence = .failure(error)
     }
-    await closeCopy()
-    let changes = await sent(by: deadline)
     await leave(waiting: false)
-    guard changes > 0 else { return .success(()) }
-    let reason = journal.failure.map { ": \($0.message)" } ?? ""
-    return .failure(ArchiveError(.definite, "the snapshot of \(application) is not sent yet\(reason)"))
+    return sequence
   }
 
-  /// Has a snapshot take the place of all that is at the replica. It ends behind a change of its own, which changes
-  /// nothing: two snapshots that end at one place are one to the replica.
-  private func beginAnew() async throws(ArchiveError) {
+  /// The snapshot ends behind a change of its own, which changes nothing: two snapshots that end at one place are one to
+  /// the replica.
+  private func beginAnew() async throws(ArchiveError) -> SequenceNumber {
     if lease == nil { try await openCopy(creating: false) }
-    guard let lease else { return }
+    guard let lease else { throw ArchiveError(.absent, "there is no archive of \(application)") }
     let end = try await base.tip(lease).sequence
     let change = ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
     let receipt = try await base.apply([.forgetContexts([])], lease: lease, expecting: end, changeID: change)
     perform(queue.renew(upTo: receipt.sequence, at: now))
+    return receipt.sequence
   }
 }

@@ -22,8 +22,8 @@ extension ReplicatedStore {
     defer { isSendingLeft.withLock { $0 = false } }
     var rest = applications
     if let summaries = await context.look() {
-      let elsewhere = Set(summaries.filter { $0.holder.map { $0.host != host } ?? false }.map(\.application))
-      while let application = rest.last {
+      let elsewhere = Set(summaries.filter { $0.isElsewhere(host) }.map(\.application))
+      while context.stopping.withLock({ $0 == nil }), let application = rest.last {
         if !elsewhere.contains(application), await !archive(application).sendLeft() { break }
         rest.removeLast()
       }
@@ -49,7 +49,11 @@ extension ReplicatedStore {
     var unsent: [String: SequenceNumber] = [:]
     for archive in all {
       let changes = await archive.sent(by: context.closingDeadline)
-      if changes > 0 { unsent[archive.application] = changes } else { await archive.leaveLate() }
+      if changes > 0 {
+        unsent[archive.application] = changes
+      } else if archive.held != nil {
+        await archive.leaveLate(by: context.closingDeadline)
+      }
     }
     return unsent
   }

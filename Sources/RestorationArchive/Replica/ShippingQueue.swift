@@ -153,6 +153,8 @@ extension ShippingQueue {
   /// - Parameter archiveBytes: about how long it will be.
   package mutating func compact(archiveBytes: Int, at now: Int64) -> [Action] {
     guard phase == .idle, tail == stored, batchBytes > max(limits.compactionBytes, 2 * archiveBytes) else { return [] }
+    // A writer that comes meanwhile would wait for it.
+    guard promise == .disk || archiveBytes <= limits.batchBytesMax else { return [] }
     isCompacting = true
     return next(at: now)
   }
@@ -221,6 +223,8 @@ extension ShippingQueue {
     if phase == .copying {
       pause = min(limits.copyRetryMax, limits.retry << min(failedCopies, 16))
       failedCopies += 1
+      // It can wait until as much has come again; batches go on.
+      if isCompacting { (isCompacting, batchBytes) = (false, 0) }
     }
     phase = .resting(until: now + pause)
     switch kind {
@@ -229,7 +233,9 @@ extension ShippingQueue {
     // The replica has less than it had, or what was sent is too much for it.
     case .gap, .quota, .refused, .uncovered, .elsewhere, .fenced, .voided, .tooNew, .key:
       sent = 0
-      if case .gap = kind { drop() }
+      // A snapshot may take less room than the batches that it replaces.
+      let isTooLong = if case .quota = kind { batchBytes > limits.compactionBytes } else { false }
+      if case .gap = kind { drop() } else if isTooLong { drop() }
     }
     return next(at: now)
   }

@@ -191,7 +191,8 @@ extension PostgresSchema {
       IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
       outcome := 'released';
       IF NOT _removed THEN
-        UPDATE archive SET holder = NULL, wanted = NULL, flushed = _flushed, summary = _summary
+        UPDATE archive SET holder = NULL, wanted = NULL, flushed = _flushed,
+          summary = CASE WHEN _summary = '' THEN summary ELSE _summary END
         WHERE archive = _archive;
         RETURN;
       END IF;

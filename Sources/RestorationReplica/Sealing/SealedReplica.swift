@@ -85,7 +85,8 @@ package final class SealedReplica: ArchiveReplica {
   ) async throws(ReplicaError) {
     switch end {
     case .left(let isFlushed, let summary):
-      let summary = keys.current.seal(summary, as: .summary(of: lease.application))
+      // Without one the former one stays.
+      let summary = summary.isEmpty ? [] : keys.current.seal(summary, as: .summary(of: lease.application))
       try await base.release(lease, .left(isFlushed: isFlushed, summary: summary))
     case .removed: try await base.release(lease, end)
     }
