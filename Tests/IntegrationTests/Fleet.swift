@@ -22,7 +22,7 @@ final class Fleet {
     in directory: ScratchDirectory,
     standbys count: Int = 0,
     hasCables: Bool = false,
-    schema: (String) -> String = { $0 }
+    schema: (String) throws -> String = { $0 }
   ) throws {
     self.directory = directory
     network = hasCables && NetworkNamespace.isUsable ? try NetworkNamespace() : nil
@@ -34,6 +34,9 @@ final class Fleet {
     )
     try addStandbys(count)
   }
+
+  /// Otherwise they have ways between sockets.
+  var hasCables: Bool { network != nil }
 
   private static let serversMax = 3
 

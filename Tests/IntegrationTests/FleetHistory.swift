@@ -61,10 +61,13 @@ final class FleetHistory {
 
   /// How many states were acknowledged.
   var writes: Int { checker.writes }
+  /// What was wrong.
+  var faults: [String] { trace.faults }
   /// What happened.
   var trail: String { trace.lines.joined(separator: "\n") }
 
   /// Returns what was wrong.
+  @discardableResult
   func play() throws -> [String] {
     try takeOver(hosts[random.below(2)], byForce: false)
     for _ in 0..<(1 + random.below(3)) { try write() }
@@ -79,7 +82,7 @@ final class FleetHistory {
     for _ in 0..<2 { try hop() }
     if random.below(2) == 0 { try hop() }
     try compare()
-    return trace.faults
+    return faults
   }
 
   // MARK: Steps
