@@ -4,10 +4,10 @@ internal import Glibc
 
 /// A network without a connection to any other, for programs of a test; it ends with this object.
 package final class NetworkNamespace {
-  /// Whether this process may make one.
+  /// Whether this process may make some, and cables between them.
   package static let isUsable: Bool = {
-    guard geteuid() == 0, let namespace = try? NetworkNamespace() else { return false }
-    return (try? namespace.configure(["link set lo up"])) != nil
+    guard geteuid() == 0, let servers = try? NetworkNamespace() else { return false }
+    return (try? NetworkCable(1, to: servers)) != nil
   }()
 
   /// Lives in it, and so keeps it.

@@ -118,6 +118,8 @@ package final class PostgresCluster: Sendable {
   deinit {
     receiver.withLock { $0 = nil }
     try? stop()
+    // The keeper finds a server that goes on by this file.
+    guard !Files.exists("\(directory)/postmaster.pid") else { return }
     for path in [directory, "\(directory).former"] { Files.removeTree(path) }
   }
 
@@ -233,10 +235,12 @@ package final class PostgresCluster: Sendable {
     }
   }
 
-  /// The standby receives nothing, or goes on.
+  /// The standby receives nothing from now on, or goes on.
   package func hold(_ isHeld: Bool) throws {
-    guard let pid = Int32(try query("SELECT pid FROM pg_stat_wal_receiver")) else { return }
-    Glibc.kill(pid, isHeld ? SIGSTOP : SIGCONT)
+    let number = try query("SELECT pid FROM pg_stat_wal_receiver")
+    guard let pid = Int32(number) else { throw TestFailure("\(name) has no process that receives") }
+    guard Glibc.kill(pid, isHeld ? SIGSTOP : SIGCONT) == 0 else { throw TestFailure("kill: \(SystemError.current)") }
+    if isHeld { try Wait.until("process \(pid) is stopped") { ProcessStatus(pid).isStopped } }
   }
 
   /// Ends the sessions whose commits wait for a standby, or only their wait.
