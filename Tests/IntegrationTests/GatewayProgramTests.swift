@@ -51,11 +51,6 @@ internal import Testing
     let families = try MetricFamily.all(in: Files.text(file))
     #expect(families["restoration_gateway_database_connections_max"]?.samples.map(\.value) == [4])
     #expect(families["restoration_gateway_build_info"]?.samples.first?.labels.keys.sorted() == ["version"])
-    let page = try Files.text("\(Products.repository)/Protocol/gateway.md")
-    for family in families.values {
-      let name = family.kind == "counter" ? "\(family.name)_total" : family.name
-      #expect(page.contains("| `\(name)` | \(family.kind) | "), "\(name)")
-    }
     process.send(signal: SIGTERM)
     #expect(try process.waitForEnd() == .exit(0))
   }

@@ -9,7 +9,7 @@ internal import Testing
 @Suite(.passesTurnstile) struct GatewayMetricsTests {
   private static let database = GatewayMetrics.Database(connections: 2, connectionsMax: 4, busy: 1, waiting: 3)
 
-  @Test func callsAreCountedByMethodAndOutcomeAndNobodyIsNamed() async throws {
+  @Test func callsAreCountedByMethodAndOutcomeUnderTheNamesOfThePageAndNobodyIsNamed() async throws {
     let gateway = try ServedGateway()
     try await gateway.start()
     let client = try WireClient(gateway.name)
@@ -33,6 +33,10 @@ internal import Testing
     #expect(samples.contains { $0.hasPrefix("restoration_gateway_received_bytes_total ") && !$0.hasSuffix(" 0") })
     #expect(samples.contains { $0.hasPrefix("restoration_gateway_sent_bytes_total ") && !$0.hasSuffix(" 0") })
     #expect(!text.contains("drop") && !text.contains("user="))
+    let page = try Files.text("\(Products.repository)/Protocol/gateway.md")
+    let promised = page.matches(of: /\| `(restoration_gateway_\w+)` \| (\w+) \|/).map { "\($0.1) \($0.2)" }
+    let given = text.matches(of: /# TYPE (\w+) (\w+)\n/).map { "\($0.1)\($0.2 == "counter" ? "_total" : "") \($0.2)" }
+    #expect(promised.sorted() == given.sorted())
     await gateway.stop()
   }
 }
