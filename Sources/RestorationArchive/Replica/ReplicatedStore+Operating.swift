@@ -80,11 +80,7 @@ private actor ReplicaOperator {
   }
 
   func flush(by deadline: Int64, of isMeant: @Sendable (String) -> Bool) async -> [String: SequenceNumber?] {
-    // What another host has gone on with is not to be sent.
-    let lost = Set((await store.context.look() ?? []).filter { $0.isElsewhere(store.host) }.map(\.application))
-    let applications = Set((try? await base.noted()) ?? []).union(store.all.map(\.application)).filter { application in
-      isMeant(application) && (!lost.contains(application) || store.archive(application).held != nil)
-    }
+    let applications = Set((try? await base.noted()) ?? []).union(store.all.map(\.application)).filter(isMeant)
     var unsent: [String: SequenceNumber?] = [:]
     for archive in applications.sorted().map(store.archive) {
       // Without the replica each would take its time.
@@ -92,7 +88,10 @@ private actor ReplicaOperator {
       let changes = await archive.left(by: deadline)
       if changes != 0 { unsent.updateValue(changes, forKey: archive.application) }
     }
-    return unsent
+    guard store.context.now < deadline, unsent.values.contains(nil) else { return unsent }
+    // What another host has continued is not to be sent.
+    let lost = Set((await store.context.look() ?? []).filter { $0.isElsewhere(store.host) }.map(\.application))
+    return unsent.filter { $0.value != nil || !lost.contains($0.key) }
   }
 }
 
@@ -153,8 +152,8 @@ extension ReplicatedArchive {
     return sequence
   }
 
-  /// The snapshot ends behind a change of its own, which changes nothing: two snapshots that end at one place are one to
-  /// the replica.
+  /// The snapshot ends behind a change of its own, which changes nothing: two snapshots that end at one place are one
+  /// to the replica.
   private func beginAnew() async throws(ArchiveError) -> SequenceNumber {
     if lease == nil { try await openCopy(creating: false) }
     guard let lease else { throw ArchiveError(.absent, "there is no archive of \(application)") }
