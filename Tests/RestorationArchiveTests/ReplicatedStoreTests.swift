@@ -536,6 +536,23 @@ internal import Testing
     #expect(phase(diskA) == .held)
   }
 
+  /// It was kept for what was left, so that nobody was here to be told.
+  @Test func aLeaseThatWasKeptIsConfirmedBeforeTheArchiveIsOpenedAgain() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    a.open()
+    _ = a.write("1")
+    fleet.pass(50)
+    fleet.replica.cut("A")
+    _ = a.write("2")
+    _ = a.close()
+    fleet.pass(5_000)
+    let lease = try #require(b.open(takingOver: true)).lease
+    fleet.replica.mend("A")
+    #expect(a.open() == nil, "the other host is asked first")
+    fleet.pass(250)
+    #expect(b.events == [.wanted(lease, host: "A")])
+  }
+
   @Test func whatIsSentCountsAsWorkForAMinuteAfterTheLastOfItHasArrived() throws {
     let a = try broker(diskA)
     a.open()

@@ -24,6 +24,7 @@ extension ReplicatedArchive {
       await leave()
       throw lost(to: host)
     }
+    if lease == nil, let kept = holding.lease { await confirm(kept) }
     let isNew = holding.opened(at: now).contains(.acquire)
     publish()
     if isNew { try await take(creating: creating) }
@@ -40,6 +41,17 @@ extension ReplicatedArchive {
       // It is open for no caller, so that no caller closes it.
       await leave()
       throw error
+    }
+  }
+
+  /// Asks whether a lease that was kept to send what is left is still this host's. If another one has taken it by force
+  /// meanwhile, whoever opens the archive now is to get what is there.
+  private func confirm(_ kept: ReplicaLease) async {
+    let asked = now
+    do throws(ReplicaError) {
+      renewed(kept, try await context.replica.renew(), asked: asked)
+    } catch {
+      ended(error.kind, kept)
     }
   }
 
