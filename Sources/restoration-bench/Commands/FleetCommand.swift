@@ -130,7 +130,9 @@ struct FleetCommand: ParsableCommand {
   private func handover(_ size: Int, _ hosts: [FleetHost]) throws -> [Row] {
     var subject = Subject("handover", "host to host")
     (subject.size, subject.objects) = (size, options.objects)
-    try hosts[0].broker.fill(subject)
+    var first = hosts[0].broker
+    first.target = Traveller.target
+    try first.fill(subject)
     var traveller = Traveller(try LineConnection(hosts[0].broker.socket))
     try traveller.arrive(objects: options.objects)
     var place = 0
@@ -148,6 +150,13 @@ struct FleetCommand: ParsableCommand {
 
 /// A user whose session is on one host after the other.
 private struct Traveller {
+  /// What other works have written is not to travel.
+  static let target = {
+    var target = Target()
+    target.application = "\(Requests.application).Traveller"
+    return target
+  }()
+
   private var connection: LineConnection
   private var journeys = 0
 
@@ -155,8 +164,8 @@ private struct Traveller {
 
   /// A session begins, and what was written last is read.
   func arrive(objects: Int) throws {
-    try connection.call("initialize", #"{"application":"\#(Requests.application)"}"#)
-    try connection.socket.send(Requests.broker(.decode, size: 0).message(key: journeys % objects))
+    try connection.call("initialize", #"{"application":"\#(Self.target.application)"}"#)
+    try connection.socket.send(Requests.broker(.decode, size: 0, of: Self.target).message(key: journeys % objects))
     let answer = try connection.answer()
     guard journeys == 0 || answer.contains(#""turn":\#(MessageTemplate.firstID + journeys),"#) else {
       throw Failure("journey \(journeys) arrived without what was written last: \(answer.prefix(200))")
@@ -169,7 +178,8 @@ private struct Traveller {
   mutating func go(to next: LineConnection, size: Int, objects: Int) throws -> UInt64 {
     journeys += 1
     let id = MessageTemplate.firstID + journeys
-    try connection.socket.send(Requests.broker(.encode, size: size).message(id: id, key: journeys % objects))
+    let encode = Requests.broker(.encode, size: size, of: Self.target)
+    try connection.socket.send(encode.message(id: id, key: journeys % objects))
     _ = try connection.answer()
     let former = connection
     defer { withExtendedLifetime(former) {} }
