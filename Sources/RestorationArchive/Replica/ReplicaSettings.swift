@@ -4,6 +4,9 @@ package struct ReplicaSettings: Sendable {
   /// Where the gateway is by default, at both of its ends.
   package static let gatewaySocket = "/run/restoration-gateway/gateway.sock"
 
+  /// Where the keys are by default, in the user's configuration.
+  package static func keys(in configuration: String) -> String { "\(configuration)/keys" }
+
   /// This host, as others name it.
   package var host: String
   /// Of this broker's leases.

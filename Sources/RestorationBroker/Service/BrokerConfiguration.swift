@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import RestorationArchive
 package import RestorationTransport
 package import RestorationWire
 
@@ -99,7 +100,7 @@ package struct BrokerConfiguration: Sendable {
     idleExitSeconds = try settings.time("idleExitSeconds", or: idleExit, "--idle-exit", Self.idleExitRange, "seconds")
     unusedDays = try settings.time("unusedDays", or: unused, "--unused-days", Retention.range, "days")
     restoreAtLogin = try settings.policies()
-    replica = try settings.replica { Self.directory(variable).map { "\($0)/keys" } }
+    replica = try settings.replica { Host.configurationDirectory(variable).map { ReplicaSettings.keys(in: $0) } }
     limits = try settings.limits()
   }
 
@@ -149,15 +150,8 @@ package struct BrokerConfiguration: Sendable {
   private static func files(_ flags: Flags, _ variable: (String) -> String?) -> [String] {
     if let file = flags.file { return [file] }
     var files = ["/etc/restorationd/config.json"]
-    if let directory = directory(variable) { files.append("\(directory)/config.json") }
+    if let directory = Host.configurationDirectory(variable) { files.append("\(directory)/config.json") }
     return files
-  }
-
-  /// The user's configuration; nil if neither variable says where it is.
-  private static func directory(_ variable: (String) -> String?) -> String? {
-    // Relative values of the XDG variables are to be ignored.
-    if let home = variable("XDG_CONFIG_HOME"), home.hasPrefix("/") { return "\(home)/restorationd" }
-    return variable("HOME").map { "\($0)/.config/restorationd" }
   }
 
   private static func defaultArchives(_ variable: (String) -> String?) throws -> String {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
+internal import RestorationArchive
 internal import RestorationTransport
 
 /// A directory with the keys of its user. Each key is a file that is named by the key's ID, and `current` has the ID of
@@ -12,6 +13,13 @@ package struct KeyDirectory: Sendable {
   private static let current = "current"
 
   package init(_ path: String) { self.path = path }
+
+  /// The directory that a broker takes if its configuration names no other one; `nil` if no variable says where it is.
+  ///
+  /// - Parameter variable: Returns the value of a variable of the environment.
+  package static func usual(_ variable: (String) -> String?) -> String? {
+    Host.configurationDirectory(variable).map { ReplicaSettings.keys(in: $0) }
+  }
 
   // MARK: Reading
 

@@ -28,6 +28,15 @@ package enum Host {
   /// A variable of the environment; `nil` if it is not set.
   package static func environment(_ name: String) -> String? { SystemCalls.environment(name) }
 
+  /// Where a user's configuration of ours is; `nil` if no variable says where.
+  ///
+  /// - Parameter variable: Returns the value of a variable of the environment.
+  package static func configurationDirectory(_ variable: (String) -> String?) -> String? {
+    // Relative values of the XDG variables are to be ignored.
+    if let home = variable("XDG_CONFIG_HOME"), home.hasPrefix("/") { return "\(home)/restorationd" }
+    return variable("HOME").map { "\($0)/.config/restorationd" }
+  }
+
   /// Lets this process open at least `count` descriptors, within the hard limit. Returns how many it may open now; 0 if
   /// unknown. Call once, early.
   @discardableResult

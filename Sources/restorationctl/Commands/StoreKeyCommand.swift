@@ -64,13 +64,11 @@ struct StoreKeyNewCommand: ControlCommand {
     try output.print(document, or: "\(key)\n")
   }
 
-  /// As the broker finds it, if its configuration does not say otherwise.
   private static func defaultDirectory() throws -> String {
-    if let home = Terminal.variable("XDG_CONFIG_HOME"), home.hasPrefix("/") { return "\(home)/restorationd/keys" }
-    guard let home = Terminal.variable("HOME"), home.hasPrefix("/") else {
+    guard let directory = KeyDirectory.usual(Terminal.variable), directory.hasPrefix("/") else {
       let hint = "Name the directory with --keys."
       throw Failure(ExitStatus.usage, kind: "usage", "neither XDG_CONFIG_HOME nor HOME is set", hint: hint)
     }
-    return "\(home)/.config/restorationd/keys"
+    return directory
   }
 }
