@@ -8,6 +8,11 @@ package enum ReplicaFact: Hashable, Sendable {
   case conflict(ArchiveConflict)
   case behind(ArchiveLag)
   case caughtUp
+
+  /// For people.
+  static func lack(of changes: Int64) -> String {
+    "the fleet's store lacks \(changes == 1 ? "1 change" : "\(changes) changes") of this host"
+  }
 }
 
 extension CoreContext {
@@ -20,8 +25,7 @@ extension CoreContext {
         ArchiveSetAside().with { ($0.host, $0.changes, $0.file) = (conflict.host, conflict.changes, conflict.file) }
       }
     case .behind(let lag):
-      let changes = lag.changes == 1 ? "1 change" : "\(lag.changes) changes"
-      let text = "the fleet's store lacks \(changes) of this host: \(lag.failure.message)"
+      let text = "\(ReplicaFact.lack(of: lag.changes)): \(lag.failure.message)"
       emit(.log(.warning, text, of: name, .replicaBehind))
       announce(id, name, .settled) {
         ReplicaBehind().with {

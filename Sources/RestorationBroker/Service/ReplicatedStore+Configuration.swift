@@ -54,8 +54,7 @@ extension ReplicatedStore {
   nonisolated(nonsending) func reportUnsent(_ logger: Logger) async -> Int {
     let unsent = await drained()
     for (application, changes) in unsent.sorted(by: { $0.key < $1.key }) {
-      let lack = changes == 1 ? "1 change" : "\(changes) changes"
-      let text = "the fleet's store lacks \(lack) of this host; the next broker sends what is left"
+      let text = "\(ReplicaFact.lack(of: changes)); the next broker sends what is left"
       logger.report(.replicaBehind, .warning, text, ["application": "\(application)"])
     }
     return unsent.count
