@@ -44,8 +44,8 @@ package struct PostgresCall: Sendable {
     (self.function, self.values) = (function, values)
   }
 
-  /// How many its values have, about.
-  var bytes: Int { values.reduce(0) { $0 + ($1.encoded?.count ?? 0) } }
+  /// Of what may be long in it.
+  var bytes: Int { values.reduce(0) { if case .bytes(let bytes) = $1 { $0 + bytes.count } else { $0 } } }
 
   /// Values are parameters, never text of the statement.
   var text: String {
