@@ -24,9 +24,8 @@ extension ReplicatedArchive {
   }
 
   private func drain(until deadline: Int64) async {
-    let latch = Latch()
+    let latch = context.latch(openingAt: deadline)
     drained = latch
-    context.clock.wake(max(0, deadline - now)) { latch.open() }
     _ = await latch.wait()
     drained = nil
   }
@@ -40,8 +39,7 @@ extension ReplicatedArchive {
 
   /// The same, as long as that is waited for.
   func leaveLate(by deadline: Int64) async {
-    let latch = Latch()
-    context.clock.wake(max(0, deadline - now)) { latch.open() }
+    let latch = context.latch(openingAt: deadline)
     start {
       await $0.leaveLate()
       latch.open()

@@ -25,9 +25,7 @@ extension ReplicatedArchive {
       throw lost(to: host)
     }
     if lease == nil, let kept = holding.lease { await confirm(kept) }
-    let isNew = holding.opened(at: now).contains(.acquire)
-    publish()
-    if isNew { try await take(creating: creating) }
+    try await hold(creating: creating)
     do throws(ArchiveError) {
       var opening: ArchiveOpening
       if let prepared { opening = prepared } else { opening = try await base.open(application, creating: creating) }
@@ -53,6 +51,13 @@ extension ReplicatedArchive {
     } catch {
       ended(error.kind, kept)
     }
+  }
+
+  /// Gets the lease, unless it is still this host's.
+  func hold(creating: Bool) async throws(ArchiveError) {
+    let isNew = holding.opened(at: now).contains(.acquire)
+    publish()
+    if isNew { try await take(creating: creating) }
   }
 
   /// Gets the lease; asks again while that may be of use.

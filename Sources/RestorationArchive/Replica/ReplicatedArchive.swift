@@ -106,11 +106,7 @@ actor ReplicatedArchive {
 
   func end() { if turns.isEmpty { isBusy = false } else { turns.removeFirst().open() } }
 
-  func wait(until time: Int64) async {
-    let latch = Latch()
-    context.clock.wake(max(0, time - now)) { latch.open() }
-    _ = await latch.wait()
-  }
+  func wait(until time: Int64) async { _ = await context.latch(openingAt: time).wait() }
 
   // MARK: Writing
 
@@ -210,9 +206,8 @@ actor ReplicatedArchive {
     takeCommitted()
     let target = queue.tail
     while unsent > 0, queue.stored < target, now < deadline {
-      let latch = Latch()
+      let latch = context.latch(openingAt: deadline)
       waiting.append((target, latch))
-      context.clock.wake(max(0, deadline - now)) { latch.open() }
       _ = await latch.wait()
       waiting.removeAll { $0.latch === latch }
     }

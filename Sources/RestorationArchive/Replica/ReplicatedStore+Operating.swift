@@ -69,7 +69,7 @@ private actor ReplicaOperator {
       states[application] = state
     }
     for file in (try? await base.setAside()) ?? [] {
-      let application = String(file.prefix { $0 != "+" })
+      guard let application = ArchiveFiles.application(ofConflict: file) else { continue }
       if isMeant(application) { states[application, default: ReplicaState(of: application)].conflicts.append(file) }
     }
     let summaries = await store.context.look()
@@ -139,11 +139,7 @@ extension ReplicatedArchive {
     let sequence: Result<SequenceNumber, ArchiveError>
     do throws(ArchiveError) {
       queue.endFlush()
-      if holding.opened(at: now).contains(.acquire) {
-        publish()
-        try await take(creating: false)
-      }
-      publish()
+      try await hold(creating: false)
       sequence = .success(try await beginAnew())
     } catch {
       sequence = .failure(error)

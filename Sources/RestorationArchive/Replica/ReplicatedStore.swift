@@ -160,7 +160,7 @@ package final class ReplicatedStore: ArchiveStore {
 
   package nonisolated var progress: StoreProgress { base.progress }
 
-  /// Those of this host; which ones others hold, `heldElsewhere` says.
+  /// Those of this host; which ones others hold, `others` says.
   nonisolated(nonsending) package func list() async throws(ArchiveError) -> [ArchiveSummary] { try await base.list() }
 }
 
@@ -230,13 +230,6 @@ private actor ReplicaQuestion {
   }
 }
 
-private final class Flag: Sendable {
-  private let state = Mutex(false)
-
-  var isSet: Bool { state.withLock { $0 } }
-  func set() { state.withLock { $0 = true } }
-}
-
 /// What the archives of a `ReplicatedStore` have in common.
 final class ReplicationContext: Sendable {
   let base: any ArchiveCarrying
@@ -280,14 +273,17 @@ final class ReplicationContext: Sendable {
 
   /// Returns whether it has answered in time.
   nonisolated(nonsending) func look(within milliseconds: Int64?) async -> Bool {
-    let (latch, hasAnswered) = (Latch(), Flag())
-    start {
-      if await self.look() != nil { hasAnswered.set() }
-      latch.open()
-    }
-    if let milliseconds { clock.wake(milliseconds) { latch.open() } }
-    _ = await latch.wait()
-    return hasAnswered.isSet
+    let (latch, silence) = (Latch(), ArchiveError(.definite, "the fleet's store does not answer"))
+    start { latch.open(await self.look() == nil ? silence : nil) }
+    if let milliseconds { clock.wake(milliseconds) { latch.open(silence) } }
+    return await latch.wait() == nil
+  }
+
+  /// Opens at this time, if it is not opened before.
+  func latch(openingAt time: Int64) -> Latch {
+    let latch = Latch()
+    clock.wake(max(0, time - now)) { latch.open() }
+    return latch
   }
 
   func tell(_ event: ArchiveRoamingEvent) {
