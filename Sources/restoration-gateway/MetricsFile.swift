@@ -39,7 +39,7 @@ final class MetricsFile: Sendable {
     let descriptor = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { return String(cString: strerror(errno)) }
     defer { close(descriptor) }
-    // Whatever the mask of the process is: nobody is named there.
+    // Whatever the mask of the process is: no user is named there.
     guard fchmod(descriptor, 0o644) == 0 else { return String(cString: strerror(errno)) }
     let count = Glibc.write(descriptor, text, text.utf8.count)
     guard count < 0 || count == text.utf8.count else { return "the disk is full" }

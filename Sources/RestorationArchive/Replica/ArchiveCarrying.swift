@@ -11,7 +11,7 @@ package protocol ArchiveCarrying: ArchiveStore {
   /// Where an open archive ends.
   nonisolated(nonsending) func tip(_ lease: ArchiveLease) async throws(ArchiveError) -> ReplicaTip
 
-  /// What is known of an archive without opening it; `nil` if there is none.
+  /// What is known of an archive without opening it; `nil` if it does not exist.
   nonisolated(nonsending) func summary(of application: String) async -> ArchiveSummary?
 
   /// Applications of which something is kept beside their archive, in ascending order.

@@ -120,8 +120,8 @@ extension ReplicaConfiguration {
 }
 
 extension ShippingQueue.Promise {
-  /// Seconds for which a lease holds. A broker that answers by its own disk goes on without the fleet's store for that
-  /// long; one that waits for it gains nothing by a long one.
+  /// Seconds for which a lease holds. A broker that answers by its own disk continues without the fleet's store for
+  /// that long; one that waits for it gains nothing by a long one.
   fileprivate var leaseSeconds: Int {
     switch self {
     case .disk: 900

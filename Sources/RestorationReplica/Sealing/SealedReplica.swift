@@ -25,7 +25,7 @@ package final class SealedReplica: ArchiveReplica {
       ends = [grant.tip]
     }
 
-    /// Returns the change that a batch follows; `nil` if there is none, or it is unknown.
+    /// Returns the change that a batch follows; `nil` if the batch is the first one, or that is unknown.
     mutating func append(_ batch: ReplicaBatch) -> ChangeID? {
       ends = ends.filter { $0.sequence == batch.after }.suffix(1)
       defer { ends.append(ReplicaTip(sequence: batch.upto, change: batch.change)) }

@@ -42,7 +42,7 @@ package struct GatewayMetrics: Sendable {
   /// A call was answered.
   ///
   /// - Parameters:
-  ///   - method: one that there is; `nil` if there is none of its name.
+  ///   - method: `nil` if the name that was called is unknown.
   ///   - bytes: of its parameters.
   ///   - duration: since its arrival.
   mutating func note(_ method: String?, _ outcome: Outcome, bytes: Int, duration: Duration) {

@@ -72,7 +72,7 @@ package actor GatewayService {
   }
 
   private struct Arrival: Sendable {
-    /// `nil` if there is none of the name that was called.
+    /// `nil` if the name that was called is unknown.
     let method: String?
     let bytes: Int
     let time = ContinuousClock.now
