@@ -85,6 +85,7 @@ internal import Testing
     (.forgetSessions([1]), "0d 01 01"),
     (.claim(ClaimRecord(node: 1, session: 2, handle: 3, released: 4, restorationsAtRelease: 5)), "0e 01 02 03 04 05"),
     (.run(RunRecord(run: 1, restorations: 2, facts: "")), "0f 01 02 00"),
+    (.superseded, "10"),
   ]
 
   @Test func theBytesOfEachChangeNeverChange() throws {
@@ -93,14 +94,14 @@ internal import Testing
       #expect(Self.encoded(Self.batch(change)) == bytes, "\(change)")
       #expect(try ChangeBatch(decoding: bytes) == Self.batch(change))
     }
-    #expect(Set(Self.samples.map { Self.bytes($0.1)[0] }) == Set(0...15))
+    #expect(Set(Self.samples.map { Self.bytes($0.1)[0] }) == Set(0...16))
   }
 
   @Test func thePageShowsABatchAsItIs() throws {
     let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     let page = try Files.text("/\(root)/Protocol/replica-format.md")
     let rows = page.split(separator: "\n").compactMap { $0.firstMatch(of: /^\| (\d+) \|/).flatMap { UInt8($0.1) } }
-    #expect(rows == Array(0...15))
+    #expect(rows == Array(0...16))
     let changes: [ArchiveChange] = [
       .node(NodeRecord(node: 1, parent: nil, component: "Main", kind: .viewController)),
       .state(
@@ -224,7 +225,7 @@ internal import Testing
   @Test(
     arguments: [
       ("02 00 00", 1, "version 2 is unknown; install a restorationd that knows it"),
-      ("01 00 01 0000000000000000 0000000000000000 01 10", 21, "a change of kind 16 is unknown"),
+      ("01 00 01 0000000000000000 0000000000000000 01 11", 21, "a change of kind 17 is unknown"),
       ("01 00 8080808080808010", 10, "8 bytes are to follow; the batch ends too early"),
       ("01 00 8180808080808010", 10, "a number is above 2^53"),
       ("01 ffffffffffffffffff01 00", 9, "a number is above 2^53"),

@@ -69,6 +69,7 @@ struct NaiveArchive {
         lastNode = max(lastNode, record.node)
         lastSession = max(lastSession, record.session)
       case .run(let record): run = record
+      case .superseded: break
       }
     }
   }

@@ -4,8 +4,9 @@ internal import RestorationArchive
 internal import TestSupport
 internal import Testing
 
-/// An archive that is written on one host after the other, each with a store of its own, which gets only what the others
-/// have shipped: encoded batches. When each of them tidies is its own affair, and never shows.
+/// An archive that is written on one host after the other, each with a store of its own, which gets only what others
+/// have shipped: encoded batches, without the states that later ones replace. When each of them tidies is its own
+/// affair, and never shows.
 /// `RESTORATIOND_SEEDS=17-20` plays those histories.
 @Suite(.passesTurnstile) struct ReplayTests {
   private static let seeds: ClosedRange<UInt64> = {
@@ -82,7 +83,9 @@ private struct Fleet {
   private var follower: ArchiveAuthor
   private var shipped: [[UInt8]] = []
   /// Committed, but not shipped yet.
-  private var waiting = ChangeBatch(after: 0, [])
+  private var waiting = CommittedTransactions(
+    ReplicaSettings(host: "A", term: LeaseTerm(milliseconds: 1), promise: .disk)
+  )
 
   init(of engines: [ArchiveEngine], following engine: ArchiveEngine, seed: UInt64) async throws {
     changes = RandomChanges(seed: seed)
@@ -134,15 +137,16 @@ private struct Fleet {
     let changeID = ChangeID(high: 0, low: UInt64(model.sequence))
     try await author.apply(transaction, changeID: changeID, holding: held)
     model.apply(transaction)
-    waiting.transactions.append(.init(changeID, transaction))
-    #expect(author.sequence == model.sequence && waiting.upto == model.sequence)
+    let committed = CommittedTransaction(upto: model.sequence, change: changeID, changes: transaction)
+    _ = waiting.add(committed, at: 0)
+    #expect(author.sequence == model.sequence)
     #expect(author.reachableBytes == model.reachableBytes)
   }
 
   private mutating func ship() {
-    guard !waiting.transactions.isEmpty else { return }
-    shipped.append(waiting.encoded { $0 })
-    waiting = ChangeBatch(after: waiting.upto, [])
+    let transactions = waiting.take(at: 0)
+    guard let first = transactions.first else { return }
+    shipped.append(ChangeBatch(after: first.after, transactions.map { .init($0.change, $0.changes) }).encoded { $0 })
   }
 
   private mutating func tidy(_ author: ArchiveAuthor, holding held: [SequenceNumber]) async throws {

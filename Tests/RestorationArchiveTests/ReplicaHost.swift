@@ -101,8 +101,9 @@ final class ReplicaHost: Sendable {
     let broker = base.broker
     let settings = {
       var limits = ShippingQueue.Limits()
-      (limits.eagerBytes, limits.batchBytesMax, limits.backlogBytesMax) = (90, 150, 300)
+      (limits.batchBytesMax, limits.backlogBytesMax) = (150, 300)
       var settings = ReplicaSettings(host: name, term: Self.term, promise: promise, limits: limits)
+      settings.eagerMemory = 500
       settings.partBytes = 100
       return settings
     }()

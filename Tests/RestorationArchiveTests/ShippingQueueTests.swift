@@ -24,7 +24,7 @@ internal import Testing
     var queue = ShippingQueue(.disk, limits: limits)
     _ = queue.start(stored: 7, tip: 7, behind: 2_001, at: 0)
     #expect(queue.compact(archiveBytes: 0, at: 0) == [.copy])
-    _ = queue.add(transaction(7, 8), at: 1)
+    _ = queue.add([transaction(7, 8)], at: 1)
     #expect(queue.failed(.refused, at: 2) == [.wait(until: 502)])
     #expect(queue.timePassed(at: 502) == [batch(transaction(7, 8))])
   }
@@ -44,7 +44,7 @@ internal import Testing
     limits.compactionBytes = 500
     var queue = ShippingQueue(.replica, limits: limits)
     _ = queue.start(stored: 7, tip: 7, behind: areLong ? 501 : 500, at: 0)
-    #expect(queue.add(transaction(7, 8), at: 1).first == batch(transaction(7, 8)))
+    #expect(queue.add([transaction(7, 8)], at: 1).first == batch(transaction(7, 8)))
     _ = queue.failed(.quota(max: 1, value: 2), at: 2)
     #expect(queue.timePassed(at: 502).first == (areLong ? .copy : batch(transaction(7, 8))))
   }
@@ -67,49 +67,66 @@ internal import Testing
   }
 
   /// A queue of an archive that has nothing yet.
-  private func started(_ promise: ShippingQueue.Promise = .disk) -> ShippingQueue {
+  private func started(_ promise: ShippingQueue.Promise = .disk, stopped: Bool = false) -> ShippingQueue {
     var limits = ShippingQueue.Limits()
-    (limits.eagerBytes, limits.batchBytesMax, limits.backlogBytesMax) = (30, 25, 100)
+    (limits.batchBytesMax, limits.addedBytesMax, limits.backlogBytesMax) = (25, 90, 100)
     var queue = ShippingQueue(promise, limits: limits)
-    #expect(queue.start(stored: 0, tip: 0, at: 0) == [.stored(upTo: 0)])
+    if !stopped { #expect(queue.start(stored: 0, tip: 0, at: 0) == [.stored(upTo: 0)]) }
     return queue
   }
 
   // MARK: Batches
 
-  @Test func transactionsOfFiftyMillisecondsShareABatch() {
+  @Test func whatIsCommittedWhileABatchIsUnderWayBecomesTheNextOne() {
     var queue = started()
-    #expect(queue.add(transaction(0, 1), at: 1_000) == [.wait(until: 1_050)])
-    #expect(queue.add(transaction(1, 3), at: 1_020) == [.wait(until: 1_050)])
-    #expect(queue.timePassed(at: 1_050) == [batch(transaction(0, 1), transaction(1, 3))])
+    let first = batch(transaction(0, 1), transaction(1, 3))
+    #expect(queue.add([transaction(0, 1), transaction(1, 3)], at: 1_000) == [first])
     #expect(queue.lag == 3)
-    #expect(queue.add(transaction(3, 4), at: 1_060) == [], "one is under way")
-    #expect(queue.appended(at: 1_070) == [.stored(upTo: 3), .wait(until: 1_110)])
+    #expect(queue.add([transaction(3, 4)], at: 1_005) == [])
+    #expect((queue.lag, queue.bytes) == (4, 30))
+    #expect(queue.appended(at: 1_010) == [.stored(upTo: 3), batch(transaction(3, 4))])
     #expect((queue.lag, queue.bytes) == (1, 10))
   }
 
-  @Test func aFullBatchWaitsForNoOthersAndHasNoMoreThanItsLimit() {
+  @Test func aBatchHasNoMoreThanItsLimitUnlessItIsWhatWasAddedAtOneTime() {
+    var queue = started(.disk, stopped: true)
+    for end in 1...3 { _ = queue.add([transaction(SequenceNumber(end - 1), SequenceNumber(end))], at: 0) }
+    let two = batch(transaction(0, 1), transaction(1, 2))
+    #expect(queue.start(stored: 0, tip: 3, at: 0) == [.stored(upTo: 0), two])
+    var together = started()
+    let three = [transaction(0, 1), transaction(1, 2), transaction(2, 3)]
+    #expect(together.add(three, at: 0) == [.append(ReplicaBatch(three))], "the last one may replace some of the others")
+  }
+
+  /// The rest of what was added together may be sent: it is the end that must not be missing.
+  @Test func ofWhatWasAddedTogetherASnapshotMayHaveTheBeginning() {
     var queue = started()
-    _ = queue.add(transaction(0, 1), at: 0)
-    _ = queue.add(transaction(1, 2), at: 0)
-    #expect(queue.add(transaction(2, 3), at: 0) == [batch(transaction(0, 1), transaction(1, 2))])
-    var large = started()
-    #expect(large.add(transaction(0, 1, bytes: 60), at: 0) == [batch(transaction(0, 1, bytes: 60))])
+    #expect(queue.add([transaction(0, 1, bytes: 200)], at: 0) == [.copy])
+    _ = queue.add([transaction(1, 2), transaction(2, 4)], at: 1)
+    #expect(queue.copied(upTo: 2, at: 10) == [.stored(upTo: 2), batch(transaction(2, 4))])
+  }
+
+  @Test func whatHasAGapIsNotOneBatch() {
+    var queue = started(.replica)
+    #expect(queue.add([transaction(0, 1), transaction(2, 3)], at: 0).first == batch(transaction(0, 1)))
+    #expect(queue.appended(at: 1) == [.stored(upTo: 1), .wait(until: 2_000)])
+    #expect(queue.add([transaction(1, 2)], at: 2).first == batch(transaction(1, 2), transaction(2, 3)))
   }
 
   @Test func aTransactionThatComesLateIsWaitedFor() {
     var queue = started(.replica)
-    #expect(queue.add(transaction(2, 3), at: 0) == [.wait(until: 2_000)])
-    #expect(queue.add(transaction(0, 2), at: 1) == [batch(transaction(0, 2), transaction(2, 3)), .wait(until: 2_000)])
+    #expect(queue.add([transaction(2, 3)], at: 0) == [.wait(until: 2_000)])
+    #expect(queue.add([transaction(0, 2)], at: 1) == [batch(transaction(0, 2), transaction(2, 3)), .wait(until: 2_000)])
   }
 
-  @Test func whatIsLeftIsSentWithoutDelayAtTheEnd() {
+  @Test func whoeverClosesTheArchiveHearsThatAllOfItHasArrived() {
     var queue = started()
-    _ = queue.add(transaction(0, 1), at: 0)
-    #expect(queue.flush(at: 10) == [batch(transaction(0, 1))])
+    _ = queue.add([transaction(0, 1)], at: 0)
+    #expect(queue.flush(at: 10) == [])
     #expect(queue.appended(at: 20) == [.stored(upTo: 1), .drained])
     queue.endFlush()
-    #expect(queue.add(transaction(1, 2), at: 30) == [.wait(until: 80)])
+    #expect(queue.add([transaction(1, 2)], at: 30) == [batch(transaction(1, 2))])
+    #expect(queue.appended(at: 40) == [.stored(upTo: 2)])
   }
 
   // MARK: Failures
@@ -117,9 +134,8 @@ internal import Testing
   @Test(arguments: [.unknown, .away] as [ReplicaError.Kind])
   func aBatchWhoseOutcomeIsUnknownIsRepeatedAsItWas(kind: ReplicaError.Kind) {
     var queue = started()
-    _ = queue.add(transaction(0, 1), at: 0)
-    _ = queue.timePassed(at: 50)
-    _ = queue.add(transaction(1, 2), at: 60)
+    _ = queue.add([transaction(0, 1)], at: 0)
+    _ = queue.add([transaction(1, 2)], at: 60)
     #expect(queue.failed(kind, at: 100) == [.wait(until: 600)])
     #expect(queue.timePassed(at: 599) == [.wait(until: 600)])
     #expect(queue.timePassed(at: 600) == [batch(transaction(0, 1))])
@@ -128,8 +144,7 @@ internal import Testing
 
   @Test func aReplicaThatHasLessThanItHadGetsASnapshot() {
     var queue = started()
-    _ = queue.add(transaction(0, 1), at: 0)
-    _ = queue.timePassed(at: 50)
+    _ = queue.add([transaction(0, 1)], at: 0)
     #expect(queue.failed(.gap(0), at: 60) == [.wait(until: 560)])
     #expect(queue.isSnapshotDue)
     #expect(queue.timePassed(at: 560) == [.copy])
@@ -139,11 +154,10 @@ internal import Testing
 
   @Test func withoutALeaseNothingIsSentAndNothingIsForgotten() {
     var queue = started()
-    _ = queue.add(transaction(0, 1), at: 0)
-    _ = queue.timePassed(at: 50)
+    _ = queue.add([transaction(0, 1)], at: 0)
     queue.stop()
     #expect(queue.failed(.voided, at: 60) == [])
-    #expect(queue.add(transaction(1, 2), at: 70) == [])
+    #expect(queue.add([transaction(1, 2)], at: 70) == [])
     #expect(queue.timePassed(at: 5_000) == [])
     // It had arrived.
     #expect(queue.start(stored: 1, tip: 2, at: 6_000) == [.stored(upTo: 1), batch(transaction(1, 2))])
@@ -151,8 +165,7 @@ internal import Testing
 
   @Test func aServerThatLacksWhatIsNoLongerHereGetsASnapshot() {
     var queue = started()
-    _ = queue.add(transaction(0, 1), at: 0)
-    _ = queue.timePassed(at: 50)
+    _ = queue.add([transaction(0, 1)], at: 0)
     _ = queue.appended(at: 60)
     queue.stop()
     #expect(queue.start(stored: 0, tip: 1, at: 100) == [.stored(upTo: 0), .copy])
@@ -162,27 +175,34 @@ internal import Testing
 
   @Test func aBacklogThatBecomesTooLargeGivesWayToASnapshot() {
     var queue = started()
-    _ = queue.add(transaction(0, 1, bytes: 40), at: 0)
+    _ = queue.add([transaction(0, 1, bytes: 40)], at: 0)
     _ = queue.failed(.away, at: 10)
-    _ = queue.add(transaction(1, 2, bytes: 40), at: 20)
+    _ = queue.add([transaction(1, 2, bytes: 40)], at: 20)
     #expect(!queue.isSnapshotDue)
-    _ = queue.add(transaction(2, 3, bytes: 40), at: 30)
+    _ = queue.add([transaction(2, 3, bytes: 40)], at: 30)
     #expect(queue.isSnapshotDue)
     #expect(queue.bytes == 40, "what may have arrived is found out first")
     #expect(queue.timePassed(at: 510) == [batch(transaction(0, 1, bytes: 40))])
     #expect(queue.appended(at: 520) == [.stored(upTo: 1), .copy])
     #expect(queue.bytes == 0)
     // The copy has some of what is committed meanwhile.
-    #expect(queue.add(transaction(3, 4), at: 530) == [])
-    #expect(queue.add(transaction(4, 5), at: 540) == [])
-    #expect(queue.copied(upTo: 4, at: 550) == [.stored(upTo: 4), .wait(until: 590)])
-    #expect(queue.timePassed(at: 590) == [batch(transaction(4, 5))])
+    #expect(queue.add([transaction(3, 4)], at: 530) == [])
+    #expect(queue.add([transaction(4, 5)], at: 540) == [])
+    #expect(queue.copied(upTo: 4, at: 550) == [.stored(upTo: 4), batch(transaction(4, 5))])
+  }
+
+  @Test func whatWasAddedAtOneTimeAndIsTooLongForABatchGivesWayToASnapshot() {
+    var queue = started()
+    let two = [transaction(0, 1, bytes: 45), transaction(1, 2, bytes: 45)]
+    #expect(queue.add(two, at: 0) == [.append(ReplicaBatch(two))])
+    queue = started()
+    #expect(queue.add([transaction(0, 1, bytes: 45), transaction(1, 2, bytes: 46)], at: 0) == [.copy])
   }
 
   /// Each copy writes as much as the archive has.
   @Test func aCopyThatFailsAgainAndAgainIsMadeEverLessOften() {
     var queue = started()
-    #expect(queue.add(transaction(0, 1, bytes: 200), at: 0) == [.copy])
+    #expect(queue.add([transaction(0, 1, bytes: 200)], at: 0) == [.copy])
     var now: Int64 = 0
     for pause in [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] as [Int64] {
       #expect(queue.failed(.away, at: now) == [.wait(until: now + pause)])
@@ -190,7 +210,7 @@ internal import Testing
       #expect(queue.timePassed(at: now) == [.copy])
     }
     #expect(queue.copied(upTo: 1, at: now) == [.stored(upTo: 1)])
-    #expect(queue.add(transaction(1, 2, bytes: 200), at: now) == [.copy])
+    #expect(queue.add([transaction(1, 2, bytes: 200)], at: now) == [.copy])
     #expect(queue.failed(.away, at: now) == [.wait(until: now + 500)])
   }
 
@@ -198,7 +218,7 @@ internal import Testing
     var queue = started(.replica)
     #expect(queue.start(stored: 0, tip: 2, at: 0) == [.stored(upTo: 0), .copy])
     #expect(queue.copied(upTo: 3, at: 10) == [.stored(upTo: 3)])
-    #expect(queue.add(transaction(2, 3), at: 20) == [])
+    #expect(queue.add([transaction(2, 3)], at: 20) == [])
     #expect(queue.timePassed(at: 5_000) == [] && !queue.isAway)
   }
 
@@ -206,11 +226,11 @@ internal import Testing
     var queue = started()
     queue.stop()
     #expect(queue.start(stored: 0, tip: 3, at: 0) == [.stored(upTo: 0), .copy])
-    _ = queue.add(transaction(3, 4, bytes: 101), at: 10)
+    _ = queue.add([transaction(3, 4, bytes: 101)], at: 10)
     #expect(queue.copied(upTo: 3, at: 20) == [.stored(upTo: 3), .copy])
     #expect(queue.copied(upTo: 4, at: 30) == [.stored(upTo: 4)])
     // A copy may have what is told only now.
-    #expect(queue.add(transaction(3, 4), at: 40) == [])
+    #expect(queue.add([transaction(3, 4)], at: 40) == [])
     #expect(queue.lag == 0 && queue.bytes == 0)
   }
 
@@ -218,8 +238,8 @@ internal import Testing
 
   @Test func aWriterThatWaitsForTheReplicaIsServedAtOnce() {
     var queue = started(.replica)
-    #expect(queue.add(transaction(0, 1), at: 0) == [batch(transaction(0, 1)), .wait(until: 2_000)])
-    #expect(queue.add(transaction(1, 2), at: 5) == [.wait(until: 2_000)])
+    #expect(queue.add([transaction(0, 1)], at: 0) == [batch(transaction(0, 1)), .wait(until: 2_000)])
+    #expect(queue.add([transaction(1, 2)], at: 5) == [.wait(until: 2_000)])
     let rest = batch(transaction(1, 2))
     #expect(queue.appended(at: 10) == [.stored(upTo: 1), rest, .wait(until: 2_005)])
     #expect(queue.appended(at: 20) == [.stored(upTo: 2)])
@@ -227,7 +247,7 @@ internal import Testing
 
   @Test func aWriterIsToldAfterTwoSecondsThatItIsUnknownAndTheReplicaIsAwayUntilItAnswers() {
     var queue = started(.replica)
-    _ = queue.add(transaction(0, 1), at: 0)
+    _ = queue.add([transaction(0, 1)], at: 0)
     #expect(queue.failed(.away, at: 1_700) == [.wait(until: 2_000)])
     #expect(!queue.isAway)
     #expect(queue.timePassed(at: 2_000) == [.unconfirmed, .wait(until: 2_200)])

@@ -17,25 +17,37 @@ package enum Base64 {
 
   /// Appends the text of the bytes.
   package static func append(_ bytes: [UInt8], to text: inout [UInt8]) {
-    text.reserveCapacity(text.count + (bytes.count + 2) / 3 * 4)
-    let whole = bytes.count - bytes.count % 3
+    text.append(addingCapacity: (bytes.count + 2) / 3 * 4) { text in
+      let whole = bytes.count - bytes.count % 3
+      // Nothing is counted or checked for each digit: this is most of what a large text takes.
+      text.withUnsafeMutableBufferPointer { text, count in
+        encode(bytes[..<whole], into: text)
+        count = whole / 3 * 4
+      }
+      guard whole < bytes.count else { return }
+      let bits = Int(bytes[whole]) << 16 | (whole + 1 < bytes.count ? Int(bytes[whole + 1]) << 8 : 0)
+      text.append(digits[bits >> 18])
+      text.append(digits[bits >> 12 & 63])
+      text.append(whole + 1 < bytes.count ? digits[bits >> 6 & 63] : padding)
+      text.append(padding)
+    }
+  }
+
+  /// Of a multiple of three bytes.
+  private static func encode(_ bytes: ArraySlice<UInt8>, into text: UnsafeMutableBufferPointer<UInt8>) {
     digits.withUnsafeBufferPointer { digits in
       bytes.withUnsafeBufferPointer { bytes in
-        var index = 0
-        while index < whole {
+        var (index, place) = (0, 0)
+        while index < bytes.count {
           let bits = Int(bytes[index]) << 16 | Int(bytes[index + 1]) << 8 | Int(bytes[index + 2])
-          text.append(digits[bits >> 18])
-          text.append(digits[bits >> 12 & 63])
-          text.append(digits[bits >> 6 & 63])
-          text.append(digits[bits & 63])
-          index += 3
+          text[place] = digits[bits >> 18]
+          text[place + 1] = digits[bits >> 12 & 63]
+          text[place + 2] = digits[bits >> 6 & 63]
+          text[place + 3] = digits[bits & 63]
+          (index, place) = (index + 3, place + 4)
         }
       }
     }
-    guard whole < bytes.count else { return }
-    let bits = Int(bytes[whole]) << 16 | (whole + 1 < bytes.count ? Int(bytes[whole + 1]) << 8 : 0)
-    let third = whole + 1 < bytes.count ? digits[bits >> 6 & 63] : padding
-    text += [digits[bits >> 18], digits[bits >> 12 & 63], third, padding]
   }
 
   /// `nil` if the text is not base 64.
@@ -45,18 +57,26 @@ package enum Base64 {
   package static func bytes(of text: ArraySlice<UInt8>) -> [UInt8]? {
     guard text.count % 4 == 0 else { return nil }
     let missing = text.suffix(2).reversed().prefix { $0 == padding }.count
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(text.count / 4 * 3)
-    var bits = 0
     // Has a bit above the lowest six if a byte was no digit.
     var seen: UInt8 = 0
-    values.withUnsafeBufferPointer { values in
-      text.withUnsafeBufferPointer { text in
-        for index in 0..<text.count - missing {
-          let value = values[Int(text[index])]
-          seen |= value
-          bits = (bits << 6 | Int(value)) & 0xFF_FFFF
-          if index & 3 > 0 { bytes.append(UInt8(truncatingIfNeeded: bits >> (6 - 2 * (index & 3)))) }
+    let bytes = [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3) { bytes, count in
+      values.withUnsafeBufferPointer { values in
+        text.withUnsafeBufferPointer { text in
+          var (index, place) = (0, 0)
+          while index < text.count {
+            let absent = index + 4 < text.count ? 0 : missing
+            let first = values[Int(text[index])]
+            let second = values[Int(text[index + 1])]
+            let third = absent > 1 ? 0 : values[Int(text[index + 2])]
+            let fourth = absent > 0 ? 0 : values[Int(text[index + 3])]
+            seen |= first | second | third | fourth
+            let bits = Int(first) << 18 | Int(second) << 12 | Int(third) << 6 | Int(fourth)
+            bytes[place] = UInt8(truncatingIfNeeded: bits >> 16)
+            bytes[place + 1] = UInt8(truncatingIfNeeded: bits >> 8)
+            bytes[place + 2] = UInt8(truncatingIfNeeded: bits)
+            (index, place) = (index + 4, place + 3)
+          }
+          count = place - missing
         }
       }
     }

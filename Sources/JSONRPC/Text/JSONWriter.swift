@@ -95,6 +95,15 @@ package struct JSONWriter: Sendable {
     change(&bytes, bytes.count - value.count)
   }
 
+  /// Writes bytes as a string of base 64.
+  package mutating func base64(_ value: [UInt8]) {
+    separate()
+    bytes.append(UInt8(ascii: "\""))
+    Base64.append(value, to: &bytes)
+    bytes.append(UInt8(ascii: "\""))
+    needsComma = true
+  }
+
   package mutating func value(_ value: JSONValue) {
     switch value {
     case .null: null()

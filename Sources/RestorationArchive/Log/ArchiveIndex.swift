@@ -100,8 +100,8 @@ struct ArchiveIndex {
         guard record.bytes <= Self.rowBytesMax else {
           throw ArchiveError(.definite, "a state of \(record.bytes) bytes does not fit into a row")
         }
-      case .node, .removeState, .removeAll, .settle, .withhold, .release, .forgetContexts, .pin(nil), .session,
-        .forgetSessions, .claim, .run:
+      case .superseded, .node, .removeState, .removeAll, .settle, .withhold, .release, .forgetContexts, .pin(nil),
+        .session, .forgetSessions, .claim, .run:
         break
       }
     }
@@ -149,7 +149,7 @@ struct ArchiveIndex {
     case .claim(let record):
       tip.lastNode = max(tip.lastNode, record.node)
       tip.lastSession = max(tip.lastSession, record.session)
-    case .forgetSessions, .run:
+    case .superseded, .forgetSessions, .run:
       break
     }
     return effect

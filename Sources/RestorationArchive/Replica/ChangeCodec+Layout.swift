@@ -25,6 +25,7 @@ extension ArchiveChange: ChangeField {
     case .forgetSessions(let sessions): writer.write(13, sessions)
     case .claim(let record): writer.write(14, record)
     case .run(let record): writer.write(15, record)
+    case .superseded: writer.byte(16)
     }
   }
 
@@ -47,6 +48,7 @@ extension ArchiveChange: ChangeField {
     case 13: self = .forgetSessions(try reader.read())
     case 14: self = .claim(try reader.read())
     case 15: self = .run(try reader.read())
+    case 16: self = .superseded
     default: throw reader.error("a change of kind \(tag) is unknown")
     }
   }

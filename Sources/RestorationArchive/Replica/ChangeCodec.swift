@@ -31,6 +31,7 @@ package struct ChangeBatch: Hashable, Sendable {
   /// - Parameter shared: makes of a session's record what other hosts are told of it.
   package func encoded(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) -> [UInt8] {
     var writer = ChangeWriter(shared: shared)
+    writer.makeRoom(transactions.reduce(64) { $1.changes.reduce($0) { $0 + $1.memory } })
     writer.byte(Self.version)
     writer.write(after)
     writer.write(transactions)
@@ -53,6 +54,8 @@ struct ChangeWriter {
   static let numberMax: Int64 = 1 << 53
 
   init(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) { self.shared = shared }
+
+  mutating func makeRoom(_ count: Int) { bytes.reserveCapacity(count) }
 
   mutating func byte(_ byte: UInt8) { bytes.append(byte) }
 

@@ -14,6 +14,13 @@ package struct ReplicaSettings: Sendable {
   /// When a transaction is acknowledged.
   package var promise: ShippingQueue.Promise
   package var limits: ShippingQueue.Limits
+  /// How many milliseconds a transaction waits for others to share its batch, if no writer waits for it.
+  package var delay: Int64 = 50
+  /// The same if so much was sent before that it would be more than `pace` bytes a second.
+  package var delayMax: Int64 = 1_000
+  package var pace = 4 << 20
+  /// If transactions take so much memory, they wait for no others.
+  package var eagerMemory = 3 << 20
   /// Of a snapshot, at a time.
   package var partBytes = 256 << 10
   /// Of all archives together.

@@ -2,15 +2,6 @@
 
 internal import Synchronization
 
-/// A transaction that is on this host's disk.
-struct CommittedTransaction: Sendable {
-  let upto: SequenceNumber
-  let change: ChangeID
-  let changes: [ArchiveChange]
-
-  var after: SequenceNumber { upto - SequenceNumber(changes.count) }
-}
-
 /// One archive that follows its user: asks, reads and writes what `LeaseHolding`, `CatchingUp` and `ShippingQueue`
 /// decide.
 ///
@@ -28,8 +19,7 @@ actor ReplicatedArchive {
     var isForced = false
     /// Transactions that have been begun and are not answered.
     var unanswered = 0
-    /// On the disk, and not in the queue yet.
-    var committed: [CommittedTransaction] = []
+    var committed: CommittedTransactions
     /// The replica does not have everything: what it has, when some of it has arrived last, since when it is so, and
     /// how much it lacks.
     var progress: (stored: SequenceNumber, time: Int64, since: Int64, lag: SequenceNumber)?
@@ -73,7 +63,7 @@ actor ReplicatedArchive {
     (self.application, self.context) = (application, context)
     let holding = LeaseHolding(context.settings.term)
     self.holding = holding
-    gate = Mutex(Gate(holding: holding))
+    gate = Mutex(Gate(holding: holding, committed: CommittedTransactions(context.settings)))
     queue = ShippingQueue(context.settings.promise, limits: context.settings.limits)
   }
 
@@ -148,34 +138,30 @@ actor ReplicatedArchive {
 
   /// Has a transaction sent. Returns at once, or if that is the promise, when the replica has it.
   nonisolated(nonsending) func ship(_ transaction: CommittedTransaction) async throws(ArchiveError) {
-    let isFirst = gate.withLock { gate in
-      gate.committed.append(transaction)
-      return gate.committed.count == 1
-    }
+    let step = gate.withLock { $0.committed.add(transaction, at: now) }
     switch context.settings.promise {
-    case .disk: if isFirst { start { await $0.takeCommitted() } }
+    case .disk: perform(step)
     case .replica: if let error = await stored(transaction.upto) { throw error }
     }
   }
 
+  nonisolated private func perform(_ step: CommittedTransactions.Step) {
+    switch step {
+    case .none: break
+    case .take: start { await $0.takeCommitted() }
+    case .takeLater(let milliseconds):
+      context.clock.wake(milliseconds) { [weak self] in
+        guard let self else { return }
+        gate.withLock { $0.committed.timePassed() }
+        start { await $0.takeCommitted() }
+      }
+    }
+  }
+
   func takeCommitted() {
-    let transactions = gate.withLock { gate in
-      defer { gate.committed = [] }
-      return gate.committed
-    }
-    for transaction in transactions {
-      let batch = ChangeBatch(
-        after: transaction.after,
-        [ChangeBatch.Transaction(transaction.change, transaction.changes)]
-      )
-      let encoded = ReplicaTransaction(
-        after: transaction.after,
-        upto: transaction.upto,
-        change: transaction.change,
-        changes: batch.encoded(shared: context.shared)
-      )
-      perform(queue.add(encoded, at: now))
-    }
+    let transactions = gate.withLock { $0.committed.take(at: now) }
+    guard !transactions.isEmpty else { return }
+    perform(queue.add(transactions.map { $0.encoded(shared: context.shared) }, at: now))
     guard context.backlog.withLock({ $0 }) > context.settings.backlogBytesMax else { return }
     queue.drop()
     publish()
@@ -232,6 +218,7 @@ actor ReplicatedArchive {
       case .release(let lease):
         start { try? await $0.context.replica.release(lease, .left(isFlushed: false, summary: [])) }
       case .lose(let host):
+        takeCommitted()
         if let lease { context.tell(.lost(lease, ArchiveLoss(host: host, unshipped: queue.lag))) }
       case .wait(let time):
         claimTime = time

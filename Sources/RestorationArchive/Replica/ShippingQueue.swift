@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What one archive has committed and its replica does not have yet: when it is sent, in which pieces, and what takes
-/// its place if it becomes too much. Events in, actions out; times are in milliseconds. Each opening has a new one.
+/// What one archive is to send to its replica: in which pieces, when again, and what takes its place if it becomes too
+/// much. Events in, actions out; times are in milliseconds. Each opening has a new one.
 ///
 /// Invariants:
 /// 1. One batch or snapshot is under way at a time. A batch whose outcome is unknown is repeated as it was.
-/// 2. What is sent begins where the replica's contents end, and has no gap.
-/// 3. No more than `backlogBytesMax` wait. What would exceed it is dropped together with all that waits: a snapshot of
-///    the archive, which has all of it, takes its place.
+/// 2. What is sent begins where the replica's contents end, and has no gap. What was added together, and has no gap,
+///    ends in one batch.
+/// 3. No more than `backlogBytesMax` wait, and no more than `addedBytesMax` was added at one time. What would exceed
+///    that is dropped together with all that waits: a snapshot of the archive, which has all of it, takes its place.
 package struct ShippingQueue: Hashable, Sendable {
   /// When whoever writes is told that it is stored.
   package enum Promise: String, Sendable {
@@ -33,13 +34,11 @@ package struct ShippingQueue: Hashable, Sendable {
   }
 
   package struct Limits: Hashable, Sendable {
-    /// How long a transaction waits for others to share its batch, if no writer waits for it.
-    package var delay: Int64 = 50
-    /// With this many bytes a batch waits for no others.
-    package var eagerBytes = 256 << 10
-    /// A batch has no more, unless it is one transaction.
+    /// A batch has no more, unless it is what was added at one time.
     package var batchBytesMax = 1 << 20
-    package var backlogBytesMax = 1 << 20
+    /// More cannot be sent as one batch.
+    package var addedBytesMax = 4 << 20
+    package var backlogBytesMax = 8 << 20
     /// After how long something is tried again.
     package var retry: Int64 = 500
     /// After how long a copy is made again at the latest.
@@ -62,8 +61,10 @@ package struct ShippingQueue: Hashable, Sendable {
 
   private struct Waiting: Hashable {
     let transaction: ReplicaTransaction
-    /// When it was committed.
+    /// When it was added.
     let since: Int64
+    /// A batch may end with it.
+    let isEnd: Bool
   }
 
   private let limits: Limits
@@ -125,17 +126,21 @@ extension ShippingQueue {
     sent = 0
   }
 
-  /// A transaction is on the disk.
-  package mutating func add(_ transaction: ReplicaTransaction, at now: Int64) -> [Action] {
-    tail = max(tail, transaction.upto)
-    // A snapshot has it already.
-    guard transaction.upto > stored else { return [] }
-    if promise == .replica, overdue == nil { overdue = now + limits.patience }
-    // Answers of the disk may come in another order.
-    let place = waiting.firstIndex { $0.transaction.after > transaction.after } ?? waiting.endIndex
-    waiting.insert(Waiting(transaction: transaction, since: now), at: place)
-    bytes += transaction.changes.count
-    if bytes > limits.backlogBytesMax { drop() }
+  /// Transactions are on the disk.
+  package mutating func add(_ transactions: [ReplicaTransaction], at now: Int64) -> [Action] {
+    for (index, transaction) in transactions.enumerated() {
+      tail = max(tail, transaction.upto)
+      // A snapshot has it already.
+      guard transaction.upto > stored else { continue }
+      if promise == .replica, overdue == nil { overdue = now + limits.patience }
+      // Answers of the disk may come in another order.
+      let place = waiting.lastIndex { $0.transaction.after < transaction.after }.map { $0 + 1 } ?? waiting.startIndex
+      let isEnd = index + 1 == transactions.count || transactions[index + 1].after != transaction.upto
+      waiting.insert(Waiting(transaction: transaction, since: now, isEnd: isEnd), at: place)
+      bytes += transaction.changes.count
+    }
+    let added = transactions.reduce(0) { $0 + $1.changes.count }
+    if added > limits.addedBytesMax || bytes > limits.backlogBytesMax { drop() }
     return next(at: now)
   }
 
@@ -166,7 +171,7 @@ extension ShippingQueue {
     return next(at: now)
   }
 
-  /// Sends what is left without delay; `drained` says that all of it has arrived.
+  /// Whoever closes the archive waits: `drained` says that all of it has arrived.
   package mutating func flush(at now: Int64) -> [Action] {
     isFlushing = true
     return next(at: now)
@@ -255,13 +260,7 @@ extension ShippingQueue {
     case .idle where tail == stored: if isFlushing { actions = [.drained] }
     case .idle:
       // One that comes late is waited for.
-      guard let first = waiting.first, first.transaction.after == stored else { break }
-      let isUrgent = isFlushing || promise == .replica || bytes >= limits.eagerBytes
-      if isUrgent || now >= first.since + limits.delay {
-        actions = append(batchCount())
-      } else {
-        wake.append(first.since + limits.delay)
-      }
+      if waiting.first?.transaction.after == stored { actions = append(batchCount()) }
     }
     return actions + (wake.compactMap { $0 }.min().map { [.wait(until: $0)] } ?? [])
   }
@@ -274,10 +273,11 @@ extension ShippingQueue {
   /// How many of those that wait become the next batch: without a gap, and not too large.
   private func batchCount() -> Int {
     var (count, size, end) = (0, 0, stored)
-    for transaction in waiting.lazy.map(\.transaction) {
-      size += transaction.changes.count
-      guard transaction.after == end, count == 0 || size <= limits.batchBytesMax else { break }
-      (count, end) = (count + 1, transaction.upto)
+    for (index, next) in waiting.enumerated() {
+      size += next.transaction.changes.count
+      guard next.transaction.after == end, count == 0 || size <= limits.batchBytesMax else { break }
+      end = next.transaction.upto
+      if next.isEnd { count = index + 1 }
     }
     return count
   }

@@ -478,8 +478,8 @@ extension ArchiveChange {
   fileprivate var isSmall: Bool {
     switch self {
     case .node(let record): record.isRemoved
-    case .removeState, .removeAll, .settle, .withhold, .release, .forgetContexts, .pin, .dropGeneration, .session,
-      .forgetSessions, .claim, .run:
+    case .superseded, .removeState, .removeAll, .settle, .withhold, .release, .forgetContexts, .pin, .dropGeneration,
+      .session, .forgetSessions, .claim, .run:
       true
     case .state, .context, .seal: false
     }

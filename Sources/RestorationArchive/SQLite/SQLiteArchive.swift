@@ -135,7 +135,7 @@ struct SQLiteArchive: ArchiveRows {
       case .forgetContexts:
         for context in effect.contexts { try connection.statement(.deleteContext).run(context) }
       case .seal(let record): try insert(record, at: sequence)
-      case .pin: break
+      case .superseded, .pin: break
       case .dropGeneration(let generation): try connection.statement(.deleteGeneration).run(generation)
       case .session(let record): try write(record)
       case .forgetSessions(let sessions):

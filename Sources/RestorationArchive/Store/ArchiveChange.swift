@@ -5,6 +5,9 @@ package enum ArchiveChange: Hashable, Sendable {
   /// Appends the description of a node as it is from now on (registration, move, removal).
   case node(NodeRecord)
   case state(StateRecord)
+  /// Was a state that a later change has replaced, which no reader can reach: has only its sequence number. An archive
+  /// that follows its user has it on hosts that did not write the state.
+  case superseded
   /// Appends the removal of a node's state.
   case removeState(NodeID)
   /// Empties the head in one row; generations keep their nodes and states (R30).
@@ -41,7 +44,7 @@ extension ArchiveChange {
   package var isContent: Bool {
     switch self {
     case .node, .state, .removeState, .removeAll: true
-    case .settle, .withhold, .release, .context, .forgetContexts, .seal, .pin, .dropGeneration, .session,
+    case .superseded, .settle, .withhold, .release, .context, .forgetContexts, .seal, .pin, .dropGeneration, .session,
       .forgetSessions, .claim, .run:
       false
     }
@@ -57,7 +60,7 @@ extension ArchiveChange {
       case .forgetSessions(let sessions): sessions.count * MemoryLayout<SessionID>.size
       case .withhold(let rows, _), .release(let rows): rows.count * MemoryLayout<StateRow>.size
       case .seal(let record): record.omitted.count * MemoryLayout<NodeID>.size
-      case .removeState, .removeAll, .pin, .dropGeneration, .claim: 0
+      case .superseded, .removeState, .removeAll, .pin, .dropGeneration, .claim: 0
       }
     return content + Self.overhead
   }
@@ -70,8 +73,8 @@ extension ArchiveChange {
     case .context(_, let text): text.utf8.count
     case .session(let record): record.facts.utf8.count
     case .run(let record): record.facts.utf8.count
-    case .removeState, .removeAll, .settle, .withhold, .release, .forgetContexts, .seal, .pin, .dropGeneration,
-      .forgetSessions, .claim:
+    case .superseded, .removeState, .removeAll, .settle, .withhold, .release, .forgetContexts, .seal, .pin,
+      .dropGeneration, .forgetSessions, .claim:
       0
     }
   }

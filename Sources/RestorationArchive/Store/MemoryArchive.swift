@@ -53,7 +53,7 @@ struct MemoryArchive: ArchiveRows {
     case .context(let context, let text): contents.contexts[context] = text
     case .forgetContexts: delete(effect.contexts)
     case .seal(let record): contents.generations[sequence] = record
-    case .pin: break
+    case .superseded, .pin: break
     case .dropGeneration(let generation):
       contents.generations = contents.generations.filter { $0.value.generation != generation }
     case .session(let record): contents.sessions[record.session] = record

@@ -18,9 +18,9 @@ package enum GatewayProtocol {
   /// Bytes that a page of contents has at most, unless it is one part or batch.
   package static let pageBytesMax = 1 << 20
 
-  /// A batch has at most 1 MiB of changes, which is 1.4 MB of base 64. Each of its transactions takes up to 87 bytes
-  /// besides, and 4 values: of the smallest, with 16 bytes of changes, there are 65,536, which makes 7.2 MB. A page is
-  /// not larger, so that this holds in both directions.
+  /// A batch has at most 4 MiB of changes, which is 5.6 MB of base 64. Each of its transactions takes up to 87 bytes
+  /// besides, and 4 values: there is room for 16,384 of them, each of which takes 250 bytes of `ReplicaSettings` memory at
+  /// least. A page is not larger, so that this holds in both directions.
   package static let frame = FrameLimits(
     frameBytesMax: 8 << 20,
     depthMax: 16,

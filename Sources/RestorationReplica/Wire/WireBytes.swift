@@ -21,13 +21,7 @@ struct WireBytes: WireValue {
     self.bytes = bytes
   }
 
-  func writeJSON(to writer: inout JSONWriter) {
-    let quote = UInt8(ascii: "\"")
-    var text = [quote]
-    Base64.append(bytes, to: &text)
-    text.append(quote)
-    writer.text(text[...])
-  }
+  func writeJSON(to writer: inout JSONWriter) { writer.base64(bytes) }
 }
 
 extension MemberWalk {
