@@ -35,7 +35,7 @@ package final class MemoryDisk {
   package private(set) var names: Set<String> = []
   package private(set) var damaged: [String: Set<SequenceNumber>] = [:]
   package private(set) var backups = 0
-  package private(set) var openCount = 0
+  package private(set) var openings: [ArchivePurpose] = []
   /// What was computed on the archives' lanes and not on the broker's loop.
   package private(set) var computedCount = 0
   package private(set) var jobCount = 0
@@ -116,7 +116,7 @@ package final class MemoryDisk {
     archives.assumeIsolated { archives in
       _ = Task {
         for (name, changes) in logs {
-          let opening = try await archives.open(name, creating: true)
+          let opening = try await archives.open(name, for: .writing)
           let change = ChangeID(high: 0, low: 0)
           let batch = ArchiveBatch(changes)
           _ = try await archives.apply(batch, lease: opening.lease, expecting: 0, changeID: change, holding: [])
@@ -151,6 +151,9 @@ package final class MemoryDisk {
   package func failCommit(_ name: String, as error: ArchiveError = ArchiveError(.full, "the disk is full")) {
     resume(.commit) { $0 == name ? error : nil }
   }
+
+  /// The held openings of an application fail.
+  package func failOpening(_ name: String, as error: ArchiveError) { resume(.open) { $0 == name ? error : nil } }
 
   private func resume(_ kind: Call? = nil, with error: (String) -> ArchiveError?) {
     let resumed = held.filter { kind == nil || $0.call == kind }
@@ -206,12 +209,12 @@ package final class MemoryDisk {
       return .unreadable(sequence: sequence)
     }
 
-    func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
-      disk.openCount += 1
+    func open(_ application: String, for purpose: ArchivePurpose) async throws(ArchiveError) -> ArchiveOpening {
+      disk.openings.append(purpose)
       try await pass(.open, application)
       let failure = disk.openingFailures[application]
-      if let failure, creating || disk.archive(application) != nil { throw failure }
-      var opening = try await disk.archives.open(application, creating: creating)
+      if let failure, purpose.creates || disk.archive(application) != nil { throw failure }
+      var opening = try await disk.archives.open(application, for: purpose)
       opening.damage = disk.openingDamage[application]
       disk.readFailures[application] = nil
       disk.names.insert(application)

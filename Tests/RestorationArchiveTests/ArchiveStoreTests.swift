@@ -122,14 +122,14 @@ internal import Testing
   func openingWithoutCreatingLeavesNothingBehind(engine: ArchiveEngine) async throws {
     let fixture = try ArchiveFixture(engine)
     let store = fixture.store
-    let kind = await failure { () async throws(ArchiveError) in _ = try await store.open("x", creating: false) }
+    let kind = await failure { () async throws(ArchiveError) in _ = try await store.open("x", for: .reading) }
     #expect(kind == .absent)
     #expect(try await store.list().isEmpty)
     #expect(fixture.directory.names.isEmpty)
     var author = try await fixture.author("x")
     try await author.apply(.node(1, "a"))
     await store.close(author.lease)
-    #expect(try await store.open("x", creating: false).sequence == 1)
+    #expect(try await store.open("x", for: .reading).sequence == 1)
   }
 
   // MARK: Points

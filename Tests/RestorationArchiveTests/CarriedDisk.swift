@@ -102,21 +102,21 @@ actor CarriedStore: ArchiveCarrying {
     guard disk.step(broker) else { throw ArchiveError(.definite, "the broker has ended") }
   }
 
-  func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
+  func open(_ application: String, for purpose: ArchivePurpose) async throws(ArchiveError) -> ArchiveOpening {
     try step()
     if disk.state.withLock({ $0.archives[application] }) == nil {
-      guard creating else { throw ArchiveError(.absent, "there is no archive") }
+      guard purpose.creates else { throw ArchiveError(.absent, "there is no archive") }
       let name = disk.newName()
       disk.state.withLock { $0.archives[application] = CarriedDisk.Archive(name: name) }
     }
     if isLoaded.insert(application).inserted { try await load(application) }
-    var opening = try await memory.open(application, creating: false)
+    var opening = try await memory.open(application, for: .reading)
     opening.archive = disk.state.withLock { $0.archives[application]?.name ?? "" }
     return opening
   }
 
   private func load(_ application: String) async throws(ArchiveError) {
-    let lease = try await memory.open(application, creating: true).lease
+    let lease = try await memory.open(application, for: .writing).lease
     var end: SequenceNumber = 0
     for transaction in disk.state.withLock({ $0.archives[application]?.transactions ?? [] }) {
       let change = transaction.changeID

@@ -42,7 +42,7 @@ internal import Testing
   private func writeWithoutReplica() throws {
     let former = try files(folderA)
     let written = fleet.loop.call { () async throws(ArchiveError) in
-      let lease = try await former.open(Self.name, creating: true).lease
+      let lease = try await former.open(Self.name, for: .writing).lease
       let change = ChangeID(high: 1, low: 1)
       _ = try await former.apply(Self.content, lease: lease, expecting: 0, changeID: change)
       await former.close(lease)
@@ -177,13 +177,13 @@ internal import Testing
       )
     }
     let a = try store("A", folderA)
-    let lease = try await a.open(Self.name, creating: true).lease
+    let lease = try await a.open(Self.name, for: .writing).lease
     let change = ChangeID(high: 1, low: 1)
     let receipt = try await a.apply(Self.content, lease: lease, expecting: 0, changeID: change)
     #expect(replica.contents(of: Self.name).batches.map(\.upto) == [receipt.sequence])
     await a.close(lease)
     let b = try store("B", folderB)
-    let opening = try await b.open(Self.name, creating: true)
+    let opening = try await b.open(Self.name, for: .writing)
     #expect(opening.sequence == receipt.sequence)
     #expect(opening.sessions == [Self.session])
     await b.close(opening.lease)

@@ -130,7 +130,7 @@ internal import Testing
     }
     let refused = Task.immediate { try await store.remove("a", damaged: false) }
     let close = Task.immediate { await store.close(lease) }
-    let open = Task.immediate { try await store.open("a", creating: false) }
+    let open = Task.immediate { try await store.open("a", for: .reading) }
     let closed = Task.immediate { try await store.close(open.value.lease) }
     try gate.waitForCall()
     gate.open()
@@ -140,7 +140,7 @@ internal import Testing
     #expect(try await open.value.sequence == 3)
     try await closed.value
     let remove = Task.immediate { try await store.remove("a", damaged: false) }
-    let fresh = Task.immediate { try await store.open("a", creating: true) }
+    let fresh = Task.immediate { try await store.open("a", for: .writing) }
     try await remove.value
     #expect(try await fresh.value.sequence == 0)
     let late = await failure { () async throws(ArchiveError) in
@@ -220,7 +220,7 @@ internal import Testing
   @Test func archivesThatAreCreatedAtATimeKeepTheQuota() async throws {
     let fixture = try ArchiveFixture(.sqlite, quota: ArchiveQuota(applicationsMax: 4))
     let store = fixture.store
-    let openings = (1...12).map { number in Task { try await store.open("a\(number)", creating: true) } }
+    let openings = (1...12).map { number in Task { try await store.open("a\(number)", for: .writing) } }
     var refusals = 0
     for opening in openings {
       guard case .failure(let error) = await opening.result else { continue }

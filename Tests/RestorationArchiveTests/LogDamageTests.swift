@@ -326,7 +326,7 @@ private let frameBytes = 24 + 4096
     let disk = FaultingDisk(fixture.directory.path)
     disk.fail(FaultingDisk.Fault(code: SQLITE_IOERR, operations: [.read]))
     for _ in 0..<3 {
-      await #expect(throws: ArchiveError.self) { try await fixture.store.open(Self.application, creating: true) }
+      await #expect(throws: ArchiveError.self) { try await fixture.store.open(Self.application, for: .writing) }
     }
     disk.heal()
     #expect(try await fixture.author(Self.application).opening.damage?.contains("+damaged-1.sqlite") == true)

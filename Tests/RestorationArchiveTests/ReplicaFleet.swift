@@ -80,7 +80,7 @@ final class FleetBroker {
   @discardableResult
   func open(_ application: String = ReplicaFleet.application, takingOver: Bool = false) -> ArchiveOpening? {
     if takingOver { store.takeOver(application) }
-    let opening = call { store async throws(ArchiveError) in try await store.open(application, creating: true) }.value
+    let opening = call { store async throws(ArchiveError) in try await store.open(application, for: .writing) }.value
     if let opening { (lease, sequence) = (opening.lease, opening.sequence) }
     return opening
   }

@@ -192,7 +192,7 @@ final class ReplicaHost: Sendable {
     if isForced { store.takeOver(Self.application) }
     _ = loop.call { () async throws(ArchiveError) in
       do throws(ArchiveError) {
-        let opening = try await store.open(Self.application, creating: true)
+        let opening = try await store.open(Self.application, for: .writing)
         self.note("opens at \(opening.sequence): \(self.log)")
         self.state.withLock { state in
           if state.broker?.number == broker.number { state.broker?.lease = opening.lease }

@@ -186,7 +186,7 @@ internal import Testing
     let lease = try #require(a.open()?.lease)
     _ = a.write("1")
     let opening = b.call { store async throws(ArchiveError) in
-      try await store.open(ReplicaFleet.application, creating: true)
+      try await store.open(ReplicaFleet.application, for: .writing)
     }
     #expect(a.events == [.wanted(lease, host: "B")])
     #expect(a.write("2").value != nil)
@@ -204,7 +204,7 @@ internal import Testing
     let (a, b) = (try broker(diskA), try broker(diskB))
     a.open()
     let opening = b.call { store async throws(ArchiveError) in
-      try await store.open(ReplicaFleet.application, creating: true)
+      try await store.open(ReplicaFleet.application, for: .writing)
     }
     fleet.pass(4_999)
     #expect(opening.result == nil)
@@ -221,7 +221,7 @@ internal import Testing
     a.open()
     _ = a.write("1")
     let opening = b.call { store async throws(ArchiveError) in
-      try await store.open(ReplicaFleet.application, creating: false)
+      try await store.open(ReplicaFleet.application, for: .reading)
     }
     #expect(opening.failure == .elsewhere(host: "A", since: 0), "at once")
     let removal = b.call { store async throws(ArchiveError) in
@@ -231,6 +231,22 @@ internal import Testing
     fleet.pass(10_000)
     #expect(a.events.isEmpty)
     #expect(a.write("2").value != nil)
+  }
+
+  @Test func anArchiveIsResumedOnlyIfNoOtherHostHasIt() throws {
+    let (a, b) = (try broker(diskA), try broker(diskB))
+    func resume(_ broker: FleetBroker) -> PendingCall<ArchiveOpening> {
+      broker.call { store async throws(ArchiveError) in try await store.open(ReplicaFleet.application, for: .resuming) }
+    }
+    let made = try #require(resume(a).value)
+    #expect(resume(b).failure == .elsewhere(host: "A", since: 0), "at once")
+    fleet.pass(10_000)
+    #expect(a.events.isEmpty)
+    _ = a.call { store in
+      await store.close(made.lease)
+      return true
+    }
+    #expect(resume(b).value?.sequence == 0)
   }
 
   @Test func aHostThatIsTakenOverHearsOfItBeforeItsWritesFail() throws {
@@ -254,12 +270,12 @@ internal import Testing
     b.open(takingOver: true)
     fleet.pass(5_000)
     let reopening = a.call { store async throws(ArchiveError) in
-      try await store.open(ReplicaFleet.application, creating: true)
+      try await store.open(ReplicaFleet.application, for: .writing)
     }
     #expect(reopening.failure == .lost(host: nil))
     #expect(b.events.isEmpty)
     // Later somebody asks for it.
-    _ = a.call { store async throws(ArchiveError) in try await store.open(ReplicaFleet.application, creating: true) }
+    _ = a.call { store async throws(ArchiveError) in try await store.open(ReplicaFleet.application, for: .writing) }
     #expect(b.events.count == 1)
   }
 
@@ -316,12 +332,12 @@ internal import Testing
     a.open("org.example.Other")
     fleet.replica.loseAnswer(to: "A")
     let opening = a.call { store async throws(ArchiveError) in
-      try await store.open(ReplicaFleet.application, creating: false)
+      try await store.open(ReplicaFleet.application, for: .reading)
     }
     #expect(opening.failure == .definite)
     fleet.replica.loseAnswer(to: "A")
     let other = a.call { store async throws(ArchiveError) in
-      try await store.open(ReplicaFleet.application, creating: true)
+      try await store.open(ReplicaFleet.application, for: .writing)
     }
     fleet.replica.cut("A")
     fleet.pass(250)

@@ -428,7 +428,7 @@ internal import Testing
     let fixture = try await Self.damagedFixture(backedUp: true)
     try await fixture.store.remove(Self.application, damaged: false)
     #expect(!fixture.directory.names.contains { $0.hasPrefix(Self.application) })
-    await #expect(throws: ArchiveError.self) { _ = try await fixture.store.open(Self.application, creating: false) }
+    await #expect(throws: ArchiveError.self) { _ = try await fixture.store.open(Self.application, for: .reading) }
     #expect(try await fixture.author(Self.application).opening.damage == nil)
   }
 

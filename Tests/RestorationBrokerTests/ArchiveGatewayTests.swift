@@ -95,7 +95,7 @@ internal import Testing
     return owner.assumeIsolated { $0.takeHeard() }
   }
 
-  private func open() { perform { [name] in $0.archives.open(1, name, creating: true, for: $0) } }
+  private func open() { perform { [name] in $0.archives.open(1, name, .writing, for: $0) } }
 
   private static func node(_ node: NodeID) -> ArchiveChange {
     .node(NodeRecord(node: node, parent: nil, component: "node\(node)", kind: .object))
@@ -124,7 +124,7 @@ internal import Testing
   /// Also what is written before the archive is open (R15).
   @Test func anAnswerLeavesWhenItsChangeIsDurableAndBeforeTheCommitIsReported() {
     let heard = perform { [name] owner in
-      owner.archives.open(1, name, creating: true, for: owner)
+      owner.archives.open(1, name, .writing, for: owner)
       owner.archives.write(Self.node(1), to: 1, for: owner)
       owner.archives.respond(.result(EmptyResult()), to: Self.caller(7), after: 1, in: 1, for: owner)
       owner.archives.write(Self.node(2), to: 1, for: owner)
@@ -150,7 +150,7 @@ internal import Testing
     let heard = perform { [name] owner in
       owner.archives.write(Self.node(1), to: 1, for: owner)
       owner.archives.close(1, for: owner)
-      owner.archives.open(2, name, creating: false, for: owner)
+      owner.archives.open(2, name, .reading, for: owner)
     }
     #expect(heard == ["committed 1 at 1", "carry out", "opened 2 at 1", "carry out"])
   }
@@ -170,7 +170,7 @@ internal import Testing
     #expect(cached == ["read 1: 1"])
     perform { [name] owner in
       owner.archives.close(1, for: owner)
-      owner.archives.open(2, name, creating: false, for: owner)
+      owner.archives.open(2, name, .reading, for: owner)
     }
     let stored = perform { owner in
       owner.archives.read(2, Self.decode(1, at: 3), after: 3, for: owner)
@@ -181,7 +181,7 @@ internal import Testing
   @Test func aTransactionOfWhichNobodyKnowsWhatBecameBreaksTheBroker() {
     open()
     // Another writer: the lease is fenced off.
-    store.assumeIsolated { store in _ = Task { _ = try await store.open("App", creating: false) } }
+    store.assumeIsolated { store in _ = Task { _ = try await store.open("App", for: .reading) } }
     loop.run()
     let heard = perform { owner in
       owner.archives.write(Self.node(1), to: 1, for: owner)
@@ -200,7 +200,7 @@ internal import Testing
     let disk = try MemoryDisk(on: loop) { "archive" }
     disk.holdsCommits = true
     let owner = Owner(disk.connect(), on: loop)
-    owner.assumeIsolated { [name] in $0.archives.open(1, name, creating: true, for: $0) }
+    owner.assumeIsolated { [name] in $0.archives.open(1, name, .writing, for: $0) }
     loop.run()
     owner.assumeIsolated { owner in
       owner.archives.write(Self.node(1), to: 1, for: owner)
@@ -232,7 +232,7 @@ internal import Testing
     open()
     perform { $0.archives.write(.pin(generation: 9), to: 1, for: $0) }
     let heard = perform { [name] owner in
-      owner.archives.open(1, name, creating: true, for: owner)
+      owner.archives.open(1, name, .writing, for: owner)
       owner.archives.write(Self.node(1), to: 1, for: owner)
       owner.archives.respond(.result(EmptyResult()), to: Self.caller(7), after: 1, in: 1, for: owner)
     }
@@ -252,7 +252,7 @@ internal import Testing
     func fail() {
       perform { $0.archives.write(.pin(generation: 9), to: 1, for: $0) }
       perform { [name] owner in
-        owner.archives.open(1, name, creating: true, for: owner)
+        owner.archives.open(1, name, .writing, for: owner)
         owner.archives.write(Self.node(1), to: 1, for: owner)
       }
     }
@@ -279,7 +279,7 @@ internal import Testing
     }
     perform { $0.archives.write(.pin(generation: 9), to: 1, for: $0) }
     let heard = perform { [name] owner in
-      owner.archives.open(1, name, creating: true, for: owner)
+      owner.archives.open(1, name, .writing, for: owner)
       owner.archives.read(1, Self.decode(1, at: 3), after: 3, for: owner)
       // The change that it is to follow was lost.
       let job = StoreJob(caller: Self.caller(7), operation: 5, step: .check(nil))
@@ -290,7 +290,7 @@ internal import Testing
 
   @Test func drainingWaitsForWhatIsUnderWay() {
     let heard = perform { [name, loop] owner in
-      owner.archives.open(1, name, creating: true, for: owner)
+      owner.archives.open(1, name, .writing, for: owner)
       owner.archives.write(Self.node(1), to: 1, for: owner)
       owner.archives.carryOut(
         1,

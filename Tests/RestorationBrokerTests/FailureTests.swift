@@ -45,7 +45,7 @@ internal import Testing
     let refused = peer.start("encodeRestorableState", peer.encoding(#"["A"]"#, "{}", #""application":"App""#))
     #expect(try peer.failure(of: refused).code == -32011)
     try peer.initialize()
-    #expect(broker.openCount == 2)
+    #expect(broker.openings.count == 2)
     try peer.goodbye("restart")
     broker.openingFailures = [:]
     #expect(try peer.initialize()["restoration"]?["state"] == "none")

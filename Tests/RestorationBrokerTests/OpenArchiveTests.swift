@@ -138,11 +138,11 @@ internal import Testing
     try monitor.call("subscribe")
     let peer = broker.connect(pid: 1)
     try peer.initialize()
-    let count = broker.openCount
+    let count = broker.openings.count
     broker.readFailures["App"] = ArchiveError(.changed, "its files were changed")
     broker.openingDamage["App"] = "its files were changed"
     #expect(try peer.fail("decodeRestorableState", #"{"object":["X"]}"#).kind == "storeFailed")
-    #expect(broker.openCount == count + 1)
+    #expect(broker.openings.count == count + 1)
     broker.advance(milliseconds: 1_000)
     #expect(monitor.takeNotifications("event").contains { $0["name"] == "archiveDamaged" })
     #expect(try peer.state(#"["X"]"#) == ["n": 1])

@@ -10,12 +10,13 @@ internal import Testing
 @Suite struct RoamingTests {
   private let broker = MemoryBroker()
   private static let since: Int64 = 1_700_000_000_000
+  private static let held = ArchiveError(.elsewhere(host: "tower", since: since), "tower has it")
   private static let time: JSONValue = "2023-11-14T22:13:20.000Z"
   private static let encode = "encodeRestorableStateWithCoder"
 
   /// Another host has the archive of `App`.
   private func hold() {
-    broker.openingFailures["App"] = ArchiveError(.elsewhere(host: "tower", since: Self.since), "tower has it")
+    broker.openingFailures["App"] = Self.held
   }
 
   private func lease() throws -> ArchiveLease { try #require(broker.leases["App"]) }
@@ -70,11 +71,44 @@ internal import Testing
     let reading = reader.start("describeApplication", #"{"application":"App"}"#)
     let peer = broker.connect(pid: 3)
     let beginning = peer.start("initialize", #"{"application":"App"}"#)
-    let count = broker.openCount
+    let count = broker.openings.count
     broker.openHeld()
     #expect(try reader.failure(of: reading).kind == "ownedElsewhere")
     #expect(try peer.failure(of: beginning).kind == "ownedElsewhere")
-    #expect(broker.openCount == count + 1, "the second question has the other host leave")
+    #expect(broker.openings.count == count + 1, "the second question has the other host leave")
+  }
+
+  @Test func r36ASessionThatIsResumedDrivesNoOtherHostAway() throws {
+    let peer = broker.connect(pid: 1)
+    let token = try #require(peer.initialize()["session"]?.string)
+    try peer.encode(#"["A"]"#, "{}")
+    broker.restart()
+    hold()
+    let next = broker.connect(pid: 1)
+    let resuming = #"{"application":"App","session":"\#(token)""#
+    #expect(try next.fail("initialize", resuming + "}").kind == "ownedElsewhere")
+    #expect(broker.openings.last == .resuming)
+    #expect(try next.fail("initialize", #"{"application":"App"}"#).kind == "ownedElsewhere")
+    #expect(broker.openings.last == .writing)
+    try next.call("initialize", resuming + #","takeOver":true}"#)
+    #expect(broker.openings.last == .writing && broker.takenOver == ["App"])
+    let stranger = #"{"application":"Other","session":"\#(token)"}"#
+    #expect(try broker.connect(pid: 2).call("initialize", stranger)["application"] == "Other", "it is made")
+  }
+
+  @Test func r36AClientWhoseApplicationAnotherHostHasNowIsNotAdopted() throws {
+    try broker.connect(pid: 1).encode(#"["A"]"#, "{}", #""application":"App""#)
+    broker.restart()
+    broker.holdsOpenings = true
+    let peer = broker.connect(pid: 1)
+    let count = broker.openings.count
+    let record = #"{"session":{"application":"App","token":"00112233445566778899aabbccddeeff"}}"#
+    broker.service.connectionAdopted(peer.connection.connection, context: Array(record.utf8), afterKill: true)
+    peer.start("encodeRestorableState", #"{"application":"App","object":["A"],"state":{}}"#)
+    broker.disk.failOpening("App", as: Self.held)
+    broker.run()
+    #expect(!peer.isConnected)
+    #expect(broker.openings[count...] == [.reading], "what it has sent meanwhile opens nothing")
   }
 
   @Test func r36AClientInASandboxIsToldNeitherWhichHostItIsNorSinceWhen() throws {

@@ -60,7 +60,7 @@ extension ReplicatedArchive {
     guard holding.opened(at: now).contains(.acquire) else { return true }
     publish()
     do throws(ArchiveError) {
-      try await take(creating: false)
+      try await take(for: .reading)
     } catch {
       return ![.away, .unknown].contains(journal.failure?.cause)
     }

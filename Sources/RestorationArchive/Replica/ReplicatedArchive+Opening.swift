@@ -4,17 +4,17 @@ internal import Synchronization
 
 extension ReplicatedArchive {
   /// The same with its error as a value, by a trap of Swift 6.3 (`Sources/ARCHITECTURE.md`).
-  func opening(creating: Bool) async -> Result<ArchiveOpening, ArchiveError> {
+  func opening(for purpose: ArchivePurpose) async -> Result<ArchiveOpening, ArchiveError> {
     do throws(ArchiveError) {
-      return .success(try await open(creating: creating))
+      return .success(try await open(for: purpose))
     } catch {
       return .failure(error)
     }
   }
 
-  /// Opens the copy, once it is what the replica has. Who would create the archive is to write it, so that another host
-  /// leaves it; who only reads it is refused if another one has it.
-  private func open(creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
+  /// Opens the copy, once it is what the replica has. Whoever is to write it has another host leave it; anybody else is
+  /// refused if another one has it.
+  private func open(for purpose: ArchivePurpose) async throws(ArchiveError) -> ArchiveOpening {
     await begin()
     defer { end() }
     defer { gate.withLock { $0.isForced = false } }
@@ -25,10 +25,10 @@ extension ReplicatedArchive {
       throw lost(to: host)
     }
     if lease == nil, let kept = holding.lease { await confirm(kept) }
-    try await hold(creating: creating)
+    try await hold(for: purpose)
     do throws(ArchiveError) {
       var opening: ArchiveOpening
-      if let prepared { opening = prepared } else { opening = try await base.open(application, creating: creating) }
+      if let prepared { opening = prepared } else { opening = try await base.open(application, for: purpose) }
       prepared = nil
       (lease, copy) = (opening.lease, opening.archive)
       if opening.damage == nil, let damage { opening.damage = "\(damage); it is now what the fleet's store has" }
@@ -54,21 +54,21 @@ extension ReplicatedArchive {
   }
 
   /// Gets the lease, unless it is still this host's.
-  func hold(creating: Bool) async throws(ArchiveError) {
+  func hold(for purpose: ArchivePurpose) async throws(ArchiveError) {
     let isNew = holding.opened(at: now).contains(.acquire)
     publish()
-    if isNew { try await take(creating: creating) }
+    if isNew { try await take(for: purpose) }
   }
 
   /// Gets the lease; asks again while that may be of use.
-  func take(creating: Bool) async throws(ArchiveError) {
+  func take(for purpose: ArchivePurpose) async throws(ArchiveError) {
     wantedBy = nil
-    let request = LeaseRequest(at: now, wants: creating)
+    let request = LeaseRequest(at: now, wants: purpose.wants)
     do throws(ArchiveError) {
-      try await prepare(creating: creating)
+      try await prepare(creating: purpose.creates)
       while true {
         do throws(ClaimFailure) {
-          return try await claim(isOpen: false, wants: creating)
+          return try await claim(isOpen: false, wants: purpose.wants)
         } catch {
           journal.refused(ReplicaFailure(error))
           switch error {
@@ -95,7 +95,7 @@ extension ReplicatedArchive {
   private func prepare(creating: Bool) async throws(ArchiveError) {
     note = try await base.note(of: application)
     do throws(ArchiveError) {
-      try await openCopy(creating: false)
+      try await openCopy(for: .reading)
     } catch {
       guard error.kind == .absent else { throw error }
       if !creating { try await mustBeThere() }
@@ -109,8 +109,8 @@ extension ReplicatedArchive {
     note.incoming = nil
   }
 
-  func openCopy(creating: Bool) async throws(ArchiveError) {
-    let opening = try await base.open(application, creating: creating)
+  func openCopy(for purpose: ArchivePurpose) async throws(ArchiveError) {
+    let opening = try await base.open(application, for: purpose)
     (lease, copy, prepared) = (opening.lease, opening.archive, opening)
   }
 
@@ -230,7 +230,7 @@ extension ReplicatedArchive {
     case nil: return nil
     }
     return try await local { () async throws(ArchiveError) in
-      if lease == nil { try await openCopy(creating: true) }
+      if lease == nil { try await openCopy(for: .writing) }
       try await noteHeld(grant)
       // The copy may have been opened again meanwhile, and this fail: then all of it is done again.
       guard let lease else { return ReplicaTip() }
@@ -278,7 +278,7 @@ extension ReplicatedArchive {
       try await base.keep(note, of: application)
       try await base.install(application)
       note = ReplicaNote(standing: note.incoming)
-      try await openCopy(creating: false)
+      try await openCopy(for: .reading)
     }
   }
 

@@ -54,7 +54,7 @@ extension ReplicatedArchive {
       if let lease = self.lease {
         opened = lease
       } else {
-        opened = try await base.open(application, creating: false).lease
+        opened = try await base.open(application, for: .reading).lease
       }
     } catch {
       throw .archive(error)

@@ -139,7 +139,7 @@ extension ReplicatedArchive {
     let sequence: Result<SequenceNumber, ArchiveError>
     do throws(ArchiveError) {
       queue.endFlush()
-      try await hold(creating: false)
+      try await hold(for: .reading)
       sequence = .success(try await beginAnew())
     } catch {
       sequence = .failure(error)
@@ -151,7 +151,7 @@ extension ReplicatedArchive {
   /// The snapshot ends behind a change of its own, which changes nothing: two snapshots that end at one place are one
   /// to the replica.
   private func beginAnew() async throws(ArchiveError) -> SequenceNumber {
-    if lease == nil { try await openCopy(creating: false) }
+    if lease == nil { try await openCopy(for: .reading) }
     guard let lease else { throw ArchiveError(.absent, "there is no archive of \(application)") }
     let end = try await base.tip(lease).sequence
     let change = ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))

@@ -67,12 +67,12 @@ package final class ReplicatedStore: ArchiveStore {
 
   nonisolated(nonsending) package func open(
     _ application: String,
-    creating: Bool
+    for purpose: ArchivePurpose
   ) async throws(ArchiveError) -> ArchiveOpening {
     guard ArchiveFiles.isApplication(application) else {
       throw ArchiveError(.definite, "not the name of an application")
     }
-    return try await archive(application).opening(creating: creating).get()
+    return try await archive(application).opening(for: purpose).get()
   }
 
   nonisolated(nonsending) package func apply(

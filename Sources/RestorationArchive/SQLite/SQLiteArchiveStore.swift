@@ -59,14 +59,14 @@ package actor SQLiteArchiveStore: ArchiveStore {
 
   nonisolated(nonsending) package func open(
     _ application: String,
-    creating: Bool
+    for purpose: ArchivePurpose
   ) async throws(ArchiveError) -> ArchiveOpening {
     guard ArchiveFiles.isApplication(application) else {
       throw ArchiveError(.definite, "not the name of an application")
     }
     let archive = visit(application)
     defer { register.leave(application) }
-    return try await archive.open(creating: creating)
+    return try await archive.open(creating: purpose.creates)
   }
 
   nonisolated(nonsending) package func compute<Value>(

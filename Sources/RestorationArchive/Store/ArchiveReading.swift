@@ -1,5 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// For what an archive is opened; each may do what those before it may.
+package enum ArchivePurpose: Int, Comparable, Sendable {
+  /// It must exist.
+  case reading
+  /// A session of before is resumed: the archive is created if it does not exist.
+  case resuming
+  /// If another host has it, that one is to leave.
+  case writing
+
+  package var creates: Bool { self >= .resuming }
+  package var wants: Bool { self == .writing }
+
+  package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
+}
+
 /// An archive as found when opened: everything the broker needs for decisions, without the text of any state.
 package struct ArchiveOpening: Sendable {
   package var lease: ArchiveLease

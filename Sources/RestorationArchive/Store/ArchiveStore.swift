@@ -20,8 +20,11 @@ package protocol ArchiveStore: Sendable {
   /// If the file is damaged it is moved aside, never deleted, and the last good backup takes its place (R32); the
   /// opening says so.
   ///
-  /// - Parameter creating: whether to create the archive if it does not exist; otherwise fails as `absent`.
-  nonisolated(nonsending) func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening
+  /// - Parameter purpose: whether to create the archive if it does not exist; otherwise fails as `absent`.
+  nonisolated(nonsending) func open(
+    _ application: String,
+    for purpose: ArchivePurpose
+  ) async throws(ArchiveError) -> ArchiveOpening
 
   /// Runs `work` on the lane of the application's archive, so that the caller's loop is free meanwhile.
   nonisolated(nonsending) func compute<Value>(
@@ -107,7 +110,7 @@ extension ArchiveStore {
   nonisolated(nonsending) package func setOpenArchivesMax(_ max: Int) async {}
 
   package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
-    try await open(application, creating: true)
+    try await open(application, for: .writing)
   }
 
   package func apply(

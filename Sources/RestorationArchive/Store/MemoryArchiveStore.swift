@@ -27,7 +27,7 @@ package actor MemoryArchiveStore: ArchiveStore {
     (self.quota, self.upkeep) = (quota, upkeep)
   }
 
-  package func open(_ application: String, creating: Bool) async throws(ArchiveError) -> ArchiveOpening {
+  package func open(_ application: String, for purpose: ArchivePurpose) async throws(ArchiveError) -> ArchiveOpening {
     guard ArchiveFiles.isApplication(application) else {
       throw ArchiveError(.definite, "not the name of an application")
     }
@@ -36,7 +36,7 @@ package actor MemoryArchiveStore: ArchiveStore {
       try archive.reopen(epoch: lastEpoch)
       return try archive.opening()
     }
-    guard creating else { throw ArchiveError(.absent, "there is no archive of \(application)") }
+    guard purpose.creates else { throw ArchiveError(.absent, "there is no archive of \(application)") }
     try checkQuota()
     let rows = MemoryArchive(archive: newIdentifier())
     let archive = OpenArchive(application, rows: rows, index: rows.index(), epoch: lastEpoch, upkeep: upkeep)

@@ -69,7 +69,7 @@ extension BrokerCore {
   /// The application, open or opening.
   private mutating func reopened(_ name: ApplicationName) -> Application {
     if let id = applicationIDs[name], let application = applications[id]?.settled { return application }
-    return open(name, creating: false)
+    return open(name, for: .reading)
   }
 
   private mutating func adopt(_ client: Client, to name: ClientSnapshot.SessionName, _ record: ClientSnapshot) -> Bool {

@@ -69,6 +69,21 @@ extension Application {
   }
 }
 
+extension IncomingMessage {
+  /// For what it has an archive opened. A session may have ended on this host without its client's knowing: it does not
+  /// drive away the host that has the application now.
+  var purpose: ArchivePurpose {
+    guard MethodTable.rows[method]?.makesArchive == true else { return .reading }
+    let beginning = method == Initialize.method ? try? Initialize(parameters) : nil
+    return beginning?.session == nil || beginning?.takeOver == true ? .writing : .resuming
+  }
+}
+
+extension Client {
+  /// For what it waits for an archive.
+  var purpose: ArchivePurpose { pendingAdoption == nil ? queue.first?.purpose ?? .reading : .reading }
+}
+
 extension CoreContext {
   /// After such an end of its session a client's calls are refused, but for the goodbye, which has nothing left to do.
   ///

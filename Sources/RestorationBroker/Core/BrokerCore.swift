@@ -133,8 +133,7 @@ package struct BrokerCore {
       close(application)
       for client in waiting(for: id) {
         // Meanwhile another client may have made a call that creates the archive, or has another host leave it.
-        let isWriting = client.queue.first.flatMap { MethodTable.rows[$0.method] }?.makesArchive == true
-        if isWriting, !application.turn.isToBeWritten, error.kind == .absent || ArchiveLoss(error) != nil {
+        if client.purpose > application.turn.purpose, error.kind == .absent || ArchiveLoss(error) != nil {
           resume(client)
         } else {
           refuse(client, with: .storeError(error))
@@ -254,7 +253,7 @@ package struct BrokerCore {
     application.note(.archiveReopened)
     if pause == nil { application.jobs.cancelAll(for: error, in: &application.turn) }
     while pause == nil, let client = waiting(for: id).first { refuse(client, with: error) }
-    if pause != nil { context.emit(.open(id, application.name, creating: true)) }
+    if pause != nil { context.emit(.open(id, application.name, for: .writing)) }
   }
 
   /// The answer to a decode whose row was read.
@@ -406,20 +405,19 @@ package struct BrokerCore {
       }
       return application
     }
-    let row = MethodTable.rows[message.method]
-    if let row, row.makesArchive { try row.check(message.parameters) }
-    wait(client, for: open(name, creating: row?.makesArchive == true), with: message)
+    if let row = MethodTable.rows[message.method], row.makesArchive { try row.check(message.parameters) }
+    wait(client, for: open(name, for: message.purpose), with: message)
     return nil
   }
 
-  mutating func open(_ name: ApplicationName, creating: Bool) -> Application {
+  mutating func open(_ name: ApplicationName, for purpose: ArchivePurpose) -> Application {
     for application in UnusedApplications(in: self).surplus { close(application) }
     applicationCounter += 1
     let application = Application(id: applicationCounter, name: name, context: context)
-    application.turn.isToBeWritten = creating
+    application.turn.purpose = purpose
     application.sessions.use(in: application.turn)
     (applications[application.id], applicationIDs[name]) = (application, application.id)
-    context.emit(.open(application.id, name, creating: creating))
+    context.emit(.open(application.id, name, for: purpose))
     return application
   }
 

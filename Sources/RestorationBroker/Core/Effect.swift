@@ -77,8 +77,8 @@ package enum Effect: Sendable {
   case read(ApplicationID, StateRequest, after: SequenceNumber)
   /// Do a piece of work once the changes up to `after` are durable, and bring its outcome to `jobFinished`.
   case carryOut(ApplicationID, StoreJob, after: SequenceNumber)
-  /// Open the archive, creating a missing one only if `creating`, and call `opened`.
-  case open(ApplicationID, ApplicationName, creating: Bool)
+  /// Open the archive, and call `opened`.
+  case open(ApplicationID, ApplicationName, for: ArchivePurpose)
   /// Whichever host has the archive is to lose it to this one when it is opened (R36).
   case takeOver(ApplicationName)
   /// Call `goOn` in another turn of the loop.

@@ -18,8 +18,8 @@ package struct Turn: ~Copyable {
   package let application: ApplicationID
   package let name: ApplicationName
   package var phase = Application.Phase.opening
-  /// It was opened for somebody who writes: it is made if it does not exist, and a host that has it is to leave.
-  var isToBeWritten = false
+  /// For what it was opened.
+  var purpose = ArchivePurpose.reading
   package private(set) var sequence: SequenceNumber = 0
   /// The newest change of a node or state.
   package private(set) var contentSequence: SequenceNumber = 0

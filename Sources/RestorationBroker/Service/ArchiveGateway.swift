@@ -81,8 +81,12 @@ package final class ArchiveGateway {
 
   // MARK: Opening and closing
 
-  package func open(_ id: ApplicationID, _ name: ApplicationName, creating: Bool, for delegate: isolated some Delegate)
-  {
+  package func open(
+    _ id: ApplicationID,
+    _ name: ApplicationName,
+    _ purpose: ArchivePurpose,
+    for delegate: isolated some Delegate
+  ) {
     let former = sessions.values.first { $0.name == name && $0.id != id }
     let session = ArchiveSession(id: id, name: name)
     let before = sessions.updateValue(session, forKey: id)
@@ -94,7 +98,7 @@ package final class ArchiveGateway {
         await closings[name]?.idle()
       }
       do throws(ArchiveError) {
-        let opened = try await store.opened(name, creating: creating).get()
+        let opened = try await store.opened(name, for: purpose).get()
         session.lease = opened.opening.lease
         session.queue.opened(at: opened.opening.sequence)
         scheduleFlush(id, for: delegate)

@@ -9,10 +9,10 @@ extension ArchiveStore {
   /// Opens an archive, and makes the tree of its head before the loop has to take it: of many objects that takes long.
   nonisolated(nonsending) func opened(
     _ name: ApplicationName,
-    creating: Bool
+    for purpose: ArchivePurpose
   ) async -> Result<OpenedArchive, ArchiveError> {
     do throws(ArchiveError) {
-      let opening = try await open(name.description, creating: creating)
+      let opening = try await open(name.description, for: purpose)
       return .success(await compute(for: name.description) { OpenedArchive(opening) })
     } catch {
       return .failure(error)

@@ -142,7 +142,7 @@ package actor BrokerService {
       clients.expect(request.bytes, for: request.caller)
       archives.read(id, request, after: after, for: self)
     case .carryOut(let id, let job, let after): archives.carryOut(id, job, after: after, for: self)
-    case .open(let id, let name, let creating): archives.open(id, name, creating: creating, for: self)
+    case .open(let id, let name, let purpose): archives.open(id, name, purpose, for: self)
     case .takeOver(let name): archives.takeOver(name)
     case .goOn(let id): goOn(id)
     case .hurry(let id): archives.hurry(id, for: self)
