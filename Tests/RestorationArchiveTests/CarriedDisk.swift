@@ -158,7 +158,13 @@ actor CarriedStore: ArchiveCarrying {
   nonisolated var copyVersion: Int { 1 }
 
   func tip(_ lease: ArchiveLease) async throws(ArchiveError) -> ReplicaTip {
-    disk.state.withLock { $0.archives[lease.application]?.tip ?? ReplicaTip() }
+    try await check(lease)
+    return disk.state.withLock { $0.archives[lease.application]?.tip ?? ReplicaTip() }
+  }
+
+  /// Throws if the archive was closed or opened again since it was opened under this lease.
+  private func check(_ lease: ArchiveLease) async throws(ArchiveError) {
+    _ = try await memory.backUp(lease, replacingFormer: false)
   }
 
   func summary(of application: String) async -> ArchiveSummary? {
@@ -190,6 +196,7 @@ actor CarriedStore: ArchiveCarrying {
     sharing shared: @escaping @Sendable (SessionRecord) -> SessionRecord
   ) async throws(ArchiveError) -> ArchiveCopy {
     try step()
+    try await check(lease)
     return disk.state.withLock { state in
       let archive = state.archives[lease.application]
       state.outgoing = ChangeBatch(after: 0, archive?.transactions ?? []).encoded(shared: shared)

@@ -81,9 +81,20 @@ final class FleetBroker {
   func open(_ application: String = ReplicaFleet.application, takingOver: Bool = false) -> ArchiveOpening? {
     if takingOver { store.takeOver(application) }
     let opening = call { store async throws(ArchiveError) in try await store.open(application, for: .writing) }.value
-    if let opening { (lease, sequence) = (opening.lease, opening.sequence) }
+    if let opening { take(opening) }
     return opening
   }
+
+  /// Opens the archive again beside the next call, so many turns of the loop later.
+  func reopen(after turns: Int) -> PendingCall<ArchiveOpening> {
+    let (store, turn) = (store, LoopTurn(of: fleet.loop))
+    return fleet.loop.call { () async throws(ArchiveError) in
+      for _ in 0..<turns { await turn.pass() }
+      return try await store.open(ReplicaFleet.application, for: .writing)
+    }
+  }
+
+  func take(_ opening: ArchiveOpening) { (lease, sequence) = (opening.lease, opening.sequence) }
 
   /// The broker notes the outcome when it is asked for the next transaction.
   func write(_ text: String) -> PendingCall<ArchiveReceipt> {
@@ -110,4 +121,15 @@ final class FleetBroker {
       return true
     }
   }
+}
+
+/// Each call takes a turn of the loop.
+private actor LoopTurn {
+  private let loop: TestEventLoop
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  init(of loop: TestEventLoop) { self.loop = loop }
+
+  func pass() {}
 }

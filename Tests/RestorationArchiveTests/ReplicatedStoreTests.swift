@@ -327,6 +327,39 @@ internal import Testing
     #expect(a.events.isEmpty)
   }
 
+  /// A broker opens an archive again after each failed transaction.
+  @Test func anArchiveThatIsOpenedAgainWhileItsLeaseIsClaimedCanBeWritten() throws {
+    for turns in 0..<60 {
+      let (fleet, disk) = (ReplicaFleet(), CarriedDisk("A"))
+      let a = try fleet.broker(on: "A", disk.connect(fleet.loop), .replica)
+      a.open()
+      _ = a.write("1")
+      fleet.replica.promote()
+      let reopening = a.reopen(after: turns)
+      _ = a.write("2")
+      fleet.pass(1_000)
+      a.take(try #require(reopening.value))
+      #expect(a.write("3").value != nil, "after \(turns) turns")
+    }
+  }
+
+  @Test func anArchiveThatWasClosedWithSomethingLeftIsClaimedWhenItIsOpenedAgain() throws {
+    let a = try broker(diskA, .replica)
+    a.open()
+    _ = a.write("1")
+    fleet.replica.cut("A")
+    _ = a.write("2")
+    let closing = a.close()
+    fleet.pass(5_000)
+    #expect(closing.value == true)
+    fleet.replica.promote()
+    fleet.replica.mend("A")
+    a.open()
+    fleet.pass(1_000)
+    #expect(a.write("3").value != nil)
+    #expect(fleet.batches == ["1", "2", "3"])
+  }
+
   @Test func aLeaseWhoseGrantWasNotHeardOfIsGivenBack() throws {
     let (a, b) = (try broker(diskA), try broker(diskB))
     a.open("org.example.Other")
