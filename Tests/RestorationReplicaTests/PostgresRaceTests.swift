@@ -305,6 +305,26 @@ internal import Testing
     #expect(try await b.acquire(isForced: true).lease.epoch.timeline == 7)
   }
 
+  /// Hosts may have copies still.
+  @Test func epochsGrowInAnotherDatabaseSystemAlsoIfNoArchiveIsLeft() async throws {
+    let world = try PostgresWorld(failsOver: true)
+    let a = broker(world, on: "A")
+    var former = try await a.acquire()
+    former.lease.epoch = ReplicaEpoch(timeline: 5, number: former.lease.epoch.number)
+    try world.servers.cluster.query(
+      """
+      SELECT restoration.erase_1('\(world.user)');
+      UPDATE restoration.server SET system = system + 1, highest = highest + 4
+      """
+    )
+    #expect(try await a.acquire(former.standing).lease.epoch.timeline == 6)
+    // The other system has given leases meanwhile, and is gone again.
+    try world.servers.cluster.query("UPDATE restoration.server SET highest = highest + 2 WHERE before = 0")
+    let lease = try await broker(world, on: "B").acquire(isForced: true).lease
+    #expect(lease.epoch.timeline == 8)
+    try await a.append(0, 1, lease)
+  }
+
   // MARK: Who waits
 
   @Test func aBrokerIsToldOnceThatAnotherHostWaits() async throws {

@@ -5,11 +5,12 @@ extension PostgresSchema {
   static let helpers = """
     -- Not pg_control_checkpoint(): until the first checkpoint after a promotion it says the former timeline. On a
     -- standby pg_current_wal_lsn() fails, which is right: nothing is asked of a standby. Of a system that has given no
-    -- lease it is what it will be when it gives the first one.
+    -- lease it is what it will be when it gives the first one. On two busy cores the file that pg_control_system() reads
+    -- takes 8 of the 22 µs of this; each of 20 appends that share a commit takes 350, one with its own commit 14,000.
     CREATE OR REPLACE FUNCTION timeline() RETURNS bigint LANGUAGE sql STABLE AS $$
       SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
         + coalesce((SELECT before FROM server WHERE system = (pg_control_system()).system_identifier),
-          (SELECT max(epoch) >> 32 FROM archive), 0)
+          (SELECT max(highest) FROM server), 0)
     $$;
 
     -- Whether a commit waits for another server, and the gateway is warned if that wait is cancelled; or need not.
@@ -95,6 +96,7 @@ extension PostgresSchema {
       _row archive;
       _system bigint := (pg_control_system()).system_identifier;
       _timeline bigint;
+      _highest bigint;
     BEGIN
       IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN; END IF;
       IF _seen = 0 THEN
@@ -115,12 +117,16 @@ extension PostgresSchema {
       END IF;
       reader := _row.reader;
       IF _row.reader > _reader THEN outcome := 'tooNew'; RETURN; END IF;
-      IF NOT EXISTS (SELECT FROM server WHERE system = _system) OR _row.epoch >> 32 > timeline() THEN
-        -- Epochs grow, wherever the contents have come from.
-        INSERT INTO server AS s SELECT _system, coalesce(max(epoch) >> 32, 0) FROM archive
+      -- Epochs grow, wherever the contents have come from.
+      SELECT max(highest) INTO _highest FROM server WHERE system <> _system;
+      IF NOT EXISTS (SELECT FROM server WHERE system = _system) OR _highest >= timeline()
+        OR _row.epoch >> 32 > timeline()
+      THEN
+        INSERT INTO server AS s VALUES (_system, greatest(_highest, _row.epoch >> 32))
         ON CONFLICT (system) DO UPDATE SET before = greatest(s.before, excluded.before);
       END IF;
       _timeline := timeline();
+      UPDATE server SET highest = _timeline WHERE system = _system AND highest < _timeline;
       INSERT INTO holder AS h (holder, owner, host, term, system, timeline)
       VALUES (_holder, _owner, _host, _term, _system, _timeline)
       ON CONFLICT (holder) DO UPDATE SET host = excluded.host, term = excluded.term, system = excluded.system,

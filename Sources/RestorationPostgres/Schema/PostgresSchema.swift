@@ -84,10 +84,12 @@ package enum PostgresSchema {
     CREATE INDEX IF NOT EXISTS archive_wanted ON archive (holder) WHERE wanted IS NOT NULL;
 
     -- Database systems that have given leases. Another one begins with timeline 1 again, if the database was upgraded
-    -- or copied with its contents: then it counts on from the highest timeline before it.
+    -- or copied with its contents: then it counts on from the highest timeline before it, also of archives that are
+    -- gone: hosts may have copies of them.
     CREATE TABLE IF NOT EXISTS server (
-      system bigint PRIMARY KEY,
-      before bigint NOT NULL                    -- is added to its own timeline
+      system  bigint PRIMARY KEY,
+      before  bigint NOT NULL,                  -- is added to its own timeline
+      highest bigint NOT NULL DEFAULT 0         -- timeline of its leases, with what is added
     );
 
     -- Where each lease has left the contents, unless that is where the one before it has.
