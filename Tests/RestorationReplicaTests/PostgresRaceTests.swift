@@ -305,6 +305,29 @@ internal import Testing
     #expect(try await b.acquire(isForced: true).lease.epoch.timeline == 7)
   }
 
+  @Test(arguments: Environment.isLong ? PostgresCluster.Move.allCases : [.dump])
+  func archivesContinueInAnotherDatabaseSystem(_ way: PostgresCluster.Move) async throws {
+    let former = try PostgresWorld(failsOver: true)
+    var a = broker(former, on: "A")
+    let first = try await a.acquire()
+    try await a.append(0, 1, first.lease)
+    try await former.failOver(losing: 0)
+    let second = try await a.acquire(first.standing)
+    try await a.append(1, 2, second.lease)
+    try former.servers.cluster.move(by: way)
+    let world = try PostgresWorld(again: former)
+    a = broker(world, on: "A")
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, second.lease) } == .voided)
+    // Whose it was comes first.
+    let other = await refusal { () async throws(ReplicaError) in _ = try await broker(world, on: "B").acquire() }
+    if case .elsewhere(let holder) = other { #expect(holder.host == "A") } else { Issue.record("B got it") }
+    let third = try await a.acquire(second.standing)
+    #expect((third.lease.epoch.timeline, third.history, third.tip.sequence) == (3, first.history, 2))
+    try await a.append(2, 3, third.lease)
+    #expect(try await a.link.renew().held == [third.lease])
+    #expect(try await a.load(.batches(after: 0), third.lease).batches.map(\.upto) == [1, 2, 3])
+  }
+
   /// Hosts may have copies still.
   @Test func epochsGrowInAnotherDatabaseSystemAlsoIfNoArchiveIsLeft() async throws {
     let world = try PostgresWorld(failsOver: true)

@@ -15,7 +15,7 @@ final class PostgresWorld: ReplicaWorld {
   private static let users = Atomic<Int>(0)
 
   let servers: PostgresServers
-  let user = "user \(PostgresWorld.users.wrappingAdd(1, ordering: .relaxed).newValue)"
+  let user: String
   private let failsOver: Bool
   private let isCovered = Shared(true)
   private let time = Shared<Int64>(0)
@@ -23,7 +23,14 @@ final class PostgresWorld: ReplicaWorld {
 
   init(failsOver: Bool = false) throws {
     self.failsOver = failsOver
+    user = "user \(PostgresWorld.users.wrappingAdd(1, ordering: .relaxed).newValue)"
     servers = failsOver ? try PostgresServers(isCovered: false) : try PostgresServers.shared.get()
+  }
+
+  /// As the gateways see it that were started again.
+  init(again former: PostgresWorld) throws {
+    (failsOver, user) = (former.failsOver, former.user)
+    servers = try PostgresServers(former.servers.cluster)
   }
 
   func link(from host: String, term: LeaseTerm) -> any ArchiveReplica {
@@ -66,10 +73,15 @@ final class PostgresServers: Sendable {
   /// The same server without another one that would have what is stored.
   let uncovered: PostgresPool
 
-  init(isCovered: Bool, appendMilliseconds: Int64 = 10_000) throws {
+  convenience init(isCovered: Bool, appendMilliseconds: Int64 = 10_000) throws {
     // On a busy machine what is to meet takes longer than an append waits for a lock.
     let patience = "ALTER FUNCTION restoration.append_1 SET lock_timeout = '10s';"
-    cluster = try PostgresCluster(PostgresSchema.text + patience, isCovered: isCovered)
+    let cluster = try PostgresCluster(PostgresSchema.text + patience, isCovered: isCovered)
+    try self.init(cluster, appendMilliseconds: appendMilliseconds)
+  }
+
+  init(_ cluster: PostgresCluster, appendMilliseconds: Int64 = 10_000) throws {
+    self.cluster = cluster
     var settings = PostgresPool.Settings(conninfo: cluster.conninfo())
     (settings.appendMilliseconds, settings.callMilliseconds) = (appendMilliseconds, 10_000)
     pool = try PostgresPool(settings)

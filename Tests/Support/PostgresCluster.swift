@@ -35,10 +35,7 @@ package final class PostgresCluster: Sendable {
         """
       try PostgresCluster.keeper.withLock { [place] in $0 = try ChildProcess(["sh", "-c", script, place]) }
       if !PostgresCluster.user.isEmpty { try PostgresCluster.run(["chown", "postgres:postgres", place], as: []) }
-      try PostgresCluster.run([
-        try PostgresCluster.program("initdb"), "--pgdata=\(place)/template", "--username=admin", "--auth=trust",
-        "--encoding=UTF8", "--locale=C", "--no-sync", "--wal-segsize=1",
-      ])
+      try PostgresCluster.make("\(place)/template")
       // Only what a test does is in the log of transactions, in order, and nothing of it is in other files.
       let settings = """
         listen_addresses = ''
@@ -193,6 +190,30 @@ package final class PostgresCluster: Sendable {
 
   package func launch() throws { try Self.launch(directory, at: place) }
 
+  /// A way of the contents into a database system that was made anew.
+  package enum Move: CaseIterable, Sendable { case dump, upgrade }
+
+  /// The contents go on in another database system, which begins with timeline 1.
+  package func move(by way: Move) throws {
+    let former = "\(directory).former"
+    let dumping = [try Self.program("pg_dumpall"), "-h", directory, "-U", "admin"]
+    let contents = way == .dump ? try Self.output(dumping) : ""
+    try Self.run([try Self.program("pg_ctl"), "-D", directory, "-m", "fast", "-w", "stop"])
+    try Files.rename(directory, to: former)
+    try Self.make(directory)
+    for file in ["postgresql.conf", "pg_hba.conf"] { try Self.run(["cp", "\(former)/\(file)", directory]) }
+    if way == .upgrade {
+      let programs = try Self.program("")
+      try Self.run([
+        "sh", "-c", #"cd "$0" && exec "$@""#, former, try Self.program("pg_upgrade"), "-b", programs, "-B", programs,
+        "-d", former, "-D", directory, "-U", "admin", "-s", former,
+      ])
+    }
+    try launch()
+    // The role that restores it is there already.
+    try query(contents.replacing("CREATE ROLE admin;", with: ""))
+  }
+
   // MARK: Standbys
 
   /// What a primary calls it.
@@ -268,6 +289,13 @@ package final class PostgresCluster: Sendable {
   private static func program(_ name: String) throws -> String {
     guard let programs else { throw TestFailure("PostgreSQL is not installed; install Debian's package postgresql") }
     return "\(programs)/\(name)"
+  }
+
+  private static func make(_ path: String) throws {
+    try run([
+      try program("initdb"), "--pgdata=\(path)", "--username=admin", "--auth=trust", "--encoding=UTF8", "--locale=C",
+      "--no-sync", "--wal-segsize=1",
+    ])
   }
 
   private static func copy(to path: String) throws {
