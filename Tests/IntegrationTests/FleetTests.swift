@@ -162,6 +162,9 @@ internal import Testing
       try user.encode(2)
       let unsent = try store(["flush", "--timeout", "1"], 75)["unsent"]
       #expect(unsent?.array?.first?["application"] == .string(Self.application))
+      let explaining = [Products.control, "--socket", a.broker.socket, "explain", Self.application, "editor"]
+      let explained = try ChildProcess.run(explaining).output
+      #expect(explained.contains("On other hosts:\n  the fleet's store lacks 1 change"), "\(explained)")
       try a.network.change { $0.blocked = [] }
       #expect(try store(["flush", "--timeout", "20"], 0) == ["unsent": []])
     }

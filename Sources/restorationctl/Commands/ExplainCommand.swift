@@ -33,7 +33,10 @@ struct ExplainCommand: ControlCommand {
       do {
         let object = ObjectReference.path(path)
         let explanation = try await broker.explainRestoration(of: object, reveal: reveal, application: application)
-        try output.show(explanation, or: text(of: explanation))
+        if let layout = output.layout { return try layout.show(explanation) }
+        // That is refused where archives stay on their host.
+        let replicated = try? await broker.replicaStatus(of: application).applications.first
+        try Output.show(text(of: explanation) + (replicated.map(Self.text) ?? ""))
       } catch let error as RestorationError where error.code == .unknownObject {
         let paths = try await broker.describeApplication(application).objects.compactMap(\.path)
         throw path.notFound(among: paths, "in \(application)")
@@ -55,6 +58,17 @@ struct ExplainCommand: ControlCommand {
       When it was last restored:
       \(restored)
       """
+  }
+
+  /// What keeps other hosts from having what is saved here, and what another host has replaced (R36).
+  private static func text(of replicated: ReplicatedApplication) -> String {
+    var lines = replicated.conflicts.map { "what another host has replaced here is kept as \($0)" }
+    if let changes = replicated.changes, changes > 0 {
+      let reason = replicated.failure.map { ": \($0.message)" } ?? ""
+      lines.append("the fleet's store lacks \(Quantity.count(Int(clamping: changes), "change"))\(reason)")
+    }
+    guard !lines.isEmpty else { return "" }
+    return "\nOn other hosts:\n" + lines.map { "  \($0)".printable + "\n" }.joined()
   }
 
   private static func list<Step>(
