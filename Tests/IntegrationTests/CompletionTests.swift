@@ -59,6 +59,8 @@ internal import Testing
       (["show", "org.example.Notes", "Main", "--generation", ""], ["1"]),
       (["call", "listG"], ["listGenerations"]),
       (["methods", "rpc."], ["rpc.discover"]),
+      (["store", ""], ["status", "flush", "migrate", "key"]),
+      (["store", "status", "org.example.N"], ["org.example.Notes"]),
       (["show", "org.example.Nobody", ""], []),
     ]
     for (words, expected) in rows {
@@ -163,7 +165,9 @@ internal import Testing
     }
     try type(". \(file)")
     try type("restorationctl --socket \(broker.socket) show org\tM\tE\t--full")
-    let expected = "--socket \(broker.socket) show org.example.Notes@two Main/Editor --full\n"
+    try type("restorationctl --socket \(broker.socket) store mig\torg\t--full")
+    let lines = ["show org.example.Notes@two Main/Editor", "store migrate org.example.Notes@two"]
+    let expected = lines.map { "--socket \(broker.socket) \($0) --full\n" }.joined()
     try Wait.until("\(command[0]) has run \(expected)") {
       _ = try terminal.shown()
       return (try? Files.text(written)) == expected
