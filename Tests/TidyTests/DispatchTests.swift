@@ -41,7 +41,7 @@ internal import Testing
   /// Each switch's subject, with the index of its first line.
   private static func switches(of file: SourceFile) -> [(start: Int, subject: Substring)] {
     file.code.enumerated().compactMap { index, line in
-      guard let range = line.firstRange(of: "switch "), line.hasSuffix(" {") else { return nil }
+      guard line.has("switch "), line.hasSuffix(" {"), let range = line.firstRange(of: "switch ") else { return nil }
       return (index, line[range.upperBound...].dropLast(2))
     }
   }

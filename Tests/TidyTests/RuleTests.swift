@@ -33,7 +33,9 @@ internal import Testing
   }
 
   /// Every test, as `Suite.test`, with the rules it names: in the comment above it, in its title or in its name.
-  private static func tests() throws -> [String: Set<String>] {
+  private static let tests = Result { try findTests() }
+
+  private static func findTests() throws -> [String: Set<String>] {
     var tests: [String: Set<String>] = [:]
     for file in try SourceFile.tests.get() {
       var suite = ""
@@ -46,10 +48,10 @@ internal import Testing
           suite = String(match.1)
         }
         let isMarked = heading.contains(where: isTest) || isTest(line)
-        if isMarked, let match = line.firstMatch(of: /^ +.*\bfunc (\w+)\(/) {
+        if isMarked, line.has("func "), let match = line.firstMatch(of: /^ +.*\bfunc (\w+)\(/) {
           tests["\(suite).\(match.1)"] = rules(in: (heading + [line]).joined(separator: "\n"))
         }
-        let isDeclaration = line.contains("func ") || line.contains(" = ")
+        let isDeclaration = line.has("func ") || line.has(" = ")
         if line.allSatisfy({ $0 == " " }) || line.hasSuffix("}") || line.hasSuffix("{") || isDeclaration {
           heading = []
         } else {
@@ -60,7 +62,7 @@ internal import Testing
     return tests
   }
 
-  private static func isTest(_ line: String) -> Bool { line.contains("@Test") }
+  private static func isTest(_ line: String) -> Bool { line.has("@Test") }
 
   private static func rules(in text: String) -> Set<String> {
     Set(text.matches(of: /[Rr](\d{1,2})(?![0-9a-z])/).map { "R\($0.1)" })
@@ -69,7 +71,7 @@ internal import Testing
   @Test func everyRuleHasATestThatNamesIt() throws {
     let table = try Self.table()
     #expect(table.map(\.rule) == (1...36).map { "R\($0)" })
-    let tests = try Self.tests()
+    let tests = try Self.tests.get()
     #expect(tests.count > 500, "\(tests.count) tests were found")
     let vectors = try Self.vectors.get()
     for row in table {
@@ -86,7 +88,7 @@ internal import Testing
 
   /// `Protocol/guarantees.md` names tests, and suites.
   @Test func everyTestThatHoldsAGuaranteeIsThere() throws {
-    let tests = Set(try Self.tests().keys)
+    let tests = Set(try Self.tests.get().keys)
     let suites = Set(tests.map { String($0.prefix { $0 != "." }) })
     let page = try SourceFile("Protocol/guarantees.md").text
     let names = page.matches(of: /`(\w+Tests(?:\.\w+)?)`/).map { String($0.1) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import TestSupport
 
 /// The files of the repository, as text.
@@ -49,4 +50,9 @@ struct SourceFile: Sendable, CustomStringConvertible {
     return try Files.tree(top).filter { path in endings.contains { path.hasSuffix($0) } }
       .map { try SourceFile(directory.isEmpty ? $0 : "\(directory)/\($0)") }
   }
+}
+
+extension String {
+  /// As `contains`, of which a hundred thousand lines would take seconds: tests are not optimised.
+  func has(_ word: String) -> Bool { strstr(self, word) != nil }
 }
