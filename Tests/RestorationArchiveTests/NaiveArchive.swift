@@ -9,9 +9,24 @@ struct NaiveArchive {
     var nodes: [NodeID: NodeRecord] = [:]
     var nodeRows: [NodeID: SequenceNumber] = [:]
     var states: [NodeID: (sequence: SequenceNumber, record: StateRecord)] = [:]
+
+    mutating func apply(_ change: ArchiveChange, at sequence: SequenceNumber) {
+      switch change {
+      case .node(let record):
+        if record.isRemoved { states[record.node] = nil }
+        nodes[record.node] = record.isRemoved && record.successor == nil ? nil : record
+        nodeRows[record.node] = sequence
+      case .state(let record): states[record.node] = (sequence, record)
+      case .removeState(let node): states[node] = nil
+      case .removeAll: self = Contents()
+      default: break
+      }
+    }
   }
 
   private var log: [(sequence: SequenceNumber, change: ArchiveChange)] = []
+  /// What going through all changes would give: it is asked for with each of them.
+  private var head = Contents()
   private(set) var sequence: SequenceNumber = 0
   private var settled: Set<SequenceNumber> = []
   private(set) var generations: [SealedGeneration] = []
@@ -31,6 +46,7 @@ struct NaiveArchive {
     for change in changes {
       sequence += 1
       log.append((sequence, change))
+      head.apply(change, at: sequence)
       switch change {
       case .node(let record): noteContent(node: record.node)
       case .state(let record):
@@ -41,6 +57,7 @@ struct NaiveArchive {
         for case (let sequence, .state(let record)) in log where nodes.contains(record.node) {
           settled.insert(sequence)
         }
+        for node in nodes { head.states[node]?.record.isEarly = false }
       case .withhold(let rows, let since):
         let reachable = reachable
         for row in rows where withheld[row.sequence] == nil {
@@ -82,22 +99,17 @@ struct NaiveArchive {
   // MARK: Reading
 
   func contents(at point: ArchivePoint) -> Contents {
+    if point == .head { return head }
     var contents = Contents()
     for (sequence, change) in log {
       if case .sequence(let last) = point, sequence > last { break }
-      switch change {
-      case .node(let record):
-        if record.isRemoved { contents.states[record.node] = nil }
-        contents.nodes[record.node] = record.isRemoved && record.successor == nil ? nil : record
-        contents.nodeRows[record.node] = sequence
-      case .state(var record):
-        record.isEarly = record.isEarly && !settled.contains(sequence)
-        if point == .beforeClaim && record.isEarly { continue }
-        contents.states[record.node] = (sequence, record)
-      case .removeState(let node): contents.states[node] = nil
-      case .removeAll: contents = Contents()
-      default: break
+      guard case .state(var record) = change else {
+        contents.apply(change, at: sequence)
+        continue
       }
+      record.isEarly = record.isEarly && !settled.contains(sequence)
+      if point == .beforeClaim && record.isEarly { continue }
+      contents.apply(.state(record), at: sequence)
     }
     return contents
   }
@@ -117,10 +129,12 @@ struct NaiveArchive {
 
   /// Everything kept contents show.
   private var kept: [Contents] {
-    [contents(at: .head), contents(at: .beforeClaim)] + generations.map { contents(at: .sequence($0.sequence)) }
+    [head, contents(at: .beforeClaim)] + generations.map { contents(at: .sequence($0.sequence)) }
   }
 
-  private var reachable: [SequenceNumber: StateRecord] {
+  private var reachable: [SequenceNumber: StateRecord] { reachable(in: kept) }
+
+  private func reachable(in kept: [Contents]) -> [SequenceNumber: StateRecord] {
     var rows: [SequenceNumber: StateRecord] = [:]
     for contents in kept { for (sequence, record) in contents.states.values { rows[sequence] = record } }
     for case (let sequence, .state(let record)) in log where withheld[sequence] != nil { rows[sequence] = record }
@@ -134,13 +148,14 @@ struct NaiveArchive {
 
   /// Of states, of the contexts that those name, and of nodes.
   var reachableBytes: Int {
+    let kept = kept
     var nodes: [SequenceNumber: Int] = [:]
     for contents in kept {
       for (node, record) in contents.nodes where !record.isRemoved {
         if let sequence = contents.nodeRows[node] { nodes[sequence] = record.textBytes }
       }
     }
-    let states = reachable.values
+    let states = reachable(in: kept).values
     let named = Set(states.map(\.context)).reduce(0) { $0 + (contexts[$1]?.utf8.count ?? 0) }
     return nodes.values.reduce(named) { $0 + $1 } + states.reduce(0) { $0 + $1.bytes }
   }
