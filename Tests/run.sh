@@ -47,6 +47,11 @@ export RESTORATION_SIMULATION_BINARY="$programs/simulation" RESTORATION_BENCHMAR
 step "Building the tests"
 swift build --build-tests
 
+# What stands for Python in the search path may be a shim, as of pyenv, which takes longer to find it than it takes to
+# start; tests start it hundreds of times.
+python="$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))')"
+[[ "$python/python3" -ef "$(command -v python3)" ]] || export PATH="$python:$PATH"
+
 # The runner would begin all tests at once: their time limits would count what others take, and whoever awaits something
 # would wait behind all of them for one of the few threads that tasks share.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-6}"
