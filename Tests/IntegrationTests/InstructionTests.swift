@@ -16,10 +16,13 @@ internal import Testing
   @Test(.enabled(if: areRelease || Environment.isCI, "needs RESTORATION_BENCHMARKS_BINARY, RESTORATIOND_BINARY"))
   func nothingHotTakesMoreInstructionsThanItsThreshold() throws {
     try #require(Self.areRelease, "give RESTORATION_BENCHMARKS_BINARY and RESTORATIOND_BINARY release builds")
-    let costs = try parts() + [calls()]
-    for cost in costs { print("\(cost.instructions) instructions: \(cost.name)") }
-    if Environment.variable("RESTORATIOND_WRITE_INSTRUCTIONS") == "1" { return try Self.write(costs) }
     let thresholds = try #require(try JSONCodec.parse(try Files.read(Self.page)).object)
+    let isWritten = Environment.variable("RESTORATIOND_WRITE_INSTRUCTIONS") == "1"
+    let parts = try parts()
+    var costs = try parts + [calls(ofRuns: 1)]
+    if isWritten || !Self.complaints(of: costs, thresholds).isEmpty { costs = try parts + [calls(ofRuns: 2)] }
+    for cost in costs { print("\(cost.instructions) instructions: \(cost.name)") }
+    if isWritten { return try Self.write(costs) }
     for complaint in Self.complaints(of: costs, thresholds) { Issue.record("\(complaint)") }
   }
 
@@ -87,11 +90,13 @@ internal import Testing
   }
 
   /// What an encode and a decode are to the program as it is installed. Both in turns: while nothing is written, an idle
-  /// archive is tidied up. On a busy machine that may happen all the same, and hardly twice.
-  private func calls() throws -> Cost {
+  /// archive is tidied up. On a busy machine that may happen all the same, and hardly in each of several runs.
+  private func calls(ofRuns count: Int) throws -> Cost {
     let program = try Callgrind.copy(of: Products.broker, in: directory)
-    let few = try min(broker(program, calls: 100), broker(program, calls: 100))
-    let many = try min(broker(program, calls: 700), broker(program, calls: 700))
+    func least(_ calls: Int64) throws -> Int {
+      try (1...count).reduce(.max) { least, _ in try min(least, broker(program, calls: calls)) }
+    }
+    let (few, many) = (try least(100), try least(700))
     return ("encode-and-decode-over-a-socket", (many - few) / 600)
   }
 
