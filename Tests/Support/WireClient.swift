@@ -62,7 +62,7 @@ package final class WireClient: BrokerCaller {
 
   /// Whether something can be read within `duration`.
   package func hasInput(within duration: Duration) -> Bool {
-    !reader.pending.isEmpty || descriptor.waitUntilReadable(Deadline(duration))
+    reader.hasPending || descriptor.waitUntilReadable(Deadline(duration))
   }
 
   /// Sends text, then a ping; returns the lines before the ping's answer. So the absence of an answer is seen without
