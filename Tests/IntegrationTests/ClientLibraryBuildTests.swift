@@ -14,7 +14,13 @@ internal import Testing
       "PYTHONPATH": nil, "PYTHONDONTWRITEBYTECODE": "1", "PIP_CONFIG_FILE": "/dev/null",
     ]
     let patience = Deadline(.seconds(240))
-    let made = try ChildProcess.run(["python3", "-m", "venv", place], environment: environment, patience)
+    // A pip of its own would be compiled at every start.
+    let made = try ChildProcess.run(
+      ["python3", "-m", "venv", "--without-pip", place],
+      environment: environment,
+      patience
+    )
+    let pip = ["python3", "-m", "pip", "--python", "\(place)/bin/python"]
     try #require(made.end == .exit(0), "\(made.output)\(made.errors)")
     let build = "import sys, wheel_of_one_file; print(wheel_of_one_file.build_sdist(sys.argv[1]))"
     let sdist = try ChildProcess.run(
@@ -24,7 +30,7 @@ internal import Testing
     try #require(sdist.output == "restorationd-0.1.0.tar.gz\n", "\(sdist.errors)")
     let archive = broker.directory.file("restorationd-0.1.0.tar.gz")
     let installed = try ChildProcess.run(
-      ["\(place)/bin/python", "-m", "pip", "install", "--no-index", "--quiet", archive],
+      pip + ["install", "--no-index", "--quiet", archive],
       environment: environment,
       patience
     )
@@ -39,7 +45,7 @@ internal import Testing
       """
     let used = try ChildProcess.run(["\(place)/bin/python", "-c", program], environment: environment, directory: "/")
     #expect(used.output == "0.1.0 restorationd\nTrue True True\nTrue True True\nApache\n", "\(used.errors)")
-    let checked = try ChildProcess.run(["\(place)/bin/python", "-m", "pip", "check"], environment: environment)
+    let checked = try ChildProcess.run(pip + ["check"], environment: environment)
     #expect(checked.end == .exit(0), "\(checked.output)")
 
     // Those with the name of a file are run by `TutorialTests`.
