@@ -54,7 +54,7 @@ python="$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))')"
 
 # The runner would begin all tests at once: their time limits would count what others take, and whoever awaits something
 # would wait behind all of them for one of the few threads that tasks share.
-export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-6}"
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-8}"
 
 step "Testing"
 output=.build/test-output.txt
