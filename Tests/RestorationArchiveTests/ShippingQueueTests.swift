@@ -69,7 +69,7 @@ internal import Testing
   /// A queue of an archive that has nothing yet.
   private func started(_ promise: ShippingQueue.Promise = .disk, stopped: Bool = false) -> ShippingQueue {
     var limits = ShippingQueue.Limits()
-    (limits.batchBytesMax, limits.addedBytesMax, limits.backlogBytesMax) = (25, 90, 100)
+    (limits.batchBytesMax, limits.addedBytesMax, limits.addedMax, limits.backlogBytesMax) = (25, 90, 10, 100)
     var queue = ShippingQueue(promise, limits: limits)
     if !stopped { #expect(queue.start(stored: 0, tip: 0, at: 0) == [.stored(upTo: 0)]) }
     return queue
@@ -143,6 +143,18 @@ internal import Testing
     #expect(queue.appended(at: 610) == [.stored(upTo: 1), batch(transaction(1, 2))])
   }
 
+  @Test func aLongBatchThatDoesNotArriveGivesWayToASnapshotWhichGoesInPieces() {
+    var queue = started()
+    let long = batch(transaction(0, 1, bytes: 26))
+    #expect(queue.add([transaction(0, 1, bytes: 26)], at: 0) == [long])
+    for now: Int64 in [1_000, 2_000] {
+      #expect(queue.failed(.unknown, at: now) == [.wait(until: now + 500)])
+      #expect(queue.timePassed(at: now + 500) == [long])
+    }
+    _ = queue.failed(.unknown, at: 3_000)
+    #expect(queue.timePassed(at: 3_500) == [.copy])
+  }
+
   @Test func aReplicaThatHasLessThanItHadGetsASnapshot() {
     var queue = started()
     _ = queue.add([transaction(0, 1)], at: 0)
@@ -198,6 +210,9 @@ internal import Testing
     #expect(queue.add(two, at: 0) == [.append(ReplicaBatch(two))])
     queue = started()
     #expect(queue.add([transaction(0, 1, bytes: 45), transaction(1, 2, bytes: 46)], at: 0) == [.copy])
+    queue = started()
+    let many = (1...11).map { transaction($0 - 1, $0, bytes: 1) }
+    #expect(queue.add(many, at: 0) == [.copy])
   }
 
   /// Each copy writes as much as the archive has.

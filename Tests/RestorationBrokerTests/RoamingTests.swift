@@ -90,8 +90,11 @@ internal import Testing
     #expect(broker.openings.last == .resuming)
     #expect(try next.fail("initialize", #"{"application":"App"}"#).kind == "ownedElsewhere")
     #expect(broker.openings.last == .writing)
+    let encode = #"{"application":"App","session":"\#(token)","object":["A"],"state":{}}"#
+    #expect(try broker.connect(pid: 2).fail("encodeRestorableState", encode).kind == "ownedElsewhere")
+    #expect(broker.openings.last == .resuming, "a detached session is resumed by each call")
     try next.call("initialize", resuming + #","takeOver":true}"#)
-    #expect(broker.openings.last == .writing && broker.takenOver == ["App"])
+    #expect(broker.openings.last == .taking && broker.takenOver == ["App"])
     let stranger = #"{"application":"Other","session":"\#(token)"}"#
     #expect(try broker.connect(pid: 2).call("initialize", stranger)["application"] == "Other", "it is made")
   }

@@ -29,7 +29,7 @@ package struct CommittedTransactions: Sendable {
     case none
     /// Take them now.
     case take
-    /// Tell `timePassed` in so many milliseconds, and take them.
+    /// Tell `timePassed` in so many milliseconds.
     case takeLater(Int64)
   }
 
@@ -76,13 +76,16 @@ package struct CommittedTransactions: Sendable {
     memory += ArchiveChange.superseded.memory - change.memory
   }
 
-  package mutating func timePassed() { isAwaited = false }
+  package mutating func timePassed(at now: Int64) -> Step {
+    // Some may have been taken early.
+    isAwaited = now < earliest && !transactions.isEmpty
+    return isAwaited ? .takeLater(earliest - now) : .take
+  }
 
   package mutating func take(at now: Int64) -> [CommittedTransaction] {
-    defer {
-      earliest = now + min(Int64(memory) * 1_000 / Int64(settings.pace), settings.delayMax)
-      (transactions, memory, newest) = ([], 0, [:])
-    }
+    guard !transactions.isEmpty else { return [] }
+    defer { (transactions, memory, newest) = ([], 0, [:]) }
+    earliest = now + min(Int64(memory) * 1_000 / Int64(settings.pace), settings.delayMax)
     return transactions
   }
 }

@@ -16,7 +16,7 @@ package struct ReplicaSettings: Sendable {
   package var limits: ShippingQueue.Limits
   /// How many milliseconds a transaction waits for others to share its batch, if no writer waits for it.
   package var delay: Int64 = 50
-  /// The same if so much was sent before that it would be more than `pace` bytes a second.
+  /// The same if what was sent before had more memory than `pace` a second.
   package var delayMax: Int64 = 1_000
   package var pace = 4 << 20
   /// If transactions take so much memory, they wait for no others.

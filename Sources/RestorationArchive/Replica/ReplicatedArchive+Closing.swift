@@ -131,7 +131,7 @@ extension ReplicatedArchive {
     } catch {
       perform(holding.refused(error.kind, at: now))
       perform(holding.released(at: now))
-      throw ArchiveError(error, of: application)
+      throw failure(error)
     }
   }
 

@@ -75,7 +75,7 @@ extension ReplicatedArchive {
           case .archive(let error): throw error
           case .replica(let error):
             switch request.refused(error.kind, at: now) {
-            case .giveUp: throw ArchiveError(error, of: application)
+            case .giveUp: throw failure(error)
             case .ask(let time):
               await wait(until: time)
               _ = holding.opened(at: now)
@@ -121,12 +121,16 @@ extension ReplicatedArchive {
     if let closing { await base.close(closing) }
   }
 
+  func failure(_ error: ReplicaError) -> ArchiveError {
+    ArchiveError(error, of: application, at: context.settings.host)
+  }
+
   private func mustBeThere() async throws(ArchiveError) {
     do throws(ReplicaError) {
       let summaries = try await context.replica.list()
       guard !summaries.contains(where: { $0.application == application }) else { return }
     } catch {
-      throw ArchiveError(error, of: application)
+      throw failure(error)
     }
     throw ArchiveError(.absent, "there is no archive of \(application)")
   }
@@ -203,7 +207,7 @@ extension ReplicatedArchive {
 
   /// The copy is what the replica has, and that is noted: it can be written.
   private func begin(_ grant: ReplicaGrant, at tip: ReplicaTip, _ isOpen: Bool) {
-    if !isOpen { renewQueue() }
+    if isOpen { takeCommitted() } else { renewQueue() }
     perform(holding.caughtUp())
     let behind = Int(grant.tip.sequence - grant.base) * Self.changeBytes
     perform(queue.start(stored: grant.tip.sequence, tip: tip.sequence, behind: behind, at: now))
@@ -293,12 +297,14 @@ extension ReplicatedArchive {
     var position: ReplicaPosition? = end < grant.tip.sequence ? .batches(after: end) : nil
     while let current = position {
       let page = try await load(grant, from: current)
-      for transaction in page.batches.flatMap(\.transactions) where transaction.after >= end {
-        let changes = try decoded(transaction)
-        try await local { () async throws(ArchiveError) in
-          _ = try await base.apply(changes, lease: lease, expecting: transaction.after, changeID: transaction.change)
+      for batch in page.batches where batch.upto > end {
+        // All or nothing: the last transaction of a batch may have replaced what the first one wrote.
+        var changes: [ArchiveChange] = []
+        for transaction in batch.transactions where transaction.after >= end { changes += try decoded(transaction) }
+        try await local { [changes, end] () async throws(ArchiveError) in
+          _ = try await base.apply(changes, lease: lease, expecting: end, changeID: batch.change)
         }
-        end = transaction.upto
+        end = batch.upto
       }
       position = page.next
     }
@@ -348,9 +354,11 @@ extension ReplicatedArchive {
 }
 
 extension ArchiveError {
-  init(_ error: ReplicaError, of application: String) {
+  /// - Parameter host: this one. If it is said to have the archive itself, the replica does not give it back yet.
+  init(_ error: ReplicaError, of application: String, at host: String) {
     let kind: Kind
     switch error.kind {
+    case .elsewhere(let holder) where holder.host == host: kind = .definite
     case .elsewhere(let holder): kind = .elsewhere(host: holder.host, since: holder.since)
     case .fenced(let host): kind = .lost(host: host)
     case .tooNew, .key: kind = .unreadable

@@ -152,8 +152,7 @@ actor ReplicatedArchive {
     case .takeLater(let milliseconds):
       context.clock.wake(milliseconds) { [weak self] in
         guard let self else { return }
-        gate.withLock { $0.committed.timePassed() }
-        start { await $0.takeCommitted() }
+        perform(gate.withLock { $0.committed.timePassed(at: self.now) })
       }
     }
   }

@@ -10,7 +10,8 @@ internal import Synchronization
 ///
 /// What is bounded by what:
 /// - What waits to be sent, by `ShippingQueue.Limits.backlogBytesMax` an archive and by `backlogBytesMax` in all; a
-///   snapshot takes its place, of which a part is in memory at a time. What is gathered before that, by `eagerMemory`.
+///   snapshot takes its place, of which a part is in memory at a time. What is gathered before that is sent
+///   when it has `eagerMemory`.
 /// - How long a transaction waits for the replica, by `Limits.patience`. Then those that wait fail as `unconfirmed`,
 ///   and later ones are refused at once until the replica answers.
 /// - How long opening waits for another host, by `LeaseRequest.patience`, and closing for the replica, by

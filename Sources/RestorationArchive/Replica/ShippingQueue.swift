@@ -4,7 +4,8 @@
 /// much. Events in, actions out; times are in milliseconds. Each opening has a new one.
 ///
 /// Invariants:
-/// 1. One batch or snapshot is under way at a time. A batch whose outcome is unknown is repeated as it was.
+/// 1. One batch or snapshot is under way at a time. A batch whose outcome is unknown is repeated as it was, or gives
+///    way to a snapshot.
 /// 2. What is sent begins where the replica's contents end, and has no gap. What was added together, and has no gap,
 ///    ends in one batch.
 /// 3. No more than `backlogBytesMax` wait, and no more than `addedBytesMax` was added at one time. What would exceed
@@ -38,6 +39,7 @@ package struct ShippingQueue: Hashable, Sendable {
     package var batchBytesMax = 1 << 20
     /// More cannot be sent as one batch.
     package var addedBytesMax = 4 << 20
+    package var addedMax = 16_384
     package var backlogBytesMax = 8 << 20
     /// After how long something is tried again.
     package var retry: Int64 = 500
@@ -67,6 +69,9 @@ package struct ShippingQueue: Hashable, Sendable {
     let isEnd: Bool
   }
 
+  /// A batch of more than `batchBytesMax` is repeated so often.
+  private static let failedBatchesMax = 2
+
   private let limits: Limits
   private let promise: Promise
   private var phase = Phase.stopped
@@ -82,6 +87,8 @@ package struct ShippingQueue: Hashable, Sendable {
   private var sent = 0
   /// One after the other. Each has written as much as the archive has.
   private var failedCopies = 0
+  /// One after the other.
+  private var failedBatches = 0
   /// Up to here only a snapshot can bring what is missing.
   private var dropped: SequenceNumber = 0
   /// A snapshot is to take the place of batches.
@@ -140,7 +147,8 @@ extension ShippingQueue {
       bytes += transaction.changes.count
     }
     let added = transactions.reduce(0) { $0 + $1.changes.count }
-    if added > limits.addedBytesMax || bytes > limits.backlogBytesMax { drop() }
+    let isTooLong = added > limits.addedBytesMax || transactions.count > limits.addedMax
+    if isTooLong || bytes > limits.backlogBytesMax { drop() }
     return next(at: now)
   }
 
@@ -205,7 +213,7 @@ extension ShippingQueue {
 
   private mutating func arrived(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
     (phase, sent, stored, isAway) = (.idle, 0, sequence, false)
-    failedCopies = 0
+    (failedCopies, failedBatches) = (0, 0)
     tail = max(tail, sequence)
     forget(upTo: sequence)
     if tail == stored {
@@ -231,10 +239,17 @@ extension ShippingQueue {
       // It can wait until as much has come again; batches go on.
       if isCompacting { (isCompacting, batchBytes) = (false, 0) }
     }
+    if phase == .appending { failedBatches += 1 }
     phase = .resting(until: now + pause)
     switch kind {
-    // It may have arrived.
-    case .unknown, .away: break
+    // It may have arrived. What is too long for a slow way gives way to a snapshot, which goes in pieces: if it has
+    // arrived, the replica has it twice.
+    case .unknown, .away:
+      let sentBytes = waiting[..<sent].reduce(0) { $0 + $1.transaction.changes.count }
+      if sentBytes > limits.batchBytesMax, failedBatches > Self.failedBatchesMax {
+        sent = 0
+        drop()
+      }
     // The replica has less than it had, or what was sent is too much for it.
     case .gap, .quota, .refused, .uncovered, .elsewhere, .fenced, .voided, .tooNew, .key:
       sent = 0

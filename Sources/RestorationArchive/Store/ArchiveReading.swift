@@ -8,9 +8,11 @@ package enum ArchivePurpose: Int, Comparable, Sendable {
   case resuming
   /// If another host has it, that one is to leave.
   case writing
+  /// If another host has it, that one loses it at once.
+  case taking
 
   package var creates: Bool { self >= .resuming }
-  package var wants: Bool { self == .writing }
+  package var wants: Bool { self >= .writing }
 
   package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 }

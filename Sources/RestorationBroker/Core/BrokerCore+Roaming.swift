@@ -75,7 +75,9 @@ extension IncomingMessage {
   var purpose: ArchivePurpose {
     guard MethodTable.rows[method]?.makesArchive == true else { return .reading }
     let beginning = method == Initialize.method ? try? Initialize(parameters) : nil
-    return beginning?.session == nil || beginning?.takeOver == true ? .writing : .resuming
+    if beginning?.takeOver == true { return .taking }
+    let token = beginning?.session ?? (try? CallScope(parameters))?.session
+    return token == nil ? .writing : .resuming
   }
 }
 

@@ -91,6 +91,9 @@ package enum PostgresSchema {
       before  bigint NOT NULL,                  -- is added to its own timeline
       highest bigint NOT NULL DEFAULT 0         -- timeline of its leases, with what is added
     );
+    -- A table that was made before it had this.
+    ALTER TABLE server ADD COLUMN IF NOT EXISTS highest bigint NOT NULL DEFAULT 0;
+    UPDATE server SET highest = (SELECT coalesce(max(epoch) >> 32, 0) FROM archive) WHERE highest = 0;
 
     -- Where each lease has left the contents, unless that is where the one before it has.
     CREATE TABLE IF NOT EXISTS reign (

@@ -18,9 +18,9 @@ package enum GatewayProtocol {
   /// Bytes that a page of contents has at most, unless it is one part or batch.
   package static let pageBytesMax = 1 << 20
 
-  /// A batch has at most 4 MiB of changes, which is 5.6 MB of base 64. Each of its transactions takes up to 87 bytes
-  /// besides, and 4 values: there is room for 16,384 of them, each of which takes 250 bytes of `ReplicaSettings` memory at
-  /// least. A page is not larger, so that this holds in both directions.
+  /// A batch has at most 4 MiB of changes, which is 5.6 MB of base 64, and if it has more than 1 MiB, at most 16,384
+  /// transactions (`ShippingQueue`). Each of these takes up to 87 bytes besides, and 4 values: 7.1 MB in all. 1 MiB of
+  /// the smallest transactions, of 25 bytes, takes less. A page is not larger: this holds in both directions.
   package static let frame = FrameLimits(
     frameBytesMax: 8 << 20,
     depthMax: 16,
