@@ -16,7 +16,7 @@ internal import Testing
   func theKitProvesApplications() throws {
     let files = ["broker", "losses", "proof", "replay", "unproven"]
     // They wait for ends of processes more than they compute.
-    try run(files, ["--numprocesses", "6"])
+    try run(files, ["--numprocesses", "6", "--dist", "worksteal"])
   }
 
   @Test("The test on the page of the Python library passes as pip installs it, and fails if a field is lost", .scratch)
