@@ -176,7 +176,8 @@ enum InspectedPage {
   func noAccessibilityViolationIsFound(arguments: [String]) throws {
     try InspectedPage.fill()
     let find = "import importlib.util as u; print(u.find_spec('axe_core_python').submodule_search_locations[0])"
-    let place = try ChildProcess.run([PythonPackages.python, "-c", find]).output.split(separator: "\n")[0]
+    let found = try ChildProcess.run([PythonPackages.python, "-c", find])
+    let place = try #require(found.output.split(separator: "\n").first, "\(found.errors)")
     try broker.directory.write(try Files.text("\(place)/axe.min.js"), to: "axe.js")
     let dump = try InspectedPage.dump(
       try InspectedPage.write().replacing("</body>", with: "<script src=\"axe.js\"></script></body>"),
