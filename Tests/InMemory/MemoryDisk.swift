@@ -15,6 +15,8 @@ package final class MemoryDisk {
   package var copyFailures: [String: ArchiveCopyError] = ["/dev/null": .target("File exists")]
   /// Changes are not made durable until `commit()`.
   package var holdsCommits = false
+  /// Changes are stored, but nobody is told so until `answerFirst()`: as if a replica had to have them too.
+  package var holdsReceipts = false
   /// Archives are not opened until `openHeld()`.
   package var holdsOpenings = false
   package var holdsListings = false
@@ -61,7 +63,7 @@ package final class MemoryDisk {
   /// Counts brokers; only the last one is heard.
   private var broker = 0
 
-  private enum Call { case commit, open, close, list, piece }
+  private enum Call { case commit, receipt, open, close, list, piece }
 
   private struct Held {
     let call: Call
@@ -139,7 +141,8 @@ package final class MemoryDisk {
 
   /// From now on nothing fails or is held back.
   func holdNothing() {
-    (holdsCommits, holdsOpenings, holdsListings, holdsClosings, betweenPieces) = (false, false, false, false, nil)
+    (holdsCommits, holdsReceipts, betweenPieces) = (false, false, nil)
+    (holdsOpenings, holdsListings, holdsClosings) = (false, false, false)
     (openingFailures, readFailures, copyFailures) = ([:], [:], [:])
     resume { _ in nil }
   }
@@ -155,6 +158,12 @@ package final class MemoryDisk {
   /// The held openings of an application fail.
   package func failOpening(_ name: String, as error: ArchiveError) { resume(.open) { $0 == name ? error : nil } }
 
+  /// Answers the first transaction whose receipt is held.
+  package func answerFirst(_ error: ArchiveError? = nil) {
+    guard let index = held.firstIndex(where: { $0.call == .receipt }) else { return }
+    held.remove(at: index).waiting.letGo(error)
+  }
+
   private func resume(_ kind: Call? = nil, with error: (String) -> ArchiveError?) {
     let resumed = held.filter { kind == nil || $0.call == kind }
     held.removeAll { kind == nil || $0.call == kind }
@@ -166,6 +175,7 @@ package final class MemoryDisk {
   private func holds(_ call: Call) -> Bool {
     switch call {
     case .commit: holdsCommits
+    case .receipt: holdsReceipts
     case .open: holdsOpenings
     case .close: holdsClosings
     case .list: holdsListings
@@ -246,6 +256,7 @@ package final class MemoryDisk {
       disk.logs[lease.application, default: []] += changes
       disk.written += changes
       disk.lastWrites[lease.application] = disk.wallMilliseconds()
+      try await pass(.receipt, lease.application)
       return receipt
     }
 

@@ -214,6 +214,31 @@ internal import Testing
     #expect(!owner.assumeIsolated { $0.archives.isStopping })
   }
 
+  /// The replica answers when the broker has just told somebody that it does not.
+  @Test func aTransactionThatIsStoredBehindOneThatFailedIsFoundWhenTheArchiveIsOpenedAgain() throws {
+    let disk = try MemoryDisk(on: loop) { "archive" }
+    disk.holdsReceipts = true
+    let owner = Owner(disk.connect(), on: loop)
+    owner.assumeIsolated { [name] in $0.archives.open(1, name, .writing, for: $0) }
+    loop.run()
+    for node in 1...2 as ClosedRange<NodeID> {
+      owner.assumeIsolated { owner in
+        owner.archives.write(Self.node(node), to: 1, for: owner)
+        let caller = Self.caller(ClientID(6 + node))
+        owner.archives.respond(.result(EmptyResult()), to: caller, after: SequenceNumber(node), in: 1, for: owner)
+      }
+      loop.run()
+    }
+    disk.answerFirst(ArchiveError(.unconfirmed, "the fleet's store does not answer"))
+    disk.answerFirst()
+    loop.run()
+    let heard = owner.assumeIsolated { $0.takeHeard() }
+    #expect(heard == ["opened 1 at 0", "carry out", "error 7", "error 8", "failed 1, pause 80", "carry out"])
+    owner.assumeIsolated { [name] in $0.archives.open(1, name, .writing, for: $0) }
+    loop.run()
+    #expect(owner.assumeIsolated { $0.takeHeard() } == ["opened 1 at 2", "carry out"])
+  }
+
   /// A cancelled operation would otherwise be at work for ever.
   @Test func aFailedCommitEndsTheStepsThatWaitedForIt() {
     open()

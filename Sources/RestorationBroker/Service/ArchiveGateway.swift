@@ -289,10 +289,12 @@ package final class ArchiveGateway {
         )
         let end = eventLoop.now
         commits.add(nanoseconds: (end - begin).nanoseconds)
+        // The replica may have answered when one before it had waited for too long.
+        guard !session.hasFailed else { return }
         endCommit(session, receipt, for: delegate)
         scheduleUpkeep(session, at: end.milliseconds, for: delegate)
       } catch {
-        // After a failure the batches handed over behind it fail too; that has been dealt with.
+        // After a failure the batches handed over behind it count as failed too; that has been dealt with.
         if !session.hasFailed { failCommit(session, error, for: delegate) }
       }
     }
