@@ -302,7 +302,13 @@ extension ReplicatedArchive {
         var changes: [ArchiveChange] = []
         for transaction in batch.transactions where transaction.after >= end { changes += try decoded(transaction) }
         try await local { [changes, end] () async throws(ArchiveError) in
-          _ = try await base.apply(changes, lease: lease, expecting: end, changeID: batch.change)
+          _ = try await base.apply(
+            ArchiveBatch(changes),
+            lease: lease,
+            expecting: end,
+            changeID: batch.change,
+            holding: []
+          )
         }
         end = batch.upto
       }

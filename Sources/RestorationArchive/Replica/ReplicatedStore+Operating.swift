@@ -155,7 +155,13 @@ extension ReplicatedArchive {
     guard let lease else { throw ArchiveError(.absent, "there is no archive of \(application)") }
     let end = try await base.tip(lease).sequence
     let change = ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
-    let receipt = try await base.apply([.forgetContexts([])], lease: lease, expecting: end, changeID: change)
+    let receipt = try await base.apply(
+      ArchiveBatch([.forgetContexts([])]),
+      lease: lease,
+      expecting: end,
+      changeID: change,
+      holding: []
+    )
     perform(queue.renew(upTo: receipt.sequence, at: now))
     return receipt.sequence
   }
