@@ -105,7 +105,10 @@ package final class HistoryChecker {
   package private(set) var reads = 0
   package private(set) var acknowledged = 0
 
-  package init(_ trace: Trace) { self.trace = trace }
+  /// Whether what was read is promised to be read again.
+  private let keepsReads: Bool
+
+  package init(_ trace: Trace, keepsReads: Bool = true) { (self.trace, self.keepsReads) = (trace, keepsReads) }
 
   // MARK: Writing
 
@@ -359,7 +362,7 @@ package final class HistoryChecker {
     }
     guard let record = records[place], record.removals == expectation.removals[place, default: 0] else { return }
     // What was read is on disk.
-    defer { if let push, trace.faults.isEmpty { raiseFloor(to: push, at: place) } }
+    defer { if let push, keepsReads, trace.faults.isEmpty { raiseFloor(to: push, at: place) } }
     guard let floor = expectation.floors[place] else { return }
     guard let push else {
       if state == nil {

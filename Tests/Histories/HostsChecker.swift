@@ -56,7 +56,8 @@ package final class HostsChecker {
   /// - Parameter waitsForReplica: A state is acknowledged when the replica has it.
   package init(_ application: String, waitsForReplica: Bool, _ trace: Trace) {
     (self.application, self.waitsForReplica, self.trace) = (application, waitsForReplica, trace)
-    checker = HistoryChecker(trace)
+    // A host shows what it has, though the replica may not have it yet.
+    checker = HistoryChecker(trace, keepsReads: !waitsForReplica)
   }
 
   private func next() -> Int {
@@ -66,6 +67,7 @@ package final class HostsChecker {
 
   /// How many were acknowledged.
   package var writes: Int { answered.count }
+  package var reads: Int { checker.reads }
 
   // MARK: What happens
 
@@ -83,8 +85,8 @@ package final class HostsChecker {
     return session
   }
 
-  package func send(_ path: Path, by session: Session) -> Write {
-    let push = checker.push(path, of: application, over: session.number)
+  package func send(_ path: Path, by session: Session, padding: Int = 0) -> Write {
+    let push = checker.push(path, of: application, over: session.number, padding: padding)
     session.written[path, default: []].append(push)
     trace.add("\(session.host) writes \(push.value) at \(path)")
     return Write(push: push, session: session, sent: next(), expectation: checker.expectation(application))

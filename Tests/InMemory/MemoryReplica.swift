@@ -59,6 +59,12 @@ package final class MemoryReplica: Sendable {
     var now: Int64 = 0
     var promoted: Int64 = 0
     var isCovered = true
+    /// How many transactions there have been, and how many of them another server has.
+    var written = 0
+    var covered = 0
+    var isFollowed = true
+    /// Up to which transaction another server has to have everything before the last call may be answered.
+    var due = 0
     /// Hosts that cannot reach the replica, and hosts whose next answer is lost.
     var cut: Set<String> = []
     var deaf: Set<String> = []
@@ -100,6 +106,20 @@ package final class MemoryReplica: Sendable {
   /// Whether what is stored is on another server too.
   package func setCovered(_ isCovered: Bool) { state.withLock { $0.isCovered = isCovered } }
 
+  /// Whether another server gets what is stored from now on, and what it does not have yet.
+  package func setFollowed(_ isFollowed: Bool) {
+    state.withLock { state in
+      state.isFollowed = isFollowed
+      if isFollowed { state.covered = state.written }
+    }
+  }
+
+  /// How many transactions there have been, how many of them another server has, and how many it has to have before the
+  /// last call may be answered: for a test that lets answers wait.
+  package var cover: (written: Int, covered: Int, due: Int) {
+    state.withLock { ($0.written, $0.covered, $0.due) }
+  }
+
   /// Another server takes over, on a timeline of its own; it lacks the last transactions.
   package func promote(losing transactions: Int = 0) {
     state.withLock { state in
@@ -107,7 +127,7 @@ package final class MemoryReplica: Sendable {
       state.database = state.former[max(0, state.former.count - 1 - transactions)]
       state.database.timeline = timeline
       state.former = [state.database]
-      state.promoted = state.now
+      (state.promoted, state.covered) = (state.now, state.written)
     }
   }
 
@@ -178,6 +198,8 @@ private struct Row {
 extension MemoryReplica.State {
   /// A transaction is committed.
   fileprivate mutating func commit() {
+    written += 1
+    if isFollowed { covered = written }
     former.append(database)
     if former.count > MemoryReplica.formerMax { former.removeFirst() }
   }
@@ -241,6 +263,8 @@ package struct MemoryReplicaLink: ArchiveReplica {
     try replica.state.withLock { state throws(ReplicaError) in
       guard !state.cut.contains(host) else { throw ReplicaError(.away, "\(host) is cut off; mend it") }
       let value = try body(&state)
+      // Also one that has only found what an earlier one has stored.
+      state.due = state.written
       guard state.deaf.remove(host) == nil else { throw ReplicaError(.unknown, "the answer was lost; ask again") }
       return value
     }

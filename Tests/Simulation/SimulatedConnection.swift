@@ -26,7 +26,7 @@ final class SimulatedConnection {
   /// The broker's end.
   private var connection: Connection
   private var channel: EmbeddedChannel
-  /// What a broker that is stopping does not read.
+  /// What a broker that is stopping, or frozen, does not read.
   private var held: ByteBuffer?
 
   init(of process: MemoryProcess, confinedTo confinement: String? = nil, to world: World) {
@@ -74,11 +74,19 @@ final class SimulatedConnection {
     channel.pipeline.fireChannelReadComplete()
   }
 
+  func hold() { if isOpen, held == nil { held = ByteBuffer() } }
+
+  func letGo() {
+    let held = held
+    self.held = nil
+    if let held { send(held) }
+  }
+
   // MARK: Brokers that end in order
 
   func drain() {
     guard isOpen else { return }
-    held = ByteBuffer()
+    hold()
     connection.drain()
   }
 
@@ -92,9 +100,7 @@ final class SimulatedConnection {
   /// By the next broker.
   func goOn(from snapshot: ConnectionSnapshot) {
     (channel, connection) = Self.open(process, confinement, snapshot, to: world)
-    let held = held
-    self.held = nil
-    if let held { send(held) }
+    letGo()
   }
 
   // MARK: Ending

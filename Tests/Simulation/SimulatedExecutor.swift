@@ -4,9 +4,9 @@ internal import InMemory
 internal import NIOCore
 internal import SeededRandom
 
-/// The store's thread: does one job after the other. Each begins after a while of simulated time, and after another
+/// A thread of the store: does one job after the other. Each begins after a while of simulated time, and after another
 /// while, in which whatever waits behind it waits on, it is known that it has ended.
-final class SimulatedExecutor: SerialExecutor {
+final class SimulatedExecutor: SerialExecutor, TaskExecutor {
   private struct State {
     var jobs: [UnownedJob] = []
     var isBusy = false

@@ -43,16 +43,14 @@ final class Simulation {
   var reads: Int { checker.reads }
   var acknowledged: Int { checker.acknowledged }
 
-  /// Returns what was wrong.
-  func run() -> [String] {
+  func run() {
     for step in history.steps {
       trace.add("# \(step)")
       perform(step)
       settle()
-      guard trace.faults.isEmpty else { return trace.faults }
+      guard trace.faults.isEmpty else { return }
     }
     finish()
-    return trace.faults
   }
 
   /// Does what follows at this moment.

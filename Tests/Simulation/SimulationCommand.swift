@@ -9,7 +9,7 @@ struct SimulationCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulation",
     abstract: "Play random histories of a broker in memory, and check what its clients saw.",
-    subcommands: [PlayCommand.self, ModelCommand.self],
+    subcommands: [PlayCommand.self, HostsCommand.self, ModelCommand.self],
     defaultSubcommand: PlayCommand.self
   )
 }
@@ -42,6 +42,57 @@ struct PlayCommand: ParsableCommand {
     abstract: "Play histories of a broker on simulated hardware."
   )
 
+  @OptionGroup var playing: Playing<History>
+
+  func run() throws { try playing.run(Self.self) }
+}
+
+/// Plays histories of several hosts on which a user works in turn.
+struct HostsCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "hosts",
+    abstract: "Play histories of hosts that share a replica, and of a user who goes from one to another."
+  )
+
+  @OptionGroup var playing: Playing<HostsHistory>
+
+  func run() throws { try playing.run(Self.self) }
+}
+
+/// What can be played, and played again without some of its steps.
+protocol RandomHistory {
+  associatedtype Step: Sendable
+
+  var steps: [Step] { get set }
+
+  init(seed: UInt64, count: Int)
+
+  func play(keeping: Trace.Keeping) -> Played
+}
+
+struct Played {
+  let trace: Trace
+  let acknowledged: Int
+  let reads: Int
+}
+
+extension History: RandomHistory {
+  func play(keeping: Trace.Keeping) -> Played {
+    let simulation = Simulation(self, keeping: keeping)
+    simulation.run()
+    return Played(trace: simulation.trace, acknowledged: simulation.acknowledged, reads: simulation.reads)
+  }
+}
+
+extension HostsHistory {
+  func play(keeping: Trace.Keeping) -> Played {
+    let simulation = HostsSimulation(self, keeping: keeping)
+    simulation.run()
+    return Played(trace: simulation.trace, acknowledged: simulation.acknowledged, reads: simulation.reads)
+  }
+}
+
+struct Playing<History: RandomHistory>: ParsableArguments {
   @OptionGroup var seeds: Seeds
 
   @Option(help: "Steps of a history.")
@@ -53,18 +104,17 @@ struct PlayCommand: ParsableCommand {
   @Flag(help: "Print a digest of what happened in all histories.")
   var digest = false
 
-  func run() throws {
+  func run(_ command: any ParsableCommand.Type) throws {
     var (reads, acknowledged, sum) = (0, 0, UInt64(0))
     for seed in seeds.all {
       let keeping: Trace.Keeping = trace ? .lines : digest ? .digest : .nothing
-      let simulation = Simulation(History(seed: seed, count: steps), keeping: keeping)
-      let faults = simulation.run()
-      reads += simulation.reads
-      acknowledged += simulation.acknowledged
-      sum = sum &* 31 &+ simulation.trace.digest
-      if trace { for line in simulation.trace.lines { print(line) } }
-      guard faults.isEmpty else {
-        report(seed, faults)
+      let played = History(seed: seed, count: steps).play(keeping: keeping)
+      reads += played.reads
+      acknowledged += played.acknowledged
+      sum = sum &* 31 &+ played.trace.digest
+      if trace { for line in played.trace.lines { print(line) } }
+      guard played.trace.faults.isEmpty else {
+        report(seed, played.trace.faults, command.configuration.commandName ?? "")
         throw ExitCode.failure
       }
     }
@@ -72,22 +122,23 @@ struct PlayCommand: ParsableCommand {
     print("\(seeds.all.count) histories, \(acknowledged) acknowledged states, \(reads) reads\(digest)")
   }
 
-  private func report(_ seed: UInt64, _ faults: [String]) {
+  private func report(_ seed: UInt64, _ faults: [String], _ command: String) {
     print("seed \(seed): \(faults[0])")
     guard seeds.shrinking else { return }
     let shortest = Shrinking.shrink(History(seed: seed, count: steps))
     print("the shortest history that fails:")
     for step in shortest.history.steps { print("  \(step)") }
     print("fails with: \(shortest.fault)")
-    print("replay: SWIFT_DETERMINISTIC_HASHING=1 simulation --from \(seed) --to \(seed) --steps \(steps) --trace")
+    let options = "--from \(seed) --to \(seed) --steps \(steps) --trace"
+    print("replay: SWIFT_DETERMINISTIC_HASHING=1 simulation \(command) \(options)")
   }
 }
 
 /// Leaves steps out of a history for as long as it still fails.
 enum Shrinking {
-  static func shrink(_ history: History) -> (history: History, fault: String) {
+  static func shrink<History: RandomHistory>(_ history: History) -> (history: History, fault: String) {
     var shortest = history
-    var fault = Simulation(history).run().first ?? "nothing: the run is not the same again"
+    var fault = Self.fault(of: history) ?? "nothing: the run is not the same again"
     var size = max(1, history.steps.count / 2)
     while true {
       var start = 0
@@ -95,7 +146,7 @@ enum Shrinking {
       while start < shortest.steps.count {
         var shorter = shortest
         shorter.steps.removeSubrange(start..<min(start + size, shorter.steps.count))
-        if let found = Simulation(shorter).run().first {
+        if let found = Self.fault(of: shorter) {
           (shortest, fault, hasShrunk) = (shorter, found, true)
         } else {
           start += size
@@ -104,5 +155,9 @@ enum Shrinking {
       if size == 1 && !hasShrunk { return (shortest, fault) }
       size = max(1, size / 2)
     }
+  }
+
+  private static func fault(of history: some RandomHistory) -> String? {
+    history.play(keeping: .nothing).trace.faults.first
   }
 }

@@ -14,6 +14,14 @@ internal import SeededRandom
 ///
 /// The broker's service and its store are the real ones; each broker process has its own.
 final class World {
+  /// Makes the store of a broker whose archives follow their user: around its files, on its loop, with a thread for what
+  /// goes to the replica. The last argument says whether the broker still runs.
+  typealias Replicating = (
+    SQLiteArchiveStore, TestEventLoop, SimulatedExecutor, _ isAlive: @escaping @Sendable () -> Bool
+  ) -> ReplicatedStore
+
+  /// Of the host, if there are several.
+  let name: String
   let loop = TestEventLoop()
   /// The event loop of processes that use the client library: it outlives brokers.
   let processes = TestEventLoop()
@@ -25,6 +33,10 @@ final class World {
   /// What connections of this broker share.
   private(set) var books: ConnectionBooks
   private var store: SimulatedExecutor
+  /// The thread of what goes to the replica.
+  private var courier: SimulatedExecutor
+  private var replicated: ReplicatedStore?
+  private let replicating: Replicating?
   /// The process that the disk knows as this broker.
   private var process = 0
   private(set) var epoch: Int64 = 1
@@ -35,17 +47,25 @@ final class World {
   private let clockMilliseconds: NIOLoopBoundBox<Int64>
   private let messages: NIOLoopBoundBox<[String]>
   private var connections: [SimulatedConnection] = []
-  var slownessMilliseconds: Int64 = 2 { didSet { store.setSlowness(milliseconds: slownessMilliseconds) } }
+  var slownessMilliseconds: Int64 = 2 { didSet { setSlowness() } }
+  /// Its processes get no time: input waits, and so do timers.
+  private(set) var isFrozen = false
+  /// Moves the time of all hosts, if there are others.
+  var passTime: ((_ milliseconds: Int64) -> Void)?
 
-  init(seed: UInt64, limits: Limits, trace: Trace) {
-    (self.seed, self.limits, self.trace) = (seed, limits, trace)
+  init(seed: UInt64, limits: Limits, trace: Trace, name: String = "", replicating: Replicating? = nil) {
+    (self.seed, self.limits, self.trace, self.name, self.replicating) = (seed, limits, trace, name, replicating)
     host = MemoryHost(on: loop)
     disk = SimulatedDisk(seed: seed &+ 1)
     chance = NIOLoopBoundBox(SeededGenerator(seed: seed &+ 2), eventLoop: loop)
     clockMilliseconds = NIOLoopBoundBox(0, eventLoop: loop)
     messages = NIOLoopBoundBox([], eventLoop: loop)
     store = SimulatedExecutor(on: loop, seed: seed &+ 3)
-    service = Self.makeService(seed, loop, host, disk, store, limits, chance, clockMilliseconds, messages, epoch: 1)
+    courier = SimulatedExecutor(on: loop, seed: seed &+ 4)
+    let files = Self.makeFiles(disk, store, limits)
+    replicated = replicating?(files, loop, courier) { [disk] in disk.isAlive(0) }
+    let archives: any ArchiveStore = replicated ?? files
+    service = Self.makeService(seed, loop, host, archives, limits, chance, clockMilliseconds, messages, epoch: 1)
     books = Self.makeBooks(loop, limits)
   }
 
@@ -53,21 +73,13 @@ final class World {
     ConnectionBooks(on: loop.channels, limits: TransportLimits(limits), isShared: false)
   }
 
-  private static func makeService(
-    _ seed: UInt64,
-    _ loop: TestEventLoop,
-    _ host: MemoryHost,
+  private static func makeFiles(
     _ disk: SimulatedDisk,
     _ executor: SimulatedExecutor,
-    _ limits: Limits,
-    _ chance: NIOLoopBoundBox<SeededGenerator>,
-    _ clock: NIOLoopBoundBox<Int64>,
-    _ messages: NIOLoopBoundBox<[String]>,
-    epoch: Int64
-  ) -> BrokerService {
-    let store: SQLiteArchiveStore
+    _ limits: Limits
+  ) -> SQLiteArchiveStore {
     do throws(ArchiveError) {
-      store = try SQLiteArchiveStore(
+      return try SQLiteArchiveStore(
         directory: SimulatedDisk.directory,
         of: disk,
         on: executor,
@@ -77,6 +89,19 @@ final class World {
     } catch {
       preconditionFailure("no store: \(error)")
     }
+  }
+
+  private static func makeService(
+    _ seed: UInt64,
+    _ loop: TestEventLoop,
+    _ host: MemoryHost,
+    _ store: any ArchiveStore,
+    _ limits: Limits,
+    _ chance: NIOLoopBoundBox<SeededGenerator>,
+    _ clock: NIOLoopBoundBox<Int64>,
+    _ messages: NIOLoopBoundBox<[String]>,
+    epoch: Int64
+  ) -> BrokerService {
     var settings = CoreSettings(
       epoch: epoch,
       version: "1.0",
@@ -108,7 +133,7 @@ final class World {
       loop.run()
       processes.run()
     } while takeOutput()
-    for message in messages.value { trace.add("broker: \(message)") }
+    for message in messages.value { note("broker: \(message)") }
     if messages.value.contains(where: { $0.hasPrefix("fatal") }) { disk.kill() }
     complaints += messages.value.filter { $0.hasPrefix("warning") || $0.hasPrefix("error") || $0.hasPrefix("critical") }
     messages.value = []
@@ -124,10 +149,19 @@ final class World {
     return connections.reduce(false) { $1.move() || $0 }
   }
 
+  private func note(_ text: @autoclosure () -> String) { trace.add("\(name.isEmpty ? "" : "\(name): ")\(text())") }
+
   func advance(milliseconds: Int64) {
-    let end = loop.now + .milliseconds(milliseconds)
+    if let passTime { return passTime(milliseconds) }
+    advance(to: loop.now + .milliseconds(milliseconds))
+  }
+
+  /// When something is to happen next.
+  var nextDeadline: NIODeadline? { [loop.nextDeadline, processes.nextDeadline].compactMap { $0 }.min() }
+
+  func advance(to end: NIODeadline) {
     repeat {
-      let next = min(end, loop.nextDeadline ?? end, processes.nextDeadline ?? end)
+      let next = min(end, nextDeadline ?? end)
       loop.advance(to: next)
       processes.advance(to: next)
       run()
@@ -143,13 +177,13 @@ final class World {
   var isDead: Bool { !disk.isAlive(process) }
 
   func kill() {
-    trace.add("kill")
+    note("kill")
     disk.kill()
     startAgain()
   }
 
   func cutPower() {
-    trace.add("power cut")
+    note("power cut")
     endProcess()
     disk.cutPower()
     start()
@@ -159,18 +193,20 @@ final class World {
   ///
   /// - Parameter handsOver: whether connections go on with the next broker.
   func stop(handsOver: Bool) {
-    trace.add("stop")
+    note("stop")
     guard finish({ await $0.prepareToStop() }) else { return }
     if handsOver {
       for connection in connections { connection.drain() }
       run()
     }
+    replicated?.drain()
     guard finish({ await $0.stop() }) else { return }
+    if let replicated, !finish({ _ in _ = await replicated.drained() }) { return }
     var left: [(SimulatedConnection, ConnectionSnapshot)] = []
     if handsOver {
       for connection in connections { if let snapshot = connection.leave() { left.append((connection, snapshot)) } }
       connections.removeAll { connection in left.contains { $0.0 === connection } }
-      trace.add("\(left.count) connections go on, \(connections.count) end")
+      note("\(left.count) connections go on, \(connections.count) end")
     }
     startAgain()
     connections += left.map(\.0)
@@ -190,8 +226,23 @@ final class World {
     run()
     for _ in 0..<600 where !isDone.value && epoch == self.epoch { advance(milliseconds: 100) }
     guard epoch == self.epoch else { return false }
-    if !isDone.value { trace.fault("the broker did not stop within a minute") }
+    if !isDone.value { trace.fault("the broker \(name) did not stop within a minute") }
     return true
+  }
+
+  func freeze() {
+    note("frozen")
+    isFrozen = true
+    for connection in connections { connection.hold() }
+  }
+
+  /// - Parameter takesInput: what came meanwhile is read before timers fire that are overdue.
+  func thaw(at now: NIODeadline, takesInput: Bool) {
+    note("goes on")
+    isFrozen = false
+    if !takesInput { advance(to: now) }
+    for connection in connections { connection.letGo() }
+    advance(to: now)
   }
 
   private func startAgain() {
@@ -206,6 +257,7 @@ final class World {
     host.letGo()
     for _ in 0..<3 {
       store.drain()
+      courier.drain()
       loop.run()
       loop.cancelTimers()
     }
@@ -216,13 +268,22 @@ final class World {
   private func start() {
     epoch += 1
     process = disk.process
-    trace.add("start \(epoch)")
+    note("start \(epoch)")
     store = SimulatedExecutor(on: loop, seed: seed &+ UInt64(epoch) &* 7)
-    store.setSlowness(milliseconds: slownessMilliseconds)
+    courier = SimulatedExecutor(on: loop, seed: seed &+ UInt64(epoch) &* 7 &+ 1)
+    setSlowness()
     let faults = disk.suspendFaults()
-    service = Self.makeService(seed, loop, host, disk, store, limits, chance, clockMilliseconds, messages, epoch: epoch)
+    let files = Self.makeFiles(disk, store, limits)
+    replicated = replicating?(files, loop, courier) { [disk, process] in disk.isAlive(process) }
+    let archives: any ArchiveStore = replicated ?? files
+    service = Self.makeService(seed, loop, host, archives, limits, chance, clockMilliseconds, messages, epoch: epoch)
     books = Self.makeBooks(loop, limits)
+    replicated?.sendLeft()
     disk.resumeFaults(faults)
+  }
+
+  private func setSlowness() {
+    for thread in [store, courier] { thread.setSlowness(milliseconds: slownessMilliseconds) }
   }
 
   // MARK: Clients
@@ -253,6 +314,13 @@ final class World {
   var holdings: Holdings {
     .sum(service.assumeIsolated { $0.holdings }, books.holdings, ["timers of the loop": loop.timerCount])
   }
+
+  // MARK: Files
+
+  /// Their names in the directory of archives.
+  var files: [String] { disk.allNames.map { String($0.dropFirst(SimulatedDisk.directory.count + 1)) } }
+
+  func file(_ name: String) -> [UInt8] { disk.content("\(SimulatedDisk.directory)/\(name)")?.bytes ?? [] }
 
   func forget(_ connection: SimulatedConnection) { connections.removeAll { $0 === connection } }
 }

@@ -91,6 +91,7 @@ internal import Testing
     ("@unchecked Sendable", "SimulatedDisk.swift", "a simulation has one thread"),
     ("@unchecked Sendable", "HistoryChecker.swift", "a simulation has one thread"),
     ("@unchecked Sendable", "SimulatedLibrary.swift", "a simulation has one thread"),
+    ("@unchecked Sendable", "SimulatedNetwork.swift", "a simulation has one thread"),
     ("@unchecked Sendable", "SimulatedRoute.swift", "a simulation has one thread"),
     ("nonisolated(unsafe)", "SimulatedDisk.swift", "counts disks; a simulation has one thread"),
     (
