@@ -17,8 +17,10 @@ PORTION = 250
 STORE = "RestorationArchive"
 BROKER = "RestorationBroker"
 CLIENT = "RestorationClient"
+MEMORY = "InMemory"
 SERVICE = "Service/"
 CORE = "Core/"
+REPLICA = "Replica/"
 
 DROP_ALL = "for node in session.objects.values.sorted(by: { $0.id < $1.id }) { drop(node) }"
 
@@ -98,6 +100,28 @@ FAULTS = [
      "    lastRevision += 1\n", "    lastRevision = PLANTED && lastRevision > 3 ? 1 : lastRevision + 1\n"),
 ]
 
+# The same of what several hosts share, for their histories.
+HOSTS_FAULTS = [
+    # Replica
+    ("what is written under a former lease counts", MEMORY, "MemoryReplica.swift",
+     "      guard replica.fault == .noFence else {", "      guard PLANTED || replica.fault == .noFence else {"),
+    ("a server that takes over begins no timeline", MEMORY, "MemoryReplica.swift",
+     "let timeline = state.database.timeline + 1", "let timeline = state.database.timeline + (PLANTED ? 0 : 1)"),
+    ("an archive is taken from a host that may be alive", MEMORY, "MemoryReplica.swift",
+     "known.term.milliseconds + 1_000 {", "(PLANTED ? 1_000 : known.term.milliseconds) + 1_000 {"),
+    # Store
+    ("epochs are compared without their timeline", STORE, REPLICA + "CatchingUp.swift",
+     "    guard standing.epoch < grant.tipEpoch else {",
+     "    guard PLANTED ? standing.epoch.number < grant.tipEpoch.number : standing.epoch < grant.tipEpoch else {"),
+    ("a copy of an earlier lease counts as only behind", STORE, REPLICA + "CatchingUp.swift",
+     "isOurs && (isPartial ?", "isOurs && (PLANTED ? true : isPartial ?"),
+    ("what others do not have is not set aside", STORE, REPLICA + "ReplicatedArchive+Opening.swift",
+     "    if plan.isConflict, let found {", "    if plan.isConflict, !PLANTED, let found {"),
+    ("what the replica does not have is acknowledged", STORE, REPLICA + "ReplicatedArchive.swift",
+     "if let error = await stored(transaction.upto) { throw error }",
+     "if let error = await stored(transaction.upto), !PLANTED { throw error }"),
+]
+
 SWITCH = """// SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
@@ -106,13 +130,18 @@ let plantedFault = getenv("PLANTED_FAULT").flatMap { Int(String(cString: $0)) } 
 """
 
 
+def folder(target):
+    return os.path.join("Tests" if target == MEMORY else "Sources", target)
+
+
 def planted_sources(here):
     """Contents of the changed files by path below the project."""
     changed = {}
-    for target in sorted({fault[1] for fault in FAULTS}):
-        changed[os.path.join("Sources", target, "Planted.swift")] = SWITCH
-    for number, (name, target, path, text, instead) in enumerate(FAULTS, 1):
-        path = os.path.join("Sources", target, path)
+    faults = FAULTS + HOSTS_FAULTS
+    for target in sorted({fault[1] for fault in faults}):
+        changed[os.path.join(folder(target), "Planted.swift")] = SWITCH
+    for number, (name, target, path, text, instead) in enumerate(faults, 1):
+        path = os.path.join(folder(target), path)
         if path not in changed:
             with open(os.path.join(here, path), encoding="utf-8") as file:
                 changed[path] = file.read()
@@ -165,9 +194,10 @@ def build(place):
 def play(program, number):
     """The first line of what the simulation says of the first history that fails; None if none does."""
     environment = dict(os.environ, SWIFT_DETERMINISTIC_HASHING="1", PLANTED_FAULT=str(number))
+    command = "play" if number <= len(FAULTS) else "hosts"
     for start in range(1, SEEDS, PORTION):
         played = subprocess.run(
-            [program, "--from", str(start), "--to", str(start + PORTION - 1), "--no-shrinking"],
+            [program, command, "--from", str(start), "--to", str(start + PORTION - 1), "--no-shrinking"],
             env=environment, capture_output=True, text=True)
         if played.returncode != 0:
             return (played.stdout.splitlines() or [f"crashed among the {PORTION} from {start}"])[0]
@@ -184,7 +214,8 @@ def main():
     copy(here, place)
     program = build(place)
     names = sys.argv[2:]
-    wanted = [(number, fault[0]) for number, fault in enumerate(FAULTS, 1) if not names or fault[0] in names]
+    faults = enumerate(FAULTS + HOSTS_FAULTS, 1)
+    wanted = [(number, fault[0]) for number, fault in faults if not names or fault[0] in names]
     missed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for (_, name), found in zip(wanted, pool.map(lambda fault: play(program, fault[0]), wanted)):
