@@ -5,8 +5,8 @@ extension PostgresSchema {
   static let helpers = """
     -- Not pg_control_checkpoint(): until the first checkpoint after a promotion it says the former timeline. On a
     -- standby pg_current_wal_lsn() fails, which is right: nothing is asked of a standby. Of a system that has given no
-    -- lease it is what it will be when it gives the first one. On two busy cores the file of pg_control_system() takes 8
-    -- of the 22 µs of this; each of 20 appends that share a commit takes 350, one with its own commit 14,000.
+    -- lease it is what it will be when it gives the first one. On two busy cores pg_control_system() takes 8 of the
+    -- 22 µs of this; each of 20 appends that share a commit takes 350, one with its own commit 14,000.
     CREATE OR REPLACE FUNCTION timeline() RETURNS bigint LANGUAGE sql STABLE AS $$
       SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint
         + coalesce((SELECT before FROM server WHERE system = (pg_control_system()).system_identifier),
