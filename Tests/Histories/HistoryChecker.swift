@@ -106,9 +106,8 @@ package final class HistoryChecker {
   package private(set) var acknowledged = 0
 
   /// Whether what was read is promised to be read again.
-  private let keepsReads: Bool
 
-  package init(_ trace: Trace, keepsReads: Bool = true) { (self.trace, self.keepsReads) = (trace, keepsReads) }
+  package init(_ trace: Trace) { self.trace = trace }
 
   // MARK: Writing
 
@@ -345,13 +344,16 @@ package final class HistoryChecker {
     return expectation
   }
 
-  /// - Parameter state: `nil` if there is none.
+  /// - Parameters:
+  ///   - state: `nil` if there is none.
+  ///   - isKept: What was read is found by later readers, too.
   package func read(
     _ path: Path,
     of application: String,
     _ state: JSONValue?,
     _ expectation: Expectation,
-    by reader: String
+    by reader: String,
+    isKept: Bool = true
   ) {
     noteRemovals()
     let place = Place(application: application, path: path)
@@ -362,7 +364,7 @@ package final class HistoryChecker {
     }
     guard let record = records[place], record.removals == expectation.removals[place, default: 0] else { return }
     // What was read is on disk.
-    defer { if let push, keepsReads, trace.faults.isEmpty { raiseFloor(to: push, at: place) } }
+    defer { if let push, isKept, trace.faults.isEmpty { raiseFloor(to: push, at: place) } }
     guard let floor = expectation.floors[place] else { return }
     guard let push else {
       if state == nil {

@@ -56,8 +56,7 @@ package final class HostsChecker {
   /// - Parameter waitsForReplica: A state is acknowledged when the replica has it.
   package init(_ application: String, waitsForReplica: Bool, _ trace: Trace) {
     (self.application, self.waitsForReplica, self.trace) = (application, waitsForReplica, trace)
-    // A host shows what it has, though the replica may not have it yet.
-    checker = HistoryChecker(trace, keepsReads: !waitsForReplica)
+    checker = HistoryChecker(trace)
   }
 
   private func next() -> Int {
@@ -116,7 +115,9 @@ package final class HostsChecker {
 
   package func read(_ path: Path, _ state: JSONValue?, _ expectation: HistoryChecker.Expectation, by session: Session) {
     trace.add("\(session.host) reads \(state?["v"]?.integer ?? 0) at \(path)")
-    checker.read(path, of: application, state, expectation, by: session.host)
+    // A host shows what it has written itself, though the replica may not have it yet.
+    let isOwn = push(state).map { sessions[$0.link].host == session.host } ?? false
+    checker.read(path, of: application, state, expectation, by: session.host, isKept: !waitsForReplica || !isOwn)
     guard session.base[path] == nil, session.written[path] == nil else { return }
     session.base[path] = push(state)
   }

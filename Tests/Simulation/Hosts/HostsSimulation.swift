@@ -35,13 +35,13 @@ final class HostsSimulation {
   let trace: Trace
   private let fleet: SimulatedFleet
   private let checker: HostsChecker
-  /// Those on one host have one number.
+  /// Their numbers are their places.
   private var clients: [SimulatedClient] = []
   /// The last one of each host, in the order in which they came.
   private var users: [User] = []
   /// Waits for a host.
   private var coming: SimulatedClient?
-  private var forcedGrants = 0
+  private var forcedClaims = 0
   /// How many transactions the replica had when the archive was open for the first time. Before that, servers that take
   /// over know of no archive that a host might have.
   private var established: Int?
@@ -159,8 +159,8 @@ final class HostsSimulation {
 
   private func user(on host: World) -> User? { users.last { $0.host === host && !$0.isOver } }
 
-  /// Opens the archive. What the host has still open, but another one has taken, it has to hear of before: it is made to
-  /// look.
+  /// Opens the archive. If the host still has it open and another one has taken it, it has to hear of that first: it is
+  /// made to write.
   ///
   /// - Parameter isCalm: Every host knows by now what it has.
   private func go(to host: World, byForce: Bool, isCalm: Bool = false) {
@@ -185,8 +185,8 @@ final class HostsSimulation {
 
   private func came(_ client: SimulatedClient, to host: World, byForce: Bool) {
     // One that was asked for before may have been granted since.
-    let isForced = byForce || forcedGrants != fleet.network.forcedGrants
-    forcedGrants = fleet.network.forcedGrants
+    let isForced = byForce || forcedClaims != fleet.network.forcedClaims
+    forcedClaims = fleet.network.forcedClaims
     established = established ?? fleet.network.replica.cover.written
     if isForced { isTroubled = true }
     let session = checker.opened(on: host.name, byForce: isForced, inTrouble: isTroubled)
@@ -209,7 +209,7 @@ final class HostsSimulation {
     case .error(let kind):
       trace.add("\(user.host.name) refuses: \(kind)")
       if kind == "fenced" || kind == "ownedElsewhere" { user.isOver = true }
-      // What waits when the session is ended by its user has none any more.
+      // If its user ends the session, a call that still waits has no session.
       let isExpected = Self.refusals.contains(kind) || user.isOver && kind == "notInitialized"
       if !isExpected { trace.fault("\(user.host.name) answers \(kind)") }
     case .lost: user.isOver = true

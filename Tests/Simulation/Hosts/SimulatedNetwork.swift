@@ -26,7 +26,7 @@ final class SimulatedNetwork: @unchecked Sendable {
   /// How many milliseconds a call, or an answer, is on its way at most.
   var slownessMilliseconds: Int64 = 5
   /// How often an archive was taken by force.
-  private(set) var forcedGrants = 0
+  private(set) var forcedClaims = 0
   private var weather: [String: Weather] = [:]
   private var chance: SeededGenerator
   /// Answers that wait until another server has what they promise.
@@ -140,7 +140,7 @@ final class SimulatedNetwork: @unchecked Sendable {
     uncovered.append((send, { [self] in pass(to: host) { exchange.end(.failure(loss)) } }))
   }
 
-  fileprivate func noteForcedGrant() { forcedGrants += 1 }
+  fileprivate func noteForcedClaim() { forcedClaims += 1 }
 }
 
 /// A call, and what its caller has been told.
@@ -151,11 +151,15 @@ private final class Exchange<Value: Sendable>: @unchecked Sendable {
   private(set) var result: Result<Value, ReplicaError>?
   var limit: Scheduled<Void>?
 
-  init(on loop: TestEventLoop, lost: ReplicaError.Kind) { (held, self.lost) = (HeldCall(on: loop), lost) }
+  private let isAlive: @Sendable () -> Bool
 
-  /// Only the first end counts.
+  init(on loop: TestEventLoop, lost: ReplicaError.Kind, _ isAlive: @escaping @Sendable () -> Bool) {
+    (held, self.lost, self.isAlive) = (HeldCall(on: loop), lost, isAlive)
+  }
+
+  /// Only the first end counts. What was killed waits for ever.
   func end(_ result: Result<Value, ReplicaError>) {
-    guard case nil = self.result else { return }
+    guard isAlive(), case nil = self.result else { return }
     self.result = result
     limit?.cancel()
     held.letGo()
@@ -180,8 +184,7 @@ struct SimulatedWay: ArchiveReplica {
     lost: ReplicaError.Kind = .unknown,
     _ body: @escaping @Sendable () async throws(ReplicaError) -> Value
   ) async throws(ReplicaError) -> Value {
-    let exchange = Exchange<Value>(on: network.loop, lost: lost)
-    // What was killed waits for ever.
+    let exchange = Exchange<Value>(on: network.loop, lost: lost, isAlive)
     if isAlive() { network.send(from: host, exchange, body) }
     _ = await exchange.held.wait()
     return try (exchange.result ?? .failure(ReplicaError(lost, "it was never sent"))).get()
@@ -192,9 +195,9 @@ struct SimulatedWay: ArchiveReplica {
     as claim: ReplicaClaim
   ) async throws(ReplicaError) -> ReplicaGrant {
     try await call { [link, network] () async throws(ReplicaError) in
-      let grant = try await link.acquire(application, as: claim)
-      if claim.isForced { network.noteForcedGrant() }
-      return grant
+      // The answer may be lost.
+      if claim.isForced { network.noteForcedClaim() }
+      return try await link.acquire(application, as: claim)
     }
   }
 
