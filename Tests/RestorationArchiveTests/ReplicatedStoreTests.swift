@@ -200,6 +200,25 @@ internal import Testing
     #expect(b.events.isEmpty)
   }
 
+  /// What its last transaction has replaced, the first ones may lack.
+  @Test func aHostThatEndsWhileItCatchesUpHasAllOfABatchOrNothing() throws {
+    var found: Set<[String]> = []
+    for steps in 0..<12 {
+      let fleet = ReplicaFleet()
+      let (diskA, diskB) = (CarriedDisk("A"), CarriedDisk("B"))
+      let a = try fleet.broker(on: "A", diskA.connect(fleet.loop), .disk)
+      a.open()
+      for text in ["1", "2", "3"] { _ = a.write(text) }
+      #expect(a.close().value == true)
+      #expect(fleet.batches == ["1", "2", "3"])
+      let b = try fleet.broker(on: "B", diskB.connect(fleet.loop), .disk)
+      diskB.state.withLock { $0.crashAfter = steps }
+      b.open()
+      found.insert(texts(diskB))
+    }
+    #expect(found == [[], ["1", "2", "3"]])
+  }
+
   @Test func anArchiveThatAnotherHostKeepsIsToldAfterFiveSeconds() throws {
     let (a, b) = (try broker(diskA), try broker(diskB))
     a.open()

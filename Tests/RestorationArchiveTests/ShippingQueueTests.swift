@@ -147,12 +147,13 @@ internal import Testing
     var queue = started()
     let long = batch(transaction(0, 1, bytes: 26))
     #expect(queue.add([transaction(0, 1, bytes: 26)], at: 0) == [long])
-    for now: Int64 in [1_000, 2_000] {
-      #expect(queue.failed(.unknown, at: now) == [.wait(until: now + 500)])
+    for (index, kind) in [.unknown, .away, .away, .unknown].enumerated() as EnumeratedSequence<[ReplicaError.Kind]> {
+      let now = Int64(index + 1) * 1_000
+      #expect(queue.failed(kind, at: now) == [.wait(until: now + 500)])
       #expect(queue.timePassed(at: now + 500) == [long])
     }
-    _ = queue.failed(.unknown, at: 3_000)
-    #expect(queue.timePassed(at: 3_500) == [.copy])
+    _ = queue.failed(.unknown, at: 5_000)
+    #expect(queue.timePassed(at: 5_500) == [.copy])
   }
 
   @Test func aReplicaThatHasLessThanItHadGetsASnapshot() {

@@ -69,6 +69,7 @@ extension ReplicatedArchive {
   }
 
   private func giveBack() async {
+    takeCommitted()
     guard queue.lag == 0 || holding.isClaiming else { return }
     for case .release(let lease) in holding.flushed() {
       publish()

@@ -299,13 +299,15 @@ extension ReplicatedArchive {
       let page = try await load(grant, from: current)
       for batch in page.batches where batch.upto > end {
         // All or nothing: the last transaction of a batch may have replaced what the first one wrote.
+        let rest = batch.transactions.drop { $0.after < end }
         var changes: [ArchiveChange] = []
-        for transaction in batch.transactions where transaction.after >= end { changes += try decoded(transaction) }
-        try await local { [changes, end] () async throws(ArchiveError) in
+        for transaction in rest { changes += try decoded(transaction) }
+        let begin = rest.first?.after ?? end
+        try await local { [changes] () async throws(ArchiveError) in
           _ = try await base.apply(
             ArchiveBatch(changes),
             lease: lease,
-            expecting: end,
+            expecting: begin,
             changeID: batch.change,
             holding: []
           )

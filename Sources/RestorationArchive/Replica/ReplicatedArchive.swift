@@ -158,12 +158,16 @@ actor ReplicatedArchive {
   }
 
   func takeCommitted() {
-    let transactions = gate.withLock { $0.committed.take(at: now) }
+    let transactions = encodedTransactions()
     guard !transactions.isEmpty else { return }
-    perform(queue.add(transactions.map { $0.encoded(shared: context.shared) }, at: now))
+    perform(queue.add(transactions, at: now))
     guard context.backlog.withLock({ $0 }) > context.settings.backlogBytesMax else { return }
     queue.drop()
     publish()
+  }
+
+  private func encodedTransactions() -> [ReplicaTransaction] {
+    gate.withLock { $0.committed.take(at: now) }.map { $0.encoded(shared: context.shared) }
   }
 
   /// Why it is not known that the replica has everything up to here; `nil` when it has.
@@ -217,7 +221,8 @@ actor ReplicatedArchive {
       case .release(let lease):
         start { try? await $0.context.replica.release(lease, .left(isFlushed: false, summary: [])) }
       case .lose(let host):
-        takeCommitted()
+        // Counted, and not sent any more.
+        _ = queue.add(encodedTransactions(), at: now)
         if let lease { context.tell(.lost(lease, ArchiveLoss(host: host, unshipped: queue.lag))) }
       case .wait(let time):
         claimTime = time
@@ -290,6 +295,7 @@ actor ReplicatedArchive {
 
   /// Nothing of before is to be sent.
   func renewQueue() {
+    gate.withLock { _ = $0.committed.take(at: now) }
     era += 1
     queue = ShippingQueue(context.settings.promise, limits: context.settings.limits)
     giveUpWaiting(unconfirmed)

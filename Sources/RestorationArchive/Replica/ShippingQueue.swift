@@ -70,7 +70,7 @@ package struct ShippingQueue: Hashable, Sendable {
   }
 
   /// A batch of more than `batchBytesMax` is repeated so often.
-  private static let failedBatchesMax = 2
+  private static let unknownBatchesMax = 2
 
   private let limits: Limits
   private let promise: Promise
@@ -87,8 +87,8 @@ package struct ShippingQueue: Hashable, Sendable {
   private var sent = 0
   /// One after the other. Each has written as much as the archive has.
   private var failedCopies = 0
-  /// One after the other.
-  private var failedBatches = 0
+  /// How often it has become unknown whether the batch that is under way has arrived.
+  private var unknownBatches = 0
   /// Up to here only a snapshot can bring what is missing.
   private var dropped: SequenceNumber = 0
   /// A snapshot is to take the place of batches.
@@ -120,6 +120,7 @@ extension ShippingQueue {
     at now: Int64
   ) -> [Action] {
     (phase, self.stored, sent, tail) = (.idle, stored, 0, max(tip, tail))
+    unknownBatches = 0
     batchBytes = behind
     forget(upTo: stored)
     if tail == stored { (overdue, isAway) = (nil, false) }
@@ -213,7 +214,7 @@ extension ShippingQueue {
 
   private mutating func arrived(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
     (phase, sent, stored, isAway) = (.idle, 0, sequence, false)
-    (failedCopies, failedBatches) = (0, 0)
+    (failedCopies, unknownBatches) = (0, 0)
     tail = max(tail, sequence)
     forget(upTo: sequence)
     if tail == stored {
@@ -239,14 +240,15 @@ extension ShippingQueue {
       // It can wait until as much has come again; batches go on.
       if isCompacting { (isCompacting, batchBytes) = (false, 0) }
     }
-    if phase == .appending { failedBatches += 1 }
     phase = .resting(until: now + pause)
     switch kind {
-    // It may have arrived. What is too long for a slow way gives way to a snapshot, which goes in pieces: if it has
-    // arrived, the replica has it twice.
-    case .unknown, .away:
-      let sentBytes = waiting[..<sent].reduce(0) { $0 + $1.transaction.changes.count }
-      if sentBytes > limits.batchBytesMax, failedBatches > Self.failedBatchesMax {
+    case .away: break
+    // It may have arrived. What is too long for a slow way gives way to a snapshot, which goes in pieces; that has it
+    // too.
+    case .unknown:
+      let bytes = waiting[..<sent].reduce(0) { $0 + $1.transaction.changes.count }
+      unknownBatches += sent > 0 ? 1 : 0
+      if bytes > limits.batchBytesMax, unknownBatches > Self.unknownBatchesMax {
         sent = 0
         drop()
       }

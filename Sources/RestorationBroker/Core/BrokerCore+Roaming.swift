@@ -121,3 +121,8 @@ extension ArchiveLost {
     (host, since, unshipped) = (loss.host, loss.time, loss.unshipped)
   }
 }
+
+extension ArchiveError {
+  /// Whether an opening for another purpose may succeed.
+  var dependsOnPurpose: Bool { kind == .absent || kind == .definite || ArchiveLoss(self) != nil }
+}

@@ -133,7 +133,7 @@ package struct BrokerCore {
       close(application)
       for client in waiting(for: id) {
         // Meanwhile another client may have made a call that creates the archive, or has another host leave it.
-        if client.purpose > application.turn.purpose, error.kind == .absent || ArchiveLoss(error) != nil {
+        if client.purpose > application.turn.purpose, error.dependsOnPurpose {
           resume(client)
         } else {
           refuse(client, with: .storeError(error))
