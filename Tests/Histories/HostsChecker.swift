@@ -115,6 +115,8 @@ package final class HostsChecker {
 
   package func read(_ path: Path, _ state: JSONValue?, _ expectation: HistoryChecker.Expectation, by session: Session) {
     trace.add("\(session.host) reads \(state?["v"]?.integer ?? 0) at \(path)")
+    // Until it hears of its loss, it shows what it had.
+    guard !session.isDeposed || waitsForReplica else { return }
     // A host shows what it has written itself, though the replica may not have it yet.
     let isOwn = push(state).map { sessions[$0.link].host == session.host } ?? false
     checker.read(path, of: application, state, expectation, by: session.host, isKept: !waitsForReplica || !isOwn)
