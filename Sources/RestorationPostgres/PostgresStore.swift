@@ -8,8 +8,10 @@ internal import Synchronization
 package final class PostgresStore: Sendable {
   private struct Watch {
     let attention: @Sendable () -> Void
-    /// Archives for which the broker was told.
+    /// Archives for which the broker was told, since it was given a lease last: under a new one it has to be told anew.
     var told: Set<Int64> = []
+    /// How many it was given.
+    var leases = 0
   }
 
   private struct Books {
@@ -60,8 +62,8 @@ package final class PostgresStore: Sendable {
   ///
   /// What it cannot learn the renewals will.
   nonisolated(nonsending) package func poll() async {
-    let holders = state.withLock { $0.watches.keys.joined(separator: ",") }
-    let call = PostgresCall(.wanted, [.text(holders)])
+    let leases = state.withLock { $0.watches.mapValues(\.leases) }
+    let call = PostgresCall(.wanted, [.text(leases.keys.joined(separator: ","))])
     // Its own turn among the users, which have names.
     guard let rows = try? await server.run(call, for: "") else { return }
     var wanted: [String: Set<Int64>] = [:]
@@ -71,10 +73,12 @@ package final class PostgresStore: Sendable {
     }
     let attentions = state.withLock { state in
       state.watches.keys.compactMap { holder -> (@Sendable () -> Void)? in
-        let archives = wanted[holder] ?? []
-        let told = state.watches[holder]?.told ?? []
-        state.watches[holder]?.told = archives
-        return archives.isSubset(of: told) ? nil : state.watches[holder]?.attention
+        guard var watch = state.watches[holder] else { return nil }
+        let (archives, told) = (wanted[holder] ?? [], watch.told)
+        // What was seen may be of a lease that has ended meanwhile.
+        watch.told = watch.leases == leases[holder] ? archives : []
+        state.watches[holder] = watch
+        return archives.isSubset(of: told) ? nil : watch.attention
       }
     }
     for attention in attentions { attention() }
@@ -133,8 +137,12 @@ package final class PostgresStore: Sendable {
     )
   }
 
+  /// The holder was given a lease.
   func watch(_ holder: String, _ attention: @escaping @Sendable () -> Void) {
-    state.withLock { if $0.watches[holder] == nil { $0.watches[holder] = Watch(attention: attention) } }
+    state.withLock { state in
+      state.watches[holder, default: Watch(attention: attention)].leases += 1
+      state.watches[holder]?.told = []
+    }
   }
 
   func unwatch(_ holder: String) { state.withLock { $0.watches[holder] = nil } }

@@ -364,4 +364,20 @@ internal import Testing
     #expect(count.value == 1)
     #expect(try await link.renew().wanted == [lease: "B"])
   }
+
+  /// Between two looks of its gateway.
+  @Test func aBrokerThatGotTheArchiveBackIsToldAnew() async throws {
+    let world = try PostgresWorld()
+    let count = Shared(0)
+    let store = world.store(of: "A")
+    let link = store.replica(owner: world.user, host: "A", term: ReplicaFixture.term) { count.value += 1 }
+    let a = ReplicaBroker(link: link, application: Self.application)
+    for turn in 1...2 {
+      let lease = try await a.acquire().lease
+      _ = await refusal { () async throws(ReplicaError) in _ = try await broker(world, on: "B").acquire() }
+      await store.poll()
+      #expect(count.value == turn)
+      try await link.release(lease, .left(isFlushed: true, summary: []))
+    }
+  }
 }
