@@ -31,12 +31,18 @@ package struct ChangeBatch: Hashable, Sendable {
   /// - Parameter shared: makes of a session's record what other hosts are told of it.
   package func encoded(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) -> [UInt8] {
     var writer = ChangeWriter(shared: shared)
-    writer.makeRoom(transactions.reduce(64) { $1.changes.reduce($0) { $0 + $1.memory } })
+    // It is kept while it waits to be sent, and so has not much more room than it needs.
+    writer.makeRoom(transactions.reduce(64) { $1.changes.reduce($0) { $0 + $1.encodedBytes } })
     writer.byte(Self.version)
     writer.write(after)
     writer.write(transactions)
     return writer.bytes
   }
+}
+
+extension ArchiveChange {
+  /// About how many bytes it has in a batch: those of its texts and, if it has any, of the numbers beside them.
+  fileprivate var encodedBytes: Int { textBytes > 0 ? textBytes + 96 : 8 }
 }
 
 /// A value that is a part of an encoded batch.

@@ -127,6 +127,11 @@ package struct ReplicaTransaction: Hashable, Sendable {
   }
 }
 
+extension Sequence<ReplicaTransaction> {
+  /// Of their changes.
+  var bytes: Int { reduce(0) { $0 + $1.changes.count } }
+}
+
 /// Transactions, one behind the other, that are stored together.
 package struct ReplicaBatch: Hashable, Sendable {
   /// At least one.
@@ -141,7 +146,7 @@ package struct ReplicaBatch: Hashable, Sendable {
   package var upto: SequenceNumber { transactions[transactions.count - 1].upto }
   /// The last transaction's; names the batch.
   package var change: ChangeID { transactions[transactions.count - 1].change }
-  package var bytes: Int { transactions.reduce(0) { $0 + $1.changes.count } }
+  package var bytes: Int { transactions.bytes }
 }
 
 /// A piece of a copy of a whole archive.

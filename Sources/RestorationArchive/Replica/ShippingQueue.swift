@@ -147,8 +147,7 @@ extension ShippingQueue {
       waiting.insert(Waiting(transaction: transaction, since: now, isEnd: isEnd), at: place)
       bytes += transaction.changes.count
     }
-    let added = transactions.reduce(0) { $0 + $1.changes.count }
-    let isTooLong = added > limits.addedBytesMax || transactions.count > limits.addedMax
+    let isTooLong = transactions.bytes > limits.addedBytesMax || transactions.count > limits.addedMax
     if isTooLong || bytes > limits.backlogBytesMax { drop() }
     return next(at: now)
   }
@@ -158,7 +157,7 @@ extension ShippingQueue {
     dropped = tail
     // What is under way may have arrived, and is found out first.
     waiting.removeLast(waiting.count - sent)
-    bytes = waiting.reduce(0) { $0 + $1.transaction.changes.count }
+    bytes = waiting.lazy.map(\.transaction).bytes
   }
 
   /// Nobody writes. Whoever reads the contents reads the snapshot and all batches: if these have become long, a new
@@ -201,7 +200,7 @@ extension ShippingQueue {
 
   package mutating func appended(at now: Int64) -> [Action] {
     guard phase == .appending, sent > 0 else { return [] }
-    batchBytes += waiting[..<sent].reduce(0) { $0 + $1.transaction.changes.count }
+    batchBytes += sentBytes
     return arrived(upTo: waiting[sent - 1].transaction.upto, at: now)
   }
 
@@ -225,9 +224,11 @@ extension ShippingQueue {
     return [.stored(upTo: stored)] + next(at: now)
   }
 
+  private var sentBytes: Int { waiting[..<sent].lazy.map(\.transaction).bytes }
+
   private mutating func forget(upTo sequence: SequenceNumber) {
     waiting.removeAll { $0.transaction.upto <= sequence }
-    bytes = waiting.reduce(0) { $0 + $1.transaction.changes.count }
+    bytes = waiting.lazy.map(\.transaction).bytes
   }
 
   /// What was under way has failed. What ends the lease is told `stop` as well.
@@ -246,9 +247,8 @@ extension ShippingQueue {
     // It may have arrived. What is too long for a slow way gives way to a snapshot, which goes in pieces; that has it
     // too.
     case .unknown:
-      let bytes = waiting[..<sent].reduce(0) { $0 + $1.transaction.changes.count }
       unknownBatches += sent > 0 ? 1 : 0
-      if bytes > limits.batchBytesMax, unknownBatches > Self.unknownBatchesMax {
+      if sentBytes > limits.batchBytesMax, unknownBatches > Self.unknownBatchesMax {
         sent = 0
         drop()
       }
