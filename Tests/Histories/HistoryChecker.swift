@@ -345,7 +345,7 @@ package final class HistoryChecker {
   }
 
   /// - Parameters:
-  ///   - state: `nil` if there is none.
+  ///   - state: `nil` if the object has no state.
   ///   - isKept: What was read is found by later readers, too.
   package func read(
     _ path: Path,

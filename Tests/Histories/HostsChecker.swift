@@ -44,6 +44,9 @@ package final class HostsChecker {
     }
   }
 
+  /// What a host may answer that does not have the archive, or does not reach the replica.
+  package static let refusals: Set = ["ownedElsewhere", "archiveUnreadable", "storeFailed", "fenced"]
+
   package let application: String
   private let waitsForReplica: Bool
   private let checker: HistoryChecker

@@ -91,8 +91,6 @@ final class FleetHistory {
   private var holder: FleetHost { users.last?.host ?? hosts[0] }
   private var other: FleetHost { hosts[0] === holder ? hosts[1] : hosts[0] }
 
-  private static let refusals: Set = ["ownedElsewhere", "archiveUnreadable", "storeFailed", "fenced"]
-
   /// Opens the archive on a host, and reads what it has. False if that is refused; tries again until `deadline`.
   @discardableResult
   private func takeOver(_ host: FleetHost, byForce: Bool, _ deadline: Deadline = Deadline(.seconds(60))) throws -> Bool
@@ -108,7 +106,7 @@ final class FleetHistory {
         _ = try client.call("initialize", parameters, Deadline(.seconds(40)))
         isOpen = true
         return true
-      } catch let error as CallError where Self.refusals.contains(error.kind ?? "") {
+      } catch let error as CallError where HostsChecker.refusals.contains(error.kind ?? "") {
         trace.add("\(host.name) is refused: \(error.kind ?? "")")
         client = try host.broker.connect()
         return deadline.isOver
@@ -130,7 +128,7 @@ final class FleetHistory {
   private func call(_ method: String, _ parameters: JSONValue, by user: User) throws -> JSONValue? {
     guard !user.isOver else { return nil }
     do { return try user.client.call(method, parameters) } catch let error as CallError
-      where Self.refusals.contains(error.kind ?? "")
+      where HostsChecker.refusals.contains(error.kind ?? "")
     {
       trace.add("\(user.host.name) refuses \(method): \(error.kind ?? "")")
       user.isOver = true

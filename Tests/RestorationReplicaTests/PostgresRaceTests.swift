@@ -350,34 +350,38 @@ internal import Testing
 
   // MARK: Who waits
 
-  @Test func aBrokerIsToldOnceThatAnotherHostWaits() async throws {
-    let world = try PostgresWorld()
+  /// Also counts how often it is told that another host waits.
+  private func listener(_ world: PostgresWorld) -> (broker: ReplicaBroker, count: Shared<Int>) {
     let count = Shared(0)
     let store = world.store(of: "A")
     let link = store.replica(owner: world.user, host: "A", term: ReplicaFixture.term) { count.value += 1 }
-    let a = ReplicaBroker(link: link, application: Self.application)
+    return (ReplicaBroker(link: link, application: Self.application), count)
+  }
+
+  @Test func aBrokerIsToldOnceThatAnotherHostWaits() async throws {
+    let world = try PostgresWorld()
+    let store = world.store(of: "A")
+    let (a, count) = listener(world)
     let lease = try await a.acquire().lease
     await store.poll()
     #expect(count.value == 0)
     _ = await refusal { () async throws(ReplicaError) in _ = try await broker(world, on: "B").acquire() }
     for _ in 1...2 { await store.poll() }
     #expect(count.value == 1)
-    #expect(try await link.renew().wanted == [lease: "B"])
+    #expect(try await a.link.renew().wanted == [lease: "B"])
   }
 
   /// Between two looks of its gateway.
   @Test func aBrokerThatGotTheArchiveBackIsToldAnew() async throws {
     let world = try PostgresWorld()
-    let count = Shared(0)
     let store = world.store(of: "A")
-    let link = store.replica(owner: world.user, host: "A", term: ReplicaFixture.term) { count.value += 1 }
-    let a = ReplicaBroker(link: link, application: Self.application)
+    let (a, count) = listener(world)
     for turn in 1...2 {
       let lease = try await a.acquire().lease
       _ = await refusal { () async throws(ReplicaError) in _ = try await broker(world, on: "B").acquire() }
       await store.poll()
       #expect(count.value == turn)
-      try await link.release(lease, .left(isFlushed: true, summary: []))
+      try await a.link.release(lease, .left(isFlushed: true, summary: []))
     }
   }
 }

@@ -62,37 +62,43 @@ struct HostsCommand: ParsableCommand {
 /// What can be played, and played again without some of its steps.
 protocol RandomHistory {
   associatedtype Step: Sendable
+  associatedtype Run: SimulatedRun where Run.Story == Self
 
   var steps: [Step] { get set }
 
   init(seed: UInt64, count: Int)
-
-  func play(keeping: Trace.Keeping) -> Played
 }
 
-struct Played {
-  let trace: Trace
-  let acknowledged: Int
-  let reads: Int
+/// A history on its way through simulated machines.
+protocol SimulatedRun {
+  associatedtype Story
+
+  var trace: Trace { get }
+  var acknowledged: Int { get }
+  var reads: Int { get }
+
+  init(_ history: Story, keeping: Trace.Keeping)
+  func run()
 }
 
-extension History: RandomHistory {
-  func play(keeping: Trace.Keeping) -> Played {
-    let simulation = Simulation(self, keeping: keeping)
-    simulation.run()
-    return Played(trace: simulation.trace, acknowledged: simulation.acknowledged, reads: simulation.reads)
+extension RandomHistory {
+  /// Returns what has become of it.
+  func play(keeping: Trace.Keeping = .nothing) -> Run {
+    let run = Run(self, keeping: keeping)
+    run.run()
+    return run
   }
 }
 
-extension HostsHistory {
-  func play(keeping: Trace.Keeping) -> Played {
-    let simulation = HostsSimulation(self, keeping: keeping)
-    simulation.run()
-    return Played(trace: simulation.trace, acknowledged: simulation.acknowledged, reads: simulation.reads)
-  }
-}
+extension Simulation: SimulatedRun {}
 
-struct Playing<History: RandomHistory>: ParsableArguments {
+extension History: RandomHistory { typealias Run = Simulation }
+
+extension HostsSimulation: SimulatedRun {}
+
+extension HostsHistory { typealias Run = HostsSimulation }
+
+struct Playing<Story: RandomHistory>: ParsableArguments {
   @OptionGroup var seeds: Seeds
 
   @Option(help: "Steps of a history.")
@@ -108,7 +114,7 @@ struct Playing<History: RandomHistory>: ParsableArguments {
     var (reads, acknowledged, sum) = (0, 0, UInt64(0))
     for seed in seeds.all {
       let keeping: Trace.Keeping = trace ? .lines : digest ? .digest : .nothing
-      let played = History(seed: seed, count: steps).play(keeping: keeping)
+      let played = Story(seed: seed, count: steps).play(keeping: keeping)
       reads += played.reads
       acknowledged += played.acknowledged
       sum = sum &* 31 &+ played.trace.digest
@@ -125,7 +131,7 @@ struct Playing<History: RandomHistory>: ParsableArguments {
   private func report(_ seed: UInt64, _ faults: [String], _ command: String) {
     print("seed \(seed): \(faults[0])")
     guard seeds.shrinking else { return }
-    let shortest = Shrinking.shrink(History(seed: seed, count: steps))
+    let shortest = Shrinking.shrink(Story(seed: seed, count: steps))
     print("the shortest history that fails:")
     for step in shortest.history.steps { print("  \(step)") }
     print("fails with: \(shortest.fault)")
@@ -136,7 +142,7 @@ struct Playing<History: RandomHistory>: ParsableArguments {
 
 /// Leaves steps out of a history for as long as it still fails.
 enum Shrinking {
-  static func shrink<History: RandomHistory>(_ history: History) -> (history: History, fault: String) {
+  static func shrink<Story: RandomHistory>(_ history: Story) -> (history: Story, fault: String) {
     var shortest = history
     var fault = Self.fault(of: history) ?? "nothing: the run is not the same again"
     var size = max(1, history.steps.count / 2)
@@ -158,6 +164,6 @@ enum Shrinking {
   }
 
   private static func fault(of history: some RandomHistory) -> String? {
-    history.play(keeping: .nothing).trace.faults.first
+    history.play().trace.faults.first
   }
 }

@@ -29,8 +29,6 @@ final class HostsSimulation {
     }
   }
 
-  private static let refusals: Set = ["ownedElsewhere", "archiveUnreadable", "storeFailed", "fenced"]
-
   private let history: HostsHistory
   let trace: Trace
   private let fleet: SimulatedFleet
@@ -177,7 +175,7 @@ final class HostsSimulation {
       case .result: came(client, to: host, byForce: byForce)
       case .error(let kind):
         trace.add("\(host.name) refuses: \(kind)")
-        if !Self.refusals.contains(kind) { trace.fault("\(host.name) does not open the archive: \(kind)") }
+        if !HostsChecker.refusals.contains(kind) { trace.fault("\(host.name) does not open the archive: \(kind)") }
       case .lost: break
       }
     }
@@ -210,7 +208,7 @@ final class HostsSimulation {
       trace.add("\(user.host.name) refuses: \(kind)")
       if kind == "fenced" || kind == "ownedElsewhere" { user.isOver = true }
       // If its user ends the session, a call that still waits has no session.
-      let isExpected = Self.refusals.contains(kind) || user.isOver && kind == "notInitialized"
+      let isExpected = HostsChecker.refusals.contains(kind) || user.isOver && kind == "notInitialized"
       if !isExpected { trace.fault("\(user.host.name) answers \(kind)") }
     case .lost: user.isOver = true
     }
