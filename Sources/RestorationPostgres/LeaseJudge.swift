@@ -6,7 +6,7 @@ package import RestorationArchive
 /// gateway has seen no sign of life of the holder. It lives longer than the brokers that ask.
 ///
 /// Times are in milliseconds of the gateway's own clock, whatever the server's says; only of what is long over the
-/// server's clock is believed. The server checks that what was seen still holds when it gives the lease.
+/// server's clock is believed. The server checks that what was seen of an archive still holds when it gives the lease.
 package struct LeaseJudge: Sendable {
   /// What a server says of an archive.
   package struct Archive: Hashable, Sendable {
@@ -91,6 +91,17 @@ package struct LeaseJudge: Sendable {
     }
     guard let holder = archive.holder else { return .granted }
     return isSilent(holder, archive.number, at: now) ? .lapsed(renewals: holder.renewals) : .refused(archive.last)
+  }
+
+  /// Whether an application may begin of which the server knows nothing. If the server has taken over, it may have lost
+  /// the application, whose holder comes first.
+  ///
+  /// - Parameter age: How long ago the server gave the first lease of its timeline, by its own clock; `nil` if it gave
+  ///   none.
+  package func mayBegin(_ claim: ReplicaClaim, age: Int64?, at now: Int64) -> Bool {
+    if claim.isForced || claim.standing?.isClaim == true || timeline <= 1 { return true }
+    if let age, age > 2 * Self.grace + 60_000 { return true }
+    return now - timelineSince >= Self.grace
   }
 
   private mutating func isSilent(_ holder: Archive.Holder, _ archive: Int64, at now: Int64) -> Bool {

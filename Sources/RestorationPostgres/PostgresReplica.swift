@@ -46,6 +46,9 @@ package final class PostgresReplica: ArchiveReplica {
           if claim.wants, archive.holder != nil, !seen.isWanted { try await want(archive) }
           throw ReplicaError(.elsewhere(other), "\(other.host) has \(application); end it there")
         }
+      } else if !store.mayBegin(claim, age: seen.age) {
+        let text = "another server has taken over, which may have lost \(application)"
+        throw ReplicaError(.voided, "\(text); a host that has it comes first: ask again in half a minute")
       }
       if let grant = try await take(application, claim, seen.archive, renewals) { return grant }
     }
@@ -56,6 +59,8 @@ package final class PostgresReplica: ArchiveReplica {
     /// `nil` if the archive does not exist, or was never leased.
     var archive: LeaseJudge.Archive?
     var isWanted = false
+    /// If there is none: how long ago the server gave the first lease of its timeline. `nil` if it gave none.
+    var age: Int64?
   }
 
   private nonisolated(nonsending) func look(_ application: String) async throws(ReplicaError) -> Look {
@@ -63,7 +68,9 @@ package final class PostgresReplica: ArchiveReplica {
     guard let timeline = row.integer(1) else { throw Self.mismatch }
     guard row.truth(0) else { throw Self.uncovered }
     store.note(timeline: timeline)
-    guard let number = row.integer(2), let epoch = row.integer(4), epoch > 0 else { return Look() }
+    guard let number = row.integer(2), let epoch = row.integer(4), epoch > 0 else {
+      return Look(age: row.integer(12))
+    }
     let holder = row.text(5).map { id in
       LeaseJudge.Archive.Holder(
         id: id,

@@ -152,6 +152,10 @@ package final class PostgresStore: Sendable {
   func judge(_ archive: LeaseJudge.Archive, _ claim: ReplicaClaim, from broker: String) -> LeaseJudge.Verdict {
     state.withLock { $0.judge.judge(archive, claim, from: broker, at: clock()) }
   }
+
+  func mayBegin(_ claim: ReplicaClaim, age: Int64?) -> Bool {
+    state.withLock { $0.judge.mayBegin(claim, age: age, at: clock()) }
+  }
 }
 
 extension ReplicaError {

@@ -21,12 +21,6 @@ package final class MemoryReplica: Sendable {
     var renewals = 0
   }
 
-  /// Brokers of two timelines never have the same.
-  fileprivate struct BrokerID: Hashable {
-    let timeline: UInt32
-    let number: Int64
-  }
-
   /// What a server has on its disk.
   fileprivate struct Database {
     var timeline: UInt32 = 1
@@ -140,61 +134,6 @@ package final class MemoryReplica: Sendable {
   }
 }
 
-/// An archive at the replica.
-private struct Row {
-  let archive: Int64
-  var history: String
-  /// Of the newest lease.
-  var epoch = ReplicaEpoch.none
-  /// `nil` if it was given back.
-  var holder: MemoryReplica.BrokerID?
-  /// Whose lease was the newest.
-  var last = ReplicaHolder(host: "", since: 0)
-  var wasFlushed = true
-  var wanted: String?
-  var isRemoved = false
-  var summary: [UInt8] = []
-  /// The snapshot: where it ends, under which lease its last change was made, which reader it needs.
-  var base = ReplicaTip()
-  var baseEpoch = ReplicaEpoch.none
-  var reader = 1
-  var parts: [[UInt8]] = []
-  /// Whose parts they are.
-  var attempt: Int64 = 0
-  /// Parts of a snapshot that is not complete.
-  var draft: (attempt: Int64, parts: [Int: [UInt8]])?
-  var batches: [(batch: ReplicaBatch, epoch: ReplicaEpoch)] = []
-  var reigns: [ReplicaEpoch: ReplicaTip] = [:]
-
-  init(archive: Int64, history: String) { (self.archive, self.history) = (archive, history) }
-
-  var tip: ReplicaTip { batches.last.map { ReplicaTip(sequence: $0.batch.upto, change: $0.batch.change) } ?? base }
-  var tipEpoch: ReplicaEpoch { batches.last?.epoch ?? baseEpoch }
-
-  mutating func endReign() {
-    if epoch > .none, reigns[epoch] == nil { reigns[epoch] = tip }
-  }
-
-  /// Where the newest lease up to this epoch has left the contents.
-  func reign(upTo epoch: ReplicaEpoch) -> ReplicaTip? {
-    reigns.filter { $0.key <= epoch }.max { $0.key < $1.key }?.value
-  }
-
-  /// The draft is complete: it takes the place of what it covers.
-  mutating func replaceBase(_ tip: ReplicaTip, reader: Int, parts: [[UInt8]], under epoch: ReplicaEpoch) {
-    let bringsMore = tip.sequence > self.tip.sequence
-    baseEpoch = bringsMore ? epoch : batches.last(where: { $0.batch.upto <= tip.sequence })?.epoch ?? baseEpoch
-    batches.removeAll { $0.batch.upto <= tip.sequence }
-    (base, self.reader, self.parts, draft) = (tip, reader, parts, nil)
-  }
-
-  mutating func remove() {
-    endReign()
-    (base, baseEpoch, parts, draft, batches) = (ReplicaTip(), .none, [], nil, [])
-    (isRemoved, holder, wanted, wasFlushed, summary, reader) = (true, nil, nil, true, [], 1)
-  }
-}
-
 extension MemoryReplica.State {
   /// A transaction is committed.
   fileprivate mutating func commit() {
@@ -204,9 +143,15 @@ extension MemoryReplica.State {
     if former.count > MemoryReplica.formerMax { former.removeFirst() }
   }
 
+  /// Whether an application may begin that is not in the database: one that has taken over may have lost it, and its
+  /// holder comes first.
+  fileprivate func mayBegin(_ claim: ReplicaClaim) -> Bool {
+    claim.isForced || claim.standing?.isClaim == true || database.timeline == 1 || now - promoted >= 30_000
+  }
+
   /// Why the claim does not get the lease now; `nil` if it does.
   fileprivate mutating func obstacle(
-    _ row: Row,
+    _ row: MemoryReplica.Row,
     _ application: String,
     to claim: ReplicaClaim,
     from host: String,
@@ -271,7 +216,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
   }
 
   /// The archive, if this is its newest lease, of the server's timeline.
-  private func newest(_ lease: ReplicaLease, _ state: MemoryReplica.State) throws(ReplicaError) -> Row {
+  private func newest(_ lease: ReplicaLease, _ state: MemoryReplica.State) throws(ReplicaError) -> MemoryReplica.Row {
     // Whatever the server knows of it: it may have lost a later one than its own.
     guard lease.epoch.timeline == state.database.timeline || replica.fault == .noFence else {
       throw ReplicaError(.voided, "timeline \(state.database.timeline) has begun; acquire the lease again")
@@ -302,7 +247,11 @@ package struct MemoryReplicaLink: ArchiveReplica {
     return try call { state throws(ReplicaError) in
       try mustBeCovered(state)
       let id = attach(&state)
-      var row = state.database.rows[application] ?? newRow(claim, &state)
+      let known = state.database.rows[application]
+      guard known != nil || state.mayBegin(claim) else {
+        throw ReplicaError(.voided, "a server has taken over that may have lost \(application); ask again later")
+      }
+      var row = known ?? newRow(claim, &state)
       guard row.reader <= claim.reader else {
         throw ReplicaError(.tooNew(row.reader), "\(application) needs a reader of version \(row.reader)")
       }
@@ -352,9 +301,9 @@ package struct MemoryReplicaLink: ArchiveReplica {
   }
 
   /// A server that took over may have lost the row, but not what the host has.
-  private func newRow(_ claim: ReplicaClaim, _ state: inout MemoryReplica.State) -> Row {
+  private func newRow(_ claim: ReplicaClaim, _ state: inout MemoryReplica.State) -> MemoryReplica.Row {
     let history = claim.standing?.history ?? newHistory(&state)
-    return Row(archive: state.database.number(), history: history)
+    return MemoryReplica.Row(archive: state.database.number(), history: history)
   }
 
   private func newHistory(_ state: inout MemoryReplica.State) -> String {

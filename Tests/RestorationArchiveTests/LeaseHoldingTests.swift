@@ -192,6 +192,8 @@ internal import Testing
   @Test func whoOnlyReadsDoesNotWaitForAnotherHost() {
     let request = LeaseRequest(at: 1_000, wants: false)
     #expect(request.refused(elsewhere, at: 1_010) == .giveUp(elsewhere))
+    #expect(request.refused(.voided, at: 1_010) == .giveUp(.voided))
     #expect(request.refused(.unknown, at: 1_010) == .ask(at: 1_260))
+    #expect(LeaseRequest(at: 1_000, wants: true).refused(.voided, at: 1_010) == .ask(at: 1_260))
   }
 }

@@ -94,7 +94,7 @@ internal import Testing
     let pool = try PostgresPool(.init(conninfo: "host=\(hosts) user=restoration_gateway dbname=postgres"))
     defer { pool.close() }
     let a = broker(pool, isAloneEnough: true)
-    let lease = try await a.acquire().lease
+    let lease = try await a.acquire(isForced: true).lease
     #expect(lease.epoch.timeline == 2)
     try present.cluster.stop()
     #expect(await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } == .away)

@@ -60,6 +60,28 @@ internal import Testing
     #expect(ask(released, at: 30_100) == .granted)
   }
 
+  @Test func anUnknownApplicationBeginsWhenWhoeverMayHaveItHasHadItsTime() {
+    let standing = ReplicaStanding(
+      history: "h",
+      lease: ReplicaEpoch(timeline: 1, number: 1),
+      epoch: ReplicaEpoch(timeline: 1, number: 1),
+      phase: .held,
+      archive: "copy"
+    )
+    var released = standing
+    released.phase = .released
+    var judge = LeaseJudge()
+    judge.note(timeline: 1, at: 0)
+    #expect(judge.mayBegin(ReplicaClaim(reader: 1), age: nil, at: 0))
+    judge.note(timeline: 2, at: 100)
+    #expect(!judge.mayBegin(ReplicaClaim(reader: 1), age: nil, at: 30_099))
+    #expect(judge.mayBegin(ReplicaClaim(reader: 1), age: nil, at: 30_100))
+    #expect(!judge.mayBegin(ReplicaClaim(standing: released, reader: 1), age: 120_000, at: 100))
+    #expect(judge.mayBegin(ReplicaClaim(standing: standing, reader: 1), age: nil, at: 100))
+    #expect(judge.mayBegin(ReplicaClaim(reader: 1, isForced: true), age: nil, at: 100))
+    #expect(judge.mayBegin(ReplicaClaim(reader: 1), age: 120_001, at: 100), "it has long been the server")
+  }
+
   // MARK: Whose turn it is
 
   @Test func usersTakeTurnsHoweverManyCallsOneHas() {

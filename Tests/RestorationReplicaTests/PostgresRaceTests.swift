@@ -348,6 +348,26 @@ internal import Testing
     try await a.append(0, 1, lease)
   }
 
+  /// Each gateway is another one, and has just been started.
+  @Test func aGatewayThatIsStartedAfterAFailoverAsksForHowLongTheServerHasGivenLeases() async throws {
+    let world = try PostgresWorld(failsOver: true)
+    let cluster = world.servers.cluster
+    #expect(try await broker(world, on: "A").acquire().lease.epoch.timeline == 1)
+    try await world.failOver(losing: 0)
+    func begin(on host: String) async -> ReplicaError.Kind? {
+      let link = world.link(from: host, term: ReplicaFixture.term)
+      let broker = ReplicaBroker(link: link, application: "org.example.\(host)")
+      return await refusal { () async throws(ReplicaError) in _ = try await broker.acquire() }
+    }
+    #expect(await begin(on: "B") == .voided, "it has given none")
+    _ = try await broker(world, on: "A").acquire(isForced: true)
+    #expect(await begin(on: "C") == .voided)
+    try cluster.query("UPDATE restoration.server SET since = since - interval '3 minutes'")
+    #expect(await begin(on: "D") == nil)
+    try cluster.query("ALTER TABLE restoration.server DROP COLUMN since; \(PostgresSchema.text)")
+    #expect(await begin(on: "E") == nil)
+  }
+
   // MARK: Who waits
 
   /// Also counts how often it is told that another host waits.

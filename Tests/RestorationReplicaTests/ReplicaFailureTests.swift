@@ -76,6 +76,24 @@ internal import Testing
   }
 
   @Test(arguments: ReplicaEngine.allCases)
+  func anArchiveThatTheNewServerHasLostComesBackBeforeOthersMayBeginIt(engine: ReplicaEngine) async throws {
+    let fixture = try ReplicaFixture(engine, failsOver: true)
+    let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
+    // What nobody has cannot be told from it.
+    let other = ReplicaBroker(link: b.link, application: "org.example.Other")
+    let lost = try await a.acquire()
+    try await fixture.failOver(losing: 1)
+    for asking in [b, other] {
+      #expect(await refusal { () async throws(ReplicaError) in _ = try await asking.acquire() } == .voided)
+    }
+    let back = try await a.acquire(lost.standing)
+    #expect(back.history == lost.history)
+    #expect(back.lease.epoch > lost.lease.epoch)
+    await fixture.pass(30_000)
+    #expect(try await other.acquire().tip.sequence == 0)
+  }
+
+  @Test(arguments: ReplicaEngine.allCases)
   func whatOnlyOneServerWouldHaveIsNotStored(engine: ReplicaEngine) async throws {
     let fixture = try ReplicaFixture(engine)
     let a = fixture.broker(on: "A")

@@ -17,7 +17,7 @@ package protocol ArchiveReplica: Sendable {
   /// Takes the lease of an application's archive, which is made if it does not exist; the former lease ends.
   ///
   /// Fails as `elsewhere` while another broker holds it and may be alive; that one is then told who waits, if the claim
-  /// wants the archive.
+  /// wants the archive. Fails as `voided` while a server that has taken over may have lost the archive.
   nonisolated(nonsending) func acquire(
     _ application: String,
     as claim: ReplicaClaim

@@ -22,7 +22,7 @@ package struct LeaseRequest: Hashable, Sendable {
 
   package func refused(_ kind: ReplicaError.Kind, at now: Int64) -> Action {
     switch kind {
-    case .elsewhere where !wants: .giveUp(kind)
+    case .elsewhere where !wants, .voided where !wants: .giveUp(kind)
     // A holder may leave; a server that has just taken over can be asked anew; and what was granted without our hearing
     // of it is found to be ours.
     case .elsewhere, .voided, .unknown: now + Self.interval <= deadline ? .ask(at: now + Self.interval) : .giveUp(kind)

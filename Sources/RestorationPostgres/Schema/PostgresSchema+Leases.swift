@@ -69,7 +69,8 @@ extension PostgresSchema {
           AND query_start < clock_timestamp() - make_interval(secs => _milliseconds / 1000.0))
     $$;
 
-    -- What decides who may have a lease; one row, also if there is no such archive.
+    -- What decides who may have a lease; one row, also if there is no such archive. Then the silence is that since this
+    -- server gave the first lease of its timeline.
     CREATE OR REPLACE FUNCTION look_1(_owner text, _application text, _alone boolean,
       OUT covered boolean, OUT timeline bigint, OUT archive bigint, OUT history text, OUT epoch bigint, OUT holder text,
       OUT host text, OUT since bigint, OUT wanted text, OUT reader bigint, OUT renewals bigint, OUT term bigint,
@@ -77,10 +78,11 @@ extension PostgresSchema {
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
       SELECT is_covered(_alone), timeline(), a.archive, a.history, a.epoch, a.holder, a.host, milliseconds(a.since),
         a.wanted, a.reader, h.renewals, h.term,
-        (extract(epoch FROM clock_timestamp() - h.renewed) * 1000)::bigint
+        (extract(epoch FROM clock_timestamp() - CASE WHEN a.epoch > 0 THEN h.renewed ELSE s.since END) * 1000)::bigint
       FROM (SELECT) AS one
       LEFT JOIN archive a ON a.owner = _owner AND a.application = _application
       LEFT JOIN holder h ON h.holder = a.holder
+      LEFT JOIN server s ON s.system = (pg_control_system()).system_identifier AND s.highest = timeline()
     $$;
 
     -- Gives a lease, if what was seen when that was decided still holds.
@@ -126,7 +128,7 @@ extension PostgresSchema {
         ON CONFLICT (system) DO UPDATE SET before = greatest(s.before, excluded.before);
       END IF;
       _timeline := timeline();
-      UPDATE server SET highest = _timeline WHERE system = _system AND highest < _timeline;
+      UPDATE server SET highest = _timeline, since = clock_timestamp() WHERE system = _system AND highest < _timeline;
       INSERT INTO holder AS h (holder, owner, host, term, system, timeline)
       VALUES (_holder, _owner, _host, _term, _system, _timeline)
       ON CONFLICT (holder) DO UPDATE SET host = excluded.host, term = excluded.term, system = excluded.system,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an administrator applies to a database, as the role that is to own it; again after each upgrade.
+/// What an administrator applies to a database, as the role that is to own it; again at each upgrade.
 ///
 /// The role `restoration_gateway` can call the functions of programs, and do nothing else. Their names have a version,
 /// so that gateways of two versions work on one database; what a program calls never changes its parameters.
@@ -89,10 +89,12 @@ package enum PostgresSchema {
     CREATE TABLE IF NOT EXISTS server (
       system  bigint PRIMARY KEY,
       before  bigint NOT NULL,                  -- is added to its own timeline
-      highest bigint NOT NULL DEFAULT 0         -- timeline of its leases, with what is added
+      highest bigint NOT NULL DEFAULT 0,        -- timeline of its leases, with what is added
+      since   timestamptz NOT NULL DEFAULT 'epoch'  -- when it gave the first one of that timeline
     );
-    -- A table that was made before it had this.
+    -- A table that was made before it had these.
     ALTER TABLE server ADD COLUMN IF NOT EXISTS highest bigint NOT NULL DEFAULT 0;
+    ALTER TABLE server ADD COLUMN IF NOT EXISTS since timestamptz NOT NULL DEFAULT 'epoch';
     UPDATE server SET highest = (SELECT coalesce(max(epoch) >> 32, 0) FROM archive) WHERE highest = 0;
 
     -- Where each lease has left the contents, unless that is where the one before it has.
