@@ -24,6 +24,8 @@ final class CarriedDisk: Sendable {
     var conflicts: [String: Archive] = [:]
     /// After how many further steps the broker crashes.
     var crashAfter: Int?
+    /// Holds the next transaction back.
+    var hold: HeldCall<Void>?
     fileprivate(set) var isCrashed = false
     fileprivate var broker = 0
     fileprivate var names = 0
@@ -132,6 +134,7 @@ actor CarriedStore: ArchiveCarrying {
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> ArchiveReceipt {
     try step()
+    _ = await disk.state.withLock { $0.hold.take() }?.wait()
     let changes = batch.take()
     let receipt = try await memory.apply(changes, lease: lease, expecting: expecting, changeID: changeID)
     disk.state.withLock { state in

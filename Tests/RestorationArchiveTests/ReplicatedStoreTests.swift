@@ -106,6 +106,26 @@ internal import Testing
     #expect(fleet.batches == ["1", "3"])
   }
 
+  /// A process that was frozen in between takes in what has come since.
+  @Test func aTransactionThatEndsAfterTheLeaseIsUnconfirmed() throws {
+    let (a, hold) = (try broker(diskA), HeldCall<Void>(on: fleet.loop))
+    a.open()
+    fleet.replica.cut("A")
+    diskA.state.withLock { $0.hold = hold }
+    let write = a.write("1")
+    fleet.pass(15_000)
+    #expect(write.result == nil)
+    fleet.replica.mend("A")
+    hold.letGo()
+    fleet.pass()
+    #expect(write.failure == .unconfirmed)
+    #expect(texts(diskA) == ["1"])
+    // It has asked by itself whether it still has the archive.
+    #expect(a.write("2").value?.sequence == 2)
+    fleet.pass(1_000)
+    #expect(fleet.batches == ["1", "2"])
+  }
+
   @Test func aBacklogBeyondItsLimitBecomesOneSnapshot() throws {
     let a = try broker(diskA)
     a.open()

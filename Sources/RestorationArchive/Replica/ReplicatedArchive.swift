@@ -138,9 +138,20 @@ actor ReplicatedArchive {
 
   /// Has a transaction sent. Returns at once, or if that is the promise, when the replica has it.
   nonisolated(nonsending) func ship(_ transaction: CommittedTransaction) async throws(ArchiveError) {
-    let step = gate.withLock { $0.committed.add(transaction, at: now) }
+    let (step, permission) = gate.withLock { gate in
+      (gate.committed.add(transaction, at: now), gate.holding.permission(at: now))
+    }
     switch context.settings.promise {
-    case .disk: perform(step)
+    case .disk:
+      perform(step)
+      // The process may have been frozen since it began, and have taken in what came later.
+      switch permission {
+      case .granted: break
+      case .closed, .lapsed:
+        context.leases.renew()
+        throw unconfirmed
+      case .lost(let host): throw lost(to: host)
+      }
     case .replica: if let error = await stored(transaction.upto) { throw error }
     }
   }
@@ -185,8 +196,8 @@ actor ReplicatedArchive {
     return await latch.wait()
   }
 
-  private var unconfirmed: ArchiveError {
-    let text = "\(application): the fleet's store does not answer; what was written is kept here and sent later"
+  private nonisolated var unconfirmed: ArchiveError {
+    let text = "\(application): the fleet's store has not confirmed what was written; it is kept here"
     return ArchiveError(.unconfirmed, text)
   }
 

@@ -76,9 +76,11 @@ package struct ArchiveError: Error, Hashable, Sendable {
     case full
     /// Another host holds the archive, in milliseconds since 1970 `since`; nothing was touched here.
     case elsewhere(host: String, since: Int64)
-    /// Another host has taken the archive from this one; nothing was written. `nil` if it is unknown which one.
+    /// Another host has taken the archive from this one: what was written here does not count. `nil` if it is unknown
+    /// which one.
     case lost(host: String?)
-    /// It is on this host's disk, but the fleet's store has not confirmed it, and may not have it; it is still sent.
+    /// It is on this host's disk, but the fleet's store has not confirmed it, and may not have it. It is still sent,
+    /// unless another host has gone on.
     case unconfirmed
 
     /// The broker must end: to continue would break a promise.

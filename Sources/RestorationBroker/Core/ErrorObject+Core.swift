@@ -90,7 +90,8 @@ extension ErrorObject {
     .restoration(
       .storeFailed,
       message,
-      hint: "What is stored on this host is still sent. Send it again with its revision if it has to be confirmed.",
+      hint: "What is stored on this host is still sent, unless another host has gone on. "
+        + "Send it again with its revision if it has to be confirmed.",
       details: ["indeterminate": true, "unconfirmed": true]
     )
   }
