@@ -13,14 +13,17 @@ package final class HostsChecker {
     package let host: String
     fileprivate let number: Int
     fileprivate let opened: Int
-    /// Another host has taken the archive by force: until it hears of that it may go on.
-    fileprivate var isDeposed = false
+    /// Another host has the archive, or may have it, and this one has not heard of that: until then it may go on.
+    fileprivate var isDeposed: Bool
+    /// Others have to hear of it before they acknowledge anything more.
+    fileprivate let isOwner: Bool
     /// What was there.
     fileprivate var base: [Path: HistoryChecker.Push] = [:]
     fileprivate var written: [Path: [HistoryChecker.Push]] = [:]
 
-    fileprivate init(_ host: String, _ number: Int, opened: Int) {
+    fileprivate init(_ host: String, _ number: Int, opened: Int, isDeposed: Bool) {
       (self.host, self.number, self.opened) = (host, number, opened)
+      (self.isDeposed, isOwner) = (isDeposed, !isDeposed)
     }
   }
 
@@ -75,16 +78,21 @@ package final class HostsChecker {
 
   /// A host has the archive.
   ///
-  /// - Parameter inTrouble: The one before may have something that it could not send.
-  package func opened(on host: String, byForce: Bool, inTrouble: Bool) -> Session {
-    let session = Session(host, sessions.count, opened: next())
-    if !waitsForReplica {
-      if inTrouble || byForce { checker.removing(application) }
-      if byForce { for other in sessions where other.host != host { other.isDeposed = true } }
-    }
+  /// - Parameters:
+  ///   - inTrouble: The one before may have something that it could not send.
+  ///   - isDeposed: Another host has the archive, of which this one has not heard yet.
+  package func opened(on host: String, byForce: Bool, inTrouble: Bool, isDeposed: Bool = false) -> Session {
+    let session = Session(host, sessions.count, opened: next(), isDeposed: isDeposed)
+    if !waitsForReplica, inTrouble || byForce { checker.removing(application) }
+    if byForce { for other in sessions where other.host != host { other.isDeposed = true } }
     sessions.append(session)
-    trace.add("\(host) has the archive\(byForce ? " by force" : "")")
+    trace.add("\(host) \(isDeposed ? "believes that it has" : "has") the archive\(byForce ? " by force" : "")")
     return session
+  }
+
+  /// Another host has the archive, or will have it, before this one hears of that.
+  package func deposed(_ host: String) {
+    for session in sessions where session.host == host { session.isDeposed = true }
   }
 
   package func send(_ path: Path, by session: Session, padding: Int = 0) -> Write {
@@ -108,23 +116,26 @@ package final class HostsChecker {
     lastSequence = sequence ?? lastSequence
     checker.acknowledge(write.push, at: write.push.place.path, of: application, sequence, since: write.expectation)
     guard !session.isDeposed || waitsForReplica else { return }
-    let owner = sessions.last { $0.host != session.host && $0.opened > session.opened && $0.opened < write.sent }
-    if let owner {
+    if let owner = owner(after: session, before: write.sent) {
       trace.fault("\(session.host) acknowledges \(write.push.value), which it got after \(owner.host) had the archive")
     }
+  }
+
+  /// Another host that has had the archive since, before that time.
+  private func owner(after session: Session, before time: Int = .max) -> Session? {
+    sessions.last { $0.isOwner && $0.host != session.host && $0.opened > session.opened && $0.opened < time }
   }
 
   package func expectation() -> HistoryChecker.Expectation { checker.expectation(application) }
 
   package func read(_ path: Path, _ state: JSONValue?, _ expectation: HistoryChecker.Expectation, by session: Session) {
     trace.add("\(session.host) reads \(state?["v"]?.integer ?? 0) at \(path)")
-    // Until it hears of its loss, it shows what it had.
-    guard !session.isDeposed || waitsForReplica else { return }
+    if session.base[path] == nil, session.written[path] == nil { session.base[path] = push(state) }
+    // Until it hears that another one has the archive, it shows what it had.
+    guard !session.isDeposed, owner(after: session) == nil else { return }
     // A host shows what it has written itself, though the replica may not have it yet.
     let isOwn = push(state).map { sessions[$0.link].host == session.host } ?? false
     checker.read(path, of: application, state, expectation, by: session.host, isKept: !waitsForReplica || !isOwn)
-    guard session.base[path] == nil, session.written[path] == nil else { return }
-    session.base[path] = push(state)
   }
 
   private func push(_ state: JSONValue?) -> HistoryChecker.Push? {

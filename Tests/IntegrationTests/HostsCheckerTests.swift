@@ -49,6 +49,44 @@ internal import Testing
     #expect(trace.faults.isEmpty != waitsForReplica)
   }
 
+  @Test func aHostThatHasNotHeardOfItsLossIsNoOwner() {
+    let checker = checker(waitsForReplica: false)
+    _ = checker.opened(on: "A", byForce: false, inTrouble: false)
+    let b = checker.opened(on: "B", byForce: true, inTrouble: true)
+    _ = checker.opened(on: "A", byForce: false, inTrouble: true, isDeposed: true)
+    checker.acknowledged(checker.send(path, by: b), 1)
+    #expect(trace.faults == [])
+  }
+
+  @Test func aHostWhoseTakeoverAServerHasLostMayNotHaveHeardOfIt() {
+    let checker = checker(waitsForReplica: false)
+    let b = checker.opened(on: "B", byForce: true, inTrouble: true)
+    checker.deposed("B")
+    _ = checker.opened(on: "A", byForce: false, inTrouble: true)
+    checker.acknowledged(checker.send(path, by: b), 1)
+    #expect(trace.faults == [])
+  }
+
+  /// What it has read is in what it writes.
+  @Test func aHostThatWasDeposedShowsWhatItHasAndAnOwnerWhatThereIs() {
+    let checker = checker(waitsForReplica: false)
+    let a = checker.opened(on: "A", byForce: false, inTrouble: false)
+    let first = checker.send(path, by: a)
+    checker.acknowledged(first, 1)
+    let b = checker.opened(on: "B", byForce: true, inTrouble: true)
+    let late = checker.opened(on: "A", byForce: false, inTrouble: true, isDeposed: true)
+    checker.read(path, first.push.json, checker.expectation(), by: late)
+    let second = checker.send(path, by: late)
+    checker.acknowledged(second, 2)
+    let last = checker.send(path, by: b)
+    checker.acknowledged(last, 2)
+    checker.read(path, nil, checker.expectation(), by: late)
+    checker.ended([path: last.push.json ?? .null], [copy(second)])
+    #expect(trace.faults == [])
+    checker.read(path, first.push.json, checker.expectation(), by: b)
+    #expect(trace.faults.count == 1)
+  }
+
   @Test func aLossHasToBeInACopyThatIsNamed() {
     func faults(_ copies: (HostsChecker.Write, HostsChecker.Write) -> [HostsChecker.Copy]) -> Int {
       let checker = checker(waitsForReplica: false)

@@ -108,6 +108,8 @@ final class World {
       systemVersion: "Simulation 1",
       random: { (chance.value.next(), chance.value.next()) }
     )
+    // In histories of several hosts nothing checks which state has crashed a client (R31).
+    settings.isDeveloperMode = store is ReplicatedStore
     // In a third of the histories what is long is done in pieces, though there are few objects.
     if seed.isMultiple(of: 3) { settings.pieceObjects = 2 }
     return BrokerService(

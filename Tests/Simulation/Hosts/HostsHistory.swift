@@ -65,6 +65,8 @@ private struct Generator {
   private lazy var faults = (0..<4).filter { _ in below(2) == 0 }
   /// The host that has the archive, mostly.
   private var present = 0
+  /// What has to come together, and by chance would not.
+  private var scene: [HostsHistory.Step] = []
 
   init(seed: UInt64, _ hostCount: Int, waitsForReplica: Bool) {
     chance = SeededGenerator(seed: seed &* 0x9e37_79b9 &+ 29)
@@ -79,6 +81,7 @@ private struct Generator {
   mutating func slowness() -> Int64 { [1, 2, 5, 20, 200][below(5)] }
 
   mutating func step() -> HostsHistory.Step {
+    if !scene.isEmpty { return scene.removeFirst() }
     switch below(100) {
     case 0..<14:
       present = below(hostCount)
@@ -102,6 +105,10 @@ private struct Generator {
 
   private mutating func fault() -> HostsHistory.Step {
     guard !faults.isEmpty else { return advance() }
+    if below(10) == 0 {
+      scene = anyScene()
+      return scene.removeFirst()
+    }
     switch faults[below(faults.count)] {
     case 0: return ending()
     case 1: return below(2) == 0 ? .freeze(host()) : .thaw(host(), takesInput: below(2) == 0)
@@ -114,6 +121,41 @@ private struct Generator {
       // What is acknowledged when the replica has it survives only what it has promised to survive.
       default: return .promote(losing: waitsForReplica ? 0 : below(8))
       }
+    }
+  }
+
+  private mutating func anyScene() -> [HostsHistory.Step] {
+    let former = present
+    let next = (former + 1 + below(hostCount - 1)) % hostCount
+    let write = HostsHistory.Step.write(former, path: path(), count: 1 + below(2), padding: 0)
+    switch below(4) {
+    // What is repeated is there already, but only at one server.
+    case 0:
+      return [
+        .follow(false), write, .advance(500), .endWaiting, .advance(1_000), .promote(losing: 0),
+        .go(next, byForce: false),
+      ]
+    // The next broker of a host has a lease to send what is left, and another host takes it.
+    case 1:
+      return [
+        .cutOff(former), write, .advance(300), .killBroker(former), .mend(former), .advance(Int64(below(200))),
+        .cutOff(former), .go(next, byForce: true), .advance(1_000), .mend(former), .go(former, byForce: false),
+        .advance(1_000), write, .advance(100),
+      ]
+    // A host that hears nothing writes when another one has waited for the end of its lease.
+    case 2:
+      return [
+        .lose(former, calls: true, answers: true), .go(next, byForce: false), .advance(16_000),
+        .go(next, byForce: false), .advance(1_000), write, .advance(100), .mend(former),
+      ]
+    // The answer to a renewal comes late, and nothing else comes.
+    default:
+      return [
+        .delay(former, 5_500), .advance(Int64(below(5_000))), .lose(former, calls: false, answers: true),
+        .go(next, byForce: false), .advance(4_500), .mend(former), .advance(1_500),
+        .lose(former, calls: true, answers: true), .advance(6_000 + Int64(below(4_000))), .go(next, byForce: false),
+        .advance(1_000), write, .advance(100), .mend(former),
+      ]
     }
   }
 

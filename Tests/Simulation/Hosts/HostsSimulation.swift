@@ -40,12 +40,11 @@ final class HostsSimulation {
   /// Waits for a host.
   private var coming: SimulatedClient?
   private var forcedClaims = 0
-  /// How many transactions the replica had when the archive was open for the first time. Before that, servers that take
-  /// over know of no archive that a host might have.
-  private var established: Int?
   private var isTroubled = false
   /// Starts of brokers by host; copies that one had set aside when it ended, so that it could not say so.
   private var epochs: [String: Int64] = [:]
+  /// In which of these the user has asked for the archive last.
+  private var openings: [String: Int64] = [:]
   private var untold: Set<String> = []
 
   init(_ history: HostsHistory, keeping: Trace.Keeping = .nothing) {
@@ -129,8 +128,8 @@ final class HostsSimulation {
     case .follow(let isFollowed): network.setFollowed(isFollowed)
     case .endWaiting: network.endWaiting()
     case .promote(let transactions):
-      let since = established.map { network.replica.cover.covered - $0 } ?? 0
-      network.promote(losing: min(transactions, max(0, since)))
+      network.promote(losing: transactions)
+      for host in network.deposed { checker.deposed(host) }
     default: break
     }
   }
@@ -168,11 +167,17 @@ final class HostsSimulation {
     clients.append(client)
     client.openWithoutSession()
     coming = client
+    // Unless the archive may be open since an earlier question, the host first asks whether a lease is still its own.
+    let (hasOpened, wasDeposed) = (openings[host.name] == host.epoch, fleet.network.deposed.contains(host.name))
+    openings[host.name] = host.epoch
     let parameters = #"{"application":"\#(client.application)","takeOver":\#(byForce),"serves":["archiveLost"]}"#
     client.call("initialize", parameters) { [self] answer in
       coming = nil
       switch answer {
-      case .result: came(client, to: host, byForce: byForce)
+      case .result:
+        let isDeposed = fleet.network.deposed.contains(host.name)
+        let isExcused = hasOpened || !wasDeposed || fleet.network.unanswered.contains(host.name)
+        came(client, to: host, byForce: byForce, isDeposed: isDeposed && isExcused)
       case .error(let kind):
         trace.add("\(host.name) refuses: \(kind)")
         if !HostsChecker.refusals.contains(kind) { trace.fault("\(host.name) does not open the archive: \(kind)") }
@@ -181,21 +186,22 @@ final class HostsSimulation {
     }
   }
 
-  private func came(_ client: SimulatedClient, to host: World, byForce: Bool) {
+  private func came(_ client: SimulatedClient, to host: World, byForce: Bool, isDeposed: Bool) {
     // One that was asked for before may have been granted since.
     let isForced = byForce || forcedClaims != fleet.network.forcedClaims
     forcedClaims = fleet.network.forcedClaims
-    established = established ?? fleet.network.replica.cover.written
     if isForced { isTroubled = true }
-    let session = checker.opened(on: host.name, byForce: isForced, inTrouble: isTroubled)
+    let session = checker.opened(on: host.name, byForce: isForced, inTrouble: isTroubled, isDeposed: isDeposed)
     let user = User(host, client, session)
     users.removeAll { $0.host === host }
     users.append(user)
     for path in HostsHistory.paths {
       let name = path.components[0]
       let parameters = #"{"restorationIdentifier":"\#(name)","takeOver":true}"#
-      client.call("registerObjectForStateRestoration", parameters) { [self] in note($0, by: user) }
-      read(path, by: user) { _ in user.places.append(path) }
+      client.call("registerObjectForStateRestoration", parameters) { [self] answer in
+        guard note(answer, by: user) != nil else { return }
+        read(path, by: user) { _ in user.places.append(path) }
+      }
     }
   }
 

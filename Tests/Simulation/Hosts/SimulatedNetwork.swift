@@ -27,6 +27,15 @@ final class SimulatedNetwork: @unchecked Sendable {
   var slownessMilliseconds: Int64 = 5
   /// How often an archive was taken by force.
   private(set) var forcedClaims = 0
+  /// Hosts that were given an archive, and those of them from which it was taken by force since, or whose takeover was
+  /// lost.
+  private var granted: Set<String> = []
+  private(set) var deposed: Set<String> = []
+  /// Hosts that have not been told at their last question what they still have.
+  private(set) var unanswered: Set<String> = []
+  /// Who has the archive since it was taken from a host that had not given it back, and how many transactions there were
+  /// then.
+  private var takeover: (host: String, written: Int)?
   private var weather: [String: Weather] = [:]
   private var chance: SeededGenerator
   /// Answers that wait until another server has what they promise.
@@ -65,10 +74,12 @@ final class SimulatedNetwork: @unchecked Sendable {
     for answer in waiting { answer.lose() }
   }
 
-  /// Another server takes over. It lacks what it was never promised to have, and so many transactions more.
+  /// Another server takes over. It lacks what it was never promised to have, and so many transactions more. If it lacks
+  /// a takeover, the host from which the archive was taken may have it back.
   func promote(losing transactions: Int) {
     endWaiting()
     let cover = replica.cover
+    if let takeover, takeover.written > cover.covered - transactions { deposed.insert(takeover.host) }
     replica.promote(losing: cover.written - cover.covered + transactions)
   }
 
@@ -141,6 +152,22 @@ final class SimulatedNetwork: @unchecked Sendable {
   }
 
   fileprivate func noteForcedClaim() { forcedClaims += 1 }
+
+  fileprivate func noteRenewal(of host: String, isAnswered: Bool) {
+    if isAnswered { unanswered.remove(host) } else { unanswered.insert(host) }
+  }
+
+  fileprivate func noteGrant(_ grant: ReplicaGrant, to host: String, byForce: Bool) {
+    if byForce { deposed = granted }
+    deposed.remove(host)
+    granted.insert(host)
+    if let former = grant.former, former.host != host {
+      takeover = (host, replica.cover.written)
+    } else if let takeover {
+      // If it is lost, so is this.
+      self.takeover = (host, takeover.written)
+    }
+  }
 }
 
 /// A call, and what its caller has been told.
@@ -194,15 +221,24 @@ struct SimulatedWay: ArchiveReplica {
     _ application: String,
     as claim: ReplicaClaim
   ) async throws(ReplicaError) -> ReplicaGrant {
-    try await call { [link, network] () async throws(ReplicaError) in
+    try await call { [link, network, host] () async throws(ReplicaError) in
       // The answer may be lost.
       if claim.isForced { network.noteForcedClaim() }
-      return try await link.acquire(application, as: claim)
+      let grant = try await link.acquire(application, as: claim)
+      network.noteGrant(grant, to: host, byForce: claim.isForced)
+      return grant
     }
   }
 
   nonisolated(nonsending) func renew() async throws(ReplicaError) -> ReplicaRenewal {
-    try await call(lost: .away) { [link] () async throws(ReplicaError) in try await link.renew() }
+    do throws(ReplicaError) {
+      let renewal = try await call(lost: .away) { [link] () async throws(ReplicaError) in try await link.renew() }
+      network.noteRenewal(of: host, isAnswered: true)
+      return renewal
+    } catch {
+      network.noteRenewal(of: host, isAnswered: false)
+      throw error
+    }
   }
 
   nonisolated(nonsending) func append(_ batch: ReplicaBatch, _ lease: ReplicaLease) async throws(ReplicaError) {
