@@ -14,6 +14,15 @@ internal import Testing
     return ReplicaBroker(link: link, application: ReplicaFixture.application)
   }
 
+  /// What becomes of an append that is sent: on a busy machine it may be too late for that, and is put again.
+  private func append(by broker: ReplicaBroker, _ lease: ReplicaLease) async -> ReplicaError.Kind? {
+    var outcome: ReplicaError.Kind?
+    repeat {
+      outcome = await refusal { () async throws(ReplicaError) in try await broker.append(0, 1, lease) }
+    } while outcome == .away
+    return outcome
+  }
+
   @Test func aCommitWhoseWaitIsCancelledIsUnknownAndItsRepetitionIsStoredOnce() async throws {
     let servers = try PostgresServers(isCovered: true)
     let a = broker(servers.pool)
@@ -34,11 +43,15 @@ internal import Testing
   }
 
   @Test func aCommitThatIsNotConfirmedInTimeIsUnknown() async throws {
-    let servers = try PostgresServers(isCovered: true, appendMilliseconds: 100)
-    let a = broker(servers.pool)
-    let lease = try await a.acquire().lease
+    let servers = try PostgresServers(isCovered: true)
+    var settings = PostgresPool.Settings(conninfo: servers.cluster.conninfo())
+    settings.appendMilliseconds = 100
+    let pool = try PostgresPool(settings)
+    defer { pool.close() }
+    let (hasty, a) = (broker(pool), broker(servers.pool))
+    let lease = try await hasty.acquire().lease
     servers.cluster.freeze()
-    #expect(await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } == .unknown)
+    #expect(await append(by: hasty, lease) == .unknown)
     servers.cluster.resume()
     try await a.append(0, 1, lease)
     #expect(try await a.load(.batches(after: 0), lease).batches == [.one(0, 1)])
@@ -67,7 +80,7 @@ internal import Testing
     let a = broker(pool)
     let lease = try await a.acquire().lease
     servers.cluster.freeze()
-    #expect(await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) } == .unknown)
+    #expect(await append(by: a, lease) == .unknown)
     try Wait.until("the commit has waited for longer than an append may take") {
       try servers.cluster.query(
         """

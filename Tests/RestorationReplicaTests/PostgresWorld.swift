@@ -73,17 +73,17 @@ final class PostgresServers: Sendable {
   /// The same server without another one that would have what is stored.
   let uncovered: PostgresPool
 
-  convenience init(isCovered: Bool, appendMilliseconds: Int64 = 10_000) throws {
+  convenience init(isCovered: Bool) throws {
     // On a busy machine what is to meet takes longer than an append waits for a lock.
     let patience = "ALTER FUNCTION restoration.append_1 SET lock_timeout = '10s';"
     let cluster = try PostgresCluster(PostgresSchema.text + patience, isCovered: isCovered)
-    try self.init(cluster, appendMilliseconds: appendMilliseconds)
+    try self.init(cluster)
   }
 
-  init(_ cluster: PostgresCluster, appendMilliseconds: Int64 = 10_000) throws {
+  init(_ cluster: PostgresCluster) throws {
     self.cluster = cluster
     var settings = PostgresPool.Settings(conninfo: cluster.conninfo())
-    (settings.appendMilliseconds, settings.callMilliseconds) = (appendMilliseconds, 10_000)
+    (settings.appendMilliseconds, settings.callMilliseconds) = (10_000, 10_000)
     pool = try PostgresPool(settings)
     settings.conninfo = cluster.conninfo(options: "-c synchronous_commit=local")
     uncovered = try PostgresPool(settings)
