@@ -97,16 +97,16 @@ package struct LeaseJudge: Sendable {
   /// the application, whose holder comes first.
   ///
   /// - Parameter age: How long ago the server gave the first lease of its timeline, by its own clock; `nil` if it gave
-  ///   none.
+  ///   no lease.
   package func mayBegin(_ claim: ReplicaClaim, age: Int64?, at now: Int64) -> Bool {
     if claim.isForced || claim.standing?.isClaim == true || timeline <= 1 { return true }
-    if let age, age > 2 * Self.grace + 60_000 { return true }
+    if let age, Self.isLongOver(Self.grace, after: age) { return true }
     return now - timelineSince >= Self.grace
   }
 
   private mutating func isSilent(_ holder: Archive.Holder, _ archive: Int64, at now: Int64) -> Bool {
     let term = holder.term.milliseconds
-    if holder.silence > 2 * term + 60_000 { return true }
+    if Self.isLongOver(term, after: holder.silence) { return true }
     if let former = seen[archive], former.holder == holder.id, former.renewals == holder.renewals {
       return now - former.since >= term + 1_000
     }
@@ -114,4 +114,7 @@ package struct LeaseJudge: Sendable {
     seen[archive] = Seen(holder: holder.id, renewals: holder.renewals, since: now)
     return false
   }
+
+  /// By the server's clock.
+  private static func isLongOver(_ term: Int64, after time: Int64) -> Bool { time > 2 * term + 60_000 }
 }

@@ -59,7 +59,7 @@ package final class PostgresReplica: ArchiveReplica {
     /// `nil` if the archive does not exist, or was never leased.
     var archive: LeaseJudge.Archive?
     var isWanted = false
-    /// If there is none: how long ago the server gave the first lease of its timeline. `nil` if it gave none.
+    /// Without an archive, how long ago the server gave the first lease of its timeline; `nil` if it gave no lease.
     var age: Int64?
   }
 

@@ -67,6 +67,8 @@ package final class MemoryReplica: Sendable {
   }
 
   fileprivate static let formerMax = 16
+  /// After a server has taken over, a holder that it does not know has this time to come back.
+  fileprivate static let grace: Int64 = 30_000
   fileprivate let state: Mutex<State>
   fileprivate let fault: Fault?
   /// How many parts or batches a page has.
@@ -146,7 +148,7 @@ extension MemoryReplica.State {
   /// Whether an application may begin that is not in the database: one that has taken over may have lost it, and its
   /// holder comes first.
   fileprivate func mayBegin(_ claim: ReplicaClaim) -> Bool {
-    claim.isForced || claim.standing?.isClaim == true || database.timeline == 1 || now - promoted >= 30_000
+    claim.isForced || claim.standing?.isClaim == true || database.timeline == 1 || now - promoted >= MemoryReplica.grace
   }
 
   /// Why the claim does not get the lease now; `nil` if it does.
@@ -167,7 +169,7 @@ extension MemoryReplica.State {
     let holder = row.holder.flatMap { id in database.brokers[id].map { (id, $0) } }
     guard row.epoch.timeline == database.timeline else {
       // Void; but a holder that the server does not know comes back within this time.
-      let grace = holder?.1.term.milliseconds ?? 30_000
+      let grace = holder?.1.term.milliseconds ?? MemoryReplica.grace
       return now - promoted >= grace ? nil : row.last
     }
     guard let (id, known) = holder else { return nil }

@@ -79,7 +79,7 @@ internal import Testing
   func anArchiveThatTheNewServerHasLostComesBackBeforeOthersMayBeginIt(engine: ReplicaEngine) async throws {
     let fixture = try ReplicaFixture(engine, failsOver: true)
     let (a, b) = (fixture.broker(on: "A"), fixture.broker(on: "B"))
-    // What nobody has cannot be told from it.
+    // The server cannot tell the lost application from one that never began.
     let other = ReplicaBroker(link: b.link, application: "org.example.Other")
     let lost = try await a.acquire()
     try await fixture.failOver(losing: 1)

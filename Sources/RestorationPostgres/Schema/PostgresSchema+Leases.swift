@@ -78,11 +78,11 @@ extension PostgresSchema {
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
       SELECT is_covered(_alone), timeline(), a.archive, a.history, a.epoch, a.holder, a.host, milliseconds(a.since),
         a.wanted, a.reader, h.renewals, h.term,
-        (extract(epoch FROM clock_timestamp() - CASE WHEN a.epoch > 0 THEN h.renewed ELSE s.since END) * 1000)::bigint
+        (extract(epoch FROM clock_timestamp() - CASE WHEN a.epoch > 0 THEN h.renewed ELSE (SELECT s.since FROM server s
+          WHERE s.system = (pg_control_system()).system_identifier AND s.highest = timeline()) END) * 1000)::bigint
       FROM (SELECT) AS one
       LEFT JOIN archive a ON a.owner = _owner AND a.application = _application
       LEFT JOIN holder h ON h.holder = a.holder
-      LEFT JOIN server s ON s.system = (pg_control_system()).system_identifier AND s.highest = timeline()
     $$;
 
     -- Gives a lease, if what was seen when that was decided still holds.
