@@ -12,6 +12,7 @@ internal import Testing
     ("opens_no_more", "a session that is closed while open() waits for another thread stays closed"),
     ("registers_classes", "a class can be registered while another thread connects again"),
     ("forks", "a child that is forked while another thread's call waits is refused the session, and opens its own"),
+    ("ends_while_sessions_open", "at the end of the program no session is left out while another thread opens one"),
     ("stays_in_its_loop", "from another event loop an AsyncSession refuses calls at once"),
   ]
 

@@ -411,7 +411,7 @@ def _seek(value: Any, above: Tuple[int, ...] = ()) -> None:
         _written(value)
         return
     if isinstance(value, (Mapping, list, tuple)) and id(value) not in above:
-        for part, each in value.items() if isinstance(value, Mapping) else enumerate(value):
+        for part, each in list(value.items()) if isinstance(value, Mapping) else enumerate(list(value)):
             if isinstance(value, Mapping):
                 _named_by(part)
                 _written(part)
@@ -978,7 +978,7 @@ def _attributes(target: Any) -> List[_Attribute]:
 
 @functools.lru_cache(maxsize=1024)
 def _class_attributes(kind: Any) -> List[_Attribute]:
-    found = {name: each for base in reversed(kind.__mro__) for name, each in vars(base).items()}
+    found = {name: each for base in reversed(kind.__mro__) for name, each in list(vars(base).items())}
     for name, each in getattr(kind, "__dataclass_fields__", {}).items():
         if isinstance(each.default, _Attribute) and not isinstance(found.get(name), _Attribute):
             raise TypeError(f"{kind.__qualname__} has slots=True, which leaves no room for restorable attributes")
@@ -1822,11 +1822,16 @@ class _Memory:
 
 
 #: Sessions that this process has connected.
-_sessions: "weakref.WeakSet[_Session]" = weakref.WeakSet()
+_sessions: "weakref.WeakValueDictionary[int, _Session]" = weakref.WeakValueDictionary()
+
+
+def _connected_sessions() -> "List[_Session]":
+    """All at once: another thread may open one meanwhile."""
+    return [session for session in (each() for each in _sessions.valuerefs()) if session is not None]
 
 
 def _after_fork() -> None:
-    for session in list(_sessions):
+    for session in _connected_sessions():
         session._leave_to_parent()
     _sessions.clear()
 
@@ -1836,7 +1841,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @atexit.register
 def _at_exit() -> None:
-    for session in list(_sessions):
+    for session in _connected_sessions():
         if isinstance(session, Session):
             session._push_last()
 
@@ -3220,7 +3225,7 @@ class Session(_Session):
                 end.close()
 
     def _connect(self) -> bool:
-        _sessions.add(self)
+        _sessions[id(self)] = self
         connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
         try:
             connection.settimeout(self.timeout)
@@ -3896,7 +3901,7 @@ class AsyncSession(_Session):
             pass
 
     async def _connect(self) -> bool:
-        _sessions.add(self)
+        _sessions[id(self)] = self
         connection = self._connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
         connection.setblocking(False)
         lines, number = _Lines(), next(self._ids)

@@ -640,7 +640,7 @@ class _Proof:
 
     def _snapshot(self) -> Dict[_Key, Dict[str, Any]]:
         """What is saved of the objects that the killed processes had, and of the application itself."""
-        views = {application: self._look(application, ask=False) for application in self.watch.applications}
+        views = {application: self._look(application, ask=False) for application in sorted(self.watch.applications)}
         # A blank push at the start of a process hides nothing from the next one (R19).
         return {(application, path): entry.get("beforeClaim") or entry
                 for application, view in views.items() for path, entry in view.entries.items()

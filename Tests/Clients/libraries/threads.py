@@ -201,5 +201,24 @@ def stays_in_its_loop(socket):
     home.call_soon_threadsafe(home.stop)
 
 
+def ends_while_sessions_open(socket):
+    """At the end of the program no session is left out because another thread opens one at that moment."""
+    sys.setswitchinterval(1e-6)
+    sessions = {restoration.Session(APPLICATION, socket=socket).open() for _ in range(100)}
+    pushed, has_ended = set(), threading.Event()
+    restoration.Session._push_last = lambda session: pushed.add(session)
+
+    def opens():
+        while not has_ended.is_set():
+            restoration.Session(APPLICATION, socket=socket).open()
+
+    opening = Running(opens)
+    for _ in range(1000):
+        restoration._at_exit()
+    has_ended.set()
+    equal(opening.outcome(), None)
+    assert pushed >= sessions
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](sys.argv[2])

@@ -2,8 +2,10 @@
 """Losses that `kill_at_random_points` names."""
 
 import re
+import types
 
 import pytest
+import restorationd_testing
 from restorationd_testing import kill_at_random_points
 
 
@@ -31,3 +33,15 @@ def test_what_is_lost_is_named(application, command, lost):
 def test_a_field_that_changes_is_lost_unless_it_is_named(application):
     with pytest.raises(AssertionError, match="org.example.Editor Main:/pid: "):
         kill_at_random_points(application("editor"), 1, work=work, seed=1, patience=5)
+
+
+def test_an_application_that_comes_while_others_are_looked_at_disturbs_nothing():
+    class Proof(restorationd_testing._Proof):
+        def __init__(self):
+            self.watch = types.SimpleNamespace(applications={"org.example.First"})
+
+        def _look(self, application, ask):
+            self.watch.applications.add("org.example.Second")  # by the thread that takes the broker's events
+            return restorationd_testing._View()
+
+    assert Proof()._snapshot() == {}
