@@ -21,6 +21,12 @@ internal import Testing
     #expect(result.end == .exit(0), "\(promise): \(result.output)\(result.errors)")
   }
 
+  private static let plain: [(name: String, promise: String)] = [
+    ("is_a_mapping", "what is decoded is a mapping, which is empty where nothing is saved")
+  ]
+
+  @Test func aStateNeedsNoType() throws { try hold("plain", Self.plain) }
+
   private static let typed: [(name: String, promise: String)] = [
     ("comes_back", "values of all types that the page names come back, with references to objects"),
     ("comes_back_in_asyncio", "so they do in asyncio, from callbacks, and as the application's own state"),

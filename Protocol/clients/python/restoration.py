@@ -205,15 +205,15 @@ class Instead(enum.Enum):
 AWAITED, PASS, FORGET = Instead.AWAITED, Instead.PASS, Instead.FORGET
 
 
-@dataclass(frozen=True)
-class Saved:
-    """The result of `decode`; true if there is a state."""
+@dataclass(frozen=True, eq=False)
+class Saved(Mapping[str, Any]):
+    """The result of `decode`: a mapping, which is empty without a state; true if there is a state."""
 
     status: str
     state: Optional[Dict[str, Any]] = None
     coder: Optional[Dict[str, Any]] = None
     elements: List[Dict[str, Any]] = field(default_factory=list)
-    path: Optional[Tuple[str, ...]] = field(default=None, repr=False, compare=False)
+    path: Optional[Tuple[str, ...]] = field(default=None, repr=False)
 
     def __bool__(self) -> bool:
         return self.state is not None
@@ -232,13 +232,14 @@ class Saved:
     def _read(self, kind: Any, default: Any) -> Any:
         return self if kind is None else self.decode(kind, default)
 
-    def get(self, key: str, default: Any = None) -> Any:
-        return (self.state or {}).get(key, default)
-
     def __getitem__(self, key: str) -> Any:
-        if self.state is None:
-            raise KeyError(key)
-        return self.state[key]
+        return (self.state or {})[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.state or {})
+
+    def __len__(self) -> int:
+        return len(self.state or {})
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ async def app(session, names):
         print("front", "/".join(state["front"]["$restorable"] or ["nothing"]))  # null if the object is gone
 
     await session.register(
-        "Navigation", kind="viewController", encode=lambda: state, decode=lambda saved: state.update(saved.state),
+        "Navigation", kind="viewController", encode=lambda: state, decode=state.update,
         finished=show)
     await session.restore()
     return {
@@ -71,7 +71,7 @@ async def details(session, names):
         *parent, name = path.split("/")
         return await session.register(
             name, parent, kind="viewController", restoration_class="Controller", wait=10, encode=lambda: state,
-            decode=lambda saved: state.update(saved.state), finished=lambda: print("detail", path, state["text"]))
+            decode=state.update, finished=lambda: print("detail", path, state["text"]))
 
     async def new():
         await add("Navigation/Sheet")
