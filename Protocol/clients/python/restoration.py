@@ -46,8 +46,8 @@ import uuid
 import weakref
 from dataclasses import dataclass, field
 from typing import (
-    Annotated, Any, Awaitable, Callable, ClassVar, Coroutine, Dict, Final, Generator, Generic, Iterable, Iterator, List,
-    Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, Type, TypeVar, Union, get_args, get_origin,
+    Annotated, Any, Awaitable, Callable, ClassVar, Coroutine, Deque, Dict, Final, Generator, Generic, Iterable,
+    Iterator, List, Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, Type, TypeVar, Union, get_args, get_origin,
     get_type_hints, overload,
 )
 
@@ -1069,6 +1069,7 @@ class _Lines:
     def __init__(self) -> None:
         self.buffer = bytearray()
         self.searched = 0
+        self.held: Deque[Dict[str, Any]] = collections.deque()  # messages that are taken later
 
     def next(self) -> Optional[bytes]:
         end = self.buffer.find(b"\n", self.searched)
@@ -1095,6 +1096,7 @@ class _Call(Generic[_T]):
     seconds: float = 0  # beyond the usual patience
     ends: bool = False
     is_raw: bool = False  # the program has written method and parameters
+    registered: Any = None  # the object that it has registered
 
 
 _REPEATABLE = {
@@ -1938,6 +1940,8 @@ class _Session:
         self._forgotten: List[Any] = []  # objects to register again, parents first
         self._classes: Dict[str, Tuple[Callable[[Wanted], Any], bool]] = {}
         self._sources: List[Tuple[Any, Any]] = []
+        self._early: Dict[int, _Call[Any]] = {}  # registrations that have not returned, by their `id`
+        self._lines = _Lines()
         self._ids = itertools.count(1)
         # One counter for all objects: it grows for each path, even if objects are moved or registered again. If another
         # process began the session, it may have used small numbers.
@@ -2148,9 +2152,49 @@ class _Session:
                     f"this process has registered another object as {found!r}; "
                     "give one of them another identifier or position, or unregister the first one")
             found._serve(callbacks, target)
+            call.registered = found
             return found
 
-        return self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
+        call = self._call("registerObjectForStateRestoration", _present(**registration), finish, awaited)
+        return call
+
+    @contextlib.contextmanager
+    def _registering(self, call: _Call[Any]) -> Iterator[None]:
+        """Until this ends the program does not have the object, so that nothing may be asked of it."""
+        self._early[id(call)] = call
+        try:
+            yield
+        finally:
+            self._has_returned(call)
+
+    def _has_returned(self, call: _Call[Any]) -> None:
+        del self._early[id(call)]
+
+    def _is_early(self, message: Mapping[str, Any]) -> bool:
+        """Whether a message is about an object that the program does not have yet."""
+        early = [call.registered._handle for call in self._early.values() if call.registered]
+        params = _object(message.get("params"))
+        objects = params.get("objects")
+        named = [*(objects if isinstance(objects, list) else []), params.get("object")]
+        return any(_object(each).get("object", each) in early for each in named if each is not None)
+
+    def _messages(self, lines: _Lines) -> Iterator[Optional[Dict[str, Any]]]:
+        """What is to be taken now; None for what is no message.
+
+        What is early waits, and so does what follows it, except answers.
+        """
+        while True:
+            if lines.held and not self._is_early(lines.held[0]):
+                yield lines.held.popleft()
+                continue
+            line = lines.next()
+            if line is None:
+                return
+            message = _message(line)
+            if message is not None and "method" in message and (lines.held or self._is_early(message)):
+                lines.held.append(message)
+            else:
+                yield message
 
     def _decode(self, target: Any) -> _Call[Saved]:
         return _Call("decodeRestorableState", {"object": target}, functools.partial(self._saved, target), True)
@@ -2862,7 +2906,6 @@ class Session(_Session):
     _object_type = RestorableObject
 
     def _prepare(self) -> None:
-        self._lines = _Lines()
         self._lock = threading.RLock()  # held during a call, and by callbacks
         self._polling = threading.RLock()  # held by a serving thread while it waits without the other lock
         self._closing = threading.RLock()  # held while the descriptor is closed: its number may then be reused
@@ -2956,12 +2999,21 @@ class Session(_Session):
         - decode: gets the state when the broker restores the application.
         - finished: all objects of the application are restored.
         """
-        result: RestorableObject = self._perform(self._register(
+        call = self._register(
             identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
-            position=position, takeOver=take_over or None, confidential=confidential, keep=keep, fresh=fresh or None))
-        self._drive(result._bind(), self._perform)
-        return result
+            position=position, takeOver=take_over or None, confidential=confidential, keep=keep, fresh=fresh or None)
+        with self._lock, self._registering(call):
+            result: RestorableObject = self._perform(call)
+            self._drive(result._bind(), self._perform)
+            return result
+
+    def _has_returned(self, call: _Call[Any]) -> None:
+        super()._has_returned(call)
+        if self._lines.held and self._connection is not None:
+            # Its answer makes the descriptor readable: a program that waits for that serves then.
+            with contextlib.suppress(RestorationError):
+                self._send(self._frame("ping", {}, next(self._ids)), self._deadline(0))
 
     def complete(self) -> int:
         """Says that this process has restored its objects; returns how many processes are still restoring."""
@@ -3419,16 +3471,14 @@ class Session(_Session):
 
     def _take_lines(self) -> bool:
         lines, taken = self._lines, False
-        while lines is self._lines:
-            line = lines.next()
-            if line is None:
-                break
+        for message in self._messages(lines):
             taken = True
-            message = _message(line)
             if message is None:
                 self._disconnect()
                 _foreign(self.socket)
             self._take(message)
+            if lines is not self._lines:
+                break
         return taken
 
     def _take(self, message: Dict[str, Any]) -> None:
@@ -3711,12 +3761,24 @@ class AsyncSession(_Session):
         finished: Optional[Callable[[], Any]] = None,
     ) -> AsyncRestorableObject:
         """Makes an object known under its path; see `Session.register`."""
-        result: AsyncRestorableObject = await self._perform(self._register(
+        call = self._register(
             identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
-            position=position, takeOver=take_over or None, confidential=confidential, keep=keep, fresh=fresh or None))
-        await self._drive(result._bind(), self._perform)
-        return result
+            position=position, takeOver=take_over or None, confidential=confidential, keep=keep, fresh=fresh or None)
+        with self._registering(call):
+            result: AsyncRestorableObject = await self._perform(call)
+            await self._drive(result._bind(), self._perform)
+            return result
+
+    def _has_returned(self, call: _Call[Any], turns: int = 3) -> None:
+        # What awaits `register` by gather or wait_for has the object two turns of the event loop later.
+        if turns and self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon(self._has_returned, call, turns - 1)
+                return
+        super()._has_returned(call)
+        if self._writer is not None:
+            self._take_messages(self._lines, self._writer, self._answers)
 
     async def complete(self) -> int:
         """Says that this process has restored its objects; returns how many processes are still restoring."""
@@ -3921,7 +3983,7 @@ class AsyncSession(_Session):
             connection.close()
             raise
         self._loop = asyncio.get_running_loop()
-        self._writer, self._answers, self._draining = writer, _Answers(), asyncio.Lock()
+        self._writer, self._answers, self._draining, self._lines = writer, _Answers(), asyncio.Lock(), lines
         self._reader_task = asyncio.ensure_future(self._run(reader, writer, self._answers, lines))
         return same
 
@@ -3960,11 +4022,8 @@ class AsyncSession(_Session):
         """Reads one connection to its end. Not by lines: those of a StreamReader have a limit."""
         try:
             while True:
-                for line in iter(lines.next, None):
-                    message = _message(line)
-                    if message is None:
-                        return
-                    self._take(message, writer, answers)
+                if not self._take_messages(lines, writer, answers):
+                    return
                 if self._loss is not None and not answers.waiting:
                     return
                 data = await reader.read(1 << 18)
@@ -3986,6 +4045,14 @@ class AsyncSession(_Session):
         self._disconnect()
         if self.token is not None and not self._ended and self.patience:
             self._shared(self._reconnect)
+
+    def _take_messages(self, lines: _Lines, writer: asyncio.StreamWriter, answers: _Answers) -> bool:
+        """False if something is no message."""
+        for message in self._messages(lines):
+            if message is None:
+                return False
+            self._take(message, writer, answers)
+        return True
 
     def _take(self, message: Dict[str, Any], writer: asyncio.StreamWriter, answers: _Answers) -> None:
         if "method" not in message:
