@@ -95,7 +95,7 @@ internal import Testing
           reveal_type(one.decode(Draft))
           reveal_type(await other.decode(Draft, Draft("")))
           reveal_type({**one.decode()})
-          one.encode(Draft("")), one.encode({"text": ""}), one.encode(one.decode()), one.encode([1])
+          one.encode(Draft("")), one.encode({"text": ""}), one.encode(one.decode()), one.encode([1]), one.encode({1})
 
       """,
       to: "program.py"

@@ -32,7 +32,9 @@ internal import Testing
   @Test func callbacksHaveTheirObject() throws { try hold("early", Self.early) }
 
   private static let plain: [(name: String, promise: String)] = [
-    ("is_a_mapping", "what is decoded is a mapping, which is empty where nothing is saved")
+    ("is_a_mapping", "what is decoded is a mapping, which is empty where nothing is saved"),
+    ("holds_a_value", "what is no object is saved as Swift saves it, with a broker and without, and comes back"),
+    ("holds_what_a_callback_gives", "so is what a callback gives, except for None, and what a script stores"),
   ]
 
   @Test func aStateNeedsNoType() throws { try hold("plain", Self.plain) }

@@ -62,7 +62,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 Path = Sequence[str]
-State = Union[Mapping[str, Any], "_Dataclass"]
+#: What is no mapping or dataclass, such as a text or a list, is saved as `{"value": …}`.
+State = Union[Mapping[str, Any], "_Dataclass", Sequence[Any], float, datetime.datetime, None]
 Elements = Sequence[Mapping[str, Any]]
 
 _T = TypeVar("_T")
@@ -227,7 +228,7 @@ class Saved(Mapping[str, Any]):
         if self.state is None:
             return default
         with _telling(self.path):
-            return _typed(kind, self.state)
+            return _typed_state(kind, self.state)
 
     def _read(self, kind: Any, default: Any) -> Any:
         return self if kind is None else self.decode(kind, default)
@@ -552,6 +553,8 @@ def _fields(kind: Any) -> List[Tuple[str, bool]]:
 
 #: Where the number of a dataclass's form is saved.
 _VERSION = "$version"
+#: Where a state has what is no object, in Swift as well.
+_VALUE = "value"
 
 
 def _version(kind: Any) -> int:
@@ -781,6 +784,27 @@ def _typed(hint: Any, value: Any, make: Callable[[Any, Dict[str, Any]], Any] = _
     return _read(kind, _FORMS[kind], value)
 
 
+def _typed_state(kind: Any, state: Dict[str, Any]) -> Any:
+    """A whole state as a value of the type."""
+    bare = _bare(kind)
+    kinds = get_args(bare) if _is_union(get_origin(bare)) else (bare,)
+    plain = tuple(each for each in kinds if not _is_object(each))
+    if len(plain) == len(kinds):
+        if _VALUE not in state:
+            raise _unfit(kind, state)
+        return _within(_VALUE, _typed, kind, state[_VALUE])
+    if plain and state.keys() == {_VALUE}:
+        with contextlib.suppress(_Misfit):
+            return _typed(Union[plain], state[_VALUE])
+    return _typed(kind, state)
+
+
+def _is_object(hint: Any) -> bool:
+    """Whether values of a type can be a whole state."""
+    hint, kind = _bare(hint), _kind(_bare(hint))
+    return hint is Any or isinstance(kind, type) and (kind in _DICTS or _members(kind) is not None)
+
+
 def _read(kind: Any, form: Tuple[Tuple[type, ...], Callable[[Any], Any]], value: Any) -> Any:
     found, read = form
     if isinstance(value, found) and (bool in found or not isinstance(value, bool)):
@@ -867,7 +891,8 @@ def _named(hint: Any) -> str:
 def _stated(state: Any, path: Optional[Path]) -> Any:
     """A state to send."""
     if not _is_dataclass(state):
-        return state
+        is_object = isinstance(state, Mapping) and not isinstance(state, Reference)
+        return state if is_object else {_VALUE: state}
     kind: Any = type(state)
     with _telling(path):
         _examined(kind)

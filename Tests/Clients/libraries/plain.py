@@ -8,8 +8,10 @@ Each function at the end is a scenario, with an application of its own. It ends 
 from __future__ import annotations
 
 import asyncio
+import datetime
 import sys
-from typing import Any, Dict
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import restoration
 
@@ -18,6 +20,14 @@ APPLICATION = "org.example.Notes"
 
 def equal(found: Any, expected: Any) -> None:
     assert found == expected, f"{found!r} instead of {expected!r}"
+
+
+def refused(work: Any) -> Tuple[str, str]:
+    try:
+        work()
+    except restoration.InvalidStateError as error:
+        return str(error), error.field
+    raise AssertionError("it is not refused")
 
 
 def is_a_mapping(socket: str) -> None:
@@ -50,6 +60,65 @@ def is_a_mapping(socket: str) -> None:
             equal(dict(await (await session.register("Editor")).decode()), state)
 
     asyncio.run(work())
+
+
+@dataclass
+class Draft:
+    text: str = ""
+
+
+#: Values that are no objects, each with types that bring it back. Swift saves them in the same way.
+VALUES: List[Tuple[Any, List[Any]]] = [
+    ("Grüße", [str, Optional[str], Union[Draft, str], Any]), ("", [str]), (7, [int, float, Union[int, Draft]]),
+    (1.5, [float]), (True, [bool]), (None, [Optional[str], Optional[Draft], type(None)]),
+    ([1, "two", None], [list, List[Union[int, str, None]]]), ([], [List[int]]), ([{"text": "a"}], [List[Draft]]),
+    (b"\0\xff", [bytes]), (datetime.datetime(2026, 2, 28, 9, 5, tzinfo=datetime.timezone.utc), [datetime.datetime]),
+]
+
+
+def holds_a_value(socket: str) -> None:
+    for path in (socket, socket + ".none"):  # also in memory
+        with restoration.Session(APPLICATION, socket=path, serving=path == socket) as session:
+            note = session.register("Note")
+            for value, kinds in VALUES:
+                assert note.encode(value)
+                equal(note.decode().state, {"value": value})
+                for kind in kinds:
+                    expected = {"value": value} if kind is Any else value
+                    expected = [Draft("a")] if kind == List[Draft] else expected
+                    equal((kind, note.decode(kind)), (kind, expected))
+            note.encode(Draft("a"))
+            equal((note.decode(Union[Draft, str]), note.decode(Dict[str, str])), (Draft("a"), {"text": "a"}))
+            equal(refused(lambda: note.decode(str)), ("Note: expected str, found {'text': 'a'} (dict)", ""))
+            note.encode("a")
+            equal(refused(lambda: note.decode(int)), ("Note: value: expected int, found 'a' (str)", "value"))
+            equal(refused(lambda: note.encode([1, {2}]))[1], "value[1]")
+            note.encode(note)
+            reference = note.decode(restoration.Reference)
+            assert reference is not None and reference.object is note
+            note.encode(reference)  # not a mapping of the program's own
+            equal(note.decode()["value"], reference)
+            session.encode(["own"])
+            equal(session.decode(List[str]), ["own"])
+
+
+def holds_what_a_callback_gives(socket: str) -> None:
+    async def work() -> None:
+        state: Any = "asked"
+        async with restoration.AsyncSession(APPLICATION, socket=socket) as session:
+            note = await session.register("Note", encode=lambda: state)
+            await session.save()
+            equal(await note.decode(str), "asked")
+            state = None  # which a callback says for "unchanged"
+            await session.save()
+            equal(await note.decode(str), "asked")
+            state = restoration.Snapshot([1, 2])
+            await session.save()
+            equal(await note.decode(List[int]), [1, 2])
+
+    asyncio.run(work())
+    restoration.store(APPLICATION, "Note", "stored", socket)
+    equal(restoration.load(APPLICATION, "Note", socket).decode(str), "stored")
 
 
 if __name__ == "__main__":
