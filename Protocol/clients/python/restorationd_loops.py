@@ -72,11 +72,18 @@ class HostedLoop:
         return self._selector.fileno()
 
     def start(self, work: Coroutine[Any, Any, _T]) -> "asyncio.Task[_T]":
-        """Has a coroutine run, from the thread of the loop. An error that nothing reads from the task is logged."""
+        """Has a coroutine run, from the thread of the loop. An exception is logged at once, by the logger `asyncio`."""
         task = self.asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):  # others are raised by `step`
+            name = getattr(task.get_coro(), "__qualname__", "a coroutine")
+            self.asyncio.call_exception_handler({"message": f"{name} failed", "exception": error, "task": task})
 
     def step(self) -> Optional[float]:
         """Does what can be done without waiting. Returns the seconds after which it is to be called again, or None.

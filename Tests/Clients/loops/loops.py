@@ -7,12 +7,14 @@ not make it busy, exceptions do not stop it, and `close` lets sessions say goodb
 """
 
 import asyncio
+import contextlib
 import gc
 import logging
 import signal
 import sys
 import threading
 import time
+from typing import Iterator, List
 
 import restoration
 from broker import Broker
@@ -110,9 +112,35 @@ def interrupts_are_reported(toolkit: Toolkit) -> None:
     assert kinds == [KeyboardInterrupt], kinds
 
 
+def failures_are_logged_at_once(toolkit: Toolkit) -> None:
+    """An exception of a coroutine is logged while the program runs, once, also if somebody has the task."""
+    async def fail() -> None:
+        raise KeyError("duplicatePath")
+
+    with logged() as messages:
+        task = toolkit.loop.start(fail())
+        toolkit.until(task)
+        [message] = messages
+        assert "fail failed" in message and "KeyError: 'duplicatePath'" in message, message
+        del task
+        gc.collect()
+        assert messages == [message], messages
+
+
+@contextlib.contextmanager
+def logged() -> Iterator[List[str]]:
+    """What asyncio logs meanwhile."""
+    messages: List[str] = []
+    log = logging.Handler()
+    log.emit = lambda record: messages.append(log.format(record))  # type: ignore[method-assign]
+    logging.getLogger("asyncio").addHandler(log)
+    yield messages
+    logging.getLogger("asyncio").removeHandler(log)
+
+
 def closing_says_goodbye(toolkit: Toolkit, broker: Broker) -> None:
     """`close` ends every task, at once if the broker answers and soon if not. A callback cannot close its loop."""
-    answered, problems = [], []
+    answered: list = []
 
     class Session(restoration.AsyncSession):
         async def goodbye(self, reason):
@@ -136,21 +164,19 @@ def closing_says_goodbye(toolkit: Toolkit, broker: Broker) -> None:
         toolkit.loop.start(stay(opened))
         await opened.wait()
 
-    log = logging.Handler()
-    log.emit = lambda record: problems.append(record.getMessage())  # type: ignore[method-assign]
-    logging.getLogger("asyncio").addHandler(log)
     for number, expected, limit in ((signal.SIGCONT, ["restart"], 0.9), (signal.SIGSTOP, [], 2.5)):
-        task = toolkit.loop.start(begin())
-        toolkit.until(task)
-        task.result()
-        broker.signal(number)
-        start = time.monotonic()
-        toolkit.loop.close()
-        assert time.monotonic() - start < limit, time.monotonic() - start
-        assert answered == expected, answered
-        del task
-        gc.collect()
-        assert not problems, problems
+        with logged() as problems:
+            task = toolkit.loop.start(begin())
+            toolkit.until(task)
+            task.result()
+            broker.signal(number)
+            start = time.monotonic()
+            toolkit.loop.close()
+            assert time.monotonic() - start < limit, time.monotonic() - start
+            assert answered == expected, answered
+            del task
+            gc.collect()
+            assert not problems, problems
         answered.clear()
         toolkit.loop = toolkit.host()
     broker.signal(signal.SIGCONT)
@@ -206,6 +232,7 @@ def main(name: str, program: str, directory: str) -> None:
         handlers_wake(toolkit)
         dialogs_are_idle(toolkit)
         interrupts_are_reported(toolkit)
+        failures_are_logged_at_once(toolkit)
         closing_says_goodbye(toolkit, broker)
 
         def tick() -> None:
