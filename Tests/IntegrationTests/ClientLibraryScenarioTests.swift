@@ -21,15 +21,16 @@ internal import Testing
     #expect(result.end == .exit(0), "\(promise): \(result.output)\(result.errors)")
   }
 
-  private static let early: [(name: String, promise: String)] = [
+  private static let callbacks: [(name: String, promise: String)] = [
     ("wait_until_register_has_returned", "whatever comes with the answer is called later, in the next call or turn"),
     ("wait_for_attributes", "also if the registration has to read what the object's attributes were"),
     ("wait_in_asyncio", "so it is in asyncio, however the registration is awaited"),
     ("do_not_wait_for_a_register_that_fails", "a registration that fails after its answer holds nothing up"),
     ("come_to_a_late_process", "a process that comes late has the object into which its state is decoded"),
+    ("are_told_of_when_they_fail", "what a callback of a notification raises is logged, also if it is a coroutine"),
   ]
 
-  @Test func callbacksHaveTheirObject() throws { try hold("early", Self.early) }
+  @Test func callbacksAreCalledInTimeAndFailAloud() throws { try hold("callbacks", Self.callbacks) }
 
   private static let plain: [(name: String, promise: String)] = [
     ("is_a_mapping", "what is decoded is a mapping, which is empty where nothing is saved"),

@@ -47,8 +47,8 @@ import weakref
 from dataclasses import dataclass, field
 from typing import (
     Annotated, Any, Awaitable, Callable, ClassVar, Coroutine, Deque, Dict, Final, Generator, Generic, Iterable,
-    Iterator, List, Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, Type, TypeVar, Union, get_args, get_origin,
-    get_type_hints, overload,
+    Iterator, List, Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, Type, TypeVar, Union,
+    get_args, get_origin, get_type_hints, overload,
 )
 
 __all__ = [
@@ -4092,7 +4092,7 @@ class AsyncSession(_Session):
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(_observed)
+        task.add_done_callback(_logged)
 
     async def _respond(self, message: Dict[str, Any], writer: asyncio.StreamWriter) -> None:
         line: str = await self._drive(self._reply(message), self._perform)
@@ -4230,6 +4230,12 @@ class AsyncSession(_Session):
             pass
         self._broken(writer)
         _lost(self.socket)
+
+
+def _logged(task: "asyncio.Future[Any]") -> None:
+    """Tells of an error that nothing awaits, as that of a callback."""
+    if not task.cancelled() and task.exception():
+        _log.error("%r failed", task, exc_info=task.exception())
 
 
 def _observed(task: "asyncio.Future[Any]") -> None:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Callbacks of an object that the program does not have yet, with Protocol/clients/python: early.py SOCKET SCENARIO...
+"""Callbacks of a program, with Protocol/clients/python: callbacks.py SOCKET SCENARIO...
 
 Each function at the end is a scenario. It ends with status 0 on success.
 """
@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import logging
 import queue
 import select
 import socket as sockets
@@ -192,6 +193,34 @@ def come_to_a_late_process(socket: str) -> None:
             while len(decoded) < 2:
                 late.serve(0.1)
         equal(decoded[-1], (("Main", "Editor"), {"text": "an hour of work"}))
+
+
+def are_told_of_when_they_fail(socket: str) -> None:
+    """A coroutine that nobody awaits, as well as a function."""
+    restoration.store(APPLICATION, "Editor", {"text": "a"}, socket)
+    failures: List[str] = []
+    log = logging.Handler()
+    log.emit = lambda record: failures.append(str(record.exc_info[1]))  # type: ignore
+    logging.getLogger("restoration").addHandler(log)
+
+    async def fail(*arguments: Any) -> None:
+        raise KeyError("late")
+
+    def fail_at_once(*arguments: Any) -> None:
+        raise KeyError("at once")
+
+    async def work(callback: Any) -> None:
+        async with restoration.AsyncSession(APPLICATION, socket=socket, on_notification=callback) as session:
+            await session.register("Editor", finished=callback)
+            await session.restore()
+            while len(failures) < 2:  # of `finished`, and of the notification
+                await asyncio.sleep(0)
+
+    asyncio.run(work(fail))
+    equal(set(failures), {"'late'"})
+    failures.clear()
+    asyncio.run(work(fail_at_once))
+    equal(set(failures), {"'at once'"})
 
 
 if __name__ == "__main__":
