@@ -32,6 +32,12 @@ internal import Testing
 
   @Test func callbacksAreCalledInTimeAndFailAloud() throws { try hold("callbacks", Self.callbacks) }
 
+  private static let arguments: [(name: String, promise: String)] = [
+    ("name_the_unit_of_an_object", "an object may have a unit that makes it, as a session may")
+  ]
+
+  @Test func argumentsReachTheBroker() throws { try hold("arguments", Self.arguments) }
+
   private static let plain: [(name: String, promise: String)] = [
     ("is_a_mapping", "what is decoded is a mapping, which is empty where nothing is saved"),
     ("holds_a_value", "what is no object is saved as Swift saves it, with a broker and without, and comes back"),

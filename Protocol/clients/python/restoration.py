@@ -3002,6 +3002,7 @@ class Session(_Session):
         kind: str = "object",
         object_class: Union[str, Sequence[str], None] = None,
         restoration_class: Optional[str] = None,
+        storyboard: Optional[Mapping[str, str]] = None,
         position: Optional[int] = None,
         wait: Optional[float] = 10,
         take_over: bool = False,
@@ -3016,6 +3017,7 @@ class Session(_Session):
         """Makes an object known under its path.
 
         - parent: an object, a handle, a path, or the identifier of a root.
+        - storyboard: `{"unit": name}` of the systemd user unit whose process makes the object if it is missing.
         - wait: seconds to wait for a parent that is not registered yet; None or 0 does not wait.
         - fresh: the object is new: the state that was saved at its path is not its own.
         - target: what the object stands for in the program: its `target`. By default the object whose methods the
@@ -3027,7 +3029,8 @@ class Session(_Session):
         call = self._register(
             identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
-            position=position, takeOver=take_over or None, confidential=confidential, keep=keep, fresh=fresh or None)
+            storyboard=storyboard, position=position, takeOver=take_over or None, confidential=confidential, keep=keep,
+            fresh=fresh or None)
         with self._lock, self._registering(call):
             result: RestorableObject = self._perform(call)
             self._drive(result._bind(), self._perform)
@@ -3774,6 +3777,7 @@ class AsyncSession(_Session):
         kind: str = "object",
         object_class: Union[str, Sequence[str], None] = None,
         restoration_class: Optional[str] = None,
+        storyboard: Optional[Mapping[str, str]] = None,
         position: Optional[int] = None,
         wait: Optional[float] = 10,
         take_over: bool = False,
@@ -3789,7 +3793,8 @@ class AsyncSession(_Session):
         call = self._register(
             identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
             restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
-            position=position, takeOver=take_over or None, confidential=confidential, keep=keep, fresh=fresh or None)
+            storyboard=storyboard, position=position, takeOver=take_over or None, confidential=confidential, keep=keep,
+            fresh=fresh or None)
         with self._registering(call):
             result: AsyncRestorableObject = await self._perform(call)
             await self._drive(result._bind(), self._perform)
