@@ -33,7 +33,8 @@ internal import Testing
   @Test func callbacksAreCalledInTimeAndFailAloud() throws { try hold("callbacks", Self.callbacks) }
 
   private static let arguments: [(name: String, promise: String)] = [
-    ("name_the_unit_of_an_object", "an object may have a unit that makes it, as a session may")
+    ("name_the_unit_of_an_object", "an object may have a unit that makes it, as a session may"),
+    ("have_names_of_python", "what a session says of itself arrives under the names of the protocol"),
   ]
 
   @Test func argumentsReachTheBroker() throws { try hold("arguments", Self.arguments) }

@@ -48,7 +48,7 @@ from dataclasses import dataclass, field
 from typing import (
     Annotated, Any, Awaitable, Callable, ClassVar, Coroutine, Deque, Dict, Final, Generator, Generic, Iterable,
     Iterator, List, Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, Type, TypeVar, Union,
-    get_args, get_origin, get_type_hints, overload,
+    cast, get_args, get_origin, get_type_hints, overload,
 )
 
 __all__ = [
@@ -109,6 +109,8 @@ class BrokerError(RestorationError):
 _ARGUMENTS = {
     "restorationIdentifier": "identifier", "restorationParent": "parent", "objectClass": "object_class",
     "restorationClass": "restoration_class", "takeOver": "take_over", "progressToken": "progress_token",
+    "bundleVersion": "bundle_version", "userInterfaceIdiom": "user_interface_idiom",
+    "messageBytesMax": "message_bytes_max", "protocolVersion": "protocol_version",
     "awaitParentMilliseconds": "wait=", "deadlineMilliseconds": "deadline=",
 }
 
@@ -1874,6 +1876,23 @@ def _at_exit() -> None:
             session._push_last()
 
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _suggesting(function: _F) -> _F:
+    """Of an argument that a function does not have, tells the one that may be meant."""
+    known = [each.name for each in inspect.signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY]
+
+    @functools.wraps(function)
+    def checked(self: Any, *arguments: Any, **named: Any) -> Any:
+        for name in named.keys() - inspect.signature(function).parameters.keys():
+            meant = "".join(f"; did you mean {each}=?" for each in difflib.get_close_matches(name, known, 1))
+            raise TypeError(f"{type(self).__name__}() has no argument {name}={meant}")
+        return function(self, *arguments, **named)
+
+    return cast(_F, checked)
+
+
 class _Session:
     """The bookkeeping of a session, without I/O: generators yield the calls they need."""
 
@@ -1881,11 +1900,13 @@ class _Session:
     _serves = False
     _connection: Optional[sockets.socket] = None
 
+    @_suggesting
     def __init__(
         self,
         application: str,
         *,
         process: Optional[str] = None,
+        instance: Optional[str] = None,
         socket: Union[str, "os.PathLike[str]", None] = None,
         serving: Optional[bool] = None,
         delegate: Optional[Delegate] = None,
@@ -1895,11 +1916,17 @@ class _Session:
         patience: float = 10,
         without_broker: str = "memory",
         take_over: bool = False,
+        bundle_version: Optional[str] = None,
+        user_interface_idiom: Optional[int] = None,
+        storyboard: Optional[Mapping[str, str]] = None,
+        message_bytes_max: Optional[int] = None,
+        aliases: Optional[Mapping[str, Mapping[str, str]]] = None,
+        protocol_version: Optional[int] = None,
         on_notification: Optional[Callable[[str, Dict[str, Any]], Any]] = None,
         on_reconnected: Optional[Callable[[bool], Any]] = None,
-        **more: Any,
     ) -> None:
         """
+        - instance: the application's instance, or `auto`: the one used last of those that nobody uses.
         - serving: the broker may call this process for states to save, and to restore them. By default only an
           AsyncSession serves. A Session that serves must call `serve` whenever it does nothing else.
         - delegate: decides for the application; implies `serving`.
@@ -1913,13 +1940,9 @@ class _Session:
         - on_notification: gets the name and parameters of each notification.
         - on_reconnected: gets True if the session was resumed, and False if the broker had forgotten it, or is the
           first one, and everything was registered again. The descriptor has changed.
-        - more: other members of `initialize` by their names: instance, bundleVersion, userInterfaceIdiom, storyboard,
-          messageBytesMax, aliases, protocolVersion. If RESTORATION_UNIT is set, `storyboard` is
-          `{"unit": $RESTORATION_UNIT}` by default.
+        - storyboard: the unit that starts the process again, by default `{"unit": $RESTORATION_UNIT}` if that is set.
+        - the others: as in `initialize` of the protocol.
         """
-        for name in more:
-            if name not in _MEMBERS:  # the broker would ignore it
-                raise TypeError(f"{type(self).__name__}() has no argument {name}={_suggested(name, _Session.__init__)}")
         if not isinstance(application, str):
             raise TypeError(f"an application is named by a string, not by {application!r}")
         if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]{0,127}(@[A-Za-z0-9][A-Za-z0-9._-]{0,47})?", application):
@@ -1949,18 +1972,13 @@ class _Session:
         self.restoration: Dict[str, Any] = {}
         self.limits: Dict[str, int] = {}
         self.broker: Dict[str, Any] = {}
-        self._options = {key: value for key, value in more.items() if value is not None}
         unit = os.environ.get("RESTORATION_UNIT")
-        if unit and "storyboard" not in more:
-            self._options["storyboard"] = {"unit": unit}
-        if process is not None:
-            self._options["process"] = process
-        if delegate is not None:
-            self._options["delegate"] = True
         served = (_SERVED if self.serving else []) + (_DELEGATED if delegate is not None else [])
-        self._options["serves"] = _NOTIFIED + served
-        if take_over:
-            self._options["takeOver"] = True
+        self._options = _present(
+            process=process, instance=instance, bundleVersion=bundle_version, userInterfaceIdiom=user_interface_idiom,
+            storyboard={"unit": unit} if unit and storyboard is None else storyboard, messageBytesMax=message_bytes_max,
+            aliases=aliases, protocolVersion=protocol_version, delegate=delegate is not None or None,
+            serves=_NOTIFIED + served, takeOver=take_over or None)
         self._objects: Dict[int, Any] = {}
         self._forgotten: List[Any] = []  # objects to register again, parents first
         self._classes: Dict[str, Tuple[Callable[[Wanted], Any], bool]] = {}
@@ -2734,17 +2752,6 @@ def _refusal(number: str, code: int, why: str) -> str:
 
 def _present(**members: Any) -> Dict[str, Any]:
     return {key: value for key, value in members.items() if value is not None}
-
-
-#: Members of `initialize` that are arguments by the same names.
-_MEMBERS = (
-    "instance", "bundleVersion", "userInterfaceIdiom", "storyboard", "messageBytesMax", "aliases", "protocolVersion")
-
-
-def _suggested(name: str, function: Callable[..., Any]) -> str:
-    parameters = inspect.signature(function).parameters.values()
-    known = [*(each.name for each in parameters if each.kind is each.KEYWORD_ONLY), *_MEMBERS]
-    return "".join(f"; did you mean {each}=?" for each in difflib.get_close_matches(name, known, 1))
 
 
 _LEAVING = ("restart", "logout", "closed", "userQuit")

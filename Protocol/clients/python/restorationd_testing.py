@@ -76,13 +76,14 @@ class Broker:
     """
 
     def __init__(
-        self, *arguments: str, developer_mode: bool = False, test_clock: bool = False, **limits: int
+        self, *arguments: str, developer_mode: bool = False, test_clock: bool = False,
+        limits: Optional[Mapping[str, int]] = None,
     ) -> None:
         """
         - arguments: more arguments of `restorationd`.
         - test_clock: `advance` moves the broker's clock.
         - developer_mode: the broker quarantines and discards nothing, however often an application is killed.
-        - limits: such as `roundQuietMilliseconds=100`.
+        - limits: those of the broker's configuration, such as `{"roundQuietMilliseconds": 100}`.
 
         Raises FileNotFoundError if there is no `restorationd`, and ValueError if the directory's path is too long.
         """
@@ -94,7 +95,7 @@ class Broker:
             raise ValueError(f"{self.socket} is longer than the 107 bytes of a socket's path; let TMPDIR be shorter")
         self.log = self.directory / "log"  #: the standard error of all its broker processes
         configuration = self.directory / "config.json"
-        configuration.write_text(json.dumps({"limits": limits}))
+        configuration.write_text(json.dumps({"limits": dict(limits or {})}))
         self._command = [
             self.program, "--socket", str(self.socket), "--archives", str(self.archives),
             "--config", str(configuration), *(["--developer-mode"] if developer_mode else []), *arguments]
@@ -372,7 +373,7 @@ def kill_at_random_points(
     """
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     with contextlib.ExitStack() as stack:
-        used = broker or stack.enter_context(Broker(developer_mode=True, eventBytesMax=1 << 26))
+        used = broker or stack.enter_context(Broker(developer_mode=True, limits={"eventBytesMax": 1 << 26}))
         watch = _Watch(stack.enter_context(used._connected()))
         stack.callback(watch.close)
         tests = dict(changing) if isinstance(changing, Mapping) else dict.fromkeys(changing)

@@ -40,6 +40,20 @@ def name_the_unit_of_an_object(socket: str) -> None:
     asyncio.run(work())
 
 
+def have_names_of_python(socket: str) -> None:
+    with restoration.Session(
+            APPLICATION, socket=socket, process="main", instance="auto", bundle_version="2.1", user_interface_idiom=5,
+            storyboard={"unit": "notes.service"}, message_bytes_max=1 << 20, aliases={"classes": {"Old": "New"}},
+            protocol_version=1) as session:
+        equal(session.application, f"{APPLICATION}@1")
+        session.register("Window").encode({})
+        coder = restoration.load(session.application, "Window", socket).coder or {}
+        names = ("BundleVersion", "UserInterfaceIdiom")
+        equal([coder[f"UIApplicationStateRestoration{name}Key"] for name in names], ["2.1", 5])
+        own, = session.call("describeApplication")["sessions"]
+        equal(own["process"], "main")
+
+
 if __name__ == "__main__":
     for scenario in sys.argv[2:]:
         APPLICATION = f"org.example.{scenario}"

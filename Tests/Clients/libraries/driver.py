@@ -222,6 +222,7 @@ class Driver:
         kind = restoration.Session if self.kind == "sync" else restoration.AsyncSession
         call = {"register": lambda **more: self.session.register(**more), "save": lambda **more: self.session.save(**more),
                 "session": lambda application=self.session.application, **more: kind(application, **more),
+                "open": lambda **more: kind(self.session.application, socket=self.socket, **more).open(),
                 "load": lambda **more: restoration.load(socket=self.socket, **more),
                 "store": lambda **more: restoration.store(socket=self.socket, **more)}[command["what"]]
         try:
