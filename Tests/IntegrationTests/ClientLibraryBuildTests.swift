@@ -90,11 +90,14 @@ internal import Testing
       class Draft:
           text: str
 
-      async def work(one: restoration.RestorableObject, other: restoration.AsyncRestorableObject) -> None:
+      async def work(
+              one: restoration.RestorableObject, other: restoration.AsyncRestorableObject, wanted: restoration.Wanted,
+      ) -> None:
           reveal_type(one.decode())
           reveal_type(one.decode(Draft))
           reveal_type(await other.decode(Draft, Draft("")))
           reveal_type({**one.decode()})
+          wanted.register(decode=print, kind="view")
           one.encode(Draft("")), one.encode({"text": ""}), one.encode(one.decode()), one.encode([1]), one.encode({1})
 
       """,
@@ -113,6 +116,35 @@ internal import Testing
       ]
     )
     #expect(lines.count == 6 && lines[4].contains("error: Argument 1 to \"encode\""), "\(checked)")
+  }
+
+  @Test(
+    "A type checker refuses arguments that the Python library would refuse",
+    .scratch,
+    .enabled(if: PythonPackages.areUsable("mypy"), Comment(rawValue: PythonPackages.requirement))
+  )
+  func argumentsAreChecked() throws {
+    let wrong = [
+      #"session.register("A", kind="window")"#, #"session.register("A", keep="always")"#,
+      #"session.register("A", restorationClass="B")"#, #"session.goodbye("quit")"#,
+      #"restoration.Session("a", leave="close")"#, #"restoration.Session("a", without_broker="fail")"#,
+      #"restoration.Session("a", bundleVersion="1")"#, "wanted.register(encod=print)",
+      #"restorationd_testing.Broker(eventBytesMax=1)"#,
+    ]
+    let head = """
+      import restoration, restorationd_testing
+      session, wanted = restoration.Session("a"), restoration.Wanted((), "view", None, None, None, None)
+
+      """
+    let program = try directory.write(head + wrong.joined(separator: "\n") + "\n", to: "program.py")
+    let checked = try ChildProcess.run(
+      [PythonPackages.program("mypy"), "--strict", "--cache-dir=/dev/null", program],
+      environment: ["MYPYPATH": LibraryClient.module],
+      Deadline(.seconds(120))
+    )
+    let lines = checked.output.split(separator: "\n").filter { $0.contains(": error: ") }
+      .compactMap { Int($0.split(separator: ":")[1]) }
+    #expect(lines == Array(3..<3 + wrong.count), "\(checked)")
   }
 
   @Test(

@@ -46,10 +46,13 @@ import uuid
 import weakref
 from dataclasses import dataclass, field
 from typing import (
-    Annotated, Any, Awaitable, Callable, ClassVar, Coroutine, Deque, Dict, Final, Generator, Generic, Iterable,
-    Iterator, List, Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, Type, TypeVar, Union,
-    cast, get_args, get_origin, get_type_hints, overload,
+    TYPE_CHECKING, Annotated, Any, Awaitable, Callable, ClassVar, Coroutine, Deque, Dict, Final, Generator, Generic,
+    Iterable, Iterator, List, Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, Type, TypeVar,
+    TypedDict, Union, cast, get_args, get_origin, get_type_hints, overload,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "AWAITED", "ArchiveLostError", "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut",
@@ -65,6 +68,10 @@ Path = Sequence[str]
 #: What is no mapping or dataclass, such as a text or a list, is saved as `{"value": …}`.
 State = Union[Mapping[str, Any], "_Dataclass", Sequence[Any], float, datetime.datetime, None]
 Elements = Sequence[Mapping[str, Any]]
+Kind = Literal["object", "viewController", "view"]
+Keep = Literal["forever", "normal"]
+#: Why a session ends. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them.
+Leaving = Literal["restart", "logout", "closed", "userQuit"]
 
 _T = TypeVar("_T")
 _D = TypeVar("_D")
@@ -276,8 +283,8 @@ class Wanted:
         position = self.path[-1].partition("#")[2]
         return int(position) if position else None
 
-    def register(self, **more: Any) -> Any:
-        """Registers the object at its former place: `more` is what `register` of the session takes, such as callbacks.
+    def register(self, **options: "Unpack[_Registration]") -> Any:
+        """Registers the object at its former place: `options` are those of `register` of the session, as callbacks.
 
         In an `AsyncSession` the result is awaited.
         """
@@ -285,7 +292,26 @@ class Wanted:
             "kind": self.kind, "object_class": self.object_class, "restoration_class": self.restoration_class,
             "position": self.position,
         }
-        return self.session.register(self.identifier, self.path[:-1] or None, **{**place, **more})
+        return self.session.register(self.identifier, self.path[:-1] or None, **{**place, **options})
+
+
+class _Registration(TypedDict, total=False):
+    """What `register` takes besides identifier and parent."""
+
+    kind: Kind
+    object_class: Union[str, Sequence[str], None]
+    restoration_class: Optional[str]
+    storyboard: Optional[Mapping[str, str]]
+    position: Optional[int]
+    wait: Optional[float]
+    take_over: bool
+    confidential: Optional[bool]
+    keep: Optional[Keep]
+    fresh: bool
+    target: Any
+    encode: Optional[Callable[[], Any]]
+    decode: Optional[Callable[[Saved], Any]]
+    finished: Optional[Callable[[], Any]]
 
 
 class Reference(Dict[str, Any]):
@@ -1911,10 +1937,10 @@ class _Session:
         serving: Optional[bool] = None,
         delegate: Optional[Delegate] = None,
         token: Optional[str] = None,
-        leave: str = "restart",
+        leave: Leaving = "restart",
         timeout: float = 30,
         patience: float = 10,
-        without_broker: str = "memory",
+        without_broker: Literal["memory", "fails"] = "memory",
         take_over: bool = False,
         bundle_version: Optional[str] = None,
         user_interface_idiom: Optional[int] = None,
@@ -1949,8 +1975,8 @@ class _Session:
             raise ValueError(
                 f"{application!r} is not an application name; use letters, digits, '.', '_' and '-', at most 128, "
                 "optionally followed by @instance, and begin with a letter or digit")
-        if leave not in _LEAVING:
-            raise ValueError(f"leave= takes {', '.join(_LEAVING)}, not {leave!r}")
+        if leave not in get_args(Leaving):
+            raise ValueError(f"leave= takes {', '.join(get_args(Leaving))}, not {leave!r}")
         if without_broker not in ("memory", "fails"):
             raise ValueError(f"without_broker= takes memory or fails, not {without_broker!r}")
         _seconds("timeout", timeout, 0)
@@ -2354,7 +2380,7 @@ class _Session:
         self._sources = [each for each in self._sources if each[0] != view] + [(view, source)]
         return self._call("registerDataSource", {"view": view}, _nothing)
 
-    def _goodbye(self, reason: str) -> _Call[None]:
+    def _goodbye(self, reason: Leaving) -> _Call[None]:
         def finish(result: Any) -> None:
             self._ended = True
 
@@ -2754,9 +2780,6 @@ def _present(**members: Any) -> Dict[str, Any]:
     return {key: value for key, value in members.items() if value is not None}
 
 
-_LEAVING = ("restart", "logout", "closed", "userQuit")
-
-
 def _seconds(name: str, value: Any, least: float, most: float = math.inf) -> float:
     """An argument of the program's that is a time."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -2989,7 +3012,7 @@ class Session(_Session):
                 self._disconnect()
                 self._put_out()
 
-    def goodbye(self, reason: str) -> None:
+    def goodbye(self, reason: Leaving) -> None:
         """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
         with self._lock:
             self._is_ending = True
@@ -3006,7 +3029,7 @@ class Session(_Session):
         identifier: Optional[str],
         parent: Any = None,
         *,
-        kind: str = "object",
+        kind: Kind = "object",
         object_class: Union[str, Sequence[str], None] = None,
         restoration_class: Optional[str] = None,
         storyboard: Optional[Mapping[str, str]] = None,
@@ -3014,7 +3037,7 @@ class Session(_Session):
         wait: Optional[float] = 10,
         take_over: bool = False,
         confidential: Optional[bool] = None,
-        keep: Optional[str] = None,
+        keep: Optional[Keep] = None,
         fresh: bool = False,
         target: Any = None,
         encode: Optional[Callable[[], Union[State, Snapshot, None]]] = None,
@@ -3767,7 +3790,7 @@ class AsyncSession(_Session):
             except (OSError, asyncio.TimeoutError, TimeoutError):  # the broker does not read
                 writer.transport.abort()
 
-    async def goodbye(self, reason: str) -> None:
+    async def goodbye(self, reason: Leaving) -> None:
         """Ends the session. `restart` and `logout` keep the saved states, `closed` and `userQuit` remove them."""
         self._check()
         await self._look_last()
@@ -3781,7 +3804,7 @@ class AsyncSession(_Session):
         identifier: Optional[str],
         parent: Any = None,
         *,
-        kind: str = "object",
+        kind: Kind = "object",
         object_class: Union[str, Sequence[str], None] = None,
         restoration_class: Optional[str] = None,
         storyboard: Optional[Mapping[str, str]] = None,
@@ -3789,7 +3812,7 @@ class AsyncSession(_Session):
         wait: Optional[float] = 10,
         take_over: bool = False,
         confidential: Optional[bool] = None,
-        keep: Optional[str] = None,
+        keep: Optional[Keep] = None,
         fresh: bool = False,
         target: Any = None,
         encode: Optional[Callable[[], Any]] = None,
