@@ -52,7 +52,7 @@ internal import Testing
     let programs = try TutorialPage("Protocol/clients/python/README.md").blocks("python").filter {
       $0.contains("import ") && !$0.contains("def test_") && !$0.hasPrefix("# ")
     }
-    try #require(programs.count == 5)
+    try #require(programs.count == 6)
     let variables = environment.merging(["RESTORATIOND_SOCKET": broker.socket]) { $1 }
     let lines = programs[0].split(separator: "\n")
     #expect(lines.count <= 4 && lines.allSatisfy { $0.count <= 100 })

@@ -24,6 +24,7 @@ internal import Testing
   private static let callbacks: [(name: String, promise: String)] = [
     ("wait_until_register_has_returned", "whatever comes with the answer is called later, in the next call or turn"),
     ("wait_for_attributes", "also if the registration has to read what the object's attributes were"),
+    ("wait_for_the_end_of_a_batch", "so it is at the end of a batch"),
     ("wait_in_asyncio", "so it is in asyncio, however the registration is awaited"),
     ("do_not_wait_for_a_register_that_fails", "a registration that fails after its answer holds nothing up"),
     ("come_to_a_late_process", "a process that comes late has the object into which its state is decoded"),
@@ -31,6 +32,16 @@ internal import Testing
   ]
 
   @Test func callbacksAreCalledInTimeAndFailAloud() throws { try hold("callbacks", Self.callbacks) }
+
+  private static let batch: [(name: String, promise: String)] = [
+    ("is_sent_before_anything_is_answered", "a batch waits once, for all of its answers"),
+    ("is_saved", "what it registers and encodes is saved, in its order, also in memory"),
+    ("tells_errors_apart", "each of its calls has its own result or error, and a block that fails sends nothing"),
+    ("is_made_again_on_the_next_connection", "calls whose answers are lost are made again, if there is patience"),
+    ("gives_up_after_silence", "a broker that says nothing costs a batch as much time as one call"),
+  ]
+
+  @Test func callsAreMadeTogether() throws { try hold("batch", Self.batch) }
 
   private static let arguments: [(name: String, promise: String)] = [
     ("name_the_unit_of_an_object", "an object may have a unit that makes it, as a session may"),

@@ -19,6 +19,7 @@ import atexit
 import base64
 import collections
 import collections.abc
+import concurrent.futures
 import contextlib
 import copy
 import dataclasses
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
-    "AWAITED", "ArchiveLostError", "AsyncRestorableObject", "AsyncSession", "BrokerError", "CallTimedOut",
+    "AWAITED", "ArchiveLostError", "AsyncRestorableObject", "AsyncSession", "Batch", "BrokerError", "CallTimedOut",
     "CallTimedOutError", "ConnectionLost", "ConnectionLostError", "Delegate", "Discarded", "DiscardedError",
     "DuplicateObject", "DuplicateObjectError", "FORGET", "Instead", "InvalidState", "InvalidStateError", "NoBroker",
     "NoBrokerError", "PASS", "Reference", "RestorableObject", "RestorationError", "Saved", "Session", "SessionEnded",
@@ -2193,9 +2194,9 @@ class _Session:
         with self._guard:
             return self._memory._answer(call)
 
-    def _register(
-        self, identifier: Optional[str], callbacks: Dict[str, Any], target: Any, wait: Optional[float], **params: Any,
-    ) -> _Call[Any]:
+    def _register(self, identifier: Optional[str], parent: Any, options: _Registration) -> _Call[Any]:
+        callbacks: Dict[str, Any] = {name: options.get(name) for name in ("encode", "decode", "finished")}
+        target = options.get("target")
         if not self.serving and any(callbacks.values()):
             raise ValueError("callbacks are called only in a Session with serving=True")
         if target is None:  # that of bound methods
@@ -2205,9 +2206,16 @@ class _Session:
         for each in _attributes(target):  # before something is saved that could not be restored
             with _telling((identifier or type(target).__qualname__,), each.name):
                 _within(each.name, lambda: _examine(each.hint, set()))
-        awaited = 0 if wait is None or params["restorationParent"] is None else _seconds("wait", wait, 0, 86_400)
-        milliseconds = round(awaited * 1000) or None
-        registration = {"restorationIdentifier": identifier, "awaitParentMilliseconds": milliseconds, **params}
+        wait = options.get("wait", 10)
+        awaited = 0 if wait is None or parent is None else _seconds("wait", wait, 0, 86_400)
+        registration = {
+            "restorationIdentifier": identifier, "restorationParent": parent, "kind": options.get("kind", "object"),
+            "objectClass": options.get("object_class"), "restorationClass": options.get("restoration_class"),
+            "storyboard": options.get("storyboard"), "position": options.get("position"),
+            "awaitParentMilliseconds": round(awaited * 1000) or None, "takeOver": options.get("take_over") or None,
+            "confidential": options.get("confidential"), "keep": options.get("keep"),
+            "fresh": options.get("fresh") or None,
+        }
 
         def finish(result: Mapping[str, Any]) -> Any:
             found = self._objects.get(result["object"])
@@ -2228,16 +2236,17 @@ class _Session:
         return call
 
     @contextlib.contextmanager
-    def _registering(self, call: _Call[Any]) -> Iterator[None]:
-        """Until this ends the program does not have the object, so that nothing may be asked of it."""
-        self._early[id(call)] = call
+    def _registering(self, calls: Sequence[_Call[Any]]) -> Iterator[None]:
+        """Until this ends the program does not have the objects, so that nothing may be asked of them."""
+        self._early.update((id(call), call) for call in calls)
         try:
             yield
         finally:
-            self._has_returned(call)
+            self._has_returned(calls)
 
-    def _has_returned(self, call: _Call[Any]) -> None:
-        del self._early[id(call)]
+    def _has_returned(self, calls: Sequence[_Call[Any]]) -> None:
+        for call in calls:
+            del self._early[id(call)]
 
     def _is_early(self, message: Mapping[str, Any]) -> bool:
         """Whether a message is about an object that the program does not have yet."""
@@ -2810,6 +2819,10 @@ def _unreachable(path: str, error: OSError) -> NoBrokerError:
     return NoBrokerError(path, f"cannot connect to {path}: {error}")
 
 
+def _unanswered(call: _Call[Any]) -> CallTimedOutError:
+    return CallTimedOutError(f"{call.method} was not answered in time")
+
+
 def _lost(path: str) -> NoReturn:
     raise ConnectionLostError(f"the broker on {path} closed the connection or ended")
 
@@ -2947,6 +2960,52 @@ class RestorableObject(_Object):
         self._session._perform(self._set_children(children))
 
 
+class Batch:
+    """Calls that a `Session` makes together: see `Session.batch`. Each result, or error, comes with its future."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._calls: List[Tuple[_Call[Any], "concurrent.futures.Future[Any]"]] = []
+
+    def register(
+        self, identifier: Optional[str], parent: Any = None, **options: "Unpack[_Registration]",
+    ) -> "concurrent.futures.Future[RestorableObject]":
+        """Makes an object known, as `Session.register`. What is in the same batch is named by its path."""
+        for name in options.keys() - _Registration.__annotations__.keys():
+            raise TypeError(f"register() has no argument {name}=")
+        return self._add(self._session._register(identifier, parent, options))
+
+    def encode(
+        self, target: Union[RestorableObject, str, Path], state: State, elements: Elements = (),
+    ) -> "concurrent.futures.Future[bool]":
+        """Saves the whole state of an object, or of what is at a path of this session."""
+        return self._add(self._session._encode([target] if isinstance(target, str) else target, state, elements))
+
+    def decode(self, target: Union[RestorableObject, str, Path]) -> "concurrent.futures.Future[Saved]":
+        """The saved state."""
+        return self._add(self._session._decode([target] if isinstance(target, str) else target))
+
+    def _add(self, call: _Call[_T]) -> "concurrent.futures.Future[_T]":
+        future: "concurrent.futures.Future[_T]" = concurrent.futures.Future()
+        self._calls.append((call, future))
+        return future
+
+    def _make(self) -> None:
+        session, calls = self._session, [call for call, _ in self._calls]
+        with session._lock, session._registering(calls):
+            for (call, future), outcome in zip(self._calls, session._perform_all(calls)):
+                try:
+                    if isinstance(outcome, Exception):
+                        raise outcome
+                    if call.registered is not None:
+                        session._drive(call.registered._bind(), session._perform)
+                    future.set_result(outcome)
+                except Exception as error:
+                    future.set_exception(error)
+        for failure in filter(None, [future.exception() for _, future in self._calls]):
+            raise failure
+
+
 class Session(_Session):
     """One process's session with the broker; its objects stay registered during a `with` block.
 
@@ -3056,22 +3115,32 @@ class Session(_Session):
         - decode: gets the state when the broker restores the application.
         - finished: all objects of the application are restored.
         """
-        call = self._register(
-            identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
-            restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
-            storyboard=storyboard, position=position, takeOver=take_over or None, confidential=confidential, keep=keep,
-            fresh=fresh or None)
-        with self._lock, self._registering(call):
+        call = self._register(identifier, parent, _Registration(
+            kind=kind, object_class=object_class, restoration_class=restoration_class, storyboard=storyboard,
+            position=position, wait=wait, take_over=take_over, confidential=confidential, keep=keep, fresh=fresh,
+            target=target, encode=encode, decode=decode, finished=finished))
+        with self._lock, self._registering([call]):
             result: RestorableObject = self._perform(call)
             self._drive(result._bind(), self._perform)
             return result
 
-    def _has_returned(self, call: _Call[Any]) -> None:
-        super()._has_returned(call)
+    def _has_returned(self, calls: Sequence[_Call[Any]]) -> None:
+        super()._has_returned(calls)
         if self._lines.held and self._connection is not None:
             # Its answer makes the descriptor readable: a program that waits for that serves then.
             with contextlib.suppress(RestorationError):
                 self._send(self._frame("ping", {}, next(self._ids)), self._deadline(0))
+
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[Batch]:
+        """What a `with` block registers, encodes and decodes by the batch is sent, in that order, when the block ends.
+
+        All answers are awaited together. If calls fail, the first error is raised then; the others are made all the
+        same, and each future has its own result or error. A block that ends by an exception sends nothing.
+        """
+        batch = Batch(self)
+        yield batch
+        batch._make()
 
     def complete(self) -> int:
         """Says that this process has restored its objects; returns how many processes are still restoring."""
@@ -3424,6 +3493,56 @@ class Session(_Session):
                         raise
         raise AssertionError("the loop has no end")
 
+    def _perform_all(self, calls: Sequence[_Call[Any]]) -> List[Any]:
+        """Results and exceptions of calls that may be sent twice."""
+        self._check()
+        self._connected()
+        outcomes: Dict[int, Any] = {}
+        if self._memory is None:
+            try:
+                self._ask_all(calls, outcomes)
+            except ConnectionLostError:
+                if not self.patience:
+                    raise
+        for index, call in enumerate(calls):
+            outcome = outcomes.get(index, ConnectionLostError())
+            if isinstance(outcome, ConnectionLostError) or getattr(outcome, "kind", "") in ("shuttingDown", "fenced"):
+                try:  # alone, on the next connection or with the next broker
+                    outcomes[index] = self._perform(call)
+                except Exception as error:
+                    outcomes[index] = error
+        return [outcomes[index] for index in range(len(calls))]
+
+    def _ask_all(self, calls: Sequence[_Call[Any]], outcomes: Dict[int, Any]) -> None:
+        """Sends calls one behind the other on this connection, and notes what comes of them. Serves meanwhile."""
+        answers = self._answers
+        waiting: Dict[int, Tuple[_Call[Any], Callable[[Any], None]]] = {}
+        seconds = max((call.seconds for call in calls), default=0)
+        try:
+            for index, call in enumerate(calls):
+                number = next(self._ids)
+                note = functools.partial(outcomes.__setitem__, index)
+                try:
+                    request = self._frame(call.method, call.params, number)
+                except RestorationError as error:  # it cannot be sent
+                    note(error)
+                    continue
+                answers.waiting[number], waiting[number] = (call, note, note), (call, note)
+                self._send(request, self._deadline(seconds))
+                self._take_lines()
+            while waiting.keys() & answers.waiting.keys():
+                if self._answers is not answers or self._connection is None:
+                    _lost(self.socket)
+                if not self._read(self._deadline(seconds)):  # nothing came for so long
+                    for number in waiting.keys() & answers.waiting.keys():
+                        late, tell = waiting[number]
+                        tell(_unanswered(late))
+                        self._cancel(number)
+                    return
+        finally:
+            for number in waiting:
+                answers.waiting.pop(number, None)
+
     def _exchange(self, call: _Call[_T]) -> _T:
         """A call, repeated on this connection if a new broker takes it over."""
         pauses = _pauses_within(self.patience)
@@ -3453,19 +3572,19 @@ class Session(_Session):
                 if self._answers is not answers or self._connection is None:
                     _lost(self.socket)
                 if not self._read(end) and not results and not errors:
-                    self._cancel(number, call)
+                    self._cancel(number)
+                    raise _unanswered(call)
         finally:
             answers.waiting.pop(number, None)
         if errors:
             raise errors[0]
         return results[0]
 
-    def _cancel(self, number: int, call: _Call[Any]) -> NoReturn:
+    def _cancel(self, number: int) -> None:
         text = _text({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}})
         with contextlib.suppress(OSError, RestorationError):
             self._send(text.encode() + b"\n", time.monotonic())
             self._take_lines()
-        raise CallTimedOutError(f"{call.method} was not answered in time")
 
     def _send(self, data: bytes, end: float) -> None:
         """Writes, and reads meanwhile: the broker may have to send before it reads."""
@@ -3820,23 +3939,22 @@ class AsyncSession(_Session):
         finished: Optional[Callable[[], Any]] = None,
     ) -> AsyncRestorableObject:
         """Makes an object known under its path; see `Session.register`."""
-        call = self._register(
-            identifier, {"encode": encode, "decode": decode, "finished": finished}, target, wait,
-            restorationParent=parent, kind=kind, objectClass=object_class, restorationClass=restoration_class,
-            storyboard=storyboard, position=position, takeOver=take_over or None, confidential=confidential, keep=keep,
-            fresh=fresh or None)
-        with self._registering(call):
+        call = self._register(identifier, parent, _Registration(
+            kind=kind, object_class=object_class, restoration_class=restoration_class, storyboard=storyboard,
+            position=position, wait=wait, take_over=take_over, confidential=confidential, keep=keep, fresh=fresh,
+            target=target, encode=encode, decode=decode, finished=finished))
+        with self._registering([call]):
             result: AsyncRestorableObject = await self._perform(call)
             await self._drive(result._bind(), self._perform)
             return result
 
-    def _has_returned(self, call: _Call[Any], turns: int = 3) -> None:
+    def _has_returned(self, calls: Sequence[_Call[Any]], turns: int = 3) -> None:
         # What awaits `register` by gather or wait_for has the object two turns of the event loop later.
         if turns and self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon(self._has_returned, call, turns - 1)
+                self._loop.call_soon(self._has_returned, calls, turns - 1)
                 return
-        super()._has_returned(call)
+        super()._has_returned(calls)
         if self._writer is not None:
             self._take_messages(self._lines, self._writer, self._answers)
 
@@ -4240,7 +4358,7 @@ class AsyncSession(_Session):
             self._cancel(number, answers)
             if isinstance(error, asyncio.CancelledError):
                 raise
-            raise CallTimedOutError(f"{call.method} was not answered in time") from None
+            raise _unanswered(call) from None
         finally:
             answers.waiting.pop(number, None)
             if not future.cancel():

@@ -134,6 +134,19 @@ def wait_for_attributes(_: str) -> None:
         session.close()
 
 
+def wait_for_the_end_of_a_batch(_: str) -> None:
+    with hasty() as broker:
+        program = Program()
+        session = restoration.Session(APPLICATION, socket=broker.path, serving=True)
+        with session.batch() as batch:
+            made = batch.register("Editor", **program.callbacks())
+        program.editor = made.result()
+        while program.called != CALLED:
+            assert select.select([session], [], [], 30)[0]
+            session.serve(0)
+        session.close()
+
+
 def wait_in_asyncio(_: str) -> None:
     async def directly(work: Any) -> Any:
         return await work

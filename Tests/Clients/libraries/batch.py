@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that are made together, with Protocol/clients/python: batch.py SOCKET SCENARIO...
+
+Each function at the end is a scenario, with an application of its own. It ends with status 0 on success.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket as sockets
+import sys
+import tempfile
+import threading
+from typing import Any, Callable, Dict, List
+
+import restoration
+
+APPLICATION = "org.example.Notes"
+COUNT = 300
+
+
+def equal(found: Any, expected: Any) -> None:
+    assert found == expected, f"{found!r} instead of {expected!r}"
+
+
+class Broker:
+    """Answers when so many requests have come as `patience` says for each connection, and closes after so many answers
+    as `answers` says."""
+
+    def __init__(self, patience: Callable[[int], int], answers: Callable[[int], int] = lambda _: 1 << 30) -> None:
+        self.directory = tempfile.TemporaryDirectory()
+        self.path = f"{self.directory.name}/broker.sock"
+        self.patience, self.answers = patience, answers
+        self.taken: List[Dict[str, Any]] = []  # which it has answered
+        self.listener = sockets.socket(sockets.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self) -> None:
+        for number in itertools.count():
+            connection, _ = self.listener.accept()
+            with connection, connection.makefile("rb") as lines:
+                self.serve(connection, lines, self.patience(number), self.answers(number))
+
+    def serve(self, connection: sockets.socket, lines: Any, patience: int, left: int) -> None:
+        waiting: List[Dict[str, Any]] = []
+        for line in lines:
+            message = json.loads(line)
+            if "id" in message:
+                waiting.append(message)
+            if len(waiting) < patience and message["method"] != "initialize":
+                continue
+            for each in waiting:
+                self.taken.append(each)
+                handle = len(self.taken)
+                path = [each["params"].get("restorationIdentifier")]
+                result = {"session": "t", "application": APPLICATION, "object": handle, "path": path}
+                answer = {"jsonrpc": "2.0", "id": each["id"], "result": result}
+                connection.sendall(json.dumps(answer).encode() + b"\n")
+                left -= 1
+                if left == 0:
+                    return
+            waiting.clear()
+
+
+def is_sent_before_anything_is_answered(_: str) -> None:
+    broker = Broker(lambda _: COUNT)
+    session = restoration.Session(APPLICATION, socket=broker.path).open()
+    with session.batch() as batch:
+        things = [batch.register(f"Tab{number}", "Window") for number in range(COUNT)]
+        assert not any(each.done() for each in things)
+    with session.batch() as batch:
+        done = [batch.encode(thing.result(), [number]) for number, thing in enumerate(things)]
+    equal([each.result() for each in done], [True] * COUNT)
+    states = [each["params"]["state"] for each in broker.taken if each["method"] == "encodeRestorableState"]
+    equal(states, [{"value": [number]} for number in range(COUNT)])
+    session.close()
+
+
+def is_saved(socket: str) -> None:
+    """What is registered can be named by its path in the same batch, with a broker and without."""
+    for place in (socket, socket + ".none"):
+        with restoration.Session(APPLICATION, socket=place) as session:
+            with session.batch() as batch:
+                batch.register("Window")
+                for number in range(COUNT):
+                    batch.register("Tab", ["Window"], position=number)
+                    batch.encode(["Window", f"Tab#{number}"], {"number": number})
+                saved = batch.decode(["Window", "Tab#7"])
+            equal(saved.result(), {"number": 7})
+            equal([each.decode()["number"] for each in session.objects[1:]], list(range(COUNT)))
+    equal(restoration.load(APPLICATION, ["Window", "Tab#299"], socket), {"number": 299})
+
+
+def tells_errors_apart(socket: str) -> None:
+    class Editor:
+        text = restoration.restorable("")
+
+    restoration.store(APPLICATION, "Editor", {"text": "kept"}, socket)
+    with restoration.Session(APPLICATION, socket=socket) as session:
+        editor = Editor()
+        try:
+            with session.batch() as batch:
+                made = [
+                    batch.register("First"), batch.register("a/b"), batch.encode("First", "x" * 1_000_000),
+                    batch.encode("First", {"size": float("nan")}), batch.encode("First", "x" * 5_000_000),
+                    batch.encode("First", "good"), batch.decode("Nobody"), batch.register("Editor", target=editor)]
+        except restoration.BrokerError as error:
+            equal(error.kind, "invalidIdentifier")
+        else:
+            raise AssertionError("it is told of no error")
+        errors = [each.exception() for each in made]
+        kinds = [getattr(each, "kind", each and type(each).__name__) for each in errors]
+        equal(kinds, [None, "invalidIdentifier", "limitExceeded", "InvalidStateError", "limitExceeded", None,
+                      "unknownObject", None])
+        assert "'a/b'" in str(errors[1]) and str(errors[3]).startswith("First: size: nan"), errors
+        equal((session.object_at("First").decode(str), editor.text), ("good", "kept"))
+        try:
+            with session.batch() as batch:
+                batch.encode("First", "never sent")
+                raise KeyError
+        except KeyError:
+            pass
+        equal(session.object_at("First").decode(str), "good")
+        for wrong in ({"kind": 5}, {"encod": print}):
+            try:
+                with session.batch() as batch:
+                    batch.register("Other", **wrong)
+            except (TypeError, restoration.BrokerError) as error:
+                assert next(iter(wrong)) in str(error), error
+            else:
+                raise AssertionError(wrong)
+
+
+def is_made_again_on_the_next_connection(_: str) -> None:
+    broker = Broker(lambda _: 1, lambda number: COUNT // 2 if number == 0 else 1 << 30)
+    with restoration.Session(APPLICATION, socket=broker.path) as session:
+        with session.batch() as batch:
+            things = [batch.register(f"Tab{number}") for number in range(COUNT)]
+        equal([each.result().path for each in things], [(f"Tab{number}",) for number in range(COUNT)])
+    session = restoration.Session(APPLICATION, socket=Broker(lambda _: 1, lambda _: 10).path, patience=0)
+    try:
+        with session.batch() as batch:
+            things = [batch.register(f"Tab{number}") for number in range(COUNT)]
+    except restoration.ConnectionLostError:
+        session.close()
+    else:
+        raise AssertionError("the connection is lost")
+
+
+def gives_up_after_silence(_: str) -> None:
+    broker = Broker(lambda _: 1 << 30)
+    session = restoration.Session(APPLICATION, socket=broker.path, timeout=0.2)
+    try:
+        with session.batch() as batch:
+            things = [batch.register(f"Tab{number}") for number in range(COUNT)]
+    except restoration.CallTimedOutError:
+        equal({type(each.exception()) for each in things}, {restoration.CallTimedOutError})
+    else:
+        raise AssertionError("nothing is answered")
+    session.close()
+
+
+if __name__ == "__main__":
+    for scenario in sys.argv[2:]:
+        APPLICATION = f"org.example.{scenario}"
+        globals()[scenario](sys.argv[1])
