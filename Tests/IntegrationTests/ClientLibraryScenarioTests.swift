@@ -33,6 +33,13 @@ internal import Testing
 
   @Test func callbacksAreCalledInTimeAndFailAloud() throws { try hold("callbacks", Self.callbacks) }
 
+  private static let endings: [(name: String, promise: String)] = [
+    ("remove_what_the_user_closes", "a block that ends well removes what is saved if it is told to"),
+    ("remove_nothing_by_a_signal", "one that a signal ends keeps it, in whatever way that reaches the program"),
+  ]
+
+  @Test func aSignalIsNoWish() throws { try hold("endings", Self.endings) }
+
   private static let batch: [(name: String, promise: String)] = [
     ("is_sent_before_anything_is_answered", "a batch waits once, for all of its answers"),
     ("is_saved", "what it registers and encodes is saved, in its order, also in memory"),

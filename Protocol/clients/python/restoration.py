@@ -1958,7 +1958,8 @@ class _Session:
           AsyncSession serves. A Session that serves must call `serve` whenever it does nothing else.
         - delegate: decides for the application; implies `serving`.
         - token: of the session to resume.
-        - leave: the reason of `goodbye` at the end of a `with` block.
+        - leave: the reason of `goodbye` at the end of a `with` block. One that an exception ends, such as the
+          KeyboardInterrupt of a signal, removes nothing.
         - timeout: seconds an answer may take, besides the call's own deadline.
         - patience: seconds to wait for a new broker after a loss; 0 raises ConnectionLostError instead.
         - without_broker: what happens if no broker runs at the start. `memory`: the session works as if nothing was
@@ -1987,7 +1988,7 @@ class _Session:
             raise TypeError(f"socket= takes a path, not {socket!r}")
         self.socket = os.fspath(socket) if socket else default_socket()
         self.token = token
-        self.leave = leave
+        self.leave: Leaving = leave
         self.timeout = timeout
         self.patience = patience
         self.without_broker = without_broker
@@ -2388,6 +2389,10 @@ class _Session:
     def _register_data_source(self, view: Any, source: Any) -> _Call[None]:
         self._sources = [each for each in self._sources if each[0] != view] + [(view, source)]
         return self._call("registerDataSource", {"view": view}, _nothing)
+
+    def _leave_keeping(self) -> Leaving:
+        """The reason if an exception ends a block: a signal may have raised it, which is nobody's wish to remove."""
+        return self.leave if self.leave in ("restart", "logout") else "restart"
 
     def _goodbye(self, reason: Leaving) -> _Call[None]:
         def finish(result: Any) -> None:
@@ -3053,7 +3058,7 @@ class Session(_Session):
             elif issubclass(kind, (SystemExit, KeyboardInterrupt)):
                 self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
                 with contextlib.suppress(Exception):  # the exception that ended the block is raised
-                    self.goodbye(self.leave)
+                    self.goodbye(self._leave_keeping())
         finally:
             self.close()
 
@@ -3873,7 +3878,7 @@ class AsyncSession(_Session):
             elif issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
                 self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
                 with contextlib.suppress(Exception):  # the exception that ended the block is raised
-                    await self.goodbye(self.leave)
+                    await self.goodbye(self._leave_keeping())
         finally:
             await self.close()
 

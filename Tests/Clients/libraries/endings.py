@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ends of programs, with Protocol/clients/python: endings.py SOCKET SCENARIO...
+
+Each function at the end is a scenario, with an application of its own. It ends with status 0 on success.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import Any, Dict, Tuple
+
+import restoration
+
+APPLICATION = "org.example.Notes"
+BLOCK = """
+with restoration.Session(application, socket=socket, leave=leave) as session:
+    session.register("Editor").encode("kept")
+    print("ready", flush=True)
+    wait()
+"""
+TASK = """
+import asyncio
+
+async def work():
+    async with restoration.AsyncSession(application, socket=socket, leave=leave) as session:
+        await (await session.register("Editor")).encode("kept")
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(work())
+"""
+#: What ends a program, by a signal: what it does before, its work, and the signal.
+SIGNALS: Dict[str, Tuple[str, str, signal.Signals]] = {
+    "Ctrl-C": ("", BLOCK, signal.SIGINT),
+    "Ctrl-C in asyncio": ("", TASK, signal.SIGINT),
+    "SIGTERM that exits": ("signal.signal(signal.SIGTERM, lambda *_: sys.exit())", BLOCK, signal.SIGTERM),
+    "SIGHUP that exits": ("signal.signal(signal.SIGHUP, lambda *_: sys.exit())", BLOCK, signal.SIGHUP),
+    "SIGTERM without a handler": ("", BLOCK, signal.SIGTERM),
+}
+
+
+def equal(found: Any, expected: Any) -> None:
+    assert found == expected, f"{found!r} instead of {expected!r}"
+
+
+def started(socket: str, leave: str, work: str) -> "subprocess.Popen[str]":
+    """A program that has saved something."""
+    head = "import signal, sys, restoration; wait = signal.pause; application, socket, leave = sys.argv[1:]\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", head + work, APPLICATION, socket, leave], stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    equal(process.stdout.readline(), "ready\n")
+    return process
+
+
+def remove_what_the_user_closes(socket: str) -> None:
+    for leave in ("closed", "userQuit"):
+        process = started(socket, leave, "wait = lambda: None\n" + BLOCK)
+        equal(process.wait(30), 0)
+        assert not restoration.load(APPLICATION, "Editor", socket)
+
+
+def remove_nothing_by_a_signal(socket: str) -> None:
+    for leave in ("closed", "userQuit"):
+        for name, (before, work, number) in SIGNALS.items():
+            process = started(socket, leave, f"{before}\n{work}")
+            process.send_signal(number)
+            process.wait(30)
+            equal((name, restoration.load(APPLICATION, "Editor", socket).decode(str)), (name, "kept"))
+
+
+if __name__ == "__main__":
+    for scenario in sys.argv[2:]:
+        APPLICATION = f"org.example.{scenario}"
+        globals()[scenario](sys.argv[1])
