@@ -397,7 +397,8 @@ def _special(value: Any) -> Any:
         return _written(value)
     if isinstance(value, Mapping):
         return _keyed(dict(value))
-    if isinstance(value, (set, frozenset)) or not isinstance(value, Iterable):
+    # An iterator would be empty when the state is written again, for memory or another broker.
+    if isinstance(value, (set, frozenset, Iterator)) or not isinstance(value, Iterable):
         raise TypeError(f"{value!r:.60} ({type(value).__name__}) cannot be part of a state")
     return _keyed(list(value))
 

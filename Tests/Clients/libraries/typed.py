@@ -290,7 +290,7 @@ def cannot_be_written(socket: str) -> None:
         equal((error.path, error.field), (("Editor",), "tree.children[1].name"))
         equal(refused(lambda: session.encode(Draft(zoom=float("nan")))).field, "zoom")
         moment, file = datetime.datetime.now(), pathlib.Path("a")
-        states: List[Any] = [{"time": moment}, {"file": file}, {"set": {1}}]
+        states: List[Any] = [{"time": moment}, {"file": file}, {"set": {1}}, {"rows": iter("ab")}]
         for state in states:  # what no type would bring back
             refused(lambda: editor.encode(state))
         around: List[Any] = []
