@@ -273,7 +273,8 @@ internal import Testing
     "silent_later", "comes_and_goes", "comes_and_goes_in_asyncio", "parents", "parents_refused",
     "starts_while_a_broker_ends", "gap", "ends_soon", "forgets_what_is_gone", "barrier", "invalid_parameters",
     "own_thread", "serves", "nested", "changed_meanwhile", "parents_change_meanwhile", "moved_below_meanwhile",
-    "names_what_awaits", "changed_while_registered", "slow", "slow_at_the_end", "slow_in_asyncio",
+    "names_what_awaits", "changed_while_registered", "slow", "slow_at_the_end",
+    "slow_at_the_end_in_asyncio", "slow_in_asyncio",
   ]
 
   @Test("Changes made without a broker are made at the one that comes, whatever happens")

@@ -1909,11 +1909,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 def _suggesting(function: _F) -> _F:
     """Of an argument that a function does not have, tells the one that may be meant."""
-    known = [each.name for each in inspect.signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    known = inspect.signature(function).parameters.keys()
 
     @functools.wraps(function)
     def checked(self: Any, *arguments: Any, **named: Any) -> Any:
-        for name in named.keys() - inspect.signature(function).parameters.keys():
+        for name in named.keys() - known:
             meant = "".join(f"; did you mean {each}=?" for each in difflib.get_close_matches(name, known, 1))
             raise TypeError(f"{type(self).__name__}() has no argument {name}={meant}")
         return function(self, *arguments, **named)
