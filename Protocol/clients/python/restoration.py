@@ -66,7 +66,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 Path = Sequence[str]
-#: What is no mapping or dataclass, such as a text or a list, is saved as `{"value": …}`.
+#: A value that is no mapping or dataclass, such as a text or a list, is saved as `{"value": …}`.
 State = Union[Mapping[str, Any], "_Dataclass", Sequence[Any], float, datetime.datetime, None]
 Elements = Sequence[Mapping[str, Any]]
 Kind = Literal["object", "viewController", "view"]
@@ -2259,9 +2259,9 @@ class _Session:
         return any(_object(each).get("object", each) in early for each in named if each is not None)
 
     def _messages(self, lines: _Lines) -> Iterator[Optional[Dict[str, Any]]]:
-        """What is to be taken now; None for what is no message.
+        """Those to take now; None for a line that is none.
 
-        What is early waits, and so does what follows it, except answers.
+        An early one waits, and so do those that follow it, except answers.
         """
         while True:
             if lines.held and not self._is_early(lines.held[0]):
@@ -3139,7 +3139,7 @@ class Session(_Session):
 
     @contextlib.contextmanager
     def batch(self) -> Iterator[Batch]:
-        """What a `with` block registers, encodes and decodes by the batch is sent, in that order, when the block ends.
+        """Registers, encodes and decodes together: a `with` block's calls are sent in their order when it ends.
 
         All answers are awaited together. If calls fail, the first error is raised then; the others are made all the
         same, and each future has its own result or error. A block that ends by an exception sends nothing.
@@ -3955,7 +3955,7 @@ class AsyncSession(_Session):
             return result
 
     def _has_returned(self, calls: Sequence[_Call[Any]], turns: int = 3) -> None:
-        # What awaits `register` by gather or wait_for has the object two turns of the event loop later.
+        # A program that awaits `register` by gather or wait_for has the object two turns of the event loop later.
         if turns and self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon(self._has_returned, calls, turns - 1)
