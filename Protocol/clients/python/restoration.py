@@ -95,10 +95,10 @@ class BrokerError(RestorationError):
         data = error.get("data")
         self.data: Mapping[str, Any] = data if isinstance(data, dict) else {}
         code = error.get("code")
-        self.code = code if isinstance(code, int) else 0
-        self.message = str(error.get("message", ""))
-        self.kind = str(self.data.get("kind", ""))
-        self.hint = str(self.data.get("hint", ""))
+        self.code: int = code if isinstance(code, int) else 0
+        self.message: str = str(error.get("message", ""))
+        self.kind: str = str(self.data.get("kind", ""))
+        self.hint: str = str(self.data.get("hint", ""))
         path = self.data.get("path")
         self.path: Optional[Tuple[str, ...]] = tuple(path) if isinstance(path, list) else None
         if params is not None:
@@ -184,15 +184,20 @@ class InvalidStateError(RestorationError, ValueError, TypeError):
 
     def __init__(self, text: str, path: Optional[Path] = None, field: str = "") -> None:
         super().__init__(text)
-        self.path = None if path is None else tuple(path)
+        self.path: Optional[Tuple[str, ...]] = None if path is None else tuple(path)
         #: The way to the value from the state, such as `panes[2].width`.
         self.field = field
 
 
 #: The same by their former names.
-CallTimedOut, ConnectionLost, Discarded, DuplicateObject, InvalidState, NoBroker, SessionEnded, SessionForked = (
-    CallTimedOutError, ConnectionLostError, DiscardedError, DuplicateObjectError, InvalidStateError, NoBrokerError,
-    SessionEndedError, SessionForkedError)
+CallTimedOut = CallTimedOutError
+ConnectionLost = ConnectionLostError
+Discarded = DiscardedError
+DuplicateObject = DuplicateObjectError
+InvalidState = InvalidStateError
+NoBroker = NoBrokerError
+SessionEnded = SessionEndedError
+SessionForked = SessionForkedError
 
 
 # Values
@@ -1223,7 +1228,7 @@ class _Object:
         #: The session had the path already.
         self.existing: bool = result.get("existing", False)
         #: Another session has taken the path over: calls with this object fail.
-        self.is_replaced = False
+        self.is_replaced: bool = False
         self._is_gone = False  # the program has unregistered it
 
     @property
@@ -1987,14 +1992,14 @@ class _Session:
         self.application = application
         if not isinstance(socket, (str, os.PathLike, type(None))):
             raise TypeError(f"socket= takes a path, not {socket!r}")
-        self.socket = os.fspath(socket) if socket else default_socket()
+        self.socket: str = os.fspath(socket) if socket else default_socket()
         self.token = token
         self.leave: Leaving = leave
-        self.timeout = timeout
-        self.patience = patience
+        self.timeout: float = timeout
+        self.patience: float = patience
         self.without_broker = without_broker
         self.delegate = delegate
-        self.serving = (self._serves if serving is None else serving) or delegate is not None
+        self.serving: bool = (self._serves if serving is None else serving) or delegate is not None
         self.on_notification = on_notification
         self.on_reconnected = on_reconnected
         #: `state`, `reason`, `generation`, `archive`, `coder`: what there is to restore.
@@ -2390,6 +2395,10 @@ class _Session:
     def _register_data_source(self, view: Any, source: Any) -> _Call[None]:
         self._sources = [each for each in self._sources if each[0] != view] + [(view, source)]
         return self._call("registerDataSource", {"view": view}, _nothing)
+
+    def _hurry(self, timeout: float = math.inf) -> None:
+        """Before the end: no new broker is awaited for longer than a second."""
+        self.patience, self.timeout = min(self.patience, 1), min(self.timeout, timeout)
 
     def _leave_keeping(self) -> Leaving:
         """The reason if an exception ends a block: a signal may have raised it, which is nobody's wish to remove."""
@@ -3053,11 +3062,11 @@ class Session(_Session):
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
         try:
             if kind is None:
-                self.patience = min(self.patience, 1)
+                self._hurry()
                 with contextlib.suppress(ConnectionError, SessionEndedError):
                     self.goodbye(self.leave)
             elif issubclass(kind, (SystemExit, KeyboardInterrupt)):
-                self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
+                self._hurry(timeout=1)
                 with contextlib.suppress(Exception):  # the exception that ended the block is raised
                     self.goodbye(self._leave_keeping())
         finally:
@@ -3269,7 +3278,7 @@ class Session(_Session):
         if not self._ended and is_needed and self._lock.acquire(timeout=wait):
             try:
                 self._is_ending, self._until = True, time.monotonic() + 1
-                self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
+                self._hurry(timeout=1)
                 self._look()  # a broker may have come just now
                 with self._quietly():
                     self.flush()
@@ -3873,11 +3882,11 @@ class AsyncSession(_Session):
     async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Any) -> None:
         try:
             if kind is None:
-                self.patience = min(self.patience, 1)
+                self._hurry()
                 with contextlib.suppress(ConnectionError, SessionEndedError):
                     await self.goodbye(self.leave)
             elif issubclass(kind, (SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
-                self.patience, self.timeout = min(self.patience, 1), min(self.timeout, 1)
+                self._hurry(timeout=1)
                 with contextlib.suppress(Exception):  # the exception that ended the block is raised
                     await self.goodbye(self._leave_keeping())
         finally:

@@ -87,13 +87,14 @@ class Broker:
 
         Raises FileNotFoundError if there is no `restorationd`, and ValueError if the directory's path is too long.
         """
-        self.program = _program()
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="restorationd-"))
-        self.socket, self.archives = self.directory / "broker.sock", self.directory / "archives"
+        self.program: str = _program()
+        self.directory: pathlib.Path = pathlib.Path(tempfile.mkdtemp(prefix="restorationd-"))
+        self.socket: pathlib.Path = self.directory / "broker.sock"
+        self.archives: pathlib.Path = self.directory / "archives"
         if len(os.fsencode(self.socket)) > 107:
             self.directory.rmdir()
             raise ValueError(f"{self.socket} is longer than the 107 bytes of a socket's path; let TMPDIR be shorter")
-        self.log = self.directory / "log"  #: the standard error of all its broker processes
+        self.log: pathlib.Path = self.directory / "log"  #: the standard error of all its broker processes
         configuration = self.directory / "config.json"
         configuration.write_text(json.dumps({"limits": dict(limits or {})}))
         self._command = [

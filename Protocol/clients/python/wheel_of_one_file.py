@@ -31,7 +31,8 @@ import sys
 
 import restorationd
 from restorationd import *  # noqa: F403
-from restorationd import Elements as Elements, Path as Path, State as State, __version__ as __version__
+from restorationd import Elements as Elements, Keep as Keep, Kind as Kind, Leaving as Leaving, Path as Path
+from restorationd import State as State, __version__ as __version__
 
 sys.modules[__name__] = restorationd
 '''
