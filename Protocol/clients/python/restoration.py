@@ -3510,19 +3510,21 @@ class Session(_Session):
 
     def _perform_all(self, calls: Sequence[_Call[Any]]) -> List[Any]:
         """Results and exceptions of calls that may be sent twice."""
-        self._check()
-        self._connected()
         outcomes: Dict[int, Any] = {}
-        if self._memory is None:
-            try:
+        try:
+            self._check()
+            self._connected()
+            if self._memory is None:
                 self._ask_all(calls, outcomes)
-            except ConnectionLostError:
-                if not self.patience:
-                    raise
+        except ConnectionLostError as error:
+            if not self.patience:
+                return [outcomes.get(index, error) for index in range(len(calls))]
+        except Exception as error:
+            return [error] * len(calls)
         for index, call in enumerate(calls):
             outcome = outcomes.get(index, ConnectionLostError())
             if isinstance(outcome, ConnectionLostError) or getattr(outcome, "kind", "") in ("shuttingDown", "fenced"):
-                try:  # alone, on the next connection or with the next broker
+                try:  # alone, in memory, on the next connection, or with the next broker
                     outcomes[index] = self._perform(call)
                 except Exception as error:
                     outcomes[index] = error

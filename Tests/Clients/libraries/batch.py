@@ -146,7 +146,15 @@ def is_made_again_on_the_next_connection(_: str) -> None:
         with session.batch() as batch:
             things = [batch.register(f"Tab{number}") for number in range(COUNT)]
     except restoration.ConnectionLostError:
+        failed = [type(each.exception()) for each in things]
+        # One of the ten answers has opened the session.
+        equal(failed, 9 * [type(None)] + (COUNT - 9) * [restoration.ConnectionLostError])
         session.close()
+    try:
+        with session.batch() as batch:
+            made = batch.register("Late")
+    except restoration.SessionEndedError:
+        equal(type(made.exception()), restoration.SessionEndedError)
     else:
         raise AssertionError("the connection is lost")
 
