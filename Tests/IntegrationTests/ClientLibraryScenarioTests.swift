@@ -23,6 +23,7 @@ internal import Testing
 
   private static let callbacks: [(name: String, promise: String)] = [
     ("wait_until_register_has_returned", "whatever comes with the answer is called later, in the next call or turn"),
+    ("wait_until_the_session_is_open", "what is asked of a delegate waits until the program has the session"),
     ("wait_for_attributes", "also if the registration has to read what the object's attributes were"),
     ("wait_for_the_end_of_a_batch", "so it is at the end of a batch"),
     ("wait_in_asyncio", "so it is in asyncio, however the registration is awaited"),

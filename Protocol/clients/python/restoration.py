@@ -47,9 +47,9 @@ import uuid
 import weakref
 from dataclasses import dataclass, field
 from typing import (
-    TYPE_CHECKING, Annotated, Any, Awaitable, Callable, ClassVar, Coroutine, Deque, Dict, Final, Generator, Generic,
-    Iterable, Iterator, List, Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, Type, TypeVar,
-    TypedDict, Union, cast, get_args, get_origin, get_type_hints, overload,
+    TYPE_CHECKING, Annotated, Any, Awaitable, Callable, ClassVar, ContextManager, Coroutine, Deque, Dict, Final,
+    Generator, Generic, Iterable, Iterator, List, Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple,
+    Type, TypeVar, TypedDict, Union, cast, get_args, get_origin, get_type_hints, overload,
 )
 
 if TYPE_CHECKING:
@@ -2244,7 +2244,7 @@ class _Session:
 
     @contextlib.contextmanager
     def _registering(self, calls: Sequence[_Call[Any]]) -> Iterator[None]:
-        """Until this ends the program does not have the objects, so that nothing may be asked of them."""
+        """Until this ends the program does not have what is registered, so that nothing may be asked of it."""
         self._early.update((id(call), call) for call in calls)
         try:
             yield
@@ -2255,9 +2255,16 @@ class _Session:
         for call in calls:
             del self._early[id(call)]
 
+    def _opening(self) -> ContextManager[None]:
+        """Until this ends the program does not have the session, as the target of a `with` statement."""
+        return self._registering([_Call("initialize", {}, _nothing, False, registered=self)])
+
     def _is_early(self, message: Mapping[str, Any]) -> bool:
-        """Whether a message is about an object that the program does not have yet."""
-        early = [call.registered._handle for call in self._early.values() if call.registered]
+        """Whether a message is about an object, or a session, that the program does not have yet."""
+        registered = [call.registered for call in self._early.values() if call.registered is not None]
+        if self in registered:
+            return True
+        early = [each._handle for each in registered]
         params = _object(message.get("params"))
         objects = params.get("objects")
         named = [*(objects if isinstance(objects, list) else []), params.get("object")]
@@ -3053,8 +3060,9 @@ class Session(_Session):
         with self._lock:
             self._check()
             if self._connection is None and not self._is_alone:
-                self._begin()
-        return self
+                with self._opening():
+                    self._begin()
+            return self
 
     def __enter__(self) -> "Session":
         return self.open()
@@ -3875,7 +3883,8 @@ class AsyncSession(_Session):
         """Connects. An `async with` block does this itself."""
         self._check()
         if self._writer is None and not self._is_alone:
-            await self._shared(self._begin)
+            with self._opening():
+                await self._shared(self._begin)
         return self
 
     async def __aenter__(self) -> "AsyncSession":

@@ -57,7 +57,8 @@ class Broker:
             return []
         result: Dict[str, Any] = {"session": "t", "application": APPLICATION, "status": "none"}
         if message["method"] != "registerObjectForStateRestoration":
-            return [{"id": message["id"], "result": result}]
+            asked = {"id": "c", "method": "shouldRestoreApplicationState", "params": {}}
+            return [{"id": message["id"], "result": result}, *([asked] if message["params"].get("delegate") else [])]
         handle, state = next(self.handles), {"text": "an hour of work"}
         return [
             {"id": message["id"], "result": {
@@ -115,6 +116,30 @@ def wait_until_register_has_returned(_: str) -> None:
                 else:
                     session.call("ping")
             session.close()
+
+
+def wait_until_the_session_is_open(_: str) -> None:
+    """A delegate may be asked as soon as its session has begun."""
+    class Delegate(restoration.Delegate):
+        def should_restore(self, state: Any, coder: Any) -> bool:
+            return bool(session.application)
+
+    async def work() -> None:
+        nonlocal session
+        async with restoration.AsyncSession(APPLICATION, socket=broker.path, delegate=Delegate()) as session:
+            while broker.answers.empty():
+                await asyncio.sleep(0)
+
+    with tempfile.TemporaryDirectory() as directory:
+        broker = Broker(f"{directory}/first.sock")
+        with restoration.Session(APPLICATION, socket=broker.path, delegate=Delegate()) as session:
+            assert select.select([session], [], [], 30)[0]
+            session.serve(0)
+            equal(broker.answers.get(timeout=30).get("result"), True)
+        del session
+        broker = Broker(f"{directory}/second.sock")
+        asyncio.run(work())
+        equal(broker.answers.get().get("result"), True)
 
 
 def wait_for_attributes(_: str) -> None:
