@@ -47,9 +47,9 @@ class Broker:
         connection, _ = self.listener.accept()
         with self.listener, connection, connection.makefile("rb") as lines:
             for line in lines:
-                messages = self.taken(json.loads(line))
-                connection.sendall(b"".join(
-                    json.dumps({"jsonrpc": "2.0", **each}).encode() + b"\n" for each in messages))
+                messages = [{"jsonrpc": "2.0", **each} for each in self.taken(json.loads(line))]
+                if messages:  # an answer may be the last thing that the program sends
+                    connection.sendall(b"".join(json.dumps(each).encode() + b"\n" for each in messages))
 
     def taken(self, message: Dict[str, Any]) -> List[Dict[str, Any]]:
         if "method" not in message:
