@@ -305,6 +305,7 @@ internal import Testing
     """
     import asyncio, restoration
     async def main():
+        asyncio.get_running_loop().slow_callback_duration = 60  # asyncio would tell of a busy machine
         async with restoration.AsyncSession("org.example.Notes") as session:
             editor = await session.register("Editor", ["Main"], encode=lambda: {"count": 1})
             await editor.encode({"count": (await editor.decode()).get("count", 0) + 1})
