@@ -152,6 +152,8 @@ internal import Testing
       let status = try store(["status"], 0)["applications"]?.array?.first
       #expect(status?["lease"] == "held" && status?["host"] == "A" && status?["changes"] == 0)
       #expect(status?["sequence"] == status?["stored"])
+      let shown = try ChildProcess.run([Products.control, "--socket", a.broker.socket, "store", "status"]).output
+      #expect(shown.hasSuffix("\n\nHost A, acknowledged by disk, not sealed.\n"), "\(shown)")
       #expect(try store(["migrate", Self.application], 75)["error"]?["kind"] == "storeFailed")
       let metrics = try ChildProcess.run([Products.control, "--socket", a.broker.socket, "metrics"]).output
       let families = metrics.matches(of: /# TYPE (restorationd_replica_\w+) (\w+)/).map { family in

@@ -39,21 +39,21 @@ struct BackupCommand: ControlCommand {
       let copy = try await ProgressLine.during("copying") { progress in
         try await broker.backUpArchive(of: application, to: path, progress: progress)
       }
-      try output.print(copy, or: Self.text(application, copy))
+      try output.confirm(copy, or: Self.sentence(application, copy))
     }
   }
 
   private func backUpAll(_ broker: BrokerConnection) async throws {
     let outcomes = try await broker.forAll(output) { application in
       try await broker.backUpArchive(of: application)
-    } text: { application, copy in
-      Self.text(application, copy)
+    } report: { application, copy in
+      try output.confirm(copy, or: Self.sentence(application, copy))
     }
     if outcomes.contains(where: { $0.failure != nil }) { throw ExitStatus.refused }
   }
 
-  private static func text(_ application: String, _ copy: ArchiveBackup) -> String {
+  private static func sentence(_ application: String, _ copy: ArchiveBackup) -> String {
     let place = copy.to ?? "its backup copy"
-    return "\(application) copied to \(place.printable), \(Quantity.bytes(copy.bytes)).\n"
+    return "\(application) copied to \(place), \(Quantity.bytes(copy.bytes))."
   }
 }

@@ -52,7 +52,7 @@ struct DiscardCommand: ControlCommand {
         throw Failure(ExitStatus.refused, kind: "declined", "nothing was discarded")
       }
       try await discard(broker)
-      try output.print(loss, or: loss.text)
+      try output.confirm(loss, or: loss.sentence)
     }
   }
 
@@ -96,7 +96,7 @@ private struct Loss: JSONWritable {
 
   var question: String { "Discard \(what) of \(application)?\(Quantity.remark(sessions, "session", "live"))\(rest)" }
 
-  var text: String { "Discarded \(what) of \(application).\(rest)\n" }
+  var sentence: String { "Discarded \(what) of \(application).\(rest)" }
 
   func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in

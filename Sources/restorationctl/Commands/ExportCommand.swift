@@ -68,8 +68,9 @@ struct ExportCommand: ControlCommand {
       try OutputFile.reporting { () throws(OutputFile.Fault) in try OutputFile(path: path).write(exported.text) }
       isRedacted = isRedacted || exported.isRedacted
       return ExportedFile(path: path, bytes: exported.text.utf8.count)
-    } text: { application, written in
-      "\(application) exported to \(written.path), \(Quantity.bytes(written.bytes)).".printable + "\n"
+    } report: { application, written in
+      let size = Quantity.bytes(written.bytes)
+      try output.confirm(written, or: "\(application) exported to \(written.path), \(size).")
     }
     if isRedacted { Self.noteRedaction() }
     if outcomes.contains(where: { $0.failure != nil }) { throw ExitStatus.refused }

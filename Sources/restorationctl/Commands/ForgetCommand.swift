@@ -61,7 +61,7 @@ struct ForgetCommand: ControlCommand {
       } else {
         try await forgetApplication(broker)
       }
-      try output.print(loss, or: loss.text)
+      try output.confirm(loss, or: loss.sentence)
     }
   }
 
@@ -117,11 +117,11 @@ private struct Forgotten: JSONWritable {
       ? "an archive that cannot be read" : "\(Quantity.count(objects, "object")) (\(Quantity.bytes(bytes)))"
   }
 
-  private var place: String { path.map { "\($0) of \(application)".printable } ?? application }
+  private var place: String { path.map { "\($0) of \(application)" } ?? application }
 
   var question: String { "Forget \(place): \(what)?\(Quantity.remark(sessions, "session", "live"))" }
 
-  var text: String { "Forgot \(place): \(what).\n" }
+  var sentence: String { "Forgot \(place): \(what)." }
 
   func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in

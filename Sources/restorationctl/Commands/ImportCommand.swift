@@ -35,7 +35,7 @@ struct ImportCommand: ControlCommand {
         let imported = try await ProgressLine.during("importing") { progress in
           try await broker.importArchive(document, into: application, force: force, progress: progress)
         }
-        try output.print(imported, or: text(of: imported))
+        try output.confirm(imported, or: sentence(of: imported))
       } catch let error as RestorationError {
         throw Failure(error, hint: Self.hint(for: error))
       }
@@ -58,11 +58,11 @@ struct ImportCommand: ControlCommand {
     }
   }
 
-  private func text(of imported: ImportedArchive) -> String {
+  private func sentence(of imported: ImportedArchive) -> String {
     let former = imported.generation.map { "; the former state is generation \($0)" } ?? ""
     let objects = Quantity.count(imported.objects, "object")
     let states = Quantity.count(imported.states, "state")
-    return "\(application) now has \(objects), \(states), \(Quantity.bytes(imported.bytes))\(former).\n"
+    return "\(application) now has \(objects), \(states), \(Quantity.bytes(imported.bytes))\(former)."
   }
 
   private func read() throws -> String {

@@ -116,7 +116,7 @@ extension ApplicationOutcome<RestoreResult> {
   fileprivate var text: String {
     switch result {
     case .success(let result): RestoreCommand.summary(of: result, application)
-    case .failure(let failure): "\(application) was not restored: \(failure.message)\n"
+    case .failure(let failure): "\(application) was not restored: \(failure.message)".printable + "\n"
     case nil: ""
     }
   }

@@ -85,7 +85,7 @@ struct PutCommand: ControlCommand {
     try await withBroker { broker in
       let edit = StateEdit(application: application, path: path)
       let edited = try await edit.perform(broker, at: pointer, value.compactText, expecting: expecting)
-      try output.print(edited, or: edited.text.printable + "\n")
+      try output.confirm(edited, or: edited.text)
       // It is stored, whatever becomes of this.
       if let unknown = edited.unknown { try? await noteNew(unknown, broker) }
     }

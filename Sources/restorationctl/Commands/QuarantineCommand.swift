@@ -88,7 +88,7 @@ struct QuarantineReleaseCommand: ControlCommand {
       }
       let what = released == 0 ? "Nothing was withheld" : "Released \(Quantity.count(released, "object"))"
       let place = path.map { " at \($0.description)" } ?? ""
-      try output.print(done, or: "\(what)\(place) of \(application).\n")
+      try output.confirm(done, or: "\(what)\(place) of \(application).")
     }
   }
 }

@@ -40,7 +40,7 @@ struct RemoveCommand: ControlCommand {
       guard let pointer else { return try await remove(broker) }
       let edit = StateEdit(application: application, path: path)
       let edited = try await edit.perform(broker, at: pointer, nil)
-      try output.print(edited, or: edited.text.printable + "\n")
+      try output.confirm(edited, or: edited.text)
     }
   }
 
@@ -69,6 +69,6 @@ struct RemoveCommand: ControlCommand {
       writer.member("bytes", object.bytes)
     }
     let text = "Removed \(path) of \(application): \(Quantity.bytes(object.bytes))."
-    try output.print(removed, or: text.printable + "\n")
+    try output.confirm(removed, or: text)
   }
 }

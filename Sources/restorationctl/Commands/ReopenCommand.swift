@@ -39,7 +39,7 @@ struct ReopenCommand: ControlCommand {
       }
       let opened = try await reopen(broker)
       let text = "Opened \(opened.path) of \(application) again: \(Quantity.count(opened.objects, "object"))."
-      try output.print(opened, or: text.printable + "\n")
+      try output.confirm(opened, or: text)
     }
   }
 

@@ -45,7 +45,10 @@ struct RollbackCommand: ControlCommand {
   func run() async throws {
     try await withBroker { broker in
       let result = try await rollBack(broker)
-      try output.print(result, or: text(of: result))
+      try output.confirm(result, or: sentence(of: result))
+      for path in result.unreadable {
+        Output.complain("the state of \(path) is damaged and was not restored".printable)
+      }
     }
   }
 
@@ -70,15 +73,11 @@ struct RollbackCommand: ControlCommand {
     }
   }
 
-  private func text(of result: RolledBackArchive) -> String {
+  private func sentence(of result: RolledBackArchive) -> String {
     var text = "\(application) is back at generation \(generation)"
     if result.generation != generation { text += ", now generation \(result.generation)" }
     if let former = result.former, former != result.generation { text += "; the former state is generation \(former)" }
-    text += ".\n"
-    for path in result.unreadable {
-      text += "The state of \(path.description.printable) is damaged and was not restored.\n"
-    }
-    return text
+    return text + "."
   }
 }
 

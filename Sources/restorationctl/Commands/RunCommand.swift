@@ -152,7 +152,7 @@ struct RunCommand: ControlCommand {
         Output.complain("what the broker keeps of \(id) stays: \(failure.message)".printable + "\n  \(again)")
       }
     }
-    try output.print(PrintedObject { $0.member("id", id.description) }, or: "Forgot \(id).\n")
+    try output.confirm(PrintedObject { $0.member("id", id.description) }, or: "Forgot \(id).")
   }
 
   private func printList() throws {

@@ -84,7 +84,7 @@ struct SaveCommand: ControlCommand {
   private func text(of outcome: Outcome) -> String {
     switch outcome.result {
     case .success(let result): text(of: result, outcome.application)
-    case .failure(let error): "\(outcome.application) was not saved: \(error.message)\n"
+    case .failure(let error): "\(outcome.application) was not saved: \(error.message)".printable + "\n"
     case nil: ""
     }
   }

@@ -83,8 +83,9 @@ struct StoreFlushCommand: ControlCommand {
         within: limit.map { .milliseconds(min($0, 600_000)) }
       )
       let document = PrintedObject { $0.member("unsent", unsent) }
-      try output.show(document, or: unsent.isEmpty ? "Nothing is left to be sent.\n" : unsent.text)
-      if !unsent.isEmpty { throw ExitStatus.tryAgain }
+      guard !unsent.isEmpty else { return try output.confirm(document, or: "Nothing is left to be sent.") }
+      try output.show(document, or: unsent.text)
+      throw ExitStatus.tryAgain
     }
   }
 }
@@ -112,7 +113,7 @@ struct StoreMigrateCommand: ControlCommand {
     try await withBroker { broker in
       guard let application = options.application else { return try await migrateAll(broker) }
       try await broker.migrateReplica(of: application)
-      try output.print(Done(), or: "\(application) was sent anew.\n")
+      try output.confirm(Done(), or: Self.sentence(application))
     }
   }
 
@@ -120,11 +121,13 @@ struct StoreMigrateCommand: ControlCommand {
     let outcomes = try await broker.forAll(output) { application in
       try await broker.migrateReplica(of: application)
       return Done()
-    } text: { application, _ in
-      "\(application) was sent anew.\n".printable
+    } report: { application, done in
+      try output.confirm(done, or: Self.sentence(application))
     }
     if outcomes.contains(where: { $0.failure != nil }) { throw ExitStatus.refused }
   }
+
+  private static func sentence(_ application: String) -> String { "\(application) was sent anew." }
 }
 
 /// What a command has to say that has nothing to say.
@@ -136,7 +139,7 @@ extension [UnsentChanges] {
   fileprivate var text: String {
     map { unsent in
       let changes = unsent.changes.map { Quantity.count(Int(clamping: $0), "change") } ?? "changes of a former broker"
-      return "\(unsent.application): \(changes) not sent.\n".printable
+      return "\(unsent.application): \(changes) not sent.".printable + "\n"
     }.joined()
   }
 }
@@ -168,7 +171,7 @@ extension ReplicaStatus {
     guard !hidesLegend else { return table.text(header: false) }
     let sealing = key.map { "sealed with the key \($0)" } ?? "not sealed"
     let answer = reachable ? "" : " The fleet's store does not answer."
-    return table.text(header: true)
-      + "\nHost \(host), acknowledged by \(acknowledge.rawValue), \(sealing).\(answer)\n".printable
+    let place = "Host \(host), acknowledged by \(acknowledge.rawValue), \(sealing).\(answer)"
+    return table.text(header: true) + "\n" + place.printable + "\n"
   }
 }

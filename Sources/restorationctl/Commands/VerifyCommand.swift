@@ -37,8 +37,8 @@ struct VerifyCommand: ControlCommand {
   private func verifyAll(_ broker: BrokerConnection) async throws {
     let outcomes = try await broker.forAll(output) { application in
       try await broker.verifyArchive(of: application)
-    } text: { application, found in
-      text(of: found, application)
+    } report: { application, found in
+      try Output.print(text(of: found, application))
     }
     if !outcomes.allSatisfy({ (try? $0.result?.get().sound) == true }) { throw ExitStatus.refused }
   }

@@ -53,12 +53,12 @@ extension ApplicationOutcome {
 extension BrokerConnection {
   /// Does the same with one application after the other, and prints what became of each.
   ///
-  /// - Parameter text: for people, of a result.
+  /// - Parameter report: prints a result for people.
   /// - Returns: the outcomes, of which some may be failures.
   func forAll<Value: JSONWritable & Sendable>(
     _ output: OutputOptions,
     _ body: (String) async throws -> Value,
-    text: (String, Value) -> String
+    report: (String, Value) throws -> Void
   ) async throws -> [ApplicationOutcome<Value>] {
     var outcomes: [ApplicationOutcome<Value>] = []
     // What only other hosts have is theirs.
@@ -68,7 +68,7 @@ extension BrokerConnection {
       outcomes.append(outcome)
       guard output.layout == nil else { continue }
       switch outcome.result {
-      case .success(let value): try Output.print(text(application, value))
+      case .success(let value): try report(application, value)
       case .failure(let failure): Output.complain("\(application): \(failure.message)".printable)
       case nil: break
       }

@@ -48,6 +48,12 @@ struct OutputOptions: ParsableArguments {
     try layout?.print(value) ?? Screen.show(text())
   }
 
+  /// Prints a value if JSON was asked for, otherwise a sentence about what was done: without a line feed, and with
+  /// names as they are.
+  func confirm(_ value: some JSONWritable, or sentence: @autoclosure () -> String) throws {
+    try layout?.print(value) ?? Output.print(sentence().printable + "\n")
+  }
+
   /// Pretty on a terminal, short in a pipe.
   static var usualLayout: JSONLayout { Terminal.isOutput ? .pretty : .compact }
 

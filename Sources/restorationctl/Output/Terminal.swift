@@ -96,7 +96,7 @@ enum StandardStreams {
 enum Question {
   /// Whether the answer is yes. Every other answer, and the end of input, means no.
   static func confirms(_ text: String) -> Bool {
-    Output.write("\(text) [y/N] ", to: .messages)
+    Output.write("\(text.printable) [y/N] ", to: .messages)
     let answer = TimeLimit.suspended { readLine(strippingNewline: true) }
     return ["y", "yes"].contains(answer?.lowercased())
   }
