@@ -55,6 +55,14 @@ enum Suggestion {
     return near.min { $0.distance < $1.distance }?.name
   }
 
+  /// Tells a person who has made something new that it is nearly called like another one. A script is told nothing, and
+  /// nothing is said of names that differ only in a number: somebody counts.
+  static func noteNew(_ name: String, _ place: String = "", known: [String]) {
+    let others = known.filter { !$0.filter { !$0.isNumber }.elementsEqual(name.filter { !$0.isNumber }) }
+    guard Terminal.hasReader, let near = nearest(to: name, in: others) else { return }
+    Output.complain("\(name) is new\(place); did you mean \(near)?".printable)
+  }
+
   /// The length of the components that both begin with.
   private static func commonBegin(_ left: String, _ right: String) -> Int {
     let common = zip(left, right).prefix { $0 == $1 }.map(\.0)

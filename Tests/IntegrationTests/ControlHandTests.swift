@@ -153,18 +153,47 @@ internal import Testing
     }
     let deep = try ControlTool.run(["put", Self.application, "Main/New", "/a/b", "1"], status: 4)
     #expect(deep.errors.contains("Main/New has no state, and only the last key of /a/b may be new"), "\(deep.errors)")
-    let made = try ControlTool.run(["put", Self.application, "Main/Editro", "{}"], status: 0)
-    #expect(made.errors.contains("Main/Editro is new in org.example.Notes; did you mean Main/Editor?"))
-    let other = try ControlTool.run(["put", "org.example.Note", "Main", "{}"], status: 0)
-    #expect(other.errors.contains("org.example.Note is new; did you mean org.example.Notes?"), "\(other.errors)")
-    let unlike = try ControlTool.run(["put", "org.example.Mail", "Main", "{}"], status: 0)
-    #expect(unlike.errors == "", "only the domain is the same")
     try ControlTool.run(["put", Self.application, "Empty/Child", "{}"], status: 0)
     for arguments in [
       ["rm", "-j", Self.application, "Empty", "/n"], ["put", "-j", Self.application, "Empty", "/n/x", "1"],
     ] {
       #expect(try ControlTool.run(arguments, status: 4).error["kind"] == "noState")
     }
+  }
+
+  @Test func aPersonWhoMakesSomethingNewIsToldWhatResemblesIt() throws {
+    #expect(try Self.put("{}").end == .exit(0))
+    func made(_ arguments: String...) throws -> String {
+      try ControlTool.runOnTerminal(["put"] + arguments + ["{}"], status: 0).output
+    }
+    let object = try made(Self.application, "Main/Editro")
+    #expect(object.contains("Main/Editro is new in org.example.Notes; did you mean Main/Editor?"), "\(object)")
+    let application = try made("org.example.Note", "Main")
+    #expect(application.contains("org.example.Note is new; did you mean org.example.Notes?"), "\(application)")
+    #expect(try !made("org.example.Mail", "Main").contains("is new"), "only the domain is the same")
+    // Somebody counts.
+    for number in 1...3 { #expect(try !made("org.example.Job\(number)", "Main").contains("is new")) }
+    #expect(try !made("-q", "org.example.Noted", "Main").contains("is new"))
+    let script = try ControlTool.run(["put", "org.example.Notez", "Main", "{}"], status: 0)
+    #expect(script.errors == "")
+  }
+
+  @Test func whatWasDoneIsNotSaidToWhoWantsQuiet() throws {
+    let client = try broker.session(Self.application, process: "main")
+    try client.register("Live")
+    for command in [
+      ["put"] + Self.editor + ["{}"], ["put", "--quiet"] + Self.editor + ["/n", "1"], ["rm"] + Self.editor + ["/n"],
+      ["save", Self.application], ["save", "--all"], ["verify", Self.application], ["verify", "--all"],
+      ["backup", Self.application], ["rm"] + Self.editor, ["forget", "--yes", "--force", Self.application],
+    ] {
+      let result = try ControlTool.run(["-q"] + command, status: 0)
+      #expect(result.output + result.errors == "", "\(command)")
+    }
+    #expect(try Self.put("{}").end == .exit(0))
+    // Data is no such sentence, nor is a failure.
+    #expect(try ControlTool.run(["get", "-q"] + Self.editor, status: 0).output == "{}\n")
+    #expect(try ControlTool.run(["-q", "-j", "put"] + Self.editor + ["{}"]).json["sequence"] != nil)
+    #expect(try ControlTool.run(["-q", "verify", "org.example.None"], status: 4).errors.contains("org.example.None"))
   }
 
   @Test(arguments: [

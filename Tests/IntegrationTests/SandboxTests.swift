@@ -50,8 +50,8 @@ private let unshare = ["unshare", "--user", "--map-root-user", "--mount", "--pid
     try broker.connect().encode("Main", state: [:], of: Self.application)
     let known = try ControlTool.run(["sandbox", Self.application], status: 0)
     #expect(known.errors.isEmpty)
-    let typo = try ControlTool.run(["sandbox", String(Self.application.dropLast())], status: 0)
-    #expect(typo.errors.contains("did you mean \(Self.application)?"), "\(typo.errors)")
+    let typo = try ControlTool.runOnTerminal(["sandbox", String(Self.application.dropLast())], status: 0)
+    #expect(typo.output.contains("did you mean \(Self.application)?"), "\(typo.output)")
   }
 
   @Test(.broker) func theSocketStaysTheSameUntilItsNameIsRemoved() throws {

@@ -53,7 +53,6 @@ struct LoginCommand: ControlCommand {
         && application.restoreAtLogin != .never && application.host == nil
     }
     let deadline = deadline?.duration ?? .seconds(60)
-    let printsText = output.layout == nil
     return try await withThrowingTaskGroup(of: Outcome.self) { group in
       func bringBack(_ application: ApplicationOverview) {
         group.addTask { try await Self.bringBack(application, within: deadline, broker) }
@@ -67,7 +66,7 @@ struct LoginCommand: ControlCommand {
       var outcomes: [Outcome] = []
       while let outcome = try await group.next() {
         outcomes.append(outcome)
-        if printsText { try Output.print(outcome.text) }
+        if output.layout == nil, output.says(isDone: !outcome.hasFailed) { try Output.print(outcome.text) }
         guard asked.contains(outcome.application), next < questions.endIndex else { continue }
         bringBack(questions[next])
         next += 1

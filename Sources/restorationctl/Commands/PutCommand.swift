@@ -87,7 +87,7 @@ struct PutCommand: ControlCommand {
       let edited = try await edit.perform(broker, at: pointer, value.compactText, expecting: expecting)
       try output.confirm(edited, or: edited.text)
       // It is stored, whatever becomes of this.
-      if let unknown = edited.unknown { try? await noteNew(unknown, broker) }
+      if let unknown = edited.unknown, !output.isQuiet { try? await noteNew(unknown, broker) }
     }
   }
 
@@ -117,7 +117,6 @@ struct PutCommand: ControlCommand {
     let name = isObject ? path.description : application
     let known =
       try await isObject ? broker.listPaths(of: application).map(\.description) : broker.applicationNames()
-    guard let near = Suggestion.nearest(to: name, in: known.filter { $0 != name }) else { return }
-    Output.complain("\(name) is new\(isObject ? " in \(application)" : ""); did you mean \(near)?".printable)
+    Suggestion.noteNew(name, isObject ? " in \(application)" : "", known: known)
   }
 }

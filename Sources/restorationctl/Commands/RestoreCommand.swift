@@ -48,10 +48,11 @@ struct RestoreCommand: ControlCommand {
           progress: progress
         )
       }
-      try output.show(result, or: text(of: result))
-      Self.complain(of: result, application)
       let isFruitless = result.restored.isEmpty && !result.skipped.contains(where: Self.isLeftToOwner)
-      if isFruitless || !result.failedUnits.isEmpty { throw ExitStatus.refused }
+      let isDone = !isFruitless && result.failedUnits.isEmpty
+      if output.says(isDone: isDone) { try output.show(result, or: text(of: result)) }
+      Self.complain(of: result, application)
+      if !isDone { throw ExitStatus.refused }
     }
   }
 

@@ -36,14 +36,13 @@ struct SandboxCommand: ControlCommand {
       let socket = try await broker.openSocket(of: options.application)
       try output.print(socket, or: "\(socket.directory)\n")
       // It is there, whatever becomes of this.
-      try? await noteNew(options.application, broker)
+      if !output.isQuiet { try? await noteNew(options.application, broker) }
     }
   }
 
   /// A name with a slip of the pen has a socket as well.
   private func noteNew(_ name: String, _ broker: BrokerConnection) async throws {
     let known = try await broker.listApplications().map(\.application.base)
-    guard !known.contains(name), let near = Suggestion.nearest(to: name, in: known) else { return }
-    Output.complain("\(name) is new; did you mean \(near)?".printable)
+    if !known.contains(name) { Suggestion.noteNew(name, known: known) }
   }
 }

@@ -47,7 +47,7 @@ struct SaveCommand: ControlCommand {
           progress: progress
         )
       }
-      try output.show(result, or: text(of: result, application))
+      if output.says(isDone: result.isSaved) { try output.show(result, or: text(of: result, application)) }
       if !result.isSaved { throw ExitStatus.refused }
     }
   }
@@ -60,8 +60,10 @@ struct SaveCommand: ControlCommand {
       let applications = try await broker.listApplications().filter { $0.sessions > 0 }.map(\.application.description)
       let results = try await save(applications, broker)
       let document = PrintedObject { $0.member("applications", results) }
-      try output.show(document, or: results.map { text(of: $0) }.joined())
-      if !results.allSatisfy({ (try? $0.result?.get().isSaved) == true }) { throw ExitStatus.refused }
+      let failed = results.filter { (try? $0.result?.get().isSaved) != true }
+      let said = output.says(isDone: true) ? results : failed
+      try output.show(document, or: said.map { text(of: $0) }.joined())
+      if !failed.isEmpty { throw ExitStatus.refused }
     }
   }
 

@@ -29,7 +29,7 @@ struct VerifyCommand: ControlCommand {
       let found = try await ProgressLine.during("verifying") { progress in
         try await broker.verifyArchive(of: application, progress: progress)
       }
-      try output.show(found, or: text(of: found, application))
+      if output.says(isDone: found.sound) { try output.show(found, or: text(of: found, application)) }
       if !found.sound { throw ExitStatus.refused }
     }
   }
@@ -38,7 +38,7 @@ struct VerifyCommand: ControlCommand {
     let outcomes = try await broker.forAll(output) { application in
       try await broker.verifyArchive(of: application)
     } report: { application, found in
-      try Output.print(text(of: found, application))
+      if output.says(isDone: found.sound) { try Output.print(text(of: found, application)) }
     }
     if !outcomes.allSatisfy({ (try? $0.result?.get().sound) == true }) { throw ExitStatus.refused }
   }

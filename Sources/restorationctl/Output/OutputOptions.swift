@@ -17,6 +17,9 @@ struct OutputOptions: ParsableArguments {
   @Flag(name: .short, help: "Show JSON: pretty on a terminal, short in a pipe.")
   var j = false
 
+  @Flag(name: [.customShort("q"), .customLong("quiet")], help: "Do not say what was done if all was done.")
+  var isQuiet = false
+
   @Flag(name: .long, help: "Do not shorten columns to the width of the terminal.")
   var full = false
 
@@ -51,8 +54,11 @@ struct OutputOptions: ParsableArguments {
   /// Prints a value if JSON was asked for, otherwise a sentence about what was done: without a line feed, and with
   /// names as they are.
   func confirm(_ value: some JSONWritable, or sentence: @autoclosure () -> String) throws {
-    try layout?.print(value) ?? Output.print(sentence().printable + "\n")
+    if says(isDone: true) { try print(value, or: sentence().printable + "\n") }
   }
+
+  /// Whether to say what became of a command.
+  func says(isDone: Bool) -> Bool { layout != nil || !isQuiet || !isDone }
 
   /// Pretty on a terminal, short in a pipe.
   static var usualLayout: JSONLayout { Terminal.isOutput ? .pretty : .compact }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Glibc
 internal import RestorationClient
 
 /// One line on standard error that shows the progress of long work, if that is a terminal.
 enum ProgressLine {
   /// Whether a person is likely to look.
-  private static var isShown: Bool { isatty(STDERR_FILENO) == 1 && !Terminal.isDumb }
+  private static var isShown: Bool { Terminal.hasReader && !Terminal.isDumb }
 
   private static let blank = "\r\u{1B}[K"
 

@@ -7,8 +7,11 @@ enum Terminal {
   /// Whether a person is likely to read the data.
   static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
 
+  /// Whether a person is likely to read the messages.
+  static var hasReader: Bool { isatty(STDERR_FILENO) == 1 }
+
   /// Whether a user can be asked.
-  static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
+  static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && hasReader }
 
   /// Columns of a line: as `$COLUMNS` says, otherwise as the terminal does, otherwise 80; nil if there is no terminal.
   static let columns: Int? = {
