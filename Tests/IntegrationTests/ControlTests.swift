@@ -62,6 +62,27 @@ internal import Testing
     }
   }
 
+  /// Columns give way before names do, in this order: GENERATION, FILES, OBJECTS, STATES, STATE, SESSIONS.
+  @Test(
+    .broker,
+    arguments: [
+      (90, "APPLICATION SESSIONS OBJECTS GENERATION STATES FILES STATE"),
+      (80, "APPLICATION SESSIONS OBJECTS STATES FILES STATE"), (60, "APPLICATION SESSIONS STATES STATE"),
+      (40, "APPLICATION SESSIONS"), (24, "APPLICATION"),
+    ]
+  ) func aNarrowListLeavesOutColumns(_ columns: Int, _ titles: String) throws {
+    let name = "org.example.Notes.Editor"
+    try broker.connect().encode("Main", state: ["n": 1], of: name)
+    for command in [["list"], ["top", "--count", "1"]] {
+      let output = try ControlTool.run(command, environment: ["COLUMNS": "\(columns)"], status: 0).output
+      let lines = output.split(separator: "\n")
+      #expect(lines.allSatisfy { $0.count <= columns }, "\(output)")
+      let header = try #require(lines.first { $0.hasPrefix("APPLICATION") })
+      #expect(header.split(separator: " ").joined(separator: " ") == titles)
+      #expect(output.contains(columns > 24 ? name : "org.exam"), "\(output)")
+    }
+  }
+
   @Test(.broker) func listShowsApplications() throws {
     let empty = try ControlTool.run(["list"], status: 0)
     #expect(empty.output.contains("0 applications"))

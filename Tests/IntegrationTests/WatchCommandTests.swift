@@ -60,6 +60,17 @@ internal import Testing
     #expect(try tree.waitForEnd() == .exit(0))
   }
 
+  /// Wrapping is off there, so a terminal would write the rest of a line over its last column.
+  @Test(.broker, arguments: [80, 40, 12]) func nothingIsWrittenOverTheEndOfALine(_ columns: UInt16) throws {
+    try broker.connect().encode("Main", state: ["n": 1], of: "org.example.Notes.Editor")
+    for command in [["top", "--count", "1"], ["top", "--count", "1", "--full"]] {
+      let shown = try ControlTool.runOnTerminal(command, columns: columns, status: 0).output
+      let lines = shown.replacing(/\u{1b}\[[0-9;?]*[A-Za-z]/, with: "").split(separator: "\n")
+      #expect(lines.allSatisfy { $0.count <= columns }, "\(shown)")
+      #expect(lines[0].hasPrefix("restorationd"))
+    }
+  }
+
   @Test(.broker) func theEndOfTheBrokerEndsWhatIsWatched() throws {
     let client = try broker.session("a")
     let tree = try Self.start(["tree", "a", "--watch", "--no-legend"])

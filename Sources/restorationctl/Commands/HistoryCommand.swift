@@ -39,10 +39,10 @@ struct HistoryCommand: ControlCommand {
     var table = TextTable([
       TextTable.Column("GENERATION", .right),
       TextTable.Column("COMMITTED", minimum: nil),
-      TextTable.Column("AGE", .right),
+      TextTable.Column("AGE", .right, yields: 1),
       TextTable.Column("KIND"),
-      TextTable.Column("OBJECTS", .right),
-      TextTable.Column("SIZE", .right),
+      TextTable.Column("OBJECTS", .right, yields: 3),
+      TextTable.Column("SIZE", .right, yields: 2),
       TextTable.Column("PINNED"),
     ])
     let now = Clock.now

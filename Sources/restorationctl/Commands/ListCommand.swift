@@ -32,14 +32,16 @@ struct ListCommand: ControlCommand {
   }
 
   static func table(of applications: [ApplicationOverview]) -> TextTable {
+    // A name can be copied as long as three quarters of the line are enough for it.
+    let longest = applications.lazy.map(\.application.description.columns).max() ?? 0
     var table = TextTable([
-      TextTable.Column("APPLICATION"),
-      TextTable.Column("SESSIONS", .right),
-      TextTable.Column("OBJECTS", .right),
-      TextTable.Column("GENERATION", .right),
-      TextTable.Column("STATES", .right),
-      TextTable.Column("FILES", .right),
-      TextTable.Column("STATE"),
+      TextTable.Column("APPLICATION", minimum: min(longest, (Output.width ?? 0) * 3 / 4)),
+      TextTable.Column("SESSIONS", .right, yields: 6),
+      TextTable.Column("OBJECTS", .right, yields: 3),
+      TextTable.Column("GENERATION", .right, yields: 1),
+      TextTable.Column("STATES", .right, yields: 4),
+      TextTable.Column("FILES", .right, yields: 2),
+      TextTable.Column("STATE", minimum: 9, yields: 5),
     ])
     for application in applications {
       table.add([

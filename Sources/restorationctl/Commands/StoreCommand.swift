@@ -148,11 +148,11 @@ extension ReplicaStatus {
   fileprivate func text(hidesLegend: Bool) -> String {
     var table = TextTable([
       TextTable.Column("APPLICATION", minimum: 16),
-      TextTable.Column("LEASE"),
-      TextTable.Column("HOST"),
+      TextTable.Column("LEASE", yields: 4),
+      TextTable.Column("HOST", yields: 3),
       TextTable.Column("UNSENT", .right),
-      TextTable.Column("FOR", .right),
-      TextTable.Column("WAITING", .right),
+      TextTable.Column("FOR", .right, yields: 2),
+      TextTable.Column("WAITING", .right, yields: 1),
       TextTable.Column("TROUBLE"),
     ])
     for application in applications {

@@ -80,13 +80,14 @@ private struct Load: JSONWritable {
   }
 
   func text(legend: Bool) -> String {
+    let broker = "\(statistics.broker.name) \(statistics.broker.version)".printable
     let gauges = ["connections", "sessions", "openArchives"].map { "\($0) \(statistics.gauges[$0] ?? 0)" }
-    let rates = rates.map { "\($0.name) \($0.rate)/s" }
+    let facts = [broker, "pid \(statistics.pid)", "up \(Quantity.span(statistics.uptime))"] + gauges
+    let rates = ["CPU \(cpuPercent) %"] + rates.map { "\($0.name) \($0.rate)/s" }
     let table = ListCommand.table(of: applications)
     return """
-      \(statistics.broker.name.printable) \(statistics.broker.version.printable), pid \(statistics.pid), \
-      up \(Quantity.span(statistics.uptime)): \(gauges.joined(separator: ", "))
-      CPU \(cpuPercent) %, \(rates.joined(separator: ", "))
+      \(facts.listed())
+      \(rates.listed())
 
       \(applications.isEmpty ? "no applications\n" : table.text(header: legend))
       """

@@ -14,11 +14,11 @@ enum Terminal {
   static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && hasReader }
 
   /// Columns of a line: as `$COLUMNS` says, otherwise as the terminal does, otherwise 80; nil if there is no terminal.
-  static let columns: Int? = {
+  static var columns: Int? {
     if let columns = variable("COLUMNS").flatMap({ Int($0) }), columns > 0 { return columns }
     guard isOutput else { return nil }
     return size.flatMap { $0.ws_col > 0 ? Int($0.ws_col) : nil } ?? 80
-  }()
+  }
 
   /// Lines that it shows now; nil if that is unknown.
   static var rows: Int? { size.flatMap { $0.ws_row > 2 ? Int($0.ws_row) : nil } }
@@ -56,12 +56,29 @@ enum Terminal {
   }
 }
 
-extension Substring {
+extension StringProtocol {
   /// The text without what `Colour.paint` has added.
-  fileprivate var unpainted: String {
-    let pieces = split(separator: "\u{1b}", omittingEmptySubsequences: false)
-    return pieces.dropFirst().reduce(into: String(pieces[0])) { text, piece in
-      text += piece.drop { $0 != "m" }.dropFirst()
+  fileprivate var unpainted: String { pieces.map(\.text).joined() }
+
+  /// The pieces of a painted text, each with the code before it.
+  fileprivate var pieces: [(code: String, text: String)] {
+    split(separator: "\u{1b}", omittingEmptySubsequences: false).enumerated().map { index, piece in
+      if index == 0 { return ("", String(piece)) }
+      let code = piece.prefix { $0 != "m" }
+      return ("\u{1b}\(code)m", String(piece.dropFirst(code.count + 1)))
+    }
+  }
+}
+
+extension String {
+  /// At most the first `width` columns of a painted text, with all of its paint.
+  func cut(to width: Int) -> String {
+    guard unpainted.columns > width else { return self }
+    var left = width
+    return pieces.reduce(into: "") { cut, piece in
+      let text = piece.text.first(left)
+      left = text == piece.text ? left - text.columns : 0
+      cut += piece.code + text
     }
   }
 }

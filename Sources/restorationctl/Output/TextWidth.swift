@@ -60,7 +60,8 @@ extension String {
     return first(head) + mark + last(room - head)
   }
 
-  private func first(_ width: Int) -> String {
+  /// As many of the first characters as have room in `width` columns.
+  func first(_ width: Int) -> String {
     var left = width
     return String(
       prefix { character in
