@@ -38,7 +38,8 @@ struct Failure: Error {
       case .storeFailed where !error.indeterminate: ExitStatus.tryAgain
       default: ExitStatus.refused
       }
-    message = error.message
+    let limit = error.limit.map { ": \($0.name) is \($0.max), and this would be \($0.value)" } ?? ""
+    message = error.message + limit
     // The broker names a method there.
     let isUnknown = error.code == .unknownApplication
     let list = (near.map { "Did you mean \($0)? " } ?? "") + "restorationctl list shows the known applications."
@@ -51,6 +52,11 @@ struct Failure: Error {
 
   /// The failure when there was no answer.
   init(_ error: BrokerConnectionError) {
+    if let refusal = error.refusal {
+      self.init(refusal)
+      status = error.code == .busy ? ExitStatus.tryAgain : ExitStatus.unavailable
+      return
+    }
     (status, kind) =
       switch error.code {
       case .noBroker, .refused: (ExitStatus.notRunning, "notRunning")

@@ -206,6 +206,20 @@ internal import Testing
     for client in clients { try client.call("ping") }
   }
 
+  @Test(.broker(limits: ["connectionsMax": 2])) func whereNoConnectionIsLeftTheToolHasTheBrokersWords() throws {
+    // The one that found the broker ready may still be closing.
+    try Wait.until("the broker has two connections") {
+      let clients = try (1...2).map { _ in try broker.connect() }
+      guard clients.allSatisfy({ (try? $0.call("ping")) != nil }) else { return false }
+      for client in clients { broker.keep(client) }
+      return true
+    }
+    let result = try ControlTool.run(["-j", "status"], status: 75)
+    #expect(result.errors.contains("connectionsMax is 2, and this would be 3"), "\(result.errors)")
+    #expect(result.errors.contains("or try again later"), "\(result.errors)")
+    #expect(try result.error["kind"] == "limitExceeded" && result.error["code"] == -32008)
+  }
+
   @Test(.broker(limits: ["connectionsPerProcessMax": 4]))
   func oneConnectionOfAProcessTooManyIsToldAndOtherProcessesAreServed() throws {
     // The one that found the broker ready may still be closing.

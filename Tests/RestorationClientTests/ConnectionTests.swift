@@ -133,6 +133,26 @@ internal import Testing
     }
   }
 
+  @Test(
+    .scratch,
+    arguments: [
+      (-32008, #"{"hint":"Close one.","limit":"connectionsMax","max":2,"value":3}"#, BrokerConnectionError.Code.busy),
+      (-32008, #"{"hint":"Close one.","limit":"frameBytesMax","max":2,"value":3}"#, .unexpectedAnswer),
+      (-32014, #"{"hint":"Ask outside."}"#, .notPermitted), (-32700, "{}", .unexpectedAnswer),
+    ]
+  )
+  func aBrokerThatTakesNoCallsHasItsWords(_ code: Int, _ data: String, _ kind: BrokerConnectionError.Code) async throws
+  {
+    let error = #"{"code":\#(code),"message":"I do not","data":\#(data)}"#
+    let answer = #"{"jsonrpc":"2.0","id":null,"error":\#(error)}"# + "\n"
+    try await RawListener.run(directory.file("b.sock"), says: answer) { path in
+      let broker = try await BrokerConnection.connect(to: path)
+      let error = await thrownError { try await broker.ping() } as? BrokerConnectionError
+      #expect(error?.code == kind)
+      #expect(error?.message.hasPrefix("I do not") == true && error?.refusal?.code.rawValue == code)
+    }
+  }
+
   @Test(.connection) func anAnswerOfAnotherFormIsAnError() async throws {
     fake.answers { _ in .text("[1]") }
     let error = await thrownError { _ = try await broker.statistics() } as? BrokerConnectionError

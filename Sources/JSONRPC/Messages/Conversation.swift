@@ -26,8 +26,9 @@ package struct Conversation: Sendable {
     case response(callID: Int, Response.Outcome)
     /// A call of ours has ended by an unreadable answer; the text completes "the answer is".
     case brokenAnswer(callID: Int, code: Int, String)
-    /// The peer does not speak with us, or not sensibly: send the output, then close.
-    case closeAfterOutput
+    /// The peer does not speak with us, or not sensibly: send the output, then close. If it has said so by an error
+    /// without id, this is the error.
+    case closeAfterOutput(refusal: JSONSlice?)
   }
 
   /// How the peer's frames are told apart, and so ours; nil as long as the peer has not sent enough to tell.
@@ -126,7 +127,7 @@ extension Conversation {
       }
     case .refused(let error):
       write(error, to: nil, into: &out)
-      deliveries.append(.closeAfterOutput)
+      deliveries.append(.closeAfterOutput(refusal: nil))
     }
   }
 
@@ -225,19 +226,23 @@ extension Conversation {
       if let callID = outgoing.end(response.id) {
         deliveries.append(.response(callID: callID, response.outcome))
       } else if !outgoing.forgives(response.id) {
-        countStray(into: &out, &deliveries)
+        countStray(response.refusal, into: &out, &deliveries)
       }
     case .malformedResponse:
-      countStray(into: &out, &deliveries)
+      countStray(nil, into: &out, &deliveries)
     }
   }
 
-  private mutating func countStray(into out: inout [UInt8], _ deliveries: inout [Delivery]) {
+  private mutating func countStray(
+    _ refusal: JSONSlice?,
+    into out: inout [UInt8],
+    _ deliveries: inout [Delivery]
+  ) {
     strayResponses += 1
     guard strayResponses == limits.strayResponsesMax + 1 else { return }
     let hint = "More than \(limits.strayResponsesMax) answers came to calls that were never made."
     write(.invalidRequest(hint: hint), to: nil, into: &out)
-    deliveries.append(.closeAfterOutput)
+    deliveries.append(.closeAfterOutput(refusal: refusal))
   }
 }
 

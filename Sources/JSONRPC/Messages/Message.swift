@@ -59,6 +59,9 @@ package struct Response: Sendable {
   }
 
   package init(id: RequestID, outcome: Outcome) { (self.id, self.outcome) = (id, outcome) }
+
+  /// The error of an answer without id: the peer cannot say to which call, or takes none.
+  var refusal: JSONSlice? { if case .error(let error) = outcome, id.isNull { error } else { nil } }
 }
 
 /// The `params` of a call.

@@ -28,6 +28,8 @@ extension BrokerConnection {
       case lost
       /// The peer is not a broker.
       case protocolFault
+      /// The broker has said that it takes no calls, or could not read one.
+      case refused(RestorationError)
     }
 
     /// To be carried out in the order given.

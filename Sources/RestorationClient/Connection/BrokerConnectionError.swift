@@ -18,9 +18,9 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
     public static let noBroker = Code(value: .noBroker)
     /// The socket exists but nothing listens on it: the broker has ended.
     public static let refused = Code(value: .refused)
-    /// The file system does not let this user connect.
+    /// The file system does not let this user connect, or the broker this process.
     public static let notPermitted = Code(value: .notPermitted)
-    /// The broker did not take the connection for seconds.
+    /// The broker did not take the connection for seconds, or has as many as it may have.
     public static let busy = Code(value: .busy)
     /// A system call failed.
     public static let failed = Code(value: .failed)
@@ -38,6 +38,8 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
   public let socketPath: String?
   /// The error and the next step, for people.
   public let message: String
+  /// What the broker has said, if it ended the connection by an error.
+  public internal(set) var refusal: RestorationError?
 
   /// Whether no broker runs there at all, so that starting one helps.
   public var isNotRunning: Bool { code == .noBroker || code == .refused }
@@ -95,6 +97,14 @@ extension BrokerConnectionError {
         socketPath: path,
         message: "the server on \(path) does not speak the restoration protocol"
       )
+    case .refused(let error):
+      let code: Code =
+        switch error.code {
+        case .limitExceeded where error.limit?.name.hasPrefix("connections") == true: .busy
+        case .forbidden: .notPermitted
+        default: .unexpectedAnswer
+        }
+      self.init(code: code, socketPath: path, message: error.description, refusal: error)
     }
   }
 

@@ -377,6 +377,10 @@ extension BrokerLink: ConnectionDelegate {
     assumeIsolated { $0.take(delivery, from: connection) }
   }
 
+  nonisolated func refused(_ error: JSONSlice, by connection: Connection) {
+    assumeIsolated { $0.run($0.machine.closed(.refused(RestorationError(answer: error)))) }
+  }
+
   nonisolated func callsAbandoned(_ callIDs: [Int], by connection: Connection) {
     assumeIsolated { $0.run($0.machine.inputEnded()) }
   }

@@ -18,6 +18,10 @@ package protocol ConnectionDelegate: AnyObject, Sendable {
   /// One message, in the order of arrival. `closeAfterOutput` is never delivered.
   func received(_ delivery: Conversation.Delivery, from connection: Connection)
 
+  /// The peer takes no calls, or could not read one: the connection closes as `protocolFault`, and this is the peer's
+  /// error.
+  func refused(_ error: JSONSlice, by connection: Connection)
+
   /// A peer that speaks HTTP asks for one of `ConnectionSettings.pages`, to be answered exactly once.
   func requested(_ page: String, _ call: Conversation.Call, from connection: Connection)
 
@@ -42,6 +46,8 @@ extension ConnectionDelegate {
   package func requested(_ page: String, _ call: Conversation.Call, from connection: Connection) {
     connection.respond(to: call, with: .error(.invalidRequest(hint: "There is nothing at \(page).")))
   }
+
+  package func refused(_ error: JSONSlice, by connection: Connection) {}
 
   package func hasRoomForOffers(_ connection: Connection) {}
 

@@ -349,7 +349,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func deliver(_ delivery: Conversation.Delivery) {
     guard isOpen, let connection else { return }
-    if case .closeAfterOutput = delivery {
+    if case .closeAfterOutput(let refusal) = delivery {
+      if let refusal { delegate?.refused(refusal, by: connection) }
       beginClosing(.protocolFault, afterOutput: true)
     } else if let page = exchanges?.page, case .request(let call, _) = delivery {
       delegate?.requested(page.path, call, from: connection)
