@@ -52,19 +52,19 @@ struct Failure: Error {
 
   /// The failure when there was no answer.
   init(_ error: BrokerConnectionError) {
-    if let refusal = error.refusal {
-      self.init(refusal)
-      status = error.code == .busy ? ExitStatus.tryAgain : ExitStatus.unavailable
-      return
-    }
-    (status, kind) =
+    let (status, kind) =
       switch error.code {
       case .noBroker, .refused: (ExitStatus.notRunning, "notRunning")
       case .noSocketPath: (ExitStatus.usage, "usage")
       case .busy: (ExitStatus.tryAgain, "busy")
       default: (ExitStatus.unavailable, "unavailable")
       }
-    message = error.message
+    self.init(status, kind: kind, error.message)
+    if let refusal = error.refusal {
+      self = Failure(refusal)
+      self.status = status
+      return
+    }
     switch error.code {
     case .lost:
       message = "the broker\(error.socketPath.map { " on \($0)" } ?? "") ended or closed the connection"

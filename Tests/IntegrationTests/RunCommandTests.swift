@@ -14,7 +14,18 @@ internal import Testing
     _ = try directory.makeDirectory("home")
     _ = try directory.makeDirectory("bin")
     // Nothing is active, and every other wish is granted.
-    let script = "#!/bin/sh\necho \"$*\" >>\"$HOME/calls\"\ncase \"$*\" in *is-active*) exit 3;; esac\n"
+    try answer("ActiveState=active")
+  }
+
+  /// Has systemctl say this of a unit.
+  private func answer(_ state: String) throws {
+    let script = """
+      #!/bin/sh
+      case "$*" in *ExecMainStatus*) printf '\(state)\\n'; exit;; esac
+      echo "$*" >>"$HOME/calls"
+      case "$*" in *is-active*) exit 3;; esac
+
+      """
     chmod(try directory.write(script, to: "bin/systemctl"), 0o755)
   }
 
@@ -41,9 +52,10 @@ internal import Testing
 
   private func text(_ id: String) throws -> String { try Files.text("\(files)/\(id)") }
 
-  private func content(_ arguments: [String]) -> String {
+  private func content(_ arguments: [String], path: String? = nil) -> String {
     let object: JSONObject = [
       "arguments": .array(arguments.map { .string($0) }), "directory": .string(directory.path), "graphical": false,
+      "path": .string(path ?? "\(directory.path)/bin:/usr/bin:/bin"),
     ]
     return JSONValue.object(object).text + "\n"
   }
@@ -129,10 +141,47 @@ internal import Testing
     let path = "\(folder):\(directory.path)/bin:/usr/bin:/bin"
     _ = try run("--id", "a", "--", "one", "1", changes: ["PATH": path])
     for way in [folder, "./tools", "tools/../tools/", "link"] { _ = try run("--id", "a", "--", "\(way)/one", "1") }
+    // PATH is that of the last one.
     #expect(try text("a") == content(["\(folder)/one", "1"]))
     // A program may ask by which name it was started.
     let refused = try run("--id", "a", "--", "tools/two", "1", status: 1).errors
     #expect(refused.contains("a runs \(folder)/one 1 in \(directory.path)\n"), "\(refused)")
+  }
+
+  /// The manager's clock is that of this machine, where the year 2262 is in the future.
+  @Test(
+    arguments: [
+      (
+        "ActiveState=activating\\nSubState=auto-restart\\nExecMainCode=1\\nExecMainStatus=127",
+        "has ended with status 127"
+      ),
+      ("ActiveState=failed\\nSubState=failed\\nExecMainCode=3\\nExecMainStatus=11", "has ended by signal 11 (Segm"),
+      ("ActiveState=active\\nNRestarts=1", "has failed"), ("ActiveState=inactive", "was stopped"),
+    ]
+  )
+  func aProgramThatEndsAtOnceIsToldWithItsStatus(_ state: String, _ how: String) throws {
+    try prepare()
+    try answer(state + "\\nExecMainStartTimestampMonotonic=9223372036854775807")
+    let result = try run("-j", "--id", "a", "--", "true", status: 1)
+    #expect(result.errors.hasPrefix("restorationctl: a \(how)"), "\(result.errors)")
+    let hints = ["journalctl --user -u restoration-run@a.service", "run --forget a"]
+    for hint in hints { #expect(result.errors.contains(hint), "\(result.errors)") }
+    #expect(result.output.contains(#""kind":"ended""#))
+    // It is started again all the same, unless somebody says otherwise.
+    #expect(Files.exists("\(files)/a"))
+  }
+
+  @Test func aProgramThatIsDoneAtOnceIsNoFailure() throws {
+    try prepare()
+    try answer("ActiveState=inactive'; rm \"$HOME\"/.config/restorationd/run/a; printf '")
+    let done = try run("--id", "a", "--", "true")
+    #expect(done.output == "a has ended with status 0, so it is done and does not come back.\n")
+  }
+
+  @Test func aManagerThatSaysNothingIsNotAskedAgain() throws {
+    try prepare()
+    try answer("")
+    #expect(try run("--id", "a", "--", "true").output.hasPrefix("a is being started, and comes back."))
   }
 
   @Test func aProgramIsForgottenAlsoWithoutABroker() throws {
@@ -233,6 +282,7 @@ internal import Testing
       #"{"arguments":["/bin/true","a\u0000b"],"directory":"/","graphical":false}"#,
       #"{"arguments":["/bin/true"],"directory":"tmp","graphical":false}"#,
       #"{"arguments":["/bin/true"],"directory":"/","graphical":0}"#,
+      #"{"arguments":["/bin/true"],"directory":"/","graphical":false,"path":null}"#,
       #"{"arguments":["/bin/true"],"directory":"/","graphical":false} x"#,
     ]
   ) func aFileWithAnotherTextIsNotRun(_ text: String) throws {
@@ -264,6 +314,18 @@ internal import Testing
     let ignored = try run("--become", "b").output.split(separator: "\t").last?.filter { $0.isHexDigit }
     let mask = try #require(ignored.flatMap { UInt64($0, radix: 16) })
     #expect(mask & 0x1000 == 0)
+  }
+
+  /// The manager's has not what a shell adds, such as the directory of an interpreter.
+  @Test func aProgramHasThePathThatFoundIt() throws {
+    try prepare()
+    let tools = try directory.makeDirectory("tools")
+    chmod(try directory.write("#!/bin/sh\necho \"I speak $PATH\"\n", to: "tools/mylang"), 0o755)
+    chmod(try directory.write("#!/usr/bin/env mylang\n", to: "tools/app"), 0o755)
+    let path = "\(tools):\(directory.path)/bin:/usr/bin:/bin"
+    _ = try run("--id", "a", "--", "app", changes: ["PATH": "relative:\(path):"])
+    #expect(try text("a") == content(["\(tools)/app"], path: path))
+    #expect(try run("--become", "a", changes: ["PATH": "/usr/bin:/bin"]).output == "I speak \(path)\n")
   }
 
   @Test func theStatusSaysWhatCannotBeUsed() throws {

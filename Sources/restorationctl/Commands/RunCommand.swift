@@ -22,7 +22,8 @@ struct RunCommand: ControlCommand {
         restorationctl run --forget notes
 
       The program need not know the broker. It runs in this directory as the unit
-      restoration-run@ID.service, with the environment of the user's manager. If it
+      restoration-run@ID.service, with this PATH and otherwise the environment of
+      the user's manager. The command waits until it has lived for a second. If it
       ends by itself with status 0, it is done. If it crashes, it is started again,
       five times a minute at most. If it is stopped, as at logout, it is started at
       the next login. In a graphical session it begins and ends with that, as
@@ -97,11 +98,16 @@ struct RunCommand: ControlCommand {
       hasDisplay && (try? UserUnits.systemctl("--quiet is-active graphical-session.target")) != nil
     let wanted = try RunProgram(command, isGraphical: isGraphical)
     let files = try RunFiles()
+    let begin = RunStart.now
     let program = try files.locked { () -> RunProgram in
       // A file that is not the user's alone is not replaced either: it is to be looked at.
       let former = try files.read(id)
-      if let former, !replace {
+      if var former, !replace {
         guard former.runsTheSame(as: wanted) else { throw Self.taken(id, former) }
+        if former.path != wanted.path {
+          former.path = wanted.path
+          try files.write(former, id)
+        }
         try UserUnits.enable(id, isGraphical: former.isGraphical, restarts: false)
         return former
       }
@@ -115,16 +121,32 @@ struct RunCommand: ControlCommand {
       return wanted
     }
     let unit = id.unit(isGraphical: program.isGraphical)
-    try output.print(
-      ListedProgram(id: id, state: nil, program: program),
-      or: "\(id) runs and comes back. See it: systemctl --user status \(unit)\n"
-    )
+    let verdict = UserUnits.awaitStart(of: unit, after: begin)
+    // Its file is removed when it is done.
+    let isDone = try verdict == .isOver && files.read(id) == nil
+    let what: String
+    switch verdict {
+    case .lives: what = "runs and comes back. See it: systemctl --user status \(unit)"
+    case .undecided: what = "is being started, and comes back. See it: systemctl --user status \(unit)"
+    case .isOver where isDone: what = "has ended with status 0, so it is done and does not come back."
+    case .isOver: throw Self.ended(id, unit, "was stopped")
+    case .failed(let how): throw Self.ended(id, unit, how.map { "has ended \($0)" } ?? "has failed")
+    }
+    try output.confirm(ListedProgram(id: id, state: nil, program: program), or: "\(id) \(what)")
+    // The unit has told the broker how it ended.
+    if isDone { return }
     try await RunRecord(id: id, directory: program.directory, ending: nil).keep(connection)
   }
 
   private static func taken(_ id: RunID, _ program: RunProgram) -> Failure {
     let message = "\(id) runs \(program.command) in \(program.directory)"
     return Failure(ExitStatus.refused, kind: "exists", message, hint: "Choose another ID, or use --replace.")
+  }
+
+  private static func ended(_ id: RunID, _ unit: String, _ how: String) -> Failure {
+    let hint =
+      "See why: journalctl --user -u \(unit). Mend it and run it again, or end it: restorationctl run --forget \(id)"
+    return Failure(ExitStatus.refused, kind: "ended", "\(id) \(how) before it had lived for a second", hint: hint)
   }
 
   private func remove(_ id: RunID) async throws {
@@ -200,6 +222,7 @@ struct RunCommand: ControlCommand {
     sigemptyset(&none)
     pthread_sigmask(SIG_SETMASK, &none, nil)
     signal(SIGPIPE, SIG_DFL)
+    if let path = program.path { setenv("PATH", path, 1) }
     let words = program.arguments.map { strdup($0) } + [nil]
     execv(program.arguments[0], words)
     throw unusable(program.arguments[0], RunEnding.Status.program, "Install it again, or use --replace.")

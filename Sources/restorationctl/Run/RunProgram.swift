@@ -9,6 +9,9 @@ struct RunProgram: JSONWritable {
   /// The program's path and its arguments.
   let arguments: [String]
   let directory: String
+  /// `PATH` of who has it run: what found the program finds what it needs, such as the interpreter of a script. `nil`
+  /// for that of the manager.
+  var path: String?
   /// Whether it begins and ends with the graphical session.
   let isGraphical: Bool
 
@@ -20,6 +23,7 @@ struct RunProgram: JSONWritable {
       throw Failure(ExitStatus.refused, kind: "unusable", error.message, hint: "Change to another directory.")
     }
     arguments = [try Self.find(command[0])] + command.dropFirst()
+    path = Self.path.isEmpty ? nil : Self.path.joined(separator: ":")
     self.isGraphical = isGraphical
     // Bytes that are not UTF-8 were replaced by it when the program began.
     if let word = ([directory] + arguments).first(where: { $0.unicodeScalars.contains("\u{fffd}") }) {
@@ -29,17 +33,19 @@ struct RunProgram: JSONWritable {
 
   /// The program of a file; `nil` if its text is another one than `run` writes.
   init?(_ text: String) {
-    guard let object = try? JSONCodec.parse(text.utf8).object, object.count == 3,
+    guard let object = try? JSONCodec.parse(text.utf8).object, object.count == (object["path"] == nil ? 3 : 4),
       let words = object["arguments"]?.array, let directory = object["directory"]?.string,
       let isGraphical = object["graphical"]?.bool
     else { return nil }
     let arguments = words.compactMap(\.string)
+    let path = object["path"]?.string
+    guard object["path"] == nil || path != nil else { return nil }
     let isComplete = arguments.count == words.count && arguments.first?.hasPrefix("/") == true
     // A NUL would end an argument early.
-    guard isComplete, directory.hasPrefix("/"), ([directory] + arguments).allSatisfy({ !$0.utf8.contains(0) }) else {
-      return nil
-    }
-    (self.arguments, self.directory, self.isGraphical) = (arguments, directory, isGraphical)
+    guard isComplete, directory.hasPrefix("/"),
+      ([directory, path ?? ""] + arguments).allSatisfy({ !$0.utf8.contains(0) })
+    else { return nil }
+    (self.arguments, self.directory, self.path, self.isGraphical) = (arguments, directory, path, isGraphical)
   }
 
   func writeJSON(to writer: inout JSONWriter) { writer.object(writeMembers) }
@@ -48,6 +54,7 @@ struct RunProgram: JSONWritable {
     writer.member("arguments", arguments)
     writer.member("directory", directory)
     writer.member("graphical", isGraphical)
+    writer.member("path", ifPresent: path)
   }
 
   /// Whether the same is run in the same directory, however the way to the program is spelled.
@@ -68,11 +75,14 @@ struct RunProgram: JSONWritable {
   /// For people.
   var command: String { arguments.joined(separator: " ") }
 
+  /// The directories of `PATH`, but for what it says in relation to the present one: in another it is something else.
+  private static var path: [Substring] {
+    (Terminal.variable("PATH") ?? "").split(separator: ":").filter { $0.hasPrefix("/") && !$0.contains("\u{fffd}") }
+  }
+
   /// The path of a program: by `PATH` unless the name has a slash.
   private static func find(_ name: String) throws -> String {
-    var candidates = (Terminal.variable("PATH") ?? "").split(separator: ":").map { "\($0)/\(name)" }
-    // What PATH says in relation to the present directory is another program in another one.
-    candidates.removeAll { !$0.hasPrefix("/") }
+    var candidates = Self.path.map { "\($0)/\(name)" }
     if name.contains("/") {
       do throws(OutputFile.Fault) {
         candidates = [try OutputFile.absolute(name)]

@@ -37,6 +37,24 @@ enum UserUnits {
     _ = try? systemctl("--quiet reset-failed \(id.units) 2>/dev/null")
   }
 
+  /// Waits until a program that was started lives or has ended; for ten seconds at most, if the manager is that busy.
+  ///
+  /// - Parameter begin: when the start was asked for, by `RunStart.now`.
+  static func awaitStart(of unit: String, after begin: Int64) -> RunStart.Verdict {
+    var process: Int64 = 0
+    var life: Int64?
+    while RunStart.now - begin < 10_000_000 {
+      guard let start = (try? systemctl("show --property=\(RunStart.properties) \(unit)")).flatMap(RunStart.init)
+      else { break }
+      if start.process != process { (process, life) = (start.process, nil) }
+      if life == nil, start.isProgram { life = RunStart.now }
+      let verdict = start.verdict(startedAfter: begin, livingSince: life, now: RunStart.now)
+      guard verdict == .undecided else { return verdict }
+      poll(nil, 0, 100)
+    }
+    return .undecided
+  }
+
   /// Whether the manager starts or stops one of the units, or is about to; true also if it does not say.
   static func hasJob(_ id: RunID) -> Bool {
     let jobs = try? systemctl("show --value --property=Job \(id.units)")
