@@ -3,20 +3,26 @@
 package import Logging
 internal import Synchronization
 
-/// If the log goes: to the journal with fields when standard error ends there anyway, otherwise to standard error.
+/// Where the log goes: to the journal with fields when standard error ends there anyway, otherwise to standard error.
 package final class LogOutput: Sendable {
   /// The key of metadata that name an incident, and the message ID of each.
   package typealias Incidents = (key: String, messageID: @Sendable (String) -> String?)
 
   /// The levels change while the process runs; all loggers follow.
   private let level: Mutex<Logger.Level>
-  fileprivate let journal: Journal?
-  fileprivate let incidents: Incidents?
+  private let place: Place
+  private let incidents: Incidents?
+
+  private enum Place {
+    case journal(Journal)
+    case standardError(StandardError)
+  }
 
   package init(level: Logger.Level, toJournal: Bool, incidents: Incidents? = nil) {
     self.level = Mutex(level)
     self.incidents = incidents
-    journal = toJournal ? Journal() : nil
+    let journal = toJournal ? Journal() : nil
+    place = journal.map { .journal($0) } ?? .standardError(StandardError())
   }
 
   package var currentLevel: Logger.Level {
@@ -27,14 +33,22 @@ package final class LogOutput: Sendable {
   /// To be called once in a process.
   package func bootstrap() {
     LoggingSystem.bootstrap { label in
-      self.journal == nil
-        ? LevelledHandler(output: self, base: StreamLogHandler.standardError(label: label))
-        : LevelledHandler(output: self, base: JournalHandler(output: self, identifier: label))
+      let handler: any LogHandler =
+        switch self.place {
+        case .journal(let journal): JournalHandler(journal: journal, identifier: label, incidents: self.incidents)
+        case .standardError(let stream): StreamLogHandler(label: label, stream: stream)
+        }
+      return LevelledHandler(output: self, base: handler)
     }
   }
 
   /// Delivers all log entries before the process ends.
-  package func flush() { journal?.flush() }
+  package func flush() {
+    switch place {
+    case .journal(let journal): journal.flush()
+    case .standardError(let stream): stream.flush()
+    }
+  }
 }
 
 /// A handler whose level is everybody's.
@@ -67,12 +81,15 @@ private struct LevelledHandler: LogHandler {
 
 /// Writes entries with the fields that `Protocol/service.md` lists.
 private struct JournalHandler: LogHandler {
-  let output: LogOutput
+  let journal: Journal
   let identifier: String
+  let incidents: LogOutput.Incidents?
   var logLevel = Logger.Level.trace
   var metadata: Logger.Metadata = [:]
 
-  init(output: LogOutput, identifier: String) { (self.output, self.identifier) = (output, identifier) }
+  init(journal: Journal, identifier: String, incidents: LogOutput.Incidents?) {
+    (self.journal, self.identifier, self.incidents) = (journal, identifier, incidents)
+  }
 
   subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { metadata[key] }
@@ -89,7 +106,7 @@ private struct JournalHandler: LogHandler {
     var more: [Journal.Field] = []
     let metadata = metadata.merging(event.metadata ?? [:]) { $1 }
     for (key, value) in metadata.sorted(by: { $0.key < $1.key }) {
-      if let incidents = output.incidents, key == incidents.key, let identifier = incidents.messageID("\(value)") {
+      if let incidents, key == incidents.key, let identifier = incidents.messageID("\(value)") {
         more.append(Journal.Field("MESSAGE_ID", identifier))
       } else if let field = Self.fields[key] {
         more.append(Journal.Field(field, "\(value)"))
@@ -97,7 +114,7 @@ private struct JournalHandler: LogHandler {
         message += " \(key)=\(value)"
       }
     }
-    output.journal?.write(
+    journal.write(
       [
         Journal.Field("MESSAGE", message),
         Journal.Field("PRIORITY", "\(Self.priority(event.level))"),
