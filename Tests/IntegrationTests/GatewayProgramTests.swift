@@ -55,6 +55,23 @@ internal import Testing
     #expect(try process.waitForEnd() == .exit(0))
   }
 
+  /// Every user of the host may connect, as often as it wants.
+  @Test func aUserWhoComesAgainAndAgainDoesNotFillTheLog() throws {
+    let log = directory.file("log")
+    let (process, socket) = try Self.start(errors: log)
+    for number in 1...50 {
+      try Wait.until("a connection is free") {
+        let client = try WireClient(socket)
+        return (try? client.call("attach", ["version": 1, "broker": .string("b\(number)"), "term": 15_000])) != nil
+      }
+    }
+    process.send(signal: SIGTERM)
+    #expect(try process.waitForEnd() == .exit(0))
+    let lines = try Files.text(log).split(separator: "\n")
+    #expect(lines.count { $0.contains("serving a broker") } == 20)
+    #expect(lines.count { $0.contains("left out: 30 entries about brokers") } == 1, "\(lines.suffix(3))")
+  }
+
   @Test func aMetricsFileThatCannotBeWrittenIsReportedAndNothingElseSuffers() throws {
     let log = directory.file("log")
     let (process, socket) = try Self.start(arguments: ["--metrics-file", "/nonexistent/gateway.prom"], errors: log)

@@ -2,16 +2,30 @@
 
 internal import JSONRPC
 package import Logging
+internal import NIOCore
 internal import RestorationArchive
+internal import RestorationTransport
 internal import RestorationWire
 
-/// The service's log entries about what clients did; nothing of what they wrote gets into it.
-struct BrokerLog {
-  let logger: Logger
+/// The service's log entries about what clients did; nothing of what they wrote gets into it. A process, and an
+/// application, causes so many entries a minute at most; then one says how many were left out.
+final class BrokerLog {
+  /// Who is to blame for an entry.
+  enum Cause: Hashable, Sendable {
+    /// A client's; `nil` if it has left.
+    case process(Int32?)
+    case application(String)
+  }
+
+  private let logger: Logger
+  private let eventLoop: any EventLoop
+  private var quota = LogQuota<Cause>()
   /// The notification being handled.
   var notification: IncomingMessage?
+  /// The process whose message is being handled.
+  var process: Int32?
 
-  init(_ logger: Logger) { self.logger = logger }
+  init(_ logger: Logger, on eventLoop: any EventLoop) { (self.logger, self.eventLoop) = (logger, eventLoop) }
 
   func log(
     _ level: LogLevel,
@@ -28,13 +42,51 @@ struct BrokerLog {
       case .warning: .warning
       case .error: .error
       }
-    guard let incident else { return logger.log(level: priority, "\(text)", metadata: metadata) }
-    logger.report(incident, priority, text, metadata)
+    let cause = process.map { Cause.process($0) } ?? application.map { .application($0.description) }
+    write(priority, text, metadata, incident, cause)
   }
 
   /// Nobody is told but the log: a notification has no answer.
-  func failure(_ error: ErrorObject, of message: IncomingMessage, _ core: BrokerCore) {
-    logger.warning("a notification failed: \(error.kind)", metadata: Self.metadata(of: message, core))
+  ///
+  /// - Parameter peer: who has sent it; `nil` if it has left.
+  func failure(_ error: ErrorObject, of message: IncomingMessage, by peer: PeerCredentials?, _ core: BrokerCore) {
+    write(.warning, "a notification failed: \(error.kind)", Self.metadata(of: message, core), nil, .process(peer?.pid))
+  }
+
+  /// An entry about a client's process.
+  func note(_ level: Logger.Level, _ text: String, of peer: PeerCredentials, _ incident: Incident? = nil) {
+    write(level, text, ["pid": "\(peer.pid)"], incident, .process(peer.pid))
+  }
+
+  private func write(
+    _ level: Logger.Level,
+    _ text: String,
+    _ metadata: Logger.Metadata,
+    _ incident: Incident?,
+    _ cause: Cause?
+  ) {
+    guard logger.logLevel <= level else { return }
+    switch cause.map({ quota.admit($0, at: eventLoop.now) }) ?? .written {
+    case .written: break
+    case .leftOut: return
+    case .firstLeftOut(let end):
+      eventLoop.assumeIsolated().scheduleTask(deadline: end) { [weak self] in self?.tellLeftOut() }
+      return
+    }
+    guard let incident else { return logger.log(level: level, "\(text)", metadata: metadata) }
+    logger.report(incident, level, text, metadata)
+  }
+
+  /// Says how many entries were left out, and begins anew.
+  func tellLeftOut() {
+    for (cause, count) in quota.takeLeftOut() {
+      let text = "left out: \(count) \(count == 1 ? "entry" : "entries") about what"
+      switch cause {
+      case .process(let pid?): logger.warning("\(text) a client did", metadata: ["pid": "\(pid)"])
+      case .application(let name): logger.warning("\(text) became of it", metadata: ["application": "\(name)"])
+      case .process(nil), nil: logger.warning("\(text) several clients did")
+      }
+    }
   }
 
   static func metadata(of message: IncomingMessage, _ core: BrokerCore) -> Logger.Metadata {

@@ -21,7 +21,7 @@ package actor BrokerService {
   package let processes: ProcessGateway
   private let clients: ClientGateway
   package private(set) var timers: Timers
-  @exclusivity(unchecked) private var log: BrokerLog
+  private let log: BrokerLog
   @exclusivity(unchecked) private var requests: RequestLog
   @exclusivity(unchecked) private var clock: BrokerClock
   @exclusivity(unchecked) package private(set) var core: BrokerCore
@@ -79,12 +79,12 @@ package actor BrokerService {
       logger: logger
     )
     processes = ProcessGateway(on: eventLoop, host: host, manager: manager, logger: logger)
-    let clients = ClientGateway(handsConnectionsOver: handsConnectionsOver, logger: logger)
+    let log = BrokerLog(logger, on: eventLoop)
+    let clients = ClientGateway(handsConnectionsOver: handsConnectionsOver, log: log)
     core.context.mayPark = { clients.mayPark($0) }
-    self.clients = clients
+    (self.log, self.clients) = (log, clients)
     clock = BrokerClock(on: eventLoop, wallMilliseconds: wallMilliseconds)
     timers = Timers(on: eventLoop)
-    log = BrokerLog(logger)
     requests = RequestLog(logger, on: eventLoop)
     activity = ActivityMonitor(eventLoop: eventLoop)
     retention = RetentionUpkeep(on: eventLoop, store: store as? any ArchiveAging, logger: logger)
@@ -292,6 +292,7 @@ package actor BrokerService {
     processes.stop()
     let held = Holdings.sum(archives.holdings, processes.holdings, ["timers": timers.count])
     assert(held.isEmpty, "still held at the end: \(held)")
+    log.tellLeftOut()
   }
 
   var isStopping: Bool { archives.isStopping }
@@ -334,7 +335,7 @@ extension BrokerService: ArchiveGateway.Delegate, ProcessGateway.Delegate {
   package func send(_ answer: Answer, to caller: Caller) {
     guard let call = caller.call else {
       let message = log.notification ?? IncomingMessage(caller: caller, method: "", parameters: .none)
-      if case .error(let error) = answer { log.failure(error, of: message, core) }
+      if case .error(let error) = answer { log.failure(error, of: message, by: clients.peer(of: caller.client), core) }
       return
     }
     requests.end(.ofClient(caller), answer.outcome, core)
@@ -401,6 +402,8 @@ extension BrokerService: ConnectionDelegate {
     let client = connection.id.value
     let overflows = archives.overflows
     defer { if archives.overflows != overflows { clients.pauseWriter(client) } }
+    log.process = connection.peer.pid
+    defer { log.process = nil }
     var message: IncomingMessage
     switch delivery {
     case .request(let call, let request):
@@ -415,12 +418,12 @@ extension BrokerService: ConnectionDelegate {
         return handle { $0.cancelled(cancelled, at: $1) }
       }
       if let fault = notification.fault {
-        log.failure(fault, of: message, core)
+        log.failure(fault, of: message, by: connection.peer, core)
         return handle { $0.refused(message, fault, at: $1) }
       }
     case .response(let callID, let outcome): return callEnded(callID, of: client, CallAnswer(outcome))
     case .brokenAnswer(let callID, let code, let reason):
-      log.logger.warning("an answer is \(reason)", metadata: ["pid": "\(connection.peer.pid)"])
+      log.note(.warning, "an answer is \(reason)", of: connection.peer)
       return callEnded(callID, of: client, .error(code: code, message: "the answer is \(reason)"))
     case .closeAfterOutput: return
     }

@@ -17,7 +17,7 @@ final class ClientGateway {
 
   /// Whether connections continue in another process when this one ends.
   private let handsConnectionsOver: Bool
-  private let logger: Logger
+  private let log: BrokerLog
   private var connections: [ClientID: Connection] = [:]
   /// Calls that have not ended, by the connection's id of the call.
   private var calls: [ClientID: [Int: Call]] = [:]
@@ -29,8 +29,8 @@ final class ClientGateway {
   /// Clients with something that waits no more, until the effects of that are carried out.
   private var released: [ClientID] = []
 
-  init(handsConnectionsOver: Bool, logger: Logger) {
-    (self.handsConnectionsOver, self.logger) = (handsConnectionsOver, logger)
+  init(handsConnectionsOver: Bool, log: BrokerLog) {
+    (self.handsConnectionsOver, self.log) = (handsConnectionsOver, log)
   }
 
   /// Calls that were answered with an error since the broker began.
@@ -55,8 +55,7 @@ final class ClientGateway {
     calls[client] = nil
     confined.remove(client)
     guard reason == .outputOverflow else { return }
-    let text = "a client did not read its notifications and was cut"
-    logger.report(.clientCut, .warning, text, ["pid": "\(connection.peer.pid)"])
+    log.note(.warning, "a client did not read its notifications and was cut", of: connection.peer, .clientCut)
   }
 
   func confine(_ client: ClientID) { confined.insert(client) }
@@ -135,7 +134,7 @@ final class ClientGateway {
       try connection.park(call)
     } catch {
       // Too many wait already: this one stays in the count of calls in flight, which pauses reading.
-      logger.notice("a client has too many waiting calls", metadata: ["pid": "\(connection.peer.pid)"])
+      log.note(.notice, "a client has too many waiting calls", of: connection.peer)
     }
   }
 

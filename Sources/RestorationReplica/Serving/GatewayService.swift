@@ -88,6 +88,8 @@ package actor GatewayService {
   private var peers: [ConnectionID: Peer] = [:]
   private var brokers: [BrokerKey: Broker] = [:]
   private var metrics = GatewayMetrics()
+  /// Of entries about users.
+  private var quota = LogQuota<String>()
   /// Why the database could not be reached at last; it is logged once.
   private var complaint: String?
   private var isStopping = false
@@ -201,7 +203,7 @@ package actor GatewayService {
         self?.enter { $0.attention(to: key) }
       }
       brokers[key] = Broker(replica: replica)
-      logger.info("serving a broker", metadata: ["user": "\(user)", "host": "\(host)"])
+      note("serving a broker", ["user": "\(user)", "host": "\(host)"], of: user)
     }
     brokers[key]?.forgetting?.cancel()
     if let former = brokers[key]?.connection.flatMap({ peers[$0] }) { former.connection.close(afterOutput: false) }
@@ -210,6 +212,23 @@ package actor GatewayService {
     return .result(
       Attach.Reply().with { ($0.version, $0.user) = (GatewayProtocol.version, user) }.text
     )
+  }
+
+  /// Logs what a user has done: every user of this host may connect, as often as it wants.
+  private func note(_ text: Logger.Message, _ metadata: Logger.Metadata, of user: String) {
+    switch quota.admit(user, at: .now()) {
+    case .written: logger.info(text, metadata: metadata)
+    case .leftOut: break
+    case .firstLeftOut(let end):
+      eventLoop.scheduleTask(deadline: end) { [weak self] in self?.enter { $0.tellLeftOut() } }
+    }
+  }
+
+  private func tellLeftOut() {
+    for (user, count) in quota.takeLeftOut() {
+      let text: Logger.Message = "left out: \(count) \(count == 1 ? "entry" : "entries") about brokers"
+      logger.notice(text, metadata: ["user": "\(user ?? "several")"])
+    }
   }
 
   /// Forgets the broker of this user that was away the longest, if there are too many.
@@ -383,6 +402,7 @@ package actor GatewayService {
       await withCheckedContinuation { whenIdle = $0 }
       limit.cancel()
     }
+    tellLeftOut()
     for peer in peers.values { peer.connection.close(afterOutput: true) }
     for broker in brokers.values { broker.forgetting?.cancel() }
     brokers = [:]
