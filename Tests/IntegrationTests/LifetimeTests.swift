@@ -148,6 +148,27 @@ internal import Testing
     #expect(try Files.read(file) == before)
   }
 
+  @Test(.broker) func anArchiveThatAnotherProcessHasLockedIsUsedAgainOnceItIsFree() throws {
+    try broker.connect().encode("A", state: ["n": 1], of: "a")
+    #expect(try broker.terminate() == .exit(0))
+    try broker.start()
+    let script = """
+      import sqlite3, sys
+      archive = sqlite3.connect(sys.argv[1], isolation_level=None)
+      archive.execute("BEGIN EXCLUSIVE")
+      print("locked", flush=True)
+      sys.stdin.read()
+      """
+    let other = try ChildProcess(["python3", "-c", script, "\(broker.archives)/a.sqlite"])
+    #expect(try other.output?.next() == "locked")
+    let refused = try ControlTool.run(["get", "a", "A"], status: 1)
+    #expect(refused.errors.contains("another process has it open"), "\(refused.errors)")
+    #expect(refused.errors.contains("call again") && !refused.errors.contains("restart"), "\(refused.errors)")
+    other.closeInput()
+    try other.waitForEnd()
+    #expect(try ControlTool.run(["get", "a", "A", "/n"], status: 0).output == "1\n")
+  }
+
   @Test(.broker) func aDirectoryInTheArchivesPlaceIsNotTouched() throws {
     try Files.makeDirectory("\(broker.archives)/a.sqlite")
     let client = try broker.connect()

@@ -171,7 +171,8 @@ extension ErrorObject {
     .restoration(
       .archiveUnreadable,
       "the archive cannot be used: \(why)",
-      hint: "Nothing was changed. Fix the problem above and restart the broker."
+      hint:
+        "Nothing was changed. When the problem above is over, call again. Sessions that have met it must end before."
     )
   }
 
