@@ -76,7 +76,17 @@ struct Control: ControlCommand {
         Output.write(script, to: .data)
         exit(withError: ExitCode.success)
       }
-      exit(withError: UnknownCommand.error(error, CommandLine.arguments) ?? error)
+      end(UnknownCommand.error(error, CommandLine.arguments) ?? error)
     }
+  }
+
+  /// Reports an error as the parser does, but for words of the command line that would steer the terminal.
+  private static func end(_ error: any Error) -> Never {
+    let status = exitCode(for: error)
+    guard !status.isSuccess else { exit(withError: error) }
+    let lines = fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
+    let text = lines.map { String($0).printable }.joined(separator: "\n")
+    if !text.isEmpty { Output.write(text + "\n", to: .messages) }
+    exit(withError: status)
   }
 }

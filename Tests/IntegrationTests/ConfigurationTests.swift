@@ -96,6 +96,14 @@ internal import Testing
     for word in file.words + ["config.json"] { #expect(message.contains(word), "\(message)") }
   }
 
+  /// With another character in its place, the archives would go to another directory than was named.
+  @Test(.scratch) func aConfigurationThatIsNotUTF8IsRefusedWithThePlace() throws {
+    let file = try directory.write("{}", to: "config.json")
+    try Files.write(Array(#"{"archives": "/tmp/ä"#.utf8) + [0xff] + Array(#""}"#.utf8), to: file)
+    let message = try Self.failing(["--config", file], in: directory)
+    #expect(message.contains("\(file) is not UTF-8 at byte 21"), "\(message)")
+  }
+
   @Test(.scratch) func aFlagThatCannotBeUsedIsNamedAndNoFile() throws {
     for (flag, value) in [("--idle-exit", "86401"), ("--unused-days", "3651"), ("--log-level", "loud")] {
       let message = try Self.failing([flag, value], in: directory)

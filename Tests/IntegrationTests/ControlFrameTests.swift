@@ -316,8 +316,16 @@ internal import Testing
     }
   }
 
+  @Test(arguments: [["import", "a", "\u{1b}[31m\u{3164}"], ["\u{1b}[31m\u{3164}"], ["list", "--\u{1b}[31m\u{3164}"]])
+  func theCommandLineDoesNotSteerTheTerminalWhenItIsRepeated(_ arguments: [String]) throws {
+    let result = try ControlTool.run(arguments, status: 64)
+    #expect(result.errors.contains(#"\u{1b}[31m\u{3164}"#), "\(result.errors)")
+    #expect(result.errors.unicodeScalars.allSatisfy { $0 == "\n" || $0.properties.generalCategory != .control })
+  }
+
   @Test func whatCannotBeSeenInANameIsShown() throws {
     let hidden = [
+      "115f": #"\u115f"#, "3164": #"\u3164"#, "ffa0": #"\uffa0"#, "34f": #"\u034f"#, "2800": #"\u2800"#,
       "200b": #"\u200b"#, "200e": #"\u200e"#, "61c": #"\u061c"#, "feff": #"\ufeff"#, "e0041": #"\udb40\udc41"#,
     ]
     let client = try broker.connect()

@@ -49,6 +49,27 @@ internal import Testing
     if kind == .link { #expect(try fixture.directory.read("elsewhere") == [1]) }
   }
 
+  /// The directory is moved elsewhere, and a link in its place leads there: the next broker would refuse it.
+  @Test(arguments: [false, true]) func aLinkInThePlaceOfTheDirectoryIsNotFollowed(isParked: Bool) async throws {
+    let parent = try ScratchDirectory()
+    defer { parent.remove() }
+    let path = parent.file("archives")
+    let store = try SQLiteArchiveStore(directory: path, quota: ArchiveQuota(openArchivesMax: 1))
+    for application in ["x", "y"] { _ = try await store.open(application, for: .writing) }
+    if !isParked { for lease in try await [store.open("x"), store.open("y")] { await store.close(lease.lease) } }
+    try Files.rename(path, to: parent.file("elsewhere"))
+    #expect(symlink("elsewhere", path) == 0)
+    for application in ["x", "z"] {
+      let error = await #expect(throws: ArchiveError.self) { _ = try await store.open(application, for: .writing) }
+      #expect(error?.kind == .unreadable && error?.message.contains("\(path) is no longer a directory") == true)
+    }
+    #expect(!Files.list(parent.file("elsewhere")).contains { $0.hasPrefix("z") })
+    await #expect(throws: ArchiveError.self) { _ = try await store.list() }
+    Files.remove(path)
+    try Files.rename(parent.file("elsewhere"), to: path)
+    _ = try await store.open("x", for: .writing)
+  }
+
   /// What stands in the place of the backup does not hinder a sound archive; a damaged one is left as it is.
   @Test(arguments: Kind.allCases)
   func whatStandsInThePlaceOfABackupIsNotTakenForOne(kind: Kind) async throws {

@@ -12,6 +12,8 @@ package protocol FileSystem: Sendable {
   /// one.
   func prepareDirectory(_ path: String) throws(SystemError)
   func entry(_ path: String) throws(SystemError) -> FileEntry
+  /// Whether a directory is there, and not the way to one.
+  func isDirectory(_ path: String) -> Bool
   /// Whether two paths lead to one directory.
   func isSameDirectory(_ path: String, as other: String) throws(SystemError) -> Bool
   func names(in directory: String) throws(SystemError) -> [String]
@@ -29,6 +31,11 @@ package protocol FileSystem: Sendable {
   func freeBytes(of directory: String) -> Int?
   /// Bits for the identifier of a new archive.
   func random() -> (UInt64, UInt64)
+}
+
+extension FileSystem {
+  /// Where there are no links.
+  package func isDirectory(_ path: String) -> Bool { true }
 }
 
 package enum FileAccess: Sendable {

@@ -68,6 +68,11 @@ package struct SystemFiles: FileSystem {
     return .file(size: Int(status.st_size), changed: changed, identity: identity)
   }
 
+  package func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
   package func isSameDirectory(_ path: String, as other: String) throws(SystemError) -> Bool {
     var (first, second) = (stat(), stat())
     guard stat(path, &first) == 0 else { throw SystemError("stat", path) }
@@ -76,7 +81,11 @@ package struct SystemFiles: FileSystem {
   }
 
   package func names(in directory: String) throws(SystemError) -> [String] {
-    guard let stream = opendir(directory) else { throw SystemError("list", directory) }
+    let descriptor = try descriptor(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    guard let stream = fdopendir(descriptor) else {
+      close(descriptor)
+      throw SystemError("list", directory)
+    }
     defer { closedir(stream) }
     var names: [String] = []
     while true {

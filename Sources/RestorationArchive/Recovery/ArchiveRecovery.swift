@@ -423,10 +423,12 @@ struct ArchiveRecovery {
 extension ArchiveDirectory {
   fileprivate func irregular(_ name: String) -> String { "\(pathname(name)) is not a regular file; move it elsewhere" }
 
-  /// Names a foreign file in the place of an archive's file; `nil` if there is none.
+  /// Names a foreign file in the place of an archive's file, or of the directory; `nil` if there is none.
   ///
   /// It is left there and not opened: opening a FIFO would not return, and a rollback journal would be played back.
   func foreignFile(among files: ArchiveFiles) throws(SystemError) -> String? {
+    // The next broker would refuse a link there, and its lock is on what was there before.
+    guard system.isDirectory(path) else { return "\(path) is no longer a directory; put it back where it was" }
     for name in [files.main, files.log, files.mark] where try entry(name) == .other { return irregular(name) }
     return try entry(files.journal) == .absent
       ? nil : "\(pathname(files.journal)) does not belong to an archive; move it elsewhere"

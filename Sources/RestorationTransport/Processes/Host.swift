@@ -63,7 +63,8 @@ package enum Host {
     (try? SystemCalls.status(ofTarget: path))?.kind == .directory
   }
 
-  /// The first `bytesMax` bytes of a file as text; `nil` if the file does not exist.
+  /// The first `bytesMax` bytes of a file as text; `nil` if the file does not exist. Fails if they are not UTF-8:
+  /// another character in the place of one would be another name.
   package static func readFile(_ path: String, bytesMax: Int = 1 << 20) throws(TransportError) -> String? {
     let bytes = try TransportError.reporting("cannot read \(path)") { () throws(SystemCallError) -> [UInt8]? in
       do throws(SystemCallError) {
@@ -73,6 +74,17 @@ package enum Host {
         throw error
       }
     }
-    return bytes.map { String(decoding: $0, as: UTF8.self) }
+    return try bytes.map { bytes throws(TransportError) in
+      if let text = String(validating: bytes, as: UTF8.self) { return text }
+      let fault = "\(path) is not UTF-8 at byte \(soundBytes(bytes))"
+      throw TransportError(.damaged, "\(fault); write it in UTF-8")
+    }
+  }
+
+  /// How many bytes there are before the first that is not UTF-8.
+  private static func soundBytes(_ bytes: [UInt8]) -> Int {
+    var (codec, input, count) = (UTF8(), bytes.makeIterator(), 0)
+    while case .scalarValue(let scalar) = codec.decode(&input) { count += UTF8.width(scalar) }
+    return count
   }
 }

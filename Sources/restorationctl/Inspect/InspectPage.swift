@@ -10,7 +10,7 @@ struct InspectPage {
   var isLive = false
 
   // SHA-256 of the texts below, in base 64. If one of them is changed, a test says what it has to be.
-  private static let scriptHash = "7wzvRn0u76OLAHePnrkNSRybgzi6xy+S8qx8uiRey90="
+  private static let scriptHash = "IUCX7iKqPWpx8jQSBFZ2Bnsu590o/VHfnm6F7/QbI88="
   private static let liveScriptHash = "mru79Fsv161vJvAvfKg58p05XeKIxaCmr7yuZdBsvmo="
   private static let styleHash = "BmGvIHZYTvcSglPWHU0aEbhaNJLFIeXGfaP9BZpgVZ0="
 

@@ -13,7 +13,8 @@ extension InspectPage {
     // Text
 
     /* What is invisible or turns the direction of text is shown by its number. */
-    const printable = text => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, found =>
+    const invisible = /(?!\p{Variation_Selector})[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}\u2800]/gu;
+    const printable = text => String(text).replace(invisible, found =>
       found.split('').map(unit => '\\u' + unit.charCodeAt(0).toString(16).padStart(4, '0')).join(''));
 
     const element = (name, text, kind) => {

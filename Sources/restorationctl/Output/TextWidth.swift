@@ -105,12 +105,13 @@ extension Character {
 }
 
 extension Unicode.Scalar {
-  /// Control characters, line and paragraph separators, direction marks and invisible characters. The two joiners,
-  /// which some words and emoji need, are excluded.
+  /// Control characters, line and paragraph separators, direction marks and invisible characters, among them letters
+  /// such as the fillers of Hangul. The joiners and variation selectors, which some words and emoji need, are excluded.
   fileprivate var steersTerminal: Bool {
     if value < 0x7f { return value < 0x20 }
     if value <= 0x9f || value == 0x2028 || value == 0x2029 { return true }
-    return properties.generalCategory == .format && properties.isDefaultIgnorableCodePoint
-      && value != 0x200c && value != 0x200d
+    // What the first does not say of them: marks around annotations, and a Braille pattern without dots.
+    let isInvisible = properties.isDefaultIgnorableCodePoint || (0xfff9...0xfffb).contains(value) || value == 0x2800
+    return isInvisible && !properties.isVariationSelector && value != 0x200c && value != 0x200d
   }
 }
