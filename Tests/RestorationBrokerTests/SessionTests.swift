@@ -228,6 +228,43 @@ internal import Testing
     #expect(chosen["application"] == "App@y")
   }
 
+  @Test(arguments: [false, true]) func autoTakesTheInstanceOfTheSameAffinityFirst(isRestarted: Bool) throws {
+    for (pid, directory) in [(1, "alpha"), (2, "alpha"), (3, "beta")] as [(Int64, String)] {
+      let peer = broker.connect(pid: pid)
+      try peer.initialize("App@\(pid)", #""affinity":"/\#(directory)""#)
+      try peer.encode(#"["A"]"#, "{}")
+      broker.advance(milliseconds: 1_000)
+      if isRestarted { broker.killUnnoticed(peer) } else { try peer.goodbye("restart") }
+    }
+    if isRestarted { broker.restart() }
+    func automatic(_ pid: Int64, _ affinity: String?) throws -> String? {
+      let more = affinity.map { #","affinity":"\#($0)""# } ?? ""
+      return try broker.connect(pid: pid).initialize("App", #""instance":"auto""# + more)["application"]?.string
+    }
+    #expect(try automatic(4, "/alpha") == "App@2")
+    #expect(try automatic(5, "/alpha") == "App@1")
+    #expect(try automatic(6, "/alpha") == "App@3", "then the one that was used last")
+    #expect(try automatic(7, "/alpha") == "App@4")
+  }
+
+  @Test func anInstanceHasTheAffinityOfTheNewestSessionThatGaveOne() throws {
+    let given: [String?] = ["/alpha", #"\u0000 \"é"#, nil]
+    for (pid, affinity) in zip(Int64(1)..., given) {
+      let peer = broker.connect(pid: pid)
+      try peer.initialize("App@x", affinity.map { #""affinity":"\#($0)""# } ?? "")
+      try peer.encode(#"["A"]"#, "{}")
+      broker.crash(peer)
+    }
+    broker.advance(milliseconds: 1_000)
+    let other = broker.connect(pid: 4)
+    try other.initialize("App@y", #""affinity":"/alpha""#)
+    try other.encode(#"["A"]"#, "{}")
+    broker.crash(other)
+    broker.restart()
+    let chosen = try broker.connect(pid: 5).initialize("App", #""instance":"auto","affinity":"\u0000 \"é""#)
+    #expect(chosen["application"] == "App@x")
+  }
+
   /// An editor that is started again at once gets the windows of the one that was killed.
   @Test(arguments: [1, 3])
   func autoTakesTheInstanceOfAProcessWhoseEndIsUnknownSoFar(count: Int64) throws {

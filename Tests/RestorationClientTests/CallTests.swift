@@ -52,7 +52,8 @@ internal import Testing
       isDelegate: true,
       notifications: [.pathChanged],
       classAliases: ["Old": "New"],
-      takeOver: true
+      takeOver: true,
+      affinity: "/srv/a"
     )
     let (info, sent) = try await Self.exchange(Self.initialized(session: "t1"), "{}") { broker in
       #expect(broker.session == nil)
@@ -66,7 +67,7 @@ internal import Testing
       sent == [
         #"initialize {"application":"a","session":"t1","instance":"auto","process":"editor","bundleVersion":"2.1","#
           + #""userInterfaceIdiom":5,"storyboard":{"unit":"editor.service"},"delegate":true,"serves":["pathChanged"],"#
-          + #""aliases":{"classes":{"Old":"New"}},"protocolVersion":1,"takeOver":true}"#,
+          + #""aliases":{"classes":{"Old":"New"}},"protocolVersion":1,"takeOver":true,"affinity":"/srv/a"}"#,
         #"goodbye {"reason":"restart"}"#,
       ]
     )

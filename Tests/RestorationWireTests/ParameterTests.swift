@@ -83,6 +83,11 @@ struct WrongCall: CustomTestStringConvertible {
     WrongCall(Initialize.self, #"{"application":"a","aliases":{"classes":3}}"#, "/aliases/classes"),
     WrongCall(
       Initialize.self,
+      "{\"application\":\"a\",\"affinity\":\"\(String(repeating: "é", count: 2_049))\"}",
+      "/affinity"
+    ),
+    WrongCall(
+      Initialize.self,
       #"{"application":"a","aliases":{"identifiers":{"a/b~c":1}}}"#,
       "/aliases/identifiers/a~1b~0c"
     ),

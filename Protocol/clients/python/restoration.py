@@ -1940,6 +1940,7 @@ class _Session:
         *,
         process: Optional[str] = None,
         instance: Optional[str] = None,
+        affinity: Optional[str] = None,
         socket: Union[str, "os.PathLike[str]", None] = None,
         serving: Optional[bool] = None,
         delegate: Optional[Delegate] = None,
@@ -1960,6 +1961,7 @@ class _Session:
     ) -> None:
         """
         - instance: the application's instance, or `auto`: the one used last of those that nobody uses.
+        - affinity: where the user works with it, such as a directory: `auto` prefers the instance that had the same.
         - serving: the broker may call this process for states to save, and to restore them. By default only an
           AsyncSession serves. A Session that serves must call `serve` whenever it does nothing else.
         - delegate: decides for the application; implies `serving`.
@@ -2009,7 +2011,8 @@ class _Session:
         unit = os.environ.get("RESTORATION_UNIT")
         served = (_SERVED if self.serving else []) + (_DELEGATED if delegate is not None else [])
         self._options = _present(
-            process=process, instance=instance, bundleVersion=bundle_version, userInterfaceIdiom=user_interface_idiom,
+            process=process, instance=instance, affinity=affinity, bundleVersion=bundle_version,
+            userInterfaceIdiom=user_interface_idiom,
             storyboard={"unit": unit} if unit and storyboard is None else storyboard, messageBytesMax=message_bytes_max,
             aliases=aliases, protocolVersion=protocol_version, delegate=delegate is not None or None,
             serves=_NOTIFIED + served, takeOver=take_over or None)

@@ -93,6 +93,13 @@ extension Application {
     writeRun()
   }
 
+  /// The newest one is kept.
+  func noteAffinity(_ affinity: String) {
+    guard affinity != runs.affinity else { return }
+    runs.affinity = affinity
+    writeRun()
+  }
+
   func writeRun() { runs.write(withholdsAll: availability == .quarantined, in: &turn) }
 }
 

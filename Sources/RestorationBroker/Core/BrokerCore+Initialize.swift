@@ -50,6 +50,7 @@ extension BrokerCore {
       remember(session, of: application, client)
     }
     application.noteUnit(of: session, seen: client.unit)
+    if let affinity = request.affinity { application.noteAffinity(affinity) }
     let reply = Initialize.Reply().with {
       $0.broker = BrokerVersion().with {
         $0.name = "restorationd"
@@ -200,7 +201,7 @@ extension BrokerCore {
 
   private mutating func chooseInstance(_ message: IncomingMessage, _ summaries: [ArchiveSummary]) {
     guard let client = clients[message.caller.client], let request = try? Initialize(message.parameters) else { return }
-    var choice = InstanceChoice(of: request.application)
+    var choice = InstanceChoice(of: request.application, affinity: request.affinity)
     for application in applications.values where !application.sessions.isEmpty { choice.exclude(application.name) }
     for name in clients.values.compactMap(\.chosenInstance) { choice.exclude(name) }
     for name in summaries.filter(\.isElsewhere).compactMap({ ApplicationName($0.application) }) { choice.exclude(name) }

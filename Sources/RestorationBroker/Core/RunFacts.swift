@@ -39,6 +39,8 @@ package struct RunFacts: StoredFacts, Hashable {
   package var due = RangeSet<NodeID>()
   /// Milliseconds since 1970 when a session last ended; 0 if that was not recorded.
   package var used: Int64 = 0
+  /// The newest that a session gave, by which `auto` chooses.
+  package var affinity: String?
   /// Milliseconds since 1970 of the last backup copy (R32).
   package var backedUp: Int64 = 0
   /// The copy from before the archive was migrated; `nil` if there is none.
@@ -119,6 +121,7 @@ package struct RunFacts: StoredFacts, Hashable {
     self.refused = Set(refused)
     try walkDue(&members)
     try members.stored("used", someCount: &used)
+    try members.stored("affinity", &affinity)
     try members.stored("backedUp", count: &backedUp)
     try members.stored("former", &former)
     try members.stored("blame", &blame, unless: Blame())

@@ -29,6 +29,12 @@ package struct RunHistory {
     set { facts.units = newValue }
   }
 
+  /// The newest that a session gave, by which `auto` chooses.
+  var affinity: String? {
+    get { facts.affinity }
+    set { facts.affinity = newValue }
+  }
+
   /// - Parameter record: `nil` if the archive has none.
   package mutating func load(_ record: RunRecord?, damage: String?) {
     self.record = record ?? self.record

@@ -40,6 +40,8 @@ public struct SessionOptions: Hashable, Sendable {
   /// Whether the application is taken over if another host has it; its sessions there end (R36). A session does so
   /// once, when it is started.
   public var takeOver: Bool
+  /// Where the user works with it, such as a directory: `automatic` prefers the instance that was last given the same.
+  public var affinity: String?
 
   /// Options for this application; everything else has the protocol's default, but all notifications are asked for.
   public init(
@@ -54,13 +56,15 @@ public struct SessionOptions: Hashable, Sendable {
     notifications: Set<BrokerNotification.Kind> = Set(BrokerNotification.Kind.allCases),
     classAliases: [String: String] = [:],
     identifierAliases: [String: String] = [:],
-    takeOver: Bool = false
+    takeOver: Bool = false,
+    affinity: String? = nil
   ) {
     (self.application, self.instance, self.process) = (application, instance, process)
     (self.bundleVersion, self.userInterfaceIdiom) = (bundleVersion, userInterfaceIdiom)
     self.storyboardUnit = storyboardUnit ?? Host.environment("RESTORATION_UNIT").flatMap { $0.isEmpty ? nil : $0 }
     (self.isDelegate, self.answersCalls, self.notifications) = (isDelegate, answersCalls, notifications)
     (self.classAliases, self.identifierAliases, self.takeOver) = (classAliases, identifierAliases, takeOver)
+    self.affinity = affinity
   }
 
   /// The calls and notifications a session serves: it always follows its objects, and their archive.
@@ -126,7 +130,7 @@ public struct SessionOptions: Hashable, Sendable {
         $0.classes = classAliases
         $0.identifiers = identifierAliases
       }
-      $0.takeOver = takeOver
+      ($0.takeOver, $0.affinity) = (takeOver, affinity)
     }
   }
 }

@@ -25,6 +25,7 @@ package struct Initialize: RestorationMethod {
   package var aliases = Aliases()
   package var protocolVersion = ProtocolVersion.current
   package var takeOver = false
+  package var affinity: String?
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -76,6 +77,12 @@ package struct Initialize: RestorationMethod {
     try members.optional("protocolVersion", &version, "The version the client speaks.")
     protocolVersion = version ?? ProtocolVersion.current
     try members.flag("takeOver", &takeOver, "Take the application over if another host has it (R36).")
+    try members.optional(
+      "affinity",
+      &affinity,
+      .bytes(0...4_096),
+      "Where the user works with it, such as a directory: `auto` prefers the instance that was last given the same."
+    )
   }
 
   package func check() throws(Misfit) {
