@@ -22,6 +22,8 @@ let s:known = {}
 let s:asked = {}
 let s:timer = 0
 let s:told = 0
+" What the user has last asked for with a command, until Vim waits for the next one.
+let s:command = ''
 
 function! s:Option(name, default) abort
   return get(get(g:, 'restoration', {}), a:name, a:default)
@@ -283,12 +285,20 @@ endfunction
 
 " MARK: The end
 
+" Whether the user quits. Otherwise a signal ends Vim, or its terminal is gone: then the status is 1, and v:dying may be
+" 0, as it is if Vim finds the end of its input before the signal comes. :cquit has that status as well, and a session
+" manager (+xsmp) ends Vim with 0, but not while it runs a command.
+function! s:IsUsersWord() abort
+  if v:dying | return v:false | endif
+  if v:exiting == 0 | return s:command !=# '' || !has('xsmp') | endif
+  return s:command =~# '\v^[: ]*\d*cq%[uit]!?\s*$'
+endfunction
+
 function! s:Goodbye() abort
   let phase = s:phase
   let s:phase = 'over'
   if !s:IsOpen() || s:token ==# '' | return | endif
-  " A signal does not mean that the user quits.
-  let reason = phase !=# 'kept' ? 'restart' : v:dying ? 'logout' : s:Option('on_quit', 'userQuit')
+  let reason = phase !=# 'kept' ? 'restart' : s:IsUsersWord() ? s:Option('on_quit', 'userQuit') : 'logout'
   if phase ==# 'kept' && reason !=# 'userQuit'
     for [path, state] in items(s:States())
       call s:Send({'method': 'encodeRestorableState', 'params': {'object': s:objects[path], 'state': state}})
@@ -312,6 +322,9 @@ function! restoration#Start() abort
   augroup RestorationEnd
     autocmd!
     autocmd VimLeavePre * call s:LeavePre()
+    autocmd CmdlineLeave : let s:command = getcmdline()
+    autocmd ExitPre * let s:command = 'quit'
+    autocmd SafeState * let s:command = ''
   augroup END
   call s:Connect()
 endfunction

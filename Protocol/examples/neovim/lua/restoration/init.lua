@@ -3,7 +3,7 @@
 local Connection = require('restoration.connection')
 local layout = require('restoration.layout')
 local M = {}
-local api, loop = vim.api, vim.loop
+local api, fn = vim.api, vim.fn
 
 local EDITOR, BUFFERS = { 'Editor' }, { 'Editor', 'Buffers' }
 -- The broker's limit of a state (stateBytesMax), less a margin.
@@ -49,7 +49,7 @@ end
 local function invalidateChanged()
   if session.phase ~= 'kept' or not session.connection or session.connection.closed then return end
   for path, state in pairs(states()) do
-    if not session.asked[path] and session.known[path] ~= vim.fn.json_encode(state) then
+    if not session.asked[path] and session.known[path] ~= fn.json_encode(state) then
       session.asked[path] = true
       session.connection:notify('invalidateRestorableState', { object = vim.split(path, '/') })
     end
@@ -83,7 +83,7 @@ local function call(method, params)
   local now, answers = states(), {}
   for index, object in ipairs(params.objects) do
     local path = table.concat(object.path, '/')
-    session.known[path], session.asked[path] = vim.fn.json_encode(now[path]), nil
+    session.known[path], session.asked[path] = fn.json_encode(now[path]), nil
     answers[index] = { object = object.object, state = now[path] }
   end
   return { states = answers }
@@ -104,7 +104,7 @@ end
 local function leave()
   session.token = nil
   session.application = nil
-  session.instance = os.date('!%Y%m%dT%H%M%S-') .. vim.fn.getpid()
+  session.instance = os.date('!%Y%m%dT%H%M%S-') .. fn.getpid()
   session.connection:request('goodbye', { reason = 'restart' }, function() initialize() end)
 end
 
@@ -203,12 +203,18 @@ end
 
 -- MARK: The end
 
+--- Whether the user quits. Otherwise a signal ends Neovim, or its terminal is gone: then the status is 1, and v:dying
+--- may be 0, as it is if Neovim finds the end of its input before the signal comes. :cquit has that status as well.
+local function isUsersWord()
+  if vim.v.dying > 0 then return false end
+  return vim.v.exiting == 0 or session.isCquit
+end
+
 local function goodbye()
   local phase, connection = session.phase, session.connection
   session.phase = 'over'
   if not connection or connection.closed or not session.token then return end
-  -- A signal does not mean that the user quits.
-  local reason = vim.v.dying > 0 and 'logout' or option('on_quit', 'userQuit')
+  local reason = isUsersWord() and option('on_quit', 'userQuit') or 'logout'
   if phase ~= 'kept' then reason = 'restart' end
   if phase == 'kept' and reason ~= 'userQuit' then
     for path, state in pairs(states()) do
@@ -224,8 +230,15 @@ end
 function M.start()
   if session.phase ~= 'idle' then return end
   session.phase = 'connecting'
-  if not layout.isPristine() then session.instance = os.date('!%Y%m%dT%H%M%S-') .. vim.fn.getpid() end
+  if not layout.isPristine() then session.instance = os.date('!%Y%m%dT%H%M%S-') .. fn.getpid() end
   api.nvim_create_autocmd('VimLeavePre', { callback = function() pcall(goodbye) end })
+  api.nvim_create_autocmd('CmdlineLeave', {
+    pattern = ':',
+    callback = function()
+      -- Nothing declines this command: whenever it has been given, the end follows.
+      session.isCquit = not vim.v.event.abort and fn.getcmdline():match('^[: ]*%d*cqu?i?t?!?%s*$') ~= nil
+    end,
+  })
   connect()
 end
 
