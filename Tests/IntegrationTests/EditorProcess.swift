@@ -136,48 +136,126 @@ enum Editor: String, CaseIterable, Sendable {
     """#
 }
 
+/// What an editor runs in.
+enum EditorHost: Sendable {
+  /// A terminal, whose only process it is.
+  case terminal
+  /// An interactive shell in a terminal, as its job.
+  case shell
+  /// A shell that ignores SIGHUP, as `nohup` does: that its terminal is gone shows only by the end of its input.
+  case deafShell
+  /// A pane of tmux, whose process it is.
+  case pane
+  /// A shell in a pane of tmux, as its job.
+  case paneShell
+}
+
 /// An editor that runs on a terminal of its own.
 final class EditorProcess {
   let editor: Editor
-  let terminal: PseudoTerminal
+  let host: EditorHost
+  /// What runs on the terminal: the editor, a shell or a client of tmux.
   let process: ChildProcess
+  /// Nil when it was closed.
+  private var window: PseudoTerminal?
   private let home: String
+  /// The editor, if it is not the terminal's process: known when it is ready.
+  private var job: Int32?
+  /// What editors before this one have left.
+  private let former: Set<String>
+  private let tmux: [String]
 
   /// - Parameter home: if its settings and its files are; it is started there.
-  init(_ editor: Editor, home: String, files: [String] = []) throws {
+  init(_ editor: Editor, home: String, files: [String] = [], in host: EditorHost = .terminal) throws {
     self.editor = editor
+    self.host = host
     self.home = home
-    terminal = try PseudoTerminal(rows: 30, columns: 100)
+    former = Set(Files.list(home))
+    // A server of its own: one that was killed may still be there.
+    tmux = ["tmux", "-u", "-S", "\(home)/t\(former.count)", "-f", "/dev/null"]
+    let terminal = try PseudoTerminal(rows: 30, columns: 100)
+    window = terminal
+    let words = [editor.rawValue] + (editor == .emacs ? ["-nw"] : []) + files
+    let shell = ["bash", "--norc", "--noprofile", "-i"]
+    let command =
+      switch host {
+      case .terminal: words
+      case .shell, .deafShell: shell
+      case .pane: tmux + ["new-session", words.joined(separator: " ")]
+      case .paneShell: tmux + ["new-session", shell.joined(separator: " ")]
+      }
+    process = try ChildProcess(
+      command,
+      environment: Self.environment(home),
+      output: .terminal(terminal),
+      directory: home
+    )
+    guard host != .terminal, host != .pane else { return }
+    if host == .paneShell {
+      try waits(until: "has a pane") { try terminal.shown().contains("bash-") }
+    }
+    try type((host == .deafShell ? "trap '' HUP; " : "") + words.joined(separator: " ") + "\r")
+  }
+
+  deinit {
+    if let job { Glibc.kill(job, SIGKILL) }
+    if isInTmux { _ = try? tmux("kill-server") }
+  }
+
+  private static func environment(_ home: String) -> [String: String?] {
     var environment = broker.environment
     environment["RESTORATIOND_SOCKET"] = broker.socket
     environment["PATH"] = "\(home)/bin:/usr/bin:/bin"
     let own: [String: String?] = [
       "HOME": home, "XDG_CONFIG_HOME": "\(home)/config", "XDG_DATA_HOME": "\(home)/data", "XDG_STATE_HOME": home,
       "XDG_CACHE_HOME": "\(home)/cache", "LC_ALL": "C.UTF-8", "TERM": "vt220", "VIMINIT": nil, "NVIM_APPNAME": nil,
+      "TMUX": nil, "TMUX_PANE": nil, "PS1": nil, "SHELL": "/bin/bash",
     ]
     environment.merge(own) { $1 }
-    process = try ChildProcess(
-      [editor.rawValue] + (editor == .emacs ? ["-nw"] : []) + files,
-      environment: environment,
-      output: .terminal(terminal),
-      directory: home
-    )
+    return environment
+  }
+
+  private var isInTmux: Bool { host == .pane || host == .paneShell }
+
+  /// Gives a command to the tmux that it runs in.
+  func tmux(_ words: String...) throws {
+    let done = try ChildProcess.run(tmux + words, environment: Self.environment(home))
+    guard done.end == .exit(0) else { throw TestFailure("tmux \(words): \(done.errors)") }
+  }
+
+  var terminal: PseudoTerminal {
+    get throws {
+      guard let window else { throw TestFailure("the terminal was closed") }
+      return window
+    }
+  }
+
+  /// Closes the terminal, as its program does that ends, or a connection that is lost.
+  func closeTerminal() { window = nil }
+
+  /// The editor.
+  var pid: Int32 {
+    get throws {
+      guard host != .terminal else { return process.pid }
+      guard let job else { throw TestFailure("\(editor) is not ready") }
+      return job
+    }
   }
 
   func type(_ keys: String) throws {
-    try waits(until: "takes keys") { terminal.takesKeys }
+    try waits(until: "takes keys") { try terminal.takesKeys }
     try terminal.type(keys)
   }
 
   /// Waits, and reads the screen meanwhile: an editor whose output is not read stops.
   func waits(until what: String, _ isTrue: () throws -> Bool) throws {
     try Wait.until("\(editor) \(what)") {
-      _ = try terminal.shown()
+      _ = try window?.shown()
       return try isTrue()
     }
   }
 
-  /// Waits for its end.
+  /// Waits for its end, if it is the terminal's process.
   func end() throws -> ChildProcess.End {
     try waits(until: "has ended") { !process.isRunning }
     return try process.waitForEnd()
@@ -185,7 +263,7 @@ final class EditorProcess {
 
   /// Runs commands, each when the one before is done: Emacs gives keys to the frame that is shown when they are typed.
   func run(_ commands: some Sequence<String>) throws {
-    let name = "done.\(process.pid)"
+    let name = "done.\(try pid)"
     for command in commands {
       Files.remove("\(home)/\(name)")
       try type(
@@ -198,7 +276,7 @@ final class EditorProcess {
 
   /// The editor's own report of its content.
   func report() throws -> JSONValue {
-    let name = "report.\(process.pid)"
+    let name = "report.\(try pid)"
     Files.remove("\(home)/\(name)")
     try type(editor.report(to: name))
     return try written(name)
@@ -206,10 +284,19 @@ final class EditorProcess {
 
   /// Waits until the session is kept; returns the report of that moment.
   @discardableResult
-  func ready() throws -> JSONValue { try written("ready.\(process.pid)") }
+  func ready() throws -> JSONValue {
+    if host != .terminal {
+      try waits(until: "is ready") {
+        let new = Files.list(home).first { $0.hasPrefix("ready.") && !former.contains($0) }
+        job = new.flatMap { Int32($0.dropFirst(6)) }
+        return job != nil
+      }
+    }
+    return try written("ready.\(try pid)")
+  }
 
   /// The report after the restoration.
-  func restored() throws -> JSONValue { try written("restored.\(process.pid)") }
+  func restored() throws -> JSONValue { try written("restored.\(try pid)") }
 
   private func written(_ name: String) throws -> JSONValue {
     do {
@@ -229,6 +316,13 @@ enum EditedFile {
   /// The line of a position as Emacs counts it.
   static func line(ofPoint point: Int64) -> Int64 {
     1 + Int64(text.utf8.prefix(Int(point) - 1).count { $0 == UInt8(ascii: "\n") })
+  }
+}
+
+extension BrokerCaller {
+  /// The windows that are stored of an editor, row by row, as `windows` of a report has them.
+  func storedWindows(_ instance: String) -> [String]? {
+    (try? decode("Editor", of: instance))?["state"]?.storedWindows
   }
 }
 

@@ -99,11 +99,10 @@ internal import Testing
   /// Waits until these windows are stored.
   private static func stored(_ instance: String, _ windows: [String], by editor: EditorProcess) throws {
     let reader = try broker.connect()
-    let parameters: JSONValue = ["application": .string(instance), "object": .path("Editor")]
     var last: [String]?
     do {
       try editor.waits(until: "has \(windows) stored") {
-        last = (try? reader.call("decodeRestorableState", parameters))?["state"]?.storedWindows
+        last = reader.storedWindows(instance)
         return last == windows
       }
     } catch {

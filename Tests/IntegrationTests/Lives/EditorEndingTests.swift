@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// How editors end, and with what they begin again: only what their users say ends what is saved.
+@Suite(
+  .broker,
+  .enabled(if: Editor.areInstalled && TerminalExample.isInstalled, Comment(rawValue: Editor.requirement)),
+  .timeLimit(.minutes(Environment.isLong ? 30 : 5))
+)
+struct EditorEndingTests {
+  private static let rounds = Environment.isLong ? 20 : 1
+  private static let windows = ["two.txt:9*", "one.txt:5"]
+
+  /// A directory with files to edit, an editor's settings, and what it is to have open.
+  private static func prepare(_ editor: Editor) throws -> String {
+    let home = try broker.directory.makeDirectory("home")
+    try editor.install(in: home, settings: editor == .emacs ? "" : "set noswapfile")
+    for file in EditedFile.names { try Files.write(Array(EditedFile.text.utf8), to: "\(home)/\(file)") }
+    return home
+  }
+
+  private static func stored(_ windows: [String], by process: EditorProcess) throws {
+    let reader = try broker.connect()
+    try process.waits(until: "has \(windows) stored") {
+      reader.storedWindows("\(process.editor.application)@1") == windows
+    }
+  }
+
+  /// Is told how sessions end.
+  private static func monitor() throws -> WireClient {
+    let monitor = try broker.connect()
+    try monitor.call("subscribe", ["events": ["sessionEnded"]])
+    return monitor
+  }
+
+  /// Waits until an editor's session has ended; how.
+  private static func ending(of process: EditorProcess, _ monitor: WireClient) throws -> String? {
+    try process.waits(until: "has ended") { monitor.hasInput(within: .zero) }
+    return try monitor.notification("event")["ending"]?.string
+  }
+
+  /// Opens the windows, and kills the editor when they are stored.
+  private static func begin(_ editor: Editor, _ home: String, _ monitor: WireClient) throws {
+    let process = try EditorProcess(editor, home: home)
+    try process.ready()
+    try process.run(
+      editor == .emacs
+        ? [
+          "(progn (find-file \"one.txt\") (goto-line 5) (split-window-below) (find-file \"two.txt\") (goto-line 9))"
+        ] : ["edit one.txt", "5", "split two.txt", "9"]
+    )
+    try stored(windows, by: process)
+    try process.end(by: .kill)
+    #expect(try ending(of: process, monitor) == "crashed")
+  }
+
+  @Test(arguments: Editor.allCases)
+  func anEditorComesBackAsItWasWhateverEndsItButItsUser(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    let monitor = try Self.monitor()
+    try Self.begin(editor, home, monitor)
+    for _ in 0..<Self.rounds {
+      for ending in EditorEnding.all {
+        let process = try EditorProcess(editor, home: home, in: ending.host)
+        #expect(try process.ready().windows == Self.windows, "before \(ending)")
+        try process.end(by: ending.cause)
+        let reason = try Self.ending(of: process, monitor)
+        #expect(reason == "crashed" || reason == "logout", "\(ending)")
+      }
+    }
+    #expect(try EditorProcess(editor, home: home).ready().windows == Self.windows)
+  }
+
+  @Test(arguments: Editor.allCases)
+  func anEditorThatItsUserQuitsBeginsAfresh(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    let monitor = try Self.monitor()
+    for _ in 0..<Self.rounds {
+      for farewell in editor.farewells {
+        let process = try EditorProcess(editor, home: home, in: .shell)
+        #expect(try process.ready()["files"] == [], "before \(farewell)")
+        try process.type(editor.open("one.txt", line: 5))
+        try Self.stored(["one.txt:5*"], by: process)
+        for (index, keys) in farewell.enumerated() {
+          if index > 0 { _ = try process.terminal.shown(until: "(C)ancel") }
+          try process.terminal.type(keys)
+        }
+        #expect(try Self.ending(of: process, monitor) == "userQuit", "\(farewell)")
+      }
+    }
+    #expect(try EditorProcess(editor, home: home).ready()["files"] == [])
+  }
+
+  @Test(arguments: Editor.allCases.filter { !$0.withdrawn.isEmpty })
+  func anEditorWhoseUserHasNotQuitAfterAllComesBackAsItWas(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    let monitor = try Self.monitor()
+    try Self.begin(editor, home, monitor)
+    for _ in 0..<Self.rounds {
+      for host in [EditorHost.shell, .deafShell] {
+        for (keys, shown) in editor.withdrawn {
+          let process = try EditorProcess(editor, home: home, in: host)
+          #expect(try process.ready().windows == Self.windows, "before \(keys)")
+          try process.type(keys)
+          _ = try process.terminal.shown(until: shown)
+          process.closeTerminal()
+          #expect(try Self.ending(of: process, monitor) == "logout", "\(keys)")
+        }
+      }
+    }
+    #expect(try EditorProcess(editor, home: home).ready().windows == Self.windows)
+  }
+}
