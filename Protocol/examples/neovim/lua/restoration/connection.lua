@@ -21,13 +21,17 @@ function Connection.new(path, on)
 end
 
 function Connection:read(chunk)
-  self.rest = self.rest .. chunk
-  for line in self.rest:gmatch('([^\n]*)\n') do
+  local text, first = self.rest .. chunk, 1
+  -- Not a pattern: one is tried at each byte of a line that has not ended yet.
+  local last = text:find('\n', first, true)
+  while last do
     -- Not vim.json, which writes integers above 10^14 in another form.
-    local isJSON, message = pcall(vim.fn.json_decode, line)
+    local isJSON, message = pcall(vim.fn.json_decode, text:sub(first, last - 1))
     if isJSON and type(message) == 'table' then self:receive(message) end
+    first = last + 1
+    last = text:find('\n', first, true)
   end
-  self.rest = self.rest:match('[^\n]*$')
+  self.rest = text:sub(first)
 end
 
 function Connection:receive(message)
