@@ -165,8 +165,16 @@ final class EditorProcess {
   private let former: Set<String>
   private let tmux: [String]
 
-  /// - Parameter home: if its settings and its files are; it is started there.
-  init(_ editor: Editor, home: String, files: [String] = [], in host: EditorHost = .terminal) throws {
+  /// - Parameters:
+  ///   - home: where its settings and its files are.
+  ///   - directory: where it is started, if not there.
+  init(
+    _ editor: Editor,
+    home: String,
+    files: [String] = [],
+    in host: EditorHost = .terminal,
+    directory: String? = nil
+  ) throws {
     self.editor = editor
     self.host = host
     self.home = home
@@ -188,7 +196,7 @@ final class EditorProcess {
       command,
       environment: Self.environment(home),
       output: .terminal(terminal),
-      directory: home
+      directory: directory ?? home
     )
     guard host != .terminal, host != .pane else { return }
     if host == .paneShell {
@@ -322,21 +330,22 @@ enum EditedFile {
 extension BrokerCaller {
   /// The windows that are stored of an editor, row by row, as `windows` of a report has them.
   func storedWindows(_ instance: String) -> [String]? {
-    (try? decode("Editor", of: instance))?["state"]?.storedWindows
+    guard let editor = (try? decode("Editor", of: instance))?["state"] else { return nil }
+    guard let tabs = editor["tabs"]?.array else { return editor.storedWindows }
+    return tabs.enumerated().flatMap { index, number in
+      let page = (try? decode("Editor", "Tab-\(number.integer ?? 0)", of: instance))?["state"]
+      return page?["windows"]?.storedWindows(editor["tab"] == .integer(Int64(index + 1))) ?? []
+    }
   }
 }
 
 extension JSONValue {
-  /// The windows of a stored state, row by row, as `windows` of a report has them.
-  var storedWindows: [String] {
-    let pages = self["tabs"]?.array ?? self["frames"]?.array ?? []
-    return pages.enumerated().flatMap { index, page in
-      let isSelected = self["tab"].map { $0 == .integer(Int64(index + 1)) } ?? (page["selected"] == true)
-      return page["windows"]?.storedWindows(isSelected) ?? []
-    }
+  /// The windows of the stored state of Emacs.
+  fileprivate var storedWindows: [String] {
+    (self["frames"]?.array ?? []).flatMap { $0["windows"]?.storedWindows($0["selected"] == true) ?? [] }
   }
 
-  private func storedWindows(_ isSelected: Bool) -> [String] {
+  fileprivate func storedWindows(_ isSelected: Bool) -> [String] {
     if let parts = self["parts"]?.array { return parts.flatMap { $0.storedWindows(isSelected) } }
     let file = self["file"]?.string?.split(separator: "/").last ?? ""
     let line = self["line"]?.integer ?? EditedFile.line(ofPoint: self["point"]?.integer ?? 1)

@@ -301,7 +301,8 @@ internal import Testing
     try Wait.until("the first one has no session") {
       try foreign.call("statistics")["gauges"]?["sessions"] == 0
     }
-    for (path, state) in [(["Editor"], hostile.editor), (["Editor", "Buffers"], hostile.buffers)] {
+    let pages = hostile.pages.map { (["Editor", $0], $1) }
+    for (path, state) in [(["Editor"], hostile.editor), (["Editor", "Buffers"], hostile.buffers)] + pages {
       try foreign.call(
         "encodeRestorableState",
         [

@@ -8,6 +8,8 @@ internal import TestSupport
 struct HostileEditorState {
   let editor: JSONValue
   let buffers: JSONValue
+  /// The states of tab pages, by their objects' identifiers.
+  let pages: [String: JSONValue]
   /// The editor's report after it has restored this.
   let windows: [String]
   let files: [JSONValue]
@@ -18,8 +20,15 @@ struct HostileEditorState {
     self = editor == .emacs ? try Self.ofEmacs(home) : try Self.ofVim(editor, home)
   }
 
-  private init(editor: JSONValue, buffers: JSONValue, windows: [String], files: [JSONValue], session: JSONValue) {
-    (self.editor, self.buffers, self.windows) = (editor, buffers, windows)
+  private init(
+    editor: JSONValue,
+    buffers: JSONValue,
+    pages: [String: JSONValue] = [:],
+    windows: [String],
+    files: [JSONValue],
+    session: JSONValue
+  ) {
+    (self.editor, self.buffers, self.pages, self.windows) = (editor, buffers, pages, windows)
     (self.files, self.session) = (files, session)
   }
 
@@ -33,11 +42,11 @@ struct HostileEditorState {
     }
     let expression = JSONValue.string(write)
     let parts: [JSONValue] = [
-      leaf("term://touch proof", ["folds": [[1, 2]], "selected": true]),
+      leaf("term://touch proof", ["folds": [[1, 2]], "selected": true, "directory": .string("/`touch proof`")]),
       leaf(
         "\(home)/one.txt",
         [
-          "argument": command, "folds": [[1, command], [command, 5], ["x"], "y", 7, [5, 3]],
+          "argument": command, "directory": command, "folds": [[1, command], [command, 5], ["x"], "y", 7, [5, 3]],
           "foldsOpen": [[command, 1], [1, command], [-3, 1]],
           "options": [
             "foldmethod": "expr", "foldexpr": expression, "foldtext": expression, "indentexpr": expression,
@@ -64,8 +73,9 @@ struct HostileEditorState {
     ]
     let layout: JSONValue = [
       "directory": .string(home), "columns": 100, "lines": 30, "tab": command,
-      "tabs": [["windows": ["split": "row", "parts": .array(parts)]]],
+      "tabs": [3, command, 3, -7, 1.5, "3"],
     ]
+    let page: JSONValue = ["directory": .string(lines), "windows": ["split": "row", "parts": .array(parts)]]
     let plain: JSONValue = ["number": 0, "tabstop": 8, "wrap": 1, "textwidth": 0, "statusline": "", "markers": 0]
     func view(_ foldmethod: String, closed: JSONValue) -> JSONValue {
       guard case .object(var view) = plain else { return plain }
@@ -76,6 +86,7 @@ struct HostileEditorState {
     return HostileEditorState(
       editor: layout,
       buffers: buffers,
+      pages: ["Tab-3": page],
       windows: [":1*", "one.txt:1", "two.txt:1"],
       files: (names + ["one.txt", "two.txt"]).sorted().map { .string($0) },
       session: [

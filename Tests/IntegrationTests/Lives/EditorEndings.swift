@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
-internal import JSONRPC
 internal import TestSupport
 
 /// An end of an editor that is not its user's wish.

@@ -1,9 +1,8 @@
 " SPDX-License-Identifier: Apache-2.0
 " The editor's session with the broker: what is saved, when, and what happens at the end.
 
-let s:objects = {'Editor': ['Editor'], 'Editor/Buffers': ['Editor', 'Buffers']}
-" The broker's limit of a state (stateBytesMax), less a margin.
-let s:stateBytes = 250000
+" Bytes of states in one answer: they stay far below what a frame may have, also counted as values.
+let s:answerBytes = 130000
 " Milliseconds: from a change to its report; between attempts to connect; for the goodbye.
 let s:quiet = 400
 let s:retryFirst = 250
@@ -17,11 +16,15 @@ let s:channel = v:null
 let s:token = ''
 let s:application = ''
 let s:instance = ''
-" By path: the text of the state that the broker has, and whether it was told that there is a newer one.
-let s:known = {}
-let s:asked = {}
+" The broker's limit of a state.
+let s:stateBytesMax = 262144
+" Paths of registered objects, and of those for which the answer is due.
+let s:registered = {}
+let s:registering = {}
+" By path: the state that the broker has, whether it was told that there is a newer one, and why it refused one.
+let [s:known, s:asked, s:refused] = [{}, {}, {}]
 let s:timer = 0
-let s:told = 0
+let s:told = {}
 " What the user has last asked for with a command, until Vim waits for the next one.
 let s:command = ''
 
@@ -35,9 +38,10 @@ function! s:Socket() abort
   return $XDG_RUNTIME_DIR ==# '' ? '' : $XDG_RUNTIME_DIR .. '/restorationd/broker.sock'
 endfunction
 
+" Tells the user something once.
 function! s:Tell(text) abort
-  if s:told | return | endif
-  let s:told = 1
+  if has_key(s:told, a:text) | return | endif
+  let s:told[a:text] = 1
   echohl WarningMsg
   " A longer message would ask for a key.
   echomsg strpart('restoration: ' .. a:text, 0, &columns - 15)
@@ -74,6 +78,22 @@ function! s:Request(method, params, Callback = {error, result -> 0}) abort
   let s:lastID += 1
   let s:waiting[s:lastID] = a:Callback
   call s:Send({'id': s:lastID, 'method': a:method, 'params': a:params})
+endfunction
+
+" Calls methods; Callback(error, results) when all are answered: the first error, if any, and the results in order.
+function! s:RequestAll(calls, Callback) abort
+  let answers = {'error': {}, 'results': repeat([{}], len(a:calls)), 'left': len(a:calls)}
+  for index in range(len(a:calls))
+    call s:Request(a:calls[index][0], a:calls[index][1], function('s:Gather', [answers, index, a:Callback]))
+  endfor
+  if empty(a:calls) | call a:Callback({}, []) | endif
+endfunction
+
+function! s:Gather(answers, index, Callback, error, result) abort
+  let a:answers.results[a:index] = a:result
+  if empty(a:answers.error) | let a:answers.error = a:error | endif
+  let a:answers.left -= 1
+  if a:answers.left == 0 | call a:Callback(a:answers.error, a:answers.results) | endif
 endfunction
 
 function! s:Received(channel, message) abort
@@ -118,22 +138,75 @@ endfunction
 
 " MARK: Changes
 
+function! s:Object(path) abort
+  return split(a:path, '/')
+endfunction
+
 function! s:States() abort
-  return {'Editor': restoration#layout#Windows(), 'Editor/Buffers': restoration#layout#Buffers(s:stateBytes)}
+  " Less a margin, for what is around a list.
+  return restoration#layout#States(s:stateBytesMax - 256)
 endfunction
 
 function! s:TellChanges(timer) abort
   let s:timer = 0
   if s:phase !=# 'kept' || !s:IsOpen() | return | endif
   try
-    for [path, state] in items(s:States())
-      if get(s:asked, path) || get(s:known, path, '') ==# json_encode(state) | continue | endif
-      let s:asked[path] = 1
-      call s:Send({'method': 'invalidateRestorableState', 'params': {'object': s:objects[path]}})
+    let states = s:States()
+    call s:UnregisterClosed(states)
+    for [path, state] in items(states)
+      if !has_key(s:registered, path)
+        if !has_key(s:registering, path) | call s:RegisterPage(path) | endif
+      elseif !get(s:asked, path) && get(s:known, path) isnot state
+        call s:Invalidate(path)
+      endif
     endfor
+    call s:TellUnsaved()
   catch
     call s:Tell(v:exception)
   endtry
+endfunction
+
+function! s:Invalidate(path) abort
+  let s:asked[a:path] = 1
+  call s:Send({'method': 'invalidateRestorableState', 'params': {'object': s:Object(a:path)}})
+endfunction
+
+" A tab page was opened: nothing that was saved under its number is its own.
+function! s:RegisterPage(path) abort
+  let s:registering[a:path] = 1
+  call s:Request('registerObjectForStateRestoration', extend({'fresh': v:true}, s:Description(a:path)),
+    \ function('s:RegisteredPage', [a:path]))
+endfunction
+
+function! s:RegisteredPage(path, error, result) abort
+  unlet s:registering[a:path]
+  if !empty(a:error)
+    " Tried again with the next change.
+    let s:refused[a:path] = 'is not saved: ' .. a:error.message
+    return s:TellUnsaved()
+  endif
+  let s:registered[a:path] = 1
+  call s:Invalidate(a:path)
+  " It may have been closed meanwhile.
+  call s:Changed()
+endfunction
+
+" Tab pages were closed.
+function! s:UnregisterClosed(states) abort
+  for path in filter(keys(s:registered), {_, path -> !has_key(a:states, path)})
+    for table in [s:registered, s:known, s:asked, s:refused]
+      if has_key(table, path) | unlet table[path] | endif
+    endfor
+    call s:Request('unregisterObject', {'object': s:Object(path)})
+  endfor
+endfunction
+
+" How an object is registered.
+function! s:Description(path) abort
+  let [parent, name] = [s:Object(a:path)[: -2], s:Object(a:path)[-1]]
+  let class = get({'Editor': 'VimEditor', 'Buffers': 'VimBuffers'}, name, 'VimTabPage')
+  let description = {'restorationIdentifier': name, 'objectClass': class}
+  return extend(description, empty(parent) ? {'kind': 'viewController'} : {'restorationParent': parent})
 endfunction
 
 " Something may have changed. Checked once within s:quiet milliseconds.
@@ -141,30 +214,79 @@ function! s:Changed() abort
   if !s:timer | let s:timer = timer_start(s:quiet, function('s:TellChanges')) | endif
 endfunction
 
+function! s:Marked(subject) abort
+  call restoration#layout#Mark(a:subject)
+  call s:Changed()
+endfunction
+
 function! s:Watch() abort
   augroup RestorationWatch
     autocmd!
-    autocmd CursorMoved,CursorMovedI,BufAdd,BufDelete,BufEnter,BufFilePost,BufWinEnter,BufWritePost,TextChanged,
-      \TextChangedI,WinEnter,WinNew,WinClosed,WinScrolled,VimResized,TabEnter,TabClosed,DirChanged,OptionSet,
-      \CursorHold * call s:Changed()
+    autocmd CursorMoved,CursorMovedI,CursorHold,WinEnter,WinLeave,WinNew,WinScrolled,VimResized,TabEnter *
+      \ call s:Marked('window')
+    autocmd WinClosed,TabClosed * call s:Marked('all')
+    autocmd TextChanged,TextChangedI,BufWritePost * call s:Marked('buffer')
+    autocmd BufAdd,BufDelete,BufEnter,BufFilePost,BufWinEnter,BufWinLeave,DirChanged,OptionSet * call s:Marked('list')
   augroup END
+endfunction
+
+" MARK: What is not saved
+
+" Tells the user once that something is not saved as it is, and again after everything was.
+function! s:TellUnsaved() abort
+  let text = 'not all is saved: see :RestorationStatus'
+  if !empty(s:refused) || !empty(restoration#layout#Notes()) | return s:Tell(text) | endif
+  if has_key(s:told, text) | unlet s:told[text] | endif
+endfunction
+
+function! s:Title(path) abort
+  let number = matchstr(a:path, '\d\+$')
+  if number !=# '' | return 'tab page ' .. restoration#layout#Tab(str2nr(number)) | endif
+  return a:path ==# 'Editor' ? 'order of tab pages' : 'list of buffers'
+endfunction
+
+" The broker has refused a state.
+function! s:Refused(event) abort
+  let path = type(get(a:event, 'path')) == v:t_list ? join(a:event.path, '/') : ''
+  if a:event.name !=# 'encodeFailed' || !has_key(s:registered, path) | return | endif
+  let fault = a:event.error
+  " What may be stored another time is told again; at once, if this editor was only busy for too long.
+  if fault.kind !=# 'limitExceeded' | let s:known[path] = v:null | endif
+  if fault.kind ==# 'timedOut' | return s:Changed() | endif
+  let advice = !has_key(fault, 'limit') ? '. It is tried again with the next change.' : printf(
+    \ ': %s is %d, this has %d. Close some of it, or raise the limit.', fault.limit, fault.max, fault.value)
+  let s:refused[path] = 'stays saved as it was, for ' .. fault.kind .. advice
+  call s:TellUnsaved()
 endfunction
 
 " MARK: The broker's calls
 
 function! s:Answer(request) abort
+  if a:request.method ==# 'event' | return s:Refused(a:request.params) | endif
   if a:request.method !=# 'encodeRestorableStateWithCoder'
     let fault = {'code': -32601, 'message': 'not served: ' .. a:request.method}
     if has_key(a:request, 'id') | call s:Send({'id': a:request.id, 'error': fault}) | endif
     return
   endif
-  let answers = []
+  let [answers, bytes] = [[], 0]
   let states = s:States()
   for object in a:request.params.objects
     let path = join(object.path, '/')
-    let s:known[path] = json_encode(states[path])
-    let s:asked[path] = 0
-    call add(answers, {'object': object.object, 'state': states[path]})
+    let [answer, isRefused] = [{'object': object.object}, has_key(s:refused, path)]
+    call add(answers, answer)
+    if !has_key(states, path) || states[path] is get(s:known, path) && !isRefused
+      let answer.unchanged = v:true
+    elseif bytes > s:answerBytes
+      let answer.later = v:true
+    else
+      let answer.state = states[path]
+      let bytes += len(json_encode(answer.state))
+      " No event tells that a round has a state refused once more.
+      if a:request.params.round > 0 && isRefused | continue | endif
+      let s:known[path] = answer.state
+      if isRefused | unlet s:refused[path] | endif
+    endif
+    if !has_key(answer, 'later') | let s:asked[path] = 0 | endif
   endfor
   call s:Send({'id': a:request.id, 'result': {'states': answers}})
 endfunction
@@ -191,8 +313,9 @@ function! s:Initialized(error, result) abort
   let s:token = a:result.session
   let s:application = a:result.application
   let s:retry = s:retryFirst
-  let s:known = {}
-  let s:asked = {}
+  let s:stateBytesMax = a:result.limits.stateBytesMax
+  let [s:registering, s:known, s:asked, s:refused] = [{}, {}, {}, {}]
+  call s:Request('subscribe', {'events': ['encodeFailed']})
   if isResumed && s:phase ==# 'kept'
     call s:Changed()
   else
@@ -205,43 +328,66 @@ function! s:GiveUp(error) abort
   call s:Tell(a:error.message)
 endfunction
 
+" Claims the objects, and fetches what is saved of them: first of the editor, then of the tab pages that it names.
 function! s:Register() abort
-  let answers = {'failure': {}, 'channel': s:channel}
-  call s:Request('registerObjectForStateRestoration',
-    \ {'restorationIdentifier': 'Editor', 'kind': 'viewController', 'objectClass': 'VimEditor'},
-    \ function('s:Registered', [answers, 'editor']))
-  call s:Request('registerObjectForStateRestoration',
-    \ {'restorationIdentifier': 'Buffers', 'restorationParent': s:objects['Editor'], 'objectClass': 'VimBuffers'},
-    \ function('s:Registered', [answers, 'list']))
-  call s:Request('decodeRestorableState', {'object': s:objects['Editor']},
-    \ function('s:Registered', [answers, 'windows']))
-  call s:Request('decodeRestorableState', {'object': s:objects['Editor/Buffers']},
-    \ function('s:Registered', [answers, 'buffers']))
+  let paths = ['Editor', 'Editor/Buffers'] + filter(keys(s:registered), {_, path -> path =~# 'Tab-'})
+  let s:registered = {}
+  call s:RequestAll(s:Claims(paths) + s:Decodes(paths[:1]), function('s:Registered', [s:channel, paths]))
 endfunction
 
-function! s:Registered(answers, name, error, result) abort
-  let a:answers[a:name] = a:result
-  if empty(a:answers.failure) | let a:answers.failure = a:error | endif
-  " Failure, channel, and four answers in any order.
-  if len(a:answers) < 6 | return | endif
-  if !empty(a:answers.failure)
-    " Another editor has taken this instance over meanwhile.
-    let isTaken = get(get(a:answers.failure, 'data', {}), 'kind', '') ==# 'duplicatePath'
-    return isTaken ? s:Leave() : s:GiveUp(a:answers.failure)
-  endif
-  if a:answers.windows.status ==# 'available' && a:answers.buffers.status ==# 'available' && s:phase ==# 'connecting'
-    let s:phase = 'restoring'
-    call s:RestoreWhenQuiet(a:answers)
-  else
+function! s:Claims(paths) abort
+  return map(copy(a:paths), {_, path -> ['registerObjectForStateRestoration', s:Description(path)]})
+endfunction
+
+function! s:Decodes(paths) abort
+  return map(copy(a:paths), {_, path -> ['decodeRestorableState', {'object': s:Object(path)}]})
+endfunction
+
+function! s:Registered(channel, paths, error, results) abort
+  if !empty(a:error) | return s:Failed(a:error) | endif
+  for path in a:paths
+    let s:registered[path] = 1
+  endfor
+  let [editor, buffers] = a:results[-2 :]
+  if s:phase !=# 'connecting' || editor.status !=# 'available'
+    if index(['available', 'none'], editor.status) < 0 | call s:Tell('saved windows are ' .. editor.status) | endif
     call s:Request('completeStateRestoration', {})
-    call s:Kept()
+    return s:Kept()
   endif
+  let s:phase = 'restoring'
+  let saved = {'editor': editor.state, 'buffers': buffers.status ==# 'available' ? buffers.state : {}}
+  let numbers = restoration#restoring#Numbers(editor.state)
+  let paths = map(copy(numbers), {_, number -> 'Editor/Tab-' .. number})
+  call s:RequestAll(s:Claims(paths) + s:Decodes(paths), function('s:Decoded', [a:channel, saved, numbers]))
+endfunction
+
+" The states of tab pages have come. What the broker withholds stays where it is.
+function! s:Decoded(channel, saved, numbers, error, results) abort
+  if !empty(a:error) | return s:Failed(a:error) | endif
+  let [a:saved.pages, a:saved.withheld] = [[], []]
+  for index in range(len(a:numbers))
+    let [number, result] = [a:numbers[index], a:results[len(a:numbers) + index]]
+    if result.status ==# 'quarantined'
+      call add(a:saved.withheld, number)
+      continue
+    endif
+    let s:registered['Editor/Tab-' .. number] = 1
+    if result.status ==# 'available' | call add(a:saved.pages, [number, result.state]) | endif
+  endfor
+  call s:RestoreWhenQuiet(a:channel, a:saved)
+endfunction
+
+function! s:Failed(error) abort
+  " Another editor has taken this instance over meanwhile.
+  if get(get(a:error, 'data', {}), 'kind', '') ==# 'duplicatePath' | return s:Leave() | endif
+  call s:GiveUp(a:error)
 endfunction
 
 " Leaves this instance to the other editor, and continues in an instance of its own.
 function! s:Leave() abort
   let s:token = ''
   let s:application = ''
+  let s:registered = {}
   let s:instance = s:OwnInstance()
   call s:Request('goodbye', {'reason': 'restart'}, {error, result -> s:Initialize()})
 endfunction
@@ -251,26 +397,25 @@ function! s:OwnInstance() abort
 endfunction
 
 " Restores the layout when the user is not busy.
-function! s:RestoreWhenQuiet(answers) abort
-  if a:answers.channel isnot s:channel || !s:IsOpen() | return | endif
-  if !restoration#layout#IsPristine() | return s:Leave() | endif
+function! s:RestoreWhenQuiet(channel, saved) abort
+  if a:channel isnot s:channel || !s:IsOpen() | return | endif
+  if !restoration#restoring#IsPristine() | return s:Leave() | endif
   if mode() !=# 'n' || state('moaxw') !=# '' || getcmdwintype() !=# ''
-    call timer_start(50, {-> s:RestoreWhenQuiet(a:answers)})
+    call timer_start(50, {-> s:RestoreWhenQuiet(a:channel, a:saved)})
     return
   endif
-  let fault = ''
-  let unsaved = []
+  let [unsaved, fault] = [[], '']
   try
-    let unsaved = restoration#layout#Restore(a:answers.windows.state, a:answers.buffers.state)
+    let [unsaved, fault] = restoration#restoring#Restore(a:saved)
   catch
     let fault = v:exception
   endtry
+  let texts = fault ==# '' ? [] : [fault]
   call s:Request('completeStateRestoration', {})
-  if fault !=# ''
-    call s:Tell(fault)
-  elseif !empty(unsaved)
-    call s:Tell(len(unsaved) .. ' swap file(s) with unsaved changes; see :help recovery')
-  endif
+  if !empty(a:saved.withheld) | call add(texts, len(a:saved.withheld) .. ' tab page(s) withheld after crashes') | endif
+  if !empty(unsaved) | call add(texts, len(unsaved) .. ' swap file(s) with unsaved changes; see :help recovery') | endif
+  " Two messages would ask for a key.
+  if !empty(texts) | call s:Tell(join(texts, '; ')) | endif
   redraw
   call s:Announce('RestorationRestored')
   call s:Kept()
@@ -300,8 +445,11 @@ function! s:Goodbye() abort
   if !s:IsOpen() || s:token ==# '' | return | endif
   let reason = phase !=# 'kept' ? 'restart' : s:IsUsersWord() ? s:Option('on_quit', 'userQuit') : 'logout'
   if phase ==# 'kept' && reason !=# 'userQuit'
-    for [path, state] in items(s:States())
-      call s:Send({'method': 'encodeRestorableState', 'params': {'object': s:objects[path], 'state': state}})
+    let states = s:States()
+    call s:UnregisterClosed(states)
+    for [path, state] in items(states)
+      if get(s:known, path) is state | continue | endif
+      call s:Send({'method': 'encodeRestorableState', 'params': {'object': s:Object(path), 'state': state}})
     endfor
   endif
   let s:isDone = 0
@@ -318,7 +466,7 @@ endfunction
 function! restoration#Start() abort
   if s:phase !=# 'idle' | return | endif
   let s:phase = 'connecting'
-  if !restoration#layout#IsPristine() | let s:instance = s:OwnInstance() | endif
+  if !restoration#restoring#IsPristine() | let s:instance = s:OwnInstance() | endif
   augroup RestorationEnd
     autocmd!
     autocmd VimLeavePre * call s:LeavePre()
@@ -340,5 +488,7 @@ function! restoration#Status() abort
   if s:phase ==# 'idle' | return 'Not kept: not started empty on a screen; :RestorationStart begins.' | endif
   if s:phase ==# 'over' | return 'Not kept: see :messages.' | endif
   if !s:IsOpen() || s:application ==# '' | return 'Not kept: no broker at ' .. s:Socket() | endif
-  return 'Kept as ' .. s:application .. '.'
+  let unsaved = items(extend(copy(restoration#layout#Notes()), s:refused))
+  let lines = sort(map(unsaved, {_, entry -> s:Title(entry[0]) .. ': ' .. entry[1]}))
+  return join(['Kept as ' .. s:application .. (empty(lines) ? '.' : ', but:')] + lines, "\n")
 endfunction

@@ -2,18 +2,23 @@
 -- The editor's session with the broker: what is saved, when, and what happens at the end.
 local Connection = require('restoration.connection')
 local layout = require('restoration.layout')
+local restoring = require('restoration.restoring')
 local M = {}
 local api, fn = vim.api, vim.fn
 
-local EDITOR, BUFFERS = { 'Editor' }, { 'Editor', 'Buffers' }
--- The broker's limit of a state (stateBytesMax), less a margin.
-local STATE_BYTES = 250000
+-- Bytes of states in one answer: they stay far below what a frame may have, also counted as values.
+local ANSWER_BYTES = 130000
 -- Milliseconds: from a change to its report; between attempts to connect; for the goodbye.
 local QUIET, RETRY_FIRST, RETRY_LAST, GOODBYE = 400, 250, 10000, 300
 
 -- phase: 'idle', 'connecting', 'restoring', 'kept', 'over'
--- known, asked: by path, the text the broker has, and whether it was told that there is a newer one.
-local session = { phase = 'idle', retry = RETRY_FIRST, known = {}, asked = {} }
+-- registered, registering: paths of registered objects, and of those for which the answer is due.
+-- known, asked, refused: by path, the state the broker has, whether it was told that there is a newer one, and why it
+-- refused one.
+local session = {
+  phase = 'idle', retry = RETRY_FIRST, stateBytesMax = 262144, registered = {}, registering = {}, known = {},
+  asked = {}, refused = {}, told = {},
+}
 
 local function option(name, default)
   local value = (vim.g.restoration or {})[name]
@@ -28,9 +33,10 @@ local function socket()
   return directory and directory ~= '' and directory .. '/restorationd/broker.sock' or nil
 end
 
+--- Tells the user something once.
 local function tell(text)
-  if session.told then return end
-  session.told = true
+  if session.told[text] then return end
+  session.told[text] = true
   -- A longer message would ask for a key.
   api.nvim_echo({ { ('restoration: ' .. text):sub(1, vim.o.columns - 15), 'WarningMsg' } }, true, {})
 end
@@ -39,29 +45,93 @@ local function announce(pattern)
   pcall(api.nvim_exec_autocmds, 'User', { pattern = pattern, modeline = false })
 end
 
---- Both states by path, and as text to compare.
-local function states()
-  return { Editor = layout.windows(), ['Editor/Buffers'] = layout.buffers(STATE_BYTES) }
+local function object(path) return vim.split(path, '/') end
+
+--- By path the states of all objects, less a margin for what is around a list.
+local function states() return layout.states(session.stateBytesMax - 256) end
+
+-- MARK: What is not saved
+
+local function title(path)
+  local number = path:match('%d+$')
+  if number then return 'tab page ' .. layout.position(tonumber(number)) end
+  return path == 'Editor' and 'order of tab pages' or 'list of buffers'
+end
+
+--- Tells the user once that something is not saved as it is, and again after everything was.
+local function tellUnsaved()
+  local text = 'not all is saved: see :RestorationStatus'
+  if next(session.refused) or next(layout.notes()) then return tell(text) end
+  session.told[text] = nil
 end
 
 -- MARK: Changes
 
-local function invalidateChanged()
-  if session.phase ~= 'kept' or not session.connection or session.connection.closed then return end
-  for path, state in pairs(states()) do
-    if not session.asked[path] and session.known[path] ~= fn.json_encode(state) then
-      session.asked[path] = true
-      session.connection:notify('invalidateRestorableState', { object = vim.split(path, '/') })
+local changed
+
+--- How an object is registered.
+local function description(path, isFresh)
+  local parent = object(path)
+  local name = table.remove(parent)
+  if #parent == 0 then
+    return { restorationIdentifier = name, kind = 'viewController', objectClass = 'NeovimEditor' }
+  end
+  local class = name == 'Buffers' and 'NeovimBuffers' or 'NeovimTabPage'
+  return { restorationIdentifier = name, restorationParent = parent, objectClass = class, fresh = isFresh }
+end
+
+local function invalidate(path)
+  session.asked[path] = true
+  session.connection:notify('invalidateRestorableState', { object = object(path) })
+end
+
+--- A tab page was opened: nothing that was saved under its number is its own.
+local function registerPage(path)
+  session.registering[path] = true
+  session.connection:request('registerObjectForStateRestoration', description(path, true), function(failure)
+    session.registering[path] = nil
+    if failure then
+      -- Tried again with the next change.
+      session.refused[path] = 'is not saved: ' .. failure.message
+      return tellUnsaved()
+    end
+    session.registered[path] = true
+    invalidate(path)
+    -- It may have been closed meanwhile.
+    changed()
+  end)
+end
+
+--- Tab pages were closed.
+local function unregisterClosed(now)
+  for path in pairs(session.registered) do
+    if not now[path] then
+      session.registered[path], session.known[path], session.asked[path], session.refused[path] = nil, nil, nil, nil
+      session.connection:request('unregisterObject', { object = object(path) })
     end
   end
 end
 
+local function tellChanges()
+  if session.phase ~= 'kept' or not session.connection or session.connection.closed then return end
+  local now = states()
+  unregisterClosed(now)
+  for path, saved in pairs(now) do
+    if not session.registered[path] then
+      if not session.registering[path] then registerPage(path) end
+    elseif not session.asked[path] and session.known[path] ~= saved then
+      invalidate(path)
+    end
+  end
+  tellUnsaved()
+end
+
 --- Something may have changed. Checked once within QUIET milliseconds.
-local function changed()
+function changed()
   if session.timer then return end
   session.timer = vim.defer_fn(function()
     session.timer = nil
-    local done, fault = pcall(invalidateChanged)
+    local done, fault = pcall(tellChanges)
     if not done then tell(fault) end
   end, QUIET)
 end
@@ -69,22 +139,65 @@ end
 local function watch()
   if session.group then return end
   session.group = api.nvim_create_augroup('RestorationWatch', {})
-  api.nvim_create_autocmd({
-    'CursorMoved', 'CursorMovedI', 'BufAdd', 'BufDelete', 'BufEnter', 'BufFilePost', 'BufModifiedSet', 'BufWinEnter',
-    'WinEnter', 'WinNew', 'WinClosed', 'WinScrolled', 'VimResized', 'TabEnter', 'TabClosed', 'DirChanged', 'OptionSet',
-    'CursorHold',
-  }, { group = session.group, callback = changed })
+  for subject, events in pairs({
+    window = {
+      'CursorMoved', 'CursorMovedI', 'CursorHold', 'WinEnter', 'WinLeave', 'WinNew', 'WinScrolled', 'VimResized',
+      'TabEnter',
+    },
+    buffer = { 'TextChanged', 'TextChangedI', 'BufWritePost' },
+    list = {
+      'BufAdd', 'BufDelete', 'BufEnter', 'BufFilePost', 'BufWinEnter', 'BufWinLeave', 'DirChanged', 'OptionSet',
+    },
+    all = { 'WinClosed', 'TabClosed' },
+  }) do
+    api.nvim_create_autocmd(events, {
+      group = session.group,
+      callback = function(event)
+        layout.mark(subject, event.buf)
+        changed()
+      end,
+    })
+  end
+end
+
+--- The broker has refused a state.
+local function refused(event)
+  local path = type(event.path) == 'table' and table.concat(event.path, '/') or ''
+  if event.name ~= 'encodeFailed' or not session.registered[path] then return end
+  local fault = event.error
+  -- What may be stored another time is told again; at once, if this editor was only busy for too long.
+  if fault.kind ~= 'limitExceeded' then session.known[path] = nil end
+  if fault.kind == 'timedOut' then return changed() end
+  local advice = '. It is tried again with the next change.'
+  if fault.limit then
+    local text = ': %s is %d, this has %d. Close some of it, or raise the limit.'
+    advice = text:format(fault.limit, fault.max, fault.value)
+  end
+  session.refused[path] = 'stays saved as it was, for ' .. fault.kind .. advice
+  tellUnsaved()
 end
 
 -- MARK: The broker's calls
 
 local function call(method, params)
+  if method == 'event' then return refused(params) end
   if method ~= 'encodeRestorableStateWithCoder' then error('not served: ' .. method) end
-  local now, answers = states(), {}
-  for index, object in ipairs(params.objects) do
-    local path = table.concat(object.path, '/')
-    session.known[path], session.asked[path] = fn.json_encode(now[path]), nil
-    answers[index] = { object = object.object, state = now[path] }
+  local now, answers, bytes = states(), {}, 0
+  for index, each in ipairs(params.objects) do
+    local path = table.concat(each.path, '/')
+    local saved, answer, isRefused = now[path], { object = each.object }, session.refused[path]
+    if not saved or saved == session.known[path] and not isRefused then
+      answer.unchanged = true
+    elseif bytes > ANSWER_BYTES then
+      answer.later = true
+    else
+      answer.state = saved.state
+      bytes = bytes + #saved.text
+      -- No event tells that a round has a state refused once more.
+      if params.round == 0 or not isRefused then session.known[path], session.refused[path] = saved, nil end
+    end
+    if not answer.later then session.asked[path] = nil end
+    answers[index] = answer
   end
   return { states = answers }
 end
@@ -102,61 +215,92 @@ end
 
 --- Leaves this instance to the other editor, and continues in an instance of its own.
 local function leave()
-  session.token = nil
-  session.application = nil
+  session.token, session.application, session.registered = nil, nil, {}
   session.instance = os.date('!%Y%m%dT%H%M%S-') .. fn.getpid()
   session.connection:request('goodbye', { reason = 'restart' }, function() initialize() end)
 end
 
-local function restored(windows, buffers)
-  local unsaved, fault = layout.restore(windows, buffers)
-  if fault then
-    tell(fault)
-  elseif #unsaved > 0 then
-    tell(#unsaved .. ' swap file(s) with unsaved changes; see :help recovery')
+--- Restores the layout when the user is not busy.
+local function restoreWhenQuiet(connection, saved)
+  if connection ~= session.connection or connection.closed then return end
+  if not restoring.isPristine() then return leave() end
+  if api.nvim_get_mode().mode ~= 'n' then
+    return vim.defer_fn(function() restoreWhenQuiet(connection, saved) end, 50)
   end
-  session.connection:request('completeStateRestoration', vim.empty_dict())
+  local swapFiles, fault = restoring.restore(saved)
+  local texts = { fault }
+  if #saved.withheld > 0 then texts[#texts + 1] = #saved.withheld .. ' tab page(s) withheld after crashes' end
+  if #swapFiles > 0 then texts[#texts + 1] = #swapFiles .. ' swap file(s) with unsaved changes; see :help recovery' end
+  -- Two messages would ask for a key.
+  if #texts > 0 then tell(table.concat(texts, '; ')) end
+  connection:request('completeStateRestoration', vim.empty_dict())
   announce('RestorationRestored')
   kept()
 end
 
---- Restores the layout when the user is not busy.
-local function restoreWhenQuiet(connection, windows, buffers)
-  if connection ~= session.connection or connection.closed then return end
-  if not layout.isPristine() then return leave() end
-  if api.nvim_get_mode().mode ~= 'n' then
-    return vim.defer_fn(function() restoreWhenQuiet(connection, windows, buffers) end, 50)
-  end
-  restored(windows, buffers)
+local function failed(failure)
+  -- Another editor has taken this instance over meanwhile.
+  if failure.data and failure.data.kind == 'duplicatePath' then return leave() end
+  session.phase = 'over'
+  tell(failure.message)
 end
 
+--- Registers and decodes objects; `callback(failure, results)` with results by path when all are answered.
+local function claim(paths, callback)
+  local left, failure, results = 2 * #paths, nil, {}
+  local function answered(fault)
+    failure, left = failure or fault, left - 1
+    if left == 0 then callback(failure, results) end
+  end
+  for _, path in ipairs(paths) do
+    session.connection:request('registerObjectForStateRestoration', description(path), answered)
+    session.connection:request('decodeRestorableState', { object = object(path) }, function(fault, result)
+      results[path] = result
+      answered(fault)
+    end)
+  end
+  if left == 0 then callback(nil, {}) end
+end
+
+--- The states of tab pages have come. What the broker withholds stays where it is.
+local function decoded(connection, saved, numbers, results)
+  for _, number in ipairs(numbers) do
+    local path = 'Editor/Tab-' .. number
+    local result = results[path]
+    if result.status == 'quarantined' then
+      table.insert(saved.withheld, number)
+    else
+      session.registered[path] = true
+      if result.status == 'available' then table.insert(saved.pages, { number = number, state = result.state }) end
+    end
+  end
+  restoreWhenQuiet(connection, saved)
+end
+
+--- Claims the objects, and fetches what is saved of them: first of the editor, then of the tab pages that it names.
 local function register()
-  local connection, failed = session.connection, nil
-  local function check(failure) failed = failed or failure end
-  connection:request('registerObjectForStateRestoration',
-    { restorationIdentifier = 'Editor', kind = 'viewController', objectClass = 'NeovimEditor' }, check)
-  connection:request('registerObjectForStateRestoration',
-    { restorationIdentifier = 'Buffers', restorationParent = EDITOR, objectClass = 'NeovimBuffers' }, check)
-  local windows
-  connection:request('decodeRestorableState', { object = EDITOR }, function(failure, result)
-    check(failure)
-    windows = result
-  end)
-  connection:request('decodeRestorableState', { object = BUFFERS }, function(failure, buffers)
-    check(failure)
-    if failed then
-      -- Another editor has taken this instance over meanwhile.
-      if failed.data and failed.data.kind == 'duplicatePath' then return leave() end
-      session.phase = 'over'
-      return tell(failed.message)
+  local connection, paths = session.connection, { 'Editor', 'Editor/Buffers' }
+  for path in pairs(session.registered) do
+    if path:match('Tab%-') then paths[#paths + 1] = path end
+  end
+  session.registered = {}
+  claim(paths, function(failure, results)
+    if failure then return failed(failure) end
+    for _, path in ipairs(paths) do session.registered[path] = true end
+    local editor, buffers = results['Editor'], results['Editor/Buffers']
+    if session.phase ~= 'connecting' or editor.status ~= 'available' then
+      if editor.status ~= 'available' and editor.status ~= 'none' then tell('saved windows are ' .. editor.status) end
+      connection:request('completeStateRestoration', vim.empty_dict())
+      return kept()
     end
-    local isThere = windows.status == 'available' and buffers.status == 'available'
-    if isThere and session.phase == 'connecting' then
-      session.phase = 'restoring'
-      return restoreWhenQuiet(connection, windows.state, buffers.state)
-    end
-    connection:request('completeStateRestoration', vim.empty_dict())
-    kept()
+    session.phase = 'restoring'
+    local saved = { editor = editor.state, pages = {}, withheld = {}, buffers = {} }
+    if buffers.status == 'available' then saved.buffers = buffers.state end
+    local numbers = restoring.numbers(editor.state)
+    claim(vim.tbl_map(function(number) return 'Editor/Tab-' .. number end, numbers), function(fault, pages)
+      if fault then return failed(fault) end
+      decoded(connection, saved, numbers, pages)
+    end)
   end)
 end
 
@@ -178,7 +322,9 @@ function initialize()
     local isResumed = session.token == result.session
     session.token = result.session
     session.application = result.application
-    session.retry, session.known, session.asked = RETRY_FIRST, {}, {}
+    session.retry, session.stateBytesMax = RETRY_FIRST, result.limits.stateBytesMax
+    session.registering, session.known, session.asked, session.refused = {}, {}, {}, {}
+    session.connection:request('subscribe', { events = { 'encodeFailed' } })
     if isResumed and session.phase == 'kept' then
       changed()
     else
@@ -217,8 +363,12 @@ local function goodbye()
   local reason = isUsersWord() and option('on_quit', 'userQuit') or 'logout'
   if phase ~= 'kept' then reason = 'restart' end
   if phase == 'kept' and reason ~= 'userQuit' then
-    for path, state in pairs(states()) do
-      connection:notify('encodeRestorableState', { object = vim.split(path, '/'), state = state })
+    local now = states()
+    unregisterClosed(now)
+    for path, saved in pairs(now) do
+      if session.known[path] ~= saved then
+        connection:notify('encodeRestorableState', { object = object(path), state = saved.state })
+      end
     end
   end
   local isDone = false
@@ -230,7 +380,7 @@ end
 function M.start()
   if session.phase ~= 'idle' then return end
   session.phase = 'connecting'
-  if not layout.isPristine() then session.instance = os.date('!%Y%m%dT%H%M%S-') .. fn.getpid() end
+  if not restoring.isPristine() then session.instance = os.date('!%Y%m%dT%H%M%S-') .. fn.getpid() end
   api.nvim_create_autocmd('VimLeavePre', { callback = function() pcall(goodbye) end })
   api.nvim_create_autocmd('CmdlineLeave', {
     pattern = ':',
@@ -247,7 +397,13 @@ function M.status()
   if session.phase == 'idle' then return 'Not kept: not started empty on a screen; :RestorationStart begins.' end
   if session.phase == 'over' then return 'Not kept: see :messages.' end
   if not isConnected or not session.application then return 'Not kept: no broker at ' .. (socket() or '?') end
-  return 'Kept as ' .. session.application .. '.'
+  local lines = {}
+  for path, text in pairs(vim.tbl_extend('force', layout.notes(), session.refused)) do
+    lines[#lines + 1] = title(path) .. ': ' .. text
+  end
+  table.sort(lines)
+  local kept = 'Kept as ' .. session.application .. (#lines == 0 and '.' or ', but:')
+  return table.concat({ kept, unpack(lines) }, '\n')
 end
 
 return M

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The layout of the editor as plain data: saving and restoring.
+-- The layout of the editor as plain data, and what of it has changed.
 local M = {}
 local api, fn = vim.api, vim.fn
 
@@ -10,40 +10,76 @@ local OPTIONS = {
   foldmethod = { 'manual', 'indent', 'marker', 'syntax' }, linebreak = 1, list = 1, number = 1, relativenumber = 1,
   shiftwidth = 99, softtabstop = 99, tabstop = 99, textwidth = 9999, wrap = 1,
 }
---- Folds of all windows: the layout stays small.
+--- Folds of a tab page: its state stays small.
 local FOLDS = 4000
+--- The variable of a tab page with its number, which stays with it.
+local NUMBER = 'restoration_number'
+
+--- What was found by the last look, which is only repeated where something may have changed: a look at a window makes a
+--- view. By window: `place` and `leaf`; by number of tab page: `form`, `state` and its text.
+local found = { windows = {}, pages = {}, arguments = {} }
+--- Windows to look at; whether to look at every one, and at the list of buffers.
+local marked = { windows = {}, all = true, list = true }
+--- By path: what is left out of a state.
+local notes = {}
+--- The number that the next tab page gets.
+local nextNumber = 1
+--- Numbers of tab pages that the broker withholds: they stay saved.
+local kept = { withheld = {} }
+M.kept = kept
 
 --- A name that is not UTF-8 cannot be written as JSON.
 local function sayable(name) return pcall(fn.json_encode, name) and name or nil end
 
 --- Nil for remote files, and if there is no name.
-local function path(name)
+function M.path(name)
   if name == '' or name:match('^%a[%w+.-]+://') then return nil end
   return sayable(fn.fnamemodify(name, ':p'))
 end
 
 --- The file a buffer shows; nil for help, terminals, quickfix lists, remote files, and buffers without a name.
 local function file(buffer)
-  return vim.bo[buffer].buftype == '' and path(api.nvim_buf_get_name(buffer)) or nil
+  return vim.bo[buffer].buftype == '' and M.path(api.nvim_buf_get_name(buffer)) or nil
 end
 
-local function isNumber(value, least, most)
+function M.isNumber(value, least, most)
   return type(value) == 'number' and value % 1 == 0 and value >= least and value <= most
 end
 
 --- Whether an option is kept, and may have this value.
-local function allows(name, value)
+function M.allows(name, value)
   local values = OPTIONS[name]
   if type(values) == 'table' then return vim.tbl_contains(values, value) end
-  return values ~= nil and isNumber(value, 0, values)
+  return values ~= nil and M.isNumber(value, 0, values)
 end
+
+-- MARK: Changes
+
+--- An event concerns the current window; with the subject "buffer" all windows that show the event's buffer, with
+--- "list" the list of buffers as well, with "all" every window.
+function M.mark(subject, buffer)
+  marked.windows[api.nvim_get_current_win()] = true
+  if subject == 'window' then return end
+  local windows = fn.win_findbuf(buffer > 0 and buffer or api.nvim_get_current_buf())
+  for _, window in ipairs(windows) do marked.windows[window] = true end
+  if subject ~= 'buffer' then marked[subject] = true end
+end
+
+--- A state and its text: the former one if it is the same.
+local function same(former, state)
+  local text = fn.json_encode(state)
+  if former and former.text == text then return former end
+  return { state = state, text = text }
+end
+
+local function note(path, text) notes[path] = text end
 
 -- MARK: Saving
 
 --- Adds the folds of a window. Neovim lists them only in a view, a script, of which the numbers are taken: `folds` are
 --- manual ones as {first line, last line}, inner ones first; `foldsOpen` has {line, whether it is open} of those that
 --- are not as 'foldlevel' has it, in the order in which they are to be opened and closed.
-local function addFolds(leaf, window, room)
+local function addFolds(leaf, window)
   local view, viewoptions = fn.tempname(), vim.o.viewoptions
   vim.cmd('noautocmd set viewoptions=folds')
   local done, lines = pcall(api.nvim_win_call, window, function()
@@ -62,26 +98,25 @@ local function addFolds(leaf, window, room)
     if turned then open[#open + 1] = { tonumber(before), turned == 'o' and 1 or 0 } end
     before = line
   end
-  room.folds = room.folds - #folds - #open
-  if room.folds >= 0 then leaf.folds, leaf.foldsOpen = folds, open end
+  leaf.folds, leaf.foldsOpen = folds, open
 end
 
 --- Adds what is kept of a window with a file: its options, its folds, and where in the argument list it is.
-local function addView(leaf, window, room)
+local function addView(leaf, window)
   local tab = fn.win_id2tabwin(window)[1]
   leaf.options = {}
   for name in pairs(OPTIONS) do
     local value = fn.gettabwinvar(tab, window, '&' .. name)
-    if allows(name, value) then leaf.options[name] = value end
+    if M.allows(name, value) then leaf.options[name] = value end
   end
-  if leaf.options.foldmethod then addFolds(leaf, window, room) end
-  if fn.argc(-1) > 0 and fn.arglistid(window, tab) == 0 then
+  if leaf.options.foldmethod then addFolds(leaf, window) end
+  if #found.arguments > 0 and fn.arglistid(window, tab) == 0 then
     local index = api.nvim_win_call(window, fn.argidx)
-    if path(fn.argv(index, -1)) == leaf.file then leaf.argument = index + 1 end
+    if found.arguments[index + 1] == leaf.file then leaf.argument = index + 1 end
   end
 end
 
-local function leaf(window, room)
+local function leaf(window)
   local buffer = api.nvim_win_get_buf(window)
   if vim.bo[buffer].buftype ~= '' then return nil end
   local cursor = api.nvim_win_get_cursor(window)
@@ -89,20 +124,23 @@ local function leaf(window, room)
     file = file(buffer),
     line = cursor[1],
     column = cursor[2] + 1,
-    top = fn.getwininfo(window)[1].topline,
+    top = fn.line('w0', window),
     width = api.nvim_win_get_width(window),
     height = api.nvim_win_get_height(window),
   }
   -- A comparison changes options of its windows.
-  if result.file and not vim.wo[window].diff then addView(result, window, room) end
+  if result.file and not vim.wo[window].diff then addView(result, window) end
   return result
 end
 
 --- A node of winlayout() in our words. Windows that could not be restored are left out.
 local function node(tree, selected, room)
   if tree[1] == 'leaf' then
-    local result = leaf(tree[2], room)
-    if result and tree[2] == selected then result.selected = true end
+    local result = vim.deepcopy((found.windows[tree[2]] or {}).leaf)
+    if not result then return nil end
+    room.folds = room.folds - #(result.folds or {}) - #(result.foldsOpen or {})
+    if room.folds < 0 then result.folds, result.foldsOpen = nil, nil end
+    if tree[2] == selected then result.selected = true end
     return result
   end
   local parts = {}
@@ -111,206 +149,138 @@ local function node(tree, selected, room)
   return { split = tree[1] == 'row' and 'row' or 'column', parts = parts }
 end
 
---- Tab pages with their windows: the state of the object "Editor".
-function M.windows()
-  local tabs, current, room = {}, 1, { folds = FOLDS }
-  for number, tab in ipairs(api.nvim_list_tabpages()) do
-    local windows = node(fn.winlayout(number), api.nvim_tabpage_get_win(tab), room)
-    if windows then
-      tabs[#tabs + 1] = { windows = windows }
-      if tab == api.nvim_get_current_tabpage() then current = #tabs end
-    end
-  end
-  local directory = fn.getcwd(-1, -1)
-  return { directory = sayable(directory), columns = vim.o.columns, lines = vim.o.lines, tab = current, tabs = tabs }
+--- The state of the object "Editor/Tab-<number>"; nil if none of its windows could be restored.
+local function page(number, form)
+  local room = { folds = FOLDS }
+  local windows = node(form.layout, form.selected, room)
+  note('Editor/Tab-' .. number, room.folds < 0 and ('folds beyond %d are left out'):format(FOLDS) or nil)
+  return windows and { windows = windows }
 end
 
---- The first of these that fit into so many bytes.
-local function fitting(items, name, bytesMax)
-  local bytes = 0
-  return vim.tbl_filter(function(item)
-    -- Room for the longest escaped form of a name, and its punctuation.
-    bytes = bytes + 6 * #name(item) + 64
-    return bytes <= bytesMax
-  end, items)
+--- Looks at a tab page, and closely at those of its windows that may have changed.
+local function look(tab, number)
+  local position, isChanged = api.nvim_tabpage_get_number(tab), false
+  for _, window in ipairs(api.nvim_tabpage_list_wins(tab)) do
+    local cursor = api.nvim_win_get_cursor(window)
+    local place = table.concat({
+      api.nvim_win_get_buf(window), api.nvim_win_get_width(window), api.nvim_win_get_height(window),
+      fn.line('w0', window), cursor[1], cursor[2],
+    }, ' ')
+    local former = found.windows[window]
+    if marked.windows[window] or not former or former.place ~= place then
+      local now = leaf(window)
+      isChanged = isChanged or not former or not vim.deep_equal(now, former.leaf)
+      found.windows[window] = { place = place, leaf = now }
+    end
+  end
+  local form = {
+    layout = fn.winlayout(position),
+    selected = api.nvim_tabpage_get_win(tab),
+  }
+  local former = found.pages[number]
+  if former and not isChanged and vim.deep_equal(form, former.form) then return former end
+  local state = page(number, form)
+  return { form = form, saved = state and same(former and former.saved, state) }
+end
+
+--- The first of these that fit into so many bytes as JSON.
+local function fitting(items, bytesMax)
+  local bytes, kept = 0, {}
+  for _, item in ipairs(items) do
+    bytes = bytes + #fn.json_encode(item) + 1
+    if bytes > bytesMax then break end
+    kept[#kept + 1] = item
+  end
+  return kept
 end
 
 --- Listed files, if there are too many the ones used last, and the argument list: the state of the object
---- "Editor/Buffers".
-function M.buffers(bytesMax)
+--- "Editor/Buffers". The line of a buffer that is shown is that of its window.
+local function list(bytesMax)
   local infos = vim.tbl_filter(function(info) return file(info.bufnr) ~= nil end, fn.getbufinfo({ buflisted = 1 }))
   table.sort(infos, function(a, b) return a.lastused > b.lastused end)
-  infos = fitting(infos, function(info) return info.name end, bytesMax / (fn.argc(-1) > 0 and 2 or 1))
-  table.sort(infos, function(a, b) return a.bufnr < b.bufnr end)
-  local buffers = {}
+  local buffers, numbers = {}, {}
   for index, info in ipairs(infos) do
-    local window = info.windows[1]
-    local line = window and api.nvim_win_get_cursor(window)[1] or math.max(info.lnum, 1)
-    buffers[index] = { file = info.name, line = line, modified = info.changed == 1 or nil }
+    buffers[index] = { file = file(info.bufnr), line = #info.windows == 0 and math.max(info.lnum, 1) or nil }
+    numbers[buffers[index]] = info.bufnr
   end
+  local all = vim.tbl_filter(function(name) return name ~= '' end, found.arguments)
+  local arguments = fitting(all, bytesMax / 2)
+  local kept = fitting(buffers, bytesMax - #fn.json_encode(arguments) - 32)
+  local left = #buffers - #kept + #found.arguments - #arguments
+  local words = ' names are left out, of the files used longest ago and of arguments'
+  note('Editor/Buffers', left > 0 and left .. words or nil)
+  table.sort(kept, function(a, b) return numbers[a] < numbers[b] end)
+  return { buffers = kept, arguments = arguments }
+end
+
+--- The number of a tab page, which it is given if it has none.
+function M.number(tab, number)
+  local done, own = pcall(api.nvim_tabpage_get_var, tab, NUMBER)
+  if done then return own end
+  number = number or nextNumber
+  while vim.tbl_contains(kept.withheld, number) do number = number + 1 end
+  api.nvim_tabpage_set_var(tab, NUMBER, number)
+  nextNumber = math.max(nextNumber, number + 1)
+  return number
+end
+
+--- By path the states of all objects, `state` and `text`: where nothing has changed the very ones of the call before.
+function M.states(bytesMax)
   local arguments = {}
-  for _, name in ipairs(fn.argv(-1, -1)) do arguments[#arguments + 1] = path(name) end
-  return { buffers = buffers, arguments = fitting(arguments, function(name) return name end, bytesMax / 2) }
-end
-
--- MARK: Restoring
-
---- Nothing has been opened yet, so restoring disturbs nothing.
-function M.isPristine()
-  local windows = vim.tbl_filter(function(window)
-    return api.nvim_win_get_config(window).relative == ''
-  end, api.nvim_list_wins())
-  if #windows > 1 then return false end
-  for _, info in ipairs(fn.getbufinfo({ buflisted = 1 })) do
-    if info.name ~= '' or info.changed == 1 then return false end
+  for index, name in ipairs(fn.argv(-1, -1)) do arguments[index] = M.path(name) or '' end
+  if not vim.deep_equal(arguments, found.arguments) then
+    -- A window knows where in the list it is.
+    found.arguments, found.windows, marked.all, marked.list = arguments, {}, true, true
   end
-  return true
-end
-
---- Splits a window into a node's parts; adds {window, leaf, beside, below} for each leaf, which say in what directions
---- it has neighbours to share the space with.
-local function build(node, window, leaves, beside, below)
-  if not node.split then
-    leaves[#leaves + 1] = { window = window, leaf = node, beside = beside, below = below }
-    return
+  local current = api.nvim_get_current_tabpage()
+  local tabs = { [current] = true }
+  for window in pairs(marked.windows) do
+    if api.nvim_win_is_valid(window) then tabs[api.nvim_win_get_tabpage(window)] = true end
   end
-  local windows = { window }
-  for _ = 2, #node.parts do
-    api.nvim_set_current_win(windows[#windows])
-    -- If there is no room for all windows, the first ones are shown.
-    if not pcall(vim.cmd, node.split == 'row' and 'rightbelow vsplit' or 'rightbelow split') then break end
-    windows[#windows + 1] = api.nvim_get_current_win()
-  end
-  for index, part in ipairs(windows) do
-    build(node.parts[index], part, leaves, beside or node.split == 'row', below or node.split == 'column')
-  end
-end
-
-local function resize(leaves, windows)
-  for _, each in ipairs(leaves) do
-    local width = math.floor(each.leaf.width * vim.o.columns / windows.columns + 0.5)
-    local height = math.floor(each.leaf.height * vim.o.lines / windows.lines + 0.5)
-    if each.beside then api.nvim_win_set_width(each.window, width) end
-    if each.below then api.nvim_win_set_height(each.window, height) end
-  end
-end
-
---- Whether a saved name is that of a file here: others, such as term://…, are read by plugins, which run programs.
---- A pipe would be waited for, and of a name with a new line the second would be a command.
-local function isLocal(name)
-  if type(name) ~= 'string' or name:sub(1, 1) ~= '/' or name:find('%c') then return false end
-  return vim.tbl_contains({ '', 'file', 'dir' }, fn.getftype(fn.resolve(name)))
-end
-
---- Runs a command for each pair of numbers in a list.
-local function forPairs(list, command)
-  for _, pair in ipairs(list or {}) do
-    if type(pair) == 'table' and isNumber(pair[1], 1, 1e9) and isNumber(pair[2], 0, 1e9) then
-      vim.cmd(command(pair[1], pair[2]))
+  local states, pages, numbers, selected = {}, {}, {}, 1
+  for _, tab in ipairs(api.nvim_list_tabpages()) do
+    local number = M.number(tab)
+    local isMarked = marked.all or tabs[tab] or not found.pages[number]
+    local saved = isMarked and look(tab, number) or found.pages[number]
+    pages[number] = saved
+    if saved.saved then
+      states['Editor/Tab-' .. number] = saved.saved
+      numbers[#numbers + 1] = number
+      if tab == current then selected = #numbers end
     end
   end
-end
-
---- Makes the folds of the current window. Only manual ones: with 'foldmethod' "marker" that would change the text.
-local function fold(leaf)
-  if vim.wo.foldmethod == 'manual' then
-    vim.cmd('silent! normal! zE')
-    forPairs(leaf.folds, function(first, last) return ('silent! %d,%dfold'):format(first, last) end)
-  end
-  -- All are open or closed as it says, before some differ.
-  vim.cmd('let &l:foldlevel = &l:foldlevel')
-  forPairs(leaf.foldsOpen, function(line, isOpen)
-    return ('silent! %d%s'):format(line, isOpen == 1 and 'foldopen' or 'foldclose')
-  end)
-end
-
-local function fill(window, leaf)
-  api.nvim_set_current_win(window)
-  if isLocal(leaf.file) then
-    local argument = leaf.argument
-    local isArgument = isNumber(argument, 1, fn.argc(-1)) and path(fn.argv(argument - 1, -1)) == leaf.file
-    local show = isArgument and ('%dargument'):format(argument) or ('buffer %d'):format(fn.bufadd(leaf.file))
-    vim.cmd('silent! keepalt keepjumps ' .. show)
-    vim.bo.buflisted = true
-    for name, value in pairs(leaf.options or {}) do
-      if allows(name, value) then pcall(fn.setwinvar, 0, '&' .. name, value) end
-    end
-    if leaf.folds then fold(leaf) end
-  else
-    vim.cmd('silent! enew')
-  end
-  pcall(fn.winrestview, { lnum = leaf.line, col = leaf.column - 1, topline = leaf.top })
-end
-
---- Decides about a swap file, which a killed editor leaves behind, instead of asking.
-local function answerSwapFile(unsaved)
-  local swap = fn.swapinfo(vim.v.swapname)
-  if swap.pid and swap.pid > 0 and vim.loop.kill(swap.pid, 0) == 0 and swap.pid ~= fn.getpid() then
-    vim.v.swapchoice = 'o'
-  elseif swap.dirty == 0 then
-    vim.v.swapchoice = 'd'
-  else
-    -- Kept for :recover.
-    vim.v.swapchoice = 'e'
-    unsaved[#unsaved + 1] = vim.v.swapname
-  end
-end
-
---- Removes the blank buffer that a window began with.
-local function forget(buffer)
-  local isBlank = api.nvim_buf_is_valid(buffer) and api.nvim_buf_get_name(buffer) == '' and not vim.bo[buffer].modified
-  if isBlank and #fn.win_findbuf(buffer) == 0 then pcall(api.nvim_buf_delete, buffer, {}) end
-end
-
-local function restoreTab(tab, windows)
-  local blank, leaves = api.nvim_get_current_buf(), {}
-  build(tab.windows, api.nvim_get_current_win(), leaves)
-  -- Twice, because each window takes space from its neighbours.
-  resize(leaves, windows)
-  resize(leaves, windows)
-  local selected = leaves[1].window
-  for _, each in ipairs(leaves) do
-    fill(each.window, each.leaf)
-    if each.leaf.selected then selected = each.window end
-  end
-  api.nvim_set_current_win(selected)
-  forget(blank)
-end
-
-local function restore(windows, buffers)
-  if windows.directory and fn.isdirectory(windows.directory) == 1 then
-    pcall(api.nvim_set_current_dir, windows.directory)
-  end
-  for _, buffer in ipairs(buffers.buffers or {}) do
-    if isLocal(buffer.file) then
-      vim.cmd(('silent! badd +%d %s'):format(buffer.line, fn.fnameescape(buffer.file)))
+  if marked.all then
+    for window in pairs(found.windows) do
+      if not api.nvim_win_is_valid(window) then found.windows[window] = nil end
     end
   end
-  for _, name in ipairs(buffers.arguments or {}) do
-    if isLocal(name) then vim.cmd('silent! $argadd ' .. fn.fnameescape(name)) end
+  found.pages = pages
+  for path in pairs(notes) do
+    if not states[path] and path ~= 'Editor/Buffers' then notes[path] = nil end
   end
-  local tabs = windows.tabs or {}
-  -- All tab pages first: the line of tabs takes its space from the windows.
-  for _ = 2, #tabs do vim.cmd('silent $tabnew') end
-  local pages = api.nvim_list_tabpages()
-  for index, tab in ipairs(tabs) do
-    api.nvim_set_current_tabpage(pages[index])
-    restoreTab(tab, windows)
-  end
-  if pages[windows.tab] then api.nvim_set_current_tabpage(pages[windows.tab]) end
+  found.editor = same(found.editor, {
+    directory = sayable(fn.getcwd(-1, -1)),
+    columns = vim.o.columns,
+    lines = vim.o.lines,
+    tab = selected,
+    tabs = vim.list_extend(numbers, kept.withheld),
+  })
+  if marked.list then found.list = same(found.list, list(bytesMax)) end
+  marked = { windows = {} }
+  states['Editor'], states['Editor/Buffers'] = found.editor, found.list
+  return states
 end
 
---- Puts windows and buffers back; swap files that hold unsaved changes, and what went wrong.
-function M.restore(windows, buffers)
-  local unsaved = {}
-  local swap = api.nvim_create_autocmd('SwapExists', { callback = function() answerSwapFile(unsaved) end })
-  local equalalways, hidden = vim.o.equalalways, vim.o.hidden
-  -- Room for every split, and no question about the blank buffer.
-  vim.o.equalalways, vim.o.hidden = true, true
-  local done, fault = pcall(restore, windows, buffers)
-  vim.o.equalalways, vim.o.hidden = equalalways, hidden
-  api.nvim_del_autocmd(swap)
-  return unsaved, not done and fault or nil
+--- By path, what of it is left out, in words.
+function M.notes() return notes end
+
+--- The position of the tab page with a number.
+function M.position(number)
+  for position, tab in ipairs(api.nvim_list_tabpages()) do
+    if M.number(tab) == number then return position end
+  end
+  return 0
 end
 
 return M

@@ -1,0 +1,191 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Puts a saved layout back.
+local layout = require('restoration.layout')
+local M = {}
+local api, fn = vim.api, vim.fn
+
+--- Nothing has been opened yet, so restoring disturbs nothing.
+function M.isPristine()
+  local windows = vim.tbl_filter(function(window)
+    return api.nvim_win_get_config(window).relative == ''
+  end, api.nvim_list_wins())
+  if #windows > 1 then return false end
+  for _, info in ipairs(fn.getbufinfo({ buflisted = 1 })) do
+    if info.name ~= '' or info.changed == 1 then return false end
+  end
+  return true
+end
+
+--- Splits a window into a node's parts; adds {window, leaf, beside, below} for each leaf, which say in what directions
+--- it has neighbours to share the space with.
+local function build(node, window, leaves, beside, below)
+  if not node.split then
+    leaves[#leaves + 1] = { window = window, leaf = node, beside = beside, below = below }
+    return
+  end
+  local windows = { window }
+  for _ = 2, #node.parts do
+    api.nvim_set_current_win(windows[#windows])
+    -- If there is no room for all windows, the first ones are shown.
+    if not pcall(vim.cmd, node.split == 'row' and 'rightbelow vsplit' or 'rightbelow split') then break end
+    windows[#windows + 1] = api.nvim_get_current_win()
+  end
+  for index, part in ipairs(windows) do
+    build(node.parts[index], part, leaves, beside or node.split == 'row', below or node.split == 'column')
+  end
+end
+
+local function resize(leaves, windows)
+  for _, each in ipairs(leaves) do
+    local width = math.floor(each.leaf.width * vim.o.columns / windows.columns + 0.5)
+    local height = math.floor(each.leaf.height * vim.o.lines / windows.lines + 0.5)
+    if each.beside then api.nvim_win_set_width(each.window, width) end
+    if each.below then api.nvim_win_set_height(each.window, height) end
+  end
+end
+
+--- Whether a saved name is that of a file here: others, such as term://…, are read by plugins, which run programs.
+--- A pipe would be waited for, and of a name with a new line the second would be a command.
+local function isLocal(name)
+  if type(name) ~= 'string' or name:sub(1, 1) ~= '/' or name:find('%c') then return false end
+  return vim.tbl_contains({ '', 'file', 'dir' }, fn.getftype(fn.resolve(name)))
+end
+
+--- Runs a command for each pair of numbers in a list.
+local function forPairs(list, command)
+  for _, pair in ipairs(list or {}) do
+    if type(pair) == 'table' and layout.isNumber(pair[1], 1, 1e9) and layout.isNumber(pair[2], 0, 1e9) then
+      vim.cmd(command(pair[1], pair[2]))
+    end
+  end
+end
+
+--- Makes the folds of the current window. Only manual ones: with 'foldmethod' "marker" that would change the text.
+local function fold(leaf)
+  if vim.wo.foldmethod == 'manual' then
+    vim.cmd('silent! normal! zE')
+    forPairs(leaf.folds, function(first, last) return ('silent! %d,%dfold'):format(first, last) end)
+  end
+  -- All are open or closed as it says, before some differ.
+  vim.cmd('let &l:foldlevel = &l:foldlevel')
+  forPairs(leaf.foldsOpen, function(line, isOpen)
+    return ('silent! %d%s'):format(line, isOpen == 1 and 'foldopen' or 'foldclose')
+  end)
+end
+
+local function fill(window, leaf)
+  api.nvim_set_current_win(window)
+  if isLocal(leaf.file) then
+    local argument = leaf.argument
+    local isArgument = layout.isNumber(argument, 1, fn.argc(-1)) and layout.path(fn.argv(argument - 1, -1)) == leaf.file
+    local show = isArgument and ('%dargument'):format(argument) or ('buffer %d'):format(fn.bufadd(leaf.file))
+    vim.cmd('silent! keepalt keepjumps ' .. show)
+    vim.bo.buflisted = true
+    for name, value in pairs(leaf.options or {}) do
+      if layout.allows(name, value) then pcall(fn.setwinvar, 0, '&' .. name, value) end
+    end
+    if leaf.folds then fold(leaf) end
+  else
+    vim.cmd('silent! enew')
+  end
+  pcall(fn.winrestview, { lnum = leaf.line, col = leaf.column - 1, topline = leaf.top })
+end
+
+--- Decides about a swap file, which a killed editor leaves behind, instead of asking.
+local function answerSwapFile(unsaved)
+  local swap = fn.swapinfo(vim.v.swapname)
+  if swap.pid and swap.pid > 0 and vim.loop.kill(swap.pid, 0) == 0 and swap.pid ~= fn.getpid() then
+    vim.v.swapchoice = 'o'
+  elseif swap.dirty == 0 then
+    vim.v.swapchoice = 'd'
+  else
+    -- Kept for :recover.
+    vim.v.swapchoice = 'e'
+    unsaved[#unsaved + 1] = vim.v.swapname
+  end
+end
+
+--- Removes the blank buffer that a window began with.
+local function forget(buffer)
+  local isBlank = api.nvim_buf_is_valid(buffer) and api.nvim_buf_get_name(buffer) == '' and not vim.bo[buffer].modified
+  if isBlank and #fn.win_findbuf(buffer) == 0 then pcall(api.nvim_buf_delete, buffer, {}) end
+end
+
+--- Restores a tab page into the current one.
+local function restoreTab(saved, editor)
+  local blank, leaves = api.nvim_get_current_buf(), {}
+  build(saved.windows, api.nvim_get_current_win(), leaves)
+  -- Twice, because each window takes space from its neighbours.
+  resize(leaves, editor)
+  resize(leaves, editor)
+  local selected = leaves[1].window
+  for _, each in ipairs(leaves) do
+    fill(each.window, each.leaf)
+    if each.leaf.selected then selected = each.window end
+  end
+  api.nvim_set_current_win(selected)
+  forget(blank)
+end
+
+local function restore(editor, pages, buffers, faults)
+  if isLocal(editor.directory) and fn.isdirectory(editor.directory) == 1 then
+    pcall(api.nvim_set_current_dir, editor.directory)
+  end
+  for _, buffer in ipairs(buffers.buffers or {}) do
+    if isLocal(buffer.file) then
+      vim.cmd(('silent! badd +%d %s'):format(buffer.line or 1, fn.fnameescape(buffer.file)))
+    end
+  end
+  for _, name in ipairs(buffers.arguments or {}) do
+    if isLocal(name) then vim.cmd('silent! $argadd ' .. fn.fnameescape(name)) end
+  end
+  -- All tab pages first: the line of tabs takes its space from the windows.
+  for _ = 2, #pages do vim.cmd('silent $tabnew') end
+  local tabs = api.nvim_list_tabpages()
+  for index, saved in ipairs(pages) do
+    api.nvim_set_current_tabpage(tabs[index])
+    layout.number(tabs[index], saved.number)
+    local done, fault = pcall(restoreTab, saved.state, editor)
+    if not done then faults[#faults + 1] = fault end
+  end
+  if tabs[editor.tab] then api.nvim_set_current_tabpage(tabs[editor.tab]) end
+end
+
+local function tabsOf(editor) return type(editor.tabs) == 'table' and editor.tabs or {} end
+
+--- The numbers of the tab pages in the state of "Editor", in their order.
+function M.numbers(editor)
+  local numbers, seen = {}, {}
+  for _, tab in ipairs(tabsOf(editor)) do
+    if layout.isNumber(tab, 1, 999999) and not seen[tab] then
+      seen[tab], numbers[#numbers + 1] = true, tab
+    end
+  end
+  return numbers
+end
+
+--- Puts back what is saved: `editor`, `pages` with `number` and `state`, `withheld` numbers of others, which stay in
+--- the order of tab pages, and `buffers`. Returns swap files that hold unsaved changes, and what went wrong.
+function M.restore(saved)
+  layout.kept.withheld = saved.withheld
+  local pages, last = vim.list_extend({}, saved.pages), 0
+  for _, number in ipairs(M.numbers(saved.editor)) do last = math.max(last, number) end
+  for _, tab in ipairs(tabsOf(saved.editor)) do
+    -- Earlier versions of this plugin kept tab pages in the state of "Editor".
+    if type(tab) == 'table' then
+      last = last + 1
+      pages[#pages + 1] = { number = last, state = tab }
+    end
+  end
+  local unsaved, faults = {}, {}
+  local swap = api.nvim_create_autocmd('SwapExists', { callback = function() answerSwapFile(unsaved) end })
+  local equalalways, hidden = vim.o.equalalways, vim.o.hidden
+  -- Room for every split, and no question about the blank buffer.
+  vim.o.equalalways, vim.o.hidden = true, true
+  local done, fault = pcall(restore, saved.editor, pages, saved.buffers, faults)
+  vim.o.equalalways, vim.o.hidden = equalalways, hidden
+  api.nvim_del_autocmd(swap)
+  return unsaved, not done and fault or faults[1]
+end
+
+return M

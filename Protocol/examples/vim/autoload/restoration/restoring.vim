@@ -1,0 +1,189 @@
+" SPDX-License-Identifier: Apache-2.0
+" Puts a saved layout back.
+
+" Nothing has been opened yet, so restoring disturbs nothing.
+function! restoration#restoring#IsPristine() abort
+  if tabpagenr('$') > 1 || winnr('$') > 1 | return 0 | endif
+  return empty(filter(getbufinfo({'buflisted': 1}), {_, info -> info.name !=# '' || info.changed}))
+endfunction
+
+" Splits a window into a node's parts; adds [window, leaf, directions] for each leaf; directions are those of the splits
+" above it in which neighbours share its space.
+function! s:Build(node, window, leaves, directions = []) abort
+  if !has_key(a:node, 'split')
+    call add(a:leaves, [a:window, a:node, a:directions])
+    return
+  endif
+  let windows = [a:window]
+  for _ in a:node.parts[1:]
+    call win_gotoid(windows[-1])
+    " If there is no room for all windows, the first ones are shown.
+    try
+      execute a:node.split ==# 'row' ? 'rightbelow vsplit' : 'rightbelow split'
+    catch
+      break
+    endtry
+    call add(windows, win_getid())
+  endfor
+  for index in range(len(windows))
+    call s:Build(a:node.parts[index], windows[index], a:leaves, a:directions + [a:node.split])
+  endfor
+endfunction
+
+" Whether a saved name is that of a file here: others are read by plugins, which run programs. Nothing that is saved is
+" trusted: a number becomes part of a command only as a number, and of a name with a new line the second would be one.
+function! s:IsLocal(name) abort
+  if type(a:name) != v:t_string || a:name[0] !=# '/' || a:name =~# '[[:cntrl:]]' | return v:false | endif
+  return index(['', 'file', 'dir'], getftype(resolve(a:name))) >= 0 " a pipe would be waited for
+endfunction
+
+function! s:Fill(window, leaf) abort
+  call win_gotoid(a:window)
+  if s:IsLocal(get(a:leaf, 'file'))
+    let argument = get(a:leaf, 'argument')
+    let isNumber = type(argument) == v:t_number && argument > 0
+    let isArgument = isNumber && restoration#layout#Path(argv(argument - 1, -1)) ==# a:leaf.file
+    execute 'silent! keepalt keepjumps' isArgument ? argument .. 'argument' : 'buffer' .. bufadd(a:leaf.file)
+    setlocal buflisted
+    for [name, value] in items(get(a:leaf, 'options', {}))
+      if restoration#layout#Allows(name, value) | silent! call setwinvar(0, '&' .. name, value) | endif
+    endfor
+    if has_key(a:leaf, 'folds') | call s:Fold(a:leaf) | endif
+  else
+    silent! enew
+  endif
+  call winrestview({'lnum': a:leaf.line, 'col': a:leaf.column - 1, 'topline': a:leaf.top})
+endfunction
+
+" Makes the folds of the current window. Only manual ones: with 'foldmethod' "marker" that would change the text.
+function! s:Fold(leaf) abort
+  if &foldmethod ==# 'manual'
+    silent! normal! zE
+    for [first, last] in s:Pairs(a:leaf.folds)
+      execute 'silent!' first .. ',' .. last .. 'fold'
+    endfor
+  endif
+  " All are open or closed as it says, before some differ.
+  let &l:foldlevel = &l:foldlevel
+  for [line, isOpen] in s:Pairs(get(a:leaf, 'foldsOpen', []))
+    execute 'silent!' line .. (isOpen ? 'foldopen' : 'foldclose')
+  endfor
+endfunction
+
+" The pairs of numbers in a list: they become parts of commands.
+function! s:Pairs(list) abort
+  let numbers = [v:t_number, v:t_number]
+  return filter(copy(a:list), {_, pair -> type(pair) == v:t_list && map(copy(pair), 'type(v:val)') == numbers})
+endfunction
+
+" Decides about a swap file, which a killed editor leaves behind, instead of asking.
+function! s:AnswerSwapFile() abort
+  let swap = swapinfo(v:swapname)
+  let pid = get(swap, 'pid')
+  " Vim 9.0 also names a process that has ended.
+  if pid > 0 && pid != getpid() && isdirectory('/proc/' .. pid)
+    let v:swapchoice = 'o'
+  elseif get(swap, 'dirty', 1)
+    " Kept for :recover.
+    let v:swapchoice = 'e'
+    call add(s:unsaved, v:swapname)
+  else
+    let v:swapchoice = 'd'
+  endif
+endfunction
+
+function! s:Resize(leaves, windows) abort
+  for [window, leaf, directions] in a:leaves
+    let number = win_id2win(window)
+    let width = float2nr(round(1.0 * leaf.width * &columns / a:windows.columns))
+    let height = float2nr(round(1.0 * leaf.height * &lines / a:windows.lines))
+    if index(directions, 'row') >= 0 | execute 'vertical' number .. 'resize' width | endif
+    if index(directions, 'column') >= 0 | execute number .. 'resize' height | endif
+  endfor
+endfunction
+
+" Removes the blank buffer that a window began with.
+function! s:Forget(buffer) abort
+  let isBlank = bufexists(a:buffer) && bufname(a:buffer) ==# '' && !getbufvar(a:buffer, '&modified')
+  if isBlank && empty(win_findbuf(a:buffer)) | execute 'silent! bwipeout' a:buffer | endif
+endfunction
+
+" Restores a tab page into the current one.
+function! s:RestoreTab(page, editor) abort
+  let [leaves, blank] = [[], bufnr()]
+  call s:Build(a:page.windows, win_getid(), leaves)
+  " Twice, because each window takes space from its neighbours.
+  call s:Resize(leaves, a:editor)
+  call s:Resize(leaves, a:editor)
+  let selected = leaves[0][0]
+  for [window, leaf, _] in leaves
+    call s:Fill(window, leaf)
+    if has_key(leaf, 'selected') | let selected = window | endif
+  endfor
+  call win_gotoid(selected)
+  call s:Forget(blank)
+endfunction
+
+function! s:Restore(editor, pages, buffers) abort
+  let directory = get(a:editor, 'directory')
+  if s:IsLocal(directory) && isdirectory(directory) | execute 'silent! cd' fnameescape(directory) | endif
+  for buffer in get(a:buffers, 'buffers', [])
+    let line = get(buffer, 'line', 1) + 0
+    if s:IsLocal(buffer.file) | execute 'silent! badd' '+' .. line fnameescape(buffer.file) | endif
+  endfor
+  for name in get(a:buffers, 'arguments', [])
+    if s:IsLocal(name) | execute 'silent! $argadd' fnameescape(name) | endif
+  endfor
+  " All tab pages first: the line of tabs takes its space from the windows.
+  for _ in a:pages[1:]
+    silent $tabnew
+  endfor
+  for index in range(len(a:pages))
+    let [number, page] = a:pages[index]
+    execute 'tabnext' index + 1
+    call restoration#layout#Number(index + 1, number)
+    try
+      call s:RestoreTab(page, a:editor)
+    catch
+      let s:fault = v:exception
+    endtry
+  endfor
+  let tab = get(a:editor, 'tab', 1) + 0
+  if tab <= tabpagenr('$') | execute 'tabnext' tab | endif
+endfunction
+
+" The numbers of the tab pages in the state of "Editor", in their order.
+function! restoration#restoring#Numbers(editor) abort
+  let [tabs, numbers, seen] = [get(a:editor, 'tabs'), [], {}]
+  for tab in type(tabs) == v:t_list ? tabs : []
+    if type(tab) != v:t_number || tab < 1 || tab > 999999 || has_key(seen, tab) | continue | endif
+    let seen[tab] = 1
+    call add(numbers, tab)
+  endfor
+  return numbers
+endfunction
+
+" Puts back what is saved: "editor", "pages" as [number, state], "withheld" numbers of others, which stay in the order
+" of tab pages, and "buffers". Returns swap files that hold unsaved changes, and what went wrong.
+function! restoration#restoring#Restore(saved) abort
+  let [kept, s:unsaved, s:fault] = [restoration#layout#Kept(), [], '']
+  let kept.withheld = a:saved.withheld
+  " Earlier versions of this plugin kept tab pages in the state of "Editor".
+  let former = filter(copy(get(a:saved.editor, 'tabs', [])), {_, tab -> type(tab) == v:t_dict})
+  let numbers = a:saved.withheld + map(copy(a:saved.pages), {_, page -> page[0]})
+  let pages = a:saved.pages + map(former, {index, page -> [max([0] + numbers) + 1 + index, page]})
+  let [equalalways, hidden] = [&equalalways, &hidden]
+  " Room for every split, and no question about the blank buffer.
+  set equalalways hidden
+  augroup RestorationSwap
+    autocmd!
+    autocmd SwapExists * call s:AnswerSwapFile()
+  augroup END
+  try
+    call s:Restore(a:saved.editor, pages, a:saved.buffers)
+  finally
+    let [&equalalways, &hidden] = [equalalways, hidden]
+    autocmd! RestorationSwap
+  endtry
+  return [s:unsaved, s:fault]
+endfunction

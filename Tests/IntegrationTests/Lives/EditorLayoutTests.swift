@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// Layouts of Vim and Neovim that are large, or that cannot all be saved or restored at once.
+@Suite(
+  .enabled(if: Editor.areInstalled, Comment(rawValue: Editor.requirement)),
+  .timeLimit(.minutes(Environment.isLong ? 10 : 5))
+)
+struct EditorLayoutTests {
+  private static let editors: [Editor] = [.vim, .neovim]
+
+  /// A directory with an editor's settings and files to edit.
+  private static func prepare(_ editor: Editor, settings: String = "") throws -> String {
+    let home = try broker.directory.makeDirectory("home")
+    // The listing would keep its history beside the plugin.
+    let common = "set noswapfile\nlet g:netrw_dirhistmax = 0"
+    try editor.install(in: home, settings: "\(common)\n\(settings)")
+    for file in EditedFile.names { try Files.write(Array(EditedFile.text.utf8), to: "\(home)/\(file)") }
+    return home
+  }
+
+  private static func stored(_ windows: [String], by process: EditorProcess) throws {
+    let reader = try broker.connect()
+    var last: [String]?
+    do {
+      try process.waits(until: "has its windows stored") {
+        last = reader.storedWindows("\(process.editor.application)@1")
+        return last == windows
+      }
+    } catch { throw TestFailure("\(error): \(windows), not \(last ?? [])") }
+  }
+
+  /// What an expression has in an editor.
+  private static func value(_ expression: String, in process: EditorProcess, _ home: String) throws -> String {
+    try process.run(["call writefile([\(expression)], $HOME .. '/value')"])
+    return try Files.text("\(home)/value")
+  }
+
+  private static let limits: JSONObject = Environment.isLong ? [:] : ["stateBytesMax": 12_288]
+
+  /// In one state this layout would be larger than a state may be.
+  @Test(.broker(limits: limits), arguments: editors)
+  func hundredsOfWindowsInTabPagesComeBackWhole(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    let (tabs, windows) = Environment.isLong ? (300, 500) : (30, 50)
+    let script = """
+      set hidden shortmess+=A
+      for n in range(\(tabs))
+        execute n ? 'tabnew' : 'edit' printf('%s/%0\(105 - home.utf8.count)d.cpp', getcwd(), n)
+        if n < \(windows - tabs) | execute 'vsplit' printf('%s/%0\(105 - home.utf8.count)d.hpp', getcwd(), n) | endif
+      endfor
+      """
+    try Files.write(Array(script.utf8), to: "\(home)/large.vim")
+    let first = try EditorProcess(editor, home: home)
+    try first.ready()
+    try first.run(["source ~/large.vim"])
+    let before = try first.report()
+    #expect(before.windows.count == windows)
+    try Self.stored(before.windows, by: first)
+    let status = try Self.value("execute('RestorationStatus')", in: first, home)
+    #expect(status == "\0Kept as \(editor.application)@1.\n")
+    try first.process.kill()
+
+    let second = try EditorProcess(editor, home: home)
+    let after = try second.restored()
+    #expect(after.windows == before.windows)
+    #expect(after["files"] == before["files"])
+    // Of a movement only its own tab page is told.
+    try Self.stored(before.windows, by: second)
+    let monitor = try broker.connect()
+    try monitor.call("saveApplicationState", ["application": .string("\(editor.application)@1")])
+    try monitor.call("subscribe", ["events": ["stateEncoded", "objectUnregistered"]])
+    try second.run(["tabclose"])
+    try second.waits(until: "has told of the closed tab page") { monitor.hasInput(within: .zero) }
+    var told: Set<String> = []
+    while !told.contains("objectUnregistered Tab-\(tabs)") || !told.contains("stateEncoded Editor") {
+      let event = try monitor.notification("event")
+      told.insert("\(event["name"]?.string ?? "") \(event["path"]?.array?.last?.string ?? "")")
+    }
+    #expect(told.count <= 4, "\(told)")
+  }
+
+  @Test(.broker(limits: ["stateBytesMax": 2_000]), arguments: editors)
+  func aUserHearsOfATabPageThatIsRefusedAndOfNamesThatAreLeftOut(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    let process = try EditorProcess(editor, home: home)
+    try process.ready()
+    try process.run(["edit one.txt", "tabnew two.txt", "for n in range(7) | split | endfor"])
+    func status() throws -> String { try Self.value("execute('RestorationStatus')", in: process, home) }
+    let pageText = "tab page 2: stays saved as it was, for limitExceeded: stateBytesMax is 2000"
+    try process.waits(until: "tells of the tab page") { try status().contains(pageText) }
+    let messages = try Self.value("execute('messages')", in: process, home)
+    #expect(messages.contains("not all is saved: see :RestorationStatus"))
+    try process.run(["only", "for n in range(99) | execute 'badd' n | endfor"])
+    try process.waits(until: "tells of the list, and no longer of the tab page") {
+      let text = try status()
+      return text.contains("list of buffers: ") && !text.contains("tab page")
+    }
+    try process.run(["%bdelete"])
+    try process.waits(until: "has nothing left to tell") { try !status().contains("but") }
+  }
+
+  /// Tab pages were once in the state of the editor.
+  @Test(.broker, arguments: editors) func aStateOfAnEarlierPluginComesBack(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    func leaf(_ file: String, _ line: Int64, _ more: JSONObject = [:]) -> JSONValue {
+      var leaf: JSONObject = ["file": .string("\(home)/\(file)"), "line": .integer(line), "column": 1, "top": 1]
+      for (name, value) in more.members { leaf[name] = value }
+      leaf["width"] = 50
+      leaf["height"] = 28
+      return .object(leaf)
+    }
+    let parts: [JSONValue] = [leaf("two.txt", 42, ["selected": true]), leaf("three.txt", 9)]
+    let layout: JSONValue = [
+      "directory": .string(home), "columns": 100, "lines": 30, "tab": 2,
+      "tabs": [["windows": leaf("one.txt", 7)], ["windows": ["split": "row", "parts": .array(parts)]]],
+    ]
+    let buffers: JSONValue = [
+      "buffers": [["file": .string("\(home)/four.txt"), "line": 3, "modified": true]],
+      "arguments": [.string("\(home)/one.txt")],
+    ]
+    let foreign = try broker.connect()
+    let instance = "\(editor.application)@1"
+    try foreign.encode("Editor", state: layout, of: instance)
+    try foreign.encode("Editor", "Buffers", state: buffers, of: instance)
+    let windows = ["one.txt:7", "two.txt:42*", "three.txt:9"]
+    for _ in 1...2 {
+      let process = try EditorProcess(editor, home: home)
+      let report = try process.restored()
+      #expect(report.windows == windows)
+      #expect(report["files"] == ["four.txt", "one.txt", "three.txt", "two.txt"])
+      #expect(report["session"]?["arguments"] == ["one.txt"])
+      try Self.stored(windows, by: process)
+      try process.process.kill()
+    }
+  }
+}
