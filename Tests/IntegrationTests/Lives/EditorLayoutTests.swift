@@ -33,6 +33,17 @@ struct EditorLayoutTests {
     } catch { throw TestFailure("\(error): \(windows), not \(last ?? [])") }
   }
 
+  /// Waits until everything has been stored since: a name that is new in the list is stored with all that differs.
+  private static func storedAnew(by process: EditorProcess) throws {
+    let name = "new\(process.process.pid)"
+    try process.run(["badd \(name)"])
+    let reader = try broker.connect()
+    try process.waits(until: "has stored a new name") {
+      let state = try? reader.decode("Editor", "Buffers", of: "\(process.editor.application)@1")["state"]
+      return state?["buffers"]?.array?.contains { $0["file"]?.string?.hasSuffix(name) == true } == true
+    }
+  }
+
   /// What an expression has in an editor.
   private static func value(_ expression: String, in process: EditorProcess, _ home: String) throws -> String {
     try process.run(["call writefile([\(expression)], $HOME .. '/value')"])
@@ -136,5 +147,60 @@ struct EditorLayoutTests {
       try Self.stored(windows, by: process)
       try process.process.kill()
     }
+  }
+
+  @Test(.broker, arguments: editors) func directoriesThatAreMissingForOneStartStaySaved(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    for name in ["disk", "disk/all", "disk/tab", "disk/window"] { try Files.makeDirectory("\(home)/\(name)") }
+    try Files.write([], to: "\(home)/disk/window/inside")
+    let first = try EditorProcess(editor, home: home)
+    try first.ready()
+    try first.run([
+      "cd ~/disk/all", "edit ~/one.txt", "tabnew ~/two.txt", "tcd ~/disk/tab", "split ~/disk/window",
+      "lcd ~/disk/window", "wincmd j", "9",
+    ])
+    func directories(_ process: EditorProcess) throws -> String {
+      let all = "getcwd(winnr('#'), 2), getcwd(-1, 2), getcwd(1, 1)"
+      return try Self.value("json_encode([\(all), getline(1, '$')])", in: process, home)
+    }
+    try Self.storedAnew(by: first)
+    try first.process.kill()
+    try Files.rename("\(home)/disk", to: "\(home)/gone")
+    let second = try EditorProcess(editor, home: home)
+    _ = try second.restored()
+    try Self.storedAnew(by: second)
+    try second.process.kill()
+    try Files.rename("\(home)/gone", to: "\(home)/disk")
+
+    let third = try EditorProcess(editor, home: home)
+    _ = try third.restored()
+    try third.run(["wincmd k"])
+    let text = try directories(third)
+    let found = try JSONCodec.parse(Array(text.utf8)).array ?? []
+    #expect(found.first == .string("\(home)/disk/tab"))
+    #expect(found.dropFirst().prefix(2) == [.string("\(home)/disk/tab"), .string("\(home)/disk/all")])
+    #expect(try Self.value("getcwd()", in: third, home) == "\(home)/disk/window\n")
+    // The directory is listed, not only named.
+    let listing = found.last?.array?.compactMap { $0.string } ?? []
+    #expect(listing.contains { $0.contains("inside") }, "\(found)")
+  }
+
+  @Test(.broker, arguments: editors) func windowsForWhichThereIsNoRoomStaySaved(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    let first = try EditorProcess(editor, home: home)
+    try first.ready()
+    try first.run(["edit one.txt", "split two.txt", "split three.txt", "split four.txt", "3"])
+    let windows = ["four.txt:3*", "three.txt:1", "two.txt:1", "one.txt:1"]
+    try Self.stored(windows, by: first)
+    try first.process.kill()
+    try editor.install(in: home, settings: "set noswapfile winheight=9 winminheight=9")
+    let second = try EditorProcess(editor, home: home)
+    #expect(try second.restored().windows.count < 4)
+    try second.run(["7"])
+    try Self.storedAnew(by: second)
+    #expect(try broker.connect().storedWindows("\(editor.application)@1") == windows)
+    try second.process.kill()
+    try editor.install(in: home, settings: "set noswapfile")
+    #expect(try EditorProcess(editor, home: home).restored().windows == windows)
   }
 }

@@ -24,8 +24,10 @@ local marked = { windows = {}, all = true, list = true }
 local notes = {}
 --- The number that the next tab page gets.
 local nextNumber = 1
---- Numbers of tab pages that the broker withholds: they stay saved.
-local kept = { withheld = {} }
+--- What is saved other than it is shown: what could not be restored stays saved until the user changes it: `directories` has, by
+--- what they are of, the saved one and the one there was instead; `crowded` has, by number of tab page, the saved state
+--- and what there was room for; `withheld` has numbers of tab pages.
+local kept = { directories = {}, crowded = {}, withheld = {} }
 M.kept = kept
 
 --- A name that is not UTF-8 cannot be written as JSON.
@@ -53,6 +55,12 @@ function M.allows(name, value)
   return values ~= nil and M.isNumber(value, 0, values)
 end
 
+--- Whether a buffer shows a file, and not a listing of a directory.
+function M.showsFile(buffer)
+  local name = file(buffer)
+  return name ~= nil and fn.isdirectory(name) == 0
+end
+
 -- MARK: Changes
 
 --- An event concerns the current window; with the subject "buffer" all windows that show the event's buffer, with
@@ -63,6 +71,13 @@ function M.mark(subject, buffer)
   local windows = fn.win_findbuf(buffer > 0 and buffer or api.nvim_get_current_buf())
   for _, window in ipairs(windows) do marked.windows[window] = true end
   if subject ~= 'buffer' then marked[subject] = true end
+end
+
+--- The directory to save of the editor, a tab page or a window: the one there is, or a saved one that was not there and
+--- that the user has not replaced.
+local function directory(key, current)
+  local missing = kept.directories[key]
+  return sayable(missing and missing.instead == current and missing.saved or current)
 end
 
 --- A state and its text: the former one if it is the same.
@@ -116,11 +131,13 @@ local function addView(leaf, window)
   end
 end
 
-local function leaf(window)
+local function leaf(window, tab)
   local buffer = api.nvim_win_get_buf(window)
   if vim.bo[buffer].buftype ~= '' then return nil end
   local cursor = api.nvim_win_get_cursor(window)
+  local isLocal = fn.haslocaldir(window, tab) == 1
   local result = {
+    directory = directory(window, isLocal and fn.getcwd(window, tab) or nil),
     file = file(buffer),
     line = cursor[1],
     column = cursor[2] + 1,
@@ -129,7 +146,7 @@ local function leaf(window)
     height = api.nvim_win_get_height(window),
   }
   -- A comparison changes options of its windows.
-  if result.file and not vim.wo[window].diff then addView(result, window) end
+  if M.showsFile(buffer) and not vim.wo[window].diff then addView(result, window) end
   return result
 end
 
@@ -150,12 +167,20 @@ local function node(tree, selected, room)
 end
 
 --- The state of the object "Editor/Tab-<number>"; nil if none of its windows could be restored.
-local function page(number, form)
+local function page(position, number, form)
+  local path, crowded = 'Editor/Tab-' .. number, kept.crowded[number]
+  if crowded and vim.deep_equal(crowded.shown, M.shown(position)) then
+    note(path, 'there is no room for all of its windows, and it stays saved as it was')
+    return crowded.state
+  end
   local room = { folds = FOLDS }
   local windows = node(form.layout, form.selected, room)
-  note('Editor/Tab-' .. number, room.folds < 0 and ('folds beyond %d are left out'):format(FOLDS) or nil)
-  return windows and { windows = windows }
+  note(path, room.folds < 0 and ('folds beyond %d are left out'):format(FOLDS) or nil)
+  return windows and { windows = windows, directory = form.directory }
 end
+
+--- The windows and buffers of a tab page, by its position.
+function M.shown(position) return { fn.winlayout(position), fn.tabpagebuflist(position) } end
 
 --- Looks at a tab page, and closely at those of its windows that may have changed.
 local function look(tab, number)
@@ -168,7 +193,7 @@ local function look(tab, number)
     }, ' ')
     local former = found.windows[window]
     if marked.windows[window] or not former or former.place ~= place then
-      local now = leaf(window)
+      local now = leaf(window, position)
       isChanged = isChanged or not former or not vim.deep_equal(now, former.leaf)
       found.windows[window] = { place = place, leaf = now }
     end
@@ -176,10 +201,11 @@ local function look(tab, number)
   local form = {
     layout = fn.winlayout(position),
     selected = api.nvim_tabpage_get_win(tab),
+    directory = directory('tab' .. number, fn.haslocaldir(-1, position) == 1 and fn.getcwd(-1, position) or nil),
   }
   local former = found.pages[number]
   if former and not isChanged and vim.deep_equal(form, former.form) then return former end
-  local state = page(number, form)
+  local state = page(position, number, form)
   return { form = form, saved = state and same(former and former.saved, state) }
 end
 
@@ -260,7 +286,7 @@ function M.states(bytesMax)
     if not states[path] and path ~= 'Editor/Buffers' then notes[path] = nil end
   end
   found.editor = same(found.editor, {
-    directory = sayable(fn.getcwd(-1, -1)),
+    directory = directory('', fn.getcwd(-1, -1)),
     columns = vim.o.columns,
     lines = vim.o.lines,
     tab = selected,

@@ -26,8 +26,11 @@ local function build(node, window, leaves, beside, below)
   local windows = { window }
   for _ = 2, #node.parts do
     api.nvim_set_current_win(windows[#windows])
-    -- If there is no room for all windows, the first ones are shown.
-    if not pcall(vim.cmd, node.split == 'row' and 'rightbelow vsplit' or 'rightbelow split') then break end
+    -- If there is no room for all windows, the first ones are shown, and the others stay saved.
+    if not pcall(vim.cmd, node.split == 'row' and 'rightbelow vsplit' or 'rightbelow split') then
+      leaves.isCrowded = true
+      break
+    end
     windows[#windows + 1] = api.nvim_get_current_win()
   end
   for index, part in ipairs(windows) do
@@ -73,9 +76,23 @@ local function fold(leaf)
   end)
 end
 
+--- Changes the directory of the editor, a tab page or a window to a saved one. One that is not there stays saved.
+local function changeDirectory(command, key, current, saved)
+  if not isLocal(saved) then return end
+  if fn.isdirectory(saved) == 1 then
+    vim.cmd('silent! ' .. command .. ' ' .. fn.fnameescape(saved))
+  else
+    layout.kept.directories[key] = { saved = saved, instead = current }
+  end
+end
+
 local function fill(window, leaf)
   api.nvim_set_current_win(window)
-  if isLocal(leaf.file) then
+  changeDirectory('lcd', window, nil, leaf.directory)
+  if isLocal(leaf.file) and fn.isdirectory(leaf.file) == 1 then
+    -- Only this has the listing made.
+    vim.cmd('silent! keepalt keepjumps edit ' .. fn.fnameescape(leaf.file))
+  elseif isLocal(leaf.file) then
     local argument = leaf.argument
     local isArgument = layout.isNumber(argument, 1, fn.argc(-1)) and layout.path(fn.argv(argument - 1, -1)) == leaf.file
     local show = isArgument and ('%dargument'):format(argument) or ('buffer %d'):format(fn.bufadd(leaf.file))
@@ -111,8 +128,9 @@ local function forget(buffer)
   if isBlank and #fn.win_findbuf(buffer) == 0 then pcall(api.nvim_buf_delete, buffer, {}) end
 end
 
---- Restores a tab page into the current one.
-local function restoreTab(saved, editor)
+--- Restores a tab page into the current one; whether there was room for all of its windows.
+local function restoreTab(number, saved, editor)
+  changeDirectory('tcd', 'tab' .. number, nil, saved.directory)
   local blank, leaves = api.nvim_get_current_buf(), {}
   build(saved.windows, api.nvim_get_current_win(), leaves)
   -- Twice, because each window takes space from its neighbours.
@@ -125,12 +143,11 @@ local function restoreTab(saved, editor)
   end
   api.nvim_set_current_win(selected)
   forget(blank)
+  return not leaves.isCrowded
 end
 
 local function restore(editor, pages, buffers, faults)
-  if isLocal(editor.directory) and fn.isdirectory(editor.directory) == 1 then
-    pcall(api.nvim_set_current_dir, editor.directory)
-  end
+  changeDirectory('cd', '', fn.getcwd(-1, -1), editor.directory)
   for _, buffer in ipairs(buffers.buffers or {}) do
     if isLocal(buffer.file) then
       vim.cmd(('silent! badd +%d %s'):format(buffer.line or 1, fn.fnameescape(buffer.file)))
@@ -145,8 +162,12 @@ local function restore(editor, pages, buffers, faults)
   for index, saved in ipairs(pages) do
     api.nvim_set_current_tabpage(tabs[index])
     layout.number(tabs[index], saved.number)
-    local done, fault = pcall(restoreTab, saved.state, editor)
-    if not done then faults[#faults + 1] = fault end
+    local done, result = pcall(restoreTab, saved.number, saved.state, editor)
+    if not done then faults[#faults + 1] = result end
+    -- What could not be restored stays saved as it is.
+    if not done or not result then
+      layout.kept.crowded[saved.number] = { state = saved.state, shown = layout.shown(index) }
+    end
   end
   if tabs[editor.tab] then api.nvim_set_current_tabpage(tabs[editor.tab]) end
 end

@@ -26,8 +26,10 @@ let s:notes = {}
 
 " The number that the next tab page gets. It stays with the tab page, as t:restoration_number.
 let s:nextNumber = 1
-" Numbers of tab pages that the broker withholds: they stay saved.
-let s:kept = {'withheld': []}
+" What is saved other than it is shown: what could not be restored stays saved until the user changes it: "directories" has, by what
+" they are of, the saved one and the one there was instead; "crowded" has, by number of tab page, the saved state and
+" what there was room for; "withheld" has numbers of tab pages.
+let s:kept = {'directories': {}, 'crowded': {}, 'withheld': []}
 
 function! restoration#layout#Kept() abort
   return s:kept
@@ -44,6 +46,12 @@ endfunction
 " The file a buffer shows; empty for help, terminals, quickfix lists, remote files, and buffers without a name.
 function! s:File(buffer) abort
   return getbufvar(a:buffer, '&buftype') ==# '' ? restoration#layout#Path(bufname(a:buffer)) : ''
+endfunction
+
+" Whether a buffer shows a file, and not a listing of a directory.
+function! restoration#layout#ShowsFile(buffer) abort
+  let file = s:File(a:buffer)
+  return file !=# '' && !isdirectory(file)
 endfunction
 
 " Whether an option is kept, and may have this value.
@@ -81,11 +89,13 @@ function! s:Leaf(info) abort
   let cursor = getcurpos(window)
   let leaf = {'line': cursor[1], 'column': cursor[2], 'top': a:info.topline, 'width': a:info.width,
     \ 'height': a:info.height}
+  let directory = s:Directory(window, haslocaldir(window, tab) == 1 ? getcwd(window, tab) : '')
+  if directory !=# '' | let leaf.directory = directory | endif
   let file = s:File(buffer)
   if file !=# '' | let leaf.file = file | endif
   " A comparison changes options of its windows.
   let Option = {name, _ -> gettabwinvar(tab, window, '&' .. name)}
-  if file ==# '' || Option('diff', 0) | return leaf | endif
+  if file ==# '' || isdirectory(file) || Option('diff', 0) | return leaf | endif
   let leaf.options = filter(map(copy(s:options), Option), function('restoration#layout#Allows'))
   if has_key(leaf.options, 'foldmethod') | call extend(leaf, s:Folds(window)) | endif
   if !empty(s:arguments) && arglistid(window, tab) == 0
@@ -167,17 +177,29 @@ function! s:Look(tab, number) abort
     let s:windows[window] = {'place': place, 'leaf': leaf}
   endfor
   let selected = win_getid(tabpagewinnr(a:tab), a:tab)
-  let form = [winlayout(a:tab), selected]
+  let directory = s:Directory('tab' .. a:number, haslocaldir(-1, a:tab) == 2 ? getcwd(-1, a:tab) : '')
+  let form = [winlayout(a:tab), selected, directory]
   if !isChanged && form ==# former.form | return former | endif
-  return {'form': form, 'state': s:Same(former.state, s:Page(a:number, form))}
+  return {'form': form, 'state': s:Same(former.state, s:Page(a:tab, a:number, form))}
+endfunction
+
+" The windows and buffers of a tab page.
+function! restoration#layout#Shown(tab) abort
+  return [winlayout(a:tab), tabpagebuflist(a:tab)]
 endfunction
 
 " The state of the object "Editor/Tab-<number>"; empty if none of its windows could be restored.
-function! s:Page(number, form) abort
-  let [layout, selected] = a:form
+function! s:Page(tab, number, form) abort
+  let [path, crowded] = ['Editor/Tab-' .. a:number, get(s:kept.crowded, a:number, {'shown': []})]
+  if crowded.shown ==# restoration#layout#Shown(a:tab)
+    call s:Note(path, 'there is no room for all of its windows, and it stays saved as it was')
+    return crowded.state
+  endif
+  let [layout, selected, directory] = a:form
   let s:foldsLeft = s:foldsMax
   let state = {'windows': s:Node(layout, selected)}
-  call s:Note('Editor/Tab-' .. a:number, s:foldsLeft < 0 ? 'folds beyond ' .. s:foldsMax .. ' are left out' : '')
+  if directory !=# '' | let state.directory = directory | endif
+  call s:Note(path, s:foldsLeft < 0 ? 'folds beyond ' .. s:foldsMax .. ' are left out' : '')
   return empty(state.windows) ? {} : state
 endfunction
 
@@ -233,7 +255,7 @@ function! restoration#layout#States(bytesMax) abort
   if s:areAllMarked | call filter(s:windows, {window, _ -> win_id2tabwin(window)[0]}) | endif
   let [s:pages, s:marked, s:areAllMarked] = [pages, {}, 0]
   call filter(s:notes, {path, _ -> has_key(states, path) || path ==# 'Editor/Buffers'})
-  let s:editor = s:Same(s:editor, {'directory': getcwd(-1), 'columns': &columns, 'lines': &lines,
+  let s:editor = s:Same(s:editor, {'directory': s:Directory('', getcwd(-1)), 'columns': &columns, 'lines': &lines,
     \ 'tab': current, 'tabs': numbers + s:kept.withheld})
   if s:isListMarked | let [s:buffers, s:isListMarked] = [s:Same(s:buffers, s:Buffers(a:bytesMax)), 0] | endif
   return extend(states, {'Editor': s:editor, 'Editor/Buffers': s:buffers})
@@ -250,4 +272,11 @@ function! s:Note(path, text) abort
   elseif has_key(s:notes, a:path)
     unlet s:notes[a:path]
   endif
+endfunction
+
+" The directory to save of the editor, a tab page or a window: the one there is, or a saved one that was not there and
+" that the user has not replaced.
+function! s:Directory(key, current) abort
+  let missing = get(s:kept.directories, a:key, {'instead': v:null})
+  return a:current ==# missing.instead ? missing.saved : a:current
 endfunction

@@ -17,10 +17,11 @@ function! s:Build(node, window, leaves, directions = []) abort
   let windows = [a:window]
   for _ in a:node.parts[1:]
     call win_gotoid(windows[-1])
-    " If there is no room for all windows, the first ones are shown.
+    " If there is no room for all windows, the first ones are shown, and the others stay saved.
     try
       execute a:node.split ==# 'row' ? 'rightbelow vsplit' : 'rightbelow split'
     catch
+      let s:isCrowded = 1
       break
     endtry
     call add(windows, win_getid())
@@ -37,9 +38,24 @@ function! s:IsLocal(name) abort
   return index(['', 'file', 'dir'], getftype(resolve(a:name))) >= 0 " a pipe would be waited for
 endfunction
 
+" Changes the directory of the editor, a tab page or a window to a saved one. One that is not there stays saved.
+function! s:ChangeDirectory(command, key, current, saved) abort
+  if !s:IsLocal(a:saved) | return | endif
+  if isdirectory(a:saved)
+    execute 'silent!' a:command fnameescape(a:saved)
+  else
+    let kept = restoration#layout#Kept()
+    let kept.directories[a:key] = {'saved': a:saved, 'instead': a:current}
+  endif
+endfunction
+
 function! s:Fill(window, leaf) abort
   call win_gotoid(a:window)
-  if s:IsLocal(get(a:leaf, 'file'))
+  call s:ChangeDirectory('lcd', a:window, '', get(a:leaf, 'directory'))
+  if s:IsLocal(get(a:leaf, 'file')) && isdirectory(a:leaf.file)
+    " Only this has the listing made.
+    execute 'silent! keepalt keepjumps edit' fnameescape(a:leaf.file)
+  elseif s:IsLocal(get(a:leaf, 'file'))
     let argument = get(a:leaf, 'argument')
     let isNumber = type(argument) == v:t_number && argument > 0
     let isArgument = isNumber && restoration#layout#Path(argv(argument - 1, -1)) ==# a:leaf.file
@@ -108,8 +124,9 @@ function! s:Forget(buffer) abort
   if isBlank && empty(win_findbuf(a:buffer)) | execute 'silent! bwipeout' a:buffer | endif
 endfunction
 
-" Restores a tab page into the current one.
-function! s:RestoreTab(page, editor) abort
+" Restores a tab page into the current one. If there is no room for all of its windows, it stays saved as it is.
+function! s:RestoreTab(number, page, editor) abort
+  call s:ChangeDirectory('tcd', 'tab' .. a:number, '', get(a:page, 'directory'))
   let [leaves, blank] = [[], bufnr()]
   call s:Build(a:page.windows, win_getid(), leaves)
   " Twice, because each window takes space from its neighbours.
@@ -125,8 +142,7 @@ function! s:RestoreTab(page, editor) abort
 endfunction
 
 function! s:Restore(editor, pages, buffers) abort
-  let directory = get(a:editor, 'directory')
-  if s:IsLocal(directory) && isdirectory(directory) | execute 'silent! cd' fnameescape(directory) | endif
+  call s:ChangeDirectory('cd', '', getcwd(-1), get(a:editor, 'directory'))
   for buffer in get(a:buffers, 'buffers', [])
     let line = get(buffer, 'line', 1) + 0
     if s:IsLocal(buffer.file) | execute 'silent! badd' '+' .. line fnameescape(buffer.file) | endif
@@ -142,11 +158,15 @@ function! s:Restore(editor, pages, buffers) abort
     let [number, page] = a:pages[index]
     execute 'tabnext' index + 1
     call restoration#layout#Number(index + 1, number)
+    let s:isCrowded = 0
     try
-      call s:RestoreTab(page, a:editor)
+      call s:RestoreTab(number, page, a:editor)
     catch
-      let s:fault = v:exception
+      let [s:isCrowded, s:fault] = [1, v:exception]
     endtry
+    if !s:isCrowded | continue | endif
+    let kept = restoration#layout#Kept()
+    let kept.crowded[number] = {'state': page, 'shown': restoration#layout#Shown(index + 1)}
   endfor
   let tab = get(a:editor, 'tab', 1) + 0
   if tab <= tabpagenr('$') | execute 'tabnext' tab | endif
