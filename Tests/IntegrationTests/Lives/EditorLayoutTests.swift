@@ -149,6 +149,45 @@ struct EditorLayoutTests {
     }
   }
 
+  /// A listing of a directory at the side, as the settings of many open one.
+  @Test(.broker, arguments: editors) func aListingThatTheSettingsOpenIsNotTakenForItsUsersWork(editor: Editor) throws {
+    let home = try Self.prepare(editor, settings: "autocmd VimEnter * Lexplore | wincmd p")
+    let windows = ["two.txt:9*", "one.txt:5"]
+    func own(_ report: JSONValue) -> [String] { report.windows.filter { $0.contains(".txt") } }
+    let first = try EditorProcess(editor, home: home)
+    try first.ready()
+    try first.run(["edit one.txt", "5", "split two.txt", "9"])
+    try Self.stored(windows, by: first)
+    try first.process.kill()
+    for _ in 1...2 {
+      let process = try EditorProcess(editor, home: home)
+      let report = try process.restored()
+      #expect(own(report) == windows)
+      #expect(report.windows.count == 3)
+      try Self.storedAnew(by: process)
+      try Self.stored(windows, by: process)
+      try process.process.kill()
+    }
+    let applications = try broker.connect().call("listApplications")["applications"]?.array ?? []
+    #expect(applications.compactMap { $0["application"]?.string } == ["\(editor.application)@1"])
+  }
+
+  @Test(.broker, arguments: editors)
+  func aWindowThatItsUserOpensBeforeTheBrokerComesIsLeftAlone(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    let first = try EditorProcess(editor, home: home)
+    try first.ready()
+    try first.type(editor.open("one.txt", line: 5))
+    try Self.stored(["one.txt:5*"], by: first)
+    try first.process.kill()
+    try broker.kill()
+    let second = try EditorProcess(editor, home: home)
+    try second.run(["help"])
+    try broker.start()
+    #expect(try second.ready().windows == ["help.txt:1*", ":1"])
+    #expect(try EditorProcess(editor, home: home).restored().windows == ["one.txt:5*"])
+  }
+
   @Test(.broker, arguments: editors) func directoriesThatAreMissingForOneStartStaySaved(editor: Editor) throws {
     let home = try Self.prepare(editor)
     for name in ["disk", "disk/all", "disk/tab", "disk/window"] { try Files.makeDirectory("\(home)/\(name)") }

@@ -14,7 +14,10 @@ vim.api.nvim_create_autocmd('VimEnter', {
     require('restoration').start()
   end,
 })
-vim.api.nvim_create_user_command('RestorationStart', function() require('restoration').start() end, {
+vim.api.nvim_create_user_command('RestorationStart', function()
+  require('restoration.restoring').commanded()
+  require('restoration').start()
+end, {
   bar = true,
   desc = 'Keep the layout of this editor from now on, although it was started with files',
 })

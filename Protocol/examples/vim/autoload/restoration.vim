@@ -404,6 +404,7 @@ function! s:RestoreWhenQuiet(channel, saved) abort
     call timer_start(50, {-> s:RestoreWhenQuiet(a:channel, a:saved)})
     return
   endif
+  call restoration#restoring#SetAside()
   let [unsaved, fault] = [[], '']
   try
     let [unsaved, fault] = restoration#restoring#Restore(a:saved)
@@ -422,6 +423,7 @@ function! s:RestoreWhenQuiet(channel, saved) abort
 endfunction
 
 function! s:Kept() abort
+  if s:phase ==# 'connecting' | call restoration#restoring#SetAside() | endif
   let s:phase = 'kept'
   call s:Watch()
   call s:Changed()
@@ -470,7 +472,7 @@ function! restoration#Start() abort
   augroup RestorationEnd
     autocmd!
     autocmd VimLeavePre * call s:LeavePre()
-    autocmd CmdlineLeave : let s:command = getcmdline()
+    autocmd CmdlineLeave : let s:command = getcmdline() | call restoration#restoring#Commanded()
     autocmd ExitPre * let s:command = 'quit'
     autocmd SafeState * let s:command = ''
   augroup END

@@ -17,5 +17,5 @@ function! s:Enter() abort
   call restoration#Start()
 endfunction
 
-command! -bar RestorationStart call restoration#Start()
+command! -bar RestorationStart call restoration#restoring#Commanded() | call restoration#Start()
 command! -bar RestorationStatus echo restoration#Status()

@@ -207,6 +207,7 @@ end
 local initialize
 
 local function kept()
+  if session.phase == 'connecting' then restoring.setAside() end
   session.phase = 'kept'
   watch()
   changed()
@@ -227,6 +228,7 @@ local function restoreWhenQuiet(connection, saved)
   if api.nvim_get_mode().mode ~= 'n' then
     return vim.defer_fn(function() restoreWhenQuiet(connection, saved) end, 50)
   end
+  restoring.setAside()
   local swapFiles, fault = restoring.restore(saved)
   local texts = { fault }
   if #saved.withheld > 0 then texts[#texts + 1] = #saved.withheld .. ' tab page(s) withheld after crashes' end
@@ -385,6 +387,7 @@ function M.start()
   api.nvim_create_autocmd('CmdlineLeave', {
     pattern = ':',
     callback = function()
+      restoring.commanded()
       -- Nothing declines this command: whenever it has been given, the end follows.
       session.isCquit = not vim.v.event.abort and fn.getcmdline():match('^[: ]*%d*cqu?i?t?!?%s*$') ~= nil
     end,

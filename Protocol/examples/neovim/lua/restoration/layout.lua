@@ -24,10 +24,11 @@ local marked = { windows = {}, all = true, list = true }
 local notes = {}
 --- The number that the next tab page gets.
 local nextNumber = 1
---- What is saved other than it is shown: what could not be restored stays saved until the user changes it: `directories` has, by
+--- What is saved other than it is shown. `aside` has windows that the user's settings have opened, which without a file
+--- come again by themselves. What could not be restored stays saved until the user changes it: `directories` has, by
 --- what they are of, the saved one and the one there was instead; `crowded` has, by number of tab page, the saved state
 --- and what there was room for; `withheld` has numbers of tab pages.
-local kept = { directories = {}, crowded = {}, withheld = {} }
+local kept = { aside = {}, directories = {}, crowded = {}, withheld = {} }
 M.kept = kept
 
 --- A name that is not UTF-8 cannot be written as JSON.
@@ -133,7 +134,7 @@ end
 
 local function leaf(window, tab)
   local buffer = api.nvim_win_get_buf(window)
-  if vim.bo[buffer].buftype ~= '' then return nil end
+  if vim.bo[buffer].buftype ~= '' or kept.aside[window] and not M.showsFile(buffer) then return nil end
   local cursor = api.nvim_win_get_cursor(window)
   local isLocal = fn.haslocaldir(window, tab) == 1
   local result = {

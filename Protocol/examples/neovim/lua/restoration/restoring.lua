@@ -4,16 +4,48 @@ local layout = require('restoration.layout')
 local M = {}
 local api, fn = vim.api, vim.fn
 
---- Nothing has been opened yet, so restoring disturbs nothing.
-function M.isPristine()
-  local windows = vim.tbl_filter(function(window)
+--- Whether a command that the user has typed may have opened what there is. Only then windows without files count.
+local isCommanded = false
+
+function M.commanded() isCommanded = true end
+
+--- Windows of a tab page that do not float.
+local function windowsOf(tab)
+  return vim.tbl_filter(function(window)
     return api.nvim_win_get_config(window).relative == ''
-  end, api.nvim_list_wins())
-  if #windows > 1 then return false end
+  end, api.nvim_tabpage_list_wins(tab))
+end
+
+local function isBlank(buffer) return vim.bo[buffer].buftype == '' and api.nvim_buf_get_name(buffer) == '' end
+
+--- The user has opened nothing yet, so restoring disturbs nothing.
+function M.isPristine()
   for _, info in ipairs(fn.getbufinfo({ buflisted = 1 })) do
-    if info.name ~= '' or info.changed == 1 then return false end
+    local isPlain = vim.bo[info.bufnr].buftype == ''
+    if isPlain and (info.changed == 1 or layout.showsFile(info.bufnr)) then return false end
   end
-  return true
+  if not isCommanded then return true end
+  return #api.nvim_list_tabpages() == 1 and #windowsOf(0) == 1 and isBlank(api.nvim_win_get_buf(windowsOf(0)[1]))
+end
+
+--- The window of this tab page in which the user begins: not one that his settings have opened at its side.
+local function mainWindow()
+  local windows = windowsOf(0)
+  local blank = vim.tbl_filter(function(window) return isBlank(api.nvim_win_get_buf(window)) end, windows)
+  local free = vim.tbl_filter(function(window)
+    return not vim.wo[window].winfixwidth and not vim.wo[window].winfixheight
+  end, windows)
+  local best = #blank > 0 and blank or #free > 0 and free or windows
+  return vim.tbl_contains(best, api.nvim_get_current_win()) and api.nvim_get_current_win() or best[1]
+end
+
+--- Puts aside what the user's settings have opened and shows no file: it is not saved, because they open it again.
+function M.setAside()
+  if isCommanded then return end
+  local main = mainWindow()
+  for _, window in ipairs(api.nvim_list_wins()) do
+    layout.kept.aside[window] = window ~= main and not layout.showsFile(api.nvim_win_get_buf(window)) or nil
+  end
 end
 
 --- Splits a window into a node's parts; adds {window, leaf, beside, below} for each leaf, which say in what directions
@@ -130,6 +162,7 @@ end
 
 --- Restores a tab page into the current one; whether there was room for all of its windows.
 local function restoreTab(number, saved, editor)
+  api.nvim_set_current_win(mainWindow())
   changeDirectory('tcd', 'tab' .. number, nil, saved.directory)
   local blank, leaves = api.nvim_get_current_buf(), {}
   build(saved.windows, api.nvim_get_current_win(), leaves)

@@ -26,10 +26,11 @@ let s:notes = {}
 
 " The number that the next tab page gets. It stays with the tab page, as t:restoration_number.
 let s:nextNumber = 1
-" What is saved other than it is shown: what could not be restored stays saved until the user changes it: "directories" has, by what
+" What is saved other than it is shown. "aside" has windows that the user's settings have opened, which without a file
+" come again by themselves. What could not be restored stays saved until the user changes it: "directories" has, by what
 " they are of, the saved one and the one there was instead; "crowded" has, by number of tab page, the saved state and
 " what there was room for; "withheld" has numbers of tab pages.
-let s:kept = {'directories': {}, 'crowded': {}, 'withheld': []}
+let s:kept = {'aside': {}, 'directories': {}, 'crowded': {}, 'withheld': []}
 
 function! restoration#layout#Kept() abort
   return s:kept
@@ -86,6 +87,7 @@ endfunction
 function! s:Leaf(info) abort
   let [window, tab, buffer] = [a:info.winid, a:info.tabnr, a:info.bufnr]
   if getbufvar(buffer, '&buftype') !=# '' | return {} | endif
+  if has_key(s:kept.aside, window) && !restoration#layout#ShowsFile(buffer) | return {} | endif
   let cursor = getcurpos(window)
   let leaf = {'line': cursor[1], 'column': cursor[2], 'top': a:info.topline, 'width': a:info.width,
     \ 'height': a:info.height}

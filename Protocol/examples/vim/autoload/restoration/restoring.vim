@@ -1,10 +1,38 @@
 " SPDX-License-Identifier: Apache-2.0
 " Puts a saved layout back.
 
-" Nothing has been opened yet, so restoring disturbs nothing.
+" Whether a command that the user has typed may have opened what there is. Only then windows without files count.
+let s:isCommanded = 0
+
+function! restoration#restoring#Commanded() abort
+  let s:isCommanded = 1
+endfunction
+
+" The user has opened nothing yet, so restoring disturbs nothing.
 function! restoration#restoring#IsPristine() abort
-  if tabpagenr('$') > 1 || winnr('$') > 1 | return 0 | endif
-  return empty(filter(getbufinfo({'buflisted': 1}), {_, info -> info.name !=# '' || info.changed}))
+  let opened = filter(getbufinfo({'buflisted': 1}), {_, info -> getbufvar(info.bufnr, '&buftype') ==# '' &&
+    \ (info.changed || restoration#layout#ShowsFile(info.bufnr))})
+  if !empty(opened) | return 0 | endif
+  return !s:isCommanded || tabpagenr('$') == 1 && winnr('$') == 1 && &buftype ==# '' && bufname() ==# ''
+endfunction
+
+" The window of this tab page in which the user begins: not what his settings have opened at its side.
+function! s:MainWindow() abort
+  let windows = map(range(1, winnr('$')), {_, number -> win_getid(number)})
+  let Has = {window, option -> getwinvar(window, '&' .. option)}
+  let blank = filter(copy(windows), {_, window -> Has(window, 'buftype') ==# '' && bufname(winbufnr(window)) ==# ''})
+  let free = filter(copy(windows), {_, window -> !Has(window, 'winfixwidth') && !Has(window, 'winfixheight')})
+  let best = !empty(blank) ? blank : !empty(free) ? free : windows
+  return index(best, win_getid()) >= 0 ? win_getid() : best[0]
+endfunction
+
+" Puts aside what the user's settings have opened and shows no file: it is not saved, because they open it again.
+function! restoration#restoring#SetAside() abort
+  if s:isCommanded | return | endif
+  let [main, aside] = [s:MainWindow(), restoration#layout#Kept().aside]
+  for info in getwininfo()
+    if info.winid != main && !restoration#layout#ShowsFile(info.bufnr) | let aside[info.winid] = 1 | endif
+  endfor
 endfunction
 
 " Splits a window into a node's parts; adds [window, leaf, directions] for each leaf; directions are those of the splits
@@ -126,6 +154,7 @@ endfunction
 
 " Restores a tab page into the current one. If there is no room for all of its windows, it stays saved as it is.
 function! s:RestoreTab(number, page, editor) abort
+  call win_gotoid(s:MainWindow())
   call s:ChangeDirectory('tcd', 'tab' .. a:number, '', get(a:page, 'directory'))
   let [leaves, blank] = [[], bufnr()]
   call s:Build(a:page.windows, win_getid(), leaves)
