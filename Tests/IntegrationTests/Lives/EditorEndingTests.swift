@@ -113,4 +113,37 @@ struct EditorEndingTests {
     }
     #expect(try EditorProcess(editor, home: home).ready().windows == Self.windows)
   }
+
+  @Test(arguments: [Editor.vim, .neovim])
+  func editorsOfTwoProjectsComeBackEachInItsOwn(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    let projects = [("alpha", "one.txt"), ("beta", "two.txt")]
+    func start() throws -> [EditorProcess] {
+      try projects.map { project, _ in
+        let process = try EditorProcess(editor, home: home, directory: "\(home)/\(project)")
+        try process.ready()
+        return process
+      }
+    }
+    for (project, _) in projects { try Files.makeDirectory("\(home)/\(project)") }
+    let before = try start()
+    for (index, process) in before.enumerated() {
+      try process.type(editor.open("../\(projects[index].1)", line: 5))
+      let reader = try broker.connect()
+      try process.waits(until: "is stored") {
+        reader.storedWindows("\(editor.application)@\(index + 1)") == ["\(projects[index].1):5*"]
+      }
+    }
+    // The last project's editor is used last, and the first one's is started first.
+    for process in before { try process.process.kill() }
+    for _ in 1...2 {
+      let after = try start()
+      for (process, (project, file)) in zip(after, projects) {
+        let report = try process.report()
+        #expect(report.windows == ["\(file):5*"])
+        #expect(report["directory"]?.string == "\(home)/\(project)")
+      }
+      for process in after { try process.process.kill() }
+    }
+  }
 }

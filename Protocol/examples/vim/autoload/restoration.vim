@@ -16,6 +16,8 @@ let s:channel = v:null
 let s:token = ''
 let s:application = ''
 let s:instance = ''
+" The directory that it was started in.
+let s:place = ''
 " The broker's limit of a state.
 let s:stateBytesMax = 262144
 " Paths of registered objects, and of those for which the answer is due.
@@ -303,6 +305,7 @@ function! s:Initialize() abort
   else
     let params.application = s:Option('application', 'org.vim.Vim')
     let params.instance = s:instance ==# '' ? 'auto' : s:instance
+    if s:place !=# '' | let params.affinity = s:place | endif
   endif
   call s:Request('initialize', params, function('s:Initialized'))
 endfunction
@@ -468,6 +471,7 @@ endfunction
 function! restoration#Start() abort
   if s:phase !=# 'idle' | return | endif
   let s:phase = 'connecting'
+  let s:place = restoration#layout#Path(getcwd())
   if !restoration#restoring#IsPristine() | let s:instance = s:OwnInstance() | endif
   augroup RestorationEnd
     autocmd!

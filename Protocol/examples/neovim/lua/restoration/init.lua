@@ -315,7 +315,9 @@ function initialize()
     bundleVersion = tostring(vim.version().major) .. '.' .. vim.version().minor .. '.' .. vim.version().patch,
     serves = { 'encodeRestorableStateWithCoder' },
   }
-  if not session.application then params.instance = session.instance or 'auto' end
+  if not session.application then
+    params.instance, params.affinity = session.instance or 'auto', session.place
+  end
   session.connection:request('initialize', params, function(failure, result)
     if failure then
       session.phase = 'over'
@@ -382,6 +384,8 @@ end
 function M.start()
   if session.phase ~= 'idle' then return end
   session.phase = 'connecting'
+  -- The directory that it was started in.
+  session.place = layout.path(fn.getcwd())
   if not restoring.isPristine() then session.instance = os.date('!%Y%m%dT%H%M%S-') .. fn.getpid() end
   api.nvim_create_autocmd('VimLeavePre', { callback = function() pcall(goodbye) end })
   api.nvim_create_autocmd('CmdlineLeave', {
