@@ -90,6 +90,15 @@ internal import Testing
     try run("faults.py", [], expecting: "2 windows came back", socket: broker.socket)
   }
 
+  @Test(
+    "Windows of a GTK program come back from SIGKILL with their sizes, whatever sizes the program gives them at first",
+    .broker,
+    .enabled(if: hasGTK, gtkRequirement)
+  )
+  func sizesComeBack() throws {
+    try run("sizes.py", [], expecting: "2 windows came back with their sizes", socket: broker.socket)
+  }
+
   private static var hasGTK: Bool {
     has("gi; gi.require_version('Gtk', '4.0')")
       && (Environment.isCI || (try? ChildProcess.run(["sh", "-c", tools]))?.end == .exit(0))

@@ -30,6 +30,7 @@ typedef struct saved_object {
   bool is_registering, is_pushing;
   bool must_push;      /* it may have changed since it was pushed */
   bool has_complained;
+  json_t *geometry;    /* to be given to the window when it is shown for the first time, or NULL */
 } saved_object;
 
 typedef struct RestorationGtkApplicationPrivate {
@@ -41,7 +42,6 @@ typedef struct RestorationGtkApplicationPrivate {
   GPtrArray *objects;        /* of the windows; owned */
   json_t *saved_windows;     /* paths to restore, the most recently used first */
   saved_object *restoring;   /* for the window that a handler of restore-window is to make */
-  json_t *restoring_geometry;
   RestorationGtkRestoreReason reason;
   bool is_opened, is_restored, is_forgotten;
   bool is_restoring;         /* what is not restored yet must not be replaced */
@@ -136,6 +136,14 @@ static json_t *windows_of(RestorationGtkApplication *application) {
   return paths;
 }
 
+static json_t *geometry_of(GtkWindow *window) {
+  int width, height;
+  gtk_window_get_default_size(window, &width, &height);
+  return json_pack(
+      "{s:i, s:i, s:b, s:b}", "width", width, "height", height, "maximized", gtk_window_is_maximized(window),
+      "fullscreen", gtk_window_is_fullscreen(window));
+}
+
 /* The state of an object of the broker: what the program saves, beside what GTK would. */
 static json_t *state_of(RestorationGtkApplication *application, const saved_object *object) {
   RestorationGtkApplicationPrivate *self = private_of(application);
@@ -143,14 +151,11 @@ static json_t *state_of(RestorationGtkApplication *application, const saved_obje
     return json_pack(
         "{s:o, s:o, s:{s:s*}}", "state", emitted(application, signals[SAVE_STATE]), "windows", windows_of(application),
         "gtk", "session-id", self->session_id);
-  int width, height;
   GtkWindow *window = g_object_ref(object->owner); /* a handler may close it */
-  gtk_window_get_default_size(window, &width, &height);
-  json_t *state = json_pack(
-      "{s:o, s:{s:i, s:i, s:b, s:b}}", "state", emitted(window, window_save_state), "gtk", "width", width, "height",
-      height, "maximized", gtk_window_is_maximized(window), "fullscreen", gtk_window_is_fullscreen(window));
+  json_t *state = emitted(window, window_save_state);
+  json_t *geometry = object->geometry ? json_incref(object->geometry) : geometry_of(window);
   g_object_unref(window);
-  return state;
+  return json_pack("{s:o, s:o}", "state", state, "gtk", geometry);
 }
 
 /* -- Conversation with the broker ------------------------------------------------------------------------------- */
@@ -422,6 +427,7 @@ static saved_object *new_object(gpointer owner, json_t *params) {
 static void clear_object(gpointer data) {
   saved_object *object = data;
   json_decref(object->params);
+  json_decref(object->geometry);
   free(object->pushed);
 }
 
@@ -606,14 +612,40 @@ static void open_session(RestorationGtkApplication *application) {
   set_interval(application, self->interval);
 }
 
-/* Applies what GTK 4.24 would: the size of the window, and whether it fills the screen. */
-static void restore_geometry(GtkWindow *window, const json_t *saved) {
-  json_int_t width = json_integer_value(json_object_get(saved, "width"));
-  json_int_t height = json_integer_value(json_object_get(saved, "height"));
+/* Gives a window what GTK 4.24 would: its size, and whether it fills the screen. A program gives its windows a default
+ * size at any time before they are shown: this comes after it. */
+static void restore_geometry(RestorationGtkApplication *application, GtkWidget *window) {
+  const saved_object *object = object_of(application, window);
+  if (!object || !object->geometry) return;
+  json_int_t width = json_integer_value(json_object_get(object->geometry, "width"));
+  json_int_t height = json_integer_value(json_object_get(object->geometry, "height"));
   if (width > 0 && height > 0 && width <= G_MAXINT16 && height <= G_MAXINT16)
-    gtk_window_set_default_size(window, (int)width, (int)height);
-  if (json_is_true(json_object_get(saved, "maximized"))) gtk_window_maximize(window);
-  if (json_is_true(json_object_get(saved, "fullscreen"))) gtk_window_fullscreen(window);
+    gtk_window_set_default_size(GTK_WINDOW(window), (int)width, (int)height);
+  const json_t *maximized = json_object_get(object->geometry, "maximized");
+  const json_t *fullscreen = json_object_get(object->geometry, "fullscreen");
+  if (json_is_true(maximized)) gtk_window_maximize(GTK_WINDOW(window));
+  if (json_is_false(maximized)) gtk_window_unmaximize(GTK_WINDOW(window));
+  if (json_is_true(fullscreen)) gtk_window_fullscreen(GTK_WINDOW(window));
+  if (json_is_false(fullscreen)) gtk_window_unfullscreen(GTK_WINDOW(window));
+}
+
+/* From now on the window has a geometry of its own. */
+static void window_mapped(RestorationGtkApplication *application, GtkWidget *window) {
+  restore_geometry(application, window);
+  saved_object *object = object_of(application, window);
+  if (object) g_clear_pointer(&object->geometry, json_decref);
+  g_signal_handlers_disconnect_by_func(window, restore_geometry, application);
+  g_signal_handlers_disconnect_by_func(window, window_mapped, application);
+}
+
+/* Before the window is shown for the first time, which is when it is realized, unless the program does that earlier. */
+static void restore_geometry_when_shown(RestorationGtkApplication *application, GtkWidget *window) {
+  if (gtk_widget_get_mapped(window)) {
+    window_mapped(application, window);
+  } else {
+    g_signal_connect_object(window, "realize", G_CALLBACK(restore_geometry), application, G_CONNECT_SWAPPED);
+    g_signal_connect_object(window, "map", G_CALLBACK(window_mapped), application, G_CONNECT_SWAPPED);
+  }
 }
 
 /* Has the program make a window; window_added gives it the place of the saved one. False if the session must
@@ -632,7 +664,7 @@ static bool restore_window(RestorationGtkApplication *application, const json_t 
     return failure.code < -1000 && !is_ending_broker(&failure);
   }
   GVariant *state = state_of_json(json_object_get(saved, "state"));
-  self->restoring_geometry = json_object_get(saved, "gtk");
+  object->geometry = json_incref(json_object_get(saved, "gtk"));
   g_signal_emit(application, signals[RESTORE_WINDOW], 0, self->reason, state);
   g_variant_unref(state);
   json_decref(saved);
@@ -642,7 +674,6 @@ static bool restore_window(RestorationGtkApplication *application, const json_t 
     unregister(application, object);
   }
   self->restoring = NULL;
-  self->restoring_geometry = NULL;
   return true;
 }
 
@@ -754,7 +785,6 @@ static void window_added(GtkApplication *application, GtkWindow *window) {
     saved_object *object = g_steal_pointer(&self->restoring);
     if (object) {
       object->owner = window;
-      restore_geometry(window, self->restoring_geometry);
     } else {
       object = new_object(window, params_of(mine, window));
       register_object(mine, object);
@@ -762,6 +792,7 @@ static void window_added(GtkApplication *application, GtkWindow *window) {
     }
     take_place(window, object);
     g_ptr_array_add(self->objects, object);
+    if (object->geometry) restore_geometry_when_shown(mine, GTK_WIDGET(window));
     self->is_ending = false;
     restoration_gtk_application_invalidate(mine);
   }

@@ -63,9 +63,9 @@ class Mail(RestorationGtk.Application):
 
     def open_window(self, state=None):
         window = RestorationGtk.ApplicationWindow(application=self, title="Mail")
+        window.set_default_size(400, 300)
         if state is None:  # a new one
             self.opened += 1
-            window.set_default_size(400, 300)
             state = {}
         selection = Gtk.SingleSelection(model=Gtk.StringList.new(LETTERS))
         factory = Gtk.SignalListItemFactory()
