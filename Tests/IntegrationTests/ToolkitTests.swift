@@ -91,12 +91,13 @@ internal import Testing
   }
 
   @Test(
-    "Windows of a GTK program come back from SIGKILL with their sizes, whatever sizes the program gives them at first",
+    "Windows of GTK and of libadwaita come back from SIGKILL with their sizes, whatever sizes their program gives them",
     .broker,
-    .enabled(if: hasGTK, gtkRequirement)
+    .enabled(if: hasGTK && has("gi; gi.require_version('Adw', '1')"), "needs gir1.2-adw-1; Tests/run.sh installs it"),
+    arguments: ["gtk", "adw"]
   )
-  func sizesComeBack() throws {
-    try run("sizes.py", [], expecting: "2 windows came back with their sizes", socket: broker.socket)
+  func sizesComeBack(_ toolkit: String) throws {
+    try run("sizes.py", [toolkit], expecting: "2 windows came back with their sizes", socket: broker.socket)
   }
 
   private static var hasGTK: Bool {

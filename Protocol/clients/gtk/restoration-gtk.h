@@ -4,8 +4,8 @@
  * 4.22), over restorationd.
  *
  * RestorationGtkApplication and RestorationGtkApplicationWindow stand in the places of GtkApplication and
- * GtkApplicationWindow. Once the application is activated, a broker that is gone or frozen does not block the main
- * loop.
+ * GtkApplicationWindow. RestorationGtkSession does the same for any GtkApplication and GtkWindow, such as those of
+ * libadwaita. Once the application is activated, a broker that is gone or frozen does not block the main loop.
  */
 #ifndef RESTORATION_GTK_H
 #define RESTORATION_GTK_H
@@ -32,6 +32,17 @@ typedef enum {
 
 #define RESTORATION_GTK_TYPE_RESTORE_REASON (restoration_gtk_restore_reason_get_type())
 GType restoration_gtk_restore_reason_get_type(void);
+
+#define RESTORATION_GTK_TYPE_SESSION (restoration_gtk_session_get_type())
+G_DECLARE_FINAL_TYPE(RestorationGtkSession, restoration_gtk_session, RESTORATION_GTK, SESSION, GObject)
+
+RestorationGtkSession *restoration_gtk_session_new(GtkApplication *application);
+void restoration_gtk_session_add_window(
+    RestorationGtkSession *self, GtkWindow *window, const char *identifier, const char *const *parent);
+char **restoration_gtk_session_path_of(RestorationGtkSession *self, GtkWindow *window);
+void restoration_gtk_session_save(RestorationGtkSession *self);
+void restoration_gtk_session_forget(RestorationGtkSession *self);
+void restoration_gtk_session_invalidate(RestorationGtkSession *self);
 
 #define RESTORATION_GTK_TYPE_APPLICATION_WINDOW (restoration_gtk_application_window_get_type())
 G_DECLARE_DERIVABLE_TYPE(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that gives its windows a default size like any other: sizes.py, with the broker of the environment
+"""A program that gives its windows a default size like any other: sizes.py gtk|adw, with the broker of the environment
 
-It opens two windows, is killed with SIGKILL when
+Its windows are those of RestorationGtk, or those of libadwaita in a session. It opens two, is killed with SIGKILL when
 they are saved as they were changed, and is started again, twice. Prints how many windows came back with their sizes.
 
-sizes.py new|next   is the program: it writes its windows as JSON whenever something of them may have changed.
+sizes.py gtk|adw new|next   is the program: it writes its windows as JSON whenever something of them may have changed.
 """
 
 import json
@@ -26,24 +26,17 @@ APPLICATION = "org.example.Sizes"
 
 
 class Program:
-    """Makes each window as an ordinary program does: the default size comes after it was made.
-
-    The next version of it shows its windows maximized by default.
-    """
+    """Makes each window as an ordinary program does: the default size comes after it was made."""
 
     def __init__(self, is_new):
         self.is_new = is_new
         self.opened = {}
-        self.application = RestorationGtk.Application(
-            flags=Gio.ApplicationFlags.NON_UNIQUE, restoration_application=APPLICATION)
-        self.application.connect("restore-window", lambda _, reason, state: self.open(state.unpack()["name"]))
+        self.application, self.session = self.make_application()
+        self.session.connect("restore-window", lambda _, reason, state: self.open(state.unpack()["name"]))
         self.application.connect("activate", self.activated)
 
     def open(self, name, is_maximized=False):
-        window = self.opened[name] = RestorationGtk.ApplicationWindow(application=self.application)
-        window.connect("save-state", self.save)
-        if not self.is_new:
-            window.maximize()
+        window = self.opened[name] = self.make_window(Gtk.Label(label=name))
         window.set_default_size(300, 200)
         if is_maximized:
             window.maximize()
@@ -61,12 +54,48 @@ class Program:
         shown = {name: [*each.get_default_size(), each.is_maximized(), each.get_width(), each.get_height()]
                  for name, each in self.opened.items()}
         print(json.dumps(shown), flush=True)
-        self.application.invalidate()
+        self.session.invalidate()
 
     def activated(self, _application):
         if not self.opened:
             self.open("one").set_default_size(500, 350)
             self.open("two", is_maximized=True)
+
+
+class WithGtk(Program):
+    """The next version of it shows its windows maximized by default."""
+
+    def make_application(self):
+        application = RestorationGtk.Application(
+            flags=Gio.ApplicationFlags.NON_UNIQUE, restoration_application=APPLICATION)
+        return application, application
+
+    def make_window(self, child):
+        window = RestorationGtk.ApplicationWindow(application=self.application, child=child)
+        window.connect("save-state", self.save)
+        if not self.is_new:
+            window.maximize()
+        return window
+
+
+class WithAdwaita(Program):
+    """The next version of it needs its windows' surfaces before it gives them a default size."""
+
+    def make_application(self):
+        gi.require_version("Adw", "1")
+        from gi.repository import Adw
+        self.window_class = Adw.ApplicationWindow
+        application = Adw.Application(application_id=APPLICATION, flags=Gio.ApplicationFlags.NON_UNIQUE)
+        session = RestorationGtk.Session(application=application)
+        session.connect("save-window", lambda _, window, state: self.save(window, state))
+        return application, session
+
+    def make_window(self, child):
+        window = self.window_class(application=self.application, content=child)
+        self.session.add_window(window)
+        if not self.is_new:
+            window.realize()
+        return window
 
 
 def saved():
@@ -77,9 +106,9 @@ def saved():
     return {each["state"]["name"]: [each["gtk"][key] for key in ("width", "height", "maximized")] for each in states}
 
 
-def run(age, is_right):
+def run(kind, age, is_right):
     """Runs the program until its windows are right, and are saved; then it is killed. What it had."""
-    child = subprocess.Popen([sys.executable, "-B", __file__, age], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen([sys.executable, "-B", __file__, kind, age], stdout=subprocess.PIPE, text=True)
     try:
         shown = {}
         while not is_right(shown):
@@ -94,16 +123,17 @@ def run(age, is_right):
         child.wait()
 
 
-def main():
+def main(kind):
     # Width and height that it has when it is not maximized, and whether it is; behind them, what it has on the screen.
     changed = {"one": [500, 350, False], "two": [300, 200, True]}
-    windows = run("new", lambda shown: {
+    windows = run(kind, "new", lambda shown: {
         name: each[:3] for name, each in shown.items() if each[3] and each[4]} == changed)
     for _ in range(2):
-        run("next", lambda shown: shown == windows)
+        run(kind, "next", lambda shown: shown == windows)
     print(f"{len(windows)} windows came back with their sizes")
 
 
-if sys.argv[1:]:
-    sys.exit(Program(sys.argv[1] == "new").application.run())
-main()
+if sys.argv[2:]:
+    programs = {"gtk": WithGtk, "adw": WithAdwaita}
+    sys.exit(programs[sys.argv[1]](sys.argv[2] == "new").application.run())
+main(sys.argv[1])
