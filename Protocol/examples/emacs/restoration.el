@@ -51,7 +51,8 @@
 (defvar restoration--known nil "Alist from object to the text of the state that the broker has.")
 (defvar restoration--asked nil "Objects of which the broker knows that there is a newer state.")
 (defvar restoration--timer nil)
-(defvar restoration--quitting nil "The user is quitting Emacs with the command that runs.")
+(defvar restoration--quitting nil
+  "The depth of recursive edits at which the user quits Emacs, or nil.")
 
 ;;;; The connection
 
@@ -238,21 +239,30 @@
 ;;;; The end
 
 (defun restoration--quit-asked ()
-  "The user quits Emacs, unless a later hook refuses; always t."
-  (setq restoration--quitting t)
+  "The user quits Emacs, unless a later question is declined; always t."
+  (setq restoration--quitting (recursion-depth))
   (add-hook 'post-command-hook #'restoration--quit-declined)
   t)
 
 (defun restoration--quit-declined ()
-  "Emacs still runs after the command that quits it."
-  (setq restoration--quitting nil)
-  (remove-hook 'post-command-hook #'restoration--quit-declined))
+  "Emacs still runs after a command.
+One in a question of the command that quits does not count."
+  (when (and restoration--quitting (<= (recursion-depth) restoration--quitting))
+    (setq restoration--quitting nil)
+    (remove-hook 'post-command-hook #'restoration--quit-declined)))
+
+(defun restoration--quits-p ()
+  "Whether Emacs ends by its user's own word, not by a signal.
+Emacs is idle while it waits for input, as in each of its questions, and not
+while the command that quits it runs."
+  (and (not (current-idle-time))
+       (or restoration--quitting (eq this-command 'kill-emacs))))
 
 (defun restoration--end ()
   "Say goodbye; a signal does not mean that the user quits."
   (let* ((phase restoration--phase)
          (reason (cond ((not (eq phase 'kept)) "restart")
-                       ((or restoration--quitting (eq this-command 'kill-emacs)) (symbol-name restoration-on-quit))
+                       ((restoration--quits-p) (symbol-name restoration-on-quit))
                        (t "logout"))))
     (setq restoration--phase 'over)
     (when (and restoration--token (restoration--open-p))

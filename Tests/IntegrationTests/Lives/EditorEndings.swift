@@ -58,7 +58,7 @@ extension Editor {
     case .vim, .neovim:
       [":qa!\r", ":qa\r", ":q\r", "ZZ", "ZQ", ":wq\r", ":x\r", ":wqa\r", ":xa\r", ":cq\r", ":5cquit\r", "\u{17}q"]
         .map { [$0] } + [[":normal ix\r:confirm qa\r", "n"]]
-    case .emacs: [[quit]]
+    case .emacs: [[quit], ["\u{1b}xkill-emacs\r"]]
     }
   }
 
@@ -67,7 +67,7 @@ extension Editor {
     switch self {
     case .vim, .neovim:
       [(":normal ix\r:qa\r", "E162"), (":normal ix\r:confirm qa\r", "(C)ancel"), (":cq", ":cq")]
-    case .emacs: []
+    case .emacs: [("x" + quit, "Save file"), ("x" + quit + "n", "Modified buffers exist")]
     }
   }
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// Emacs asks before it quits, and what its user answers counts.
+@Suite(.broker, .enabled(if: Editor.areInstalled, Comment(rawValue: Editor.requirement))) struct EmacsQuestionTests {
+  private static let quit = Editor.emacs.quit
+
+  private static let questions = [
+    "yes-or-no": "(setq confirm-kill-emacs 'yes-or-no-p)",
+    "y-or-n": "(setq confirm-kill-emacs 'y-or-n-p)",
+    "a key": "(setq confirm-kill-emacs (lambda (prompt) (eq (read-key prompt) ?y)))",
+    "of a hook": """
+    (add-hook 'kill-emacs-query-functions (lambda () (yes-or-no-p "Really exit Emacs? ")) t)
+    """,
+  ]
+
+  /// Opens a file, quits and waits for the question; how the session ends after it.
+  private static func ending(_ kind: String, _ answer: (EditorProcess) throws -> Void) throws -> String? {
+    let home = try EmacsHome(settings: questions[kind] ?? "")
+    let process = try home.start()
+    try process.type(Editor.emacs.open("one.txt", line: 5))
+    try home.stored(["one.txt:5*"], by: process)
+    let monitor = try broker.connect()
+    try monitor.call("subscribe", ["events": ["sessionEnded"]])
+    try process.terminal.type(quit)
+    _ = try process.terminal.shown(until: "Really exit Emacs? ")
+    try answer(process)
+    try process.waits(until: "has ended") { monitor.hasInput(within: .zero) }
+    return try monitor.notification("event")["ending"]?.string
+  }
+
+  @Test(arguments: ["yes-or-no": "yes\r", "y-or-n": "y", "a key": "y", "of a hook": "yes\r"])
+  func aQuitThatIsConfirmedIsTheUsersWish(kind: String, answer: String) throws {
+    #expect(try Self.ending(kind) { try $0.terminal.type(answer) } == "userQuit")
+  }
+
+  @Test(arguments: ["yes-or-no", "y-or-n", "a key", "of a hook"])
+  func anEmacsThatIsEndedWhileItAsksIsNotQuit(kind: String) throws {
+    #expect(try Self.ending(kind) { $0.process.send(signal: SIGTERM) } == "logout")
+  }
+
+  @Test(arguments: ["no\r", "\u{7}", "ye"]) func aQuitThatIsDeclinedIsNone(answer: String) throws {
+    let ending = try Self.ending("yes-or-no") { process in
+      try process.terminal.type(answer)
+      // A part of the answer leaves the question open.
+      if answer != "ye" { _ = try process.report() }
+      process.process.send(signal: SIGHUP)
+    }
+    #expect(ending == "logout")
+  }
+}
