@@ -331,20 +331,20 @@ extension BrokerCaller {
   /// The windows that are stored of an editor, row by row, as `windows` of a report has them.
   func storedWindows(_ instance: String) -> [String]? {
     guard let editor = (try? decode("Editor", of: instance))?["state"] else { return nil }
-    guard let tabs = editor["tabs"]?.array else { return editor.storedWindows }
-    return tabs.enumerated().flatMap { index, number in
-      let page = (try? decode("Editor", "Tab-\(number.integer ?? 0)", of: instance))?["state"]
-      return page?["windows"]?.storedWindows(editor["tab"] == .integer(Int64(index + 1))) ?? []
+    func windows(of tab: String, isSelected: Bool) -> [String] {
+      let state = (try? decode("Editor", tab, of: instance))?["state"]
+      return state?["windows"]?.storedWindows(isSelected) ?? []
+    }
+    if let frames = editor["frames"]?.array {
+      return frames.flatMap { windows(of: $0["tab"]?.string ?? "", isSelected: $0["selected"] == true) }
+    }
+    return (editor["tabs"]?.array ?? []).enumerated().flatMap { index, number in
+      windows(of: "Tab-\(number.integer ?? 0)", isSelected: editor["tab"] == .integer(Int64(index + 1)))
     }
   }
 }
 
 extension JSONValue {
-  /// The windows of the stored state of Emacs.
-  fileprivate var storedWindows: [String] {
-    (self["frames"]?.array ?? []).flatMap { $0["windows"]?.storedWindows($0["selected"] == true) ?? [] }
-  }
-
   fileprivate func storedWindows(_ isSelected: Bool) -> [String] {
     if let parts = self["parts"]?.array { return parts.flatMap { $0.storedWindows(isSelected) } }
     let file = self["file"]?.string?.split(separator: "/").last ?? ""

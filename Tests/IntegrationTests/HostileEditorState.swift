@@ -124,17 +124,24 @@ struct HostileEditorState {
         ]
       ),
     ]
+    // A name that is none of a tab's is not asked for.
     let frame: JSONValue = [
-      "columns": 100, "lines": 30, "selected": true, "windows": ["split": "row", "parts": .array(parts)],
-      "before": [leaf("/ssh:evil:/y")], "after": [leaf("/foo/../sudo::/z", ["narrowed": [1, 2]])],
+      "columns": 100, "lines": 30, "selected": true, "tab": "Tab-2",
+      "tabs": ["Tab-1", "Tab-2", "Tab-3", "Tab-4", "../Buffers", 5, ["Tab-1"]],
     ]
     return HostileEditorState(
-      editor: ["frames": [frame]],
+      editor: ["frames": [frame], "waiting": [code, "Buffers"]],
       buffers: ["buffers": [leaf("/bar/../ssh:evil:/q"), leaf("\(home)/two.txt", ["narrowed": [0, 1_000_000_000]])]],
+      pages: [
+        "Tab-1": ["windows": leaf("/ssh:evil:~/y")],
+        "Tab-2": ["windows": ["split": "row", "parts": .array(parts)]],
+        "Tab-3": ["windows": leaf("/foo/../sudo::/z", ["narrowed": [1, 2]])],
+        "Tab-4": ["windows": code],
+      ],
       windows: ["*scratch*:1", "evil.txt:1", "one.txt:1*"],
       files: ["evil.txt", "one.txt", "two.txt"],
       session: [
-        "tabs": 3, "tab": 1,
+        "tabs": 4, "tab": 1,
         "buffers": [
           ["file": "evil.txt", "local": [], "narrowed": []], ["file": "one.txt", "local": [], "narrowed": []],
           ["file": "two.txt", "local": [], "narrowed": []],

@@ -13,7 +13,6 @@
 (require 'subr-x)
 (require 'tab-bar)
 
-(defconst restoration--state-bytes 250000 "The broker's limit of a state (stateBytesMax), less a margin.")
 (defconst restoration--variables
   '((case-fold-search nil t) (display-line-numbers nil t relative visual) (fill-column . 9999)
     (indent-tabs-mode nil t) (tab-width . 99) (truncate-lines nil t) (word-wrap nil t))
@@ -21,7 +20,10 @@
 None of them is evaluated or names code, and none may be added that is or does.")
 
 (defvar restoration--queue nil "Files that are still to be visited, as in the state.")
+(defvar restoration--last-tab 0 "The number in the last name that a tab was given.")
 (defvar restoration--told nil)
+(defvar-local restoration--element nil "The buffer as an element of the state, as it was seen last.")
+(put 'restoration--element 'permanent-local t)
 
 (defun restoration--tell (format &rest arguments)
   "Show one message, FORMAT with ARGUMENTS, and no other ever."
@@ -48,7 +50,7 @@ None of them is evaluated or names code, and none may be added that is or does."
            file))))
 
 (defun restoration--view (buffer)
-  "What is kept of BUFFER wherever it is shown: its narrowing, and local variables as numbers."
+  "What is kept of BUFFER anywhere: narrowing, and local variables as numbers."
   (with-current-buffer buffer
     (let ((variables (cl-loop for (name . values) in restoration--variables
                               for value = (and (local-variable-p name) (symbol-value name))
@@ -63,7 +65,8 @@ None of them is evaluated or names code, and none may be added that is or does."
   (and (integerp number) (<= 0 number (if (listp values) (1- (length values)) values))))
 
 (defun restoration--leaf (buffer point start width height selected)
-  "A window as data, or nil if it could not be restored."
+  "A window as data, or nil if it could not be restored.
+It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
   (when-let ((file (and (buffer-live-p buffer)
                         (or (restoration--file buffer)
                             (car (member (buffer-name buffer) '("*scratch*" "*Messages*")))))))
@@ -72,7 +75,7 @@ None of them is evaluated or names code, and none may be added that is or does."
       ,@(restoration--view buffer))))
 
 (defun restoration--split (split parts)
-  "The node of PARTS, of which some may be nil, in a row or column, as SPLIT says."
+  "The node of PARTS, of which some may be nil; SPLIT is \"row\" or \"column\"."
   (setq parts (remq nil parts))
   (if (cdr parts) (list :split split :parts (vconcat parts)) (car parts)))
 
@@ -87,7 +90,7 @@ None of them is evaluated or names code, and none may be added that is or does."
                                  while child collect (restoration--node child)))))
 
 (defun restoration--hidden-node (state)
-  "STATE, windows of a tab that is not shown as `window-state-get' has them, as data, or nil."
+  "STATE, windows of a hidden tab by `window-state-get', as data, or nil."
   (let-alist (seq-filter #'consp (cdr state))
     (if (eq (car state) 'leaf)
         (let ((place (cdr .buffer)))
@@ -98,16 +101,6 @@ None of them is evaluated or names code, and none may be added that is or does."
                                    when (memq (car-safe part) '(leaf hc vc))
                                    collect (restoration--hidden-node part))))))
 
-(defun restoration--tabs (frame)
-  "Windows of the other tabs of FRAME: those before and after the one that is shown."
-  (let* ((tabs (frame-parameter frame 'tabs))
-         (shown (cl-position 'current-tab tabs :key #'car))
-         (nodes (lambda (tabs)
-                  (vconcat (remq nil (mapcar (lambda (tab) (restoration--hidden-node (cdr (alist-get 'ws (cdr tab)))))
-                                             tabs))))))
-    (when (and shown (cdr tabs))
-      (list :before (funcall nodes (seq-take tabs shown)) :after (funcall nodes (seq-drop tabs (1+ shown)))))))
-
 (defun restoration--frames ()
   "Frames that have windows of their own, the oldest first."
   (nreverse (filtered-frame-list
@@ -116,43 +109,83 @@ None of them is evaluated or names code, and none may be added that is or does."
                         (eq (frame-parameter frame 'minibuffer) 'only)
                         (frame-parameter frame 'tooltip)))))))
 
-(defun restoration--editor-state ()
-  "State of the object Editor."
-  (let ((frames (cl-loop for frame in (restoration--frames)
-                         for (width . height) = (cons (frame-width frame) (frame-height frame))
-                         for tabs = (restoration--tabs frame)
-                         ;; A tab with nothing to restore, such as a shell, takes no other tab along.
-                         for windows = (or (restoration--node (frame-root-window frame))
-                                           (and tabs (restoration--leaf (get-buffer-create "*scratch*") 1 1
-                                                                        width height t)))
-                         when windows
-                         collect `(:windows ,windows :columns ,width :lines ,height ,@tabs
-                                   ,@(and (eq frame (selected-frame)) '(:selected t))))))
-    (list :frames (vconcat frames))))
+(defun restoration--tabs (frame)
+  "The tabs of FRAME, one at least."
+  (or (frame-parameter frame 'tabs)
+      (with-selected-frame frame (funcall tab-bar-tabs-function))))
 
-(defun restoration--buffers-state ()
-  "State of the object Editor/Buffers: files, the one used last first."
-  (let ((bytes 0)
-        (files (cl-loop for buffer in (buffer-list)
-                        for file = (and (not (buffer-base-buffer buffer)) (restoration--file buffer))
-                        when file
-                        collect `(:file ,file :point ,(restoration--point buffer) ,@(restoration--view buffer)
-                                  ,@(and (buffer-modified-p buffer) (buffer-file-name buffer) '(:modified t))))))
-    (list :buffers
-          (vconcat (seq-take-while
-                    (lambda (each)
-                      ;; Room for the longest escaped form of a name, and its punctuation.
-                      (<= (cl-incf bytes (+ 256 (* 6 (string-bytes (plist-get each :file))))) restoration--state-bytes))
-                    (append files restoration--queue))))))
+(defun restoration--name (tab)
+  "The name of the object of TAB, or nil."
+  (alist-get 'restoration (cdr tab)))
+
+(defun restoration--new-name ()
+  "A name for the object of a tab that has none."
+  (format "Tab-%d" (cl-incf restoration--last-tab)))
+
+(defun restoration--name-tabs (frames)
+  "Give the object of each tab of FRAMES a name of its own, which stays."
+  (let ((taken (make-hash-table :test #'equal)))
+    (dolist (frame frames)
+      (let* ((tabs (restoration--tabs frame))
+             (named (mapcar (lambda (tab)
+                              (let ((name (restoration--name tab)))
+                                ;; A frame that was cloned has the tabs of another one.
+                                (when (or (null name) (gethash name taken))
+                                  (setq name (restoration--new-name)
+                                        tab `(,(car tab) (restoration . ,name)
+                                              ,@(assq-delete-all 'restoration (copy-sequence (cdr tab))))))
+                                (puthash name t taken)
+                                tab))
+                            tabs)))
+        (unless (cl-every #'eq tabs named) (set-frame-parameter frame 'tabs named))))))
+
+(defun restoration--tab-state (frame tab)
+  "State of the object of TAB of FRAME, or nil if nothing of it could be restored."
+  (when-let ((windows (if (eq (car tab) 'current-tab)
+                          (restoration--node (frame-root-window frame))
+                        (restoration--hidden-node (cdr (alist-get 'ws (cdr tab)))))))
+    (list :windows windows)))
+
+(defun restoration--blank-tab-state (frame)
+  "State of the object of a tab of FRAME with nothing to restore, such as a shell."
+  (list :windows (restoration--leaf (get-buffer-create "*scratch*") 1 1 (frame-width frame) (frame-height frame) t)))
+
+(defun restoration--frame-state (frame)
+  "FRAME as part of the state of the object Editor; its tabs have names."
+  (let ((tabs (restoration--tabs frame)))
+    `(:tabs ,(vconcat (mapcar #'restoration--name tabs))
+      :tab ,(restoration--name (assq 'current-tab tabs))
+      :columns ,(frame-width frame) :lines ,(frame-height frame)
+      ,@(and (eq frame (selected-frame)) '(:selected t)))))
+
+(defun restoration--buffer-element (buffer file)
+  "BUFFER, whose file is FILE, as an element of the state."
+  (with-current-buffer buffer
+    `(:file ,file :point ,(restoration--point buffer) ,@(restoration--view buffer)
+      ,@(and (buffer-modified-p) buffer-file-name '(:modified t)))))
+
+(defun restoration--buffer-elements (seen)
+  "Buffers with files as elements of the state, the one used last first.
+Those in SEEN are looked at; t stands for all of them."
+  (append
+   (cl-loop for buffer in (buffer-list)
+            for old = (buffer-local-value 'restoration--element buffer)
+            for file = (if (or (eq seen t) (null old) (memq buffer seen))
+                           (and (not (buffer-base-buffer buffer)) (restoration--file buffer))
+                         (plist-get old :file))
+            when file
+            collect (if (or (eq seen t) (null old) (memq buffer seen))
+                        (let ((new (restoration--buffer-element buffer file)))
+                          (if (equal old new)
+                              old
+                            (with-current-buffer buffer (setq restoration--element new))))
+                      old))
+   restoration--queue))
 
 (defun restoration--point (buffer)
   "Point of BUFFER, in a window where one shows it."
   (let ((window (get-buffer-window buffer t)))
     (if window (window-point window) (with-current-buffer buffer (point)))))
-
-(defun restoration--state (object)
-  "State of OBJECT, which is editor or buffers."
-  (if (eq object 'editor) (restoration--editor-state) (restoration--buffers-state)))
 
 ;;;; Restoring
 
@@ -181,7 +214,8 @@ None of them is evaluated or names code, and none may be added that is or does."
     (or buffer (get-buffer-create "*scratch*"))))
 
 (defun restoration--apply (each)
-  "Narrow the current buffer, set its variables and move point as EACH, an element of the state, says."
+  "Narrow the current buffer, set its variables and move point.
+EACH is the element of the state."
   (cl-loop for (name . values) in restoration--variables
            for number = (plist-get (plist-get each :variables) (intern (format ":%s" name)))
            when (restoration--allows-p values number)
@@ -211,25 +245,30 @@ None of them is evaluated or names code, and none may be added that is or does."
       (ignore-errors (window-resize window (- width (window-total-width window)) t))
       (ignore-errors (window-resize window (- height (window-total-height window)))))))
 
-(defun restoration--fill-tabs (state)
-  "Make the tabs of STATE with their windows in the selected frame."
-  (let* ((before (append (plist-get state :before) nil))
-         (tabs `(,@before ,(plist-get state :windows) ,@(append (plist-get state :after) nil)))
-         (tab-bar-new-tab-choice t)
-         (tab-bar-new-tab-to 'rightmost))
-    (cl-loop for windows in tabs
-             for isFirst = t then nil
-             unless isFirst do (tab-bar-new-tab)
-             do (restoration--fill (plist-put (copy-sequence state) :windows windows)))
-    (when (cdr tabs) (tab-bar-select-tab (1+ (length before))))))
+(defun restoration--fill-frame (state shown tabs)
+  "Make TABS, each (NAME . WINDOWS), in the selected frame of STATE.
+The tab at the position SHOWN is shown."
+  (let ((tab-bar-new-tab-choice t)
+        (tab-bar-new-tab-to 'rightmost))
+    (cl-loop for (name . windows) in tabs
+             for is-first = t then nil
+             unless is-first do (tab-bar-new-tab)
+             do (restoration--quietly (restoration--fill state windows))
+             when name do (restoration--rename-tab name))
+    (when (cdr tabs) (tab-bar-select-tab (1+ shown)))))
 
-(defun restoration--fill (state)
-  "Make the windows of STATE in the selected frame."
+(defun restoration--rename-tab (name)
+  "Give the object of the tab that is shown its NAME."
+  (let ((tab (assq 'current-tab (restoration--tabs (selected-frame)))))
+    (setf (alist-get 'restoration (cdr tab)) name)))
+
+(defun restoration--fill (state windows)
+  "Make WINDOWS in the selected frame; STATE is the frame's."
   (delete-other-windows)
   (let* ((window-combination-resize t)
          (window-min-height 1)
          (window-min-width 2)
-         (leaves (restoration--build (plist-get state :windows) (selected-window))))
+         (leaves (restoration--build windows (selected-window))))
     ;; Twice, because each window takes space from its neighbours.
     (dotimes (_ 2) (restoration--resize leaves (plist-get state :columns) (plist-get state :lines)))
     (pcase-dolist (`(,window . ,leaf) leaves)
@@ -238,16 +277,14 @@ None of them is evaluated or names code, and none may be added that is or does."
       (set-window-point window (plist-get leaf :point))
       (when (plist-get leaf :selected) (select-window window)))))
 
-(defun restoration--restore (editor buffers)
-  "Put the frames of EDITOR back at once, and the files of BUFFERS when Emacs has nothing else to do."
-  (let ((first (selected-frame)) selected)
-    (setq restoration--queue (append (plist-get buffers :buffers) nil))
-    (cl-loop for state across (plist-get editor :frames)
-             for frame = first then (make-frame)
-             do (with-selected-frame frame (restoration--fill-tabs state))
-             when (plist-get state :selected) do (setq selected frame))
-    (when selected (select-frame-set-input-focus selected))
-    (restoration--visit-next)))
+(defun restoration--restore (frames)
+  "Put FRAMES back: each is (STATE SHOWN . TABS), as in `restoration--fill-frame'."
+  (let ((there (list (selected-frame))) selected)
+    (pcase-dolist (`(,state ,shown . ,tabs) frames)
+      (let ((frame (or (pop there) (make-frame))))
+        (with-selected-frame frame (restoration--fill-frame state shown tabs))
+        (when (plist-get state :selected) (setq selected frame))))
+    (when selected (select-frame-set-input-focus selected))))
 
 (defun restoration--visit-next ()
   "Visit files of the queue until the user types."

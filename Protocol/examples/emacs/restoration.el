@@ -15,6 +15,7 @@
 (require 'cl-lib)
 (require 'jsonrpc)
 (require 'restoration-layout)
+(require 'restoration-objects)
 (require 'subr-x)
 
 (defgroup restoration nil "Windows and files survive a crash." :group 'environment)
@@ -35,9 +36,9 @@
 (defvar restoration-restored-hook nil "Run when frames and windows of an earlier Emacs are there again.")
 (defvar restoration-ready-hook nil "Run when the state is kept from now on; after `restoration-restored-hook'.")
 
-(defconst restoration--objects '((editor . ["Editor"]) (buffers . ["Editor" "Buffers"])))
 (defconst restoration--none (make-hash-table) "An empty JSON object.")
 (defconst restoration--quiet 0.4 "Seconds from a change to the call that tells of it.")
+(defconst restoration--idle 2 "Seconds without input after which everything is looked at.")
 (defconst restoration--retry-first 0.25)
 (defconst restoration--retry-last 10.0)
 (defconst restoration--goodbye 0.3 "Seconds that the end may take.")
@@ -48,9 +49,9 @@
 (defvar restoration--token nil)
 (defvar restoration--whole-name nil "The application with the instance that the broker gave.")
 (defvar restoration--instance nil "An instance of our own, where an earlier one is not wanted.")
-(defvar restoration--known nil "Alist from object to the text of the state that the broker has.")
-(defvar restoration--asked nil "Objects of which the broker knows that there is a newer state.")
 (defvar restoration--timer nil)
+(defvar restoration--idle-timer nil)
+(defvar restoration--has-changed nil "Something may have changed since everything was looked at.")
 (defvar restoration--quitting nil
   "The depth of recursive edits at which the user quits Emacs, or nil.")
 
@@ -67,8 +68,8 @@
   "Whether the broker is connected."
   (and restoration--connection (jsonrpc-running-p restoration--connection)))
 
-(defun restoration--request (method params &optional success)
-  "Call METHOD with PARAMS, then SUCCESS with the result."
+(defun restoration--request (method params &optional success failed)
+  "Call METHOD with PARAMS, then SUCCESS with the result, or FAILED with an error."
   (let ((connection restoration--connection))
     (jsonrpc-async-request connection method params
                            :timeout nil
@@ -77,7 +78,12 @@
                                            (restoration--quietly (funcall success result))))
                            :error-fn (lambda (failure)
                                        (when (and (eq connection restoration--connection) (restoration--open-p))
-                                         (restoration--quietly (restoration--failed failure)))))))
+                                         (restoration--quietly
+                                           (funcall (or failed #'restoration--failed) failure)))))))
+
+(defun restoration--notify (method params)
+  "Call METHOD with PARAMS, without an answer."
+  (jsonrpc-notify restoration--connection method params))
 
 (defun restoration--failed (failure)
   "The broker refused with FAILURE."
@@ -133,33 +139,41 @@
 ;;;; Changes
 
 (defun restoration--changed (&rest _)
-  "Something may have changed.  Checked once within `restoration--quiet' seconds."
-  (unless (or restoration--timer (not (eq restoration--phase 'kept)))
-    (setq restoration--timer (run-with-timer restoration--quiet nil #'restoration--tell-changes))))
+  "Something may have changed.  Looked at once within `restoration--quiet' seconds."
+  (when (eq restoration--phase 'kept)
+    (setq restoration--has-changed t)
+    (cl-pushnew (current-buffer) restoration--buffers-changed)
+    (unless restoration--timer
+      (setq restoration--timer (run-with-timer restoration--quiet nil #'restoration--tell-changes)))))
+
+(defun restoration--windows-changed ()
+  "Windows of the selected frame have changed."
+  (when (eq restoration--phase 'kept)
+    (cl-pushnew (selected-frame) restoration--frames-changed)
+    (restoration--changed)))
 
 (defun restoration--tell-changes ()
-  "Tell the broker what has changed."
+  "Tell the broker what has changed where the user is."
   (setq restoration--timer nil)
+  (restoration--tell-broker nil))
+
+(defun restoration--tell-all-changes ()
+  "Tell the broker what has changed anywhere."
+  (when restoration--has-changed
+    (setq restoration--has-changed nil)
+    (restoration--tell-broker t)))
+
+(defun restoration--tell-broker (all)
+  "Tell the broker what has changed where the user is, or ALL that has."
   (when (and (eq restoration--phase 'kept) (restoration--open-p))
-    (restoration--quietly
-      (pcase-dolist (`(,object . ,path) restoration--objects)
-        (unless (or (memq object restoration--asked)
-                    (equal (alist-get object restoration--known) (json-serialize (restoration--state object))))
-          (push object restoration--asked)
-          (jsonrpc-notify restoration--connection 'invalidateRestorableState (list :object path)))))))
+    (restoration--quietly (restoration--sync all))))
 
 (defun restoration--answer (_connection method params)
-  "Answer the broker's call of METHOD with PARAMS."
+  "Answer the broker's call of METHOD with PARAMS: what has changed is sent before."
   (unless (eq method 'encodeRestorableStateWithCoder) (jsonrpc-error "not served: %s" method))
-  (list :states
-        (vconcat
-         (mapcar (lambda (each)
-                   (let* ((object (car (rassoc (plist-get each :path) restoration--objects)))
-                          (state (restoration--state object)))
-                     (setq restoration--asked (delq object restoration--asked))
-                     (setf (alist-get object restoration--known) (json-serialize state))
-                     (list :object (plist-get each :object) :state state)))
-                 (plist-get params :objects)))))
+  (restoration--tell-broker t)
+  (list :states (vconcat (mapcar (lambda (each) (list :object (plist-get each :object) :unchanged t))
+                                 (plist-get params :objects)))))
 
 ;;;; The beginning
 
@@ -177,11 +191,13 @@
        (setq restoration--token (plist-get result :session)
              restoration--whole-name (plist-get result :application)
              restoration--retry restoration--retry-first
-             restoration--known nil
-             restoration--asked nil)
-       (if (and resumed (eq restoration--phase 'kept))
-           (restoration--changed)
-         (restoration--register))))))
+             restoration--state-bytes (plist-get (plist-get result :limits) :stateBytesMax))
+       (cond ((and resumed (eq restoration--phase 'kept))
+              (restoration--resume-objects)
+              (setq restoration--has-changed nil)
+              (restoration--tell-broker t))
+             (t (restoration--forget-objects)
+                (restoration--register)))))))
 
 (defun restoration--register ()
   "Register the objects and ask for their states."
@@ -189,20 +205,29 @@
                         '(:restorationIdentifier "Editor" :kind "viewController" :objectClass "EmacsEditor"))
   (restoration--request 'registerObjectForStateRestoration
                         '(:restorationIdentifier "Buffers" :restorationParent ["Editor"] :objectClass "EmacsBuffers"))
+  (dolist (name '("Editor" "Buffers"))
+    (puthash name (restoration--make-object :name name) restoration--objects))
   (let (editor)
-    (restoration--request 'decodeRestorableState '(:object ["Editor"]) (lambda (result) (setq editor result)))
-    (restoration--request
-     'decodeRestorableState '(:object ["Editor" "Buffers"])
-     (lambda (buffers)
-       (if (and editor (eq restoration--phase 'connecting)
-                (equal (plist-get editor :status) "available") (equal (plist-get buffers :status) "available"))
-           (progn
-             (setq restoration--phase 'restoring)
-             ;; Not while the connection is being read.
-             (run-with-timer 0 nil #'restoration--when-quiet restoration--connection
-                             (plist-get editor :state) (plist-get buffers :state)))
-         (restoration--request 'completeStateRestoration restoration--none)
-         (restoration--kept))))))
+    (restoration--request 'decodeRestorableState '(:object ["Editor"])
+                          (lambda (result) (setq editor (plist-get result :state))))
+    (restoration--request 'decodeRestorableState '(:object ["Editor" "Buffers"])
+                          (lambda (result) (restoration--decoded editor (plist-get result :state))))))
+
+(defun restoration--decoded (editor buffers)
+  "Go on with EDITOR and BUFFERS, the saved states, or nil."
+  (if (and (eq restoration--phase 'connecting) (or editor buffers))
+      (let ((names (restoration--quietly (restoration--tabs-of editor))))
+        (setq restoration--phase 'restoring
+              restoration--withheld nil
+              restoration--last-tab (apply #'max 0 (mapcar (lambda (name) (string-to-number (substring name 4)))
+                                                           names)))
+        (restoration--fetch names
+                            (lambda (windows)
+                              ;; Not while the connection is being read.
+                              (run-with-timer 0 nil #'restoration--when-quiet restoration--connection
+                                              editor windows buffers))))
+    (restoration--request 'completeStateRestoration restoration--none)
+    (restoration--kept)))
 
 (defun restoration--own-instance ()
   "A name for a new instance."
@@ -215,13 +240,18 @@
         restoration--instance (restoration--own-instance))
   (restoration--request 'goodbye '(:reason "restart") (lambda (_) (restoration--initialize))))
 
-(defun restoration--when-quiet (connection editor buffers)
-  "Restore EDITOR and BUFFERS, which came over CONNECTION, unless the user is busy."
+(defun restoration--when-quiet (connection editor windows buffers)
+  "Restore what came over CONNECTION, unless the user is busy.
+EDITOR and BUFFERS are the states, WINDOWS has those of tabs by name."
   (when (and (eq connection restoration--connection) (restoration--open-p))
     (cond ((not (restoration--pristine-p)) (restoration--quietly (restoration--leave)))
           ((or (active-minibuffer-window) (> (recursion-depth) 0) (input-pending-p))
-           (run-with-timer 0.05 nil #'restoration--when-quiet connection editor buffers))
-          (t (restoration--quietly (restoration--restore editor buffers))
+           (run-with-timer 0.05 nil #'restoration--when-quiet connection editor windows buffers))
+          (t (restoration--quietly
+               (setq restoration--queue (append (plist-get buffers :buffers) nil))
+               (restoration--restore (restoration--frames-of editor windows)))
+             ;; When Emacs has nothing else to do.
+             (restoration--visit-next)
              (restoration--quietly
                (restoration--request 'completeStateRestoration restoration--none)
                (restoration--quietly (run-hooks 'restoration-restored-hook))
@@ -231,9 +261,11 @@
   "From now on the state is saved."
   (setq restoration--phase 'kept)
   (add-hook 'post-command-hook #'restoration--changed)
-  (add-hook 'window-configuration-change-hook #'restoration--changed)
+  (add-hook 'window-configuration-change-hook #'restoration--windows-changed)
   (add-hook 'after-delete-frame-functions #'restoration--changed)
-  (restoration--changed)
+  (unless restoration--idle-timer
+    (setq restoration--idle-timer (run-with-idle-timer restoration--idle t #'restoration--tell-all-changes)))
+  (restoration--tell-broker t)
   (restoration--quietly (run-hooks 'restoration-ready-hook)))
 
 ;;;; The end
@@ -268,9 +300,7 @@ while the command that quits it runs."
     (when (and restoration--token (restoration--open-p))
       (ignore-errors
         (unless (or (equal reason "userQuit") (not (eq phase 'kept)))
-          (pcase-dolist (`(,object . ,path) restoration--objects)
-            (jsonrpc-notify restoration--connection 'encodeRestorableState
-                            (list :object path :state (restoration--state object)))))
+          (restoration--sync t #'restoration--send-last))
         (jsonrpc-request restoration--connection 'goodbye (list :reason reason) :timeout restoration--goodbye)))))
 
 ;;;; Commands
@@ -281,7 +311,8 @@ while the command that quits it runs."
 
 ;;;###autoload
 (defun restoration-start ()
-  "Save frames, windows and files from now on; restore earlier ones if nothing is open."
+  "Save frames, windows and files from now on.
+Restore earlier ones if nothing is open."
   (interactive)
   (when (and (eq restoration--phase 'idle) (not noninteractive) (not (daemonp)))
     (setq restoration--phase 'connecting)
@@ -297,12 +328,12 @@ while the command that quits it runs."
                   ('idle "Not kept: not started empty on a screen; M-x restoration-start begins.")
                   ('over "Not kept: see *Messages*.")
                   ((guard (and restoration--whole-name (restoration--open-p)))
-                   (format "Kept as %s." restoration--whole-name))
+                   (string-join (cons (format "Kept as %s." restoration--whole-name) (restoration--troubles)) " "))
                   (_ (format "Not kept: no broker at %s" (restoration--path))))))
 
 ;;;###autoload
 (define-minor-mode restoration-mode
-  "Keep frames, windows and files with restorationd, and bring them back after a crash."
+  "Keep frames, windows and files with restorationd, for after a crash."
   :global t
   (cond ((not restoration-mode)
          (remove-hook 'window-setup-hook #'restoration--begin)
@@ -317,10 +348,13 @@ while the command that quits it runs."
     (remove-hook 'kill-emacs-query-functions #'restoration--quit-asked)
     (remove-hook 'kill-emacs-hook #'restoration--end)
     (remove-hook 'post-command-hook #'restoration--changed)
-    (remove-hook 'window-configuration-change-hook #'restoration--changed)
+    (remove-hook 'window-configuration-change-hook #'restoration--windows-changed)
     (remove-hook 'after-delete-frame-functions #'restoration--changed)
+    (when restoration--idle-timer
+      (cancel-timer restoration--idle-timer)
+      (setq restoration--idle-timer nil))
     (when (restoration--open-p)
-      (jsonrpc-notify connection 'goodbye '(:reason "closed"))
+      (restoration--notify 'goodbye '(:reason "closed"))
       (setq restoration--connection nil)
       (jsonrpc-shutdown connection t))
     (setq restoration--phase 'idle restoration--connection nil restoration--token nil restoration--whole-name nil)))

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// An Emacs with more windows than a state has room for.
+@Suite(
+  .enabled(if: Editor.areInstalled, Comment(rawValue: Editor.requirement)),
+  .timeLimit(.minutes(Environment.isLong ? 10 : 5))
+)
+struct EmacsManyWindowsTests {
+  private static let tabs = Environment.isLong ? 300 : 100
+
+  /// Bytes of a state: in the default form less than all windows need together.
+  private static let limits: JSONObject = Environment.isLong ? [:] : ["stateBytesMax": 16_384]
+
+  /// Lisp that visits the file with the number `index`, which has a long name; there are as many as Editor/Buffers has
+  /// room for.
+  private static let visit = """
+    (find-file (format "~/%0100d-%04d.cpp" 0 (% index \(Environment.isLong ? 500 : 40))))
+    """
+
+  @Test(.broker(limits: limits), arguments: ["(tab-new)", "(select-frame-set-input-focus (make-frame))"])
+  func hundredsOfWindowsInTabsOrFramesComeBackWhole(opening: String) throws {
+    let home = try EmacsHome()
+    let first = try home.start()
+    try first.run([
+      """
+      (let ((index 0) (inhibit-message t))
+        (dotimes (tab \(Self.tabs))
+          (when (> tab 0) \(opening))
+          \(Self.visit)
+          (when (< (% tab 3) 2)
+            (select-window (split-window-right))
+            (setq index (1+ index))
+            \(Self.visit))
+          (setq index (1+ index))))
+      """.split(separator: "\n").joined(separator: " ")
+    ])
+    let before = try home.texts("(report-tabs)", in: first)
+    #expect(before.count == Self.tabs)
+    #expect(before.reduce(0) { $0 + $1.split(separator: " ").count } == (Self.tabs * 5 + 2) / 3)
+    let reader = try broker.connect()
+    try first.waits(until: "has all tabs stored") {
+      let objects = try reader.call("describeApplication", ["application": .string(EmacsHome.instance)])["objects"]
+      return objects?.array?.count { ($0["bytes"]?.integer ?? 0) > 0 } == Self.tabs + 2
+    }
+    #expect(try home.texts("(list (restoration-status))", in: first) == ["Kept as \(EmacsHome.instance)."])
+    try first.process.kill()
+
+    let second = try home.start()
+    #expect(try home.texts("(report-tabs)", in: second) == before)
+    // A tab that is closed takes only its own object along.
+    try second.run(["(if (cdr (funcall tab-bar-tabs-function)) (tab-bar-close-tab 2) (delete-frame))"])
+    try second.waits(until: "has one object less") {
+      let objects = try reader.call("describeApplication", ["application": .string(EmacsHome.instance)])["objects"]
+      return objects?.array?.count == Self.tabs + 1
+    }
+  }
+
+  @Test(.broker(limits: ["stateBytesMax": 16_384])) func aTabThatIsTooLargeIsSaidAndCostsNoOtherOne() throws {
+    let home = try EmacsHome()
+    let first = try home.start()
+    try first.type(Editor.emacs.open("one.txt", line: 5))
+    try home.stored(["one.txt:5*"], by: first)
+    let many = """
+      (let ((window-min-width 4) (window-min-height 1) (inhibit-message t))
+        (tab-new) (find-file (make-string 240 ?x)) (dotimes (_ 6) (split-window-right) (balance-windows))
+        (dolist (window (window-list))
+          (with-selected-window window (dotimes (_ 7) (split-window-below) (balance-windows)))))
+      """
+    try first.run([many.split(separator: "\n").joined(separator: " ")])
+    try first.waits(until: "says so") { try home.messages(in: first).contains("is not kept as it is") }
+    let status = try home.texts("(list (restoration-status))", in: first)
+    #expect(status.first?.contains("Tab-2 is not: ") == true, "\(status)")
+    try first.run(["(progn (tab-bar-select-tab 1) (goto-line 9))"])
+    try home.stored(["one.txt:9*"], by: first)
+    // Once there are fewer windows, the tab is kept like any other.
+    try first.run(["(progn (tab-bar-select-tab 2) (delete-other-windows))"])
+    try home.stored(["\(String(repeating: "x", count: 240)):1*"], by: first)
+    try first.waits(until: "says that all is kept") {
+      try home.texts("(list (restoration-status))", in: first) == ["Kept as \(EmacsHome.instance)."]
+    }
+  }
+
+  @Test(.broker(limits: ["stateBytesMax": 16_384])) func filesForWhichThereIsNoRoomAreSaid() throws {
+    let home = try EmacsHome()
+    let first = try home.start()
+    let visit = #"(dotimes (index 80) (find-file-noselect (format "~/%0240d" index)))"#
+    try first.run(["(let ((inhibit-message t)) \(visit))"])
+    try first.waits(until: "says so") { try home.messages(in: first).contains("there is no room for") }
+    let status = try home.texts("(list (restoration-status))", in: first).first ?? ""
+    let kept =
+      try broker.connect().decode("Editor", "Buffers", of: EmacsHome.instance)["state"]?["buffers"]?.array ?? []
+    #expect(kept.count > 20 && kept.count < 80)
+    #expect(status.contains(" \(80 - kept.count) visited files are not: there is no room."), "\(status)")
+  }
+}
