@@ -138,7 +138,8 @@ struct HostileEditorState {
         "Tab-3": ["windows": leaf("/foo/../sudo::/z", ["narrowed": [1, 2]])],
         "Tab-4": ["windows": code],
       ],
-      windows: ["*scratch*:1", "evil.txt:1", "one.txt:1*"],
+      // A buffer that stands for the file of another host.
+      windows: ["x:1", "evil.txt:1", "one.txt:1*"],
       files: ["evil.txt", "one.txt", "two.txt"],
       session: [
         "tabs": 4, "tab": 1,

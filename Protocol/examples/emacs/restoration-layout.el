@@ -9,6 +9,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'restoration-waiting)
 (require 'seq)
 (require 'subr-x)
 (require 'tab-bar)
@@ -40,25 +41,28 @@ None of them is evaluated or names code, and none may be added that is or does."
 ;;;; The layout as plain data
 
 (defun restoration--file (buffer)
-  "The local file or directory that BUFFER shows, or nil."
+  "The file or directory of BUFFER, or that it stands for, or nil."
   (with-current-buffer buffer
-    (let ((file (or buffer-file-name (and (derived-mode-p 'dired-mode) (expand-file-name default-directory)))))
-      (and file
-           (not (file-remote-p file))
-           ;; A name that is not UTF-8 cannot be written as JSON.
-           (ignore-errors (json-serialize (vector file)))
-           file))))
+    (let ((file (or buffer-file-name
+                    (plist-get restoration--waiting :file)
+                    (and (derived-mode-p 'dired-mode) (expand-file-name default-directory)))))
+      ;; A name that is not UTF-8 cannot be written as JSON.
+      (and file (ignore-errors (json-serialize (vector file))) file))))
 
 (defun restoration--view (buffer)
   "What is kept of BUFFER anywhere: narrowing, and local variables as numbers."
   (with-current-buffer buffer
-    (let ((variables (cl-loop for (name . values) in restoration--variables
-                              for value = (and (local-variable-p name) (symbol-value name))
-                              for number = (if (listp values) (cl-position value values) value)
-                              when (and (local-variable-p name) (restoration--allows-p values number))
-                              append (list (intern (format ":%s" name)) number))))
-      `(,@(and (buffer-narrowed-p) (list :narrowed (vector (point-min) (point-max))))
-        ,@(and variables (list :variables variables))))))
+    (if restoration--waiting
+        (cl-loop for name in '(:narrowed :variables)
+                 for value = (plist-get restoration--waiting name)
+                 when value append (list name value))
+      (let ((variables (cl-loop for (name . values) in restoration--variables
+                                for value = (and (local-variable-p name) (symbol-value name))
+                                for number = (if (listp values) (cl-position value values) value)
+                                when (and (local-variable-p name) (restoration--allows-p values number))
+                                append (list (intern (format ":%s" name)) number))))
+        `(,@(and (buffer-narrowed-p) (list :narrowed (vector (point-min) (point-max))))
+          ,@(and variables (list :variables variables)))))))
 
 (defun restoration--allows-p (values number)
   "Whether NUMBER stands for one of VALUES: a list, or the greatest number."
@@ -70,9 +74,13 @@ It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
   (when-let ((file (and (buffer-live-p buffer)
                         (or (restoration--file buffer)
                             (car (member (buffer-name buffer) '("*scratch*" "*Messages*")))))))
-    `(,(if (string-prefix-p "*" file) :buffer :file) ,file :point ,point :start ,start :width ,width :height ,height
-      ,@(and (eq selected t) '(:selected t))
-      ,@(restoration--view buffer))))
+    (let ((waiting (buffer-local-value 'restoration--waiting buffer)))
+      `(,(if (string-prefix-p "*" file) :buffer :file) ,file
+        :point ,(if waiting (or (plist-get waiting :point) 1) point)
+        :start ,(if waiting (or (plist-get waiting :start) 1) start)
+        :width ,width :height ,height
+        ,@(and (eq selected t) '(:selected t))
+        ,@(restoration--view buffer)))))
 
 (defun restoration--split (split parts)
   "The node of PARTS, of which some may be nil; SPLIT is \"row\" or \"column\"."
@@ -161,8 +169,10 @@ It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
 (defun restoration--buffer-element (buffer file)
   "BUFFER, whose file is FILE, as an element of the state."
   (with-current-buffer buffer
-    `(:file ,file :point ,(restoration--point buffer) ,@(restoration--view buffer)
-      ,@(and (buffer-modified-p) buffer-file-name '(:modified t)))))
+    (if restoration--waiting
+        `(:file ,file :point ,(or (plist-get restoration--waiting :point) 1) ,@(restoration--view buffer))
+      `(:file ,file :point ,(restoration--point buffer) ,@(restoration--view buffer)
+        ,@(and (buffer-modified-p) buffer-file-name '(:modified t))))))
 
 (defun restoration--buffer-elements (seen)
   "Buffers with files as elements of the state, the one used last first.
@@ -173,7 +183,7 @@ Those in SEEN are looked at; t stands for all of them."
             for file = (if (or (eq seen t) (null old) (memq buffer seen))
                            (and (not (buffer-base-buffer buffer)) (restoration--file buffer))
                          (plist-get old :file))
-            when file
+            when (and file (not (restoration--is-visited-p buffer)))
             collect (if (or (eq seen t) (null old) (memq buffer seen))
                         (let ((new (restoration--buffer-element buffer file)))
                           (if (equal old new)
@@ -197,21 +207,31 @@ Those in SEEN are looked at; t stands for all of them."
 (defun restoration--visit (each)
   "A buffer for EACH, an element of the state; never asks."
   (let* ((name (plist-get each :file))
-         ;; Whole, without handlers of special names: "/a/../ssh:b:" is a remote one after it.
-         (file (and (stringp name) (let (file-name-handler-alist) (expand-file-name name "/"))))
-         (large-file-warning-threshold nil)
-         (enable-local-variables (and enable-local-variables :safe))
-         (vc-follow-symlinks nil)
-         (inhibit-message t)
-         ;; Nothing that is saved is trusted: a remote name would run programs, and a pipe would be waited for.
-         (local (and file (string-prefix-p "/" name) (not (file-remote-p file))
-                     (or (not (file-exists-p file)) (file-regular-p file) (file-directory-p file))))
-         (known (and local (get-file-buffer file)))
-         (buffer (cond (name (or known (and local (ignore-errors (find-file-noselect file t)))))
-                       (t (get-buffer (plist-get each :buffer))))))
-    (when (and buffer (not known))
+         (file (restoration--local-name name))
+         (reason (and file (restoration--reason-to-wait file)))
+         ;; Without handlers: one of them would ask the other host what "~" is.
+         (known (and file (let (file-name-handler-alist) (get-file-buffer file))))
+         (buffer (cond ((null name) (get-buffer (plist-get each :buffer)))
+                       (known)
+                       (reason (restoration--wait each file reason))
+                       ;; A pipe would be waited for.
+                       ((and file (or (not (file-exists-p file)) (file-regular-p file) (file-directory-p file)))
+                        (restoration--visit-unasked each file)))))
+    (when (and buffer (not known) (not (buffer-local-value 'restoration--waiting buffer)))
       (with-current-buffer buffer (restoration--apply each)))
     (or buffer (get-buffer-create "*scratch*"))))
+
+(defun restoration--visit-unasked (each file)
+  "A buffer that visits FILE, or stands for it if that would ask.
+EACH is the element of the state."
+  (let ((large-file-warning-threshold nil)
+        (enable-local-variables (and enable-local-variables :safe))
+        (vc-follow-symlinks nil)
+        (inhibit-message t)
+        (inhibit-interaction t))
+    (condition-case fault
+        (find-file-noselect file t)
+      (error (restoration--wait each file (error-message-string fault))))))
 
 (defun restoration--apply (each)
   "Narrow the current buffer, set its variables and move point.
@@ -273,8 +293,9 @@ The tab at the position SHOWN is shown."
     (dotimes (_ 2) (restoration--resize leaves (plist-get state :columns) (plist-get state :lines)))
     (pcase-dolist (`(,window . ,leaf) leaves)
       (set-window-buffer window (restoration--visit leaf))
-      (set-window-start window (plist-get leaf :start) t)
-      (set-window-point window (plist-get leaf :point))
+      (unless (buffer-local-value 'restoration--waiting (window-buffer window))
+        (set-window-start window (plist-get leaf :start) t)
+        (set-window-point window (plist-get leaf :point)))
       (when (plist-get leaf :selected) (select-window window)))))
 
 (defun restoration--restore (frames)
