@@ -21,6 +21,8 @@
 None of them is evaluated or names code, and none may be added that is or does.")
 
 (defvar restoration--queue nil "Files that are still to be visited, as in the state.")
+(defvar restoration--shown-first nil "Buffers in windows when Emacs had started: what the settings open.")
+(defvar restoration--frames-first nil "The frames that there were then.")
 (defvar restoration--last-tab 0 "The number in the last name that a tab was given.")
 (defvar restoration--told nil)
 (defvar-local restoration--element nil "The buffer as an element of the state, as it was seen last.")
@@ -102,8 +104,9 @@ It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
   (let-alist (seq-filter #'consp (cdr state))
     (if (eq (car state) 'leaf)
         (let ((place (cdr .buffer)))
-          (restoration--leaf (get-buffer (car .buffer)) (alist-get 'point place) (alist-get 'start place)
-                             .total-width .total-height (alist-get 'selected place)))
+          (unless (alist-get 'window-side .parameters)
+            (restoration--leaf (get-buffer (car .buffer)) (alist-get 'point place) (alist-get 'start place)
+                               .total-width .total-height (alist-get 'selected place))))
       (restoration--split (if (eq (car state) 'hc) "row" "column")
                           (cl-loop for part in (cdr state)
                                    when (memq (car-safe part) '(leaf hc vc))
@@ -147,10 +150,14 @@ It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
                             tabs)))
         (unless (cl-every #'eq tabs named) (set-frame-parameter frame 'tabs named))))))
 
+(defun restoration--main-window (frame)
+  "All windows of FRAME but side windows, which settings and packages open."
+  (window-main-window frame))
+
 (defun restoration--tab-state (frame tab)
   "State of the object of TAB of FRAME, or nil if nothing of it could be restored."
   (when-let ((windows (if (eq (car tab) 'current-tab)
-                          (restoration--node (frame-root-window frame))
+                          (restoration--node (restoration--main-window frame))
                         (restoration--hidden-node (cdr (alist-get 'ws (cdr tab)))))))
     (list :windows windows)))
 
@@ -199,10 +206,37 @@ Those in SEEN are looked at; t stands for all of them."
 
 ;;;; Restoring
 
+(defun restoration--note-settings ()
+  "Emacs has started: what is shown now the settings have opened, not the user."
+  (setq restoration--frames-first (restoration--frames)
+        restoration--shown-first (mapcar #'window-buffer (restoration--windows))))
+
+(defun restoration--windows ()
+  "All windows but minibuffers."
+  (cl-loop for frame in (restoration--frames) append (window-list frame 'never)))
+
+(defun restoration--named-p ()
+  "Whether Emacs was told on its command line to open a file or to run Lisp."
+  (let ((shown (delq nil (mapcar (lambda (window) (restoration--file (window-buffer window)))
+                                 (restoration--windows)))))
+    (cl-some (lambda (argument)
+               (or (and (string-match-p "\\`--?\\(?:[efl]\\|eval\\|execute\\|funcall\\|load\\)\\(?:=\\|\\'\\)" argument)
+                        shown)
+                   (let ((file (expand-file-name (replace-regexp-in-string "\\`--[a-z-]+=" "" argument)
+                                                 command-line-default-directory)))
+                     (or (get-file-buffer file) (member (file-name-as-directory file) shown)))))
+             (cdr command-line-args))))
+
 (defun restoration--pristine-p ()
-  "Nothing has been opened yet, so restoring disturbs nothing."
-  (and (null (cdr (restoration--frames)))
-       (cl-notany (lambda (window) (restoration--file (window-buffer window))) (window-list nil 'never))))
+  "The user has opened nothing yet, so restoring disturbs nothing.
+Before the first command only settings can have opened what has no file."
+  (and (cl-subsetp (cdr (restoration--frames)) restoration--frames-first)
+       (cl-notany (lambda (window)
+                    (let ((buffer (window-buffer window)))
+                      (and (not (memq buffer restoration--shown-first))
+                           (or (restoration--file buffer)
+                               (and restoration--shown-first (> num-input-keys 0))))))
+                  (restoration--windows))))
 
 (defun restoration--visit (each)
   "A buffer for EACH, an element of the state; never asks."
@@ -284,7 +318,7 @@ The tab at the position SHOWN is shown."
 
 (defun restoration--fill (state windows)
   "Make WINDOWS in the selected frame; STATE is the frame's."
-  (delete-other-windows)
+  (restoration--clear-frame)
   (let* ((window-combination-resize t)
          (window-min-height 1)
          (window-min-width 2)
@@ -298,9 +332,24 @@ The tab at the position SHOWN is shown."
         (set-window-point window (plist-get leaf :point)))
       (when (plist-get leaf :selected) (select-window window)))))
 
+(defun restoration--clear-frame ()
+  "Delete all windows of the selected frame but one, which is selected.
+Sidebars stay: settings open them each time, and they are not saved."
+  (let* ((windows (or (seq-remove #'restoration--sidebar-p (window-list nil 'never)) (window-list nil 'never)))
+         (window (or (seq-find (lambda (window) (not (window-dedicated-p window))) windows) (car windows))))
+    (select-window window)
+    (set-window-dedicated-p window nil)
+    (let ((ignore-window-parameters t)) (mapc #'delete-window (delq window windows)))))
+
+(defun restoration--sidebar-p (window)
+  "Whether WINDOW is one of those that packages keep beside the others."
+  (or (window-parameter window 'window-side)
+      (and (window-dedicated-p window) (not (restoration--file (window-buffer window))))))
+
 (defun restoration--restore (frames)
   "Put FRAMES back: each is (STATE SHOWN . TABS), as in `restoration--fill-frame'."
-  (let ((there (list (selected-frame))) selected)
+  (let ((there (restoration--frames)) selected)
+    (setq there (cons (selected-frame) (delq (selected-frame) there)))
     (pcase-dolist (`(,state ,shown . ,tabs) frames)
       (let ((frame (or (pop there) (make-frame))))
         (with-selected-frame frame (restoration--fill-frame state shown tabs))

@@ -306,8 +306,11 @@ while the command that quits it runs."
 ;;;; Commands
 
 (defun restoration--begin ()
-  "Enable the mode unless files were named."
-  (when (and (eq restoration--phase 'idle) (restoration--pristine-p)) (restoration-start)))
+  "Begin, unless Emacs was told what to open.
+Its settings may have opened something."
+  (when (and (eq restoration--phase 'idle) (not (restoration--named-p)))
+    (restoration--note-settings)
+    (restoration-start)))
 
 ;;;###autoload
 (defun restoration-start ()
