@@ -177,6 +177,12 @@
 
 ;;;; The beginning
 
+(defun restoration--affinity ()
+  "Where the user works, so that an Emacs that was started there comes back there."
+  (let ((directory command-line-default-directory))
+    ;; A name that is not UTF-8 cannot be written as JSON.
+    (and (ignore-errors (json-serialize (vector directory))) (list :affinity directory))))
+
 (defun restoration--initialize ()
   "Open a session, or resume it."
   (unless (eq restoration--phase 'kept) (setq restoration--phase 'connecting))
@@ -184,6 +190,7 @@
    'initialize
    `(:application ,(or restoration--whole-name restoration-application)
      ,@(unless restoration--whole-name (list :instance (or restoration--instance "auto")))
+     ,@(restoration--affinity)
      ,@(and restoration--token (list :session restoration--token))
      :process "emacs" :bundleVersion ,emacs-version :serves ["encodeRestorableStateWithCoder"])
    (lambda (result)
