@@ -24,6 +24,9 @@ None of them is evaluated or names code, and none may be added that is or does."
 (defvar restoration--shown-first nil "Buffers in windows when Emacs had started: what the settings open.")
 (defvar restoration--frames-first nil "The frames that there were then.")
 (defvar restoration--last-tab 0 "The number in the last name that a tab was given.")
+(defvar restoration--hidden-buffers (make-hash-table :test #'eq :weakness 'key)
+  "For the windows of each hidden tab a table of their buffers by name.
+They name them as they were called when the tab was left.")
 (defvar restoration--told nil)
 (defvar-local restoration--element nil "The buffer as an element of the state, as it was seen last.")
 (put 'restoration--element 'permanent-local t)
@@ -99,18 +102,36 @@ It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
                         (cl-loop for child = (window-child window) then (window-next-sibling child)
                                  while child collect (restoration--node child)))))
 
-(defun restoration--hidden-node (state)
-  "STATE, windows of a hidden tab by `window-state-get', as data, or nil."
+(defun restoration--hidden-node (state buffers)
+  "STATE, windows of a hidden tab by `window-state-get', as data, or nil.
+BUFFERS has its buffers by name."
   (let-alist (seq-filter #'consp (cdr state))
     (if (eq (car state) 'leaf)
         (let ((place (cdr .buffer)))
           (unless (alist-get 'window-side .parameters)
-            (restoration--leaf (get-buffer (car .buffer)) (alist-get 'point place) (alist-get 'start place)
+            (restoration--leaf (gethash (car .buffer) buffers) (alist-get 'point place) (alist-get 'start place)
                                .total-width .total-height (alist-get 'selected place))))
       (restoration--split (if (eq (car state) 'hc) "row" "column")
                           (cl-loop for part in (cdr state)
                                    when (memq (car-safe part) '(leaf hc vc))
-                                   collect (restoration--hidden-node part))))))
+                                   collect (restoration--hidden-node part buffers))))))
+
+(defun restoration--buffers-of (windows)
+  "A table of the buffers of WINDOWS, those of a hidden tab, by name."
+  (or (gethash windows restoration--hidden-buffers)
+      (let ((buffers (make-hash-table :test #'equal)))
+        (cl-labels ((add (state)
+                      (if (eq (car state) 'leaf)
+                          (let ((name (cadr (assq 'buffer (cdr state)))))
+                            (puthash name (get-buffer name) buffers))
+                        (dolist (part (cdr state)) (when (memq (car-safe part) '(leaf hc vc)) (add part))))))
+          (add (cdr windows)))
+        (puthash windows buffers restoration--hidden-buffers))))
+
+(defun restoration--note-hidden-tabs (frame)
+  "Remember the buffers of tabs of FRAME that were left, before they are renamed."
+  (dolist (tab (frame-parameter frame 'tabs))
+    (when-let ((hidden (alist-get 'ws (cdr tab)))) (restoration--buffers-of hidden))))
 
 (defun restoration--frames ()
   "Frames that have windows of their own, the oldest first."
@@ -124,6 +145,15 @@ It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
   "The tabs of FRAME, one at least."
   (or (frame-parameter frame 'tabs)
       (with-selected-frame frame (funcall tab-bar-tabs-function))))
+
+(defun restoration--in-hidden-tab-p (buffer)
+  "Whether a tab that is not shown has a window of BUFFER."
+  (cl-some (lambda (frame)
+             (cl-some (lambda (tab)
+                        (when-let ((windows (alist-get 'ws (cdr tab))))
+                          (memq buffer (hash-table-values (restoration--buffers-of windows)))))
+                      (restoration--tabs frame)))
+           (restoration--frames)))
 
 (defun restoration--name (tab)
   "The name of the object of TAB, or nil."
@@ -158,7 +188,8 @@ It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
   "State of the object of TAB of FRAME, or nil if nothing of it could be restored."
   (when-let ((windows (if (eq (car tab) 'current-tab)
                           (restoration--node (restoration--main-window frame))
-                        (restoration--hidden-node (cdr (alist-get 'ws (cdr tab)))))))
+                        (when-let ((hidden (alist-get 'ws (cdr tab))))
+                          (restoration--hidden-node (cdr hidden) (restoration--buffers-of hidden))))))
     (list :windows windows)))
 
 (defun restoration--blank-tab-state (frame)

@@ -86,8 +86,7 @@ A remote file needs a command: what is saved could name any host."
                     (current-buffer))))
 
 (declare-function restoration--apply "restoration-layout")
-(declare-function restoration--frames "restoration-layout")
-(declare-function restoration--tabs "restoration-layout")
+(declare-function restoration--in-hidden-tab-p "restoration-layout")
 
 (defun restoration-visit ()
   "Visit the file that this buffer stands for, and show it instead."
@@ -110,13 +109,11 @@ A remote file needs a command: what is saved could name any host."
     (dolist (window (get-buffer-window-list buffer nil t))
       (set-window-buffer window visited)
       (set-window-point window (with-current-buffer visited (point))))
-    (if (cl-some (lambda (frame) (cdr (restoration--tabs frame))) (restoration--frames))
-        ;; A hidden tab may show it: when the tab is selected, the file is visited already.
-        (with-current-buffer buffer
-          (rename-buffer (concat " " name) t)
-          (setq restoration--has-tried nil))
-      (kill-buffer buffer))
-    (with-current-buffer visited (ignore-errors (rename-buffer name)))))
+    (if (restoration--in-hidden-tab-p buffer)
+        ;; When the tab is selected, the file is visited already.
+        (with-current-buffer buffer (setq restoration--has-tried nil))
+      (kill-buffer buffer)
+      (with-current-buffer visited (ignore-errors (rename-buffer name))))))
 
 (defun restoration--is-visited-p (buffer)
   "Whether BUFFER stands for a file that is visited meanwhile."

@@ -150,6 +150,7 @@
   "Windows of the selected frame have changed."
   (when (eq restoration--phase 'kept)
     (cl-pushnew (selected-frame) restoration--frames-changed)
+    (restoration--note-hidden-tabs (selected-frame))
     (restoration--changed)))
 
 (defun restoration--tell-changes ()

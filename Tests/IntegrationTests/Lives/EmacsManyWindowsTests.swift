@@ -59,6 +59,28 @@ struct EmacsManyWindowsTests {
     }
   }
 
+  @Test(.broker) func filesOfOneNameComeBackEachInItsTab() throws {
+    let home = try EmacsHome()
+    for directory in ["alpha", "beta"] {
+      try Files.makeDirectory("\(home.path)/\(directory)")
+      try home.write("\(directory)/notes", EditedFile.text)
+    }
+    let first = try home.start()
+    // The second one renames the buffer of the first, whose tab is hidden.
+    try first.run(["(find-file \"~/alpha/notes\")", "(tab-new)", "(find-file \"~/beta/notes\")"])
+    try first.waits(until: "has both stored") {
+      try home.storedText("Tab-1").contains("alpha/notes") && home.storedText("Tab-2").contains("beta/notes")
+    }
+    try first.run(["(find-file-noselect \"~/one.txt\")"])
+    try first.waits(until: "has looked at all") { try home.storedText("Buffers").contains("one.txt") }
+    try first.process.kill()
+    let second = try home.start()
+    for (tab, directory) in [(1, "alpha"), (2, "beta")] {
+      try second.run(["(tab-bar-select-tab \(tab))"])
+      #expect(try home.texts("(list buffer-file-name)", in: second) == ["\(home.path)/\(directory)/notes"])
+    }
+  }
+
   @Test(.broker(limits: ["stateBytesMax": 16_384])) func aTabThatIsTooLargeIsSaidAndCostsNoOtherOne() throws {
     let home = try EmacsHome()
     let first = try home.start()
