@@ -60,7 +60,7 @@ They name them as they were called when the tab was left.")
     (if restoration--waiting
         (cl-loop for name in '(:narrowed :variables)
                  for value = (plist-get restoration--waiting name)
-                 when value append (list name value))
+                 when (and value (restoration--text value)) append (list name value))
       (let ((variables (cl-loop for (name . values) in restoration--variables
                                 for value = (and (local-variable-p name) (symbol-value name))
                                 for number = (if (listp values) (cl-position value values) value)
@@ -68,6 +68,16 @@ They name them as they were called when the tab was left.")
                                 append (list (intern (format ":%s" name)) number))))
         `(,@(and (buffer-narrowed-p) (list :narrowed (vector (point-min) (point-max))))
           ,@(and variables (list :variables variables)))))))
+
+(defun restoration--text (value)
+  "VALUE, a part of what was saved, as JSON, or nil if it cannot be saved again."
+  (ignore-errors (json-serialize value)))
+
+(defun restoration--place (name)
+  "Where the window of the file was that this buffer stands for.
+NAME is `:point' or `:start'."
+  (let ((place (plist-get restoration--waiting name)))
+    (if (natnump place) place 1)))
 
 (defun restoration--allows-p (values number)
   "Whether NUMBER stands for one of VALUES: a list, or the greatest number."
@@ -79,10 +89,10 @@ It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
   (when-let ((file (and (buffer-live-p buffer)
                         (or (restoration--file buffer)
                             (car (member (buffer-name buffer) '("*scratch*" "*Messages*")))))))
-    (let ((waiting (buffer-local-value 'restoration--waiting buffer)))
+    (with-current-buffer buffer
       `(,(if (string-prefix-p "*" file) :buffer :file) ,file
-        :point ,(if waiting (or (plist-get waiting :point) 1) point)
-        :start ,(if waiting (or (plist-get waiting :start) 1) start)
+        :point ,(if restoration--waiting (restoration--place :point) point)
+        :start ,(if restoration--waiting (restoration--place :start) start)
         :width ,width :height ,height
         ,@(and (eq selected t) '(:selected t))
         ,@(restoration--view buffer)))))
@@ -208,7 +218,7 @@ BUFFERS has its buffers by name."
   "BUFFER, whose file is FILE, as an element of the state."
   (with-current-buffer buffer
     (if restoration--waiting
-        `(:file ,file :point ,(or (plist-get restoration--waiting :point) 1) ,@(restoration--view buffer))
+        `(:file ,file :point ,(restoration--place :point) ,@(restoration--view buffer))
       `(:file ,file :point ,(restoration--point buffer) ,@(restoration--view buffer)
         ,@(and (buffer-modified-p) buffer-file-name '(:modified t))))))
 

@@ -209,7 +209,7 @@ SEND, instead of `restoration--send', sends (OBJECT STATE TEXT)."
            (let ((state (plist-get result :state)))
              (if (and (equal (plist-get result :status) "available") (plist-get state :windows))
                  (progn
-                   (setf (restoration--object-known object) (json-serialize state))
+                   (setf (restoration--object-known object) (restoration--text state))
                    (puthash name (plist-get state :windows) windows))
                (restoration--pass-over name (plist-get result :status))))
            (when (zerop (cl-decf left)) (funcall done windows))))))))

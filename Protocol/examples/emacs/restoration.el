@@ -256,7 +256,7 @@ EDITOR and BUFFERS are the states, WINDOWS has those of tabs by name."
           ((or (active-minibuffer-window) (> (recursion-depth) 0) (input-pending-p))
            (run-with-timer 0.05 nil #'restoration--when-quiet connection editor windows buffers))
           (t (restoration--quietly
-               (setq restoration--queue (append (plist-get buffers :buffers) nil))
+               (setq restoration--queue (seq-filter #'restoration--text (plist-get buffers :buffers)))
                (restoration--restore (restoration--frames-of editor windows)))
              ;; When Emacs has nothing else to do.
              (restoration--visit-next)

@@ -118,4 +118,26 @@ struct EmacsWaitingFileTests {
     try process.type("\r")
     try process.waits(until: "connects") { Files.exists("\(home.path)/proof") }
   }
+
+  /// Emacs has no value for it in what it saves.
+  @Test func aFalseInWhatIsSavedKeepsNothingFromBeingSavedAgain() throws {
+    let home = try EmacsHome()
+    let author = try broker.connect()
+    let file: JSONValue = .string("\(home.path)/gone/notes")
+    let leaf: JSONValue = [
+      "file": file, "point": false, "start": 1, "width": 100, "height": 28, "variables": ["tab-width": false],
+      "selected": true,
+    ]
+    try author.encode(
+      "Editor",
+      state: ["frames": [["tabs": ["Tab-1"], "tab": "Tab-1", "columns": 100, "lines": 28, "wide": false]]],
+      of: EmacsHome.instance
+    )
+    try author.encode("Editor", "Tab-1", state: ["windows": leaf, "new": false], of: EmacsHome.instance)
+    try author.encode("Editor", "Buffers", state: ["buffers": [leaf]], of: EmacsHome.instance)
+    let process = try home.start()
+    try home.stored(["notes:1*"], by: process)
+    try process.run(["(find-file \"~/two.txt\")", "(goto-line 9)"])
+    try home.stored(["two.txt:9*"], by: process)
+  }
 }
