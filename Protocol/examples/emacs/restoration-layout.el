@@ -200,7 +200,33 @@ BUFFERS has its buffers by name."
                           (restoration--node (restoration--main-window frame))
                         (when-let ((hidden (alist-get 'ws (cdr tab))))
                           (restoration--hidden-node (cdr hidden) (restoration--buffers-of hidden))))))
-    (list :windows windows)))
+    (list :windows (restoration--with-held-back tab windows))))
+
+(defun restoration--leaves (node)
+  "The windows of NODE, as data."
+  (if (plist-get node :split)
+      (cl-loop for part across (plist-get node :parts) append (restoration--leaves part))
+    (list node)))
+
+(defun restoration--hold-back (shown leaves)
+  "Keep LEAVES, windows for which there is no room beside SHOWN of them.
+They are saved until the user splits or closes a window of the tab."
+  (let ((tab (assq 'current-tab (restoration--tabs (selected-frame)))))
+    (setf (alist-get 'restoration-held-back (cdr tab) nil t)
+          (and leaves (cons shown (seq-filter #'restoration--text leaves))))))
+
+(defun restoration--with-held-back (tab windows)
+  "WINDOWS of TAB, and below them those for which there was no room."
+  (pcase-let ((`(,shown . ,leaves) (alist-get 'restoration-held-back (cdr tab))))
+    (cond ((null leaves) windows)
+          ((/= shown (length (restoration--leaves windows)))
+           (setf (alist-get 'restoration-held-back (cdr tab) nil t) nil)
+           windows)
+          (t (list :split "column"
+                   :parts (vconcat (if (equal (plist-get windows :split) "column")
+                                       (plist-get windows :parts)
+                                     (list windows))
+                                   leaves))))))
 
 (defun restoration--blank-tab-state (frame)
   "State of the object of a tab of FRAME with nothing to restore, such as a shell."
@@ -324,7 +350,7 @@ EACH is the element of the state."
   "Split WINDOW into the parts of NODE; a list of (WINDOW . LEAF)."
   (let ((windows (list window)))
     (dotimes (_ (max 0 (1- (length (plist-get node :parts)))))
-      ;; If there is no room for all windows, the first ones are shown.
+      ;; If there is no room for all windows, the first ones are shown; the others are held back.
       (when-let ((next (ignore-errors
                          (split-window (car windows) nil (if (equal (plist-get node :split) "row") 'right 'below)))))
         (push next windows)))
@@ -364,6 +390,7 @@ The tab at the position SHOWN is shown."
          (window-min-height 1)
          (window-min-width 2)
          (leaves (restoration--build windows (selected-window))))
+    (restoration--hold-back (length leaves) (seq-difference (restoration--leaves windows) (mapcar #'cdr leaves) #'eq))
     ;; Twice, because each window takes space from its neighbours.
     (dotimes (_ 2) (restoration--resize leaves (plist-get state :columns) (plist-get state :lines)))
     (pcase-dolist (`(,window . ,leaf) leaves)

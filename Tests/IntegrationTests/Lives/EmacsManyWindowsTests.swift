@@ -81,6 +81,36 @@ struct EmacsManyWindowsTests {
     }
   }
 
+  @Test(.broker) func windowsForWhichThereIsNoRoomStaySavedUntilOneOfTheOthersIsClosed() throws {
+    let home = try EmacsHome()
+    // 30 lines have room for 14 windows.
+    let parts = (0..<20).map { index -> JSONValue in
+      ["file": .string("\(home.path)/\(index)"), "point": 1, "start": 1, "width": 100, "height": 2]
+    }
+    let author = try broker.connect()
+    try author.encode(
+      "Editor",
+      state: ["frames": [["tabs": ["Tab-1"], "tab": "Tab-1", "columns": 100, "lines": 40, "selected": true]]],
+      of: EmacsHome.instance
+    )
+    let windows: JSONValue = ["windows": ["split": "column", "parts": .array(parts)]]
+    try author.encode("Editor", "Tab-1", state: windows, of: EmacsHome.instance)
+    func count() throws -> Int? { try author.storedWindows(EmacsHome.instance)?.count }
+    for visited in ["one.txt", "two.txt"] {
+      let process = try home.start()
+      let shown = try process.report().windows.count
+      #expect((2..<20).contains(shown))
+      try process.run(["(find-file-noselect \"~/\(visited)\")"])
+      try process.waits(until: "has looked at all") { try home.storedText("Buffers").contains(visited) }
+      #expect(try count() == 20)
+      if visited == "two.txt" {
+        try process.run(["(delete-window)"])
+        try process.waits(until: "has only those that are shown") { try count() == shown - 1 }
+      }
+      try process.process.kill()
+    }
+  }
+
   @Test(.broker(limits: ["stateBytesMax": 16_384])) func aTabThatIsTooLargeIsSaidAndCostsNoOtherOne() throws {
     let home = try EmacsHome()
     let first = try home.start()
