@@ -27,7 +27,7 @@ internal import Testing
     let monitor = try broker.connect()
     try monitor.call("subscribe", ["events": ["sessionEnded"]])
     try process.terminal.type(quit)
-    _ = try process.terminal.shown(until: "Really exit Emacs? ")
+    _ = try process.terminal.shown(until: "Really exit Emacs?")
     try answer(process)
     try process.waits(until: "has ended") { monitor.hasInput(within: .zero) }
     return try monitor.notification("event")["ending"]?.string
@@ -46,6 +46,8 @@ internal import Testing
   @Test(arguments: ["no\r", "\u{7}", "ye"]) func aQuitThatIsDeclinedIsNone(answer: String) throws {
     let ending = try Self.ending("yes-or-no") { process in
       try process.terminal.type(answer)
+      // With it Emacs drops the keys that follow.
+      if answer == "\u{7}" { _ = try process.terminal.shown(until: "Quit") }
       // A part of the answer leaves the question open.
       if answer != "ye" { _ = try process.report() }
       process.process.send(signal: SIGHUP)

@@ -71,7 +71,7 @@ struct EmacsWaitingFileTests {
     try next.type("wrong\r")
     _ = try next.terminal.shown(until: "Wrong passphrase")
     #expect(try Self.selected(home, next) == ["keys.secret", "restoration-waiting-mode 1"])
-    #expect(try broker.connect().storedWindows(EmacsHome.instance)?.contains("keys.secret:50*") == true)
+    try home.stored(["two.txt:9", "keys.secret:50*", "far.txt:40"], by: next)
     // Not again unasked.
     try next.type("\r")
     _ = try next.terminal.shown(until: "Passphrase: ")
@@ -85,7 +85,8 @@ struct EmacsWaitingFileTests {
     let next = try home.start()
     try next.type("\u{18}o")
     _ = try next.terminal.shown(until: "Passphrase: ")
-    try next.type("\u{7}")
+    try next.type("wrong\r")
+    _ = try next.terminal.shown(until: "Wrong passphrase")
     try next.run(["(kill-buffer \"keys.secret\")"])
     try next.waits(until: "has given it up") { try !home.storedText("Buffers").contains("keys.secret") }
     try Files.rename("\(home.path)/elsewhere", to: "\(home.path)/disk")
