@@ -97,6 +97,11 @@ It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
         ,@(and (eq selected t) '(:selected t))
         ,@(restoration--view buffer)))))
 
+(defun restoration--selected-window (frame)
+  "The selected window of FRAME, or the one from which Emacs asks something."
+  (let ((window (frame-selected-window frame)))
+    (if (window-minibuffer-p window) (or (minibuffer-selected-window) window) window)))
+
 (defun restoration--split (split parts)
   "The node of PARTS, of which some may be nil; SPLIT is \"row\" or \"column\"."
   (setq parts (remq nil parts))
@@ -107,7 +112,7 @@ It has BUFFER, POINT, START, WIDTH and HEIGHT, and may be SELECTED."
   (if (window-live-p window)
       (restoration--leaf (window-buffer window) (window-point window) (window-start window)
                          (window-total-width window) (window-total-height window)
-                         (eq window (frame-selected-window (window-frame window))))
+                         (eq window (restoration--selected-window (window-frame window))))
     (restoration--split (if (window-left-child window) "row" "column")
                         (cl-loop for child = (window-child window) then (window-next-sibling child)
                                  while child collect (restoration--node child)))))
