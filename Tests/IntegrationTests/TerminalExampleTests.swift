@@ -12,140 +12,25 @@ internal import Testing
   .timeLimit(.minutes(5))
 )
 struct TerminalExampleTests {
-  private var home: String { broker.directory.file("home") }
-
-  /// Where `tmux.py` stores what the server of a socket has.
-  private func tmuxObject(_ socket: String) -> String {
-    String(socket.map { $0.isLetter || $0.isNumber || $0 == "-" ? $0 : "_" }.suffix(200))
-  }
-
-  @discardableResult
-  private func tmux(_ words: String..., wait: String = "600") throws -> String {
-    let command = ["tmux", "-u", "-S", broker.directory.file("t"), "-f", "\(home)/.tmux.conf"] + words
-    let variables = environment.merging(["RESTORATION_WAIT": wait]) { $1 }
-    return try ChildProcess.run(command, environment: variables, directory: home).output
-  }
-
-  private func prepare() throws {
-    _ = try broker.directory.makeDirectory("home")
-    // What a user may have set does not reach the hook.
-    let settings = "PS1='> '\nalias rm='rm -i' tail=false\nset -C\n. \(TerminalExample.folder)/shell.bash\n"
-    try Files.write(Array(settings.utf8), to: "\(home)/.bashrc")
-    let configuration = "set -g default-command bash\nrun-shell '\(TerminalExample.folder)/tmux.py'\n"
-    try Files.write(Array(configuration.utf8), to: "\(home)/.tmux.conf")
-  }
-
-  private var environment: [String: String?] {
-    let tools = Products.control.split(separator: "/", omittingEmptySubsequences: false).dropLast()
-    return ControlTool.environment([
-      "HOME": home, "PATH": "\(tools.joined(separator: "/")):/usr/bin:/bin", "TMUX": nil, "TMUX_PANE": nil,
-      "RESTORATION_WAIT": "600", "RESTORATION_SHELL": nil, "PROMPT_COMMAND": nil, "HISTFILE": nil, "ENV": nil,
-      "INPUTRC": "/dev/null", "SHELL": "/bin/bash", "HISTCONTROL": nil, "HISTIGNORE": nil, "HISTTIMEFORMAT": nil,
-      "HISTSIZE": nil, "HISTFILESIZE": nil,
-    ])
-  }
-
-  /// A shell on a terminal of its own, and what it has beside it.
-  private final class Shell {
-    let process: ChildProcess
-    /// Nil when it was closed.
-    private var window: PseudoTerminal?
-    private let home: String
-
-    init(_ home: String, _ environment: [String: String?], directory: String? = nil) throws {
-      self.home = home
-      let terminal = try PseudoTerminal()
-      window = terminal
-      process = try ChildProcess(
-        ["bash", "-i"],
-        environment: environment,
-        output: .terminal(terminal),
-        directory: directory ?? home
-      )
-    }
-
-    var terminal: PseudoTerminal {
-      get throws {
-        guard let window else { throw TestFailure("the window was closed") }
-        return window
-      }
-    }
-
-    /// Types a command, and waits until it is done; what it has written.
-    @discardableResult
-    func run(_ command: String) throws -> String {
-      let name = "\(home)/written.\(process.pid)"
-      Files.remove(name)
-      try awaitPrompt()
-      try terminal.type(" { \(command); } >~/part.$$; mv ~/part.$$ ~/written.$$\r")
-      try Wait.until("the shell has done \(command)") {
-        _ = try terminal.shown()
-        return Files.exists(name)
-      }
-      return try Files.text(name)
-    }
-
-    private func awaitPrompt() throws {
-      try Wait.until("the shell takes keys") {
-        _ = try terminal.shown()
-        return try terminal.takesKeys
-      }
-    }
-
-    /// Closes the window while a program runs, and waits until all of it has ended, also what keeps the shell's place: it
-    /// has stored all that it was told.
-    func closeWindow() throws {
-      try awaitPrompt()
-      try terminal.type("sleep 1000\r")
-      let program = ["pgrep", "-P", "\(process.pid)", "-x", "sleep"]
-      try Wait.until("a program runs") { try ChildProcess.run(program).end == .exit(0) }
-      window = nil
-      _ = try process.waitForEnd()
-      try Wait.until("the session has ended") {
-        try ChildProcess.run(["pgrep", "-r", "D,R,S,T", "-s", "\(process.pid)"]).end == .exit(1)
-      }
-    }
-
-    /// Kills everything of its session: also what keeps its place.
-    func kill() throws {
-      // Also what was started meanwhile; a zombie keeps nothing.
-      try Wait.until("the session has ended") {
-        try ChildProcess.run(["pkill", "-KILL", "-r", "D,R,S,T", "-s", "\(process.pid)"]).end == .exit(1)
-      }
-      _ = try process.waitForEnd()
-    }
-  }
-
-  /// What is saved of shells.
-  private func saved() throws -> [JSONValue] {
-    let tree = try ControlTool.run(["tree", "-j", "org.gnu.bash"])
-    guard tree.end == .exit(0) else { return [] }
-    let objects = try tree.json["objects"]?.array ?? []
-    // One of them may be removed meanwhile.
-    return objects.compactMap { object in
-      try? ControlTool.run(["get", "org.gnu.bash", object["component"]?.string ?? ""]).json
-    }
-  }
-
-  private func waitUntilSaved(_ wanted: Set<String>) throws {
-    try Wait.until("\(wanted) are saved") { Set(try saved().compactMap { $0["directory"]?.string }) == wanted }
-  }
+  private let home = TerminalHome()
 
   @Test func killedShellsComeBackInTheirDirectoriesAndAtTheirPlacesInTheHistory() throws {
-    try prepare()
-    var shells = [try Shell(home, environment), try Shell(home, environment)]
+    try home.prepare()
+    var shells = [try home.shell(), try home.shell()]
     try shells[0].run(#"mkdir $'a\nb \'"%s' $'c\377'; cd $'a\nb \'"%s'"#)
     try shells[1].run(#"cd ~/$'c\377'"#)
     // The last command of each is the place in the history; the second shell's came later.
-    try waitUntilSaved(["\(home)/a%0Ab%20%27%22%25s", "\(home)/c%FF"])
+    try home.waitUntilSaved(["\(home)/a%0Ab%20%27%22%25s", "\(home)/c%FF"])
     for (index, name) in ["first", "second"].enumerated() {
       try shells[index].run("echo of the \(name)")
-      try Wait.until("the place is saved") { try saved().contains { $0["history"] == .integer(Int64(index) + 3) } }
+      try Wait.until("the place is saved") {
+        try home.shells().contains { $0["history"] == .integer(Int64(index) + 3) }
+      }
     }
     for shell in shells { try shell.kill() }
     try broker.crashAndRestart()
 
-    shells = [try Shell(home, environment), try Shell(home, environment)]
+    shells = [try home.shell(), try home.shell()]
     let places = try shells.map { try $0.run(#"printf %q "$PWD"; history 2 | head -n 1"#) }
     let first = try #require(places.first { $0.hasPrefix(#"$'\#(home)/a\nb \'"%s'"#) }, "\(places)")
     #expect(first.contains("echo of the first"), "\(first)")
@@ -154,23 +39,25 @@ struct TerminalExampleTests {
 
     // Who begins elsewhere wants that; who says goodbye is done; and whose terminal is gone is not.
     try shells[0].kill()
-    let elsewhere = try Shell(home, environment, directory: "/usr")
+    let elsewhere = try home.shell(directory: "/usr")
     #expect(try elsewhere.run("pwd") == "/usr\n")
     try elsewhere.terminal.type("exit\r")
     try shells[1].terminal.type("exit\r")
-    try Wait.until("one is left") { try saved().count == 1 }
+    try Wait.until("one is left") { try home.shells().count == 1 }
   }
 
   @Test func aPlaceIsFoundAgainInAHistoryThatWasShortened() throws {
-    try prepare()
+    try home.prepare()
     // What is typed here begins with a space.
-    let named = environment.merging(["RESTORATION_SHELL": "1", "HISTCONTROL": "ignorespace"]) { $1 }
+    let named: [String: String?] = ["RESTORATION_SHELL": "1", "HISTCONTROL": "ignorespace"]
     func history(of lines: String...) throws -> [Substring] {
       let commands = lines.map { "echo \($0)\n" }.joined()
       try Files.write(Array(commands.utf8), to: "\(home)/.bash_history")
-      let shell = try Shell(home, named)
+      let shell = try home.shell(named)
       let shown = try shell.run("history").split(separator: "\n").compactMap { $0.split(separator: " ").last }
-      try Wait.until("the place is saved") { try saved().contains { $0["history"] == .integer(Int64(lines.count)) } }
+      try Wait.until("the place is saved") {
+        try home.shells().contains { $0["history"] == .integer(Int64(lines.count)) }
+      }
       try shell.kill()
       return shown
     }
@@ -196,7 +83,7 @@ struct TerminalExampleTests {
   }
 
   @Test func nothingThatIsSavedIsRun() throws {
-    try prepare()
+    try home.prepare()
     let name = "$(touch proof)`touch proof`;touch proof"
     _ = try broker.directory.makeDirectory("home/\(name)")
     let good = "\(home)/%24%28touch%20proof%29%60touch%20proof%60%3Btouch%20proof"
@@ -206,12 +93,11 @@ struct TerminalExampleTests {
       let state = #"{"directory":"\#(directory)","history":0}"#
       try ControlTool.run(["put", "org.gnu.bash", "\(index + 2)", state], status: 0)
     }
-    let shell = try Shell(home, environment)
+    let shell = try home.shell()
     #expect(try shell.run("pwd") == "\(home)/\(name)\n")
     #expect(!Files.exists("\(home)/proof") && !Files.exists("\(home)/\(name)/proof"))
     try shell.kill()
 
-    let socket = broker.directory.file("t")
     let pane = ##"""
       {"session_name": "#(touch \##(home)/proof)", "window_index": "0", "window_name": "#(touch \##(home)/proof)",
       "automatic-rename": "0", "window_active": "1", "window_width": "80", "window_height": "24", "pane_active": "1",
@@ -228,18 +114,18 @@ struct TerminalExampleTests {
     let hostile = ending.replacing(good, with: "/%23%28touch%20\(home)/proof%29")
     let window = hostile.replacing(##""window_index": "0""##, with: ##""window_index": "1""##)
     let panesOfAll = "{\"panes\":[\(odd),\(hostile),\(window),\(ending)]}"
-    try ControlTool.run(["put", "org.tmux.tmux", tmuxObject(socket), panesOfAll], status: 0)
-    defer { _ = try? tmux("kill-server") }
-    try tmux("start-server")
-    let panes = try tmux("list-panes", "-aF", "#{session_name} #{pane_pid}").split(separator: " ")
+    try ControlTool.run(["put", "org.tmux.tmux", home.tmuxObject, panesOfAll], status: 0)
+    defer { _ = try? home.tmux("kill-server") }
+    try home.tmux("start-server")
+    let panes = try home.tmux("list-panes", "-aF", "#{session_name} #{pane_pid}").split(separator: " ")
     #expect(panes.count > 1 && panes[0] == "_(touch", "\(panes)")
     // What a format runs has begun before this.
-    try tmux("run-shell", "true")
+    try home.tmux("run-shell", "true")
     #expect(!Files.exists("\(home)/proof") && !Files.exists("\(home)/\(name)/proof"))
   }
 
   @Test func aShellThatDoesNotWaitStoresUnderANameOfItsOwnAndTakesNothing() throws {
-    try prepare()
+    try home.prepare()
     let good = #"{"directory":"/usr","history":0}"#
     try ControlTool.run(["put", "org.gnu.bash", "1", good], status: 0)
     // The answer comes when the test says so, and the shell does not wait that long.
@@ -251,32 +137,31 @@ struct TerminalExampleTests {
       """
     try Files.write(Array(stand.utf8), to: "\(home)/bin/restorationctl")
     chmod("\(home)/bin/restorationctl", 0o755)
-    var late = environment
-    late["PATH"] = "\(home)/bin:/usr/bin:/bin"
-    late["RESTORATION_WAIT"] = "0.1"
-    late["RESTORATION_SHELL"] = "1"
-    let shell = try Shell(home, late)
+    let late: [String: String?] = [
+      "PATH": "\(home)/bin:/usr/bin:/bin", "RESTORATION_WAIT": "0.1", "RESTORATION_SHELL": "1",
+    ]
+    let shell = try home.shell(late)
     #expect(try shell.run("pwd") == "\(home)\n")
     try shell.run("cd /var")
     try Files.write([], to: "\(home)/answer")
     try Wait.until("both are saved") {
-      try Set(saved().compactMap { $0["directory"]?.string }) == ["/usr", "/var"]
+      try Set(home.shells().compactMap { $0["directory"]?.string }) == ["/usr", "/var"]
     }
     #expect(try ControlTool.run(["get", "org.gnu.bash", "1"], status: 0).output == "\(good)\n")
-    let next = try Shell(home, environment.merging(["RESTORATION_SHELL": "1"]) { $1 })
+    let next = try home.shell(["RESTORATION_SHELL": "1"])
     #expect(try next.run("pwd") == "/usr\n")
     for shell in [shell, next] { try shell.kill() }
   }
 
   @Test func aShellWhoseKeeperWasKilledTakesNoOtherShellsPlace() throws {
-    try prepare()
+    try home.prepare()
     let other = #"{"directory":"/usr","history":0}"#
     try ControlTool.run(["put", "org.gnu.bash", "1", other], status: 0)
     try ControlTool.run(["put", "org.gnu.bash", "2", #"{"directory":"/var","history":0}"#], status: 0)
-    let shell = try Shell(home, environment)
+    let shell = try home.shell()
     #expect(try shell.run("pwd") == "/var\n")
     try shell.run("cd")
-    try waitUntilSaved([home, "/usr"])
+    try home.waitUntilSaved(["\(home)", "/usr"])
     // From now on the other place is the one that a shell which begins here would be given.
     try ControlTool.run(["put", "org.gnu.bash", "1", other.replacing("0", with: "1")], status: 0)
     try ControlTool.run(["put", "org.gnu.bash", "1", other], status: 0)
@@ -287,32 +172,36 @@ struct TerminalExampleTests {
       return try ChildProcess.run(["pgrep", "-r", "D,R,S"] + keeper).end == .exit(0)
     }
     try shell.run("cd /var/lib")
-    try Wait.until("it is saved again") { try saved().contains { $0["directory"]?.string == "/var/lib" } }
+    try Wait.until("it is saved again") { try home.shells().contains { $0["directory"]?.string == "/var/lib" } }
     #expect(try ControlTool.run(["get", "org.gnu.bash", "1"], status: 0).output == "\(other)\n")
     try shell.kill()
   }
 
   @Test func aMissingDirectoryStaysSavedAndShellsWhoseWindowsWereClosedComeBack() throws {
-    try prepare()
-    let named = environment.merging(["RESTORATION_SHELL": "1"]) { $1 }
+    try home.prepare()
+    let named: [String: String?] = ["RESTORATION_SHELL": "1"]
     try ControlTool.run(["put", "org.gnu.bash", "1", #"{"directory":"\#(home)/later","history":0}"#], status: 0)
-    let early = try Shell(home, named)
+    let early = try home.shell(named)
     #expect(try early.run("pwd") == "\(home)\n")
-    try early.closeWindow()
+    try early.beginProgram()
+    early.closeWindow()
+    try early.waitForEnd()
     _ = try broker.directory.makeDirectory("home/later")
-    let shell = try Shell(home, named)
+    let shell = try home.shell(named)
     #expect(try shell.run("pwd") == "\(home)/later\n")
     try shell.run("cd /usr")
-    try shell.closeWindow()
-    let next = try Shell(home, named)
+    try shell.beginProgram()
+    shell.closeWindow()
+    try shell.waitForEnd()
+    let next = try home.shell(named)
     #expect(try next.run("pwd") == "/usr\n")
     try next.kill()
   }
 
   @Test func killedAndEndedTmuxComesBackWithItsSessionsWindowsPanesLayoutsAndDirectories() throws {
-    try prepare()
+    try home.prepare()
     let proof = "\(home)/proof"
-    defer { _ = try? tmux("kill-server") }
+    defer { _ = try? home.tmux("kill-server") }
     func panes() throws -> String {
       let fields = [
         "session_name", "window_index", "automatic-rename", "window_active", "pane_active", "pane_left", "pane_top",
@@ -320,23 +209,29 @@ struct TerminalExampleTests {
         // A name that tmux chooses is that of what runs in the window, which is still tmux until the shell begins.
         "?automatic-rename,,#{window_name}",
       ]
-      return try tmux("list-panes", "-a", "-F", fields.map { "#{\($0)}" }.joined(separator: "|"))
+      return try home.tmux("list-panes", "-a", "-F", fields.map { "#{\($0)}" }.joined(separator: "|"))
     }
-    try tmux("new-session", "-d")
+    try home.tmux("new-session", "-d")
     // A name that is not, and a directory that looks like, a command of tmux.
-    try tmux("new-session", "-d", "-s", "a 'b'", "-x", "90", "-y", "30")
-    try tmux("split-window", "-h", "-t", "=a 'b':")
-    try tmux("send-keys", "-t", "=a 'b':", #"mkdir $'#(touch proof)\nü\'\377'; cd $'#(touch proof)\nü\'\377'"#, "Enter")
-    try tmux("split-window", "-v", "-t", "=a 'b':")
-    try tmux("new-window", "-t", "=a 'b':5", "-n", "x##(touch \(proof))\ny")
-    try tmux("select-window", "-t", "=a 'b':0")
-    try tmux("select-pane", "-t", "=a 'b':0.0")
+    try home.tmux("new-session", "-d", "-s", "a 'b'", "-x", "90", "-y", "30")
+    try home.tmux("split-window", "-h", "-t", "=a 'b':")
+    try home.tmux(
+      "send-keys",
+      "-t",
+      "=a 'b':",
+      #"mkdir $'#(touch proof)\nü\'\377'; cd $'#(touch proof)\nü\'\377'"#,
+      "Enter"
+    )
+    try home.tmux("split-window", "-v", "-t", "=a 'b':")
+    try home.tmux("new-window", "-t", "=a 'b':5", "-n", "x##(touch \(proof))\ny")
+    try home.tmux("select-window", "-t", "=a 'b':0")
+    try home.tmux("select-pane", "-t", "=a 'b':0.0")
     try Wait.until("all shells have a name") {
-      let shells = try tmux("list-panes", "-a", "-F", "[#{@restoration_shell}]").split(separator: "\n")
+      let shells = try home.tmux("list-panes", "-a", "-F", "[#{@restoration_shell}]").split(separator: "\n")
       return shells.count == 5 && !shells.contains("[]")
     }
     try Wait.until("what there is is saved") {
-      let saved = try ControlTool.run(["get", "org.tmux.tmux", tmuxObject(broker.directory.file("t"))])
+      let saved = try ControlTool.run(["get", "org.tmux.tmux", home.tmuxObject])
       guard saved.end == .exit(0), let panes = try saved.json["panes"]?.array else { return false }
       let name = "/%23%28touch%20proof%29%0A%C3%BC%27%FF"
       let isThere = panes.contains { $0["directory"]?.string?.hasSuffix(name) == true }
@@ -349,18 +244,18 @@ struct TerminalExampleTests {
     let expected = before.replacing("x#(touch", with: "x_(touch")
 
     for isKilled in [true, false] {
-      let pid = try #require(Int32(try tmux("display-message", "-p", "#{pid}").dropLast()))
+      let pid = try #require(Int32(try home.tmux("display-message", "-p", "#{pid}").dropLast()))
       if isKilled {
         Glibc.kill(pid, SIGKILL)
         try broker.crashAndRestart()
       } else {
-        try tmux("kill-server")
+        try home.tmux("kill-server")
       }
       // Whoever began it need not wait for its end; then it is there without a command line.
       try Wait.until("the server has ended") { (try? Files.read("/proc/\(pid)/cmdline"))?.isEmpty ?? true }
       // Everything is there before the settings have been read, and reading them again does nothing.
-      try tmux("start-server")
-      try tmux("source-file", "\(home)/.tmux.conf")
+      try home.tmux("start-server")
+      try home.tmux("source-file", "\(home)/.tmux.conf")
       let now = try panes()
       #expect(now == expected)
     }
@@ -378,8 +273,8 @@ struct TerminalExampleTests {
   }
 
   @Test func aKilledRestorerOfTmuxStoresNothingBeforeWhatIsSavedWasRestored() throws {
-    try prepare()
-    let object = tmuxObject(broker.directory.file("t"))
+    try home.prepare()
+    let object = home.tmuxObject
     let pane = """
       {"session_name": "saved", "window_index": "0", "window_name": "n", "automatic-rename": "0", "directory": "/usr",
       "window_active": "1", "window_width": "80", "window_height": "24", "pane_active": "1", "window_layout": "",
@@ -387,7 +282,7 @@ struct TerminalExampleTests {
       """
     try ControlTool.run(["put", "org.tmux.tmux", object, "{\"panes\":[\(pane)]}"], status: 0)
     try broker.kill()
-    defer { _ = try? tmux("kill-server") }
+    defer { _ = try? home.tmux("kill-server") }
     func kill() throws {
       try Wait.until("the restorer is there") { !restorers().isEmpty }
       // One that makes way for its child is gone itself.
@@ -397,13 +292,13 @@ struct TerminalExampleTests {
       }
     }
     func sessions() throws -> [String] {
-      try tmux("list-sessions", "-F", "#{session_name}").split(separator: "\n").map(String.init)
+      try home.tmux("list-sessions", "-F", "#{session_name}").split(separator: "\n").map(String.init)
     }
     // The broker is away, so the restorer waits.
-    try tmux("new-session", "-d", "-s", "begun", wait: "0.2")
+    try home.tmux("new-session", "-d", "-s", "begun", wait: "0.2")
     try kill()
     try broker.start()
-    try tmux("source-file", "\(home)/.tmux.conf")
+    try home.tmux("source-file", "\(home)/.tmux.conf")
     try Wait.until("both are there") { try sessions() == ["begun", "saved"] }
     func waitUntilStored(_ names: Set<String>) throws {
       try Wait.until("\(names) are stored") {
@@ -415,17 +310,17 @@ struct TerminalExampleTests {
 
     // What has been restored once is not restored again, and a reader of the settings makes no second restorer.
     try kill()
-    try tmux("new-session", "-d", "-s", "later")
-    for _ in 1...2 { try tmux("source-file", "\(home)/.tmux.conf") }
+    try home.tmux("new-session", "-d", "-s", "later")
+    for _ in 1...2 { try home.tmux("source-file", "\(home)/.tmux.conf") }
     try waitUntilStored(["begun", "saved", "later"])
     #expect(try sessions() == ["begun", "later", "saved"])
     try Wait.until("one restorer is left") { restorers().count == 1 }
   }
 
   @Test func withoutABrokerAPromptIsSilentAndWaitsForNothing() throws {
-    try prepare()
+    try home.prepare()
     try broker.kill()
-    let shell = try Shell(home, environment)
+    let shell = try home.shell()
     #expect(try shell.run("pwd") == "\(home)\n")
     let screen = try shell.terminal.shown()
     #expect(!screen.contains("restoration") && !screen.contains("rror"), "\(screen)")
@@ -433,15 +328,4 @@ struct TerminalExampleTests {
     _ = try ChildProcess.run(["pkill", "-KILL", "-P", "\(shell.process.pid)"])
     #expect(try shell.run("echo alive") == "alive\n")
   }
-}
-
-enum TerminalExample {
-  static let folder = "\(Products.repository)/Protocol/examples/terminal"
-
-  /// Whether what the examples need is installed; in CI it must be.
-  static let isInstalled: Bool = {
-    guard !Environment.isCI else { return true }
-    let commands = [["bash", "--version"], ["jq", "--version"], ["tmux", "-V"]]
-    return commands.allSatisfy { (try? ChildProcess.run($0))?.end == .exit(0) }
-  }()
 }

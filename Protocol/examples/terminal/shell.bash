@@ -8,10 +8,38 @@ unset RESTORATION_SHELL                                       # a shell that is 
 __restoration_keeper=$(command readlink -f -- "${BASH_SOURCE[0]}")
 __restoration_keeper=${__restoration_keeper%/*}/shell-keeper.bash
 [[ ${PROMPT_COMMAND-} == *__restoration_prompt* ]] || PROMPT_COMMAND+=$'\n__restoration_prompt'
-[[ -n $(trap -p EXIT) ]] || trap '[[ ! -t 0 ]] || __restoration_tell exit' EXIT # not if its window has gone
 
 __restoration_tell() { # by a process of its own: a keeper that has gone must not take the shell along
   { (builtin printf '%s\0' "${__restoration_taken-}$1"); } 2>/dev/null >&"${RESTORATION[1]-}"
+}
+
+# Whether the user has typed that the shell is to end: `exit`, `logout` or Ctrl-D. Then it has left the loop that reads
+# commands, and the trap runs in no other; a signal that ends Bash finds it within the loop. `set -x` shows the depth.
+__restoration_is_wish() {
+  [[ -t 0 && ! -v __restoration_signal ]] || return 1 # its window has gone; or it was a trap of the user's that left
+  [[ $({ PS4=+ && unset BASH_XTRACEFD && set -x && :; } 2>&1) != *+++* ]] || return 1
+  [[ ${TMOUT-} != [1-9]*([0-9]) ]] || ((SECONDS - __restoration_idle < TMOUT)) # nobody typed anything
+}
+
+__restoration_leave() { # before the user's own trap, which gets the same status
+  local status=$?
+  ! __restoration_is_wish || __restoration_tell exit
+  return "$status"
+}
+
+__restoration_trap() { # the ends of the shell, around the traps that the user has at present
+  local signal own before
+  for signal in EXIT HUP TERM; do
+    own=$(trap -p "$signal") before=__restoration_leave
+    if [[ $signal != EXIT ]]; then
+      before='__restoration_signal=1'
+      [[ -n $own && $own != "trap -- '' "* ]] || continue # what Bash does by itself, it does best
+    fi
+    [[ $own != *"$before"* ]] || continue
+    eval "set -- $own"
+    trap -- "$before"$'\n'"${3-}" "$signal"
+  done
+  __restoration_traps=$(trap -p EXIT HUP TERM)
 }
 
 __restoration_prompt() {
@@ -35,6 +63,9 @@ __restoration_prompt() {
     fi
   fi 2>/dev/null
   history -a 2>/dev/null
+  unset __restoration_signal
+  __restoration_idle=$SECONDS
+  [[ -v __restoration_traps && $(trap -p EXIT HUP TERM) == "$__restoration_traps" ]] || __restoration_trap
   __restoration_tell "$PWD"
   return "$status"
 }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// What happens to shells in a common life, with the restorer of `Protocol/examples/terminal`.
+@Suite(
+  .broker,
+  .enabled(if: TerminalExample.isInstalled, "needs bash, jq and tmux; Tests/run.sh installs them"),
+  .timeLimit(.minutes(5))
+)
+struct ShellLives {
+  private let home = TerminalHome()
+
+  /// How a shell ends.
+  enum Ending: String, CaseIterable, Sendable {
+    /// logind sends both to every process of the session; the window closes a moment later.
+    case logout = "SIGTERM and at once SIGHUP"
+    /// As Konsole does, which leaves the window open until the shell has ended.
+    case hangup = "SIGHUP"
+    /// The kernel tells the shell, as when ssh drops or the terminal is killed.
+    case closedWindow = "its window is closed"
+    case closedWindowOfProgram = "its window is closed while a program runs"
+    case hangupDuringProgram = "SIGHUP while a program runs"
+    case killed = "SIGKILL"
+    case otherSignal = "SIGUSR1"
+    case timeout = "TMOUT"
+    case exit = "exit"
+    case endOfInput = "Ctrl-D"
+    case exitInFunction = "exit in a function"
+    case logoutCommand = "logout"
+
+    /// Whether the user typed that it ends.
+    var isWish: Bool { [.exit, .endOfInput, .exitInFunction, .logoutCommand].contains(self) }
+  }
+
+  /// Traps that the user has, of which nothing may be lost.
+  enum Traps: String, CaseIterable, Sendable {
+    case none, exitBefore, exitAfter, hangupThatLeaves, hangupThatStays, ignoredHangup
+
+    var before: String { self == .exitBefore ? "trap 'echo $? trapped >>~/trapped' EXIT" : "" }
+
+    var after: String {
+      switch self {
+      case .none, .exitBefore: ""
+      case .exitAfter: "trap 'echo $? trapped >>~/trapped' EXIT"
+      case .hangupThatLeaves: "trap 'exit 3' HUP"
+      case .hangupThatStays: "trap ': >~/hung' HUP"
+      case .ignoredHangup: "trap '' HUP"
+      }
+    }
+  }
+
+  /// How often each ends.
+  private static var count: Int { Environment.isLong ? 20 : 1 }
+
+  private func end(_ shell: ShellProcess, _ ending: Ending) throws {
+    switch ending {
+    case .logout:
+      shell.process.send(signal: SIGTERM)
+      shell.process.send(signal: SIGHUP)
+      shell.closeWindow()
+    case .hangup: shell.process.send(signal: SIGHUP)
+    case .closedWindow: shell.closeWindow()
+    case .closedWindowOfProgram:
+      try shell.beginProgram()
+      shell.closeWindow()
+    case .hangupDuringProgram:
+      try shell.beginProgram()
+      shell.process.send(signal: SIGHUP)
+    case .killed: shell.process.send(signal: SIGKILL)
+    case .otherSignal: shell.process.send(signal: SIGUSR1)
+    case .timeout: try shell.type("TMOUT=1\r")
+    case .exit: try shell.type("exit\r")
+    case .endOfInput: try shell.type("\u{4}")
+    case .exitInFunction: try shell.type("leave() { eval 'exit 3'; }; leave\r")
+    case .logoutCommand: try shell.type("logout\r")
+    }
+    try shell.waitForEnd()
+  }
+
+  /// Whether a shell is still saved after it has ended.
+  private func isKept(after ending: Ending) throws -> Bool {
+    let shell = try home.shell(["RESTORATION_SHELL": "1"], ending == .logoutCommand ? ["--login", "-i"] : ["-i"])
+    try shell.run("cd /usr")
+    try Wait.until("it is saved") { try home.namedShells()["1"]?["directory"] == "/usr" }
+    try end(shell, ending)
+    return try home.namedShells()["1"] != nil
+  }
+
+  @Test(arguments: Ending.allCases)
+  func aShellIsForgottenOnlyIfItsUserTypedThatItEnds(_ ending: Ending) throws {
+    try home.prepare()
+    // For a login shell.
+    try home.write(". ~/.bashrc\n", to: ".bash_profile")
+    for _ in 0..<Self.count { #expect(try isKept(after: ending) != ending.isWish) }
+  }
+
+  @Test(arguments: Traps.allCases)
+  func trapsOfTheUserAreRunAndNotTakenForWishes(_ traps: Traps) throws {
+    try home.prepare(before: traps.before, after: traps.after)
+    for ending in [Ending.logout, .exit, .endOfInput] {
+      for _ in 0..<Self.count {
+        Files.remove("\(home)/trapped")
+        #expect(try isKept(after: ending) != ending.isWish, "\(ending)")
+        let isTrapped = traps == .exitBefore || traps == .exitAfter
+        #expect(try !isTrapped || Files.text("\(home)/trapped") == "0 trapped\n", "\(ending)")
+      }
+    }
+  }
+
+  @Test func aShellThatOutlivesAHangupIsForgottenWhenItsUserEndsIt() throws {
+    try home.prepare(after: Traps.hangupThatStays.after)
+    let shell = try home.shell(["RESTORATION_SHELL": "1"])
+    try shell.run("cd /usr")
+    try Wait.until("it is saved") { try home.namedShells()["1"]?["directory"] == "/usr" }
+    shell.process.send(signal: SIGHUP)
+    try Wait.until("its trap has been run") { Files.exists("\(home)/hung") }
+    try shell.run("true")
+    try end(shell, .exit)
+    #expect(try home.shells().isEmpty)
+  }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+
+/// The restorers of `Protocol/examples/terminal`.
+enum TerminalExample {
+  static let folder = "\(Products.repository)/Protocol/examples/terminal"
+
+  /// Whether what the examples need is installed; in CI it must be.
+  static let isInstalled: Bool = {
+    guard !Environment.isCI else { return true }
+    let commands = [["bash", "--version"], ["jq", "--version"], ["tmux", "-V"]]
+    return commands.allSatisfy { (try? ChildProcess.run($0))?.end == .exit(0) }
+  }()
+}
+
+/// The home directory of a user whose shells and tmux come back, beside the test's broker.
+struct TerminalHome: CustomStringConvertible {
+  var description: String { broker.directory.file("home") }
+  /// Of the user's server of tmux.
+  var socket: String { broker.directory.file("t") }
+
+  /// Where `tmux.py` stores what the server of a socket has.
+  var tmuxObject: String {
+    String(socket.map { $0.isLetter || $0.isNumber || $0 == "-" ? $0 : "_" }.suffix(200))
+  }
+
+  /// Writes the settings.
+  ///
+  /// - Parameters:
+  ///   - before: what the user has in `~/.bashrc` before the restorer is read.
+  ///   - after: what comes behind it.
+  func prepare(before: String = "", after: String = "") throws {
+    if !Files.exists("\(self)") { _ = try broker.directory.makeDirectory("home") }
+    // What a user may have set does not reach the hook.
+    let settings = "PS1='> '\nalias rm='rm -i' tail=false\nset -C\n"
+    try write("\(settings)\(before)\n. \(TerminalExample.folder)/shell.bash\n\(after)\n", to: ".bashrc")
+    try write("set -g default-command bash\nrun-shell '\(TerminalExample.folder)/tmux.py'\n", to: ".tmux.conf")
+  }
+
+  func write(_ text: String, to name: String) throws { try Files.write(Array(text.utf8), to: "\(self)/\(name)") }
+
+  /// The user's, without anything from the person who runs the tests.
+  var environment: [String: String?] {
+    let tools = Products.control.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    return ControlTool.environment([
+      "HOME": "\(self)", "PATH": "\(tools.joined(separator: "/")):/usr/bin:/bin", "TMUX": nil, "TMUX_PANE": nil,
+      "RESTORATION_WAIT": "600", "RESTORATION_SHELL": nil, "PROMPT_COMMAND": nil, "HISTFILE": nil, "ENV": nil,
+      "INPUTRC": "/dev/null", "SHELL": "/bin/bash", "HISTCONTROL": nil, "HISTIGNORE": nil, "HISTTIMEFORMAT": nil,
+      "HISTSIZE": nil, "HISTFILESIZE": nil,
+    ])
+  }
+
+  func shell(
+    _ variables: [String: String?] = [:],
+    _ options: [String] = ["-i"],
+    directory: String? = nil
+  ) throws -> ShellProcess {
+    try ShellProcess(
+      options,
+      home: "\(self)",
+      environment: environment.merging(variables) { $1 },
+      directory: directory ?? "\(self)"
+    )
+  }
+
+  @discardableResult
+  func tmux(_ words: String..., wait: String = "600") throws -> String {
+    let command = ["tmux", "-u", "-S", socket, "-f", "\(self)/.tmux.conf"] + words
+    let variables = environment.merging(["RESTORATION_WAIT": wait]) { $1 }
+    return try ChildProcess.run(command, environment: variables, directory: "\(self)").output
+  }
+
+  /// What is saved of shells, by their names.
+  func namedShells() throws -> [String: JSONValue] {
+    let tree = try ControlTool.run(["tree", "-j", "org.gnu.bash"])
+    guard tree.end == .exit(0) else { return [:] }
+    var shells: [String: JSONValue] = [:]
+    for name in try tree.json["objects"]?.array?.compactMap({ $0["component"]?.string }) ?? [] {
+      // One of them may be removed meanwhile.
+      shells[name] = try? ControlTool.run(["get", "org.gnu.bash", name]).json
+    }
+    return shells
+  }
+
+  func shells() throws -> [JSONValue] { try Array(namedShells().values) }
+
+  func waitUntilSaved(_ wanted: Set<String>) throws {
+    try Wait.until("\(wanted) are saved") { Set(try shells().compactMap { $0["directory"]?.string }) == wanted }
+  }
+}
