@@ -114,7 +114,7 @@ struct TerminalExampleTests {
     let hostile = ending.replacing(good, with: "/%23%28touch%20\(home)/proof%29")
     let window = hostile.replacing(##""window_index": "0""##, with: ##""window_index": "1""##)
     let panesOfAll = "{\"panes\":[\(odd),\(hostile),\(window),\(ending)]}"
-    try ControlTool.run(["put", "org.tmux.tmux", home.tmuxObject, panesOfAll], status: 0)
+    try ControlTool.run(["put", "org.tmux.tmux", home.formerTmuxObject, panesOfAll], status: 0)
     defer { _ = try? home.tmux("kill-server") }
     try home.tmux("start-server")
     let panes = try home.tmux("list-panes", "-aF", "#{session_name} #{pane_pid}").split(separator: " ")
@@ -231,8 +231,7 @@ struct TerminalExampleTests {
       return shells.count == 5 && !shells.contains("[]")
     }
     try Wait.until("what there is is saved") {
-      let saved = try ControlTool.run(["get", "org.tmux.tmux", home.tmuxObject])
-      guard saved.end == .exit(0), let panes = try saved.json["panes"]?.array else { return false }
+      let panes = try home.savedOfTmux().values.flatMap { $0["panes"]?.array ?? [] }
       let name = "/%23%28touch%20proof%29%0A%C3%BC%27%FF"
       let isThere = panes.contains { $0["directory"]?.string?.hasSuffix(name) == true }
       let selected = panes.filter { $0["session_name"] == "a 'b'" && $0["window_active"] == "1" }
@@ -244,15 +243,8 @@ struct TerminalExampleTests {
     let expected = before.replacing("x#(touch", with: "x_(touch")
 
     for isKilled in [true, false] {
-      let pid = try #require(Int32(try home.tmux("display-message", "-p", "#{pid}").dropLast()))
-      if isKilled {
-        Glibc.kill(pid, SIGKILL)
-        try broker.crashAndRestart()
-      } else {
-        try home.tmux("kill-server")
-      }
-      // Whoever began it need not wait for its end; then it is there without a command line.
-      try Wait.until("the server has ended") { (try? Files.read("/proc/\(pid)/cmdline"))?.isEmpty ?? true }
+      try home.endTmux(byKill: isKilled)
+      if isKilled { try broker.crashAndRestart() }
       // Everything is there before the settings have been read, and reading them again does nothing.
       try home.tmux("start-server")
       try home.tmux("source-file", "\(home)/.tmux.conf")
@@ -274,13 +266,12 @@ struct TerminalExampleTests {
 
   @Test func aKilledRestorerOfTmuxStoresNothingBeforeWhatIsSavedWasRestored() throws {
     try home.prepare()
-    let object = home.tmuxObject
     let pane = """
       {"session_name": "saved", "window_index": "0", "window_name": "n", "automatic-rename": "0", "directory": "/usr",
       "window_active": "1", "window_width": "80", "window_height": "24", "pane_active": "1", "window_layout": "",
       "@restoration_shell": "tmux-1"}
       """
-    try ControlTool.run(["put", "org.tmux.tmux", object, "{\"panes\":[\(pane)]}"], status: 0)
+    try ControlTool.run(["put", "org.tmux.tmux", home.formerTmuxObject, "{\"panes\":[\(pane)]}"], status: 0)
     try broker.kill()
     defer { _ = try? home.tmux("kill-server") }
     func kill() throws {
@@ -301,10 +292,7 @@ struct TerminalExampleTests {
     try home.tmux("source-file", "\(home)/.tmux.conf")
     try Wait.until("both are there") { try sessions() == ["begun", "saved"] }
     func waitUntilStored(_ names: Set<String>) throws {
-      try Wait.until("\(names) are stored") {
-        let panes = try ControlTool.run(["get", "org.tmux.tmux", object], status: 0).json["panes"]?.array ?? []
-        return Set(panes.compactMap { $0["session_name"]?.string }) == names
-      }
+      try Wait.until("\(names) are stored") { Set(try home.savedSessions()) == names }
     }
     try waitUntilStored(["begun", "saved"])
 

@@ -3,6 +3,7 @@
 internal import Glibc
 internal import JSONRPC
 internal import TestSupport
+internal import Testing
 
 /// The restorers of `Protocol/examples/terminal`.
 enum TerminalExample {
@@ -22,10 +23,8 @@ struct TerminalHome: CustomStringConvertible {
   /// Of the user's server of tmux.
   var socket: String { broker.directory.file("t") }
 
-  /// Where `tmux.py` stores what the server of a socket has.
-  var tmuxObject: String {
-    String(socket.map { $0.isLetter || $0.isNumber || $0 == "-" ? $0 : "_" }.suffix(200))
-  }
+  /// Where former builds of `tmux.py` stored what the server of a socket has.
+  var formerTmuxObject: String { socket.replacing("/", with: "_") }
 
   /// Writes the settings.
   ///
@@ -66,11 +65,42 @@ struct TerminalHome: CustomStringConvertible {
     )
   }
 
+  /// - Parameters:
+  ///   - socket: of another server than the user's first one.
+  ///   - wait: how long the restorer waits for the broker, in seconds.
   @discardableResult
-  func tmux(_ words: String..., wait: String = "600") throws -> String {
-    let command = ["tmux", "-u", "-S", socket, "-f", "\(self)/.tmux.conf"] + words
+  func tmux(_ words: String..., socket: String? = nil, wait: String = "600") throws -> String {
+    let command = ["tmux", "-u", "-S", socket ?? self.socket, "-f", "\(self)/.tmux.conf"] + words
     let variables = environment.merging(["RESTORATION_WAIT": wait]) { $1 }
     return try ChildProcess.run(command, environment: variables, directory: "\(self)").output
+  }
+
+  /// Ends a server as `kill-server` does, or kills it, and waits until it is gone.
+  func endTmux(socket: String? = nil, byKill: Bool = false) throws {
+    let pid = try #require(Int32(try tmux("display-message", "-p", "#{pid}", socket: socket).dropLast()))
+    if byKill { Glibc.kill(pid, SIGKILL) } else { try tmux("kill-server", socket: socket) }
+    // Whoever began it need not wait for its end; then it is there without a command line.
+    try Wait.until("the server has ended") { (try? Files.read("/proc/\(pid)/cmdline"))?.isEmpty ?? true }
+  }
+
+  /// What is saved of all servers of tmux, by their paths.
+  func savedOfTmux() throws -> [String: JSONValue] {
+    let document = try ControlTool.run(["export", "org.tmux.tmux"])
+    guard document.end == .exit(0) else { return [:] }
+    let objects = try document.json["objects"]?.array ?? []
+    return Dictionary(
+      uniqueKeysWithValues: objects.compactMap { object in
+        guard let state = object["state"] else { return nil }
+        return ((object["path"]?.array ?? []).compactMap(\.string).joined(separator: "/"), state)
+      }
+    )
+  }
+
+  /// The names of all sessions that are saved of tmux.
+  func savedSessions() throws -> [String] {
+    try savedOfTmux().values.flatMap { state in
+      (state["panes"]?.array ?? []).compactMap { $0["session_name"]?.string }
+    }.sorted()
   }
 
   /// What is saved of shells, by their names.

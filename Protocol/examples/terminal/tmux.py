@@ -1,14 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # tmux comes back with its sessions, windows, panes, layouts and directories: see README.md. Nothing is ever ended.
-import contextlib, fcntl, functools, itertools, json, os, re, subprocess, time, urllib.parse
+import contextlib, fcntl, functools, hashlib, itertools, json, os, re, subprocess, time, urllib.parse
 (SOCKET, SERVER, _), LIMIT = os.environ["TMUX"].rsplit(",", 2), os.environ.get("RESTORATION_WAIT", "2")
-OBJECT = ["org.tmux.tmux", re.sub("[^A-Za-z0-9-]", "_", SOCKET)[-200:]]
+def identifier(text):  # a name that no other text has, with the end of the text for people
+    readable = re.sub("[^A-Za-z0-9]+", "-", text)[-40:].strip("-")
+    return f"{readable}-{hashlib.sha256(os.fsencode(text)).hexdigest()[:16]}"
+OBJECT = identifier(SOCKET)
+# Former builds gave several sockets one name, unless there was nothing but this in them.
+FORMER = SOCKET.replace("/", "_") if re.fullmatch("[A-Za-z0-9/-]{1,200}", SOCKET) else None
 FIELDS = ("session_name window_index automatic-rename window_active window_width window_height pane_active "
           "window_layout @restoration_shell pane_pid window_name").split()
 LAYOUT = re.compile(r"[0-9a-f]{4},(?!.*([0-9]{5}x|x[0-9]{5}))[0-9][0-9x,{}[\]]{1,5000}")  # others can end tmux 3.3
 def run(*words, **more): return subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", **more)
-def broker(command, *words, **more): return run("restorationctl", "--timeout", LIMIT, command, *OBJECT, *words, **more)
+def broker(command, path, *words, **more):
+    return run("restorationctl", "--timeout", LIMIT, command, "org.tmux.tmux", path, *words, **more)
+def saved():
+    found = broker("get", OBJECT)
+    return broker("get", FORMER) if found.returncode == 4 and FORMER else found
 def tmux(*words):  # empty if it fails; `;` at the end of a word would be the end of a command
     done = run("tmux", "-NuS", SOCKET, *(re.sub(r";\Z", r"\;", word) for word in words))
     return "" if done.returncode else done.stdout.strip("\n")
@@ -49,12 +58,14 @@ try: run("restorationctl", "--version"), fcntl.flock(os.open(f"/proc/{SERVER}", 
 except OSError: raise SystemExit  # there is no such tool, or the settings are read again
 tmux("set-environment", "-gu", "RESTORATION_SHELL")
 done, got, kept = tmux("show-options", "-sqv", "@restoration_done"), None, None  # what is unknown is not replaced
-while not done and is_there() and (got := broker("get")).returncode not in (0, 4): leave() or time.sleep(2)
+while not done and is_there() and (got := saved()).returncode not in (0, 4): leave() or time.sleep(2)
 with contextlib.suppress(Exception):  # what is odd is left out
     for name, saved in itertools.groupby(json.loads(got.stdout)["panes"], lambda pane: pane["session_name"]):
         with contextlib.suppress(Exception): restore(name, list(saved))
 if is_there(): tmux("set-option", "-s", "@restoration_done", "1")  # if this one is killed, the next one only stores
 while leave() or is_there():  # there is no pane before the first session
     if (now := list(panes())) not in ([], kept) and is_there():
-        if not broker("put", "-", input=json.dumps({"panes": now})).returncode: kept = now
+        if not broker("put", OBJECT, "-", input=json.dumps({"panes": now})).returncode:
+            if not kept and FORMER: broker("rm", FORMER)
+            kept = now
     time.sleep(2)
