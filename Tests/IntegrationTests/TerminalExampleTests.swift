@@ -124,6 +124,44 @@ struct TerminalExampleTests {
     #expect(!Files.exists("\(home)/proof") && !Files.exists("\(home)/\(name)/proof"))
   }
 
+  @Test func nothingThatIsSavedOfSessionsAndWindowsIsRun() throws {
+    try home.prepare()
+    let touch = "touch \(home)/proof"
+    let name = "$(touch proof)`touch proof`;touch proof"
+    _ = try broker.directory.makeDirectory("home/\(name)")
+    let pane = #"{"directory": "\#(home)/\#(name)", "shell": "$(\#(touch))", "active": true}"#
+    // In a directory tmux runs what is in #(...), too: in one of a session, and in one of a window.
+    let hostile = pane.replacing(name, with: "#(\(touch))")
+    // A layout that does not add up ends tmux 3.3 if its window has as many panes.
+    let layout =
+      "cbfb,3x5000,81,40{24x80,2,39{3x11,9999,3{3x80,40,0,1,24x80,9999,3,81,10x11,3,79,5000},"
+      + "10x5000,12,5000[40x5000,5000,0,39]}}"
+    let panes = [[hostile, pane], [hostile], [pane, pane, pane, pane, pane], [pane]]
+    for (index, panes) in panes.enumerated() {
+      let panes = panes.joined(separator: ", ")
+      let window = ##"""
+        {"name": "#(\##(touch))", "automatic": false, "layout": "\##(layout)", "zoomed": "#(\##(touch))",
+        "panes": [\##(panes)]}
+        """##
+      try ControlTool.run(["put", "org.tmux.tmux", "\(home.tmuxObject)/00000000000\(index)", window], status: 0)
+    }
+    let windows = (0..<4).map { #"[\#($0), "00000000000\#($0)"]"# }.joined(separator: ", ")
+    let odd = #"["4;run-shell '\#(touch)'", "000000000003"], [5, "'; \#(touch)"], [{}, []]"#
+    let index = ##"""
+      {"sessions": [{"name": "#(\##(touch))", "size": [80, 24], "active": 2, "windows": [\##(odd), \##(windows)]},
+      {"name": "$(\##(touch))", "size": ["0;run-shell '\##(touch)'", 24], "active": "#(\##(touch))",
+      "windows": [\##(windows)]}, {"name": 1, "size": {}, "active": [], "windows": {}}]}
+      """##
+    try ControlTool.run(["put", "org.tmux.tmux", home.tmuxObject, index], status: 0)
+    defer { _ = try? home.tmux("kill-server") }
+    try home.tmux("start-server")
+    let made = try home.tmux("list-panes", "-aF", "#{session_name}").split(separator: "\n")
+    #expect(made.count >= 9 && made.allSatisfy { $0.hasPrefix("_(touch") }, "\(made)")
+    // What a format runs has begun before this.
+    try home.tmux("run-shell", "true")
+    #expect(!Files.exists("\(home)/proof") && !Files.exists("\(home)/\(name)/proof"))
+  }
+
   @Test func aShellThatDoesNotWaitStoresUnderANameOfItsOwnAndTakesNothing() throws {
     try home.prepare()
     let good = #"{"directory":"/usr","history":0}"#
@@ -231,12 +269,13 @@ struct TerminalExampleTests {
       return shells.count == 5 && !shells.contains("[]")
     }
     try Wait.until("what there is is saved") {
-      let panes = try home.savedOfTmux().values.flatMap { $0["panes"]?.array ?? [] }
-      let name = "/%23%28touch%20proof%29%0A%C3%BC%27%FF"
-      let isThere = panes.contains { $0["directory"]?.string?.hasSuffix(name) == true }
-      let selected = panes.filter { $0["session_name"] == "a 'b'" && $0["window_active"] == "1" }
-      let haveNames = panes.allSatisfy { $0["@restoration_shell"]?.string?.isEmpty == false }
-      return panes.count == 5 && haveNames && isThere && selected.first?["pane_active"] == "1"
+      let saved = try home.savedOfTmux().values
+      let panes = saved.flatMap { $0["panes"]?.array ?? [] }
+      let isThere = panes.contains { $0["directory"]?.string?.hasSuffix("/#(touch%20proof)%0Aü'%FF") == true }
+      let sessions = saved.flatMap { $0["sessions"]?.array ?? [] }
+      let selected = sessions.filter { $0["name"] == "a 'b'" && $0["active"] == 0 }
+      let haveNames = panes.allSatisfy { $0["shell"]?.string?.isEmpty == false }
+      return panes.count == 5 && haveNames && isThere && !selected.isEmpty
     }
     let before = try panes()
     #expect(before.contains("x#(touch"), "\(before)")
@@ -254,16 +293,6 @@ struct TerminalExampleTests {
     #expect(!Files.exists(proof))
   }
 
-  /// What `tmux.py` runs as, for tmux of this test.
-  private func restorers() -> [Int32] {
-    Files.list("/proc").compactMap { Int32($0) }.filter { pid in
-      guard let command = try? Files.text("/proc/\(pid)/cmdline"), command.contains("/tmux.py\0"),
-        let variables = try? Files.text("/proc/\(pid)/environ")
-      else { return false }
-      return variables.split(separator: "\0").contains("HOME=\(home)")
-    }
-  }
-
   @Test func aKilledRestorerOfTmuxStoresNothingBeforeWhatIsSavedWasRestored() throws {
     try home.prepare()
     let pane = """
@@ -274,20 +303,12 @@ struct TerminalExampleTests {
     try ControlTool.run(["put", "org.tmux.tmux", home.formerTmuxObject, "{\"panes\":[\(pane)]}"], status: 0)
     try broker.kill()
     defer { _ = try? home.tmux("kill-server") }
-    func kill() throws {
-      try Wait.until("the restorer is there") { !restorers().isEmpty }
-      // One that makes way for its child is gone itself.
-      try Wait.until("no restorer is left") {
-        for pid in restorers() { Glibc.kill(pid, SIGKILL) }
-        return restorers().isEmpty
-      }
-    }
     func sessions() throws -> [String] {
       try home.tmux("list-sessions", "-F", "#{session_name}").split(separator: "\n").map(String.init)
     }
     // The broker is away, so the restorer waits.
     try home.tmux("new-session", "-d", "-s", "begun", wait: "0.2")
-    try kill()
+    try home.killRestorer()
     try broker.start()
     try home.tmux("source-file", "\(home)/.tmux.conf")
     try Wait.until("both are there") { try sessions() == ["begun", "saved"] }
@@ -297,12 +318,12 @@ struct TerminalExampleTests {
     try waitUntilStored(["begun", "saved"])
 
     // What has been restored once is not restored again, and a reader of the settings makes no second restorer.
-    try kill()
+    try home.killRestorer()
     try home.tmux("new-session", "-d", "-s", "later")
     for _ in 1...2 { try home.tmux("source-file", "\(home)/.tmux.conf") }
     try waitUntilStored(["begun", "saved", "later"])
     #expect(try sessions() == ["begun", "later", "saved"])
-    try Wait.until("one restorer is left") { restorers().count == 1 }
+    try Wait.until("one restorer is left") { home.restorers().count == 1 }
   }
 
   @Test func withoutABrokerAPromptIsSilentAndWaitsForNothing() throws {

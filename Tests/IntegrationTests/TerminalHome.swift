@@ -23,6 +23,14 @@ struct TerminalHome: CustomStringConvertible {
   /// Of the user's server of tmux.
   var socket: String { broker.directory.file("t") }
 
+  /// Where `tmux.py` stores what the server of a socket has.
+  var tmuxObject: String {
+    get throws {
+      let readable = socket.split { !$0.isLetter && !$0.isNumber }.joined(separator: "-")
+      return try "\(readable)-\(ChildProcess.run(["sha256sum"], input: socket).output.prefix(16))"
+    }
+  }
+
   /// Where former builds of `tmux.py` stored what the server of a socket has.
   var formerTmuxObject: String { socket.replacing("/", with: "_") }
 
@@ -69,10 +77,15 @@ struct TerminalHome: CustomStringConvertible {
   ///   - socket: of another server than the user's first one.
   ///   - wait: how long the restorer waits for the broker, in seconds.
   @discardableResult
-  func tmux(_ words: String..., socket: String? = nil, wait: String = "600") throws -> String {
+  func tmux(
+    _ words: String...,
+    socket: String? = nil,
+    wait: String = "600",
+    variables: [String: String?] = [:]
+  ) throws -> String {
     let command = ["tmux", "-u", "-S", socket ?? self.socket, "-f", "\(self)/.tmux.conf"] + words
-    let variables = environment.merging(["RESTORATION_WAIT": wait]) { $1 }
-    return try ChildProcess.run(command, environment: variables, directory: "\(self)").output
+    let environment = self.environment.merging(["RESTORATION_WAIT": wait]) { $1 }.merging(variables) { $1 }
+    return try ChildProcess.run(command, environment: environment, directory: "\(self)").output
   }
 
   /// Ends a server as `kill-server` does, or kills it, and waits until it is gone.
@@ -99,9 +112,42 @@ struct TerminalHome: CustomStringConvertible {
   /// The names of all sessions that are saved of tmux.
   func savedSessions() throws -> [String] {
     try savedOfTmux().values.flatMap { state in
-      (state["panes"]?.array ?? []).compactMap { $0["session_name"]?.string }
+      (state["sessions"]?.array ?? []).compactMap { $0["name"]?.string }
     }.sorted()
   }
+
+  /// When each object of tmux was stored.
+  func writtenOfTmux() throws -> [String: String] {
+    let objects = try ControlTool.run(["export", "org.tmux.tmux"], status: 0).json["objects"]?.array ?? []
+    return Dictionary(
+      uniqueKeysWithValues: objects.compactMap { object in
+        guard let written = object["writer"]?["written"]?.string else { return nil }
+        return ((object["path"]?.array ?? []).compactMap(\.string).joined(separator: "/"), written)
+      }
+    )
+  }
+
+  /// What `tmux.py` runs as, for tmux of this test.
+  func restorers() -> [Int32] {
+    Files.list("/proc").compactMap { Int32($0) }.filter { pid in
+      guard let command = try? Files.text("/proc/\(pid)/cmdline"), command.contains("/tmux.py\0"),
+        let variables = try? Files.text("/proc/\(pid)/environ")
+      else { return false }
+      return variables.split(separator: "\0").contains("HOME=\(self)")
+    }
+  }
+
+  func killRestorer() throws {
+    try Wait.until("the restorer is there") { !restorers().isEmpty }
+    // One that makes way for its child is gone itself.
+    try Wait.until("no restorer is left") {
+      for pid in restorers() { Glibc.kill(pid, SIGKILL) }
+      return restorers().isEmpty
+    }
+  }
+
+  /// What is saved of all panes of all servers.
+  func savedPanes() throws -> [JSONValue] { try savedOfTmux().values.flatMap { $0["panes"]?.array ?? [] } }
 
   /// What is saved of shells, by their names.
   func namedShells() throws -> [String: JSONValue] {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
 /// What happens to tmux in a common life, with the restorer of `Protocol/examples/terminal`.
 @Suite(
-  .broker,
   .enabled(if: TerminalExample.isInstalled, "needs bash, jq and tmux; Tests/run.sh installs them"),
   .timeLimit(.minutes(5))
 )
@@ -18,7 +18,7 @@ struct TmuxLives {
   }
 
   /// The last differ in what is far from the end of their paths.
-  @Test(arguments: [("t-ä", "t-ö"), ("t.1", "t_1"), ("a/\(String(repeating: "t", count: 60))", "b/")])
+  @Test(.broker, arguments: [("t-ä", "t-ö"), ("t.1", "t_1"), ("a/\(String(repeating: "t", count: 60))", "b/")])
   func twoServersHaveTheirOwnSessionsHoweverAlikeTheirSocketsAre(_ first: String, _ second: String) throws {
     try home.prepare()
     let sockets = [first, second.hasSuffix("/") ? second + first.dropFirst(2) : second].map(broker.directory.file)
@@ -35,7 +35,7 @@ struct TmuxLives {
     }
   }
 
-  @Test func whatAFormerBuildSavedComesBackOnce() throws {
+  @Test(.broker) func whatAFormerBuildSavedComesBackOnce() throws {
     try home.prepare()
     defer { _ = try? home.tmux("kill-server") }
     let pane = """
@@ -50,9 +50,191 @@ struct TmuxLives {
         == "saved 3 n /usr\n"
     )
     try home.tmux("rename-session", "now")
-    try Wait.until("it is saved as it is now, and nothing else is") { try home.savedSessions() == ["now"] }
+    try Wait.until("it is saved as it is now, and nothing else is") {
+      try home.savedSessions() == ["now"] && home.savedOfTmux()[home.formerTmuxObject] == nil
+    }
     try home.endTmux()
     try home.tmux("start-server")
     #expect(try sessions() == ["now"])
+  }
+
+  /// All panes, as people see them.
+  private func panes() throws -> String {
+    let fields = ["session_name", "window_index", "window_name", "pane_left", "pane_top", "pane_current_path"]
+    return try home.tmux("list-panes", "-aF", fields.map { "#{\($0)}" }.joined(separator: "|"))
+  }
+
+  /// The state of one object with all of them would be beyond the limit.
+  @Test(.broker(limits: ["stateBytesMax": 16_384]))
+  func panesInDirectoriesWithLongNamesOutsideOfASCIIComeBack() throws {
+    let count = Environment.isLong ? 300 : 30
+    try home.prepare()
+    defer { _ = try? home.tmux("kill-server") }
+    let commands = try (1..<count).map { number in
+      let name = "\(String(repeating: "項目", count: 35))-\(number)"
+      _ = try broker.directory.makeDirectory("home/\(name)")
+      return "new-window -d -t main: -n w\(number) -c '\(home)/\(name)'\n"
+    }
+    try home.write(commands.joined(), to: "windows.conf")
+    try home.tmux("new-session", "-d", "-s", "main", "-n", "w0")
+    try home.tmux("source-file", "\(home)/windows.conf")
+    try Wait.until("all are saved") { try home.savedPanes().count == count }
+    let before = try panes()
+    #expect(before.split(separator: "\n").count == count)
+    try home.endTmux(byKill: true)
+    try home.tmux("start-server")
+    try Wait.until("all are there") { try panes() == before }
+    // What has not changed is not stored anew.
+    let written = try home.writtenOfTmux()
+    try home.tmux("rename-window", "-t", "main:7", "another")
+    try Wait.until("it is stored") { try home.savedOfTmux().values.contains { $0["name"] == "another" } }
+    #expect(try home.writtenOfTmux().filter { written[$0.key] != $0.value }.count == 1)
+  }
+
+  @Test(.broker(limits: ["stateBytesMax": 1_024]))
+  func aWindowThatIsRefusedIsToldToWhoeverLooksAtTmuxAndTheOthersAreSaved() throws {
+    try home.prepare()
+    defer { _ = try? home.tmux("kill-server") }
+    let directory = try broker.directory.makeDirectory("home/\(String(repeating: "d", count: 250))")
+    try home.tmux("new-session", "-d", "-s", "main", "-x", "200", "-y", "50", "-c", directory)
+    try home.tmux("new-window", "-t", "main:5", "-n", "small")
+    for _ in 1...4 { try home.tmux("split-window", "-t", "main:0", "-c", directory) }
+    let terminal = try PseudoTerminal()
+    let client = try ChildProcess(
+      ["tmux", "-u", "-S", home.socket, "attach"],
+      environment: home.environment,
+      output: .terminal(terminal)
+    )
+    _ = try terminal.shown(until: "restoration: window 0 of main is not saved: stateBytesMax is 1024")
+    #expect(try home.savedOfTmux().values.contains { $0["name"] == "small" })
+    for _ in 1...4 { try home.tmux("kill-pane", "-t", "main:0") }
+    try home.tmux("rename-window", "-t", "main:0", "less")
+    try Wait.until("both are saved") {
+      try Set(home.savedOfTmux().values.compactMap { $0["name"]?.string }) == ["less", "small"]
+    }
+    try home.endTmux()
+    _ = try client.waitForEnd()
+  }
+
+  /// Waits until what there is has been stored: a change that comes later is.
+  private func waitForRestorer(_ name: String) throws {
+    try home.tmux("new-session", "-d", "-s", name)
+    try Wait.until("\(name) is saved") { try home.savedSessions().contains(name) }
+  }
+
+  @Test(.broker) func aDirectoryThatIsMissingForOneStartIsKeptUntilItsUserGoesElsewhere() throws {
+    try home.prepare()
+    defer { _ = try? home.tmux("kill-server") }
+    for name in ["kept", "deserted"] {
+      let disk = try broker.directory.makeDirectory("home/\(name)")
+      // No shell comes back there by itself.
+      try home.tmux("new-session", "-d", "-s", name, "-c", disk, "bash --norc")
+    }
+    try home.write(
+      "set -g default-command 'bash --norc'\nrun-shell '\(TerminalExample.folder)/tmux.py'\n",
+      to: ".tmux.conf"
+    )
+    try Wait.until("both are saved") { try home.savedPanes().count == 2 }
+    try home.endTmux()
+    for name in ["kept", "deserted"] { Files.removeTree("\(home)/\(name)") }
+    try home.tmux("start-server")
+    try waitForRestorer("one")
+    try home.tmux("send-keys", "-t", "deserted:", "cd /usr", "Enter")
+    try Wait.until("one has gone elsewhere") {
+      try Set(home.savedPanes().compactMap { $0["directory"]?.string }) == ["\(home)/kept", "/usr", "\(home)"]
+    }
+    try home.endTmux()
+    _ = try broker.directory.makeDirectory("home/kept")
+    try home.tmux("start-server")
+    try Wait.until("it is there again") {
+      try home.tmux("list-panes", "-t", "kept", "-F", "#{pane_current_path}") == "\(home)/kept\n"
+    }
+  }
+
+  @Test(.broker) func whatCouldNotBeMadeOnceComesBackLater() throws {
+    try home.prepare()
+    defer { _ = try? home.tmux("kill-server") }
+    // A tmux that makes no more windows and panes, as when there are no more terminals.
+    _ = try broker.directory.makeDirectory("home/bin")
+    let stand = """
+      #!/bin/sh
+      case " $* " in
+        *" new-window "*|*" split-window "*) [ ! -e \(home)/full ] || exit 1;;
+      esac
+      exec /usr/bin/tmux "$@"
+      """
+    try home.write(stand, to: "bin/tmux")
+    chmod("\(home)/bin/tmux", 0o755)
+    let path: [String: String?] = ["PATH": "\(home)/bin:\(home.environment["PATH"].flatMap { $0 } ?? "")"]
+    try home.tmux("new-session", "-d", "-s", "main", "-x", "80", "-y", "24", variables: path)
+    try home.tmux("split-window", "-h", "-t", "main:0", "-c", "/usr")
+    try home.tmux("new-window", "-t", "main:3", "-n", "third", "-c", "/var")
+    try home.tmux("select-pane", "-t", "main:0.0")
+    try Wait.until("all are saved") { try home.savedPanes().count == 3 }
+    let before = try panes()
+    try home.endTmux()
+    try home.write("", to: "full")
+    try home.tmux("start-server", variables: path)
+    #expect(try panes().split(separator: "\n").count == 1)
+    try waitForRestorer("one")
+    #expect(try home.savedPanes().count == 4)
+    // Another restorer of this server knows of it, too.
+    try home.killRestorer()
+    try home.tmux("source-file", "\(home)/.tmux.conf")
+    try waitForRestorer("two")
+    #expect(try home.savedPanes().count == 5)
+    for name in ["one", "two"] { try home.tmux("kill-session", "-t", name) }
+    try Wait.until("they are gone") { try home.savedSessions() == ["main"] }
+    try home.endTmux()
+    Files.remove("\(home)/full")
+    try home.tmux("start-server", variables: path)
+    try Wait.until("all are there") { try panes() == before }
+  }
+
+  @Test(.broker) func shellsStayWhenTheirServerEnds() throws {
+    try home.prepare()
+    defer { _ = try? home.tmux("kill-server") }
+    let folder = try broker.directory.makeDirectory("home/folder")
+    try home.tmux("new-session", "-d", "-s", "main")
+    try home.tmux("new-window", "-t", "main:1", "-c", folder)
+    for byKill in [false, true] {
+      try home.waitUntilSaved(["\(home)", folder])
+      try home.endTmux(byKill: byKill)
+      let keepers = ["pgrep", "-r", "D,R,S", "-f", "shell-keeper.bash 600 \(home)"]
+      try Wait.until("all shells and their keepers have ended") { try ChildProcess.run(keepers).end == .exit(1) }
+      #expect(Set(try home.shells().compactMap { $0["directory"]?.string }) == ["\(home)", folder])
+      try home.tmux("start-server")
+      try Wait.until("both are there again") { try home.tmux("list-panes", "-a").split(separator: "\n").count == 2 }
+    }
+  }
+
+  @Test(.broker) func sessionsThatTheSettingsBeginAreNotMultiplied() throws {
+    try home.prepare()
+    defer { _ = try? home.tmux("kill-server") }
+    let settings = """
+      set -g default-command bash
+      new-session -d -s main
+      new-session -d -s tools -n log 'exec sleep 1000'
+      run-shell '\(TerminalExample.folder)/tmux.py'
+
+      """
+    try home.write(settings, to: ".tmux.conf")
+    try home.tmux("start-server")
+    try home.tmux("send-keys", "-t", "main:0", "cd /usr/lib", "Enter")
+    try home.tmux("split-window", "-t", "main:0", "-c", "/usr/share")
+    try home.tmux("new-window", "-t", "main:4", "-n", "fourth", "-c", "/usr")
+    try home.tmux("new-window", "-t", "tools:2", "-n", "second", "-c", "/var")
+    try Wait.until("all are saved") {
+      let panes = try home.savedPanes().compactMap { $0["directory"]?.string }
+      return panes.sorted() == ["\(home)", "/usr", "/usr/lib", "/usr/share", "/var"].sorted()
+    }
+    let before = try panes()
+    for _ in 1...3 {
+      try home.endTmux()
+      try home.tmux("start-server")
+      try Wait.until("all are there once") { try panes() == before }
+      let programs = try home.tmux("list-panes", "-aF", "#{pane_start_command}").split(separator: "\n")
+      #expect(programs.count { $0.contains("sleep 1000") } == 1, "\(programs)")
+    }
   }
 }
