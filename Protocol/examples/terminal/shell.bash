@@ -2,12 +2,25 @@
 #
 # Bash comes back in its directory and at its place in the history: source this in ~/.bashrc. See README.md.
 # What comes back is a directory and a number. Nothing that the broker says is run.
-[[ $- == *i* && -n ${XDG_RUNTIME_DIR-} ]] && command -v restorationctl >/dev/null || return 0
+[[ $- == *i* && -n ${XDG_RUNTIME_DIR-} ]] || return 0
 [[ -v __restoration ]] || __restoration=${RESTORATION_SHELL-} # `-` after the first prompt
 unset RESTORATION_SHELL                                       # a shell that is started in this one is another one
+[[ ! . -ef ~ ]] || __restoration_home=1                       # what comes later in ~/.bashrc may leave it
 __restoration_keeper=$(command readlink -f -- "${BASH_SOURCE[0]}")
 __restoration_keeper=${__restoration_keeper%/*}/shell-keeper.bash
-[[ ${PROMPT_COMMAND-} == *__restoration_prompt* ]] || PROMPT_COMMAND+=$'\n__restoration_prompt'
+if [[ ${PROMPT_COMMAND[*]-} != *__restoration_prompt* ]]; then
+  # An element of its own stays if others set the variable, which is its first element.
+  if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501)); then
+    PROMPT_COMMAND[1000]=__restoration_prompt
+  else
+    PROMPT_COMMAND+=$'\n__restoration_prompt'
+  fi
+  # If there is no first prompt, the first command says so: one element has a text, and the next one is nothing.
+  __restoration_lost=('restoration: PROMPT_COMMAND was set again after shell.bash, so nothing of this shell comes back.
+  Source shell.bash at the end of ~/.bashrc.
+') __restoration_told=0
+  ! shopt -q promptvars || PS0='${__restoration_lost[__restoration_told++]-}'${PS0-}
+fi
 
 __restoration_tell() { # by a process of its own: a keeper that has gone must not take the shell along
   { (builtin printf '%s\0' "${__restoration_taken-}$1"); } 2>/dev/null >&"${RESTORATION[1]-}"
@@ -47,11 +60,13 @@ __restoration_prompt() {
   if [[ -z ${RESTORATION[1]-} ]]; then # the first prompt, now that the history has been read; or a keeper was killed
     unset __restoration_taken # what the next one finds saved is another shell's
     coproc RESTORATION {
-      exec "$BASH" -p "$__restoration_keeper" "$wait" "$PWD" "${HISTFILE-}" "${__restoration#-}"
+      exec "$BASH" -p "$__restoration_keeper" \
+        "$wait" "$PWD" "${HISTFILE-}" "${__restoration#-}" "${__restoration_home-}"
     }
     disown "$!"
   fi 2>/dev/null
   if [[ $__restoration != - ]]; then
+    PS0=${PS0/'${__restoration_lost[__restoration_told++]-}'/}
     __restoration=- # also if Ctrl-C ends the wait: the keeper stores elsewhere what is told without a plus
     IFS= read -r -d '' -t "$wait" -u "${RESTORATION[0]}" there && [[ $there == [0-9]* ]] && __restoration_taken=+
     lines=${there%% *} there=${there#* }
@@ -67,5 +82,8 @@ __restoration_prompt() {
   __restoration_idle=$SECONDS
   [[ -v __restoration_traps && $(trap -p EXIT HUP TERM) == "$__restoration_traps" ]] || __restoration_trap
   __restoration_tell "$PWD"
+  while read -t 0 -u "${RESTORATION[0]-}" && IFS= read -r -d '' -u "${RESTORATION[0]}" there; do
+    builtin printf 'restoration: %s\n' "$there" >/dev/tty # what was refused, told once
+  done 2>/dev/null
   return "$status"
 }

@@ -5,6 +5,7 @@
 id=terminal-$(date +%Y%m%dT%H%M%S)-$$
 # Some terminals end as their program did, and a shell as its last command: without this, it would not be ended.
 script='"$0"; exit 0'
+PATH=$PATH:$HOME/.local/bin # which a desktop may not have
 set -f # no words from names of files
 # shellcheck disable=SC2086 # words of a command
 exec restorationctl run --id "$id" -- ${RESTORATION_TERMINAL:-${TERMINAL:-x-terminal-emulator} -e} \

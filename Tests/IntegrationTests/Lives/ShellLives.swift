@@ -122,4 +122,34 @@ struct ShellLives {
     try end(shell, .exit)
     #expect(try home.shells().isEmpty)
   }
+
+  @Test func aShellComesBackAlsoIfItsSettingsGoElsewhereAndSetThePromptsCommandAgain() throws {
+    try ControlTool.run(["put", "org.gnu.bash", "1", #"{"directory":"/usr","history":0}"#], status: 0)
+    try home.prepare(after: "cd /var\nPROMPT_COMMAND='history -a'")
+    let shell = try home.shell()
+    #expect(try shell.run("pwd") == "/usr\n")
+    try shell.run("cd /usr/lib")
+    try home.waitUntilSaved(["/usr/lib"])
+    try shell.kill()
+  }
+
+  /// The default settings of Debian read `~/.bashrc` before they put `~/.local/bin` into `PATH`.
+  @Test func theToolIsFoundInTheHomeDirectory() throws {
+    try home.prepare()
+    for folder in ["home/.local", "home/.local/bin"] { _ = try broker.directory.makeDirectory(folder) }
+    #expect(symlink(Products.control, "\(home)/.local/bin/restorationctl") == 0)
+    let shell = try home.shell(["PATH": "/usr/bin:/bin"])
+    try shell.run("cd /usr")
+    try home.waitUntilSaved(["/usr"])
+    try shell.kill()
+  }
+
+  @Test func aPromptsCommandThatIsGoneIsToldOnce() throws {
+    try home.prepare(after: "PROMPT_COMMAND=()")
+    let shell = try home.shell()
+    for _ in 1...2 { try shell.run("true") }
+    let screen = try shell.terminal.shown()
+    #expect(screen.ranges(of: "restoration: PROMPT_COMMAND was set again").count == 1, "\(screen)")
+    try shell.kill()
+  }
 }
