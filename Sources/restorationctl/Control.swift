@@ -48,8 +48,8 @@ struct Control: ControlCommand {
       DiffCommand.self, MonitorCommand.self, TopCommand.self, MetricsCommand.self, SaveCommand.self,
       RestoreCommand.self, LoginCommand.self, RollbackCommand.self, VerifyCommand.self, BackupCommand.self,
       ExportCommand.self, ImportCommand.self, DiscardCommand.self, ForgetCommand.self, ReopenCommand.self,
-      QuarantineCommand.self, StoreCommand.self, SandboxCommand.self, RunCommand.self, MethodsCommand.self,
-      CallCommand.self,
+      QuarantineCommand.self, StoreCommand.self, SandboxCommand.self, RunCommand.self, TerminalCommand.self,
+      MethodsCommand.self, CallCommand.self,
     ]
   )
 

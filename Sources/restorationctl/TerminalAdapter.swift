@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+
+/// What restores something of a terminal, from `Protocol/examples/terminal`, and whether it is at work.
+struct TerminalAdapter {
+  enum Kind: String {
+    case bash, tmux
+
+    var name: String { self == .bash ? "Bash" : "tmux" }
+    var application: String { self == .bash ? "org.gnu.bash" : "org.tmux.tmux" }
+    /// The program that stores for it.
+    var script: String { self == .bash ? "shell-keeper.bash" : "tmux.py" }
+
+    var unread: String {
+      switch self {
+      case .bash:
+        "shell.bash was not read, or PROMPT_COMMAND was set again after it: source it at the end of ~/.bashrc"
+      case .tmux: "tmux.py was not run: have the last line of ~/.tmux.conf run it, and begin tmux anew"
+      }
+    }
+
+    func ended(_ keeper: Int32) -> String {
+      switch self {
+      case .bash: "its process \(keeper) has ended: the shell begins another one when it prompts next"
+      case .tmux: "its process \(keeper) has ended: tmux source-file ~/.tmux.conf begins another one"
+      }
+    }
+  }
+
+  let kind: Kind
+  /// The shell, or the server of tmux.
+  let pid: Int32
+  let isAtWork: Bool
+  /// The object that it stores; tmux has others below it.
+  let object: String?
+  /// Why it is not at work, or what was refused.
+  let troubles: [String]
+
+  /// - Parameter report: what it has left, if anything; nobody but the user can have written it.
+  init(_ kind: Kind, _ pid: Int32, _ report: AdapterReport?) {
+    (self.kind, self.pid) = (kind, pid)
+    guard let report else {
+      (isAtWork, object, troubles) = (false, nil, [kind.unread])
+      return
+    }
+    isAtWork = ProcessEntry.runs(kind.script, report.keeper)
+    object = report.object
+    troubles = isAtWork ? report.troubles : [kind.ended(report.keeper)]
+  }
+
+  /// Those of the terminal in which this process runs.
+  ///
+  /// - Parameters:
+  ///   - tmux: the variable `TMUX`: the socket, the server, and the session. A socket may have commas in its name.
+  ///   - folder: where adapters leave their reports.
+  static func all(tmux: String?, folder: String) -> [TerminalAdapter] {
+    func report(_ kind: Kind, _ pid: Int32) -> AdapterReport? {
+      AdapterReport(file: "\(folder)/\(kind.rawValue).\(pid)")
+    }
+    var adapters: [TerminalAdapter] = []
+    // A script may be between.
+    let shells = ProcessEntry.ancestors().filter { $0.name == "bash" }
+    let kept = shells.first { report(.bash, $0.pid) != nil }
+    if let shell = kept ?? shells.first(where: { $0.pid == getsid(0) }) ?? shells.first {
+      adapters.append(TerminalAdapter(.bash, shell.pid, report(.bash, shell.pid)))
+    }
+    if let words = tmux?.split(separator: ","), words.count >= 3, let server = Int32(words[words.count - 2]) {
+      adapters.append(TerminalAdapter(.tmux, server, report(.tmux, server)))
+    }
+    return adapters
+  }
+}
+
+/// What an adapter leaves about itself: lines with its process, its object, and what was refused.
+struct AdapterReport: Equatable {
+  let keeper: Int32
+  let object: String
+  let troubles: [String]
+
+  private static let bytesMax = 16_384
+
+  init?(_ text: String) {
+    let lines = text.split(separator: "\n").map(String.init)
+    guard lines.count >= 2, let keeper = Int32(lines[0]), keeper > 0 else { return nil }
+    (self.keeper, object, troubles) = (keeper, lines[1], Array(lines.dropFirst(2)))
+  }
+
+  init?(file path: String) {
+    // Not blocking: a pipe would wait for somebody to write.
+    let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else {
+      return nil
+    }
+    self.init(ProcessEntry.text(descriptor, bytesMax: Self.bytesMax))
+  }
+}
+
+/// What the kernel says of a process.
+private struct ProcessEntry {
+  let pid: Int32
+  let name: String
+  let parent: Int32
+
+  /// `nil` if there is no such process.
+  private init?(_ pid: Int32) {
+    let text = Self.text("/proc/\(pid)/stat")
+    guard let begin = text.firstIndex(of: "("), let end = text.lastIndex(of: ")") else { return nil }
+    let fields = text[end...].split(separator: " ")
+    guard fields.count > 2, let parent = Int32(fields[2]) else { return nil }
+    (self.pid, self.parent) = (pid, parent)
+    name = String(text[text.index(after: begin)..<end])
+  }
+
+  /// Those in which this process was started, the nearest first.
+  static func ancestors() -> [ProcessEntry] {
+    var ancestors: [ProcessEntry] = []
+    var next = getppid()
+    while next > 1, let entry = ProcessEntry(next) {
+      ancestors.append(entry)
+      next = entry.parent
+    }
+    return ancestors
+  }
+
+  /// Whether a process runs a script of this name.
+  static func runs(_ script: String, _ pid: Int32) -> Bool {
+    text("/proc/\(pid)/cmdline").split(separator: "\0").contains { $0.split(separator: "/").last == script[...] }
+  }
+
+  private static func text(_ path: String) -> String {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return "" }
+    defer { close(descriptor) }
+    return text(descriptor, bytesMax: 65_536)
+  }
+
+  static func text(_ descriptor: Int32, bytesMax: Int) -> String {
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4_096)
+    while bytes.count < bytesMax {
+      let count = read(descriptor, &buffer, buffer.count)
+      guard count > 0 else { break }
+      bytes += buffer[..<count]
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
