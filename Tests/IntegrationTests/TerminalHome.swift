@@ -92,7 +92,7 @@ struct TerminalHome: CustomStringConvertible {
   func endTmux(socket: String? = nil, byKill: Bool = false) throws {
     let pid = try #require(Int32(try tmux("display-message", "-p", "#{pid}", socket: socket).dropLast()))
     if byKill { Glibc.kill(pid, SIGKILL) } else { try tmux("kill-server", socket: socket) }
-    // Whoever began it need not wait for its end; then it is there without a command line.
+    // Its parent may not have waited for its end yet; then it is there without a command line.
     try Wait.until("the server has ended") { (try? Files.read("/proc/\(pid)/cmdline"))?.isEmpty ?? true }
   }
 
