@@ -162,6 +162,7 @@ let package = Package(
       dependencies: [
         "InMemory",
         "JSONRPC",
+        "Mutation",
         "RestorationArchive",
         "RestorationPostgres",
         "RestorationReplica",
@@ -193,6 +194,7 @@ let package = Package(
       name: "RestorationBrokerTests",
       dependencies: service + [
         "CSQLite",
+        "Mutation",
         "SeededRandom",
         "TestSupport",
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -409,6 +411,7 @@ let package = Package(
       dependencies: [
         "Histories",
         "JSONRPC",
+        "Mutation",
         "RestorationBroker",
         "RestorationClient",
         "RestorationTesting",

@@ -22,7 +22,7 @@ package final class PostgresStore: Sendable {
   }
 
   /// Archives that a user may have, with those that were removed; `take_1` counts them.
-  static let archivesMax = 1_000
+  static let archivesMax = ReplicaListing.archivesMax
 
   let server: any PostgresServer
   /// Whether it is enough that one server has what is stored.

@@ -93,7 +93,7 @@ package actor GatewayLink {
     _ method: Method
   ) async throws(ReplicaError) -> Method.Reply {
     let ending = await send(Method.method, method.text, isBrief: Method.isBrief)
-    let reply = Result { () throws(ReplicaError) in try Self.reply(to: Method.self, ending.get()) }
+    let reply = Result { () throws(ReplicaError) in try Self.reply(to: method, ending.get()) }
     note(reply)
     return try reply.get()
   }
@@ -110,18 +110,11 @@ package actor GatewayLink {
   }
 
   private static func reply<Method: GatewayMethod>(
-    to _: Method.Type,
+    to method: Method,
     _ ending: Ending
   ) throws(ReplicaError) -> Method.Reply {
     switch ending {
-    case .answered(.result(let slice)):
-      do throws(Misfit) {
-        return try Method.Reply(wire: slice)
-      } catch {
-        let text = "the gateway's answer to \(Method.method) cannot be read; its version may be another one"
-        throw ReplicaError(Method.lost, text)
-      }
-    case .answered(.error(let slice)): throw ReplicaError(slice, lost: Method.lost)
+    case .answered(let outcome): return try method.reply(outcome)
     case .unsent(let reason): throw ReplicaError(.away, reason)
     case .lost(let reason): throw ReplicaError(Method.lost, reason)
     }
@@ -188,7 +181,7 @@ package actor GatewayLink {
     do throws(ReplicaError) {
       let connection = try await connect()
       _ = try Self.reply(
-        to: Attach.self,
+        to: introduction,
         await exchange(Attach.method, introduction.text, isBrief: Attach.isBrief, on: connection)
       )
       (isAttached, lastFailure) = (true, nil)

@@ -2,6 +2,7 @@
 
 internal import InMemory
 internal import JSONRPC
+internal import Mutation
 internal import NIOCore
 internal import NIOEmbedded
 internal import RestorationArchive
@@ -40,8 +41,15 @@ extension FuzzTarget {
         #"\#(user){"jsonrpc":"2.0","id":1,"method":"\#(call)}"#
       }
       let both = calls.map { line("a", $0) } + ["t60000", "xa"] + calls.map { line("b", $0) }
-      return [both.joined(separator: "\n")].map { Array($0.utf8) }
-        + calls.dropFirst().map { Array([calls[0], calls[1], $0].map { line("a", $0) }.joined(separator: "\n").utf8) }
+      func script(_ steps: [String]) -> [UInt8] { Array(steps.joined(separator: "\n").utf8) }
+      let introduced = [line("a", calls[0]), line("a", calls[1])]
+      return [script(both)]
+        + calls.dropFirst().flatMap { call in
+          let variants = borders(of: Array(call.utf8)).map { line("a", String(decoding: $0, as: UTF8.self)) }
+          return [script(introduced + [line("a", call)]), script(introduced + variants)]
+        } + [
+          script(borders(of: Array(calls[0].utf8)).flatMap { ["xa", line("a", String(decoding: $0, as: UTF8.self))] })
+        ]
     },
     run: { input in
       let gateway = FuzzedGateway()

@@ -2,7 +2,9 @@
 
 internal import Foundation
 internal import JSONRPC
+internal import Mutation
 internal import RestorationArchive
+internal import RestorationBroker
 internal import RestorationWire
 
 extension FuzzTarget {
@@ -15,7 +17,7 @@ extension FuzzTarget {
   ///     A         a connection goes on that is said to have had the rest for its context
   static let messages = FuzzTarget(
     name: "messages",
-    seeds: { FuzzedScript.vectors },
+    seeds: { FuzzedScript.vectors + FuzzedScript.borderCalls },
     run: { input in
       let script = FuzzedScript()
       for line in input.split(separator: UInt8(ascii: "\n")).prefix(200) { script.perform(line) }
@@ -99,6 +101,17 @@ private final class FuzzedScript {
     ]
     return files.sorted { $0.path < $1.path }.compactMap { script(at: $0) } + contexts.map { Array($0.utf8) }
   }()
+
+  /// Each method with every number at its borders.
+  static var borderCalls: [[UInt8]] {
+    MethodTable.methods.compactMap { method in
+      let parameters = FuzzTarget.sample(of: .object(method.members)).replacingOccurrences(of: "org.example.", with: "")
+      let calls = borders(of: Array(parameters.utf8)).map { parameters -> [UInt8] in
+        Array(#"a{"jsonrpc":"2.0","id":1,"method":"\#(method.method)","params":"#.utf8) + parameters + "}\n".utf8
+      }
+      return calls.isEmpty ? nil : calls.flatMap { $0 }
+    }
+  }
 
   private static func script(at file: URL) -> [UInt8]? {
     guard file.pathExtension == "json", let text = try? String(contentsOf: file, encoding: .utf8) else { return nil }

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
+internal import Mutation
 internal import RestorationBroker
+internal import RestorationReplica
 internal import RestorationWire
 
 extension FuzzTarget {
-  /// Every value of the protocol, read from any JSON. The first byte chooses which. What was read is written so that it
-  /// is read again as the same.
+  /// Every value of the protocol and of the gateway's, read from any JSON. The first byte chooses which. What was read
+  /// is written so that it is read again as the same.
   static let words = FuzzTarget(
     name: "words",
     seeds: {
-      types.indices.map { [UInt8($0)] + Array(sample(of: types[$0].schema).utf8) }
+      types.indices.flatMap { index in
+        let text = Array(sample(of: types[index].schema).utf8)
+        return ([text] + borders(of: text)).map { [UInt8(index)] + $0 }
+      }
     },
     run: { input in
       guard let first = input.first else { return }
@@ -36,7 +41,14 @@ extension FuzzTarget {
       case .event: []
       }
     }
-    return methods + events + calls + [ArchiveDocument.self, DocumentObject.self, RunFacts.self, SessionFacts.self]
+    let gateway =
+      [
+        Attach.self, Attach.Reply.self, Acquire.self, Acquire.Reply.self, Renew.Reply.self, Append.self, Load.self,
+        Load.Reply.self, Snapshot.self, Release.self, List.self, List.Reply.self,
+      ] as [any WireValue.Type]
+    return methods + events + calls + gateway + [
+      ArchiveDocument.self, DocumentObject.self, RunFacts.self, SessionFacts.self,
+    ]
   }()
 
   private static func scan(_ text: [UInt8]) -> JSONSlice? {
@@ -50,7 +62,7 @@ extension FuzzTarget {
   }
 
   /// The text of one value that the schema admits.
-  private static func sample(of schema: Schema) -> String {
+  static func sample(of schema: Schema) -> String {
     func object(_ members: [Schema.Member]) -> String {
       "{" + members.map { "\"\($0.name)\":\(sample(of: $0.schema))" }.joined(separator: ",") + "}"
     }

@@ -204,6 +204,11 @@ internal import Testing
       #expect(ReplicaNote(String(note.text.dropLast())) == nil)
     }
     #expect(ReplicaNote("restorationd replica 2\n") == nil)
+    for (lease, epoch) in [
+      ("-1", "-1"), ("1", "-1"), ("1", "2"), ("0", "9223372036854775807"), ("9223372036854775808", "0"),
+    ] {
+      #expect(ReplicaNote("restorationd replica 1\ncopy\th\t\(lease)\t\(epoch)\theld\ta\n") == nil)
+    }
     #expect(ReplicaNote("restorationd replica 1\ncopy\th\t1\t1\theld\n") == nil)
   }
 }

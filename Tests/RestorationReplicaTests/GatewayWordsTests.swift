@@ -10,7 +10,8 @@ internal import Testing
 @Suite struct GatewayWordsTests {
   private static let kinds: [ReplicaError.Kind] = [
     .elsewhere(ReplicaHolder(host: "B", since: 1_772_269_500_042)), .fenced(host: nil), .fenced(host: "B"), .voided,
-    .away, .unknown, .gap(.max), .uncovered, .tooNew(2), .key("0123456789abcdef"), .quota(max: 1, value: 2), .refused,
+    .away, .unknown, .gap(ChangeBatch.sequenceMax), .uncovered, .tooNew(2), .key("0123456789abcdef"),
+    .quota(max: 1, value: 2), .refused,
   ]
 
   private static func slice(_ text: [UInt8]) throws -> JSONSlice {

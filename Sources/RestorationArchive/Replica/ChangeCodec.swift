@@ -28,6 +28,9 @@ package struct ChangeBatch: Hashable, Sendable {
   /// The version of the format that is written, and the only one that is read.
   package static let version: UInt8 = 1
 
+  /// The greatest sequence that an archive has.
+  package static let sequenceMax = ChangeWriter.numberMax
+
   /// - Parameter shared: makes of a session's record what other hosts are told of it.
   package func encoded(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) -> [UInt8] {
     var writer = ChangeWriter(shared: shared)

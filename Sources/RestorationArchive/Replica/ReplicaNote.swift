@@ -45,7 +45,7 @@ extension ReplicaStanding {
   fileprivate init?(words: ArraySlice<Substring>) {
     let words = Array(words)
     guard words.count == 5, let lease = Int64(words[1]), let epoch = Int64(words[2]),
-      let phase = Phase(rawValue: String(words[3]))
+      epoch >= 0, epoch <= lease, let phase = Phase(rawValue: String(words[3]))
     else { return nil }
     self.init(
       history: String(words[0]),

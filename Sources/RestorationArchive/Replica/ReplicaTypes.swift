@@ -200,6 +200,8 @@ package enum ReplicaEnd: Hashable, Sendable {
 package struct ReplicaListing: Hashable, Sendable {
   /// With the longest summaries and names, so many take 2 MB.
   package static let pageMax = 256
+  /// Archives of a user, with those that were removed.
+  package static let archivesMax = 1_000
 
   /// At most `pageMax`.
   package var archives: [ReplicaSummary]

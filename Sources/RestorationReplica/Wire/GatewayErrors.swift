@@ -96,7 +96,9 @@ extension ReplicaError {
     case .voided: return .voided
     case .away, .notAttached: return .away
     case .unknown: return .unknown
-    case .gap: return data?["sequence"]?.integer().map { .gap($0) }
+    case .gap:
+      let sequence = data?["sequence"]?.integer()
+      return sequence.flatMap { 0...ChangeBatch.sequenceMax ~= $0 ? .gap($0) : nil }
     case .uncovered: return .uncovered
     case .tooNew: return count("reader").map { .tooNew($0) }
     case .key: return data?["keyId"]?.string().map { .key($0) }

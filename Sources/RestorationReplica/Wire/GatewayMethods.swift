@@ -10,15 +10,37 @@ package protocol GatewayMethod: RestorationMethod {
 
   /// Whether the gateway answers it, well or badly, within `GatewayProtocol.briefMilliseconds`.
   static var isBrief: Bool { get }
+
+  /// Throws if what was answered, which is right by itself, is not an answer to this call.
+  func check(_ reply: Reply) throws(Misfit)
 }
 
 extension GatewayMethod {
   package static var isScoped: Bool { false }
   package static var lost: ReplicaError.Kind { .unknown }
   package static var isBrief: Bool { false }
+  package func check(_: Reply) {}
 
   /// How long the gateway has for a call, from its arrival on.
   static var milliseconds: Int64 { isBrief ? GatewayProtocol.briefMilliseconds : GatewayProtocol.callMilliseconds }
+
+  /// What the gateway has answered to this call. It comes from outside: behind this, its numbers can be relied upon.
+  package func reply(_ outcome: Response.Outcome) throws(ReplicaError) -> Reply {
+    switch outcome {
+    case .result(let slice):
+      do throws(Misfit) {
+        let reply = try Reply(wire: slice)
+        try check(reply)
+        return reply
+      } catch {
+        let fault = error.invalidParameter(at: error.place).message
+        let text =
+          "the gateway's answer to \(Self.method) cannot be used: \(fault); see to it that the gateway is sound"
+        throw ReplicaError(Self.lost, text)
+      }
+    case .error(let slice): throw ReplicaError(slice, lost: Self.lost)
+    }
+  }
 
   /// Reads the parameters. A member that the method does not have is refused: it would have no effect.
   package init(exactly parameters: Parameters) throws(ErrorObject) {
@@ -97,6 +119,10 @@ package struct Acquire: ReplicaMethod {
     guard ApplicationName(name) != nil else { throw Misfit(ApplicationName.expected, at: "application") }
   }
 
+  package func check(_ reply: ReplicaGrant) throws(Misfit) {
+    guard reply.lease.application == name else { throw Misfit("the application \(name)", at: "lease/application") }
+  }
+
   nonisolated(nonsending) package func carryOut(
     on replica: any ArchiveReplica
   ) async throws(ReplicaError) -> ReplicaGrant { try await replica.acquire(name, as: claim) }
@@ -111,7 +137,7 @@ package struct Renew: ReplicaMethod {
 
   package var application: String? { nil }
 
-  package struct Reply: WireObject {
+  package struct Reply: CheckedWireObject {
     package var held: [ReplicaLease] = []
     package var wanted: [Wanted] = []
     package init() {}
@@ -132,6 +158,11 @@ package struct Renew: ReplicaMethod {
       try members.required("wanted", &wanted, "Of these, the ones that another host waits for.")
     }
 
+    package func check() throws(Misfit) {
+      let max = ReplicaListing.archivesMax
+      guard held.count <= max else { throw Misfit("a list of at most \(max) leases", at: "held") }
+    }
+
     init(_ renewal: ReplicaRenewal) {
       held = renewal.held.sorted { $0.application < $1.application }
       wanted = renewal.wanted.sorted { $0.key.application < $1.key.application }.map { lease, host in
@@ -139,7 +170,7 @@ package struct Renew: ReplicaMethod {
       }
     }
 
-    var renewal: ReplicaRenewal {
+    package var renewal: ReplicaRenewal {
       ReplicaRenewal(
         held: Set(held),
         wanted: Dictionary(wanted.map { ($0.lease, $0.host) }, uniquingKeysWith: { first, _ in first })
@@ -215,14 +246,6 @@ package struct Snapshot: ReplicaMethod {
     try members.required("part", &part, "The part.")
   }
 
-  package func check() throws(Misfit) {
-    do throws(Misfit) {
-      try part.check()
-    } catch {
-      throw Misfit(error.fault, at: "part/\(error.place)")
-    }
-  }
-
   nonisolated(nonsending) package func carryOut(
     on replica: any ArchiveReplica
   ) async throws(ReplicaError) -> EmptyResult {
@@ -241,7 +264,7 @@ package struct Release: ReplicaMethod {
   package var summary: [UInt8] = []
   package init() {}
 
-  init(_ lease: ReplicaLease, _ end: ReplicaEnd) {
+  package init(_ lease: ReplicaLease, _ end: ReplicaEnd) {
     self.lease = lease
     switch end {
     case .left(let isFlushed, let summary): (self.isFlushed, self.summary) = (isFlushed, summary)
@@ -292,6 +315,13 @@ package struct List: ReplicaMethod {
   }
 
   package typealias Reply = ReplicaListing
+
+  package func check(_ reply: ReplicaListing) throws(Misfit) {
+    guard let after, let first = reply.archives.first?.application else { return }
+    guard after.utf8.lexicographicallyPrecedes(first.utf8) else {
+      throw Misfit("an application behind \(after)", at: "archives/0/application")
+    }
+  }
 
   nonisolated(nonsending) package func carryOut(
     on replica: any ArchiveReplica

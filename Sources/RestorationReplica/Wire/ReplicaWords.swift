@@ -6,6 +6,11 @@ package import RestorationWire
 
 // The values of a replica say their own JSON form.
 
+extension Bounds {
+  /// Numbers of changes, so that what is calculated with them fits into 64 bits.
+  static let sequence = Bounds.range(0...ChangeBatch.sequenceMax)
+}
+
 /// An integer of up to 63 bits: `timeline · 2³² + number`.
 extension ReplicaEpoch: WireValue {
   package static let schema = Schema.integer(0...)
@@ -45,7 +50,7 @@ extension ReplicaTip: WireObject {
   package init() { self.init(sequence: 0) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("sequence", &sequence, .count, "The number of the last change; 0 without contents.")
+    try members.required("sequence", &sequence, .sequence, "The number of the last change; 0 without contents.")
     try members.optional("change", &change, "The transaction that made it.")
   }
 }
@@ -83,18 +88,23 @@ extension ReplicaStanding: WireObject {
   }
 }
 
-extension ReplicaGrant: WireObject {
+extension ReplicaGrant: CheckedWireObject {
   package init() { self.init(lease: ReplicaLease(), history: "") }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("lease", &lease, "The lease.")
     try members.required("history", &history, .role, "Names the contents; another one does not continue the former.")
-    try members.required("base", &base, .count, "Where the snapshot ends; 0 without one.")
+    try members.required("base", &base, .sequence, "Where the snapshot ends; 0 without one.")
     try members.required("tip", &tip, "Where the contents end.")
     try members.required("tipEpoch", &tipEpoch, "The lease of their last change.")
     try members.optional("reign", &reign, "Where the newest lease up to the standing's epoch has left the contents.")
     try members.required("wasFlushed", &wasFlushed, "Whether the last holder has left with everything stored.")
     try members.optional("former", &former, "Who held the lease before.")
+  }
+
+  package func check() throws(Misfit) {
+    guard base <= tip.sequence else { throw Misfit("an integer of at most tip/sequence, \(tip.sequence)", at: "base") }
+    guard tipEpoch < lease.epoch else { throw Misfit("an epoch before that of the lease", at: "tipEpoch") }
   }
 }
 
@@ -104,7 +114,7 @@ struct BatchWords: WireObject {
   var transactions: [TransactionWords] = []
 
   mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("after", &after, .count, "Where the contents end before it.")
+    try members.required("after", &after, .sequence, "Where the contents end before it.")
     try members.required("transactions", &transactions, .some, "One behind the other.")
   }
 }
@@ -115,7 +125,7 @@ struct TransactionWords: WireObject {
   var changes: [UInt8] = []
 
   mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("upto", &upto, .from(1), "The number of its last change.")
+    try members.required("upto", &upto, .range(1...ChangeBatch.sequenceMax), "The number of its last change.")
     try members.required("change", &change, "Names the transaction.")
     try members.bytes("changes", &changes, "What it changed.")
   }
@@ -160,7 +170,7 @@ extension ReplicaBatch: WireValue {
   }
 }
 
-extension SnapshotPart: WireObject {
+extension SnapshotPart: CheckedWireObject {
   package init() { self.init(tip: ReplicaTip(), reader: 0, number: 0, count: 1, bytes: []) }
 
   /// Of one snapshot; it makes 16 GiB of them.
@@ -175,8 +185,7 @@ extension SnapshotPart: WireObject {
     try members.bytes("bytes", &bytes, "The part.")
   }
 
-  /// Throws if it is no part of a snapshot that can be stored.
-  func check() throws(Misfit) {
+  package func check() throws(Misfit) {
     guard count <= Self.countMax else { throw Misfit("an integer of at most \(Self.countMax)", at: "count") }
     guard number < count else { throw Misfit("an integer of less than count", at: "number") }
     guard bytes.count <= GatewayProtocol.partBytesMax else {
@@ -192,7 +201,7 @@ struct PositionWords: WireObject {
 
   mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("part", &part, "From this part of the snapshot on.")
-    try members.optional("after", &after, .count, "From the first batch on that ends behind this sequence.")
+    try members.optional("after", &after, .sequence, "From the first batch on that ends behind this sequence.")
   }
 }
 
@@ -203,7 +212,11 @@ extension ReplicaPosition: WireValue {
   package init(wire slice: JSONSlice) throws(Misfit) {
     let words = try PositionWords(wire: slice)
     switch (words.part, words.after) {
-    case (let part?, nil): self = .snapshot(part: part)
+    case (let part?, nil):
+      guard part < SnapshotPart.countMax else {
+        throw Misfit("an integer of less than \(SnapshotPart.countMax)", at: "part")
+      }
+      self = .snapshot(part: part)
     case (nil, let after?): self = .batches(after: after)
     case (nil, nil), (_?, _?): throw Misfit(Self.expected)
     }
@@ -252,12 +265,22 @@ extension ReplicaPage: WireObject {
   }
 }
 
-extension ReplicaListing: WireObject {
+extension ReplicaListing: CheckedWireObject {
   package init() { self.init(archives: []) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("archives", &archives, "In ascending order of application.")
     try members.flag("hasMore", &hasMore, "Whether there are others behind the last one.")
+  }
+
+  package func check() throws(Misfit) {
+    guard archives.count <= Self.pageMax else { throw Misfit("a list of at most \(Self.pageMax)", at: "archives") }
+    let names = archives.map(\.application)
+    // As bytes, which is how they are in order everywhere.
+    guard zip(names, names.dropFirst()).allSatisfy({ $0.utf8.lexicographicallyPrecedes($1.utf8) }) else {
+      throw Misfit("a list in ascending order of application", at: "archives")
+    }
+    guard !hasMore || !archives.isEmpty else { throw Misfit("false on a page without archives", at: "hasMore") }
   }
 }
 
@@ -268,7 +291,7 @@ extension ReplicaSummary: WireObject {
     try members.required("application", &application, .role, "The application.")
     try members.optional("holder", &holder, "Who holds its archive; absent if nobody does.")
     try members.required("wasFlushed", &wasFlushed, "Whether the last holder has left with everything stored.")
-    try members.required("sequence", &sequence, .count, "Where the contents end.")
+    try members.required("sequence", &sequence, .sequence, "Where the contents end.")
     try members.bytes("summary", &summary, "What the last holder has left for lists.")
   }
 }
