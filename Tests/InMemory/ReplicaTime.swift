@@ -32,19 +32,21 @@ extension TestEventLoop {
     _ body: @escaping @Sendable () async throws(ArchiveError) -> Value
   ) -> PendingCall<Value> {
     let call = PendingCall<Value>()
-    Task(executorPreference: self) {
+    let task = Task(executorPreference: self) {
       do throws(ArchiveError) {
         call.end(.success(try await body()))
       } catch {
         call.end(.failure(error))
       }
     }
+    call.task.withLock { $0 = task }
     return call
   }
 }
 
 package final class PendingCall<Value: Sendable>: Sendable {
   private let outcome = Mutex<Result<Value, ArchiveError>?>(nil)
+  fileprivate let task = Mutex<Task<Void, Never>?>(nil)
 
   /// `nil` as long as it waits.
   package var result: Result<Value, ArchiveError>? { outcome.withLock { $0 } }
@@ -53,6 +55,9 @@ package final class PendingCall<Value: Sendable>: Sendable {
   package var failure: ArchiveError.Kind? { if case .failure(let error) = result { error.kind } else { nil } }
 
   package var value: Value? { if case .success(let value) = result { value } else { nil } }
+
+  /// Its caller no longer waits.
+  package func cancel() { task.withLock { $0 }?.cancel() }
 
   fileprivate func end(_ result: Result<Value, ArchiveError>) { outcome.withLock { $0 = result } }
 }

@@ -27,6 +27,8 @@ final class CarriedDisk: Sendable {
     /// Holds the next transaction back.
     var hold: HeldCall<Void>?
     fileprivate(set) var isCrashed = false
+    /// A copy of another host has begun to come, and was neither installed nor dropped.
+    fileprivate(set) var isReceiving = false
     fileprivate var broker = 0
     fileprivate var names = 0
     fileprivate var outgoing: [UInt8] = []
@@ -216,7 +218,7 @@ actor CarriedStore: ArchiveCarrying {
 
   func beginIncoming(_ application: String) async throws(ArchiveError) {
     try step()
-    disk.state.withLock { $0.incoming = [] }
+    disk.state.withLock { ($0.incoming, $0.isReceiving) = ([], true) }
   }
 
   func addIncoming(_ bytes: [UInt8], to application: String) async throws(ArchiveError) {
@@ -224,7 +226,7 @@ actor CarriedStore: ArchiveCarrying {
     disk.state.withLock { $0.incoming += bytes }
   }
 
-  func endIncoming(_ application: String) async throws(ArchiveError) -> String {
+  func endIncoming(_ application: String) async throws(ArchiveError) -> CatchingUp.Copy {
     try step()
     let bytes = disk.state.withLock { $0.incoming }
     let batch = try? ChangeBatch(decoding: bytes)
@@ -232,13 +234,16 @@ actor CarriedStore: ArchiveCarrying {
       throw ArchiveError(.unreadable, "the copy is damaged")
     }
     let name = disk.newName()
-    disk.state.withLock { $0.arrived = CarriedDisk.Archive(name: name, transactions: batch.transactions) }
-    return name
+    let arrived = CarriedDisk.Archive(name: name, transactions: batch.transactions)
+    disk.state.withLock { $0.arrived = arrived }
+    return CatchingUp.Copy(archive: name, tip: arrived.tip)
   }
+
+  func dropIncoming(_: String) async { disk.state.withLock { $0.isReceiving = false } }
 
   func install(_ application: String) async throws(ArchiveError) {
     try step()
-    disk.state.withLock { $0.archives[application] = $0.arrived }
+    disk.state.withLock { ($0.archives[application], $0.isReceiving) = ($0.arrived, false) }
     await forget(application)
   }
 

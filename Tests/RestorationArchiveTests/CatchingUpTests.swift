@@ -72,8 +72,8 @@ internal import Testing
     #expect(!CatchingUp(copy(2), standing(), grant(4)).isContinuation)
   }
 
-  @Test func aCopyThatWasSetBackIsReplaced() {
-    expect(copy(2), standing(), grant(4), .install)
+  @Test func aCopyThatWasSetBackIsSetAside() {
+    expect(copy(2), standing(), grant(4), .install, isConflict: true)
     expect(copy(4, 9), standing(), grant(4), .install, isConflict: true)
   }
 
@@ -88,6 +88,54 @@ internal import Testing
     expect(copy(4, 9), standing(), grant(7, by: Self.later, reign: tip(4)), .install, isConflict: true)
     expect(copy(3), standing(), grant(7, by: Self.later, reign: tip(4)), .install, isConflict: true)
     expect(copy(4), standing(), grant(7, by: Self.later), .install, isConflict: true)
+  }
+
+  @Test func aCopyThatEndsBehindTheReplicaIsSetAsideThoughItsLeaseIsSaidToHaveLeftItThere() {
+    expect(copy(9), standing(), grant(7, by: Self.later, reign: tip(9)), .install, isConflict: true)
+    expect(copy(9), standing(.catchingUp), grant(7, by: Self.later, reign: tip(9)), .install, isConflict: true)
+  }
+
+  /// Whatever the replica says, of which nothing is proved.
+  @Test func aCopyGivesWayUnseenOnlyToMoreOfTheSameHistory() {
+    var (given, kept) = (0, 0)
+    for (length, standing) in Self.standings {
+      let copy = copy(length)
+      for grant in grants(copy) {
+        let plan = CatchingUp(copy, standing, grant)
+        guard plan.step == .install || plan.step == .renew else {
+          #expect(!plan.isConflict)
+          continue
+        }
+        if plan.isConflict { kept += 1 } else { given += 1 }
+        let isOurs = standing.history == "h" && standing.archive == "copy"
+        let isMore = isOurs && plan.step == .install && grant.tip.sequence > length
+        #expect(plan.isConflict || isMore, "\(length), \(standing), \(grant)")
+      }
+    }
+    #expect(given > 0 && kept > given)
+  }
+
+  private static let epochs = (0...3).map { ReplicaEpoch(timeline: 1, number: $0) }
+
+  /// Where a copy ends, and what may be noted of it.
+  private static let standings = [2, 4, 6].flatMap { (length: SequenceNumber) in
+    epochs.flatMap { epoch in
+      [("h", "copy"), ("h", "other"), ("former", "copy"), ("former", "other")].flatMap { history, archive in
+        ReplicaStanding.Phase.allCases.map { phase in
+          (length, ReplicaStanding(history: history, lease: epoch, epoch: epoch, phase: phase, archive: archive))
+        }
+      }
+    }
+  }
+
+  private func grants(_ copy: CatchingUp.Copy) -> [ReplicaGrant] {
+    [(0, 0), (2, 0), (4, 0), (4, 3), (6, 5), (8, 0), (8, 7)].flatMap { (end: SequenceNumber, base: SequenceNumber) in
+      Self.epochs.flatMap { epoch in
+        [nil, tip(2), tip(4), tip(6), copy.tip, tip(copy.tip.sequence, 99)].map { reign in
+          grant(end, by: epoch, reign: reign, base: base)
+        }
+      }
+    }
   }
 
   @Test func anEpochOfALaterTimelineIsLaterWhateverItsNumber() {
@@ -110,11 +158,12 @@ internal import Testing
     expect(copy(5), standing(.catchingUp), grant(7, by: Self.later, reign: tip(4)), .install, isConflict: true)
   }
 
-  @Test func aCopyOfARemovedArchiveGoesOrIsSetAsideWithWhatWasNotShipped() {
+  /// That nothing of it was missing is the replica's word alone.
+  @Test func aCopyOfARemovedArchiveIsSetAside() {
     let former = standing(history: "former")
-    expect(copy(4), former, grant(0, reign: tip(4)), .renew)
+    expect(copy(4), former, grant(0, reign: tip(4)), .renew, isConflict: true)
     expect(copy(5), former, grant(0, reign: tip(4)), .renew, isConflict: true)
-    expect(copy(4), former, grant(2, reign: tip(4)), .install)
+    expect(copy(4), former, grant(2, reign: tip(4)), .install, isConflict: true)
     expect(copy(5), former, grant(2, reign: tip(4)), .install, isConflict: true)
     expect(copy(4, archive: "repaired"), former, grant(0, reign: tip(4)), .renew, isConflict: true)
   }

@@ -15,12 +15,15 @@ final class ReplicaFleet {
     on host: String,
     _ base: any ArchiveCarrying,
     _ promise: ShippingQueue.Promise = .disk,
-    term: Int64 = 15_000
+    term: Int64 = 15_000,
+    wrapping: (any ArchiveReplica) -> any ArchiveReplica = { $0 }
   ) throws -> FleetBroker {
     let term = LeaseTerm(milliseconds: term)
+    var settings = ReplicaSettings(host: host, term: term, promise: promise)
+    settings.contentsBytesMax = 16 << 20
     let store = try ReplicatedStore(
       around: base,
-      ReplicaSettings(host: host, term: term, promise: promise),
+      settings,
       clock: loop.replicaClock,
       on: loop,
       sharing: { record in
@@ -28,7 +31,7 @@ final class ReplicaFleet {
         (record.token, record.facts) = ("", "{}")
         return record
       },
-      replica: { [replica] in replica.link(from: host, term: term, attention: $0) }
+      replica: { [replica] in wrapping(replica.link(from: host, term: term, attention: $0)) }
     )
     return FleetBroker(store, self)
   }

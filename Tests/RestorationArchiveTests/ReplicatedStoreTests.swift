@@ -750,7 +750,9 @@ internal import Testing
     #expect(diskA.state.withLock { $0.archives.isEmpty && $0.notes.isEmpty })
     #expect(fleet.batches.isEmpty)
     #expect(b.open()?.sequence == 0)
-    #expect(b.events.isEmpty)
-    #expect(texts(diskB).isEmpty)
+    let file = "\(ReplicaFleet.application)+conflict-1"
+    let conflict = ArchiveConflict(host: nil, changes: nil, file: file, isRemoval: true)
+    #expect(b.events == [.conflict(application: ReplicaFleet.application, conflict)])
+    #expect(texts(diskB).isEmpty && diskB.state.withLock { $0.conflicts[file] != nil })
   }
 }

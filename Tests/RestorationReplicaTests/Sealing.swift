@@ -17,54 +17,6 @@ enum Sealing {
   static let requirement = "needs libsodium (Debian: libsodium23)"
 }
 
-/// A replica of which somebody has the server: what is loaded and listed is as he wants it to be.
-final class TamperedReplica: ArchiveReplica {
-  private let base: any ArchiveReplica
-  private let pages = Mutex<@Sendable (ReplicaPage) -> ReplicaPage>({ $0 })
-  private let summaries = Mutex<@Sendable (ReplicaSummary) -> ReplicaSummary>({ $0 })
-
-  init(around base: any ArchiveReplica) { self.base = base }
-
-  func changePages(_ change: @escaping @Sendable (ReplicaPage) -> ReplicaPage) { pages.withLock { $0 = change } }
-  func changeSummaries(_ change: @escaping @Sendable (ReplicaSummary) -> ReplicaSummary) {
-    summaries.withLock { $0 = change }
-  }
-
-  nonisolated(nonsending) func acquire(
-    _ application: String,
-    as claim: ReplicaClaim
-  ) async throws(ReplicaError) -> ReplicaGrant { try await base.acquire(application, as: claim) }
-
-  nonisolated(nonsending) func renew() async throws(ReplicaError) -> ReplicaRenewal { try await base.renew() }
-
-  nonisolated(nonsending) func append(_ batch: ReplicaBatch, _ lease: ReplicaLease) async throws(ReplicaError) {
-    try await base.append(batch, lease)
-  }
-
-  nonisolated(nonsending) func load(
-    _ lease: ReplicaLease,
-    from position: ReplicaPosition
-  ) async throws(ReplicaError) -> ReplicaPage {
-    let page = try await base.load(lease, from: position)
-    return pages.withLock { $0 }(page)
-  }
-
-  nonisolated(nonsending) func snapshot(_ part: SnapshotPart, _ lease: ReplicaLease) async throws(ReplicaError) {
-    try await base.snapshot(part, lease)
-  }
-
-  nonisolated(nonsending) func release(_ lease: ReplicaLease, _ end: ReplicaEnd) async throws(ReplicaError) {
-    try await base.release(lease, end)
-  }
-
-  nonisolated(nonsending) func list(after application: String?) async throws(ReplicaError) -> ReplicaListing {
-    let change = summaries.withLock { $0 }
-    var listing = try await base.list(after: application)
-    listing.archives = listing.archives.map(change)
-    return listing
-  }
-}
-
 /// A host that seals, and a server that is not to be trusted.
 struct SealedHost {
   let memory: MemoryReplica

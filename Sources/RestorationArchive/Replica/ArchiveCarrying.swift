@@ -37,8 +37,10 @@ package protocol ArchiveCarrying: ArchiveStore {
   /// Takes such a copy, piece by piece; without a piece it is an empty archive.
   nonisolated(nonsending) func beginIncoming(_ application: String) async throws(ArchiveError)
   nonisolated(nonsending) func addIncoming(_ bytes: [UInt8], to application: String) async throws(ArchiveError)
-  /// Checks it, and makes it an archive of its own. Returns its UUID.
-  nonisolated(nonsending) func endIncoming(_ application: String) async throws(ArchiveError) -> String
+  /// Checks it, and makes it an archive of its own.
+  nonisolated(nonsending) func endIncoming(_ application: String) async throws(ArchiveError) -> CatchingUp.Copy
+  /// Removes it, if it was not installed.
+  nonisolated(nonsending) func dropIncoming(_ application: String) async
   /// Puts it in the place of the archive, which is not open.
   nonisolated(nonsending) func install(_ application: String) async throws(ArchiveError)
 

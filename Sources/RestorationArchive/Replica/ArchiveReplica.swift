@@ -52,13 +52,19 @@ package protocol ArchiveReplica: Sendable {
 }
 
 extension ArchiveReplica {
-  /// The summary of every archive of this user, in ascending order of application.
+  /// The summary of every archive of this user, in ascending order of application. It ends when nobody waits for it,
+  /// and when there are more than a user may have.
   nonisolated(nonsending) package func list() async throws(ReplicaError) -> [ReplicaSummary] {
     var all: [ReplicaSummary] = []
     while true {
       let page = try await list(after: all.last?.application)
       all += page.archives
       guard page.hasMore, !page.archives.isEmpty else { return all }
+      guard all.count < ReplicaListing.archivesMax else {
+        let text = "the fleet's store lists more than \(ReplicaListing.archivesMax) archives, which no user may have"
+        throw ReplicaError(.refused, "\(text); look at the fleet's store")
+      }
+      guard !Task.isCancelled else { throw ReplicaError(.away, "nobody waits any longer for the list; ask again") }
     }
   }
 }

@@ -31,8 +31,8 @@ package enum ArchiveRoamingEvent: Hashable, Sendable {
   case wanted(ArchiveLease, host: String)
   /// The archive belongs to another host. Told before any call fails as `lost`; the broker closes the archive.
   case lost(ArchiveLease, ArchiveLoss)
-  /// Told while an archive is being opened: what another host has written takes its place, and this host's copy, which
-  /// has something else, was set aside.
+  /// Told while an archive is being opened: what the replica has takes the place of this host's copy, which may have
+  /// something else and was set aside.
   case conflict(application: String, ArchiveConflict)
   /// The replica does not take what was written: told once for each cause, until it has caught up.
   case behind(application: String, ArchiveLag)
@@ -72,8 +72,10 @@ package struct ArchiveConflict: Hashable, Sendable {
   package var changes: Int64?
   /// The name of the file beside the archives in which the copy is.
   package var file: String
+  /// The replica says that the archive was removed: nothing takes its place.
+  package var isRemoval: Bool
 
-  package init(host: String?, changes: Int64?, file: String) {
-    (self.host, self.changes, self.file) = (host, changes, file)
+  package init(host: String?, changes: Int64?, file: String, isRemoval: Bool = false) {
+    (self.host, self.changes, self.file, self.isRemoval) = (host, changes, file, isRemoval)
   }
 }

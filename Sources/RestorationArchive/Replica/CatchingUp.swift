@@ -4,8 +4,11 @@
 /// continues the other, told without a clock and without comparing contents.
 ///
 /// - A copy continues the replica if nothing was written there under a later lease than the copy knows.
-/// - Else it is only behind if it ends where its lease has left the replica.
-/// - Else both have what the other does not have: the replica's contents win, and the copy is set aside, never deleted.
+/// - Else it is only behind if it ends where its lease has left the replica, and the replica has more.
+/// - Else both may have what the other does not have: the replica's contents win, and the copy is set aside.
+///
+/// What the replica says of former leases is its word alone. So whatever it says, a copy gives way unseen only to more
+/// of the same history; a copy of another history is set aside, though the archive may just have been removed.
 package struct CatchingUp: Hashable, Sendable {
   /// A copy as its store has opened it.
   package struct Copy: Hashable, Sendable {
@@ -26,12 +29,12 @@ package struct CatchingUp: Hashable, Sendable {
     case apply(after: SequenceNumber)
     /// The replica's contents take the place of the copy, if there is one.
     case install
-    /// The archive was removed: the copy goes, and a new one begins.
+    /// The archive was removed: a new one begins in the place of the copy.
     case renew
   }
 
   package let step: Step
-  /// The copy has what the replica may not have, and is to be set aside before anything else.
+  /// The copy has what the replica may not have, and is to be set aside before it goes.
   package let isConflict: Bool
 
   /// Whether an open archive can go on with it: its contents stay what its users have seen.
@@ -50,8 +53,7 @@ package struct CatchingUp: Hashable, Sendable {
     let isOurs = copy.archive == standing.archive
     let isPartial = standing.phase == .catchingUp
     let (sequence, end) = (copy.tip.sequence, grant.tip.sequence)
-    let isBehind = isOurs && (isPartial ? sequence <= grant.reign?.sequence ?? 0 : copy.tip == grant.reign)
-    guard standing.history == grant.history else { return (isEmpty ? .renew : .install, !isBehind) }
+    guard standing.history == grant.history else { return (isEmpty ? .renew : .install, true) }
     // Repaired, or a backup in its place: not what was shipped. But all there is, if nothing was.
     guard isOurs else { return isEmpty ? (.ship, false) : (.install, true) }
     let follow: Step = sequence < grant.base ? .install : .apply(after: sequence)
@@ -59,9 +61,10 @@ package struct CatchingUp: Hashable, Sendable {
       if copy.tip == grant.tip { return (.keep, false) }
       if sequence > end { return (.ship, false) }
       if isPartial { return (follow, false) }
-      // A former state of the file is back, under the same UUID; or something else, if it is as long.
-      return (.install, sequence == end)
+      // A former state of the file is back, under the same UUID; or something else.
+      return (.install, true)
     }
-    return isBehind ? (follow, false) : (.install, true)
+    let isBehind = isPartial ? sequence <= grant.reign?.sequence ?? 0 : copy.tip == grant.reign
+    return isBehind && sequence < end ? (follow, false) : (.install, true)
   }
 }

@@ -23,6 +23,8 @@ package struct ReplicaSettings: Sendable {
   package var eagerMemory = 3 << 20
   /// Of a snapshot, at a time.
   package var partBytes = 256 << 10
+  /// Of what is loaded of one archive, its snapshot and what follows it: more than a sound replica ever has.
+  package var contentsBytesMax = 256 << 20
   /// Of all archives together.
   package var backlogBytesMax = 16 << 20
   /// Is told how many milliseconds each append has taken.

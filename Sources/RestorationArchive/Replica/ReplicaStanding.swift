@@ -5,10 +5,10 @@
 /// Each step of an opening is durable before the next, so that wherever a host is interrupted, its next opening neither
 /// ships what does not continue the replica nor loses what the replica does not have:
 /// 1. `lease` is noted, so that the broker's next life may claim it.
-/// 2. What the replica does not have is set aside, if there is a conflict.
-/// 3. `catchingUp` is noted before the first batch is applied. A snapshot is noted with the UUID of its file before the
+/// 2. `catchingUp` is noted before the first batch is applied. A snapshot is noted with the UUID of its file before the
 ///    file takes the copy's place: until then the former note is the copy's, so both are kept; which one counts, the
 ///    UUID of the copy says.
+/// 3. If the copy may have what the replica does not have, it is set aside before anything takes its place.
 /// 4. `held` is noted. Only now may the host write: a note of the lease's epoch says that nothing of an earlier one is
 ///    missing.
 /// 5. When everything was shipped and the lease was given back, `released` is noted.

@@ -217,19 +217,23 @@ extension ReplicatedArchive {
 
   /// Returns where the copy ends; `nil` if it cannot be used: it is open, and its users have seen something else.
   private func catchUp(_ grant: ReplicaGrant, _ isOpen: Bool) async throws(ClaimFailure) -> ReplicaTip? {
-    let step = try await local { () async throws(ArchiveError) in try await prepareStep(grant, isOpen) }
+    var (step, conflict) = (CatchingUp.Step?.none, CatchingUp.Copy?.none)
+    try await local { () async throws(ArchiveError) in (step, conflict) = try await prepareStep(grant, isOpen) }
     switch step {
     case .keep, .ship: break
     case .renew:
-      await closeCopy()
-      try await local { () async throws(ArchiveError) in try await base.remove(application, damaged: false) }
+      try await local { () async throws(ArchiveError) in
+        if let conflict { try await setAside(conflict, grant) }
+        await closeCopy()
+        try await base.remove(application, damaged: false)
+      }
     case .apply(let after):
       guard let copy else { return nil }
       note.standing = catchingUp(grant, copy)
       try await local { () async throws(ArchiveError) in try await base.keep(note, of: application) }
       try await apply(after: after, grant)
     case .install:
-      try await install(grant)
+      try await install(grant, settingAside: conflict)
       try await apply(after: grant.base, grant)
     case nil: return nil
     }
@@ -242,18 +246,20 @@ extension ReplicatedArchive {
     }
   }
 
-  /// Notes the lease, and keeps what only this host has; says what is next.
-  private func prepareStep(_ grant: ReplicaGrant, _ isOpen: Bool) async throws(ArchiveError) -> CatchingUp.Step? {
+  /// Notes the lease; says what is next, and which copy is to be set aside then, if one is.
+  private func prepareStep(
+    _ grant: ReplicaGrant,
+    _ isOpen: Bool
+  ) async throws(ArchiveError) -> (CatchingUp.Step?, conflict: CatchingUp.Copy?) {
     var found: CatchingUp.Copy?
     if let lease, let copy { found = CatchingUp.Copy(archive: copy, tip: try await base.tip(lease)) }
     let plan = CatchingUp(found, note.standing, grant)
-    guard plan.isContinuation || !isOpen else { return nil }
+    guard plan.isContinuation || !isOpen else { return (nil, nil) }
     if note.standing != nil {
       note.standing?.lease = grant.lease.epoch
       try await base.keep(note, of: application)
     }
-    if plan.isConflict, let found { try await setAside(found, grant) }
-    return plan.step
+    return (plan.step, plan.isConflict ? found : nil)
   }
 
   private func catchingUp(_ grant: ReplicaGrant, _ archive: String) -> ReplicaStanding {
@@ -266,37 +272,70 @@ extension ReplicatedArchive {
     )
   }
 
-  private func install(_ grant: ReplicaGrant) async throws(ClaimFailure) {
+  /// The copy stays as it is until what takes its place is here, whole.
+  private func install(_ grant: ReplicaGrant, settingAside conflict: CatchingUp.Copy?) async throws(ClaimFailure) {
     await closeCopy()
-    try await local { () async throws(ArchiveError) in try await base.beginIncoming(application) }
-    var position: ReplicaPosition? = .snapshot(part: 0)
-    while case .snapshot = position, let current = position {
-      let page = try await load(grant, from: current)
-      for part in page.parts {
-        try await local { () async throws(ArchiveError) in try await base.addIncoming(part.bytes, to: application) }
-      }
-      position = page.next
+    let arrived: CatchingUp.Copy
+    do throws(ClaimFailure) {
+      arrived = try await receive(grant)
+    } catch {
+      await base.dropIncoming(application)
+      throw error
     }
     try await local { () async throws(ArchiveError) in
-      note.incoming = catchingUp(grant, try await base.endIncoming(application))
+      note.incoming = catchingUp(grant, arrived.archive)
       try await base.keep(note, of: application)
+      if let conflict { try await setAside(conflict, grant) }
       try await base.install(application)
       note = ReplicaNote(standing: note.incoming)
       try await openCopy(for: .reading)
     }
   }
 
-  private func load(_ grant: ReplicaGrant, from position: ReplicaPosition) async throws(ClaimFailure) -> ReplicaPage {
-    try await remote { () async throws(ReplicaError) in try await context.replica.load(grant.lease, from: position) }
+  /// Loads the snapshot; without one it is an empty archive.
+  private func receive(_ grant: ReplicaGrant) async throws(ClaimFailure) -> CatchingUp.Copy {
+    try await local { () async throws(ArchiveError) in try await base.beginIncoming(application) }
+    var reading = reading(grant, from: .snapshot(part: 0))
+    while reading.isInSnapshot, let page = try await nextPage(of: &reading, grant) {
+      for part in page.parts {
+        try await local { () async throws(ArchiveError) in try await base.addIncoming(part.bytes, to: application) }
+      }
+    }
+    let arrived = try await local { () async throws(ArchiveError) in try await base.endIncoming(application) }
+    guard arrived.tip == reading.snapshotTip ?? ReplicaTip() else { throw misplaced(arrived.tip, grant.base) }
+    return arrived
+  }
+
+  private func reading(_ grant: ReplicaGrant, from position: ReplicaPosition) -> ContentsReading {
+    ContentsReading(grant, from: position, bytesMax: context.settings.contentsBytesMax)
+  }
+
+  /// Returns `nil` at the end. Between two pages it is seen whether anybody still waits for the archive.
+  private func nextPage(
+    of reading: inout ContentsReading,
+    _ grant: ReplicaGrant
+  ) async throws(ClaimFailure) -> ReplicaPage? {
+    guard let position = reading.position else { return nil }
+    var next = reading
+    let page = try await remote { () async throws(ReplicaError) in
+      guard !Task.isCancelled, context.stopping.withLock({ $0 == nil }) else {
+        throw ReplicaError(.away, "nobody waits any longer for what the fleet's store has; open it again")
+      }
+      let page = try await context.replica.load(grant.lease, from: position)
+      try next.take(page)
+      return page
+    }
+    reading = next
+    return page
   }
 
   private func apply(after: SequenceNumber, _ grant: ReplicaGrant) async throws(ClaimFailure) {
     guard let lease else { return }
     prepared = nil
     var end = after
-    var position: ReplicaPosition? = end < grant.tip.sequence ? .batches(after: end) : nil
-    while let current = position {
-      let page = try await load(grant, from: current)
+    guard end < grant.tip.sequence else { return try await mustEnd(at: grant.tip, lease) }
+    var reading = reading(grant, from: .batches(after: end))
+    while let page = try await nextPage(of: &reading, grant) {
       for batch in page.batches where batch.upto > end {
         // All or nothing: the last transaction of a batch may have replaced what the first one wrote.
         let rest = batch.transactions.drop { $0.after < end }
@@ -314,13 +353,18 @@ extension ReplicatedArchive {
         }
         end = batch.upto
       }
-      position = page.next
     }
+    try await mustEnd(at: grant.tip, lease)
+  }
+
+  private func mustEnd(at end: ReplicaTip, _ lease: ArchiveLease) async throws(ClaimFailure) {
     let tip = try await local { () async throws(ArchiveError) in try await base.tip(lease) }
-    guard tip == grant.tip else {
-      let text = "it ends at sequence \(tip.sequence), not \(grant.tip.sequence); look at the fleet's store"
-      throw .replica(ReplicaError(.refused, text))
-    }
+    guard tip == end else { throw misplaced(tip, end.sequence) }
+  }
+
+  private func misplaced(_ tip: ReplicaTip, _ end: SequenceNumber) -> ClaimFailure {
+    let text = "it ends at sequence \(tip.sequence), not as the store says at \(end); look at the fleet's store"
+    return .replica(ReplicaError(.refused, text))
   }
 
   /// Comes from outside.
@@ -347,7 +391,8 @@ extension ReplicatedArchive {
     let file = try await base.setAside(application)
     let isKnown = found.archive == note.standing?.archive && note.standing?.history == grant.history
     let changes = isKnown ? grant.reign.map { found.tip.sequence - $0.sequence } : nil
-    let conflict = ArchiveConflict(host: grant.former?.host, changes: changes.flatMap { $0 > 0 ? $0 : nil }, file: file)
+    var conflict = ArchiveConflict(host: grant.former?.host, changes: changes.flatMap { $0 > 0 ? $0 : nil }, file: file)
+    conflict.isRemoval = grant.tip.sequence == 0
     context.tell(.conflict(application: application, conflict))
   }
 

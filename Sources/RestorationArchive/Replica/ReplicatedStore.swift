@@ -275,8 +275,13 @@ final class ReplicationContext: Sendable {
   /// Returns whether it has answered in time.
   nonisolated(nonsending) func look(within milliseconds: Int64?) async -> Bool {
     let (latch, silence) = (Latch(), ArchiveError(.definite, "the fleet's store does not answer"))
-    start { latch.open(await self.look() == nil ? silence : nil) }
-    if let milliseconds { clock.wake(milliseconds) { latch.open(silence) } }
+    let asking = start { latch.open(await self.look() == nil ? silence : nil) }
+    if let milliseconds {
+      clock.wake(milliseconds) {
+        latch.open(silence)
+        asking.cancel()
+      }
+    }
     return await latch.wait() == nil
   }
 
@@ -292,7 +297,8 @@ final class ReplicationContext: Sendable {
     observer.withLock { $0 }?(event)
   }
 
-  func start(_ body: @escaping @Sendable () async -> Void) {
+  @discardableResult
+  func start(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
     Task(executorPreference: executor) { await body() }
   }
 

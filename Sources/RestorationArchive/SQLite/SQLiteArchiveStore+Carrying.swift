@@ -74,8 +74,14 @@ extension SQLiteArchiveStore: ArchiveCarrying {
     try await visiting(application) { archive throws(ArchiveError) in try await archive.addIncoming(bytes) }
   }
 
-  nonisolated(nonsending) package func endIncoming(_ application: String) async throws(ArchiveError) -> String {
+  nonisolated(nonsending) package func endIncoming(
+    _ application: String
+  ) async throws(ArchiveError) -> CatchingUp.Copy {
     try await visiting(application) { archive throws(ArchiveError) in try await archive.endIncoming() }
+  }
+
+  nonisolated(nonsending) package func dropIncoming(_ application: String) async {
+    try? await visiting(application) { archive in await archive.dropIncoming() }
   }
 
   nonisolated(nonsending) package func install(_ application: String) async throws(ArchiveError) {
@@ -195,33 +201,36 @@ extension ApplicationArchive {
     }
   }
 
-  fileprivate func endIncoming() throws(ArchiveError) -> String {
+  fileprivate func dropIncoming() { removeDraft(files.incoming) }
+
+  fileprivate func endIncoming() throws(ArchiveError) -> CatchingUp.Copy {
+    var tip = ReplicaTip()
     let path = directory.pathname(files.incoming)
     let isEmpty = try onFiles { () throws(SystemError) in try directory.entry(files.incoming).bytes == 0 }
     if isEmpty {
       try inDatabase { () throws(SQLiteFailure) in try SQLiteArchive.create(at: path, in: directory.system) }
     } else {
-      try checkIncoming(path)
+      tip = try checkIncoming(path)
     }
     // One that is installed twice is not the same archive: what was done to the first one is unknown to the second.
     let archive = try inDatabase { () throws(SQLiteFailure) in
       try SQLiteArchive.settle(at: path, in: directory.system, damage: nil)
     }
     try onFiles { () throws(SystemError) in try directory.syncFile(files.incoming) }
-    return archive
+    return CatchingUp.Copy(archive: archive, tip: tip)
   }
 
-  /// It comes from outside.
-  private func checkIncoming(_ path: String) throws(ArchiveError) {
+  /// It comes from outside. Returns where it ends.
+  private func checkIncoming(_ path: String) throws(ArchiveError) -> ReplicaTip {
     do throws(OpeningFailure) {
-      try SQLiteArchive.opening(path, in: directory.system) { connection throws(OpeningFailure) in
+      return try SQLiteArchive.opening(path, in: directory.system) { connection throws(OpeningFailure) in
         let mark = directory.pathname(files.mark)
         _ = try SQLiteArchive(checking: connection, mark: mark, in: directory.system)
-        let finding = try OpeningFailure.deciding { () throws(SQLiteFailure) in try connection.archiveIndex().1.finding
-        }
-        if let finding { throw .damaged(finding) }
+        let (index, faults) = try OpeningFailure.deciding { () throws(SQLiteFailure) in try connection.archiveIndex() }
+        if let finding = faults.finding { throw .damaged(finding) }
         connection.checkpointsOnClose = true
         connection.close()
+        return ReplicaTip(sequence: index.tip.sequence, change: index.tip.changeID)
       }
     } catch {
       throw ArchiveError(error, of: application)

@@ -17,7 +17,7 @@ package enum Incident: String, CaseIterable, Sendable {
   case backupFailed = "3e49ccb36c69448187f1b438edbe0e57"
   /// What was stored on this host has not reached the fleet's store (R36).
   case replicaBehind = "2486816ce71c44669d55c3f6d37178be"
-  /// What another host has written took the place of what this host has (R36).
+  /// What the fleet's store has took the place of what this host has (R36).
   case archiveConflict = "edbf023525ac4c5489589b3940cd6435"
   /// A unit of an application was not started (R22).
   case unitNotStarted = "f1503f5a017f471d94de3632a001b12c"

@@ -42,6 +42,10 @@ extension CoreContext {
 
 extension ArchiveConflict {
   fileprivate var text: String {
+    if isRemoval {
+      let text = "the fleet's store says that the application was forgotten on \(host ?? "another host")"
+      return "\(text); this host's copy is kept as \(file): remove it, if that is right"
+    }
     let changes = changes.map { "\($0) changes" } ?? "changes"
     return "what \(host ?? "another host") wrote has replaced \(changes) of this host; its copy is kept as \(file)"
   }

@@ -118,7 +118,8 @@ package final class Broker: Sendable {
     _ source: ReplicaSource?
   ) throws -> ReplicatedStore? {
     guard let settings = configuration.replica, let source else { return nil }
-    return try ReplicatedStore(around: files, settings, wakingOn: eventLoop, by: source)
+    let max = configuration.limits.archiveBytesMax
+    return try ReplicatedStore(around: files, settings, archiveBytesMax: max, wakingOn: eventLoop, by: source)
   }
 
   private static func forgetReplica(of files: SQLiteArchiveStore, _ logger: Logger) throws {

@@ -22,6 +22,7 @@ extension ReplicatedStore {
   convenience init(
     around files: SQLiteArchiveStore,
     _ configuration: ReplicaConfiguration,
+    archiveBytesMax: Int,
     wakingOn eventLoop: any EventLoop,
     by source: ReplicaSource
   ) throws(ArchiveError) {
@@ -32,6 +33,8 @@ extension ReplicatedStore {
     let host = configuration.host ?? Host.name
     var settings = ReplicaSettings(host: host, term: term, promise: configuration.acknowledgement)
     (settings.keyring, settings.meter) = (source.keyring, AppendMeter())
+    // A snapshot has up to two and a half times as much as the limit counts (`Protocol/limits.md`); batches follow it.
+    settings.contentsBytesMax = 4 * archiveBytesMax
     try self.init(around: files, settings, clock: clock, sharing: \.shared) { source.way(configuration, term, $0) }
   }
 }

@@ -104,7 +104,7 @@ public struct ArchiveUnreadable: RestorationEvent {
 public struct ArchiveSetAside: RestorationEvent {
   package static let name = EventName.archiveConflict
   package static let summary =
-    "What another host has written took the place of what was stored here, which is kept in a file (R36)."
+    "What the fleet's store has took the place of what was stored here, which is kept in a file (R36)."
 
   public package(set) var host: String?
   public package(set) var changes: Int64?

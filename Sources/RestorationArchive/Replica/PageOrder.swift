@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import RestorationArchive
-
 /// Whether a page continues the contents where it was asked to, so that what a replica repeats, leaves out or puts in
 /// another order is noticed. What it withholds at the end is not.
-enum PageOrder {
+package enum PageOrder {
   /// Says what is wrong.
-  static func fault(in page: ReplicaPage, from position: ReplicaPosition) -> String? {
+  package static func fault(in page: ReplicaPage, from position: ReplicaPosition) -> String? {
     var end = position
     for part in page.parts {
       guard end == .snapshot(part: part.number), part.number < part.count else {

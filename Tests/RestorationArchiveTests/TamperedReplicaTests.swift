@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import InMemory
+internal import RestorationArchive
+internal import Synchronization
+internal import Testing
+
+/// A replica that lies to a host: whatever it says, what the host has stays on its disk, and where is told.
+@Suite struct TamperedReplicaTests {
+  private let fleet = ReplicaFleet()
+  private let disk = CarriedDisk("A")
+  private let other = CarriedDisk("B")
+
+  private func honest(_ disk: CarriedDisk) throws -> FleetBroker {
+    try fleet.broker(on: disk.host, disk.connect(fleet.loop))
+  }
+
+  private func tampered(_ base: any ArchiveCarrying) throws -> (FleetBroker, TamperedReplica) {
+    var tampered: TamperedReplica?
+    let broker = try fleet.broker(on: "A", base) { link in
+      let replica = TamperedReplica(around: link)
+      tampered = replica
+      return replica
+    }
+    return (broker, try #require(tampered))
+  }
+
+  private func texts(_ archive: CarriedDisk.Archive?) -> [String] {
+    FleetBroker.texts((archive?.transactions ?? []).flatMap(\.changes))
+  }
+
+  /// This host writes three times, and leaves with everything stored.
+  private func write() throws {
+    let a = try honest(disk)
+    a.open()
+    for text in ["1", "2", "3"] { _ = a.write(text) }
+    _ = a.close()
+    #expect(fleet.batches == ["1", "2", "3"])
+  }
+
+  // MARK: What is granted
+
+  /// What it says of an archive with three changes.
+  enum Lie: CaseIterable, Sendable {
+    case removed, begunAnew, setBack, setBackUnderALaterLease, otherChange, snapshotAhead, ahead
+
+    func change(_ grant: ReplicaGrant) -> ReplicaGrant {
+      var lie = grant
+      // "Your copy ends where your lease has left it."
+      lie.reign = ReplicaTip(sequence: 3, change: grant.tip.change)
+      let later = ReplicaEpoch(timeline: 1, number: grant.lease.epoch.number - 1)
+      func end(_ sequence: SequenceNumber, by epoch: ReplicaEpoch) {
+        (lie.tip, lie.tipEpoch) = (ReplicaTip(sequence: sequence, change: ChangeID(high: 7, low: 7)), epoch)
+      }
+      switch self {
+      case .removed: (lie.history, lie.tip, lie.tipEpoch) = ("another", ReplicaTip(), .none)
+      case .begunAnew:
+        lie.history = "another"
+        end(1, by: later)
+      case .setBack: end(1, by: grant.tipEpoch)
+      case .setBackUnderALaterLease: end(1, by: later)
+      case .otherChange: end(3, by: later)
+      case .snapshotAhead:
+        end(9, by: later)
+        lie.base = 9
+      case .ahead: end(9, by: later)
+      }
+      return lie
+    }
+  }
+
+  @Test(arguments: Lie.allCases, [false, true])
+  func whateverIsGrantedTheCopyOfThisHostStaysOnItsDisk(_ lie: Lie, hasContents: Bool) throws {
+    try write()
+    // Another lease has ended since.
+    let b = try honest(other)
+    b.open()
+    _ = b.close()
+    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    replica.changeGrants(lie.change)
+    if hasContents { replica.load { Self.page(from: $0, base: lie == .snapshotAhead ? 9 : 0) } }
+    for _ in 1...2 {
+      a.open()
+      fleet.pass(6_000)
+      _ = a.close()
+    }
+    let (archives, conflicts) = disk.state.withLock { ($0.archives, $0.conflicts) }
+    let kept = texts(archives[ReplicaFleet.application])
+    if !kept.starts(with: ["1", "2", "3"]) {
+      #expect(conflicts.values.contains { texts($0) == ["1", "2", "3"] }, "\(kept) in its place")
+    }
+    let told = a.events.compactMap { event -> String? in
+      if case .conflict(_, let conflict) = event { conflict.file } else { nil }
+    }
+    #expect(told.sorted() == conflicts.keys.sorted(), "each that is set aside is told, once")
+  }
+
+  /// Contents of one change, or an empty snapshot.
+  private static func page(from position: ReplicaPosition, base: SequenceNumber) -> ReplicaPage {
+    guard case .batches(let after) = position, after < 9 else { return ReplicaPage(next: .batches(after: base)) }
+    let change = ChangeID(high: 7, low: 7)
+    let changes = ChangeBatch(after: after, [ChangeBatch.Transaction(change, [.removeAll])]).encoded { $0 }
+    return ReplicaPage(batches: [
+      ReplicaBatch([ReplicaTransaction(after: after, upto: after + 1, change: change, changes: changes)])
+    ])
+  }
+
+  @Test func aSnapshotThatDoesNotEndWhereItIsSaidToEndReplacesNothing() throws {
+    try write()
+    let b = try honest(other)
+    b.open()
+    _ = b.write("4")
+    _ = b.close()
+    let migration = b.call { store in await store.migrate(ReplicaFleet.application, milliseconds: 1_000) }
+    fleet.pass(1_000)
+    try #require(migration.value).get()
+    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    replica.changePages { page in
+      var page = page
+      page.parts = page.parts.map { part in
+        var part = part
+        part.bytes = ChangeBatch(after: 0, []).encoded { $0 }
+        return part
+      }
+      return page
+    }
+    #expect(a.open() == nil)
+    #expect(texts(disk.state.withLock { $0.archives[ReplicaFleet.application] }) == ["1", "2", "3"])
+    #expect(a.events.isEmpty)
+    replica.changePages { $0 }
+    #expect(a.open()?.sequence == 5)
+  }
+
+  // MARK: What has no end
+
+  /// Pages that go on and on.
+  enum Endless: CaseIterable, Sendable {
+    case samePosition, parts, partsOfOne, longParts, batches, emptyBatches
+
+    var isSnapshot: Bool { self != .batches && self != .emptyBatches }
+
+    func page(from position: ReplicaPosition) -> ReplicaPage {
+      let change = ChangeID(high: 7, low: 7)
+      func part(_ number: Int, of count: Int, bytes: Int = 1) -> SnapshotPart {
+        let tip = ReplicaTip(sequence: 1 << 40, change: change)
+        return SnapshotPart(tip: tip, reader: 1, number: number, count: count, bytes: Array(repeating: 0, count: bytes))
+      }
+      switch (self, position) {
+      case (.samePosition, _): return ReplicaPage(next: position)
+      case (.emptyBatches, .batches(let after)): return ReplicaPage(next: .batches(after: after + 1))
+      case (.batches, .batches(let after)):
+        let changes = ChangeBatch(after: after, [ChangeBatch.Transaction(change, [.removeAll])]).encoded { $0 }
+        let transaction = ReplicaTransaction(after: after, upto: after + 1, change: change, changes: changes)
+        return ReplicaPage(batches: [ReplicaBatch([transaction])], next: .batches(after: after + 1))
+      case (.parts, .snapshot(let number)):
+        return ReplicaPage(parts: [part(number, of: number + 2)], next: .snapshot(part: number + 1))
+      case (.longParts, .snapshot(let number)):
+        return ReplicaPage(parts: [part(number, of: 1 << 16, bytes: 1 << 20)], next: .snapshot(part: number + 1))
+      case (_, .snapshot): return ReplicaPage(parts: [part(0, of: 2)], next: .snapshot(part: 0))
+      case (_, .batches): return ReplicaPage(next: position)
+      }
+    }
+  }
+
+  private static let end = ReplicaTip(sequence: 1 << 40, change: ChangeID(high: 7, low: 7))
+
+  @Test(arguments: Endless.allCases.filter(\.isSnapshot))
+  func aSnapshotWithoutAnEndIsRefusedAndLeavesNothing(_ endless: Endless) throws {
+    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    replica.changeGrants { grant in
+      var grant = grant
+      (grant.tip, grant.base) = (Self.end, Self.end.sequence)
+      return grant
+    }
+    replica.load(endless.page)
+    #expect(a.open() == nil)
+    #expect(replica.loads <= 17, "what an archive of 16 MiB has, in pages of 1 MiB")
+    #expect(disk.state.withLock { !$0.isReceiving })
+  }
+
+  /// Each of the batches is one that there might be.
+  @Test(arguments: Endless.allCases.filter { !$0.isSnapshot })
+  func batchesWithoutAnEndAreNotFetchedWhenNobodyWaitsForThem(_ endless: Endless) throws {
+    try write()
+    let b = try honest(other)
+    b.open()
+    _ = b.close()
+    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    replica.changeGrants { grant in
+      var grant = grant
+      (grant.reign, grant.tip) = (grant.tip, Self.end)
+      grant.tipEpoch = ReplicaEpoch(timeline: 1, number: grant.lease.epoch.number - 1)
+      return grant
+    }
+    let store = a.store
+    let opening = fleet.loop.call { () async throws(ArchiveError) in
+      try await store.open(ReplicaFleet.application, for: .writing).sequence
+    }
+    replica.load { position in
+      if replica.loads == 50 { opening.cancel() }
+      return endless.page(from: position)
+    }
+    fleet.pass()
+    #expect(opening.failure == .definite)
+    #expect(replica.loads == (endless == .batches ? 50 : 1))
+  }
+
+  @Test func aBrokerThatEndsFetchesNothingMore() throws {
+    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    replica.changeGrants { grant in
+      var grant = grant
+      grant.tip = ReplicaTip(sequence: 1 << 40, change: ChangeID(high: 7, low: 7))
+      return grant
+    }
+    let store = a.store
+    replica.load { position in
+      if case .snapshot = position { return ReplicaPage(next: .batches(after: 0)) }
+      store.drain()
+      return Endless.batches.page(from: position)
+    }
+    #expect(a.open() == nil)
+    #expect(replica.loads == 2)
+  }
+
+  @Test func aListWithoutAnEndIsRefusedAtTheNumberOfArchivesThatAUserMayHave() throws {
+    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    replica.list { _, after in
+      let first = (after.flatMap { Int($0) } ?? 1_000_000) + 1
+      let archives = (first..<first + 100).map { number in
+        ReplicaSummary(application: "\(number)", holder: nil, wasFlushed: true, sequence: 0, summary: [])
+      }
+      return ReplicaListing(archives: archives, hasMore: true)
+    }
+    let others = a.call { store in await store.others(within: nil).archives.count }
+    #expect(others.value == 0)
+    #expect(replica.listings == 10)
+  }
+}
