@@ -38,6 +38,8 @@ package final class MemoryDisk {
   package private(set) var damaged: [String: Set<SequenceNumber>] = [:]
   package private(set) var backups = 0
   package private(set) var openings: [ArchivePurpose] = []
+  /// Openings for which nobody waited any longer.
+  package private(set) var givenUp = 0
   /// What was computed on the archives' lanes and not on the broker's loop.
   package private(set) var computedCount = 0
   package private(set) var jobCount = 0
@@ -222,6 +224,10 @@ package final class MemoryDisk {
     func open(_ application: String, for purpose: ArchivePurpose) async throws(ArchiveError) -> ArchiveOpening {
       disk.openings.append(purpose)
       try await pass(.open, application)
+      if Task.isCancelled {
+        disk.givenUp += 1
+        throw ArchiveError(.definite, "nobody waits for \(application)")
+      }
       let failure = disk.openingFailures[application]
       if let failure, purpose.creates || disk.archive(application) != nil { throw failure }
       var opening = try await disk.archives.open(application, for: purpose)

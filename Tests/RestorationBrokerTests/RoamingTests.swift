@@ -39,6 +39,55 @@ internal import Testing
     }
   }
 
+  // MARK: Coming from another host
+
+  private func startHeld(_ peer: Peer, then calls: [(String, String)] = []) {
+    broker.holdsOpenings = true
+    peer.start("initialize", #"{"application":"App"}"#)
+    for (method, parameters) in calls { peer.start(method, parameters) }
+  }
+
+  @Test func r36AnArchiveIsNotFetchedAnyLongerWhenWhoeverHasAskedForItHasLeft() throws {
+    let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
+    for peer in [first, second] { startHeld(peer) }
+    broker.disconnect(first)
+    broker.disconnect(second)
+    broker.openHeld()
+    #expect(broker.givenUp == 1 && broker.openings.count == 1)
+    try broker.connect(pid: 3).initialize()
+  }
+
+  @Test func r36AnArchiveIsFetchedForThoseWhoHaveNotLeft() throws {
+    let (first, second) = (broker.connect(pid: 1), broker.connect(pid: 2))
+    for peer in [first, second] { startHeld(peer) }
+    broker.disconnect(first)
+    broker.openHeld()
+    #expect(broker.givenUp == 0)
+    try second.encode(#"["A"]"#, "{}")
+  }
+
+  @Test func r36AClientThatComesWhenAnArchiveIsNotFetchedAnyLongerGetsItAllTheSame() throws {
+    let first = broker.connect(pid: 1)
+    startHeld(first)
+    broker.disconnect(first)
+    let second = broker.connect(pid: 2)
+    startHeld(second)
+    broker.openHeld()
+    #expect(broker.givenUp == 1 && broker.openings.count == 2)
+    try second.encode(#"["A"]"#, "{}")
+  }
+
+  @Test func r36AStateThatAClientHasSentBeforeItLeftIsStoredThoughTheArchiveHasToBeFetched() throws {
+    let peer = broker.connect(pid: 1)
+    startHeld(peer, then: [("encodeRestorableState", #"{"object":["A"],"state":{"a":1}}"#)])
+    broker.disconnect(peer)
+    broker.openHeld()
+    #expect(broker.givenUp == 0)
+    let reader = broker.connect(pid: 2)
+    try reader.initialize()
+    #expect(try reader.call("decodeRestorableState", #"{"object":["A"]}"#)["state"] == ["a": 1])
+  }
+
   // MARK: Held elsewhere
 
   @Test func r36AnApplicationThatAnotherHostHasIsRefusedUntilItIsTakenOver() throws {

@@ -69,7 +69,12 @@ package struct BrokerCore {
     client.abandonImport()
     context.subscriptions.removeAll(of: id)
     // Messages sent before it left still take effect, even if an archive must be opened first.
-    if !client.isWaiting { leave(client) }
+    guard client.isWaiting else { return leave(client) }
+    guard let application = client.waitsFor.flatMap({ applications[$0] }), case .opening = application.phase,
+      application.sessions.isEmpty, waiting(for: application.id).allSatisfy(\.wantsNothing)
+    else { return }
+    application.isGivenUp = true
+    context.emit(.giveUp(application.id))
   }
 
   /// All messages of the client were handled.
@@ -132,8 +137,9 @@ package struct BrokerCore {
       application.jobs.abandon(for: .storeError(error), in: &application.turn)
       close(application)
       for client in waiting(for: id) {
-        // Meanwhile another client may have made a call that creates the archive, or has another host leave it.
-        if client.purpose > application.turn.purpose, error.dependsOnPurpose {
+        // Another client may have come since, or made a call that creates the archive, or has another host leave it.
+        let mayOpen = client.purpose > application.turn.purpose && error.dependsOnPurpose
+        if mayOpen || application.isGivenUp && !client.hasLeft {
           resume(client)
         } else {
           refuse(client, with: .storeError(error))

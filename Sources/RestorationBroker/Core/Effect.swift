@@ -49,7 +49,7 @@ package struct Outcome: Sendable {
         return request.caller.call == nil ? nil : .respond(request.caller, .error(error))
       case .notify: return nil
       case .announce(let id, let announcement): return announcement.lost.map { .announce(id, $0) }
-      case .respond, .carryOut, .open, .takeOver, .goOn, .hurry, .close, .list, .openSocket, .reportStatistics,
+      case .respond, .carryOut, .open, .takeOver, .goOn, .hurry, .giveUp, .close, .list, .openSocket, .reportStatistics,
         .reportMetrics, .call, .endCall, .tell, .tellLoss, .hold, .release, .confine, .clientChanged, .endSubscription,
         .park, .unpark, .replica,
         .watch, .watchProcess, .probe, .unwatch, .setTimer, .cancelTimer, .checkUnit, .startUnit, .backUp, .setWaiting,
@@ -85,6 +85,8 @@ package enum Effect: Sendable {
   case goOn(ApplicationID)
   /// A client waits for what becomes of the archive after a failed transaction.
   case hurry(ApplicationID)
+  /// No client waits any longer for the opening of the archive: it may fail.
+  case giveUp(ApplicationID)
   /// Close the archive, and then remove its files if that is said.
   case close(ApplicationID, ArchiveRemoval?)
   /// List all archives, and pass the list to `listingFinished`.

@@ -92,7 +92,8 @@ package final class ArchiveGateway {
     let before = sessions.updateValue(session, forKey: id)
     if let before { session.takeOver(from: before) }
     cache.removeAll(of: id)
-    Task {
+    session.opening = Task {
+      defer { session.opening = nil }
       await withTaskExecutorPreference(executor) {
         await former?.idle()
         await closings[name]?.idle()
@@ -117,6 +118,9 @@ package final class ArchiveGateway {
       becomeIdle(session, for: delegate)
     }
   }
+
+  /// No client waits any longer for it to be opened. Pages that are still to come from a replica are not fetched then.
+  package func giveUp(_ id: ApplicationID) { sessions[id]?.opening?.cancel() }
 
   /// Closes an archive once everything written to it is durable and answered.
   package func close(_ id: ApplicationID, _ removal: ArchiveRemoval? = nil, for delegate: isolated some Delegate) {

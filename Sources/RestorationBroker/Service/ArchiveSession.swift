@@ -19,6 +19,8 @@ final class ArchiveSession {
   /// How its files are removed when it is closed; nil if they stay.
   var removal: ArchiveRemoval?
   var lease: ArchiveLease?
+  /// Until the lease is here or it has failed.
+  var opening: Task<Void, Never>?
   var hasFailed = false
   /// When the last transaction failed; nil if it was stored.
   var failed: Int64? { didSet { isHurried = false } }

@@ -146,6 +146,7 @@ package actor BrokerService {
     case .takeOver(let name): archives.takeOver(name)
     case .goOn(let id): goOn(id)
     case .hurry(let id): archives.hurry(id, for: self)
+    case .giveUp(let id): archives.giveUp(id)
     case .close(let id, let removal): archives.close(id, removal, for: self)
     case .list(let purpose): archives.list(purpose, for: self)
     case .backUp(let id, let replacingFormer): archives.backUp(id, replacingFormer: replacingFormer, for: self)
