@@ -26,22 +26,14 @@ extension FuzzTarget {
 
 /// A directory with the files of one application's archive.
 private struct FuzzedArchive {
-  private static let place = FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : NSTemporaryDirectory()
-  private let path: String
+  private let folder: FuzzFolder
+  private var path: String { folder.path }
 
-  private init() {
-    path = "\(Self.place)/restoration-fuzz-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
-    mkdir(path, 0o700)
-  }
+  private init(_ files: [String: Data] = [:]) { folder = FuzzFolder(files) }
 
-  init(isKilled: Bool) {
-    self.init()
-    for (name, data) in isKilled ? Self.killed : Self.closed {
-      do { try data.write(to: URL(fileURLWithPath: "\(path)/\(name)")) } catch { preconditionFailure("\(error)") }
-    }
-  }
+  init(isKilled: Bool) { self.init(isKilled ? Self.killed : Self.closed) }
 
-  func remove() { try? FileManager.default.removeItem(atPath: path) }
+  func remove() { folder.remove() }
 
   func broker() -> FuzzedBroker {
     FuzzedBroker { try SQLiteArchiveStore(directory: path, on: $0, upkeep: ArchiveUpkeep(ballastBytes: 0)) }
@@ -130,10 +122,9 @@ private struct FuzzedArchive {
       broker.run()
     }
     if !isKilled { broker.stop() }
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-    let files = names.map { ($0, FileManager.default.contents(atPath: "\(folder.path)/\($0)") ?? Data()) }
+    let files = folder.folder.files
     if isKilled { broker.stop() }
-    return Dictionary(uniqueKeysWithValues: files)
+    return files
   }
 
   // MARK: Use

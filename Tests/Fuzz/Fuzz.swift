@@ -27,6 +27,9 @@ struct Fuzz: ParsableCommand {
   @Option(help: "Mutations to try.")
   var runs = 1_000
 
+  @Option(help: "Of the seeds, one in so many is tried.")
+  var oneSeedIn = 1
+
   @Option(help: "Decides the mutations.")
   var seed: UInt64 = 1
 
@@ -58,12 +61,13 @@ struct Fuzz: ParsableCommand {
 
   private func mutate() throws {
     var random = SeededGenerator(seed: seed)
-    let seeds = target.seeds()
+    let all = target.seeds()
+    let seeds = stride(from: 0, to: all.count, by: max(1, oneSeedIn)).map { all[$0] }
     for number in 0..<seeds.count + runs {
-      let input = number < seeds.count ? seeds[number] : random.mutation(of: seeds)
+      let input = number < seeds.count ? seeds[number] : random.mutation(of: all)
       if let last { try Data(input).write(to: URL(fileURLWithPath: last)) }
       target.run(input)
     }
-    print("\(target.name): \(seeds.count) seeds, \(runs) mutations")
+    print("\(target.name): \(seeds.count) of \(all.count) seeds, \(runs) mutations")
   }
 }

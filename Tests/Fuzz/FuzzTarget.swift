@@ -9,7 +9,7 @@ struct FuzzTarget: Sendable {
   /// Takes one input; traps if a demand is not met.
   let run: @Sendable ([UInt8]) -> Void
 
-  static let all = [frames, http, words, texts, ledger, changes, messages, gateway, archive, client]
+  static let all = [frames, http, words, texts, ledger, changes, messages, gateway, answers, archive, client]
 
   static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
 }
