@@ -235,4 +235,25 @@ internal import Testing
     #expect(others.value == 0)
     #expect(replica.listings == 10)
   }
+
+  @Test func numbersOfAListThatNoArchiveHasAreNotBelieved() throws {
+    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    let numbers = ["0", "-1", "9223372036854775807", "9223372036854775808", "9007199254740992", "9007199254740993", ""]
+    for (number, place) in numbers.flatMap({ number in (0..<6).map { (number, $0) } }) {
+      var words = ["1", "2", "3", "4", "5", "6"]
+      words[place] = number
+      let lines = [
+        "restorationd summary 1", words[..<4].joined(separator: "\t"), words[4...].joined(separator: "\t") + "\t{}",
+      ]
+      let text = Array(lines.map { $0 + "\n" }.joined().utf8)
+      replica.list { _, _ in
+        let summary = ReplicaSummary(application: "a", holder: nil, wasFlushed: true, sequence: 0, summary: text)
+        return ReplicaListing(archives: [summary])
+      }
+      let others = a.call { store in await store.others(within: nil).archives }
+      let other = try #require(others.value?.first)
+      let all = [Int64(other.objects), other.generation, Int64(other.bytes), other.modified, other.run?.run ?? 0]
+      for value in all { #expect(value >= 0 && value <= 1 << 53) }
+    }
+  }
 }

@@ -20,14 +20,19 @@ extension ArchiveSummary {
     (holder, isHere) = (summary.holder.flatMap { $0.host == host ? nil : $0 }, false)
     let lines = String(decoding: summary.summary, as: UTF8.self).split(separator: "\n")
     guard lines.first == Self.title[...], lines.count >= 2 else { return }
-    let numbers = lines[1].split(separator: "\t").map { Int64($0) ?? 0 }
+    let numbers = lines[1].split(separator: "\t").compactMap(Self.number)
     guard numbers.count == 4 else { return }
     (objects, bytes) = (Int(clamping: numbers[0]), Int(clamping: numbers[2]))
     (generation, modified) = (numbers[1], numbers[3])
     guard lines.count == 3 else { return }
     let words = lines[2].split(separator: "\t", maxSplits: 2)
-    guard words.count == 3, let run = Int64(words[0]), let restorations = Int64(words[1]) else { return }
+    guard words.count == 3, let run = Self.number(words[0]), let restorations = Self.number(words[1]) else { return }
     self.run = RunRecord(run: run, restorations: restorations, facts: String(words[2]))
+  }
+
+  /// It comes from outside, and is one that an archive may have.
+  private static func number(_ word: Substring) -> Int64? {
+    Int64(word).flatMap { $0 >= 0 && $0 <= ChangeBatch.sequenceMax ? $0 : nil }
   }
 }
 
