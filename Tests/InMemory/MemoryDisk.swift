@@ -190,9 +190,11 @@ package final class MemoryDisk {
     private let loop: TestEventLoop
     private let bound: NIOLoopBound<MemoryDisk>
     private let broker: Int
+    nonisolated let sizes: ArchiveSizes
 
     init(of disk: NIOLoopBound<MemoryDisk>, on loop: TestEventLoop, _ broker: Int) {
       (bound, self.loop, self.broker) = (disk, loop, broker)
+      sizes = disk.value.archives.sizes
     }
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

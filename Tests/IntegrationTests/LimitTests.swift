@@ -160,6 +160,21 @@ internal import Testing
     #expect(try client.call("listApplications")["applications"]?.array?.count == 2)
   }
 
+  @Test(.broker(limits: ["allArchivesBytesMax": 4_194_304])) func allArchivesGrowTogetherAsFarAsTheLimit() throws {
+    let client = try broker.connect()
+    let names = (1...4).map { "a\($0)" }
+    let state: JSONValue = ["x": .string(String(repeating: "x", count: 100_000))]
+    for name in names { try client.encode("A", state: [:], of: name) }
+    let refusal = #expect(throws: CallError.self) {
+      for object in 1...20 { for name in names { try client.encode("O\(object)", state: state, of: name) } }
+    }
+    #expect(refusal?.data["limit"] == "allArchivesBytesMax" && refusal?.data["max"] == 4_194_304, "\(refusal as Any)")
+    // What does not make an archive larger is stored.
+    try client.encode("O1", state: state, of: "a1")
+    try client.call("forgetApplication", ["application": "a2"])
+    try client.encode("P", state: state, of: "a1")
+  }
+
   @Test(.broker(limits: ["openArchivesMax": 2])) func archivesAreClosedAndOpenedAgainWhenTooManyAreOpen() throws {
     let client = try broker.connect()
     for round in 1...3 {

@@ -71,14 +71,64 @@ private let unshare = ["unshare", "--user", "--map-root-user", "--mount", "--pid
     #expect(failure.code == -32008 && failure.data["limit"] == "applicationSocketsMax" && failure.data["value"] == 3)
   }
 
-  @Test(.broker(limits: ["connectionsMax": 4])) func connectionsCountWhicheverSocketTheyComeThrough() throws {
+  @Test(.broker(limits: ["connectionsMax": 6])) func connectionsCountWhicheverSocketTheyComeThrough() throws {
     let host = try broker.connect()
     let path = try Self.open(by: host)
     let clients = try [host] + [path, broker.socket, path].map { try WireClient($0) }
     for client in clients { try client.call("ping") }
-    #expect(try WireClient(path).receive().contains("connectionsMax"))
+    let refusal = try WireClient(path).receive()
+    #expect(refusal.contains("connectionsMax") && refusal.contains("half of what the others leave"), "\(refusal)")
+    let others = try (1...2).map { _ in try WireClient(broker.socket) }
+    for client in others { try client.call("ping") }
     #expect(try WireClient(broker.socket).receive().contains("connectionsMax"))
-    for client in clients { try client.call("ping") }
+    for client in clients + others { try client.call("ping") }
+  }
+
+  /// The limit that refuses a state; `nil` if it is stored.
+  private static func limit(_ client: WireClient, _ object: String, _ bytes: Int, of application: String) throws
+    -> String?
+  {
+    do {
+      try client.encode(object, state: ["x": .string(String(repeating: "x", count: bytes))], of: application)
+      return nil
+    } catch let error as CallError {
+      return error.data["limit"]?.string
+    }
+  }
+
+  private static func bytes(of application: String) -> Int {
+    Files.list(broker.archives).filter { $0.hasPrefix(application) }.reduce(0) {
+      $0 + Files.size("\(broker.archives)/\($1)")
+    }
+  }
+
+  @Test(.broker(limits: ["applicationsMax": 32])) func aSandboxMakesHalfOfTheInstancesThatOthersLeave() throws {
+    let (host, client) = (try broker.connect(), try WireClient(Self.open()))
+    for name in ["a", "b"] { try host.encode("A", state: [:], of: name) }
+    for number in 1...15 { try client.encode("A", state: [:], of: "\(Self.application)@\(number)") }
+    let parameters: JSONValue = ["application": .string("\(Self.application)@x"), "object": .path("A"), "state": [:]]
+    let failure = try client.failure("encodeRestorableState", parameters)
+    #expect(failure.data["limit"] == "applicationsMax" && failure.data["max"] == 15, "\(failure)")
+    // What is there is used as before, and all others have room.
+    try client.encode("A", state: ["n": 2], of: "\(Self.application)@1")
+    for number in 1...15 { try host.encode("A", state: [:], of: "c\(number)") }
+    try client.call("forgetApplication", ["application": .string("\(Self.application)@1")])
+  }
+
+  @Test(.broker(limits: ["allArchivesBytesMax": 8_388_608])) func aSandboxStoresHalfOfWhatTheOthersLeave() throws {
+    let client = try WireClient(Self.open())
+    var limits: Set<String> = []
+    // What does not make a head larger makes files larger, too.
+    for _ in 1...3 {
+      for (number, object) in (1...8).flatMap({ number in (1...20).map { (number, "O\($0)") } }) {
+        let limit = try Self.limit(client, object, 100_000, of: "\(Self.application)@\(number)")
+        if let limit { limits.insert(limit) }
+        #expect(Self.bytes(of: Self.application) < 4_500_000)
+      }
+    }
+    #expect(limits == ["allArchivesBytesMax"])
+    let host = try broker.connect()
+    for object in 1...10 { #expect(try Self.limit(host, "O\(object)", 100_000, of: "a") == nil) }
   }
 
   @Test(.broker) func aBrokerThatEndsRemovesTheNameAndTheNextMakesItInTheSameDirectory() throws {

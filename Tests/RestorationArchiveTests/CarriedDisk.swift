@@ -291,6 +291,7 @@ actor CarriedStore: ArchiveCarrying {
   func comeRound() async -> UInt64 { await memory.comeRound() }
 
   nonisolated var progress: StoreProgress { StoreProgress() }
+  nonisolated let sizes = ArchiveSizes()
 
   func list() async throws(ArchiveError) -> [ArchiveSummary] { try await memory.list() }
 }

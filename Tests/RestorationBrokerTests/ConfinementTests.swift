@@ -230,7 +230,7 @@ internal import Testing
       #expect(next.record(of: 3) == core.record(of: 1))
       outcome.removeAll()
       next.swapOutcome(with: &outcome)
-      let confine = outcome.effects.firstIndex { if case .confine(3) = $0 { true } else { false } }
+      let confine = outcome.effects.firstIndex { if case .confine(3, to: "App") = $0 { true } else { false } }
       #expect(confine == 0, "before anything is sent")
     }
   }

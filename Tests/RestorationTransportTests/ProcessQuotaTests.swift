@@ -55,6 +55,25 @@ internal import Testing
     expect(quota.refusal(to: process(4)), "connectionsMax", max: 20, value: 21)
   }
 
+  @Test func anApplicationInASandboxHasHalfOfWhatTheOthersLeave() {
+    var quota = quota(20, 20)
+    for _ in 1...4 { quota.add(process(1)) }
+    for pid: Int32 in 2...9 {
+      #expect(quota.refusal(toConfined: "Box") == nil)
+      quota.add(process(pid), confinement: "Box")
+    }
+    expect(quota.refusal(toConfined: "Box"), "connectionsMax", max: 8, value: 9)
+    // As much again is left for all others, of which another one in a sandbox may have half.
+    for _ in 1...4 {
+      #expect(quota.refusal(toConfined: "Crate") == nil)
+      quota.add(process(10), confinement: "Crate")
+    }
+    expect(quota.refusal(toConfined: "Crate"), "connectionsMax", max: 4, value: 5)
+    #expect(quota.refusal(to: process(11)) == nil)
+    for pid: Int32 in 2...9 { quota.remove(process(pid), confinement: "Box") }
+    #expect(quota.refusal(toConfined: "Crate") == nil && quota.total == 8)
+  }
+
   /// A peer in a sandbox is not told its number outside.
   @Test func noRefusalNamesTheProcess() {
     for (total, own) in [(100, 1), (10, 20)] {

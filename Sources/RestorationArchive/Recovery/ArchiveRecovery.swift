@@ -261,42 +261,12 @@ struct ArchiveRecovery {
   }
 
   private func installWithinQuota() throws(OpeningFailure) {
-    let bytes = try entry(files.fresh).bytes
-    let others = register.beginCreating(files.application, bytes: bytes)
-    defer { register.endCreating(files.application) }
-    do throws(OpeningFailure) {
-      try checkQuota(adding: bytes, others)
-    } catch {
+    let limit = register.sizes.add(files.application, bytes: try entry(files.fresh).bytes, within: quota)
+    if case .limit(let name, let max, let value)? = limit {
       try removeLeftovers()
-      throw error
+      throw .limit(name: name, max: max, value: value)
     }
     try install()
-  }
-
-  /// Counts archives by names and sizes alone: none is opened for it.
-  ///
-  /// - Parameter others: those that are being created at the same time and came first.
-  private func checkQuota(
-    adding addition: Int,
-    _ others: [(application: String, bytes: Int)]
-  ) throws(OpeningFailure) {
-    var unlisted = Dictionary(others) { $1 }
-    var archives = 1
-    var bytes = addition
-    for name in try OpeningFailure.deciding({ () throws(SystemError) in try directory.names() }) {
-      guard let application = ArchiveFiles.application(of: name) else { continue }
-      unlisted[application] = nil
-      archives += 1
-      bytes += try entry(name).bytes + entry(ArchiveFiles(application).log).bytes
-    }
-    archives += unlisted.count
-    bytes += unlisted.values.reduce(0, +)
-    guard archives <= quota.applicationsMax else {
-      throw .limit(name: "applicationsMax", max: quota.applicationsMax, value: archives)
-    }
-    guard bytes <= quota.allArchivesBytesMax else {
-      throw .limit(name: "allArchivesBytesMax", max: quota.allArchivesBytesMax, value: bytes)
-    }
   }
 
   // MARK: Replacing

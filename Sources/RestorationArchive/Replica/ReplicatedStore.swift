@@ -160,6 +160,7 @@ package final class ReplicatedStore: ArchiveStore {
   nonisolated(nonsending) package func comeRound() async -> UInt64 { await base.comeRound() }
 
   package nonisolated var progress: StoreProgress { base.progress }
+  package nonisolated var sizes: ArchiveSizes { base.sizes }
 
   /// Those of this host; which ones others hold, `others` says.
   nonisolated(nonsending) package func list() async throws(ArchiveError) -> [ArchiveSummary] { try await base.list() }

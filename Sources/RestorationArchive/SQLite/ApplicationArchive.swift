@@ -24,6 +24,8 @@ actor ApplicationArchive {
   private var unsynced: ArchiveError?
   /// What others did to the files while they were parked, until an opening has dealt with it.
   private var change: String?
+  /// The files as they were seen last.
+  private var seen: FileStamp?
   /// The log moves into the main file as soon as the waiting work is done.
   private var isCheckpointDue = false
   /// What lists say of the archive while its files are open: they must not wait for it.
@@ -178,6 +180,12 @@ actor ApplicationArchive {
       isKept: current != nil || change != nil || unsynced != nil,
       hasFiles: current.map { !$0.rows.isParked } ?? false
     )
+    noteSize()
+  }
+
+  private func noteSize() {
+    seen = directory.stamp(of: application)
+    register.sizes.note(application, bytes: seen?.bytes)
   }
 
   /// The archive with its files open; fails unless the lease is the newest, and writing is still possible.
@@ -257,6 +265,10 @@ actor ApplicationArchive {
         try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
       }
       archive.rows.acknowledge(receipt.sequence)
+      if let seen {
+        let log = max(seen.log.bytes, archive.rows.logBytes, archive.rows.connection.reservedLogBytes)
+        register.sizes.note(application, bytes: seen.main.bytes + log)
+      }
       if isLogDue(archive) || !archive.rows.isMainUnclosed { checkpointSoon(lease) }
       publish(archive, after: changes)
       return receipt
@@ -318,6 +330,7 @@ actor ApplicationArchive {
   ) throws(ArchiveError) {
     do throws(ArchiveError) {
       try archive.rows.checkpoint(kind)
+      noteSize()
     } catch {
       if error.kind == .indeterminate {
         archive.fail(error)

@@ -44,6 +44,10 @@ package actor SQLiteArchiveStore: ArchiveStore {
     }
     self.executor = newLane()
     self.directory.makeBallast(bytes: upkeep.ballastBytes)
+    for name in (try? self.directory.names()) ?? [] {
+      guard let application = ArchiveFiles.application(of: name) else { continue }
+      register.sizes.note(application, bytes: self.directory.stamp(of: application)?.bytes)
+    }
   }
 
   deinit { register.clear() }
@@ -52,6 +56,8 @@ package actor SQLiteArchiveStore: ArchiveStore {
     rounds += 1
     return rounds
   }
+
+  package nonisolated var sizes: ArchiveSizes { register.sizes }
 
   package nonisolated var progress: StoreProgress { threads?.progress ?? StoreProgress() }
 

@@ -40,8 +40,6 @@ final class ArchiveRegister: Sendable {
     var lastEpoch: Int64 = 0
     /// Summaries of closed and parked archives, valid while their files have the same stamp.
     var summaries: [String: (stamp: FileStamp, summary: ArchiveSummary)] = [:]
-    /// Archives being created, in the order in which they began.
-    var creations: [(application: String, bytes: Int)] = []
     /// How often something failed for lack of space, and how many of these times there is ballast again for.
     var shortages = 0
     var relieved = 0
@@ -65,6 +63,7 @@ final class ArchiveRegister: Sendable {
   }
 
   private let state: Mutex<State>
+  let sizes = ArchiveSizes()
 
   init(openArchivesMax: Int) { state = Mutex(State(openArchivesMax: openArchivesMax)) }
 
@@ -169,19 +168,6 @@ final class ArchiveRegister: Sendable {
   func forgetSummary(of application: String) { state.withLock { $0.summaries[application] = nil } }
 
   // MARK: Space
-
-  /// An archive is about to be created, until `endCreating`; returns those that others began to create before and may
-  /// not be listed yet.
-  func beginCreating(_ application: String, bytes: Int) -> [(application: String, bytes: Int)] {
-    state.withLock { state in
-      defer { state.creations.append((application, bytes)) }
-      return state.creations
-    }
-  }
-
-  func endCreating(_ application: String) {
-    state.withLock { $0.creations.removeAll { $0.application == application } }
-  }
 
   /// Something failed for lack of space, and the ballast has not been made again.
   var isShortOfSpace: Bool { state.withLock { $0.shortages != $0.relieved } }

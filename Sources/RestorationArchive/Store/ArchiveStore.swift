@@ -101,6 +101,8 @@ package protocol ArchiveStore: Sendable {
 
   nonisolated var progress: StoreProgress { get }
 
+  nonisolated var sizes: ArchiveSizes { get }
+
   /// The summary of every archive, open or not, in ascending order of application.
   nonisolated(nonsending) func list() async throws(ArchiveError) -> [ArchiveSummary]
 }

@@ -10,6 +10,7 @@ package actor MemoryArchiveStore: ArchiveStore {
   private var archives: [String: OpenArchive<MemoryArchive>] = [:]
   private var lastEpoch: Int64 = 0
   private var rounds: UInt64 = 0
+  package nonisolated let sizes = ArchiveSizes()
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -37,7 +38,9 @@ package actor MemoryArchiveStore: ArchiveStore {
       return try archive.opening()
     }
     guard purpose.creates else { throw ArchiveError(.absent, "there is no archive of \(application)") }
-    try checkQuota()
+    if let limit = sizes.add(application, bytes: 0, within: quota) {
+      throw ArchiveError(limit, "no further archive is allowed; discard one, or raise the limit")
+    }
     let rows = MemoryArchive(archive: newIdentifier())
     let archive = OpenArchive(application, rows: rows, index: rows.index(), epoch: lastEpoch, upkeep: upkeep)
     archives[application] = archive
@@ -59,19 +62,6 @@ package actor MemoryArchiveStore: ArchiveStore {
 
   package nonisolated var progress: StoreProgress { StoreProgress() }
 
-  private func checkQuota() throws(ArchiveError) {
-    let bytes = archives.values.reduce(0) { $0 + $1.rows.bytes }
-    let limit: ArchiveError.Kind
-    if archives.count >= quota.applicationsMax {
-      limit = .limit(name: "applicationsMax", max: quota.applicationsMax, value: archives.count + 1)
-    } else if bytes > quota.allArchivesBytesMax {
-      limit = .limit(name: "allArchivesBytesMax", max: quota.allArchivesBytesMax, value: bytes)
-    } else {
-      return
-    }
-    throw ArchiveError(limit, "no further archive is allowed; discard one, or raise the limit")
-  }
-
   private func archive(_ lease: ArchiveLease) throws(ArchiveError) -> OpenArchive<MemoryArchive> {
     guard let archive = archives[lease.application] else {
       throw ArchiveError(.fenced, "there is no archive of \(lease.application)")
@@ -88,7 +78,10 @@ package actor MemoryArchiveStore: ArchiveStore {
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> ArchiveReceipt {
     let changes = batch.take()
-    return try archive(lease).apply(changes, expecting: expecting, changeID: changeID, holding: holding)
+    let archive = try archive(lease)
+    let receipt = try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
+    sizes.note(lease.application, bytes: receipt.reachableBytes)
+    return receipt
   }
 
   package func read(
@@ -131,7 +124,10 @@ package actor MemoryArchiveStore: ArchiveStore {
     try? archive.reopen(epoch: lastEpoch)
   }
 
-  package func remove(_ application: String, damaged: Bool) async { archives[application] = nil }
+  package func remove(_ application: String, damaged: Bool) async {
+    archives[application] = nil
+    sizes.note(application, bytes: nil)
+  }
 
   package func list() async throws(ArchiveError) -> [ArchiveSummary] {
     var summaries: [ArchiveSummary] = []

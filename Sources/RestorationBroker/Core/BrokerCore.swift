@@ -39,8 +39,8 @@ package struct BrokerCore {
     context.now = now
     clients[id] = Client(id: id, process: process, confinement: confinement, unit: unit, context: context)
     counters.connections += 1
-    guard confinement != nil else { return }
-    context.emit(.confine(id))
+    guard let confinement else { return }
+    context.emit(.confine(id, to: confinement))
     // The next broker must know it, whatever the client does.
     context.emit(.clientChanged(id))
   }
@@ -412,7 +412,9 @@ package struct BrokerCore {
       return application
     }
     if let row = MethodTable.rows[message.method], row.makesArchive { try row.check(message.parameters) }
-    wait(client, for: open(name, for: message.purpose), with: message)
+    let purpose = message.purpose
+    if purpose.creates, let refusal = context.refusal(name, nil) { throw refusal }
+    wait(client, for: open(name, for: purpose), with: message)
     return nil
   }
 

@@ -113,7 +113,7 @@ package enum Effect: Sendable {
   case hold(ClientID)
   case release(ClientID)
   /// The client is confined to one application, and not told what is outside of it.
-  case confine(ClientID)
+  case confine(ClientID, to: String)
   /// The client's context for the next broker has changed.
   case clientChanged(ClientID)
   /// Tell subscribers of an event when its condition is met.
@@ -305,6 +305,9 @@ package final class CoreContext {
   var isEnding = false
   /// Whether not too much of what the client's process has sent waits already.
   package var mayPark: (ClientID) -> Bool = { _ in true }
+  /// Why the application may not have so many bytes more, or, without a number, an archive if it has none: beside what
+  /// all others have.
+  package var refusal: (ApplicationName, _ growth: Int?) -> ErrorObject? = { _, _ in nil }
   private var handleCounter: Int64 = 0
   private var callCounter: Int64 = 0
   /// Applications whose archives were opened since the broker began, and are still there.

@@ -104,6 +104,11 @@ package struct Turn: ~Copyable {
   /// A transaction was stored; returns whether there was trouble before.
   mutating func endTrouble() -> Bool { trouble.take() != nil }
 
+  /// Throws if the archive may not grow by so many bytes beside all others.
+  func requireRoom(besideOthersFor bytes: Int) throws(ErrorObject) {
+    if let refusal = context.refusal(name, bytes) { throw refusal }
+  }
+
   /// Throws if so many calls of a client wait that no other may, or too much that its process has sent does.
   func requireRoom(toWaitBeside count: Int, of client: ClientID) throws(ErrorObject) {
     guard !isEnding else { throw .shuttingDown() }

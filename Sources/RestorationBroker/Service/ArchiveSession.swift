@@ -14,6 +14,8 @@ final class ArchiveSession {
 
   let id: ApplicationID
   let name: ApplicationName
+  /// The name without instance.
+  let base: String
   /// The core no longer needs it; it is closed as soon as nothing is under way.
   var isClosing = false
   /// How its files are removed when it is closed; nil if they stay.
@@ -40,7 +42,7 @@ final class ArchiveSession {
   private var callsUnderWay = 0
   private var whenIdle: [CheckedContinuation<Void, Never>] = []
 
-  init(id: ApplicationID, name: ApplicationName) { (self.id, self.name) = (id, name) }
+  init(id: ApplicationID, name: ApplicationName) { (self.id, self.name, base) = (id, name, name.base) }
 
   /// Somebody still waits for an answer of the store.
   var isBusy: Bool { !queue.isIdle || callsUnderWay > 0 || !missing.isEmpty || lease == nil && !hasFailed }

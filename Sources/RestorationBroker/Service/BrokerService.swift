@@ -82,6 +82,9 @@ package actor BrokerService {
     let log = BrokerLog(logger, on: eventLoop)
     let clients = ClientGateway(handsConnectionsOver: handsConnectionsOver, log: log)
     core.context.mayPark = { clients.mayPark($0) }
+    core.context.refusal = { [archives] name, growth in
+      archives.refusal(to: name, growingBy: growth, isConfined: clients.isConfined(name.base), limits)
+    }
     (self.log, self.clients) = (log, clients)
     clock = BrokerClock(on: eventLoop, wallMilliseconds: wallMilliseconds)
     timers = Timers(on: eventLoop)
@@ -167,7 +170,7 @@ package actor BrokerService {
     case .endSubscription(let subscriber): clients.endSubscription(subscriber)
     case .hold(let client): clients.hold(client)
     case .release(let client): clients.release(client)
-    case .confine(let client): clients.confine(client)
+    case .confine(let client, let application): clients.confine(client, to: application)
     case .clientChanged(let client): clients.setContext(core.record(of: client), of: client)
     case .setWaiting(let client, let isWaiting): clients.setWaiting(client, isWaiting)
     case .expect(let bytes, let caller): clients.expect(bytes, for: caller)
@@ -391,6 +394,10 @@ extension BrokerService: ConnectionDelegate {
         $0.adopted(connection.id.value, process: process, record: context, afterKill: afterKill, at: $1)
       }
     }
+  }
+
+  nonisolated package func confinement(inContext context: [UInt8]) -> String? {
+    ClientSnapshot(record: context)?.confinement
   }
 
   nonisolated package func received(_ delivery: Conversation.Delivery, from connection: Connection) {

@@ -22,7 +22,9 @@ final class ClientGateway {
   /// Calls that have not ended, by the connection's id of the call.
   private var calls: [ClientID: [Int: Call]] = [:]
   /// Clients that are not told what is outside of their application.
-  private var confined: Set<ClientID> = []
+  private var confined: [ClientID: String] = [:]
+  /// How many clients each application in a sandbox has.
+  private var sandboxes: [String: Int] = [:]
   private var pauses = InputPauses()
   /// Events on their way to subscribers.
   private(set) var outlet = EventOutlet()
@@ -53,14 +55,24 @@ final class ClientGateway {
     pauses.forget(client)
     outlet.forget(client)
     calls[client] = nil
-    confined.remove(client)
+    if let application = confined.removeValue(forKey: client), let count = sandboxes[application] {
+      sandboxes[application] = count > 1 ? count - 1 : nil
+    }
     guard reason == .outputOverflow else { return }
     log.note(.warning, "a client did not read its notifications and was cut", of: connection.peer, .clientCut)
   }
 
-  func confine(_ client: ClientID) { confined.insert(client) }
+  func confine(_ client: ClientID, to application: String) {
+    confined[client] = application
+    sandboxes[application, default: 0] += 1
+  }
 
-  private func isConfined(_ client: ClientID) -> Bool { !confined.isEmpty && confined.contains(client) }
+  private func isConfined(_ client: ClientID) -> Bool { !confined.isEmpty && confined[client] != nil }
+
+  /// Whether the application, of this name without instance, has clients in a sandbox.
+  func isConfined(_ application: @autoclosure () -> String) -> Bool {
+    !sandboxes.isEmpty && sandboxes[application()] != nil
+  }
 
   func close(_ client: ClientID) { connections[client]?.close(afterOutput: true) }
 

@@ -71,6 +71,10 @@ final class Acceptor: ChannelInboundHandler {
     }
     switch confine(peer) {
     case .success(let confinement):
+      if let confinement, let error = books.refusal(toConfined: confinement) {
+        counted.refusedOverLimit += 1
+        return try refuse(channel, peer, error)
+      }
       try install(on: channel, peer, confinement: confinement)
       counted.accepted += 1
     case .failure(let error):
@@ -81,7 +85,8 @@ final class Acceptor: ChannelInboundHandler {
 
   /// Sets up the channel of a connection that the former process had. It counts, but is not refused.
   func adopt(_ channel: any Channel, key: UInt64, _ record: ConnectionSnapshot) throws {
-    try install(on: channel, peer(of: channel), adopting: (key, record))
+    let confinement = delegate.confinement(inContext: record.context)
+    try install(on: channel, peer(of: channel), confinement: confinement, adopting: (key, record))
   }
 
   private func install(
@@ -95,7 +100,7 @@ final class Acceptor: ChannelInboundHandler {
       peer: peer,
       confinement: confinement,
       flushQueue: books.flushQueue,
-      account: books.open(channel, of: peer),
+      account: books.open(channel, of: peer, confinement: confinement),
       delegate: delegate,
       handoff: handoff,
       adopting: stored

@@ -23,18 +23,23 @@ package final class ConnectionBooks {
   /// Why the peer may have no further connection.
   func refusal(to peer: PeerCredentials) -> ErrorObject? { quota.refusal(to: peer.countedProcess) }
 
+  /// Why a peer in the sandbox of this application may have no further connection.
+  func refusal(toConfined application: String) -> ErrorObject? { quota.refusal(toConfined: application) }
+
   /// The account of the peer's process, which has one connection more until the channel has closed.
-  func open(_ channel: any Channel, of peer: PeerCredentials) -> ProcessAccount {
+  func open(_ channel: any Channel, of peer: PeerCredentials, confinement: String?) -> ProcessAccount {
     let process = peer.countedProcess
     let account = accounts[process] ?? ProcessAccount(limits: limits)
     accounts[process] = account
-    quota.add(process)
-    channel.closeFuture.assumeIsolated().whenComplete { [self] _ in close(process) }
+    quota.add(process, confinement: confinement)
+    channel.closeFuture.assumeIsolated().whenComplete { [self] _ in close(process, confinement: confinement) }
     return account
   }
 
-  private func close(_ process: ProcessIdentity) {
-    guard quota.remove(process), let account = accounts.removeValue(forKey: process) else { return }
+  private func close(_ process: ProcessIdentity, confinement: String?) {
+    guard quota.remove(process, confinement: confinement), let account = accounts.removeValue(forKey: process) else {
+      return
+    }
     // It was the last one, so that nothing can wait.
     assert(account.held == 0, "\(account.held) bytes are counted of a process without a connection")
   }

@@ -15,6 +15,9 @@ package protocol ConnectionDelegate: AnyObject, Sendable {
   /// - Parameter afterKill: whether the former process was killed; otherwise it ended in order.
   func connectionAdopted(_ connection: Connection, context: [UInt8], afterKill: Bool)
 
+  /// What such a connection is confined to, by the same text.
+  func confinement(inContext context: [UInt8]) -> String?
+
   /// One message, in the order of arrival. `closeAfterOutput` is never delivered.
   func received(_ delivery: Conversation.Delivery, from connection: Connection)
 
@@ -42,6 +45,8 @@ extension ConnectionDelegate {
   package func connectionAdopted(_ connection: Connection, context: [UInt8], afterKill: Bool) {
     connectionOpened(connection)
   }
+
+  package func confinement(inContext context: [UInt8]) -> String? { nil }
 
   package func requested(_ page: String, _ call: Conversation.Call, from connection: Connection) {
     connection.respond(to: call, with: .error(.invalidRequest(hint: "There is nothing at \(page).")))

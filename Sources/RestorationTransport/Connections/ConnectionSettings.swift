@@ -46,7 +46,7 @@ package struct ConnectionSettings: Sendable {
       peer: peer,
       confinement: confinement,
       flushQueue: books.flushQueue,
-      account: books.open(channel, of: peer),
+      account: books.open(channel, of: peer, confinement: confinement),
       delegate: delegate,
       adopting: snapshot.map { (0, $0) }
     )

@@ -2,13 +2,14 @@
 
 package import JSONRPC
 
-/// How many connections each process has, and whether it may have another. Pure.
+/// How many connections each process and each application in a sandbox has, and whether it may have another. Pure.
 ///
 /// The last tenth of all connections is kept for processes without any. So one process, or a few, shut nobody out.
 package struct ProcessQuota: Sendable {
   private let connectionsMax: Int
   private let connectionsPerProcessMax: Int
   private var counts: [ProcessIdentity: Int] = [:]
+  private var confined: [String: Int] = [:]
   package private(set) var total = 0
 
   package init(limits: TransportLimits) {
@@ -33,16 +34,24 @@ package struct ProcessQuota: Sendable {
     return .limitExceeded("connectionsMax", max: connectionsMax - kept, value: total + 1, hint: hint)
   }
 
-  package mutating func add(_ process: ProcessIdentity) {
+  /// Why a process in the sandbox of this application may have no further connection.
+  package func refusal(toConfined application: String) -> ErrorObject? {
+    let own = confined[application, default: 0]
+    return Share.refusal(of: "connectionsMax", max: connectionsMax, own: own, others: total - own)
+  }
+
+  package mutating func add(_ process: ProcessIdentity, confinement: String? = nil) {
     counts[process, default: 0] += 1
+    if let confinement { confined[confinement, default: 0] += 1 }
     total += 1
   }
 
   /// - Returns: whether that was its last.
   @discardableResult
-  package mutating func remove(_ process: ProcessIdentity) -> Bool {
+  package mutating func remove(_ process: ProcessIdentity, confinement: String? = nil) -> Bool {
     guard let count = counts[process] else { return false }
     counts[process] = count > 1 ? count - 1 : nil
+    if let confinement, let count = confined[confinement] { confined[confinement] = count > 1 ? count - 1 : nil }
     total -= 1
     return count == 1
   }

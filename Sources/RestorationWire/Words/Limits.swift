@@ -223,7 +223,9 @@ public struct Limit: Sendable {
     Limit("applicationsMax", \.applicationsMax, .count, 1...1 << 20)
       .described(as: "Applications that have an archive."),
     Limit("allArchivesBytesMax", \.allArchivesBytesMax, .bytes, 64 << 10...1 << 50)
-      .described(as: "All archives together, checked when another is made."),
+      .described(
+        as: "The files of all archives together; beyond it none is made, and no head grows."
+      ),
     Limit("openArchivesMax", \.openArchivesMax, .count, 1...4_096)
       .described(
         as: "Archives whose files are open at a time. More may be in use: the files of those that were used least "

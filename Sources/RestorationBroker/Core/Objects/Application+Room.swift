@@ -9,6 +9,7 @@ extension Application {
   /// Passes if the head may grow by so many bytes.
   func requireRoom(for bytes: Int, path: @autoclosure () -> IdentifierPath? = nil) throws(ErrorObject) {
     try budget.requireRoom(for: bytes, origins: origins.usedBytes, path: path(), in: turn)
+    try turn.requireRoom(besideOthersFor: bytes)
   }
 
   /// By how many bytes the head grows when a node gets a state.
