@@ -23,7 +23,6 @@ final class BenchmarkedBroker {
       on: loop,
       limits: Limits(),
       settings: CoreSettings(
-        epoch: 1,
         version: "1.0",
         systemVersion: "1",
         random: {

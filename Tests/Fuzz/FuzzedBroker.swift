@@ -26,7 +26,6 @@ final class FuzzedBroker {
         on: loop,
         limits: limits,
         settings: CoreSettings(
-          epoch: 1,
           version: "1.0",
           systemVersion: "1",
           random: {

@@ -19,14 +19,13 @@ package final class MemoryBroker {
   package let host: MemoryHost
   package let limits: Limits
   package private(set) var service: BrokerService
-  private let makeService: (_ epoch: Int64) -> BrokerService
+  private let makeService: () -> BrokerService
   private let messages: NIOLoopBoundBox<[String]>
   private let daysPassed: NIOLoopBoundBox<Int64>
   /// The last `saveBeforeEnd` is done.
   private let isPrepared: NIOLoopBoundBox<Bool>
   /// The last `stop` is done.
   private let hasStopped: NIOLoopBoundBox<Bool>
-  private var epoch: Int64 = 7
   private var connections: [MemoryConnection] = []
   /// What connections of this broker share.
   package private(set) var books: ConnectionBooks
@@ -61,9 +60,8 @@ package final class MemoryBroker {
     disk.wallMilliseconds = { Self.wallMilliseconds(loop, days.value) }
     isPrepared = NIOLoopBoundBox(false, eventLoop: loop)
     hasStopped = NIOLoopBoundBox(false, eventLoop: loop)
-    makeService = { epoch in
+    makeService = {
       var settings = CoreSettings(
-        epoch: epoch,
         version: "1.0",
         systemVersion: "Test 1",
         isDeveloperMode: isDeveloperMode,
@@ -84,7 +82,7 @@ package final class MemoryBroker {
       service.assumeIsolated { $0.forgetUnused(days: unusedDays) }
       return service
     }
-    service = makeService(epoch)
+    service = makeService()
     books = Self.makeBooks(loop, limits)
     isNeverIdle = unusedDays > 0
   }
@@ -196,13 +194,10 @@ package final class MemoryBroker {
   // MARK: The broker
 
   /// The broker dies and starts again: what was not committed is lost, connections are cut, processes live on.
-  ///
-  /// - Parameter start: the number of this start, if the count of them was lost.
-  package func restart(start: Int64? = nil) {
+  package func restart() {
     end()
-    epoch = start ?? epoch + 1
     (disk.holdsOpenings, disk.holdsListings) = (false, false)
-    service = makeService(epoch)
+    service = makeService()
     books = Self.makeBooks(loop, limits)
   }
 

@@ -47,11 +47,11 @@ internal import Testing
       try process.kill()
     }
     try socket(["--socket", directory.file("f/b.sock"), "--archives", directory.file("f/archives")], [:], "f/b.sock")
-    #expect(Files.exists(directory.file("f/archives/epoch")))
+    #expect(Files.exists(directory.file("f/archives/+ballast")))
     try socket([], [:], "e/b.sock")
-    #expect(Files.exists(directory.file("e/archives/epoch")))
+    #expect(Files.exists(directory.file("e/archives/+ballast")))
     try socket([], ["RESTORATIOND_SOCKET": nil, "RESTORATIOND_ARCHIVES": nil], "c/b.sock")
-    #expect(Files.exists(directory.file("c/archives/epoch")))
+    #expect(Files.exists(directory.file("c/archives/+ballast")))
   }
 
   @Test(.scratch) func withoutAnythingItListensInTheRuntimeDirectory() throws {

@@ -144,6 +144,17 @@ internal import Testing
     #expect(JSONText(try host.call("describeApplication")).string.contains("7777"))
   }
 
+  @Test func handlesDoNotTellHowManyObjectsOthersRegister() throws {
+    let (peer, other) = (confined(), try owner("Other"))
+    try peer.initialize()
+    var handles: [Int64] = []
+    for round: Int64 in 0...3 {
+      for number in 0..<round { try other.register("\(round)-\(number)", below: nil) }
+      handles.append(try peer.register("\(round)", below: nil))
+    }
+    #expect(Set(zip(handles, handles.dropFirst()).map { $1 - $0 }).count == 1, "\(handles)")
+  }
+
   @Test(arguments: [true, false]) func whoTakesAPathOverIsNotNamed(isHeard: Bool) throws {
     let peer = confined(canBeCalled: isHeard)
     let serves = #""serves":["registrationReplaced"]"#
@@ -206,7 +217,7 @@ internal import Testing
 
   @Test(arguments: ["{", "[]", #"{"confinement":5}"#, #"{"confinement":null}"#, #"{"confinement":{}}"#])
   func whoseRecordIsInvalidIsNotAdoptedButDisconnected(_ record: String) {
-    let settings = CoreSettings(epoch: 1, version: "1", systemVersion: nil) { (1, 2) }
+    let settings = CoreSettings(version: "1", systemVersion: nil) { (1, 2) }
     var core = BrokerCore(limits: Limits(), settings: settings)
     var outcome = Outcome()
     core.adopted(3, process: nil, record: Array(record.utf8), afterKill: false, at: Moment())
@@ -216,7 +227,7 @@ internal import Testing
   }
 
   @Test func theNextBrokerKnowsItHoweverTheFormerEnded() throws {
-    let settings = CoreSettings(epoch: 1, version: "1", systemVersion: nil) { (1, 2) }
+    let settings = CoreSettings(version: "1", systemVersion: nil) { (1, 2) }
     var core = BrokerCore(limits: Limits(), settings: settings)
     var next = BrokerCore(limits: Limits(), settings: settings)
     core.connected(1, process: nil, confinement: "App", at: Moment())

@@ -69,66 +69,46 @@ internal import Testing
     broker.inspect()
   }
 
-  /// The archive knows by which start of the broker handles were given out; the first start here is the seventh.
-  @Test(arguments: [1, 7, 8])
-  func aLostCountOfStartsGivesNoOldHandleOut(_ start: Int64) throws {
+  @Test func anArchiveGivesNoHandleTwice() throws {
+    var limits = Limits()
+    limits.openArchivesMax = 1
+    let broker = MemoryBroker(limits: limits)
     let first = broker.connect(pid: 1)
     let token = try #require(try first.initialize()["session"]?.string)
     let kept = try first.register("Kept", below: nil)
     let gone = try first.register("Gone", below: nil)
     try first.encode("\(kept)", #"{"a":1}"#)
     try first.call("unregisterObject", #"{"object":\#(gone)}"#)
-    broker.restart(start: start)
-    // Another application, in which the lost numbers are still to come.
-    try broker.connect(pid: 2).encode(#"["A"]"#, "{}", #""application":"Other""#)
+    broker.restart()
     let second = broker.connect(pid: 1)
     try second.initialize("App", #""session":"\#(token)""#)
     let new = try second.register("New", below: nil)
     #expect(new > gone)
     #expect(try second.decode("\(kept)")["state"] == ["a": 1])
-    #expect(try second.decode("\(new)")["status"] == "none")
-    // The start that was gone on from is in the archive now, and counts next time.
-    broker.restart(start: start)
-    let third = broker.connect(pid: 1)
-    try third.initialize("App", #""session":"\#(token)""#)
+    try second.goodbye("restart")
+    // It is closed, and opened again.
+    try broker.connect(pid: 2).encode(#"["A"]"#, "{}", #""application":"Other""#)
+    #expect(broker.closed == ["App"])
+    let third = broker.connect(pid: 3)
+    try third.initialize()
     #expect(try third.register("Third", below: nil) > new)
     broker.inspect()
   }
 
-  /// It knows no start of a broker; the handles of its claims do.
-  @Test func anArchiveFromBeforeTheCountWasKeptGivesNoHandleOutThatIsClaimed() throws {
-    let first = broker.connect(pid: 1)
-    let token = try #require(try first.initialize()["session"]?.string)
-    let kept = try first.register("Kept", below: nil)
-    try broker.disk.tamper("App") { log in
-      for (index, change) in log.enumerated() {
-        guard case .run(var run) = change else { continue }
-        var facts = RunFacts(stored: run.facts)
-        facts.epoch = 0
-        run.facts = facts.stored
-        log[index] = .run(run)
-      }
-    }
-    broker.restart(start: 1)
-    let second = broker.connect(pid: 1)
-    try second.initialize("App", #""session":"\#(token)""#)
-    #expect(try second.register("New", below: nil) > kept)
-    broker.inspect()
-  }
-
-  @Test func anArchiveThatTheSameBrokerOpensAgainRaisesNothing() throws {
-    var limits = Limits()
-    limits.openArchivesMax = 1
-    let broker = MemoryBroker(limits: limits)
-    let first = broker.connect(pid: 1)
-    try first.initialize()
-    let before = try first.register("A", below: nil)
-    try first.goodbye("restart")
-    try broker.connect(pid: 2).encode(#"["A"]"#, "{}", #""application":"Other""#)
-    #expect(broker.closed == ["App"])
-    let second = broker.connect(pid: 1)
-    try second.initialize()
-    #expect(try second.register("B", below: nil) == before + 1)
+  /// A client that does not know that its application was forgotten must not reach what is registered since.
+  @Test func anArchiveGivesNoHandleOfAnotherThatWasInItsPlace() throws {
+    let peer = broker.connect(pid: 1)
+    try peer.initialize()
+    let former = try peer.register("A", below: nil)
+    try broker.connect(pid: 2).call("forgetApplication", #"{"application":"App","force":true}"#)
+    let other = broker.connect(pid: 3)
+    try other.initialize()
+    let later = try (1...10).map { try other.register("B\($0)", below: nil) }
+    #expect(!later.contains(former))
+    #expect(
+      try broker.connect(pid: 1).fail("decodeRestorableState", #"{"application":"App","object":\#(former)}"#).kind
+        == "unknownObject"
+    )
   }
 
   // MARK: Order

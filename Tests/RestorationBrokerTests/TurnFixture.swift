@@ -13,7 +13,7 @@ final class TurnFixture {
   private var seenChanges = 0
 
   init(_ limits: Limits = Limits()) throws {
-    let settings = CoreSettings(epoch: 7, version: "1.0", systemVersion: "Test 1", random: { (1, 2) })
+    let settings = CoreSettings(version: "1.0", systemVersion: "Test 1", random: { (1, 2) })
     context = CoreContext(limits: limits, settings: settings)
     turn = Turn(of: 1, named: try #require(ApplicationName("com.example.Parts")), context)
     turn.phase = .open

@@ -4,7 +4,7 @@ internal import Glibc
 internal import RestorationTransport
 internal import Testing
 
-/// The counter file, and the other small questions to the host.
+/// The small questions to the host.
 @Suite struct HostTests {
   private let scratch: SocketDirectory
 
@@ -14,45 +14,6 @@ internal import Testing
     let file = try #require(fopen(path, "w"))
     fputs(text, file)
     fclose(file)
-  }
-
-  @Test func itCountsFromOneAndGoesOnAfterARestart() throws {
-    let path = scratch.file("epoch")
-    #expect(try CounterFile(path: path).increment() == 1)
-    #expect(try CounterFile(path: path).increment() == 2)
-    #expect(try Host.readFile(path) == "00000000000000000002\n")
-    #expect(status(of: path)?.mode == 0o600)
-  }
-
-  @Test func aNumberWrittenByHandIsTaken() throws {
-    let path = scratch.file("epoch")
-    try write("41", to: path)
-    #expect(try CounterFile(path: path).increment() == 42)
-    #expect(try Host.readFile(path) == "00000000000000000042\n")
-  }
-
-  @Test(arguments: ["x", "-1\n", "9223372036854775807\n", "1 2\n", "\n"])
-  func aFileThatHoldsNoNumberIsNotStartedOver(_ text: String) throws {
-    let path = scratch.file("epoch")
-    try write(text, to: path)
-    let error = #expect(throws: TransportError.self) { try CounterFile(path: path).increment() }
-    #expect(error?.code == .damaged)
-    #expect(try Host.readFile(path) == text)
-  }
-
-  @Test func whatIsNoRegularFileIsNotCountedIn() throws {
-    let path = scratch.file("epoch")
-    let kinds: [() -> Void] = [
-      { mkfifo(path, 0o600) }, { mkdir(path, 0o700) }, { symlink(self.scratch.file("elsewhere"), path) },
-    ]
-    for make in kinds {
-      make()
-      let error = #expect(throws: TransportError.self) { try CounterFile(path: path).increment() }
-      #expect(error?.message.contains(path) == true)
-      #expect(status(of: path) != nil)
-      remove(path)
-    }
-    #expect(status(of: scratch.file("elsewhere")) == nil)
   }
 
   @Test func aFileThatIsMissingHasNoText() throws {

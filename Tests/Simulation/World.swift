@@ -65,7 +65,7 @@ final class World {
     let files = Self.makeFiles(disk, store, limits)
     replicated = replicating?(files, loop, courier) { [disk] in disk.isAlive(0) }
     let archives: any ArchiveStore = replicated ?? files
-    service = Self.makeService(seed, loop, host, archives, limits, chance, clockMilliseconds, messages, epoch: 1)
+    service = Self.makeService(seed, loop, host, archives, limits, chance, clockMilliseconds, messages)
     books = Self.makeBooks(loop, limits)
   }
 
@@ -99,11 +99,9 @@ final class World {
     _ limits: Limits,
     _ chance: NIOLoopBoundBox<SeededGenerator>,
     _ clock: NIOLoopBoundBox<Int64>,
-    _ messages: NIOLoopBoundBox<[String]>,
-    epoch: Int64
+    _ messages: NIOLoopBoundBox<[String]>
   ) -> BrokerService {
     var settings = CoreSettings(
-      epoch: epoch,
       version: "1.0",
       systemVersion: "Simulation 1",
       random: { (chance.value.next(), chance.value.next()) }
@@ -278,7 +276,7 @@ final class World {
     let files = Self.makeFiles(disk, store, limits)
     replicated = replicating?(files, loop, courier) { [disk, process] in disk.isAlive(process) }
     let archives: any ArchiveStore = replicated ?? files
-    service = Self.makeService(seed, loop, host, archives, limits, chance, clockMilliseconds, messages, epoch: epoch)
+    service = Self.makeService(seed, loop, host, archives, limits, chance, clockMilliseconds, messages)
     books = Self.makeBooks(loop, limits)
     replicated?.sendLeft()
     disk.resumeFaults(faults)

@@ -36,9 +36,6 @@ extension Application {
     tree = NodeTree(last: opening.lastNode, tree.context)
     runs.load(opening.run, damage: opening.damage)
     runs.keepFormer(opening.hasFormer, in: turn)
-    // Archives of older brokers show it only by the handles of their claims.
-    let claimed = opening.claims.lazy.map { $0.handle >> 32 }.filter { CoreSettings.epochs.contains($0) }
-    turn.noteEpoch(max(runs.facts.epoch, claimed.max() ?? 0))
     origins = StateOrigins(
       stored: opening.contexts,
       buried: opening.buriedContexts,

@@ -125,8 +125,8 @@ extension BrokerCore {
   ) throws(ErrorObject) {
     if request.upload == nil {
       dropUpload(of: client)
-      counters.uploads += 1
-      client.upload = ArchiveUpload(token: "\(counters.uploads)", application: application)
+      client.uploadCounter += 1
+      client.upload = ArchiveUpload(token: "\(client.uploadCounter)", application: application)
     } else if client.upload?.token != request.upload || client.upload?.application != application {
       throw .invalidParameter(
         "/upload",

@@ -447,7 +447,6 @@ package struct BrokerCore {
     }
     for session in application.sessions.values { context.emit(.unwatch(application.id, session.id)) }
     context.emit(.close(application.id, removal))
-    if removal != nil { context.forget(application.name) }
     if !application.turn.archive.isEmpty { application.announce(.settled) { ArchiveClosed() } }
   }
 }
@@ -460,5 +459,4 @@ package struct Counters: Sendable {
   package var decodes: Int64 = 0
   package var registrations: Int64 = 0
   package var waits: Int64 = 0
-  package var uploads: Int64 = 0
 }

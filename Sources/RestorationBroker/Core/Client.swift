@@ -32,6 +32,7 @@ final class Client {
   var isProbing = false { didSet { tellWaiting() } }
   /// The document that it is importing.
   var upload: ArchiveUpload?
+  var uploadCounter = 0
   /// The first of its queued messages is an import that goes on a little later.
   var isImporting = false { didSet { tellWaiting() } }
   /// The next of its queued messages waits until there is room for its answer.

@@ -308,10 +308,6 @@ package final class CoreContext {
   /// Why the application may not have so many bytes more, or, without a number, an archive if it has none: beside what
   /// all others have.
   package var refusal: (ApplicationName, _ growth: Int?) -> ErrorObject? = { _, _ in nil }
-  private var handleCounter: Int64 = 0
-  private var callCounter: Int64 = 0
-  /// Applications whose archives were opened since the broker began, and are still there.
-  private var known: Set<ApplicationName> = []
 
   package init(limits: Limits, settings: CoreSettings) { (self.limits, self.settings) = (limits, settings) }
 
@@ -323,33 +319,6 @@ package final class CoreContext {
 
   func write(_ change: consuming ArchiveChange, of application: ApplicationID) {
     outcome.changes.append((application, change))
-  }
-
-  /// An archive with this start number was opened. If the count of starts was lost, so that the number is not below
-  /// this broker's own, handles and calls are numbered above it.
-  func noteEpoch(_ seen: Int64, of application: ApplicationName) {
-    guard known.insert(application).inserted, seen >= settings.epoch else { return }
-    let lost = "the file epoch was lost: the archive knows broker start \(seen), this is start \(settings.epoch)"
-    emit(.log(.warning, "\(lost); handles are numbered above it", of: application))
-    settings.epoch = seen + 1
-  }
-
-  /// The archive goes.
-  func forget(_ application: ApplicationName) { known.remove(application) }
-
-  /// A handle never given out before.
-  func nextHandle() -> ObjectHandle {
-    handleCounter += 1
-    return lastHandle
-  }
-
-  /// No handle given out so far is above it.
-  var lastHandle: ObjectHandle { settings.epoch << 32 | handleCounter }
-
-  /// A call number never used before, so that no answer can be mistaken for another call's.
-  func nextCallNumber() -> CallNumber {
-    callCounter += 1
-    return settings.epoch << 32 | callCounter
   }
 }
 
@@ -365,10 +334,6 @@ package struct Moment: Hashable, Sendable {
 
 /// The environment of the core.
 package struct CoreSettings: Sendable {
-  /// Counts the broker's starts; the upper half of every handle.
-  package var epoch: Int64
-  /// Handles are below 2^53.
-  static let epochs: Range<Int64> = 1..<((1 << 21) - 1)
   package var version: String
   package var systemVersion: String?
   /// For development: nothing is quarantined, and a quit by the user empties nothing.
@@ -380,14 +345,13 @@ package struct CoreSettings: Sendable {
   package var random: @Sendable () -> (UInt64, UInt64)
 
   package init(
-    epoch: Int64,
     version: String,
     systemVersion: String?,
     isDeveloperMode: Bool = false,
     loginPolicies: LoginPolicies = LoginPolicies(),
     random: @escaping @Sendable () -> (UInt64, UInt64)
   ) {
-    (self.epoch, self.version, self.systemVersion) = (epoch, version, systemVersion)
+    (self.version, self.systemVersion) = (version, systemVersion)
     (self.isDeveloperMode, self.loginPolicies, self.random) = (isDeveloperMode, loginPolicies, random)
   }
 }

@@ -59,8 +59,6 @@ package struct RunFacts: StoredFacts, Hashable {
   package var units: [Unit] = []
   /// Whether the broker ended because the user's session did: processes that have ended since have not crashed (R30).
   package var isLogout = false
-  /// The last start of a broker that gave out handles of this application; 0 if unknown.
-  package var epoch: Int64 = 0
 
   /// A unit, and the last run with a session of it.
   package struct Unit: StoredFacts, Hashable {
@@ -129,8 +127,6 @@ package struct RunFacts: StoredFacts, Hashable {
     try members.stored("withholdsAll", &withholdsAll, unless: false)
     try members.stored("logout", &isLogout, unless: false)
     try members.stored("damage", &damage)
-    try members.stored("epoch", someCount: &epoch)
-    if !CoreSettings.epochs.contains(epoch) { epoch = 0 }
     try members.stored("units", &units, unless: [])
     units.removeAll { $0.name.isEmpty }
   }

@@ -45,7 +45,6 @@ package struct RunHistory {
   /// - Parameter withholdsAll: whether all states are withheld.
   package mutating func write(withholdsAll: Bool, in turn: inout Turn) {
     facts.withholdsAll = withholdsAll
-    facts.epoch = turn.settings.epoch
     record.facts = facts.stored
     turn.write(.run(record))
   }

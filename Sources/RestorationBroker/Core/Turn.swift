@@ -24,7 +24,11 @@ package struct Turn: ~Copyable {
   /// The newest change of a node or state.
   package private(set) var contentSequence: SequenceNumber = 0
   /// The archive's id; empty if it was never open.
-  package private(set) var archive = ""
+  package private(set) var archive = "" { didSet { handleBase = Self.handleBase(of: archive) } }
+  private var handleBase = Self.handleBase(of: "")
+  /// A random number below 2^52 that names this opening of the archive.
+  private(set) var opening: Int64 = 0
+  private var callCounter: Int64 = 0
   private var trouble: Trouble?
   private let context: CoreContext
   /// What has come true and was not handed on to the end, in order.
@@ -59,6 +63,7 @@ package struct Turn: ~Copyable {
     self.archive = archive ?? self.archive
     self.sequence = sequence
     contentSequence = content
+    opening = Int64(context.settings.random().0 >> 12)
   }
 
   /// Adds a change to the next transaction, if the archive is open.
@@ -180,8 +185,20 @@ package struct Turn: ~Copyable {
 
   // MARK: Numbering
 
-  mutating func nextHandle() -> ObjectHandle { context.nextHandle() }
-  var lastHandle: ObjectHandle { context.lastHandle }
-  mutating func nextCallNumber() -> CallNumber { context.nextCallNumber() }
-  mutating func noteEpoch(_ seen: Int64) { context.noteEpoch(seen, of: name) }
+  /// For the object that the next change registers. A handle is the number of that change, so that the archive never
+  /// gives it again, below a number of the archive, so that others hardly ever do: one may take the place of another.
+  var nextHandle: ObjectHandle { lastHandle + 1 }
+
+  /// No handle that the archive has given so far is above it; those of earlier brokers are all lower.
+  var lastHandle: ObjectHandle { handleBase + sequence }
+
+  private static func handleBase(of archive: String) -> ObjectHandle {
+    Int64(archive.utf8.reduce(UInt32(0)) { $0 &* 31 &+ UInt32($1) } & 0xF_FFFF | 1 << 20) << 32
+  }
+
+  /// A call number never used before, so that no answer can be mistaken for another call's.
+  mutating func nextCallNumber() -> CallNumber {
+    callCounter += 1
+    return opening + callCounter
+  }
 }

@@ -59,11 +59,11 @@ package final class Broker: Sendable {
     if replicated == nil { try Self.forgetReplica(of: files, logger) }
     let watcher = try ProcessWatcher()
     let clock = configuration.testClock.map { TestClock(over: eventLoop, offset: .milliseconds($0)) }
-    let service = try BrokerService(
+    let service = BrokerService(
       on: clock ?? eventLoop,
       meter: meter,
       limits: limits,
-      settings: Self.settings(configuration, epoch: CounterFile(path: "\(archives.path)/epoch").increment()),
+      settings: Self.settings(configuration),
       store: store,
       lock: lock,
       processes: watcher,
@@ -173,9 +173,8 @@ package final class Broker: Sendable {
     )
   }
 
-  private static func settings(_ configuration: BrokerConfiguration, epoch: Int64) -> CoreSettings {
+  private static func settings(_ configuration: BrokerConfiguration) -> CoreSettings {
     CoreSettings(
-      epoch: epoch,
       version: version,
       systemVersion: Host.systemVersion,
       isDeveloperMode: configuration.developerMode,

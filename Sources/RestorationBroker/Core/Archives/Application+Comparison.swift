@@ -57,14 +57,14 @@ package struct ComparisonPlace {
   /// How long the contents of a page are kept.
   private static let milliseconds: Int64 = 60_000
 
-  /// Names this run of the broker, this opening of the archive, and both sides.
+  /// Names this opening of the archive, and both sides.
   private let names: [Int64]
   /// The sequence that is the head for all pages.
   private(set) var sequence: SequenceNumber
   private(set) var index = 0
 
   init(of request: DiffGenerations, in application: Application) {
-    names = [application.turn.settings.epoch, Int64(application.id), request.from, request.to ?? 0]
+    names = [application.turn.opening, request.from, request.to ?? 0]
     sequence = application.sequence
   }
 
@@ -75,8 +75,8 @@ package struct ComparisonPlace {
   /// The place that a cursor names.
   func going(on cursor: String, at now: Moment) throws(ErrorObject) -> ComparisonPlace {
     let numbers = cursor.split(separator: ".", omittingEmptySubsequences: false).compactMap { Int64($0) }
-    guard numbers.count == 7, Array(numbers[..<4]) == names, (0...sequence).contains(numbers[4]), numbers[5] >= 0,
-      (0...now.monotonic).contains(numbers[6]), now.monotonic - numbers[6] < Self.milliseconds
+    guard numbers.count == 6, Array(numbers[..<3]) == names, (0...sequence).contains(numbers[3]), numbers[4] >= 0,
+      (0...now.monotonic).contains(numbers[5]), now.monotonic - numbers[5] < Self.milliseconds
     else {
       throw .invalidParameter(
         "/cursor",
@@ -85,8 +85,8 @@ package struct ComparisonPlace {
       )
     }
     var place = self
-    place.sequence = numbers[4]
-    place.index = Int(clamping: numbers[5])
+    place.sequence = numbers[3]
+    place.index = Int(clamping: numbers[4])
     return place
   }
 }

@@ -256,20 +256,13 @@ extension Application {
     return node
   }
 
-  /// A handle never given out before. The start of the broker is first recorded in the archive, so that this stays true
-  /// if the count of starts is lost.
-  private func nextHandle() -> ObjectHandle {
-    if runs.facts.epoch != turn.settings.epoch { writeRun() }
-    return turn.nextHandle()
-  }
-
   /// Makes the session the node's owner; if it owns the node already, the handle stays (R1).
   private func claim(_ node: Node, by session: Session, classes: [String]) {
     if let held = node.claim, held.session == session.id {
       node.claim?.classes = classes
       return
     }
-    var claim = Node.Claim(session: session.id, handle: nextHandle(), since: turn.now.monotonic, classes: classes)
+    var claim = Node.Claim(session: session.id, handle: turn.nextHandle, since: turn.now.monotonic, classes: classes)
     claim.wasLeft = sessions.orphaned(node) != nil
     session.lastRegistered = turn.now.monotonic
     hold(node, claim, by: session)
