@@ -59,8 +59,9 @@ extension Application {
     return node.isStale ? .stale : nil
   }
 
-  /// Whether a saved object refers to it (R7).
-  private func isReferenced(_ node: Node) -> Bool { !tree.unreachedNodes.contains(node.id) }
+  /// Whether a saved object refers to one that is not included (R7): otherwise what somebody has is kept off the disk,
+  /// and nothing else has a state.
+  private func isReferenced(_ node: Node) -> Bool { node.kept == nil && (node.claim != nil || node.hasState) }
 }
 
 extension Node {
