@@ -43,6 +43,7 @@ package final class MemoryDisk {
   /// What was computed on the archives' lanes and not on the broker's loop.
   package private(set) var computedCount = 0
   package private(set) var jobCount = 0
+  package private(set) var upkeepCount = 0
   package private(set) var closed: [String] = []
   package private(set) var removed: [String] = []
   private(set) var lastWrites: [String: Int64] = [:]
@@ -299,6 +300,7 @@ package final class MemoryDisk {
 
     func maintain(_ lease: ArchiveLease, holding: [SequenceNumber]) async throws(ArchiveError) -> Bool {
       try await pass()
+      disk.upkeepCount += 1
       return try await disk.archives.maintain(lease, holding: holding)
     }
 

@@ -239,6 +239,29 @@ internal import Testing
     #expect(owner.assumeIsolated { $0.takeHeard() } == ["opened 1 at 2", "carry out"])
   }
 
+  /// Otherwise what was deleted would lie there until somebody writes again.
+  @Test func upkeepThatAFailedTransactionHasCutOffIsDoneAfterTheNextOpening() throws {
+    let disk = try MemoryDisk(on: loop) { "archive" }
+    let owner = Owner(disk.connect(), on: loop)
+    owner.assumeIsolated { owner in
+      owner.archives.open(1, name, .writing, for: owner)
+      owner.archives.write(Self.node(1), to: 1, for: owner)
+    }
+    loop.run()
+    disk.holdsCommits = true
+    owner.assumeIsolated { $0.archives.write(Self.node(2), to: 1, for: $0) }
+    loop.run()
+    disk.failCommit("App")
+    loop.run()
+    disk.holdsCommits = false
+    owner.assumeIsolated { [name] in $0.archives.open(1, name, .writing, for: $0) }
+    loop.run()
+    let before = disk.upkeepCount
+    let end = loop.now + .seconds(2)
+    while loop.advance(to: end) {}
+    #expect(disk.upkeepCount > before)
+  }
+
   /// A cancelled operation would otherwise be at work for ever.
   @Test func aFailedCommitEndsTheStepsThatWaitedForIt() {
     open()

@@ -107,6 +107,8 @@ package final class ArchiveGateway {
         takeEarlyEvents(of: session, for: delegate)
         // Steps of before have come back meanwhile, and asked for what is durable.
         for request in session.queue.readyReads() { read(id, request, after: 0, for: delegate) }
+        // What was opened before had upkeep to do, or has failed.
+        if before != nil { scheduleUpkeep(session, at: now, for: delegate) }
       } catch {
         session.hasFailed = true
         let callers = session.queue.fail().callers + session.missing.map(\.caller).filter { $0.call != nil }
