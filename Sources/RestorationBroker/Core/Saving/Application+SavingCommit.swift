@@ -191,9 +191,10 @@ extension Application {
 
   /// Live objects that the generation leaves out, and what excludes them (R4, R5).
   private func excludedObjects(_ unreached: Set<NodeID>) -> [ExcludedObject] {
-    tree.claimed.filter { unreached.contains($0.value.id) }.sorted { $0.key < $1.key }.map { handle, node in
+    var ancestry = Ancestry()
+    return tree.claimed.filter { unreached.contains($0.value.id) }.sorted { $0.key < $1.key }.map { handle, node in
       let owner = owner(of: node)
-      let excluder = tree.excluder(of: node) ?? node
+      let excluder = ancestry.excluder(of: node).flatMap { tree.node($0) } ?? node
       let reference =
         excluder.claim.map { ObjectReference.handle($0.handle) }
         ?? tree.path(of: excluder).map { .path($0) }
