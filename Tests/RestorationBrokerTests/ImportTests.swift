@@ -4,11 +4,39 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationBroker
 internal import RestorationWire
+internal import TestSupport
 internal import Testing
 
 /// Limits of imports, and what an import leaves if it fails.
 @Suite struct ImportTests {
   let broker = MemoryBroker()
+
+  /// Otherwise everybody would wait when a client leaves, or an import ends: there may be millions of components.
+  @Test func anUploadOfLongPathsIsLetGoOfAsFastAsOneOfShortPaths() throws {
+    /// Nanoseconds of this thread that it takes when the client of an upload with such paths leaves.
+    func nanoseconds(components: Int) throws -> Int64 {
+      let tool = broker.connect()
+      let above = String(repeating: #""n","#, count: components - 1)
+      var upload = ""
+      for part in 0..<20 {
+        let objects = (0..<20).map { Document.object("[\(above)\"o\(part)-\($0)\"]", "{}") }.joined(separator: ",")
+        let document = #"{"format":"restorationd.archive","version":1,"objects":[\#(objects)]}"#
+        let more = #""more":true\#(upload)"#
+        let call = tool.start("importArchive", #"{"application":"App","part":\#(document),\#(more)}"#)
+        tool.connection.wait { tool.hasAnswer(call) }
+        upload = #","upload":"\#(try tool.result(of: call)["upload"]?.string ?? "")""#
+      }
+      let begin = ThreadTime.now
+      broker.disconnect(tool)
+      return ThreadTime.now - begin
+    }
+    var quotient = Double.infinity
+    for _ in 1...3 where quotient >= 4 {
+      let short = try nanoseconds(components: 2)
+      quotient = min(quotient, Double(try nanoseconds(components: 1_500)) / Double(short))
+    }
+    #expect(quotient < 4)
+  }
 
   @Test func limitsAreHitExactlyAtTheirBorder() throws {
     var limits = Limits()

@@ -34,7 +34,7 @@ struct ArchiveUpload {
 
   let token: String
   let application: ApplicationName
-  private(set) var objects: [DocumentObject] = []
+  private(set) var objects: [UploadedObject] = []
   private(set) var states = 0
   /// Whether states are missing that existed when the document was made.
   private(set) var isIncomplete = false
@@ -113,16 +113,14 @@ struct ArchiveUpload {
     let before = charge
     while !piece.isOver, let text = unread.popFirst() {
       do throws(ErrorObject) {
-        var object = try DocumentObject(text)
-        try Self.check(object, limits)
-        // The scan is far larger than the texts.
-        object.state?.releaseFrame()
-        object.beforeClaim?.releaseFrame()
+        let document = try DocumentObject(text)
+        try Self.check(document, limits)
+        let object = try UploadedObject(document)
         let bytes = text.count + object.overhead
         charge += bytes
         piece.use(bytes)
-        if object.state != nil { states += 1 }
-        if object.missing != nil { isIncomplete = true }
+        if document.state != nil { states += 1 }
+        if document.missing != nil { isIncomplete = true }
         objects.append(object)
       } catch {
         throw error.below("/document/objects/\(objects.count)")
@@ -189,16 +187,4 @@ struct ArchiveUpload {
       throw error.below("/state")
     }
   }
-}
-
-extension DocumentObject {
-  /// What it takes besides the bytes of its texts: itself, its path, and the paths that its states refer to.
-  var overhead: Int {
-    let references = (state?.references ?? []) + (beforeClaim?.references ?? [])
-    let components = references.reduce(path?.components.count ?? 0) { $0 + ($1.target?.components.count ?? 0) }
-    return 512 + 16 * components
-  }
-
-  /// Bytes of its states' texts.
-  var stateBytes: Int { (state?.state.text.count ?? 0) + (beforeClaim?.state.text.count ?? 0) }
 }

@@ -33,7 +33,7 @@ struct ImportPlan {
   /// Bytes of the head that it makes.
   private(set) var headBytes = 0
   private(set) var states = 0
-  private var places: [IdentifierPath: Int] = [:]
+  private var places: [PathText: Int] = [:]
   private var writers: Set<StateOrigin> = []
   /// Objects whose states are planned.
   private var planned = 0
@@ -43,15 +43,15 @@ struct ImportPlan {
   /// First checks that the objects are a tree, then the targets of references, which may be any of them.
   ///
   /// - Returns: whether it is complete.
-  mutating func goOn(_ documents: [DocumentObject], _ piece: inout ArchiveUpload.Piece) throws(ErrorObject) -> Bool {
-    while planned < documents.count {
+  mutating func goOn(_ uploaded: [UploadedObject], _ piece: inout ArchiveUpload.Piece) throws(ErrorObject) -> Bool {
+    while planned < uploaded.count {
       if piece.isOver { return false }
-      let isNew = objects.count < documents.count
+      let isNew = objects.count < uploaded.count
       let place = isNew ? objects.count : planned
-      let document = documents[place]
-      piece.use(document.overhead + (isNew ? 0 : document.stateBytes))
+      let object = uploaded[place]
+      piece.use(object.overhead + (isNew ? 0 : object.stateBytes))
       do throws(ErrorObject) {
-        if isNew { try add(document) } else { try planStates(of: document) }
+        if isNew { try add(object) } else { try planStates(of: object) }
       } catch {
         throw error.below("/document/objects/\(place)")
       }
@@ -61,12 +61,13 @@ struct ImportPlan {
 
   // MARK: The tree
 
-  private mutating func add(_ document: DocumentObject) throws(ErrorObject) {
-    let parent = try parent(of: document)
+  private mutating func add(_ object: UploadedObject) throws(ErrorObject) {
+    let (document, path) = (object.document, object.path?.path)
+    let parent = try parent(of: object)
     if document.isApplication, tree.applicationNode != nil {
       throw .invalidParameter("/kind", "the application is given twice", hint: "Give it once.")
     }
-    if let path = document.path, places.updateValue(objects.count, forKey: path) != nil {
+    if let path, let text = object.path, places.updateValue(objects.count, forKey: text) != nil {
       throw .restoration(
         .duplicatePath,
         "two objects of the document have the path \(path)",
@@ -78,7 +79,7 @@ struct ImportPlan {
     let record = NodeRecord(
       node: node(at: objects.count),
       parent: parent.map(node(at:)),
-      component: document.path?.components.last,
+      component: path?.components.last,
       kind: document.isApplication ? .application : NodeKind(document.kind),
       classes: StateOrigin.text(ofClasses: document.classes),
       restorationClass: document.restorationClass,
@@ -87,11 +88,11 @@ struct ImportPlan {
       isConfidential: document.confidential
     )
     // Kind and parent must give the object the path that it states (R4).
-    let path = tree.path(of: tree.insert(record))
-    guard path == document.path else {
+    let actual = tree.path(of: tree.insert(record))
+    guard actual == path else {
       throw .invalidParameter(
         "/path",
-        "by its parent and kind, the object's path is \(path?.description ?? "none")",
+        "by its parent and kind, the object's path is \(actual?.description ?? "none")",
         hint: "Give that path, or another parent."
       )
     }
@@ -101,8 +102,8 @@ struct ImportPlan {
   private func node(at place: Int) -> NodeID { last + 1 + NodeID(place) }
 
   /// The place of the parent: the given one, otherwise that of the path.
-  private func parent(of document: DocumentObject) throws(ErrorObject) -> Int? {
-    if let parent = document.parent {
+  private func parent(of object: UploadedObject) throws(ErrorObject) -> Int? {
+    if let parent = object.document.parent {
       guard parent < objects.count else {
         throw .restoration(
           .unknownParent,
@@ -113,14 +114,13 @@ struct ImportPlan {
       }
       return parent
     }
-    guard let path = document.path, path.components.count > 1 else { return nil }
-    let above = IdentifierPath(path.components.dropLast())
+    guard let above = object.path?.parent else { return nil }
     guard let parent = places[above] else {
       throw .restoration(
         .unknownParent,
-        "the document has no object \(above) before this one",
+        "the document has no object \(above.path) before this one",
         hint: "Put parents before children, even parents without state.",
-        path: above,
+        path: above.path,
         details: ["pointer": "/path"]
       )
     }
@@ -129,16 +129,16 @@ struct ImportPlan {
 
   // MARK: States
 
-  private mutating func planStates(of document: DocumentObject) throws(ErrorObject) {
-    if let given = document.state {
-      let state = try stored(given)
+  private mutating func planStates(of object: UploadedObject) throws(ErrorObject) {
+    if let given = object.document.state {
+      let state = try stored(given, object.targets)
       headBytes += state.bytes + (writers.insert(state.writer).inserted ? state.writer.stored.utf8.count : 0)
       objects[planned].state = state
       states += 1
     }
-    if let given = document.beforeClaim {
+    if let given = object.document.beforeClaim {
       do throws(ErrorObject) {
-        objects[planned].beforeClaim = try stored(given)
+        objects[planned].beforeClaim = try stored(given, object.targetsBeforeClaim)
       } catch {
         throw error.below("/beforeClaim")
       }
@@ -149,11 +149,11 @@ struct ImportPlan {
 
   /// The state with node ids in its references (R6, R14). The text is a copy, because the turn that writes it would
   /// have to make one.
-  private func stored(_ document: DocumentState) throws(ErrorObject) -> State {
+  private func stored(_ document: DocumentState, _ targets: [PathText?]) throws(ErrorObject) -> State {
     var references: [(range: Range<Int>, target: NodeID?)] = []
-    for reference in document.references {
-      let place = reference.target.flatMap { places[$0] }
-      if let target = reference.target, place == nil { throw .unknownTarget(JSONText(target.json)) }
+    for (reference, target) in zip(document.references, targets) {
+      let place = target.flatMap { places[$0] }
+      if let target, place == nil { throw .unknownTarget(JSONText(target.path.json)) }
       references.append((reference.range, place.map(node(at:))))
     }
     let given = document.state.text.bytes
