@@ -30,6 +30,7 @@ extension FuzzTarget {
         }
         let (next, records) = try ConnectionLedger.inherit(dup(ledger.descriptor), connectionsMax: 3)
         for record in records.values { demand(record.context.count + record.input.count <= size, "\(record)") }
+        next.endAdoption()
         for _ in 0..<3 { demand(next.claim(next.nextKey()) != nil, "too few pages") }
       } catch is TransportError {
         // It is refused as a whole.

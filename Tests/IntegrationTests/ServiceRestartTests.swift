@@ -121,6 +121,26 @@ struct ServiceRestartTests {
     )
   }
 
+  /// A broker that crashes again and again while it starts is when connections are needed most.
+  @Test(.userManager) func idleConnectionsOutliveABrokerThatIsKilledAsSoonAsItStarts() throws {
+    try manager.allowManyRestarts()
+    let load = try LoadClient(manager, ["idle": 10, "idleSession": 10])
+    try load.tell("after")
+    for _ in 1...(Environment.isLong ? 20 : 3) {
+      var pid = try manager.mainPID
+      for _ in 1...3 {
+        try manager.killBroker()
+        try Wait.until("another broker begins") {
+          let successor = try manager.mainPID
+          defer { if successor != 0 { pid = successor } }
+          return successor != 0 && successor != pid
+        }
+      }
+      try load.tell("after")
+    }
+    #expect(try load.finish(manager)["reconnected"] == 0)
+  }
+
   /// The watchdog kills a hanging broker; idle clients do not notice.
   @Test(.userManager) func idleConnectionsOutliveTheWatchdog() throws {
     try manager.dropIn("watchdog", service: "WatchdogSec=1", "TimeoutAbortSec=1")

@@ -61,7 +61,22 @@ internal import Testing
     }
     let (next, records) = try inherit(ledger)
     #expect(records == expected)
-    // Records that were read are not kept for the process after that.
+    // A process that is killed before it adopts them leaves them as they were.
+    #expect(try inherit(next).records == expected)
+    next.endAdoption()
+    #expect(try inherit(next).records.isEmpty)
+  }
+
+  @Test func anIdleConnectionStaysIdleWhileTheNextProcessAdoptsIt() throws {
+    let ledger = try ConnectionLedger.make(connectionsMax: 4)
+    let page = try claim(ledger)
+    page.setContext([1, 2])
+    page.markIdle(framing: .jsonStream, callsMade: CallsMade())
+    let (next, records) = try inherit(ledger)
+    let adopted = try #require(next.claim(page.key))
+    next.endAdoption()
+    #expect(try inherit(next).records == records)
+    adopted.markBusy()
     #expect(try inherit(next).records.isEmpty)
   }
 
@@ -94,6 +109,7 @@ internal import Testing
     page.markIdle(framing: nil, callsMade: CallsMade())
     let (larger, records) = try inherit(ledger, connectionsMax: 3)
     #expect(Array(records.keys) == [page.key])
+    larger.endAdoption()
     let others = try (0..<3).map { _ in try claim(larger) }
     for page in others { page.markIdle(framing: nil, callsMade: CallsMade()) }
     #expect(try inherit(larger, connectionsMax: 3).records.count == 3)

@@ -8,9 +8,10 @@ internal import RestorationWire
 extension BrokerCore {
   /// The text for `adopted`; empty if there is nothing to know of the client.
   package func record(of id: ClientID) -> [UInt8] {
-    guard let record = clients[id].map({ ClientSnapshot(of: $0, in: self) }), record != ClientSnapshot() else {
-      return []
-    }
+    // A client that is still being adopted is as it was.
+    guard let record = clients[id].map({ $0.pendingAdoption ?? ClientSnapshot(of: $0, in: self) }),
+      record != ClientSnapshot()
+    else { return [] }
     return Array(record.stored.utf8)
   }
 

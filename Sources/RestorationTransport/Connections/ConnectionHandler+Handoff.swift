@@ -17,6 +17,8 @@ extension ConnectionHandler {
   }
 
   func setContext(_ context: [UInt8]) {
+    // An idle page stays idle.
+    guard context != handoffState.context else { return }
     handoffState.setContext(context)
     guard let page else { return }
     page.setContext(context)
@@ -90,7 +92,8 @@ extension ConnectionHandler {
   /// Continues a connection of the former process.
   func adopt(_ snapshot: ConnectionSnapshot) {
     out = snapshot.output
-    page?.setContext(snapshot.context)
+    // An idle page has it.
+    if let page, page.isBusy { page.setContext(snapshot.context) }
     if case .http = snapshot.framing {
       beginHTTP(snapshot.input)
     } else {

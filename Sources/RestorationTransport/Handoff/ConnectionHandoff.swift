@@ -6,7 +6,8 @@ internal import NIOCore
 /// holds their state. Used on one event loop only.
 ///
 /// If the process is killed, the next one adopts the connections that were idle, and the peers of the others see them
-/// end. If the process ends in order, all connections are adopted.
+/// end. If the process ends in order, all connections are adopted. Those that a process has not adopted yet when it is
+/// killed are left to the next one.
 final class ConnectionHandoff {
   /// Connections are stored at this age, because most connections are those of a short command.
   private static let ageMilliseconds: Int64 = 50
@@ -47,6 +48,8 @@ final class ConnectionHandoff {
     handler.page = ledger.claim(key)
     try markReads(of: handler, on: channel)
   }
+
+  func endAdoption() { ledger.endAdoption() }
 
   private func markReads(of handler: ConnectionHandler, on channel: any Channel) throws {
     try channel.syncOptions?.setOption(.recvAllocator, value: MarkingAllocator(handler, eventLoop: eventLoop))

@@ -18,6 +18,7 @@ internal import JSONRPC
 ///    output. It says `busy` before a byte is read or sent.
 /// 2. The rest of a page is written only while it says `busy`.
 /// 3. A key is never used twice, by none of the processes that use the file one after the other.
+/// 4. An inherited page stays as it was until its connection is adopted, so that a process that ends before loses none.
 package final class ConnectionLedger {
   static let pageBytes = 4_096
   private static let magic: UInt64 = 0x5253_544E_4C44_4752
@@ -27,6 +28,8 @@ package final class ConnectionLedger {
   private let base: UnsafeMutableRawPointer
   private let pageCount: Int
   private var freePages: [Int]
+  /// Pages of connections that are not adopted yet.
+  private var inherited: [UInt64: Int]
   /// Where data behind the pages is appended next.
   private var end: Int
 
@@ -35,17 +38,23 @@ package final class ConnectionLedger {
   package static func make(connectionsMax: Int) throws(TransportError) -> ConnectionLedger {
     try TransportError.reporting(
       "cannot create the connection ledger",
-      calling: try ConnectionLedger(SystemCalls.memoryFile("connections"), pageCount: connectionsMax + 1, lastKey: 0)
+      calling: try ConnectionLedger(SystemCalls.memoryFile("connections"), pageCount: connectionsMax + 1)
     )
   }
 
-  /// Frees all pages and drops the data behind them.
-  private init(_ file: consuming Descriptor, pageCount: Int, lastKey: UInt64) throws(SystemCallError) {
-    self.pageCount = pageCount
-    freePages = Array((1..<max(pageCount, 1)).reversed())
-    end = pageCount * Self.pageBytes
+  /// Frees all pages that are not inherited.
+  private init(
+    _ file: consuming Descriptor,
+    pageCount: Int,
+    lastKey: UInt64 = 0,
+    inheriting inherited: [UInt64: Int] = [:]
+  ) throws(SystemCallError) {
+    (self.pageCount, self.inherited) = (pageCount, inherited)
+    let taken = Set(inherited.values)
+    freePages = (1..<max(pageCount, 1)).reversed().filter { !taken.contains($0) }
+    end = max(pageCount * Self.pageBytes, Int(clamping: try SystemCalls.size(of: file.number)))
     try SystemCalls.resize(file.number, to: end)
-    base = try SystemCalls.map(file.number, bytes: end)
+    base = try SystemCalls.map(file.number, bytes: pageCount * Self.pageBytes)
     self.file = file
     for page in freePages { self[page, .key] = 0 }
     self[0, .version] = Self.version
@@ -82,15 +91,29 @@ package final class ConnectionLedger {
       (1...size / UInt64(pageBytes)).contains(head[.pageCount]), head[.lastKey] < numberMax
     else { throw SystemCallError(call: "ledger", number: SystemCallError.invalid) }
     let before = Int(head[.pageCount])
+    let pageCount = max(before, connectionsMax + 1)
     var records: [UInt64: ConnectionSnapshot] = [:]
+    var inherited: [UInt64: Int] = [:]
     for page in 1..<max(before, 1) {
       let words = try words(of: file.number, page: page)
-      guard words.count > Word.outputBytes.rawValue, words[.key] != 0 else { continue }
       // If a page cannot be read, only its own connection ends.
-      records[words[.key]] = try? record(words, of: file.number, page: page, size: size)
+      guard words.count > Word.outputBytes.rawValue, words[.key] != 0,
+        let record = try? record(words, of: file.number, page: page, size: size)
+      else { continue }
+      records[words[.key]] = record
+      // Further pages take the place of what was handed over behind them.
+      if record.wasKilled || pageCount == before { inherited[words[.key]] = page }
     }
-    let pageCount = max(before, connectionsMax + 1)
-    return (try ConnectionLedger(file, pageCount: pageCount, lastKey: head[.lastKey]), records)
+    let ledger = try ConnectionLedger(file, pageCount: pageCount, lastKey: head[.lastKey], inheriting: inherited)
+    return (ledger, records)
+  }
+
+  /// Frees the pages of connections that were not adopted, and drops the data behind the pages.
+  package func endAdoption() {
+    for page in inherited.values { release(page) }
+    inherited = [:]
+    end = pageCount * Self.pageBytes
+    try? SystemCalls.resize(descriptor, to: end)
   }
 
   // MARK: Pages
@@ -100,13 +123,16 @@ package final class ConnectionLedger {
     return self[0, .lastKey]
   }
 
-  /// A page that says `busy`; `nil` if all pages are taken.
+  /// A page that says `busy`, or the inherited one, which may say `idle`; `nil` if all pages are taken.
   package func claim(_ key: UInt64) -> ConnectionPage? {
-    guard let number = freePages.popLast() else { return nil }
-    self[number, .state] = State.busy.rawValue
-    self[number, .place] = 0
-    self[number, .key] = key
-    return ConnectionPage(key: key, number: number, ledger: self)
+    guard let number = inherited.removeValue(forKey: key) ?? freePages.popLast() else { return nil }
+    let isIdle = self[number, .key] == key && self[number, .state] == State.idle.rawValue
+    if !isIdle {
+      setState(.busy, page: number)
+      self[number, .place] = 0
+      self[number, .key] = key
+    }
+    return ConnectionPage(key: key, number: number, isBusy: !isIdle, ledger: self)
   }
 
   func release(_ page: Int) {

@@ -7,12 +7,12 @@ package final class ConnectionPage {
   package let key: UInt64
   private let number: Int
   private let ledger: ConnectionLedger
-  private var isBusy = true
+  private(set) var isBusy: Bool
   /// Otherwise the connection can be handed over only if the process ends in order.
   private var contextFits = true
 
-  init(key: UInt64, number: Int, ledger: ConnectionLedger) {
-    (self.key, self.number, self.ledger) = (key, number, ledger)
+  init(key: UInt64, number: Int, isBusy: Bool, ledger: ConnectionLedger) {
+    (self.key, self.number, self.isBusy, self.ledger) = (key, number, isBusy, ledger)
   }
 
   /// The name under which the connection's socket is stored.

@@ -61,7 +61,8 @@ package struct InheritedConnections: Sendable {
       SystemCalls.close(other.descriptor)
     }
     let (ledger, records) = try openLedger(store, limits)
-    let acceptor = makeAcceptor(ConnectionHandoff(store: store, ledger: ledger, eventLoop: eventLoop))
+    let handoff = ConnectionHandoff(store: store, ledger: ledger, eventLoop: eventLoop)
+    let acceptor = makeAcceptor(handoff)
     let bound = NIOLoopBound(acceptor, eventLoop: eventLoop)
     var adopted: [EventLoopFuture<Bool>] = []
     var names: Set<String> = []
@@ -87,10 +88,11 @@ package struct InheritedConnections: Sendable {
       )
     }
     let ended = sockets.count - adopted.count
-    let all = EventLoopFuture.whenAllSucceed(adopted, on: eventLoop).map { outcomes in
+    let all = EventLoopFuture.whenAllSucceed(adopted, on: eventLoop).assumeIsolated().map { outcomes in
+      handoff.endAdoption()
       let kept = outcomes.count { $0 }
       return AdoptedConnections(kept: kept, ended: ended + outcomes.count - kept)
-    }
+    }.nonisolated()
     return (acceptor, all)
   }
 
