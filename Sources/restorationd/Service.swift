@@ -38,6 +38,8 @@ struct Service {
     // Blocked in all threads, so that only the wait below ever takes them.
     signals.block()
     signal(SIGPIPE, SIG_IGN)
+    // A limit of the length of files is an error of the call that meets it.
+    signal(SIGXFSZ, SIG_IGN)
     let meter = LoopMeter()
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: meter)
     let broker = try start(configuration, on: group.next(), meter)

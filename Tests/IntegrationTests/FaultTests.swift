@@ -107,6 +107,26 @@ struct FaultTests {
     withExtendedLifetime(disk) {}
   }
 
+  /// A limit of the length of files is as definite as a full disk: the broker says so, and goes on.
+  @Test(.broker, arguments: [256, 2_048]) func aLimitOfFileLengthsRefusesWritesAndServesReads(kibibytes: Int) throws {
+    var workload = try Self.begin(broker, ["bash", "-c", "ulimit -f \(kibibytes); \"$0\" \"$@\"; exit $?"])
+    var refusal: CallError?
+    let client = try broker.connect()
+    let state: JSONValue = ["pad": .string(String(repeating: "x", count: 60_000))]
+    for number in 1...200 where refusal == nil {
+      let parameters: JSONValue = ["application": "a", "object": .path("A\(number)"), "state": state]
+      do { try client.call("encodeRestorableState", parameters) } catch let error as CallError { refusal = error }
+    }
+    #expect(refusal?.code == -32012)
+    #expect(refusal?.description.contains("RLIMIT_FSIZE") == true, "\(String(describing: refusal))")
+    #expect(refusal?.data["indeterminate"] == false)
+    #expect(try client.decode("A1", of: "a")["status"] == "available")
+    workload.run(broker.socket, count: 10)
+    #expect(workload.isComplete)
+    try workload.check(broker.socket)
+    #expect(try broker.terminate() == .exit(0))
+  }
+
   /// All kinds of work on a disk that is full again and again: nothing is told to be stored that is not, everything is
   /// read meanwhile, and the same work succeeds as soon as there is room.
   @Test(

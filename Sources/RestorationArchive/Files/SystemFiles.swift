@@ -24,7 +24,12 @@ package struct SystemError: Error {
   /// The file system has no second names.
   var isUnsupported: Bool { code == EPERM || code == EOPNOTSUPP }
 
-  static func isOutOfSpace(_ code: Int32) -> Bool { code == ENOSPC || code == EDQUOT }
+  static func isOutOfSpace(_ code: Int32) -> Bool { code == ENOSPC || code == EDQUOT || code == EFBIG }
+
+  /// What to do if there is no space.
+  static func remedy(_ code: Int32) -> String {
+    code == EFBIG ? "raise the limit of the length of files (RLIMIT_FSIZE, LimitFSIZE= of a unit)" : "free some space"
+  }
 }
 
 /// The files of the system.

@@ -304,7 +304,7 @@ extension ArchiveError {
   fileprivate init(_ what: String, notWritten failure: SQLiteFailure) {
     let text = "\(what): \(failure)"
     if failure.isFull {
-      self.init(.full, "\(text); free some space")
+      self.init(.full, "\(text); \(SystemError.remedy(failure.systemError))")
     } else if failure.isInputOutput {
       // The kernel may have dropped what could not be written and report success next time: a second sync would
       // acknowledge lost data.
