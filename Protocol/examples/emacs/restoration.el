@@ -74,12 +74,17 @@
     (jsonrpc-async-request connection method params
                            :timeout nil
                            :success-fn (lambda (result)
-                                         (when (and success (eq connection restoration--connection))
-                                           (restoration--quietly (funcall success result))))
+                                         (when success (restoration--later connection success result)))
                            :error-fn (lambda (failure)
-                                       (when (and (eq connection restoration--connection) (restoration--open-p))
-                                         (restoration--quietly
-                                           (funcall (or failed #'restoration--failed) failure)))))))
+                                       (restoration--later connection (or failed #'restoration--failed) failure)))))
+
+(defun restoration--later (connection function argument)
+  "Call FUNCTION with ARGUMENT, unless CONNECTION is lost.
+Not now, while it is being read: what sends much has to wait for the broker, and
+Emacs would read on meanwhile, in the middle of a message."
+  (run-with-timer 0 nil (lambda ()
+                          (when (and (eq connection restoration--connection) (restoration--open-p))
+                            (restoration--quietly (funcall function argument))))))
 
 (defun restoration--notify (method params)
   "Call METHOD with PARAMS, without an answer."
@@ -231,9 +236,7 @@
                                                            names)))
         (restoration--fetch names
                             (lambda (windows)
-                              ;; Not while the connection is being read.
-                              (run-with-timer 0 nil #'restoration--when-quiet restoration--connection
-                                              editor windows buffers))))
+                              (restoration--when-quiet restoration--connection editor windows buffers))))
     (restoration--request 'completeStateRestoration restoration--none)
     (restoration--kept)))
 
