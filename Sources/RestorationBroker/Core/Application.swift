@@ -31,8 +31,6 @@ package final class Application {
   @exclusivity(unchecked) var providers = Providers()
   var resolver = ElementResolver()
   var jobs = ArchiveJobs()
-  /// All clients that waited for its archive to open have left.
-  var isGivenUp = false
 
   package enum Phase {
     case opening

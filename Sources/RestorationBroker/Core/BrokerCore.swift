@@ -70,11 +70,8 @@ package struct BrokerCore {
     context.subscriptions.removeAll(of: id)
     // Messages sent before it left still take effect, even if an archive must be opened first.
     guard client.isWaiting else { return leave(client) }
-    guard let application = client.waitsFor.flatMap({ applications[$0] }), case .opening = application.phase,
-      application.sessions.isEmpty, waiting(for: application.id).allSatisfy(\.wantsNothing)
-    else { return }
-    application.isGivenUp = true
-    context.emit(.giveUp(application.id))
+    guard let application = client.waitsFor.flatMap({ applications[$0] }), application.sessions.isEmpty else { return }
+    if waiting(for: application.id).allSatisfy(\.wantsNothing) { application.turn.giveUp() }
   }
 
   /// All messages of the client were handled.
@@ -139,11 +136,8 @@ package struct BrokerCore {
       for client in waiting(for: id) {
         // Another client may have come since, or made a call that creates the archive, or has another host leave it.
         let mayOpen = client.purpose > application.turn.purpose && error.dependsOnPurpose
-        if mayOpen || application.isGivenUp && !client.hasLeft {
-          resume(client)
-        } else {
-          refuse(client, with: .storeError(error))
-        }
+        let isNew = application.turn.isGivenUp && !client.hasLeft
+        if mayOpen || isNew { resume(client) } else { refuse(client, with: .storeError(error)) }
       }
       return
     }
@@ -412,9 +406,8 @@ package struct BrokerCore {
       return application
     }
     if let row = MethodTable.rows[message.method], row.makesArchive { try row.check(message.parameters) }
-    let purpose = message.purpose
-    if purpose.creates, let refusal = context.refusal(name, nil) { throw refusal }
-    wait(client, for: open(name, for: purpose), with: message)
+    if message.purpose.creates, let refusal = context.refusal(name, nil) { throw refusal }
+    wait(client, for: open(name, for: message.purpose), with: message)
     return nil
   }
 

@@ -39,8 +39,13 @@ final class Client {
   var isDraining = false { didSet { tellWaiting() } }
   /// Its connection has ended; it is removed when its queue is empty.
   var hasLeft = false
-  /// It has left, and sent nothing that is to take effect without it.
-  var wantsNothing: Bool { hasLeft && queue.allSatisfy { $0.method == Initialize.method } }
+  /// It has left, and sent nothing that is to take effect without it; a session that it resumes is to stay.
+  var wantsNothing: Bool {
+    hasLeft
+      && queue.allSatisfy { message in
+        message.method == Initialize.method && (try? Initialize(message.parameters))?.session == nil
+      }
+  }
   /// Messages queued behind a waiting one.
   var queue: [IncomingMessage] = []
   /// Queued calls that were cancelled.

@@ -18,6 +18,8 @@ package struct Turn: ~Copyable {
   package let application: ApplicationID
   package let name: ApplicationName
   package var phase = Application.Phase.opening
+  /// All clients that waited for the archive to open have left.
+  private(set) var isGivenUp = false
   /// For what it was opened.
   var purpose = ArchivePurpose.reading
   package private(set) var sequence: SequenceNumber = 0
@@ -89,11 +91,18 @@ package struct Turn: ~Copyable {
     if let trouble, now.monotonic < trouble.until { throw trouble.error }
   }
 
+  /// If the archive is still being opened, nobody needs it any longer.
+  mutating func giveUp() {
+    guard case .opening = phase else { return }
+    isGivenUp = true
+    ask(.giveUp(application))
+  }
+
   // MARK: Failed transactions
 
   /// The last transaction has failed; nothing is written for the pause, in milliseconds, or ever again without one.
   mutating func fail(_ error: ErrorObject, pause: Int64?) {
-    phase = .opening
+    (phase, isGivenUp) = (.opening, false)
     trouble = Trouble(error: error, until: pause.map { now.monotonic + $0 } ?? .max, sequence: sequence)
   }
 
