@@ -28,8 +28,11 @@ package final class SmallDisk: Sendable {
   package func grow(to bytes: Int) throws { try remount(0, "size=\(bytes)") }
 
   private func remount(_ flags: Int, _ options: String?) throws {
-    guard mount("small-disk", path, "tmpfs", UInt(MS_REMOUNT | flags), options) == 0 else {
-      throw TestFailure("remount: \(SystemError.current)")
+    // A process that another test is just starting has our open files until it becomes its program.
+    try Wait.until("no file of the disk is being written") {
+      if mount("small-disk", path, "tmpfs", UInt(MS_REMOUNT | flags), options) == 0 { return true }
+      guard errno == EBUSY else { throw TestFailure("remount: \(SystemError.current)") }
+      return false
     }
   }
 

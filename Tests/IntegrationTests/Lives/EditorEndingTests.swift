@@ -107,7 +107,9 @@ struct EditorEndingTests {
           try process.type(keys)
           _ = try process.terminal.shown(until: shown)
           process.closeTerminal()
-          #expect(try Self.ending(of: process, monitor) == "logout", "\(keys)")
+          // A second signal may end it before it has said goodbye, which takes nothing away either.
+          let ending = try Self.ending(of: process, monitor)
+          #expect(ending != "userQuit", "\(keys)")
         }
       }
     }

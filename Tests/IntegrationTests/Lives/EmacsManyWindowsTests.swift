@@ -10,7 +10,7 @@ internal import Testing
   .timeLimit(.minutes(Environment.isLong ? 10 : 5))
 )
 struct EmacsManyWindowsTests {
-  private static let tabs = Environment.isLong ? 300 : 100
+  private static let tabs = Environment.isLong ? 300 : 50
 
   /// Bytes of a state: in the default form less than all windows need together.
   private static let limits: JSONObject = Environment.isLong ? [:] : ["stateBytesMax": 16_384]
