@@ -199,6 +199,7 @@ struct TmuxLives {
     try home.tmux("new-window", "-t", "main:1", "-c", folder)
     for byKill in [false, true] {
       try home.waitUntilSaved(["\(home)", folder])
+      try Wait.until("their panes are saved") { try home.savedPanes().count == 2 }
       try home.endTmux(byKill: byKill)
       let keepers = ["pgrep", "-r", "D,R,S", "-f", "shell-keeper.bash 600 \(home)"]
       try Wait.until("all shells and their keepers have ended") { try ChildProcess.run(keepers).end == .exit(1) }
