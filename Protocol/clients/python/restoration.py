@@ -3562,9 +3562,12 @@ class Session(_Session):
                 if self._answers is not answers or self._connection is None:
                     _lost(self.socket)
                 if not self._read(self._deadline(seconds)):  # nothing came for so long
-                    for number in waiting.keys() & answers.waiting.keys():
-                        late, tell = waiting[number]
-                        tell(_unanswered(late))
+                    late = [number for number in waiting if answers.waiting.pop(number, None)]
+                    for number in late:
+                        call, tell = waiting[number]
+                        tell(_unanswered(call))
+                    # All have their outcome: a connection that has no room for this is lost.
+                    for number in late:
                         self._cancel(number)
                     return
         finally:

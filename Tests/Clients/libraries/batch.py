@@ -34,6 +34,7 @@ class Broker:
         self.path = f"{self.directory.name}/broker.sock"
         self.patience, self.answers = patience, answers
         self.taken: List[Dict[str, Any]] = []  # which it has answered
+        self.connections = 0
         self.listener = sockets.socket(sockets.AF_UNIX)
         self.listener.bind(self.path)
         self.listener.listen()
@@ -42,6 +43,7 @@ class Broker:
     def run(self) -> None:
         for number in itertools.count():
             connection, _ = self.listener.accept()
+            self.connections += 1
             with connection, connection.makefile("rb") as lines:
                 self.serve(connection, lines, self.patience(number), self.answers(number))
 
@@ -159,17 +161,30 @@ def is_made_again_on_the_next_connection(_: str) -> None:
         raise AssertionError("the connection is lost")
 
 
+class DeafBroker(Broker):
+    """Answers `initialize`, and reads nothing after it."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: 1, lambda _: 1)
+
+    def serve(self, connection: sockets.socket, lines: Any, patience: int, left: int) -> None:
+        super().serve(connection, lines, patience, left)
+        threading.Event().wait()
+
+
 def gives_up_after_silence(_: str) -> None:
-    broker = Broker(lambda _: 1 << 30)
-    session = restoration.Session(APPLICATION, socket=broker.path, timeout=0.2)
-    try:
-        with session.batch() as batch:
-            things = [batch.register(f"Tab{number}") for number in range(COUNT)]
-    except restoration.CallTimedOutError:
-        equal({type(each.exception()) for each in things}, {restoration.CallTimedOutError})
-    else:
-        raise AssertionError("nothing is answered")
-    session.close()
+    # The calls have room in the second one's socket, and not also what cancels them.
+    for broker, count in (Broker(lambda _: 1 << 30), COUNT), (DeafBroker(), 150):
+        session = restoration.Session(APPLICATION, socket=broker.path, timeout=0.2)
+        try:
+            with session.batch() as batch:
+                things = [batch.register(f"Tab{number}") for number in range(count)]
+        except restoration.CallTimedOutError:
+            equal({type(each.exception()) for each in things}, {restoration.CallTimedOutError})
+        else:
+            raise AssertionError("nothing is answered")
+        equal(broker.connections, 1)
+        session.close()
 
 
 if __name__ == "__main__":
