@@ -54,8 +54,10 @@ enum Editor: String, CaseIterable, Sendable {
       }
       try write("set runtimepath^=\(plugin)\n\(settings)\n\(Self.vimReport)", to: "config/nvim/init.vim")
     case .emacs:
-      // The test must not wait for compilation of the loaded files.
-      let quiet = "(setq native-comp-deferred-compilation nil inhibit-startup-screen t)"
+      // Nothing is compiled, in each home anew: what the system loads before the user's settings neither.
+      if !Files.exists("\(home)/.emacs.d") { try Files.makeDirectory("\(home)/.emacs.d") }
+      try write("(setq native-comp-deferred-compilation nil)", to: ".emacs.d/early-init.el")
+      let quiet = "(setq inhibit-startup-screen t)"
       let load = "(add-to-list 'load-path \"\(plugin)\")\n(require 'restoration)\n(restoration-mode 1)"
       try write("\(quiet)\n\(load)\n\(settings)\n\(Self.lispReport)", to: ".emacs")
     }
