@@ -172,7 +172,7 @@ extension ErrorObject {
       .archiveUnreadable,
       "the archive cannot be used: \(why)",
       hint:
-        "Nothing was changed. When the problem above is over, call again. Sessions that have met it must end before."
+        "Nothing was changed. When the problem above is over, call again. Sessions that met it must end first."
     )
   }
 
