@@ -54,13 +54,17 @@ package struct JSONWriter: Sendable {
     needsComma = true
   }
 
-  package mutating func integer(_ value: some FixedWidthInteger) {
+  /// Nearly all integers have this type: for any other one, its operations are looked up at run time.
+  package mutating func integer(_ value: Int64) {
     separate()
-    if let small = Int64(exactly: value) {
-      decimal(small)
-    } else {
-      bytes.append(contentsOf: String(value).utf8)
-    }
+    decimal(value)
+    needsComma = true
+  }
+
+  package mutating func integer(_ value: some FixedWidthInteger) {
+    if let small = Int64(exactly: value) { return integer(small) }
+    separate()
+    bytes.append(contentsOf: String(value).utf8)
     needsComma = true
   }
 

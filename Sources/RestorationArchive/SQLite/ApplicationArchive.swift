@@ -24,8 +24,8 @@ actor ApplicationArchive {
   private var unsynced: ArchiveError?
   /// What others did to the files while they were parked, until an opening has dealt with it.
   private var change: String?
-  /// The files as they were seen last.
-  private var seen: FileStamp?
+  /// The bytes of the files as they were seen last, and how many were noted for lists and limits.
+  private var seen: (main: Int, log: Int, noted: Int)?
   /// The log moves into the main file as soon as the waiting work is done.
   private var isCheckpointDue = false
   /// What lists say of the archive while its files are open: they must not wait for it.
@@ -184,8 +184,17 @@ actor ApplicationArchive {
   }
 
   private func noteSize() {
-    seen = directory.stamp(of: application)
-    register.sizes.note(application, bytes: seen?.bytes)
+    seen = directory.stamp(of: application).map { ($0.main.bytes, $0.log.bytes, $0.bytes) }
+    register.sizes.note(application, bytes: seen?.noted)
+  }
+
+  /// The log may have grown by a commit; while it fills what was reserved, its file does not.
+  private func noteLog(of archive: OpenArchive<SQLiteArchive>) {
+    guard let (main, log, noted) = seen else { return }
+    let bytes = main + max(log, archive.rows.logBytes, archive.rows.connection.reservedLogBytes)
+    guard bytes != noted else { return }
+    seen?.noted = bytes
+    register.sizes.note(application, bytes: bytes)
   }
 
   /// The archive with its files open; fails unless the lease is the newest, and writing is still possible.
@@ -265,10 +274,7 @@ actor ApplicationArchive {
         try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
       }
       archive.rows.acknowledge(receipt.sequence)
-      if let seen {
-        let log = max(seen.log.bytes, archive.rows.logBytes, archive.rows.connection.reservedLogBytes)
-        register.sizes.note(application, bytes: seen.main.bytes + log)
-      }
+      noteLog(of: archive)
       if isLogDue(archive) || !archive.rows.isMainUnclosed { checkpointSoon(lease) }
       publish(archive, after: changes)
       return receipt

@@ -15,20 +15,13 @@ package final class ArchiveSizes: Sendable {
   private struct State {
     var bytes: [String: Int] = [:]
     var all = Sum()
-    /// By names without instances.
-    var sums: [Substring: Sum] = [:]
 
     /// - Parameter size: `nil` if there is no such archive.
     mutating func set(_ application: String, _ size: Int?) {
-      let before = bytes[application]
-      guard before != size else { return }
-      let (archives, growth) = ((size == nil ? 0 : 1) - (before == nil ? 0 : 1), (size ?? 0) - (before ?? 0))
-      let name = application.prefix { $0 != "@" }
-      let sum = sums[name, default: Sum()]
-      bytes[application] = size
-      all = Sum(archives: all.archives + archives, bytes: all.bytes + growth)
-      let own = Sum(archives: sum.archives + archives, bytes: sum.bytes + growth)
-      sums[name] = own.archives == 0 ? nil : own
+      let before =
+        if let size { bytes.updateValue(size, forKey: application) } else { bytes.removeValue(forKey: application) }
+      all.archives += (size == nil ? 0 : 1) - (before == nil ? 0 : 1)
+      all.bytes += (size ?? 0) - (before ?? 0)
     }
   }
 
@@ -38,8 +31,17 @@ package final class ArchiveSizes: Sendable {
 
   package var all: Sum { state.withLock { $0.all } }
 
-  /// Of an application with all its instances.
-  package func of(_ name: String) -> Sum { state.withLock { $0.sums[name[...]] ?? Sum() } }
+  /// Of an application with all its instances. Looks at all archives: only those in a sandbox are asked about so.
+  package func of(_ name: String) -> Sum {
+    let instances = name + "@"
+    return state.withLock { state in
+      state.bytes.reduce(into: Sum()) { sum, archive in
+        guard archive.key == name || archive.key.hasPrefix(instances) else { return }
+        sum.archives += 1
+        sum.bytes += archive.value
+      }
+    }
+  }
 
   package func has(_ application: String) -> Bool { state.withLock { $0.bytes[application] != nil } }
 

@@ -79,8 +79,9 @@ package actor MemoryArchiveStore: ArchiveStore {
   ) async throws(ArchiveError) -> ArchiveReceipt {
     let changes = batch.take()
     let archive = try archive(lease)
+    let before = archive.index.totals.reachableBytes
     let receipt = try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
-    sizes.note(lease.application, bytes: receipt.reachableBytes)
+    if receipt.reachableBytes != before { sizes.note(lease.application, bytes: receipt.reachableBytes) }
     return receipt
   }
 

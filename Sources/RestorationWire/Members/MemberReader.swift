@@ -44,6 +44,17 @@ package struct MemberReader: MemberWalk {
     }
   }
 
+  /// On its own, so that a member that is absent, as most are, needs nothing of its type.
+  @inline(never)
+  private func assign<Value: WireValue>(
+    _ slice: JSONSlice,
+    to value: inout Value?,
+    _ name: StaticString,
+    _ bounds: Bounds
+  ) throws(Misfit) {
+    value = try read(name, slice, bounds) as Value
+  }
+
   package mutating func required<Value: WireValue>(
     _ name: StaticString,
     _ value: inout Value,
@@ -69,7 +80,7 @@ package struct MemberReader: MemberWalk {
     _ bounds: Bounds,
     _: StaticString
   ) throws(Misfit) {
-    if let slice = present(name, Value.self) { value = try read(name, slice, bounds) as Value }
+    if let slice = present(name, Value.self) { try assign(slice, to: &value, name, bounds) }
   }
 
   package mutating func optional<Value: WireValue>(
@@ -78,7 +89,7 @@ package struct MemberReader: MemberWalk {
     _ bounds: Bounds,
     _: StaticString
   ) throws(Misfit) {
-    if let slice = present(name, Value.self) { value = try read(name, slice, bounds) as Value }
+    if let slice = present(name, Value.self) { try assign(slice, to: &value, name, bounds) }
   }
 
   package mutating func member<Value: WireValue & Equatable>(

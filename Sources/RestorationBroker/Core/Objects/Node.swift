@@ -219,7 +219,8 @@ extension Array {
   fileprivate mutating func note<Step>(_ step: Step, at milliseconds: Int64) where Element == NotedStep<Step> {
     let time = Timestamp(milliseconds: milliseconds)
     if let last = indices.last, self[last].step == step {
-      self[last] = NotedStep(step, at: time, times: self[last].times + 1)
+      self[last].at = time
+      self[last].times += 1
     } else if count < Self.stepsMax {
       append(NotedStep(step, at: time))
     }
