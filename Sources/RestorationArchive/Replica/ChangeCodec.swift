@@ -29,7 +29,7 @@ package struct ChangeBatch: Hashable, Sendable {
   package static let version: UInt8 = 1
 
   /// The greatest sequence that an archive has.
-  package static let sequenceMax = ChangeWriter.numberMax
+  package static let sequenceMax = ArchiveTip.sequenceMax
 
   /// - Parameter shared: makes of a session's record what other hosts are told of it.
   package func encoded(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) -> [UInt8] {

@@ -185,7 +185,7 @@ extension SQLiteConnection {
         changeID = ChangeID(high: UInt64(bitPattern: high), low: UInt64(bitPattern: low))
       }
       return ArchiveTip(
-        sequence: try row.number(0),
+        sequence: try row.number(0, through: ArchiveTip.sequenceMax),
         changeID: changeID,
         lastNode: try row.number(3),
         lastContext: try row.number(4),

@@ -361,9 +361,9 @@ final class SQLiteStatement {
   func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
 
   /// An integer that archives count up, so that adding to it cannot overflow; fails as damage if it is out of range.
-  func number(_ column: Int32) throws(SQLiteFailure) -> Int64 {
+  func number(_ column: Int32, through max: Int64 = numberMax) throws(SQLiteFailure) -> Int64 {
     let value = integer(column)
-    guard (0...Self.numberMax).contains(value) else {
+    guard (0...max).contains(value) else {
       let name = sqlite3_column_name(pointer, column).map { String(cString: $0) } ?? "a number"
       throw .unsound("\(name) is \(value)")
     }

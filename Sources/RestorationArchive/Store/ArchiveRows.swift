@@ -46,6 +46,9 @@ protocol ArchiveRows {
 
 /// The numbers of an archive that every commit writes anew.
 struct ArchiveTip: Hashable {
+  /// More than an archive ever comes to; a file or another host that says more is not believed. Handles are made of it.
+  static let sequenceMax: SequenceNumber = 1 << 44 - 1
+
   var sequence: SequenceNumber = 0
   var changeID: ChangeID?
   var lastNode: NodeID = 0

@@ -134,6 +134,10 @@ final class OpenArchive<Rows: ArchiveRows> {
       )
     }
     guard !changes.isEmpty else { return receipt }
+    guard index.tip.sequence <= ArchiveTip.sequenceMax - SequenceNumber(changes.count) else {
+      let hint = "export the application, forget it, and import it"
+      throw ArchiveError(.definite, "the archive of \(application) can take no further change; \(hint)")
+    }
     try index.validate(changes)
     try write { () throws(ArchiveError) in
       // First, so that the new rows go into the pages that become free.

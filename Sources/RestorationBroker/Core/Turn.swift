@@ -201,8 +201,10 @@ package struct Turn: ~Copyable {
   /// No handle that the archive has given so far is above it; those of earlier brokers are all lower.
   var lastHandle: ObjectHandle { handleBase + sequence }
 
+  /// Below it a sequence has room, so that a handle is below 2^53.
   private static func handleBase(of archive: String) -> ObjectHandle {
-    Int64(archive.utf8.reduce(UInt32(0)) { $0 &* 31 &+ UInt32($1) } & 0xF_FFFF | 1 << 20) << 32
+    let hash = archive.utf8.reduce(UInt32(0)) { $0 &* 31 &+ UInt32($1) }
+    return Int64(1 << 20 + hash % (1 << 20 - 1 << 12)) << 32
   }
 
   /// A call number never used before, so that no answer can be mistaken for another call's.
