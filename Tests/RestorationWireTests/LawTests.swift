@@ -225,6 +225,8 @@ struct DescribedObject: CustomTestStringConvertible {
     for limit in ["applicationsMax", "openArchivesMax", "allArchivesBytesMax"] {
       let error = ErrorObject.limitExceeded(limit, max: 1, value: 7_777)
       #expect(error.concealed == ErrorObject.limitExceeded(limit, max: 1, value: 2))
+      let full = ErrorObject.limitExceeded(limit, max: 1, value: 7_777, hint: Optional("Give up some."))
+      #expect(full.concealed == ErrorObject.limitExceeded(limit, max: 1, value: 2, hint: Optional("Give up some.")))
     }
   }
 

@@ -66,7 +66,9 @@ extension ErrorObject {
   static func storeError(_ error: ArchiveError) -> ErrorObject {
     switch error.kind {
     case .unreadable: return unreadable(error.message)
-    case .limit(let name, let max, let value): return .limitExceeded(name, max: max, value: value)
+    case .limit(let name, let max, let value):
+      let hint = "Forget applications that are no longer needed, or raise \(name) in the broker's configuration."
+      return .limitExceeded(name, max: max, value: value, path: nil, hint: hint)
     case .absent: return unknownApplication(error.message)
     case .indeterminate: return storeFailed(error.message, indeterminate: true)
     case .definite, .changed: return storeFailed(error.message, indeterminate: false, hint: failedCallHint)

@@ -98,7 +98,8 @@ extension ErrorObject {
     let isOfFiles = code == .archiveUnreadable || code == .storeFailed
     guard case .object(var data)? = data else { return self }
     if let limit = data["limit"]?.string, let max = data["max"]?.integer, Self.sharedLimits.contains(limit) {
-      return .limitExceeded(limit, max: Int(max), value: Int(max) + 1)
+      let hint = data["hint"]?.string
+      return .limitExceeded(limit, max: Int(max), value: Int(max) + 1, hint: hint)
     }
     let isOfHosts = code == .ownedElsewhere || code == .fenced
     guard isOfFiles || isOfHosts || data["owners"] != nil, let summary = code.summary else { return self }

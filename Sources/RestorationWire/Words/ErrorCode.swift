@@ -174,11 +174,19 @@ extension ErrorObject {
   }
 
   /// −32008: `value` is more than `max` of the limit called `limit` (a name `limits` reports).
-  package static func limitExceeded(_ limit: String, max: Int, value: Int, path: IdentifierPath? = nil) -> ErrorObject {
+  ///
+  /// - Parameter hint: what to do next; to send less, if nil.
+  package static func limitExceeded(
+    _ limit: String,
+    max: Int,
+    value: Int,
+    path: IdentifierPath? = nil,
+    hint: String? = nil
+  ) -> ErrorObject {
     .restoration(
       .limitExceeded,
       "\(path.map { $0.components.isEmpty ? "" : "\($0): " } ?? "")\(limit) is \(max), this value is \(value)",
-      hint: "Send less, or raise \(limit) in the broker's configuration.",
+      hint: hint ?? "Send less, or raise \(limit) in the broker's configuration.",
       path: path,
       details: ["limit": .string(limit), "max": .integer(Int64(max)), "value": .integer(Int64(value))]
     )
