@@ -23,8 +23,9 @@ extension ArchiveGateway {
       guard let growth, growth > 0 else { return nil }
       let bytes = store.sizes.all.bytes + sessions.values.reduce(growth) { $0 + $1.queue.pendingBytes }
       guard bytes > limits.allArchivesBytesMax else { return nil }
-      let hint = "Forget applications that are no longer needed, or raise \(limit) in the broker's configuration."
-      return .limitExceeded(limit, max: limits.allArchivesBytesMax, value: bytes, hint: hint)
+      return .storeError(
+        ArchiveError(.limit(name: limit, max: limits.allArchivesBytesMax, value: bytes), "no further byte is allowed")
+      )
     }
     let (base, known) = (name.base, store.sizes)
     let own = sessions.values.filter { $0.base == base }
@@ -41,7 +42,7 @@ extension ArchiveGateway {
       max: limits.allArchivesBytesMax,
       own: own.reduce(stored.bytes) { $0 + $1.queue.pendingBytes },
       others: all.bytes - stored.bytes,
-      adding: max(0, growth ?? 0)
+      adding: max(0, growth ?? 1)
     )
   }
 }
