@@ -124,7 +124,7 @@ extension ErrorObject {
   package static func unknownTarget(_ target: JSONText) -> ErrorObject {
     .restoration(
       .invalidReference,
-      "\(target) is not the path of an object in the document",
+      "\(target.brief) is not the path of an object in the document",
       hint: "Give the path of an object in the document, or null.",
       details: ["pointer": "/state", "reference": .text(target)]
     )

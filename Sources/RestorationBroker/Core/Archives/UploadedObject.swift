@@ -65,7 +65,9 @@ struct PathText: Hashable {
   init(_ path: IdentifierPath) { bytes = Array(path.description.utf8)[...] }
 
   var path: IdentifierPath {
-    IdentifierPath(bytes.split(separator: Self.separator).map { String(decoding: $0, as: UTF8.self) })
+    guard !bytes.isEmpty else { return IdentifierPath() }
+    let components = bytes.split(separator: Self.separator, omittingEmptySubsequences: false)
+    return IdentifierPath(components.map { String(decoding: $0, as: UTF8.self) })
   }
 
   /// The path without its last component; `nil` if it has only one.
