@@ -439,7 +439,7 @@ static json_t *perform(const char *what, const json_t *command) {
     return result ? json_null() : NULL;
   }
   if (strcmp(what, "save") == 0)
-    return restoration_call(session, "saveApplicationState", json_object(), patience, &failure);
+    return restoration_call(session, "saveApplicationState", json_pack("{s:i}", "deadlineMilliseconds", 15000), patience, &failure);
   if (strcmp(what, "restore") == 0) {
     double seconds = json_number_value(json_object_get(command, "deadline"));
     json_t *params = json_pack("{s:I}", "deadlineMilliseconds", (json_int_t)(seconds * 1000));

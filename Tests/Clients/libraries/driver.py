@@ -263,7 +263,7 @@ class Driver:
         yield self.session.register_class(restorationClass, self.factory, shared)
 
     def do_save(self):
-        return (yield self.session.save())
+        return (yield self.session.save(deadline=15))
 
     def do_restore(self, deadline):
         return (yield self.session.restore(deadline))
