@@ -148,7 +148,7 @@ struct ConnectionOptions: ParsableArguments {
         try await body(broker)
       } catch let error as RestorationError where error.code == .unknownApplication {
         let known = (try? await broker.applicationNames()) ?? []
-        throw Failure(error, near: Suggestion.nearest(to: application ?? "", in: known))
+        throw Failure(error, near: Suggestion.application(meantBy: application ?? "", in: known))
       } catch let error as RestorationError where error.code == .unknownObject {
         // The broker names a method there, and a call is one.
         throw Failure(error, hint: application.map { "restorationctl tree \($0) shows the known objects." })

@@ -62,6 +62,7 @@ struct Control: ControlCommand {
     // A pipe without a reader is a write error, like a full disk.
     signal(SIGPIPE, SIG_IGN)
     do {
+      try checkWords()
       var command = try await asyncParseAsRoot()
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
@@ -78,6 +79,19 @@ struct Control: ControlCommand {
       }
       end(UnknownCommand.error(error, CommandLine.arguments) ?? error)
     }
+  }
+
+  /// Bytes that are not UTF-8 were replaced when the tool began: another object would be meant, or another text stored.
+  private static func checkWords() throws {
+    guard let word = CommandLine.arguments.dropFirst().first(where: { $0.unicodeScalars.contains("\u{fffd}") }) else {
+      return
+    }
+    throw Failure(
+      ExitStatus.usage,
+      kind: "usage",
+      "'\(word)' is not UTF-8",
+      hint: "Give a file or a program a link without such bytes; a state may come from standard input, in UTF-8."
+    )
   }
 
   /// Reports an error as the parser does, but for words of the command line that would steer the terminal.

@@ -38,8 +38,8 @@ struct Failure: Error {
       case .storeFailed where !error.indeterminate: ExitStatus.tryAgain
       default: ExitStatus.refused
       }
-    let limit = error.limit.map { ": \($0.name) is \($0.max), and this would be \($0.value)" } ?? ""
-    message = error.message + limit
+    let limit = error.limit.flatMap { error.message.contains($0.name) ? nil : $0 }
+    message = error.message + (limit.map { ": \($0.name) is \($0.max), and this would be \($0.value)" } ?? "")
     // The broker names a method there.
     let isUnknown = error.code == .unknownApplication
     let list = (near.map { "Did you mean \($0)? " } ?? "") + "restorationctl list shows the known applications."

@@ -66,7 +66,7 @@ enum TimeLimit {
             "Check the program that reads it, or give it more time by --timeout."
           )
         } else if state.watches {
-          ("the \(limit) s of --timeout are over", nil)
+          ("gave up after \(limit) s (--timeout)", nil)
         } else {
           (
             "the broker on \(state.socket) did not finish within \(limit) s",

@@ -55,6 +55,12 @@ enum Suggestion {
     return near.min { $0.distance < $1.distance }?.name
   }
 
+  /// The instances of a name, if it has any: programs that run several times have no archive without one.
+  static func application(meantBy name: String, in known: [String]) -> String? {
+    let instances = known.filter { $0.hasPrefix(name + "@") }
+    return instances.isEmpty ? nearest(to: name, in: known) : list(instances)
+  }
+
   /// Tells a person who has made something new that it is nearly called like another one. A script is told nothing, and
   /// nothing is said of names that differ only in a number: somebody counts.
   static func noteNew(_ name: String, _ place: String = "", known: [String]) {

@@ -151,6 +151,12 @@ internal import Testing
       let result = try ControlTool.run(command + ["org.example.Note"] + path, status: 4)
       #expect(result.errors.contains("Did you mean org.example.Notes? "), "\(result.errors)")
     }
+    try broker.connect().encode("Main", state: [:], of: "org.example.Several@2")
+    let without = try ControlTool.run(["tree", "org.example.Several"], status: 4)
+    #expect(without.errors.contains("Did you mean org.example.Several@2? "), "\(without.errors)")
+    let bytes = ["sh", "-c", #"exec "$@" "$(printf 'caf\351')""#, "sh"] + [Products.control, "get", "a", "-r"]
+    let foreign = try ChildProcess.run(bytes)
+    #expect(foreign.end == .exit(64) && foreign.errors.contains("is not UTF-8"), "\(foreign.errors)")
     let deep = try ControlTool.run(["put", Self.application, "Main/New", "/a/b", "1"], status: 4)
     #expect(deep.errors.contains("Main/New has no state, and only the last key of /a/b may be new"), "\(deep.errors)")
     try ControlTool.run(["put", Self.application, "Empty/Child", "{}"], status: 0)

@@ -168,7 +168,7 @@ internal import Testing
   @Test(.broker) func theTimeItIsGivenEndsIt() throws {
     let result = try ControlTool.run(["monitor", "--timeout=2", "--no-legend"], status: 75)
     #expect(result.output.isEmpty)
-    #expect(result.errors.contains("of --timeout are over"))
+    #expect(result.errors.contains("s (--timeout)"))
   }
 
   @Test(.broker) func statesAreShownIfAskedForUnlessTheyAreConfidential() throws {

@@ -98,7 +98,7 @@ internal import Testing
       environment: ["TERM": "xterm", "NO_COLOR": "1"],
       status: 75
     )
-    #expect(result.output.contains("the 0.5 s of --timeout are over"))
+    #expect(result.output.contains("gave up after 0.5 s (--timeout)"))
   }
 
   @Test(.broker) func topInJSONHasRatesSinceTheLastTime() throws {

@@ -39,7 +39,7 @@ struct DiscardCommand: ControlCommand {
 
   func validate() throws {
     if !yes, !force, !Terminal.canAsk {
-      throw ValidationError("discarding cannot be undone, and this is not a terminal to ask on: use --yes")
+      throw ValidationError("discarding removes what is saved, and this is not a terminal to ask on: use --yes")
     }
   }
 

@@ -79,7 +79,7 @@ struct PutCommand: ControlCommand {
     let pointer = try pointer
     let value = try value()
     guard !pointer.isWhole || value.kind == .object else {
-      let message = "\(value.compactText.string) is not a state, which is a JSON object"
+      let message = "a state must be a JSON object, which \(value.compactText.brief) is not"
       throw Self.wrong(message, "Give an object, or a pointer to change one value: /title.")
     }
     try await withBroker { broker in

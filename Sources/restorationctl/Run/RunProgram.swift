@@ -26,8 +26,8 @@ struct RunProgram: JSONWritable {
     path = Self.path.isEmpty ? nil : Self.path.joined(separator: ":")
     self.isGraphical = isGraphical
     // Bytes that are not UTF-8 were replaced by it when the program began.
-    if let word = ([directory] + arguments).first(where: { $0.unicodeScalars.contains("\u{fffd}") }) {
-      throw Self.usage("'\(word)' is not UTF-8", hint: "Give the program a link, or a script, without such bytes.")
+    if directory.unicodeScalars.contains("\u{fffd}") {
+      throw Self.usage("'\(directory)' is not UTF-8", hint: "Change to another directory.")
     }
   }
 
