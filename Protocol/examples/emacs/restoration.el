@@ -294,12 +294,25 @@ One in a question of the command that quits does not count."
     (setq restoration--quitting nil)
     (remove-hook 'post-command-hook #'restoration--quit-declined)))
 
+(defun restoration--is-signalled ()
+  "Whether a signal ends Emacs, or the end of its terminal.
+Emacs gives SIGHUP or SIGTERM its default action then; before, it catches or
+ignores both, as the kernel tells in two masks."
+  (ignore-errors
+    (with-temp-buffer
+      (insert-file-contents-literally "/proc/self/status")
+      (let ((signals #x4001)
+            (handled 0))
+        (while (re-search-forward "^Sig\\(?:Ign\\|Cgt\\):[ \t]*\\([0-9a-f]+\\)$" nil t)
+          (setq handled (logior handled (string-to-number (match-string 1) 16))))
+        (/= (logand handled signals) signals)))))
+
 (defun restoration--quits-p ()
-  "Whether Emacs ends by its user's own word, not by a signal.
-Emacs is idle while it waits for input, as in each of its questions, and not
-while the command that quits it runs."
-  (and (not (current-idle-time))
-       (or restoration--quitting (eq this-command 'kill-emacs))))
+  "Whether Emacs ends by its user's own word."
+  (and (or restoration--quitting (eq this-command 'kill-emacs))
+       (not (restoration--is-signalled))
+       ;; If its last display is gone, Emacs ends by itself, also in a question, where it is idle.
+       (not (current-idle-time))))
 
 (defun restoration--end ()
   "Say goodbye; a signal does not mean that the user quits."
@@ -332,7 +345,8 @@ Restore earlier ones if nothing is open."
     (setq restoration--phase 'connecting)
     (unless (restoration--pristine-p) (setq restoration--instance (restoration--own-instance)))
     (add-hook 'kill-emacs-query-functions #'restoration--quit-asked)
-    (add-hook 'kill-emacs-hook #'restoration--end)
+    ;; First: while another function waits, a second signal may end Emacs, or the terminal that is gone.
+    (add-hook 'kill-emacs-hook #'restoration--end -100)
     (restoration--connect)))
 
 (defun restoration-status ()

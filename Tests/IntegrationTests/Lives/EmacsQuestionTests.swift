@@ -13,6 +13,8 @@ internal import Testing
     "yes-or-no": "(setq confirm-kill-emacs 'yes-or-no-p)",
     "y-or-n": "(setq confirm-kill-emacs 'y-or-n-p)",
     "a key": "(setq confirm-kill-emacs (lambda (prompt) (eq (read-key prompt) ?y)))",
+    // While it waits for a key no longer than a time, Emacs is not idle.
+    "a key in time": "(setq confirm-kill-emacs (lambda (prompt) (eq (read-event prompt nil 100) ?y)))",
     "of a hook": """
     (add-hook 'kill-emacs-query-functions (lambda () (yes-or-no-p "Really exit Emacs? ")) t)
     """,
@@ -33,12 +35,12 @@ internal import Testing
     return try monitor.notification("event")["ending"]?.string
   }
 
-  @Test(arguments: ["yes-or-no": "yes\r", "y-or-n": "y", "a key": "y", "of a hook": "yes\r"])
+  @Test(arguments: ["yes-or-no": "yes\r", "y-or-n": "y", "a key": "y", "a key in time": "y", "of a hook": "yes\r"])
   func aQuitThatIsConfirmedIsTheUsersWish(kind: String, answer: String) throws {
     #expect(try Self.ending(kind) { try $0.terminal.type(answer) } == "userQuit")
   }
 
-  @Test(arguments: ["yes-or-no", "y-or-n", "a key", "of a hook"])
+  @Test(arguments: ["yes-or-no", "y-or-n", "a key", "a key in time", "of a hook"])
   func anEmacsThatIsEndedWhileItAsksIsNotQuit(kind: String) throws {
     #expect(try Self.ending(kind) { $0.process.send(signal: SIGTERM) } == "logout")
   }
@@ -53,5 +55,31 @@ internal import Testing
       process.process.send(signal: SIGHUP)
     }
     #expect(ending == "logout")
+  }
+
+  /// Where Emacs finds that its terminal is gone, SIGHUP ends it at once from then on, in the middle of its hooks. It has
+  /// said goodbye before other hooks run; if it has not even come to that, what was stored comes back as well.
+  @Test(arguments: ["add-hook 'kill-emacs-hook": "logout", "advice-add 'restoration--end :before": "crashed"])
+  func anEmacsThatASecondSignalEndsComesBackAsItWas(lingering: String, ending: String) throws {
+    let home = try EmacsHome(
+      settings: """
+        (setq confirm-kill-emacs 'yes-or-no-p)
+        (defun linger (&rest _) (write-region "" nil "~/ends" nil 'quiet) (sleep-for 100))
+        (add-hook 'restoration-ready-hook (lambda () (\(lingering) #'linger)))
+        """
+    )
+    let process = try EditorProcess(.emacs, home: home.path, in: .deafShell)
+    try process.ready()
+    try process.type(Editor.emacs.open("one.txt", line: 5))
+    try home.stored(["one.txt:5*"], by: process)
+    let monitor = try broker.connect()
+    try monitor.call("subscribe", ["events": ["sessionEnded"]])
+    try process.terminal.type(Self.quit)
+    _ = try process.terminal.shown(until: "Really exit Emacs?")
+    process.closeTerminal()
+    try process.waits(until: "ends") { Files.exists("\(home.path)/ends") }
+    Glibc.kill(try process.pid, SIGHUP)
+    #expect(try monitor.notification("event")["ending"]?.string == ending)
+    #expect(try home.start().report().windows == ["one.txt:5*"])
   }
 }
