@@ -42,10 +42,10 @@ struct EmacsHome {
     try process.waits(until: "has \(windows) stored") { reader.storedWindows(Self.instance) == windows }
   }
 
-  /// The text of the stored state of an object below Editor.
+  /// The text of the stored state of an object below Editor; empty while there is no such object.
   func storedText(_ name: String) throws -> String {
-    let state = try broker.connect().decode("Editor", name, of: Self.instance)["state"]
-    return state.map { "\($0)" } ?? ""
+    let reader = try broker.connect()
+    return ((try? reader.decode("Editor", name, of: Self.instance))?["state"]).map { "\($0)" } ?? ""
   }
 
   /// `report-tabs` gives the names of the buffers in the windows of each tab of each frame, a text for each.
