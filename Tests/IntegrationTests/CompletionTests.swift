@@ -158,7 +158,7 @@ internal import Testing
     )
     func type(_ line: String) throws {
       try Wait.until("the shell takes keys") {
-        _ = try terminal.shown()
+        try terminal.drain()
         return terminal.takesKeys
       }
       try terminal.type("\(line)\r")
@@ -169,7 +169,7 @@ internal import Testing
     let lines = ["show org.example.Notes@two Main/Editor", "store migrate org.example.Notes@two"]
     let expected = lines.map { "--socket \(broker.socket) \($0) --full\n" }.joined()
     try Wait.until("\(command[0]) has run \(expected)") {
-      _ = try terminal.shown()
+      try terminal.drain()
       return (try? Files.text(written)) == expected
     }
     try type("exit")

@@ -260,7 +260,7 @@ final class EditorProcess {
   /// Waits, and reads the screen meanwhile: an editor whose output is not read stops.
   func waits(until what: String, _ isTrue: () throws -> Bool) throws {
     try Wait.until("\(editor) \(what)") {
-      _ = try window?.shown()
+      try window?.drain()
       return try isTrue()
     }
   }

@@ -36,7 +36,7 @@ final class ShellProcess {
     try awaitPrompt()
     try terminal.type(" { \(command); } >~/part.$$; mv ~/part.$$ ~/written.$$\r")
     try Wait.until("the shell has done \(command)") {
-      _ = try terminal.shown()
+      try terminal.drain()
       return Files.exists(name)
     }
     return try Files.text(name)
@@ -44,7 +44,7 @@ final class ShellProcess {
 
   func awaitPrompt() throws {
     try Wait.until("the shell takes keys") {
-      _ = try terminal.shown()
+      try terminal.drain()
       return try terminal.takesKeys
     }
   }
@@ -68,7 +68,7 @@ final class ShellProcess {
   /// Waits until all of it has ended, also what keeps the shell's place: it has stored all that it was told.
   func waitForEnd() throws {
     try Wait.until("the shell has ended") {
-      _ = try window?.shown()
+      try window?.drain()
       return !process.isRunning
     }
     _ = try process.waitForEnd()

@@ -53,11 +53,16 @@ package final class PseudoTerminal {
     return screen
   }
 
-  /// The output so far, without waiting. A process with much output stops if it is not read.
-  package func shown() throws -> String {
+  /// Takes the output so far, without waiting. A process with much output stops if it is not read.
+  package func drain() throws {
     while descriptor.waitUntilReadable(Deadline(.zero)) {
       guard try fill(Deadline()) else { break }
     }
+  }
+
+  /// The output so far, without waiting.
+  package func shown() throws -> String {
+    try drain()
     return lines(of: pending)
   }
 
