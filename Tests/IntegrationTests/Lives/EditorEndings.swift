@@ -11,6 +11,8 @@ struct EditorEnding: Sendable {
     /// A terminal that tells its process first.
     case terminalHangsUp
     case hangUp, terminate, kill
+    /// The terminal is closed while the editor is a stopped job of its shell.
+    case terminalClosesOverStoppedJob
     /// Every process of the session is told to end and, at once, that its terminal is gone.
     case logout
     case tmuxServerIsKilled, tmuxSessionIsKilled
@@ -21,7 +23,7 @@ struct EditorEnding: Sendable {
 
   static let all: [EditorEnding] = [
     (.terminal, [.terminalCloses, .hangUp, .terminate, .kill, .logout]),
-    (.shell, [.terminalCloses, .terminalHangsUp, .hangUp, .terminate, .kill, .logout]),
+    (.shell, [.terminalCloses, .terminalHangsUp, .terminalClosesOverStoppedJob, .logout]),
     (.deafShell, [.terminalCloses]),
     (.pane, [.tmuxServerIsKilled, .tmuxSessionIsKilled]),
     (.paneShell, [.tmuxServerIsKilled, .tmuxSessionIsKilled]),
@@ -35,6 +37,10 @@ extension EditorProcess {
     case .terminalCloses: closeTerminal()
     case .terminalHangsUp:
       process.send(signal: SIGHUP)
+      closeTerminal()
+    case .terminalClosesOverStoppedJob:
+      try type("\u{1a}")
+      _ = try terminal.shown(until: "topped")
       closeTerminal()
     case .hangUp: Glibc.kill(try pid, SIGHUP)
     case .terminate: Glibc.kill(try pid, SIGTERM)
@@ -56,11 +62,14 @@ extension Editor {
   var farewells: [[String]] {
     switch self {
     case .vim, .neovim:
-      [":qa!\r", ":qa\r", ":q\r", "ZZ", "ZQ", ":wq\r", ":x\r", ":wqa\r", ":xa\r", ":cq\r", ":5cquit\r", "\u{17}q"]
+      ([":q\r", "ZZ", ":wqa\r", ":5cquit\r"] + (Environment.isLong ? Self.moreFarewells : []))
         .map { [$0] } + [[":normal ix\r:confirm qa\r", "n"]]
     case .emacs: [[quit], ["\u{1b}xkill-emacs\r"]]
     }
   }
+
+  /// The editors' plugins are told of these as of the others.
+  private static let moreFarewells = [":qa!\r", ":qa\r", "ZQ", ":wq\r", ":x\r", ":xa\r", ":cq\r", "\u{17}q"]
 
   /// What a user types who then does not quit: keys, and what the terminal shows then.
   var withdrawn: [(keys: String, shown: String)] {
