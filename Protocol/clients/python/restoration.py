@@ -2990,7 +2990,8 @@ class Batch:
 
     def __init__(self, session: "Session") -> None:
         self._session = session
-        self._calls: List[Tuple[_Call[Any], "concurrent.futures.Future[Any]"]] = []
+        self._lock = threading.RLock()
+        self._calls: Optional[List[Tuple[_Call[Any], "concurrent.futures.Future[Any]"]]] = []  # None: it has ended
 
     def register(
         self, identifier: Optional[str], parent: Any = None, **options: "Unpack[_Registration]",
@@ -3012,13 +3013,23 @@ class Batch:
 
     def _add(self, call: _Call[_T]) -> "concurrent.futures.Future[_T]":
         future: "concurrent.futures.Future[_T]" = concurrent.futures.Future()
-        self._calls.append((call, future))
+        with self._lock:
+            if self._calls is None:
+                raise RuntimeError("the block of this batch has ended; begin another one: session.batch()")
+            self._calls.append((call, future))
         return future
 
+    def _end(self) -> List[Tuple[_Call[Any], "concurrent.futures.Future[Any]"]]:
+        """What was added. Nothing can be added any more."""
+        with self._lock:
+            made, self._calls = self._calls or [], None
+        return made
+
     def _make(self) -> None:
-        session, calls = self._session, [call for call, _ in self._calls]
+        session, made = self._session, self._end()
+        calls = [call for call, _ in made]
         with session._lock, session._registering(calls):
-            for (call, future), outcome in zip(self._calls, session._perform_all(calls)):
+            for (call, future), outcome in zip(made, session._perform_all(calls)):
                 try:
                     if isinstance(outcome, Exception):
                         raise outcome
@@ -3027,7 +3038,7 @@ class Batch:
                     future.set_result(outcome)
                 except Exception as error:
                     future.set_exception(error)
-        for failure in filter(None, [future.exception() for _, future in self._calls]):
+        for failure in filter(None, [future.exception() for _, future in made]):
             raise failure
 
 
@@ -3165,7 +3176,11 @@ class Session(_Session):
         same, and each future has its own result or error. A block that ends by an exception sends nothing.
         """
         batch = Batch(self)
-        yield batch
+        try:
+            yield batch
+        except BaseException:
+            batch._end()
+            raise
         batch._make()
 
     def complete(self) -> int:

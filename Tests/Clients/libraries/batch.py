@@ -137,6 +137,31 @@ def tells_errors_apart(socket: str) -> None:
                 raise AssertionError(wrong)
 
 
+def takes_nothing_after_its_block(socket: str) -> None:
+    refused: List[str] = []
+    for place in (socket, socket + ".none"):
+        with restoration.Session(APPLICATION, socket=place) as session:
+            note = session.register("Note")
+
+            def add() -> None:
+                try:
+                    batch.encode(note, "lost")
+                except RuntimeError as error:
+                    refused.append(str(error))
+
+            def add_twice(_: Any) -> None:
+                thread = threading.Thread(target=add)
+                thread.start()
+                thread.join()
+                add()
+
+            with session.batch() as batch:
+                batch.encode(note, "kept").add_done_callback(add_twice)
+            add()
+            equal(note.decode(str), "kept")
+    equal((len(refused), set(refused)), (6, {"the block of this batch has ended; begin another one: session.batch()"}))
+
+
 def is_made_again_on_the_next_connection(_: str) -> None:
     broker = Broker(lambda _: 1, lambda number: COUNT // 2 if number == 0 else 1 << 30)
     with restoration.Session(APPLICATION, socket=broker.path) as session:
