@@ -46,6 +46,7 @@ internal import Testing
     ("is_saved", "what it registers and encodes is saved, in its order, also in memory"),
     ("tells_errors_apart", "each of its calls has its own result or error, and a block that fails sends nothing"),
     ("takes_nothing_after_its_block", "a call that comes when the block ends, or later, is refused instead of lost"),
+    ("ends_all_of_its_futures", "no future stays open, whatever ends the block, and waiting in the block is refused"),
     ("is_made_again_on_the_next_connection", "calls whose answers are lost are made again, if there is patience"),
     ("gives_up_after_silence", "a broker that says nothing costs a batch as much time as one call"),
   ]

@@ -2985,13 +2985,34 @@ class RestorableObject(_Object):
         self._session._perform(self._set_children(children))
 
 
+class _Outcome(concurrent.futures.Future[_T]):
+    """Of a call of a batch. The thread that makes the calls would wait for itself."""
+
+    def __init__(self, thread: int) -> None:
+        super().__init__()
+        self._thread = thread
+
+    def result(self, timeout: Optional[float] = None) -> _T:
+        self._check()
+        return super().result(timeout)
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        self._check()
+        return super().exception(timeout)
+
+    def _check(self) -> None:
+        if threading.get_ident() == self._thread and not self.done():
+            raise RuntimeError("this is done when the block of its batch has ended; wait for it after the block")
+
+
 class Batch:
     """Calls that a `Session` makes together: see `Session.batch`. Each result, or error, comes with its future."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
+        self._thread = threading.get_ident()
         self._lock = threading.RLock()
-        self._calls: Optional[List[Tuple[_Call[Any], "concurrent.futures.Future[Any]"]]] = []  # None: it has ended
+        self._calls: Optional[List[Tuple[_Call[Any], _Outcome[Any]]]] = []  # None: it has ended
 
     def register(
         self, identifier: Optional[str], parent: Any = None, **options: "Unpack[_Registration]",
@@ -3012,32 +3033,41 @@ class Batch:
         return self._add(self._session._decode([target] if isinstance(target, str) else target))
 
     def _add(self, call: _Call[_T]) -> "concurrent.futures.Future[_T]":
-        future: "concurrent.futures.Future[_T]" = concurrent.futures.Future()
+        future: _Outcome[_T] = _Outcome(self._thread)
         with self._lock:
             if self._calls is None:
                 raise RuntimeError("the block of this batch has ended; begin another one: session.batch()")
             self._calls.append((call, future))
         return future
 
-    def _end(self) -> List[Tuple[_Call[Any], "concurrent.futures.Future[Any]"]]:
-        """What was added. Nothing can be added any more."""
+    def _end(self, cancels: bool = False) -> List[Tuple[_Call[Any], _Outcome[Any]]]:
+        """What was added and is not cancelled. From here on nothing can be added or cancelled."""
         with self._lock:
-            made, self._calls = self._calls or [], None
-        return made
+            added, self._calls = self._calls or [], None
+        if cancels:
+            for _, future in added:
+                future.cancel()
+        return [each for each in added if each[1].set_running_or_notify_cancel()]
 
     def _make(self) -> None:
         session, made = self._session, self._end()
         calls = [call for call, _ in made]
-        with session._lock, session._registering(calls):
-            for (call, future), outcome in zip(made, session._perform_all(calls)):
-                try:
-                    if isinstance(outcome, Exception):
-                        raise outcome
-                    if call.registered is not None:
-                        session._drive(call.registered._bind(), session._perform)
-                    future.set_result(outcome)
-                except Exception as error:
+        try:
+            with session._lock, session._registering(calls):
+                for (call, future), outcome in zip(made, session._perform_all(calls)):
+                    try:
+                        if isinstance(outcome, Exception):
+                            raise outcome
+                        if call.registered is not None:
+                            session._drive(call.registered._bind(), session._perform)
+                        future.set_result(outcome)
+                    except Exception as error:
+                        future.set_exception(error)
+        except BaseException as error:  # such as KeyboardInterrupt
+            for _, future in made:
+                if not future.done():
                     future.set_exception(error)
+            raise
         for failure in filter(None, [future.exception() for _, future in made]):
             raise failure
 
@@ -3173,13 +3203,14 @@ class Session(_Session):
         """Registers, encodes and decodes together: a `with` block's calls are sent in their order when it ends.
 
         All answers are awaited together. If calls fail, the first error is raised then; the others are made all the
-        same, and each future has its own result or error. A block that ends by an exception sends nothing.
+        same, and each future has its own result or error. A call whose future is cancelled in the block is not made.
+        A block that ends by an exception sends nothing, and cancels all futures.
         """
         batch = Batch(self)
         try:
             yield batch
         except BaseException:
-            batch._end()
+            batch._end(cancels=True)
             raise
         batch._make()
 

@@ -13,6 +13,7 @@ import socket as sockets
 import sys
 import tempfile
 import threading
+from concurrent import futures
 from typing import Any, Callable, Dict, List
 
 import restoration
@@ -160,6 +161,53 @@ def takes_nothing_after_its_block(socket: str) -> None:
             add()
             equal(note.decode(str), "kept")
     equal((len(refused), set(refused)), (6, {"the block of this batch has ended; begin another one: session.batch()"}))
+
+
+def ends_all_of_its_futures(socket: str) -> None:
+    def refused(work: Callable[[], Any]) -> bool:
+        try:
+            work()
+        except RuntimeError as error:
+            return str(error) == "this is done when the block of its batch has ended; wait for it after the block"
+        return False
+
+    with restoration.Session(APPLICATION, socket=socket) as session:
+        note, line = session.register("Note"), session.register("Line")
+        with session.batch() as batch:
+            first, cancelled, last = batch.encode(note, 1), batch.encode(line, "never sent"), batch.encode(note, 2)
+            assert refused(first.result) and refused(first.exception)
+            seen: List[Any] = []
+            first.add_done_callback(lambda _: seen.append((refused(last.result), last.cancel())))
+            assert cancelled.cancel()
+            others: List[bool] = []
+            other = threading.Thread(target=lambda: others.append(last.result()))
+            other.start()
+        other.join()
+        equal((first.result(), cancelled.cancelled(), others, seen), (True, True, [True], [(True, False)]))
+        equal((note.decode(int), line.decode(str)), (2, None))
+
+        def interrupt(_: Any) -> None:
+            raise KeyboardInterrupt
+
+        for end, ends in (
+            ({}.popitem, [futures.CancelledError] * 2), (lambda: None, [type(None), KeyboardInterrupt]),
+        ):
+            try:
+                with session.batch() as batch:
+                    made = [batch.encode(note, 3), batch.encode(note, 4)]
+                    made[0].add_done_callback(interrupt if ends[0] is type(None) else id)
+                    end()
+            except (KeyError, KeyboardInterrupt):
+                pass
+            equal([outcome(each) for each in made], ends)
+            equal(futures.wait(made, 0).not_done, set())
+
+
+def outcome(future: "futures.Future[Any]") -> Any:
+    try:
+        return type(future.exception(0))
+    except (futures.CancelledError, futures.TimeoutError) as error:
+        return type(error)
 
 
 def is_made_again_on_the_next_connection(_: str) -> None:
