@@ -63,6 +63,7 @@ internal import Testing
   private static let plain: [(name: String, promise: String)] = [
     ("is_a_mapping", "what is decoded is a mapping, which is empty where nothing is saved"),
     ("holds_a_value", "what is no object is saved as Swift saves it, with a broker and without, and comes back"),
+    ("holds_an_object_whose_only_field_is_value", "an object that is saved as a plain value is comes back as one"),
     ("holds_what_a_callback_gives", "so is what a callback gives, except for None, and what a script stores"),
   ]
 

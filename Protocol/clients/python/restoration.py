@@ -829,6 +829,10 @@ def _typed_state(kind: Any, state: Dict[str, Any]) -> Any:
             raise _unfit(kind, state)
         return _within(_VALUE, _typed, kind, state[_VALUE])
     if plain and state.keys() == {_VALUE}:
+        for each in kinds:
+            if (_members(_kind(_bare(each))) or {}).keys() == {_VALUE}:  # it is saved as a plain value is
+                with contextlib.suppress(_Misfit):
+                    return _typed(each, state)
         with contextlib.suppress(_Misfit):
             return _typed(Union[plain], state[_VALUE])
     return _typed(kind, state)

@@ -102,6 +102,38 @@ def holds_a_value(socket: str) -> None:
             equal(session.decode(List[str]), ["own"])
 
 
+@dataclass
+class Setting:
+    value: Optional[str] = None
+
+
+@dataclass
+class Choice:
+    value: List[int]
+
+
+@dataclass
+class Titled:
+    value: str = ""
+    title: str = ""
+
+
+def holds_an_object_whose_only_field_is_value(socket: str) -> None:
+    with restoration.Session(APPLICATION, socket=socket) as session:
+        note = session.register("Note")
+        cases: List[Tuple[Any, Any, Any]] = [
+            (Setting(), Optional[Setting], Setting()), (Setting("a"), Union[str, Setting], Setting("a")),
+            (Setting("a"), Union[int, Choice, Setting], Setting("a")),
+            (Choice([1]), Union[List[int], Choice], Choice([1])),
+            # What is none, or fits none, is what it was before.
+            (5, Union[Setting, int], 5), ("a", Union[Titled, str], "a"), (None, Optional[Titled], None),
+            (None, Optional[Dict[str, Any]], None), (Titled("a"), Union[Titled, str], Titled("a")),
+        ]
+        for state, kind, expected in cases:
+            note.encode(state)
+            equal((state, kind, note.decode(kind)), (state, kind, expected))
+
+
 def holds_what_a_callback_gives(socket: str) -> None:
     async def work() -> None:
         state: Any = "asked"
