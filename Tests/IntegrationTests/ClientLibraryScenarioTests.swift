@@ -76,6 +76,7 @@ internal import Testing
     ("is_of_the_first_type_that_fits", "text may be a path or a date, and parameters of generic types are replaced"),
     ("older_forms_are_migrated", "a dataclass with a version migrates what an older program has saved"),
     ("cannot_be_written", "what no type would bring back is refused, with its path and field"),
+    ("is_nested_too_deep", "a state with more levels than Python can write is refused with its path and the limit"),
     ("fits_its_type_when_it_is_written", "a value that its type could not be read from is refused when it is written"),
   ]
 

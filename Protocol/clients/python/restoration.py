@@ -944,7 +944,9 @@ def _telling(path: Optional[Path], *where: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # also of the program's own properties and classes
-        misfit = error if isinstance(error, _Misfit) else _Misfit(_described(error), *where)
+        rule = "; a state is not nested in itself, nor deeper than stateDepthMax, 56 by default"
+        why = _described(error) + (rule if isinstance(error, RecursionError) else "")
+        misfit = error if isinstance(error, _Misfit) else _Misfit(why, *where)
         cause = error.__cause__ if misfit is error else error
         raise InvalidStateError(f"{_placed(path)}: {misfit}", path, misfit.field) from cause
 

@@ -14,6 +14,7 @@ import decimal
 import enum
 import pathlib
 import random
+import re
 import sys
 import types
 import uuid
@@ -332,6 +333,29 @@ def cannot_be_written(socket: str) -> None:
         if sys.version_info >= (3, 11):
             editor.encode({})
             equal(refused(lambda: editor.decode(Rest)).field, "gone")
+
+
+def is_nested_too_deep(socket: str) -> None:
+    """So deep that Python itself gives up."""
+    levels: List[Any] = []
+    pane = ring = Pane("ring")
+    ring.children.append(ring)
+    for _ in range(1000):
+        levels, pane = [levels], Pane("outer", [pane])
+    said = r": RecursionError: .*; a state is not nested in itself, nor deeper than stateDepthMax, 56 by default"
+    with restoration.Session(APPLICATION, socket=socket) as session:
+        editor = session.register("Editor")
+        states: List[Any] = [levels, {"a": levels}, pane, ring, {"pane": pane}]
+        for state in states:
+            for path, work in (
+                (["Editor"], lambda: editor.encode(state)), (["Editor"], lambda: editor.encode_later(state)),
+                ([], lambda: session.encode(state)),
+                (["A"], lambda: restoration.store(APPLICATION, "A", state, socket)),
+            ):
+                error = refused(work)
+                equal(error.path, tuple(path))
+                assert re.fullmatch(("/".join(path) or "the application's state") + said, str(error)), error
+        equal(editor.decode().state, None)
 
 
 def fits_its_type_when_it_is_written(socket: str) -> None:
