@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import TestSupport
+internal import Testing
 
 /// A shell on a terminal of its own, and what it has beside it.
 final class ShellProcess {
@@ -60,6 +62,15 @@ final class ShellProcess {
     try type("sleep 1000\r")
     let program = ["pgrep", "-P", "\(process.pid)", "-x", "sleep"]
     try Wait.until("a program runs") { try ChildProcess.run(program).end == .exit(0) }
+  }
+
+  /// Kills what keeps its place, and waits for its end: until then it seems to be at work.
+  func killKeeper() throws {
+    let found = try ChildProcess.run(["pgrep", "-P", "\(process.pid)", "-f", "shell-keeper"])
+    let pid = try #require(Int32(found.output.dropLast()), "\(found)")
+    let keeper = try FileDescriptor.process(pid)
+    Glibc.kill(pid, SIGKILL)
+    guard keeper.waitUntilReadable(Deadline()) else { throw TestFailure("the keeper goes on running") }
   }
 
   /// The kernel tells the shell and the program that runs in it.

@@ -204,7 +204,7 @@ struct TerminalExampleTests {
     try ControlTool.run(["put", "org.gnu.bash", "1", other.replacing("0", with: "1")], status: 0)
     try ControlTool.run(["put", "org.gnu.bash", "1", other], status: 0)
     let keeper = ["-P", "\(shell.process.pid)", "-f", "shell-keeper"]
-    #expect(try ChildProcess.run(["pkill", "-KILL"] + keeper).end == .exit(0))
+    try shell.killKeeper()
     try Wait.until("it has a keeper again") {
       try shell.run("true")
       return try ChildProcess.run(["pgrep", "-r", "D,R,S"] + keeper).end == .exit(0)
@@ -240,10 +240,10 @@ struct TerminalExampleTests {
     try home.prepare()
     let proof = "\(home)/proof"
     defer { _ = try? home.tmux("kill-server") }
-    func panes() throws -> String {
+    func panes(_ directory: String = "pane_current_path") throws -> String {
       let fields = [
         "session_name", "window_index", "automatic-rename", "window_active", "pane_active", "pane_left", "pane_top",
-        "pane_width", "pane_height", "@restoration_shell", "pane_current_path",
+        "pane_width", "pane_height", "@restoration_shell", directory,
         // A name that tmux chooses is that of what runs in the window, which is still tmux until the shell begins.
         "?automatic-rename,,#{window_name}",
       ]
@@ -287,8 +287,9 @@ struct TerminalExampleTests {
       // Everything is there before the settings have been read, and reading them again does nothing.
       try home.tmux("start-server")
       try home.tmux("source-file", "\(home)/.tmux.conf")
-      let now = try panes()
+      let now = try panes("pane_start_path")
       #expect(now == expected)
+      try Wait.until("all shells have begun there") { try panes() == expected }
     }
     #expect(!Files.exists(proof))
   }

@@ -39,12 +39,13 @@ struct TerminalHome: CustomStringConvertible {
   /// - Parameters:
   ///   - before: what the user has in `~/.bashrc` before the restorer is read.
   ///   - after: what comes behind it.
-  func prepare(before: String = "", after: String = "") throws {
+  ///   - command: what runs in panes of tmux.
+  func prepare(before: String = "", after: String = "", command: String = "bash") throws {
     if !Files.exists("\(self)") { _ = try broker.directory.makeDirectory("home") }
     // What a user may have set does not reach the hook.
     let settings = "PS1='> '\nalias rm='rm -i' tail=false\nset -C\n"
     try write("\(settings)\(before)\n. \(TerminalExample.folder)/shell.bash\n\(after)\n", to: ".bashrc")
-    try write("set -g default-command bash\nrun-shell '\(TerminalExample.folder)/tmux.py'\n", to: ".tmux.conf")
+    try write("set -g default-command '\(command)'\nrun-shell '\(TerminalExample.folder)/tmux.py'\n", to: ".tmux.conf")
   }
 
   func write(_ text: String, to name: String) throws { try Files.write(Array(text.utf8), to: "\(self)/\(name)") }
@@ -85,15 +86,18 @@ struct TerminalHome: CustomStringConvertible {
   ) throws -> String {
     let command = ["tmux", "-u", "-S", socket ?? self.socket, "-f", "\(self)/.tmux.conf"] + words
     let environment = self.environment.merging(["RESTORATION_WAIT": wait]) { $1 }.merging(variables) { $1 }
-    return try ChildProcess.run(command, environment: environment, directory: "\(self)").output
+    let done = try ChildProcess.run(command, environment: environment, directory: "\(self)")
+    guard done.end == .exit(0) else { throw TestFailure("tmux \(words): \(done.end), \(done.output)\(done.errors)") }
+    return done.output
   }
 
   /// Ends a server as `kill-server` does, or kills it, and waits until it is gone.
   func endTmux(socket: String? = nil, byKill: Bool = false) throws {
     let pid = try #require(Int32(try tmux("display-message", "-p", "#{pid}", socket: socket).dropLast()))
+    let server = try FileDescriptor.process(pid)
     if byKill { Glibc.kill(pid, SIGKILL) } else { try tmux("kill-server", socket: socket) }
-    // Its parent may not have waited for its end yet; then it is there without a command line.
-    try Wait.until("the server has ended") { (try? Files.read("/proc/\(pid)/cmdline"))?.isEmpty ?? true }
+    // Until then it may have its socket, and a client that wants to begin the next server reaches this one.
+    guard server.waitUntilReadable(Deadline()) else { throw TestFailure("the server goes on running") }
   }
 
   /// What is saved of all servers of tmux, by their paths.
@@ -139,15 +143,30 @@ struct TerminalHome: CustomStringConvertible {
 
   func killRestorer() throws {
     try Wait.until("the restorer is there") { !restorers().isEmpty }
-    // One that makes way for its child is gone itself.
+    // One that makes way for its child is gone itself. Until it has ended, one keeps the next one away.
+    var killed: [Int32: FileDescriptor] = [:]
     try Wait.until("no restorer is left") {
-      for pid in restorers() { Glibc.kill(pid, SIGKILL) }
-      return restorers().isEmpty
+      for pid in restorers() {
+        killed[pid] = try? FileDescriptor.process(pid)
+        Glibc.kill(pid, SIGKILL)
+      }
+      return restorers().isEmpty && killed.values.allSatisfy { $0.waitUntilReadable(Deadline(.zero)) }
     }
   }
 
-  /// What is saved of all panes of all servers.
-  func savedPanes() throws -> [JSONValue] { try savedOfTmux().values.flatMap { $0["panes"]?.array ?? [] } }
+  /// What is saved of all panes of all servers. A window that is stored comes back once a list of sessions names it.
+  func savedPanes() throws -> [JSONValue] {
+    let saved = try savedOfTmux()
+    return saved.flatMap { path, state in
+      let sessions = state["sessions"]?.array ?? []
+      let windows = sessions.flatMap { ($0["windows"]?.array ?? []) + ($0["absent"]?.array ?? []) }
+      return windows.compactMap { $0.array?.last?.string }.flatMap { saved["\(path)/\($0)"]?["panes"]?.array ?? [] }
+    }
+  }
+
+  func savedDirectories() throws -> Set<String> {
+    try Set(savedPanes().compactMap { $0["directory"]?.string })
+  }
 
   /// What is saved of shells, by their names.
   func namedShells() throws -> [String: JSONValue] {

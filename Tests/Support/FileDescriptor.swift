@@ -83,7 +83,7 @@ package final class FileDescriptor: Sendable {
   }
 
   /// A pidfd: readable once the process has ended.
-  static func process(_ pid: Int32) throws -> FileDescriptor {
+  package static func process(_ pid: Int32) throws -> FileDescriptor {
     let number = clinux_pidfd_open(pid)
     guard number >= 0 else { throw TestFailure("pidfd_open \(pid): \(SystemError.current)") }
     return FileDescriptor(owning: number)

@@ -26,8 +26,7 @@ struct TerminalStatusLives {
     ]
     #expect(try adapters(of: shell) == [expected])
     #expect(try shell.run("restorationctl terminal status").contains("Bash"))
-    let keeper = ["-P", "\(shell.process.pid)", "-f", "shell-keeper"]
-    #expect(try ChildProcess.run(["pkill", "-KILL"] + keeper).end == .exit(0))
+    try shell.killKeeper()
     let broken = try adapters(of: shell).first
     #expect(broken?["atWork"] == false)
     #expect(broken?["troubles"]?.array?.first?.string?.contains("begins another one when it prompts next") == true)
