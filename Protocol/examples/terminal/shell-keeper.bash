@@ -63,7 +63,8 @@ while IFS= read -r -d '' directory; do
       (($? == 69 || $? == 75)) && sleep 2 8>&- || exit
     done
   fi
-  [[ -z $pane ]] || tmux set-option -p -t "$pane" @restoration_shell "$name" 8>&-
+  [[ -z $pane ]] || tmux if-shell -Ft "$pane" "#{==:#{pane_pid},$PPID}" \
+    "set-option -pt $pane @restoration_shell $name" 8>&- # not in the next server, whose panes have the same numbers
   pane=''
   [[ $directory != "$stay" ]] || continue
   stay='' text=''

@@ -47,6 +47,11 @@ def table(*words, fields):
         yield dict(zip(fields, text.split("\t", len(fields) - 1)))
 
 
+def change(command):
+    """Not in the next server of this socket, whose windows and panes have the same numbers."""
+    tmux("if-shell", "-F", f"#{{==:#{{pid}},{SERVER}}}", command)
+
+
 def is_there(): return tmux("display-message", "-p", "#{pid}") == SERVER  # not the next one
 
 
@@ -215,7 +220,7 @@ class Restorer:
         except OSError: there = b""
         wanted = pane["@restoration_directory"]
         if wanted and os.fsdecode(there) in ELSEWHERE: return wanted
-        if wanted: tmux("set-option", "-pt", pane["pane_id"], "@restoration_directory", "")  # its user has left
+        if wanted: change(f"set-option -pt {pane['pane_id']} @restoration_directory ''")  # its user has left
         return encoded(there)
 
     def look(self):
@@ -226,7 +231,7 @@ class Restorer:
             if number not in keys:
                 if not KEY.fullmatch(key) or key in keys.values():
                     key = secrets.token_hex(6)
-                    tmux("set-option", "-wt", number, "@restoration_window", key)
+                    change(f"set-option -wt {number} @restoration_window {key}")
                 keys[number] = key
             key, index = keys[number], int(pane["window_index"])
             session = sessions.setdefault(pane["session_id"], {

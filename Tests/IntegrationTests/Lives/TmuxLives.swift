@@ -148,6 +148,20 @@ struct TmuxLives {
     }
   }
 
+  @Test(.broker) func aRestorerWhoseServerHasEndedLeavesTheNextOneAlone() throws {
+    try home.prepare(command: "sh")
+    defer { _ = try? home.tmux("kill-server") }
+    try waitForRestorer("main")
+    let restorers = home.restorers()
+    for pid in restorers { Glibc.kill(pid, SIGSTOP) }
+    try home.endTmux()
+    try home.write("", to: ".tmux.conf")
+    try home.tmux("new-session", "-d", "-s", "main")
+    for pid in restorers { Glibc.kill(pid, SIGCONT) }
+    try Wait.until("the former restorer has ended") { home.restorers().isEmpty }
+    #expect(try home.tmux("show-options", "-wqvt", "main:", "@restoration_window") == "")
+  }
+
   @Test(.broker) func whatCouldNotBeMadeOnceComesBackLater() throws {
     try home.prepare()
     defer { _ = try? home.tmux("kill-server") }
