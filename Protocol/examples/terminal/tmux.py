@@ -85,6 +85,7 @@ class Restorer:
         self.told = set()  # paths of which people have been told that
         self.reported = None
         self.windows = {}  # key → what is saved of a window
+        self.directories = {}  # number of a pane → where its shell was when it was last seen
         # Not yet: what could not be made. It stays saved, beside what there is, until its session or window goes.
         self.absent_sessions = []
         self.absent_windows = {}  # number of a session → indices and keys
@@ -216,12 +217,20 @@ class Restorer:
     # What there is
 
     def directory(self, pane):
-        try: there = os.readlink(b"/proc/%s/cwd" % pane["pane_pid"].encode())  # of the shell; tmux asks what runs in it
-        except OSError: there = b""
-        wanted = pane["@restoration_directory"]
-        if wanted and os.fsdecode(there) in ELSEWHERE: return wanted
-        if wanted: change(f"set-option -pt {pane['pane_id']} @restoration_directory ''")  # its user has left
-        return encoded(there)
+        """Of its shell; tmux would say where what runs in that is."""
+        number, process, wanted = pane["pane_id"], f"/proc/{pane['pane_pid']}", pane["@restoration_directory"]
+        try:
+            # What is still tmux has not gone there yet.
+            if os.readlink(f"{process}/exe") == os.readlink(f"/proc/{SERVER}/exe"): raise OSError
+            self.directories[number] = os.readlink(f"{process}/cwd")
+        except OSError:  # nor is it known of a shell that has ended, or is another user's: it stays as it was
+            if wanted: return wanted
+            if not self.directories.get(number):
+                self.directories[number] = tmux("display-message", "-pt", number, "#{pane_start_path}")
+        there = self.directories[number]
+        if wanted and there in ELSEWHERE: return wanted
+        if wanted: change(f"set-option -pt {number} @restoration_directory ''")  # its user has left
+        return encoded(os.fsencode(there))
 
     def look(self):
         """Sessions and windows as they are saved."""

@@ -148,6 +148,37 @@ struct TmuxLives {
     }
   }
 
+  @Test(.broker) func aPaneWhoseShellHasEndedKeepsItsDirectory() throws {
+    try home.prepare(command: "bash --norc")
+    try home.write("set -g remain-on-exit on\n\(Files.text("\(home)/.tmux.conf"))", to: ".tmux.conf")
+    let directories = ["unseen": "/usr", "moved": "\(home)", "missing": "\(home)/missing"]
+    let panes = directories.map { name, directory in
+      """
+      {"session_name": "\(name)", "window_index": "0", "window_name": "n", "automatic-rename": "0",
+      "directory": "\(directory)", "window_active": "1", "window_width": "80", "window_height": "24",
+      "pane_active": "1", "window_layout": "", "@restoration_shell": ""}
+      """
+    }
+    let state = "{\"panes\":[\(panes.joined(separator: ", "))]}"
+    try ControlTool.run(["put", "org.tmux.tmux", home.formerTmuxObject, state], status: 0)
+    defer { _ = try? home.tmux("kill-server") }
+    func end(_ name: String) throws {
+      let pid = try #require(Int32(try home.tmux("display-message", "-pt", "\(name):", "#{pane_pid}").dropLast()))
+      Glibc.kill(pid, SIGKILL)
+      try Wait.until("\(name) has ended") {
+        try home.tmux("display-message", "-pt", "\(name):", "#{pane_dead}") == "1\n"
+      }
+    }
+    try home.tmux("start-server")
+    try end("unseen")
+    try home.tmux("send-keys", "-t", "moved:", "cd /var", "Enter")
+    let wanted: Set = ["/usr", "/var", "\(home)/missing"]
+    try Wait.until("all are saved") { try home.savedDirectories() == wanted }
+    for name in ["moved", "missing"] { try end(name) }
+    try waitForRestorer("one")
+    #expect(try home.savedDirectories() == wanted.union(["\(home)"]))
+  }
+
   @Test(.broker) func aRestorerWhoseServerHasEndedLeavesTheNextOneAlone() throws {
     try home.prepare(command: "sh")
     defer { _ = try? home.tmux("kill-server") }
