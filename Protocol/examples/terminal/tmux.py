@@ -5,7 +5,8 @@ import codecs, contextlib, fcntl, functools, hashlib, itertools, json, os, re, s
 
 (SOCKET, SERVER, _), LIMIT = os.environ["TMUX"].rsplit(",", 2), os.environ.get("RESTORATION_WAIT", "2")
 APPLICATION = "org.tmux.tmux"
-REPORT = f"{os.environ.get('XDG_RUNTIME_DIR', '')}/restoration-terminal/tmux.{SERVER}"  # for restorationctl
+RUNTIME = os.environ.get("XDG_RUNTIME_DIR", "")
+REPORT = f"{RUNTIME}/restoration-terminal/tmux.{SERVER}"  # for restorationctl
 os.environ["PATH"] += ":" + os.path.expanduser("~/.local/bin")  # which tmux need not have
 AGAIN = (3, 69, 75)  # of restorationctl: the same may succeed later
 LAYOUT = re.compile(r"[0-9a-f]{4},(?!.*([0-9]{5}x|x[0-9]{5}))[0-9][0-9x,{}[\]]{1,5000}")  # others can end tmux 3.3
@@ -66,6 +67,15 @@ def report(troubles):
 def why(done): return done.stderr.partition("\n")[0].replace("restorationctl: ", "", 1)
 
 
+def forget(shell):
+    """Of a pane that was closed; whether it need not be tried again."""
+    if not re.fullmatch("tmux-[A-Za-z0-9-]+", shell): return True  # a name that is not of a pane
+    with contextlib.suppress(OSError), open(f"{RUNTIME}/restoration-shell/{shell}", "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not as long as its keeper may store
+        return run("restorationctl", "--timeout", LIMIT, "rm", "org.gnu.bash", shell).returncode not in AGAIN
+    return False
+
+
 @functools.lru_cache(None)  # once
 def leave():
     """tmux need not wait with the rest of its settings."""
@@ -85,6 +95,7 @@ class Restorer:
         self.told = set()  # paths of which people have been told that
         self.reported = None
         self.windows = {}  # key → what is saved of a window
+        self.shells = set()  # of panes that there are, by their names
         self.directories = {}  # number of a pane → where its shell was when it was last seen
         # Not yet: what could not be made. It stays saved, beside what there is, until its session or window goes.
         self.absent_sessions = []
@@ -233,8 +244,8 @@ class Restorer:
         return encoded(os.fsencode(there))
 
     def look(self):
-        """Sessions and windows as they are saved."""
-        sessions, windows, keys, seen = {}, {}, {}, set()
+        """Sessions and windows as they are saved, and the names of shells."""
+        sessions, windows, shells, keys, seen = {}, {}, set(), {}, set()
         for pane in table("list-panes", "-a", fields=FIELDS):
             number, key = pane["window_id"], pane["@restoration_window"]
             if number not in keys:
@@ -254,6 +265,7 @@ class Restorer:
                 "zoomed": pane["window_zoomed_flag"] == "1", "panes": []})
             if pane["pane_id"] in seen: continue  # the window is in several sessions
             seen.add(pane["pane_id"])
+            shells.add(pane["@restoration_shell"])
             window["panes"].append({"directory": self.directory(pane), "shell": pane["@restoration_shell"],
                                     "active": pane["pane_active"] == "1"})
         for key, window in windows.items():
@@ -264,13 +276,14 @@ class Restorer:
         for number, session in sessions.items():
             if self.absent_windows.get(number): session["absent"] = self.absent_windows[number]
             for _, key in session.get("absent", []): windows.setdefault(key, self.windows[key])
-        return sessions, windows
+        return sessions, windows, shells
 
     # How it is stored
 
     def store(self):
-        sessions, windows = self.look()
+        sessions, windows, shells = self.look()
         if not sessions or not is_there(): return  # there is no pane before the first session
+        self.shells = shells | {shell for shell in self.shells - shells if not forget(shell)}
         index = {"sessions": list(sessions.values())}
         if self.absent_sessions: index["absent"] = self.absent_sessions
         for session in self.absent_sessions:

@@ -251,6 +251,25 @@ struct TmuxLives {
     }
   }
 
+  @Test(.broker) func aPaneThatIsClosedTakesItsShellAlongUnlessItsServerEnds() throws {
+    try home.prepare()
+    defer { _ = try? home.tmux("kill-server") }
+    try home.tmux("new-session", "-d", "-s", "main")
+    try home.tmux("split-window", "-t", "main:0")
+    try home.tmux("new-window", "-t", "main:1")
+    try home.tmux("new-session", "-d", "-s", "other")
+    func areSaved(_ count: Int) throws -> Bool {
+      let names = try Set(home.savedPanes().compactMap { $0["shell"]?.string })
+      return try names.count == count && names == Set(home.namedShells().keys)
+    }
+    try Wait.until("all are saved") { try areSaved(4) }
+    let left = try home.tmux("display-message", "-pt", "main:0.0", "#{@restoration_shell}").dropLast()
+    try home.tmux("kill-pane", "-t", "main:0.1")
+    try home.tmux("kill-window", "-t", "main:1")
+    try home.tmux("kill-session", "-t", "other")
+    try Wait.until("one shell is left") { try home.namedShells().keys.map { $0[...] } == [left] }
+  }
+
   @Test(.broker) func sessionsThatTheSettingsBeginAreNotMultiplied() throws {
     try home.prepare()
     defer { _ = try? home.tmux("kill-server") }
