@@ -112,6 +112,23 @@ struct ShellLives {
     }
   }
 
+  /// One that waits for keys ends by `SIGHUP` whatever the trap does.
+  @Test func aShellThatHasOutlivedASignalIsForgottenOnceItsUserEndsIt() throws {
+    try home.prepare(after: Traps.hangupThatStays.after)
+    for _ in 0..<Self.count {
+      let shell = try home.shell(["RESTORATION_SHELL": "1"])
+      try shell.run("cd /usr")
+      try home.waitUntilSaved(["/usr"])
+      try shell.beginProgram()
+      shell.process.send(signal: SIGHUP)
+      try shell.terminal.type("\u{3}")
+      try Wait.until("the trap has run") { Files.exists("\(home)/hung") }
+      try end(shell, .exit)
+      #expect(try home.namedShells()["1"] == nil)
+      Files.remove("\(home)/hung")
+    }
+  }
+
   @Test func aShellComesBackAlsoIfItsSettingsGoElsewhereAndSetThePromptsCommandAgain() throws {
     try ControlTool.run(["put", "org.gnu.bash", "1", #"{"directory":"/usr","history":0}"#], status: 0)
     try home.prepare(after: "cd /var\nPROMPT_COMMAND='history -a'")
