@@ -185,6 +185,9 @@ struct TerminalExampleTests {
     try Wait.until("both are saved") {
       try Set(home.shells().compactMap { $0["directory"]?.string }) == ["/usr", "/var"]
     }
+    // What comes too late is no refusal that the next prompt would tell.
+    try shell.run("true")
+    #expect(try !shell.terminal.shown().contains("restoration: "))
     #expect(try ControlTool.run(["get", "org.gnu.bash", "1"], status: 0).output == "\(good)\n")
     let next = try home.shell(["RESTORATION_SHELL": "1"])
     #expect(try next.run("pwd") == "/usr\n")

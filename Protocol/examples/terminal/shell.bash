@@ -83,7 +83,8 @@ __restoration_prompt() {
   [[ -v __restoration_traps && $(trap -p EXIT HUP TERM) == "$__restoration_traps" ]] || __restoration_trap
   __restoration_tell "$PWD"
   while read -t 0 -u "${RESTORATION[0]-}" && IFS= read -r -d '' -u "${RESTORATION[0]}" there; do
-    builtin printf 'restoration: %s\n' "$there" >/dev/tty # what was refused, told once
+    [[ $there == [0-9]* ]] || # what is saved, which has come too late
+      builtin printf 'restoration: %s\n' "$there" >/dev/tty # what was refused, told once
   done 2>/dev/null
   return "$status"
 }

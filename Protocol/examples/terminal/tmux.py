@@ -107,7 +107,9 @@ class Restorer:
     def read(self):
         """Whether it is known what is saved: what is unknown is not replaced."""
         got = broker("export")
-        if got.returncode not in (0, 4): report([f"nothing has been restored or saved yet: {why(got)}"])
+        if got.returncode not in (0, 4):
+            leave()  # first: the report names this process
+            report([f"nothing has been restored or saved yet: {why(got)}"])
         if got.returncode: return got.returncode == 4
         for saved in json.loads(got.stdout)["objects"]:
             path = saved["path"]
@@ -330,7 +332,7 @@ try: run("restorationctl", "--version"), fcntl.flock(os.open(f"/proc/{SERVER}", 
 except OSError: raise SystemExit  # there is no such tool, or the settings are read again
 tmux("set-environment", "-gu", "RESTORATION_SHELL")
 restorer = Restorer()
-while is_there() and not restorer.read(): leave() or time.sleep(2)
+while is_there() and not restorer.read(): time.sleep(2)
 if is_there():
     with contextlib.suppress(Exception):
         restorer.resume() if tmux("show-options", "-sqv", "@restoration_done") else restorer.restore()
