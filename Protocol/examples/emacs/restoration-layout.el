@@ -27,6 +27,7 @@ None of them is evaluated or names code, and none may be added that is or does."
 (defvar restoration--hidden-buffers (make-hash-table :test #'eq :weakness 'key)
   "For the windows of each hidden tab a table of their buffers by name.
 They name them as they were called when the tab was left.")
+(defvar restoration--auto-saved nil "Restored buffers whose auto-save files were newer than their files.")
 (defvar restoration--told nil)
 (defvar-local restoration--element nil "The buffer as an element of the state, as it was seen last.")
 (put 'restoration--element 'permanent-local t)
@@ -336,8 +337,29 @@ EACH is the element of the state."
         (inhibit-message t)
         (inhibit-interaction t))
     (condition-case fault
-        (find-file-noselect file t)
+        (restoration--note-auto-save (find-file-noselect file t))
       (error (restoration--wait each file (error-message-string fault))))))
+
+(defun restoration--note-auto-save (buffer)
+  "Tell of work that only the auto-save file of BUFFER has, as visiting does.
+The next auto-save replaces it.  Return BUFFER."
+  (when (restoration--has-auto-save-p buffer)
+    (push buffer restoration--auto-saved)
+    (run-with-timer 0 nil (lambda () (message "restoration: %s" (restoration--auto-saves)))))
+  buffer)
+
+(defun restoration--has-auto-save-p (buffer)
+  "Whether the auto-save file of BUFFER is newer than its file."
+  (and (buffer-live-p buffer)
+       (with-current-buffer buffer
+         (and buffer-file-name
+              (file-newer-than-file-p (or buffer-auto-save-file-name (make-auto-save-file-name)) buffer-file-name)))))
+
+(defun restoration--auto-saves ()
+  "A sentence that names the files with auto-save data; nil if there are none."
+  (when-let ((buffers (seq-filter #'restoration--has-auto-save-p (reverse restoration--auto-saved))))
+    (format "%s: auto-save data has what was not saved; consider M-x recover-this-file."
+            (mapconcat #'buffer-name buffers ", "))))
 
 (defun restoration--apply (each)
   "Narrow the current buffer, set its variables and move point.

@@ -356,7 +356,10 @@ Restore earlier ones if nothing is open."
                   ('idle "Not kept: not started empty on a screen; M-x restoration-start begins.")
                   ('over "Not kept: see *Messages*.")
                   ((guard (and restoration--whole-name (restoration--open-p)))
-                   (string-join (cons (format "Kept as %s." restoration--whole-name) (restoration--troubles)) " "))
+                   (string-join (delq nil `(,(format "Kept as %s." restoration--whole-name) ,@(restoration--troubles)
+                                            ,(restoration--auto-saves)))
+                                " "))
+                  ((guard (restoration--open-p)) "Not kept yet: the broker has not answered.")
                   (_ (format "Not kept: no broker at %s" (restoration--path))))))
 
 ;;;###autoload

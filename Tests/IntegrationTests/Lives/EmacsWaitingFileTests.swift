@@ -45,6 +45,23 @@ struct EmacsWaitingFileTests {
     return home
   }
 
+  /// The next auto-save would replace them.
+  @Test func wordsThatOnlyAnAutoSaveFileHasAreToldOfWhenTheirFileComesBack() throws {
+    let home = try EmacsHome()
+    let first = try home.start()
+    try first.type(Editor.emacs.open("one.txt", line: 5))
+    try first.run(["(insert \"precious\")", "(do-auto-save)"])
+    try home.stored(["one.txt:5*"], by: first)
+    try first.process.kill()
+    let next = try home.start()
+    #expect(try next.report().windows == ["one.txt:5*"])
+    let told = "one.txt: auto-save data has what was not saved; consider M-x recover-this-file."
+    #expect(try home.messages(in: next).contains("restoration: \(told)\n"))
+    #expect(try home.texts("(list (restoration-status))", in: next) == ["Kept as \(EmacsHome.instance). \(told)"])
+    try next.run(["(save-buffer)", "(set-buffer-modified-p t)", "(save-buffer)"])
+    #expect(try home.texts("(list (restoration-status))", in: next) == ["Kept as \(EmacsHome.instance)."])
+  }
+
   /// What the buffer of the selected window is.
   private static func selected(_ home: EmacsHome, _ process: EditorProcess) throws -> [String] {
     try home.texts("(list (buffer-name) (format \"%s %d\" major-mode (line-number-at-pos)))", in: process)
