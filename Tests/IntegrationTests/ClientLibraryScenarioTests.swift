@@ -8,6 +8,7 @@ internal import Testing
   private static let threads = [
     ("closes", "close() ends the calls of other threads at once"),
     ("closes_while_reconnecting", "close() ends calls and serving of other threads also while they connect again"),
+    ("closes_while_reconnecting_in_asyncio", "so it does in asyncio, and cancels no task of the program"),
     ("ends_serving", "close() ends serving in another thread without an error, also without patience"),
     ("opens_no_more", "a session that is closed while open() waits for another thread stays closed"),
     ("registers_classes", "a class can be registered while another thread connects again"),

@@ -3942,7 +3942,7 @@ class AsyncSession(_Session):
         self._check()
         if self._writer is None and not self._is_alone:
             with self._opening():
-                await self._shared(self._begin)
+                await self._joined(self._begin)
         return self
 
     async def __aenter__(self) -> "AsyncSession":
@@ -4148,7 +4148,8 @@ class AsyncSession(_Session):
         if self._forked:
             self._check()
         while not self._ended:
-            await self._ready()
+            with contextlib.suppress(SessionEndedError):  # closed meanwhile
+                await self._ready()
             task = self._looking if self._is_alone else self._reader_task
             if task is not None:
                 await asyncio.wait([task])
@@ -4382,7 +4383,17 @@ class AsyncSession(_Session):
         if self._is_alone:
             return
         if self._writer is None or (self._reconnecting is not None and not self._reconnecting.done()):
-            await self._shared(self._begin if self.token is None else self._reconnect)
+            await self._joined(self._begin if self.token is None else self._reconnect)
+
+    async def _joined(self, connect: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        waiting = self._shared(connect)
+        connecting = self._reconnecting
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            if self._ended and connecting is not None and connecting.cancelled():
+                self._check()  # `close` has cancelled that, and not the task that waits
+            raise
 
     def _shared(self, connect: Callable[[], Coroutine[Any, Any, Any]]) -> "asyncio.Future[Any]":
         """Connects once for all waiting calls."""

@@ -104,6 +104,26 @@ def closes_while_reconnecting(socket):
         equal(outcomes, {"serve": None, "call": "SessionEndedError"})
 
 
+def closes_while_reconnecting_in_asyncio(socket):
+    async def work():
+        link = socket + ".link"
+        os.symlink(socket, link)
+        session = restoration.AsyncSession(APPLICATION, socket=link, patience=FOREVER)
+        await session.open()
+        os.unlink(link)
+        session._broken(session._writer)
+        tasks = [asyncio.ensure_future(each) for each in (session.serve(), session.call("ping"))]
+        cancelled = asyncio.ensure_future(session.call("ping"))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        await session.close()
+        outcomes = await asyncio.gather(*tasks, cancelled, return_exceptions=True)
+        equal([type(each).__name__ for each in outcomes], ["NoneType", "SessionEndedError", "CancelledError"])
+
+    asyncio.run(work())
+
+
 def ends_serving(socket):
     for _ in range(100):
         session = opened(socket, patience=0)
