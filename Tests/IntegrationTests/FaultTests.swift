@@ -76,10 +76,10 @@ struct FaultTests {
     try broker.start()
     let (writer, reader) = (try broker.connect(), try broker.connect())
     try writer.call("initialize", ["application": "a"])
-    let objects = try (0..<60).map { try writer.register("o\($0)")["object"] ?? .null }
+    let objects = try (0..<120).map { try writer.register("o\($0)")["object"] ?? .null }
     let state: JSONValue = ["pad": .string(String(repeating: "x", count: 60_000))]
     func encode(_ number: Int) throws -> JSONValue? {
-      try writer.call("encodeRestorableState", ["object": objects[number % 60], "state": state])["durability"]
+      try writer.call("encodeRestorableState", ["object": objects[number % 120], "state": state])["durability"]
     }
     func failure(of number: Int) -> CallError? {
       do { _ = try encode(number) } catch let error as CallError { return error } catch { return nil }
@@ -90,18 +90,22 @@ struct FaultTests {
     #expect(number < 1_000)
     for round in 1...40 {
       let encode = try writer.request("encodeRestorableState", ["object": objects[0], "state": state])
-      for method in ["readArchive", "describeApplication", "listGenerations", "exportArchive"] {
+      for method in ["readArchive", "describeApplication", "listGenerations"] {
         try reader.call(method, ["application": "a"])
       }
       #expect(try reader.decode("o\(round % 60)", of: "a")["status"] == "available")
       let refusal = #expect(throws: CallError.self) { try writer.answer(to: encode) }
       #expect(refusal?.code == -32012)
     }
-    try writer.call("discardApplicationState", [:])
-    #expect(try reader.decode("o1", of: "a")["status"] == "none")
-    // What was freed is still in the log, which has no room to be moved.
-    try disk.grow(to: 16 << 20)
-    try Wait.until("there is room again") { failure(of: 0) == nil }
+    // A writer that comes back at once finds room, as often as the disk is filled.
+    for _ in 1...3 {
+      try writer.call("discardApplicationState", ["generations": true, "force": true])
+      #expect(try reader.decode("o1", of: "a")["status"] == "none")
+      number = 0
+      while failure(of: number) == nil, number < 1_000 { number += 1 }
+      #expect(number >= 30 && number < 1_000, "\(number)")
+    }
+    try writer.call("discardApplicationState", ["generations": true, "force": true])
     try Wait.until("the ballast is back") { Files.exists("\(disk.path)/+ballast") }
     #expect(try broker.terminate() == .exit(0))
     withExtendedLifetime(disk) {}

@@ -113,7 +113,7 @@ struct ArchiveDirectory: Sendable {
     do throws(SystemError) {
       try createEmpty(files.removed)
     } catch {
-      guard error.isFull, releaseBallast() else { throw error }
+      guard error.isFull, releaseBallast() > 0 else { throw error }
       try createEmpty(files.removed)
     }
   }
@@ -172,22 +172,35 @@ struct ArchiveDirectory: Sendable {
   /// Space kept so that a full disk still takes deletions.
   private static let ballast = "+ballast"
 
-  var hasBallast: Bool { (try? entry(Self.ballast)).map { $0 != .absent } ?? false }
-
-  /// Returns whether there was ballast to give up.
-  func releaseBallast() -> Bool { (try? system.remove(pathname(Self.ballast))) != nil }
-
-  /// Makes the ballast if it is missing and twice its space is free: it must not be what fills the disk.
-  func makeBallast(bytes: Int) {
-    guard bytes > 0, (try? entry(Self.ballast)) == .absent, hasRoom(for: 2 * bytes),
-      let file = try? system.open(pathname(Self.ballast), .creating)
-    else { return }
-    // Only here does a quota show; half a ballast is useless.
-    if (try? file.allocate(bytes: bytes)) == nil { _ = releaseBallast() }
+  /// Returns how many bytes were given up.
+  func releaseBallast() -> Int {
+    let bytes = (try? entry(Self.ballast).bytes) ?? 0
+    return (try? system.remove(pathname(Self.ballast))) == nil ? 0 : bytes
   }
 
-  /// Whether the disk is known to have so much room.
-  func hasRoom(for bytes: Int) -> Bool { system.freeBytes(of: path).map { $0 >= bytes } ?? false }
+  /// Makes the ballast longer if there is room: to a quarter of what is free, so that it is not what fills the disk, or
+  /// to what was released just now.
+  ///
+  /// - Returns: whether there is as much as was released.
+  @discardableResult
+  func makeBallast(bytes: Int, released: Int = 0) -> Bool {
+    guard let found = try? entry(Self.ballast), found != .other, let free = freeBytes else { return true }
+    var size = min(bytes, max((found.bytes + free) / 4, min(released, free)))
+    // Only when it is allocated does a quota show.
+    while size > found.bytes, !allocateBallast(bytes: size, from: found.bytes) { size /= 2 }
+    return max(size, found.bytes) >= released
+  }
+
+  /// Returns whether there was room.
+  private func allocateBallast(bytes: Int, from former: Int) -> Bool {
+    guard let file = try? system.open(pathname(Self.ballast), .creatingOrWriting) else { return false }
+    if (try? file.allocate(bytes: bytes)) != nil { return true }
+    try? file.truncate(to: former)
+    return false
+  }
+
+  /// Bytes that can still be written, as far as the disk tells.
+  var freeBytes: Int? { system.freeBytes(of: path) }
 }
 
 /// Changes whenever the files of an archive do.

@@ -16,7 +16,7 @@ actor ApplicationArchive {
   let directory: ArchiveDirectory
   private let register: ArchiveRegister
   private let quota: ArchiveQuota
-  private let upkeep: ArchiveUpkeep
+  let upkeep: ArchiveUpkeep
   let files: ArchiveFiles
   /// Open or parked.
   private var current: OpenArchive<SQLiteArchive>?
@@ -28,6 +28,9 @@ actor ApplicationArchive {
   private var seen: (main: Int, log: Int, noted: Int)?
   /// The log moves into the main file as soon as the waiting work is done.
   private var isCheckpointDue = false
+  /// How long the log may become before: so that it has room in the main file, a quarter of what was free at the last
+  /// checkpoint at most.
+  private var logBytesMax: Int
   /// What lists say of the archive while its files are open: they must not wait for it.
   private nonisolated let published = Mutex<ArchiveSummary?>(nil)
 
@@ -44,6 +47,7 @@ actor ApplicationArchive {
     (self.application, self.directory, self.register) = (application, directory, register)
     (self.quota, self.upkeep, self.executor) = (quota, upkeep, executor)
     files = ArchiveFiles(application)
+    logBytesMax = upkeep.logBytesMax
   }
 
   // MARK: Opening and closing
@@ -54,8 +58,6 @@ actor ApplicationArchive {
     if let archive = current {
       try archive.reopen(epoch: epoch)
       if try hasItsFiles(archive) {
-        // The main file may have room for what is in the log; then the next commit writes from the log's beginning.
-        if register.isShortOfSpace { try? checkpoint(archive, .keepingFile) }
         if !archive.isDoubtful, let opening = try? opening(of: archive) {
           publish(archive)
           return opening
@@ -270,7 +272,7 @@ actor ApplicationArchive {
     let archive = try archive(lease)
     reserveLog(of: archive)
     do throws(ArchiveError) {
-      let receipt = try withBallast(if: changes.areSmall) { () throws(ArchiveError) in
+      let receipt = try withRoom(for: changes, in: archive, holding: holding) { () throws(ArchiveError) in
         try archive.apply(changes, expecting: expecting, changeID: changeID, holding: holding)
       }
       archive.rows.acknowledge(receipt.sequence)
@@ -284,36 +286,17 @@ actor ApplicationArchive {
     }
   }
 
-  /// If the body fails for lack of space and is entitled to the ballast, gives it up and retries once.
-  private func withBallast<Value>(
-    if isEntitled: @autoclosure () -> Bool,
-    _ body: () throws(ArchiveError) -> Value
-  ) throws(ArchiveError) -> Value {
-    do throws(ArchiveError) {
-      return try body()
-    } catch {
-      guard error.kind == .full else { throw error }
-      register.noteShortage()
-      guard isEntitled(), directory.releaseBallast() else { throw error }
-      return try body()
-    }
-  }
-
   /// In a burst, makes the log's file longer, unless space is scarce.
   private func reserveLog(of archive: OpenArchive<SQLiteArchive>) {
-    guard let bytes = archive.rows.missingLogBytes(upkeep), !register.isShortOfSpace,
+    guard let bytes = archive.rows.missingLogBytes(upkeep),
       // What is in the log needs as much room in the main file.
-      directory.hasRoom(for: 2 * bytes)
+      2 * bytes <= directory.freeBytes ?? 0
     else { return }
     archive.rows.reserveLog(bytes: bytes)
   }
 
-  /// Whether the log is to move into the main file although the store is busy. On a full disk it stays where it is: to
-  /// make the main file longer would take the space that deletions need.
-  private func isLogDue(_ archive: OpenArchive<SQLiteArchive>) -> Bool {
-    let bytes = archive.rows.logBytes
-    return bytes > upkeep.logBytesMax && (!register.isShortOfSpace || directory.hasRoom(for: bytes))
-  }
+  /// Whether the log is to move into the main file although the store is busy.
+  private func isLogDue(_ archive: OpenArchive<SQLiteArchive>) -> Bool { archive.rows.logBytes > logBytesMax }
 
   /// Moves the log into the main file after the commits that wait have been answered.
   private func checkpointSoon(_ lease: ArchiveLease) {
@@ -330,12 +313,24 @@ actor ApplicationArchive {
     try? checkpoint(archive, .keepingFile)
   }
 
-  private func checkpoint(
+  /// A shorter log is not moved because of its length.
+  private static let scarceLogBytesMax = 1 << 16
+
+  /// Moves the log into the main file if there is room for all of it: half of it would take the room of deletions, and
+  /// the log would be as long as before.
+  func checkpoint(
     _ archive: OpenArchive<SQLiteArchive>,
     _ kind: SQLiteConnection.Checkpoint
   ) throws(ArchiveError) {
+    let growth = try archive.rows.mainBytes() - ((try? directory.entry(files.main).bytes) ?? 0)
+    let free = directory.freeBytes ?? .max
+    guard growth <= free else {
+      throw ArchiveError(.full, "checkpoint: the main file has to grow by \(growth) bytes; free some space")
+    }
     do throws(ArchiveError) {
-      try archive.rows.checkpoint(kind)
+      // A file that keeps its length takes the room that the main file needs next time.
+      try archive.rows.checkpoint(free / 4 < upkeep.logBytesMax ? .emptyingFile : kind)
+      logBytesMax = min(upkeep.logBytesMax, max(Self.scarceLogBytesMax, (directory.freeBytes ?? .max) / 4))
       noteSize()
     } catch {
       if error.kind == .indeterminate {
@@ -378,22 +373,14 @@ actor ApplicationArchive {
     let archive = try archive(lease)
     // It may have failed.
     defer { publish(archive) }
-    let isSparing = register.isShortOfSpace
-    let isDone = try withBallast(if: true) { () throws(ArchiveError) in
-      // Zeroing deleted rows fills as much of the log as writing them did; pages cut off the main file need not be
-      // moved there.
-      if isSparing { try archive.rows.setErasing(false) }
+    let isDone = try withRoom(for: [], in: archive, holding: holding) { () throws(ArchiveError) in
       if try archive.purge(holding: holding) { return false }
-      let unused = isSparing ? 0 : upkeep.freeBytesMax
-      if try archive.rows.releasePages(beyond: unused, atMost: upkeep.batchBytesMax) { return false }
+      if try archive.rows.releasePages(beyond: upkeep.freeBytesMax, atMost: upkeep.batchBytesMax) { return false }
       try checkpoint(archive, .emptyingFile)
       return true
     }
     if isDone {
-      let shortages = register.shortages
       directory.makeBallast(bytes: upkeep.ballastBytes)
-      if upkeep.ballastBytes == 0 || directory.hasBallast { register.noteRelief(after: shortages) }
-      if isSparing { try archive.rows.setErasing(true) }
     } else if isLogDue(archive) {
       try checkpoint(archive, .keepingFile)
     }
@@ -479,28 +466,5 @@ extension ArchiveSummary {
     generation = index.generations.last?.record.generation ?? 0
     modified = index.tip.written
     for case .run(let record) in changes { run = record }
-  }
-}
-
-extension [ArchiveChange] {
-  /// Whether to release the ballast for them: removals, and the notes they need, add little. What empties the head
-  /// frees more than the nodes it leaves take.
-  fileprivate var areSmall: Bool {
-    let emptiesHead = contains(.removeAll)
-    return allSatisfy { change in
-      if case .node = change, emptiesHead { true } else { change.isSmall }
-    }
-  }
-}
-
-extension ArchiveChange {
-  fileprivate var isSmall: Bool {
-    switch self {
-    case .node(let record): record.isRemoved
-    case .superseded, .removeState, .removeAll, .settle, .withhold, .release, .forgetContexts, .pin, .dropGeneration,
-      .session, .forgetSessions, .claim, .run:
-      true
-    case .state, .context, .seal: false
-    }
   }
 }

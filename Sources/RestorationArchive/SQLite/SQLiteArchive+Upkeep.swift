@@ -24,10 +24,19 @@ extension SQLiteArchive {
 
   func reserveLog(bytes: Int) { connection.reserveLog(bytes: bytes) }
 
-  /// Whether deleted rows are overwritten with zeros, even if that writes pages that are otherwise unused.
-  func setErasing(_ isErasing: Bool) throws(ArchiveError) {
+  /// How long the main file has to be for what is in it and in the log.
+  func mainBytes() throws(ArchiveError) -> Int {
+    try reading("size") { () throws(SQLiteFailure) in
+      try Int(connection.integer("PRAGMA page_count")) * Self.pageBytes
+    }
+  }
+
+  /// Whether transactions log as little as possible: what is deleted is not overwritten with zeros where that writes
+  /// pages that are otherwise unused, and all pages stay in memory until it is known which are left.
+  func setSparing(_ isSparing: Bool) throws(ArchiveError) {
     try writing("set") { () throws(SQLiteFailure) in
-      try connection.execute("PRAGMA secure_delete = \(isErasing ? "ON" : "FAST")")
+      let (erasing, spilling) = isSparing ? ("FAST", "OFF") : ("ON", "ON")
+      try connection.execute("PRAGMA secure_delete = \(erasing); PRAGMA cache_spill = \(spilling)")
     }
   }
 

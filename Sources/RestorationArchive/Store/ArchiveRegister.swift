@@ -3,7 +3,7 @@
 internal import Synchronization
 
 /// What the archives of a store have in common, and the only thing they share: which are in use, whose files are open,
-/// what is known of those that are not, and how space is doing. Nothing here waits for a disk.
+/// and what is known of those that are not. Nothing here waits for a disk.
 ///
 /// Invariants:
 /// 1. An application has at most one `ApplicationArchive` whose files are open: it is in the register from the first
@@ -40,9 +40,6 @@ final class ArchiveRegister: Sendable {
     var lastEpoch: Int64 = 0
     /// Summaries of closed and parked archives, valid while their files have the same stamp.
     var summaries: [String: (stamp: FileStamp, summary: ArchiveSummary)] = [:]
-    /// How often something failed for lack of space, and how many of these times there is ballast again for.
-    var shortages = 0
-    var relieved = 0
 
     mutating func removeIfUnused(_ application: String) {
       guard let entry = entries[application], entry.visits == 0, !entry.isKept else { return }
@@ -166,17 +163,4 @@ final class ArchiveRegister: Sendable {
   }
 
   func forgetSummary(of application: String) { state.withLock { $0.summaries[application] = nil } }
-
-  // MARK: Space
-
-  /// Something failed for lack of space, and the ballast has not been made again.
-  var isShortOfSpace: Bool { state.withLock { $0.shortages != $0.relieved } }
-
-  func noteShortage() { state.withLock { $0.shortages += 1 } }
-
-  /// So far.
-  var shortages: Int { state.withLock { $0.shortages } }
-
-  /// There is ballast again, which was looked at after so many shortages.
-  func noteRelief(after shortages: Int) { state.withLock { $0.relieved = max($0.relieved, shortages) } }
 }

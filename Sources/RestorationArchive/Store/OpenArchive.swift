@@ -191,13 +191,24 @@ final class OpenArchive<Rows: ArchiveRows> {
 
   /// Deletes one batch of dead rows; returns whether there was anything to delete.
   func purge(holding: [SequenceNumber]) throws(ArchiveError) -> Bool {
-    var purge = ArchivePurge(rowsMax: upkeep.batchRowsMax, bytesMax: upkeep.batchBytesMax)
+    try purge(ArchivePurge(rowsMax: upkeep.batchRowsMax, bytesMax: upkeep.batchBytesMax), holding: holding)
+  }
+
+  /// - Parameter finish: ends the transaction; it is run even if there is nothing to delete, and returns whether it did
+  ///   anything.
+  func purge(
+    _ purge: ArchivePurge,
+    holding: [SequenceNumber],
+    _ finish: () throws(ArchiveError) -> Bool = { false }
+  ) throws(ArchiveError) -> Bool {
+    var purge = purge
     index.purge(&purge, holding: holding)
     let unused = unusedContexts
-    guard !purge.isEmpty || !unused.isEmpty else { return false }
+    guard !purge.isEmpty || !unused.isEmpty else { return try finish() }
     try write { () throws(ArchiveError) in
       if !purge.isEmpty { try rows.delete(purge) }
       if !unused.isEmpty { try rows.delete(unused) }
+      _ = try finish()
     }
     index.forget(unused)
     unusedContexts = []

@@ -331,6 +331,8 @@ package final class ArchiveGateway {
     delegate.settled(failure.clients)
     for notice in failure.notices { delegate.send(notice, of: session.id) }
     session.hasFailed = true
+    // If it failed for lack of space, the next one can make more.
+    session.held.expire(at: now)
     if isFatal {
       // A failed sync cannot be repeated: the kernel may have dropped the pages. A new process reads what is there.
       isStopping = true
