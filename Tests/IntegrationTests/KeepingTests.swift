@@ -9,6 +9,7 @@ internal import Testing
 @Suite(.scratch) struct KeepingTests {
   private static let scenarios = [
     "idle_connections_survive_a_kill",
+    "idle_connections_survive_a_kill_after_an_orderly_end",
     "busy_connections_end_with_a_kill",
     "all_connections_survive_an_orderly_end",
     "a_reader_that_does_not_read_gets_all_its_answers",

@@ -80,6 +80,47 @@ internal import Testing
     #expect(try inherit(next).records.isEmpty)
   }
 
+  /// Also while the ledger grows, when further pages take the place of what was handed over behind the former ones.
+  @Test(arguments: [4, 40])
+  func aConnectionThatWasHandedOverAtRestOutlivesAKillOfItsAdopter(connectionsMax: Int) throws {
+    let ledger = try ConnectionLedger.make(connectionsMax: 4)
+    var expected: [UInt64: ConnectionSnapshot] = [:]
+    for framing in framings {
+      let page = try claim(ledger)
+      var record = ConnectionSnapshot(framing: framing, callsMade: CallsMade(lastID: 7, unanswered: 2))
+      record.context = Array("context of \(page.key)".utf8)
+      try page.handOver(record)
+      expected[page.key] = record
+    }
+    let (next, records) = try inherit(ledger, connectionsMax: connectionsMax)
+    #expect(records == expected)
+    for key in expected.keys { expected[key]?.wasKilled = true }
+    #expect(try inherit(next, connectionsMax: connectionsMax).records == expected)
+    let adopted = try expected.keys.map { try #require(next.claim($0)) }
+    next.endAdoption()
+    #expect(try inherit(next, connectionsMax: connectionsMax).records == expected)
+    for page in adopted { page.markBusy() }
+    #expect(try inherit(next, connectionsMax: connectionsMax).records.isEmpty)
+  }
+
+  @Test func inputAndOutputThatWereHandedOverAreAdoptedOnce() throws {
+    let ledger = try ConnectionLedger.make(connectionsMax: 4)
+    var records = [ConnectionSnapshot](repeating: ConnectionSnapshot(framing: .jsonStream), count: 4)
+    records[0].input = [1]
+    records[1].output = [1]
+    records[2].isClosing = true
+    records[3].context = [UInt8](repeating: 1, count: ConnectionLedger.contextBytesMax + 1)
+    let keys = try records.map { record in
+      let page = try claim(ledger)
+      try page.handOver(record)
+      return page.key
+    }
+    let next = try inherit(ledger).ledger
+    #expect(try keys.map { try #require(try inherit(next).records[$0]) } == records)
+    for key in keys { _ = try #require(next.claim(key)) }
+    #expect(try inherit(next).records.isEmpty)
+  }
+
   @Test func contextThatDoesNotFitIntoAPageOnlySurvivesAnOrderlyEnd() throws {
     let ledger = try ConnectionLedger.make(connectionsMax: 1)
     let page = try claim(ledger)

@@ -16,9 +16,11 @@ internal import JSONRPC
 /// Invariants:
 /// 1. A page says `idle` only while this process holds nothing of its connection: no unanswered input, no unsent
 ///    output. It says `busy` before a byte is read or sent.
-/// 2. The rest of a page is written only while it says `busy`.
+/// 2. The rest of a page is written only while it says `busy`; the context also while it says `handedOver`, because it
+///    is read from behind the pages then.
 /// 3. A key is never used twice, by none of the processes that use the file one after the other.
-/// 4. An inherited page stays as it was until its connection is adopted, so that a process that ends before loses none.
+/// 4. An inherited page says `idle` or stays as it was until its connection is adopted, so that a process that ends
+///    before loses none.
 package final class ConnectionLedger {
   static let pageBytes = 4_096
   private static let magic: UInt64 = 0x5253_544E_4C44_4752
@@ -101,11 +103,31 @@ package final class ConnectionLedger {
         let record = try? record(words, of: file.number, page: page, size: size)
       else { continue }
       records[words[.key]] = record
+      let isIdle = (try? settle(page, of: file.number, record)) == true
       // Further pages take the place of what was handed over behind them.
-      if record.wasKilled || pageCount == before { inherited[words[.key]] = page }
+      if isIdle || pageCount == before { inherited[words[.key]] = page }
     }
     let ledger = try ConnectionLedger(file, pageCount: pageCount, lastKey: head[.lastKey], inheriting: inherited)
     return (ledger, records)
+  }
+
+  /// Lets a page say `idle` whose connection was handed over without input or output, so that it outlives this process
+  /// as well. Nothing is answered twice or lost: from the first byte on the page says `busy`.
+  ///
+  /// - Returns: whether it does; otherwise the page stays as it was.
+  private static func settle(
+    _ page: Int,
+    of file: Int32,
+    _ record: ConnectionSnapshot
+  ) throws(SystemCallError) -> Bool {
+    if record.wasKilled { return true }
+    guard record.input.isEmpty, record.output.isEmpty, !record.isClosing, record.context.count <= contextBytesMax
+    else { return false }
+    let idle = withUnsafeBytes(of: State.idle.rawValue) { Array($0) }
+    try SystemCalls.write(file, record.context, at: page * pageBytes + contextStart)
+    // Last: what else an idle page has, it has already.
+    try SystemCalls.write(file, idle, at: page * pageBytes + 8 * Word.state.rawValue)
+    return true
   }
 
   /// Frees the pages of connections that were not adopted, and drops the data behind the pages.

@@ -112,6 +112,22 @@ def idle_connections_survive_a_kill(manager):
     assert silent.call("ping") == {}
 
 
+def idle_connections_survive_a_kill_after_an_orderly_end(manager):
+    client = owner(manager)
+    # An archive each: the successor is killed while it opens them.
+    others = [Client(manager) for _ in range(20)]
+    for number, other in enumerate(others):
+        other.call("initialize", application=f"org.example.kept{number}")
+    manager.take_stored(21)
+    for round in range(3):
+        manager.stop()
+        manager.start()
+        manager.kill()
+        manager.start()
+        check_owner(client, round)
+        assert all(other.goes_on() for other in others)
+
+
 def busy_connections_end_with_a_kill(manager):
     client = owner(manager)
     half = Client(manager)
@@ -666,6 +682,7 @@ def the_library_for_asyncio_waits_on_at_the_next_broker(manager):
 
 SCENARIOS = [
     idle_connections_survive_a_kill,
+    idle_connections_survive_a_kill_after_an_orderly_end,
     busy_connections_end_with_a_kill,
     all_connections_survive_an_orderly_end,
     a_reader_that_does_not_read_gets_all_its_answers,
