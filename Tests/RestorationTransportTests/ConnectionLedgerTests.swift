@@ -156,10 +156,14 @@ internal import Testing
     #expect(try inherit(larger, connectionsMax: 3).records.count == 3)
   }
 
-  @Test func aFileThatIsNoLedgerOrOfALaterVersionIsRefused() throws {
+  @Test func aFileThatIsNoLedgerOrOfALaterVersionOrTooShortIsRefused() throws {
     let ledger = try ConnectionLedger.make(connectionsMax: 1)
     var version: UInt64 = 2
     #expect(pwrite(ledger.descriptor, &version, 8, 8) == 8)
+    #expect(throws: TransportError.self) { try inherit(ledger) }
+    version = 1
+    #expect(pwrite(ledger.descriptor, &version, 8, 8) == 8)
+    #expect(ftruncate(ledger.descriptor, 4_095) == 0)
     #expect(throws: TransportError.self) { try inherit(ledger) }
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)

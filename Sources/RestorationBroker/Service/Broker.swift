@@ -85,6 +85,7 @@ package final class Broker: Sendable {
         confining: { PeerOrigin(of: $0).confinement },
         whenAdopted: { outcome in
           guard outcome != AdoptedConnections() else { return }
+          if let fault = outcome.fault { logger.warning("\(fault); they end, and their clients connect again") }
           logger.info("connections taken over: \(outcome.kept); busy, and ended: \(outcome.ended)")
         },
         whenLost: { whenLost("the listening socket has closed: \($0)") },

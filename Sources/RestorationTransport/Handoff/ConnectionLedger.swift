@@ -72,26 +72,30 @@ package final class ConnectionLedger {
   /// Takes over the former process's ledger and its descriptor. Returns the snapshots of its connections by key,
   /// without those that cannot be adopted.
   ///
-  /// Throws if the file is not a ledger, or of an unknown version.
+  /// Throws if the file is not a whole ledger, or of an unknown version.
   package static func inherit(
     _ descriptor: Int32,
     connectionsMax: Int
   ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionSnapshot]) {
-    try TransportError.reporting(
+    let inherited = try TransportError.reporting(
       "cannot adopt connections",
       calling: try inherit(Descriptor(descriptor), connectionsMax: connectionsMax)
     )
+    guard let inherited else {
+      throw TransportError(.damaged, "cannot adopt connections: their ledger is damaged, or of another version")
+    }
+    return inherited
   }
 
   private static func inherit(
     _ file: consuming Descriptor,
     connectionsMax: Int
-  ) throws(SystemCallError) -> (ConnectionLedger, [UInt64: ConnectionSnapshot]) {
+  ) throws(SystemCallError) -> (ConnectionLedger, [UInt64: ConnectionSnapshot])? {
     let head = try words(of: file.number, page: 0)
     let size = UInt64(clamping: try SystemCalls.size(of: file.number))
     guard head.count > Word.lastKey.rawValue, head[.magic] == magic, head[.version] == version,
-      (1...size / UInt64(pageBytes)).contains(head[.pageCount]), head[.lastKey] < numberMax
-    else { throw SystemCallError(call: "ledger", number: SystemCallError.invalid) }
+      head[.pageCount] > 0, head[.pageCount] <= size / UInt64(pageBytes), head[.lastKey] < numberMax
+    else { return nil }
     let before = Int(head[.pageCount])
     let pageCount = max(before, connectionsMax + 1)
     var records: [UInt64: ConnectionSnapshot] = [:]

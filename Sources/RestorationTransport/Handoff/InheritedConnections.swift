@@ -60,7 +60,7 @@ package struct InheritedConnections: Sendable {
       store.remove(other.name)
       SystemCalls.close(other.descriptor)
     }
-    let (ledger, records) = try openLedger(store, limits)
+    let (ledger, records, fault) = try openLedger(store, limits)
     let handoff = ConnectionHandoff(store: store, ledger: ledger, eventLoop: eventLoop)
     let acceptor = makeAcceptor(handoff)
     let bound = NIOLoopBound(acceptor, eventLoop: eventLoop)
@@ -91,22 +91,27 @@ package struct InheritedConnections: Sendable {
     let all = EventLoopFuture.whenAllSucceed(adopted, on: eventLoop).assumeIsolated().map { outcomes in
       handoff.endAdoption()
       let kept = outcomes.count { $0 }
-      return AdoptedConnections(kept: kept, ended: ended + outcomes.count - kept)
+      return AdoptedConnections(kept: kept, ended: ended + outcomes.count - kept, fault: fault)
     }.nonisolated()
     return (acceptor, all)
   }
 
-  /// The inherited ledger if it is valid; otherwise a new one, so that no connection is adopted.
+  /// The inherited ledger; if there is none, or it has a fault, a new one, so that no connection is adopted.
   private func openLedger(
     _ store: any DescriptorStore,
     _ limits: TransportLimits
-  ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionSnapshot]) {
+  ) throws(TransportError) -> (ConnectionLedger, [UInt64: ConnectionSnapshot], fault: TransportError?) {
+    var fault: TransportError?
     if let ledger {
-      let inherited = try? ConnectionLedger.inherit(ledger, connectionsMax: limits.connectionsMax)
-      if let inherited { return inherited }
-      store.remove(ConnectionHandoff.ledgerName)
+      do {
+        let (ledger, records) = try ConnectionLedger.inherit(ledger, connectionsMax: limits.connectionsMax)
+        return (ledger, records, nil)
+      } catch {
+        fault = error
+        store.remove(ConnectionHandoff.ledgerName)
+      }
     }
-    return (try ConnectionLedger.make(connectionsMax: limits.connectionsMax), [:])
+    return (try ConnectionLedger.make(connectionsMax: limits.connectionsMax), [:], fault)
   }
 
   /// The peer sees the connection end.
@@ -121,6 +126,10 @@ package struct InheritedConnections: Sendable {
 package struct AdoptedConnections: Hashable, Sendable {
   package var kept = 0
   package var ended = 0
+  /// Why none could be adopted.
+  package var fault: TransportError?
 
-  package init(kept: Int = 0, ended: Int = 0) { (self.kept, self.ended) = (kept, ended) }
+  package init(kept: Int = 0, ended: Int = 0, fault: TransportError? = nil) {
+    (self.kept, self.ended, self.fault) = (kept, ended, fault)
+  }
 }

@@ -26,7 +26,6 @@ struct SystemCallError: Error, Hashable, Sendable {
   static let connectionRefused = ECONNREFUSED
   static let wouldBlock = EWOULDBLOCK
   static let noProtocolOption = ENOPROTOOPT
-  static let invalid = EINVAL
 }
 
 /// One Swift function for each C call of this module; the only file that imports Glibc.

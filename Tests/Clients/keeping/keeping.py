@@ -604,16 +604,25 @@ def connections_that_come_and_go_leave_nothing(manager):
 
 
 def a_ledger_that_makes_no_sense_ends_connections(manager):
+    def overwrite(ledger):
+        os.pwrite(ledger, b"\xff" * 4096, 0)
+
+    def shorten(ledger):
+        os.ftruncate(ledger, 256)
+
     client = owner(manager)
-    manager.take_stored(1)
-    settle(manager)
-    manager.kill()
-    for name, descriptor in manager.store:
-        if name == "ledger":
-            os.pwrite(descriptor, b"\xff" * 4096, 0)
-    manager.start()
-    assert client.has_ended()
-    check_owner(owner_again(manager, client), 1)
+    for cursor, damage in enumerate([overwrite, shorten]):
+        manager.take_stored(1)
+        settle(manager)
+        manager.kill()
+        for name, descriptor in manager.store:
+            if name == "ledger":
+                damage(descriptor)
+        manager.start()
+        assert client.has_ended()
+        assert manager.logged("their ledger is damaged") == cursor + 1
+        client = owner_again(manager, client)
+        check_owner(client, cursor)
 
 
 def owner_again(manager, former):

@@ -149,6 +149,11 @@ class Manager:
         assert self.process.wait() == 0, f"the broker ended with {self.process.returncode}"
         return True
 
+    def logged(self, text):
+        """In how many lines the brokers have logged this before they were ready."""
+        with open(self.log.name) as log:
+            return sum(text in line for line in log)
+
     def end(self):
         if self.process and self.process.poll() is None:
             self.process.kill()
