@@ -273,7 +273,7 @@ struct TerminalExampleTests {
     }
     try Wait.until("what there is is saved") {
       let saved = try home.savedOfTmux().values
-      let panes = saved.flatMap { $0["panes"]?.array ?? [] }
+      let panes = try home.savedPanes()
       let isThere = panes.contains { $0["directory"]?.string?.hasSuffix("/#(touch%20proof)%0Aü'%FF") == true }
       let sessions = saved.flatMap { $0["sessions"]?.array ?? [] }
       let selected = sessions.filter { $0["name"] == "a 'b'" && $0["active"] == 0 }
@@ -314,6 +314,8 @@ struct TerminalExampleTests {
     try home.tmux("new-session", "-d", "-s", "begun", wait: "0.2")
     try home.killRestorer()
     try broker.start()
+    // The next one waits as long as a busy machine takes.
+    try home.tmux("set-environment", "-g", "RESTORATION_WAIT", "600")
     try home.tmux("source-file", "\(home)/.tmux.conf")
     try Wait.until("both are there") { try sessions() == ["begun", "saved"] }
     func waitUntilStored(_ names: Set<String>) throws {
