@@ -146,37 +146,37 @@ package struct NodeTree {
 
   /// Its own identifier or that of an ancestor in its walk is null (R4). Inline, as `walk` is.
   @inline(__always)
-  package func isExcluded(_ node: Node) -> Bool {
+  package func isExcluded(_ node: Node) -> Bool { nameless(of: node) != nil }
+
+  /// The nearest of the node and its ancestors in its walk that has no identifier.
+  @inline(__always)
+  private func nameless(of node: Node) -> Node? {
     var current: Node? = node
-    while let node = current {
-      if node.record.kind == .application { return false }
-      if node.record.component == nil { return true }
-      if node.record.kind == .object { return false }
+    while let node = current, node.record.kind != .application {
+      if node.record.component == nil { return node }
+      if node.record.kind == .object { return nil }
       current = node.parent
     }
-    return false
+    return nil
   }
 
   /// The node that excludes a node: the nearest of it and its ancestors without an identifier (R4), or the ancestor
-  /// that a view must not be below (R5); `nil` if it is included.
+  /// that a view must not be below (R5); `nil` if it is included. Inline, as `walk` is.
+  @inline(__always)
   package func excluder(of node: Node) -> Node? {
-    var ancestry = Ancestry()
-    return ancestry.excluder(of: node).flatMap { nodes[$0] }
+    if let nameless = nameless(of: node) { return nameless }
+    guard node.record.kind == .view else { return nil }
+    guard var ancestor = node.parent else { return node }
+    while ancestor.record.kind != .object {
+      guard let parent = ancestor.parent else { return nil }
+      ancestor = parent
+    }
+    return ancestor
   }
 
   /// Whether a walk from the roots reaches it (R4, R5). Inline, as `walk` is.
   @inline(__always)
-  package func isIncluded(_ node: Node) -> Bool {
-    guard !isExcluded(node) else { return false }
-    guard node.record.kind == .view else { return true }
-    var current = node.parent
-    guard current != nil else { return false }
-    while let ancestor = current {
-      if ancestor.record.kind == .object { return false }
-      current = ancestor.parent
-    }
-    return true
-  }
+  package func isIncluded(_ node: Node) -> Bool { excluder(of: node) == nil }
 
   /// The node and all nodes below it, parents first.
   package func subtree(of node: Node) -> [Node] {
