@@ -116,6 +116,25 @@ struct EditorEndingTests {
     #expect(try EditorProcess(editor, home: home).ready().windows == Self.windows)
   }
 
+  /// Vim takes a terminal that is gone for one of 80 columns and 24 lines.
+  @Test(arguments: [Editor.vim, .neovim])
+  func sizesOfWindowsComeBackAsTheyWereIfTheTerminalClosesWhileAnEditorIsSuspended(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    let monitor = try Self.monitor()
+    let process = try EditorProcess(editor, home: home, in: .shell)
+    try process.ready()
+    try process.run(["edit one.txt", "vsplit two.txt", "split three.txt", "resize 5", "vertical resize 70", "9"])
+    try Self.stored(["three.txt:9*", "two.txt:1", "one.txt:1"], by: process)
+    let sizes = try process.report().sizes
+    try process.type("\u{1a}")
+    _ = try process.terminal.shown(until: "Stopped")
+    process.closeTerminal()
+    // Neovim may be ended before it has said goodbye.
+    let ending = try Self.ending(of: process, monitor)
+    #expect(ending == "crashed" || ending == "logout")
+    #expect(try EditorProcess(editor, home: home).ready().sizes == sizes)
+  }
+
   @Test(arguments: Editor.allCases)
   func editorsOfTwoProjectsComeBackEachInItsOwn(editor: Editor) throws {
     let home = try Self.prepare(editor)

@@ -144,9 +144,9 @@ function! s:Object(path) abort
   return split(a:path, '/')
 endfunction
 
-function! s:States() abort
+function! s:States(mayHaveLostScreen = 0) abort
   " Less a margin, for what is around a list.
-  return restoration#layout#States(s:stateBytesMax - 256)
+  return restoration#layout#States(s:stateBytesMax - 256, a:mayHaveLostScreen)
 endfunction
 
 function! s:TellChanges(timer) abort
@@ -450,7 +450,7 @@ function! s:Goodbye() abort
   if !s:IsOpen() || s:token ==# '' | return | endif
   let reason = phase !=# 'kept' ? 'restart' : s:IsUsersWord() ? s:Option('on_quit', 'userQuit') : 'logout'
   if phase ==# 'kept' && reason !=# 'userQuit'
-    let states = s:States()
+    let states = s:States(!s:IsUsersWord())
     call s:UnregisterClosed(states)
     for [path, state] in items(states)
       if get(s:known, path) is state | continue | endif

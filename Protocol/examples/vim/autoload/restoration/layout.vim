@@ -21,6 +21,8 @@ let s:arguments = []
 let s:marked = {}
 let s:areAllMarked = 1
 let s:isListMarked = 1
+" Whether the screen was lost since the last look, and sizes are those of that look.
+let s:isScreenLost = 0
 " By path: what is left out of a state.
 let s:notes = {}
 
@@ -91,6 +93,9 @@ function! s:Leaf(info) abort
   let cursor = getcurpos(window)
   let leaf = {'line': cursor[1], 'column': cursor[2], 'top': a:info.topline, 'width': a:info.width,
     \ 'height': a:info.height}
+  if s:isScreenLost && has_key(s:windows, window)
+    call extend(leaf, filter(copy(s:windows[window].leaf), {name, _ -> index(['top', 'width', 'height'], name) >= 0}))
+  endif
   let directory = s:Directory(window, haslocaldir(window, tab) == 1 ? getcwd(window, tab) : '')
   if directory !=# '' | let leaf.directory = directory | endif
   let file = s:File(buffer)
@@ -232,8 +237,12 @@ function! s:Buffers(bytesMax) abort
   return {'buffers': map(order, {_, index -> kept[index]}), 'arguments': arguments}
 endfunction
 
-" The states of all objects by path: where nothing has changed the very ones of the call before.
-function! restoration#layout#States(bytesMax) abort
+" The states of all objects by path: where nothing has changed the very ones of the call before. Vim takes a terminal
+" that is gone for one of 80 columns and 24 lines: if that may be so, another size than before is not believed.
+function! restoration#layout#States(bytesMax, mayHaveLostScreen) abort
+  let screen = {'columns': &columns, 'lines': &lines}
+  let former = filter(copy(s:editor), {name, _ -> has_key(screen, name)})
+  let s:isScreenLost = a:mayHaveLostScreen && !empty(former) && former !=# screen
   let arguments = map(argv(-1, -1), {_, name -> restoration#layout#Path(name)})
   if arguments !=# s:arguments
     " A window knows where in the list it is.
@@ -257,8 +266,8 @@ function! restoration#layout#States(bytesMax) abort
   if s:areAllMarked | call filter(s:windows, {window, _ -> win_id2tabwin(window)[0]}) | endif
   let [s:pages, s:marked, s:areAllMarked] = [pages, {}, 0]
   call filter(s:notes, {path, _ -> has_key(states, path) || path ==# 'Editor/Buffers'})
-  let s:editor = s:Same(s:editor, {'directory': s:Directory('', getcwd(-1)), 'columns': &columns, 'lines': &lines,
-    \ 'tab': current, 'tabs': numbers + s:kept.withheld})
+  let s:editor = s:Same(s:editor, extend({'directory': s:Directory('', getcwd(-1)), 'tab': current,
+    \ 'tabs': numbers + s:kept.withheld}, s:isScreenLost ? former : screen))
   if s:isListMarked | let [s:buffers, s:isListMarked] = [s:Same(s:buffers, s:Buffers(a:bytesMax)), 0] | endif
   return extend(states, {'Editor': s:editor, 'Editor/Buffers': s:buffers})
 endfunction
