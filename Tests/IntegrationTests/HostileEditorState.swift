@@ -64,7 +64,8 @@ struct HostileEditorState {
     // Of a name with a new line, the second one would be a command.
     let lines = "\(home)/y\nsource\(home)/evil.vim"
     try Files.write(Array("call \(write)\n".utf8), to: "\(home)/evil.vim")
-    let arguments = ["term://touch proof", "one.txt", lines] + names.map { "\(home)/\($0)" }
+    let remote = "\(home)/ftp://127.0.0.1/proof"
+    let arguments = ["term://touch proof", "one.txt", remote, lines] + names.map { "\(home)/\($0)" }
     // Neovim refuses a text instead of a number here, and everything with it.
     let line = editor == .vim ? command : 1
     let buffers: JSONValue = [

@@ -224,6 +224,30 @@ struct EditorLayoutTests {
     #expect(listing.contains { $0.contains("inside") }, "\(found)")
   }
 
+  @Test(.broker, arguments: editors) func namesOfFilesComeBackAsTheirUserSawThem(editor: Editor) throws {
+    let home = try Self.prepare(editor)
+    try Files.makeDirectory("\(home)/inner")
+    func names(in process: EditorProcess) throws -> String {
+      let buffers = "map(getbufinfo({'buflisted': 1}), 'bufname(v:val.bufnr)')"
+      return try Self.value("json_encode([\(buffers), argv()])", in: process, home)
+    }
+    let first = try EditorProcess(editor, home: home)
+    try first.ready()
+    // The last command has the editor shorten the names by itself.
+    try first.run([
+      "cd inner", "args ../one.txt inside", "execute 'badd' fnameescape('+x')", "badd -y", "badd ./~z",
+      "badd /etc/passwd", "edit inside", "tabnew ../two.txt", "tabprevious", "cd .",
+    ])
+    let before = try names(in: first)
+    for name in ["inside", "+x", "-y", "~z"] { #expect(before.contains("\"\(name)\""), "\(before)") }
+    try Self.storedAnew(by: first)
+    try first.process.kill()
+    let second = try EditorProcess(editor, home: home)
+    _ = try second.restored()
+    try second.run(["bdelete new\(first.process.pid)"])
+    #expect(try names(in: second) == before)
+  }
+
   @Test(.broker, arguments: editors) func windowsForWhichThereIsNoRoomStaySaved(editor: Editor) throws {
     let home = try Self.prepare(editor)
     let first = try EditorProcess(editor, home: home)

@@ -80,9 +80,10 @@ local function resize(leaves, windows)
 end
 
 --- Whether a saved name is that of a file here: others, such as term://…, are read by plugins, which run programs.
---- A pipe would be waited for, and of a name with a new line the second would be a command.
+--- A pipe would be waited for, and of a name with a new line the second would be a command. Of
+--- "/directory/ftp://host/file" Neovim would show, and later read, a remote file.
 local function isLocal(name)
-  if type(name) ~= 'string' or name:sub(1, 1) ~= '/' or name:find('%c') then return false end
+  if type(name) ~= 'string' or name:sub(1, 1) ~= '/' or name:find('%c') or name:find('://') then return false end
   return vim.tbl_contains({ '', 'file', 'dir' }, fn.getftype(fn.resolve(name)))
 end
 
@@ -180,7 +181,6 @@ local function restoreTab(number, saved, editor)
 end
 
 local function restore(editor, pages, buffers, faults)
-  changeDirectory('cd', '', fn.getcwd(-1, -1), editor.directory)
   for _, buffer in ipairs(buffers.buffers or {}) do
     if isLocal(buffer.file) then
       vim.cmd(('silent! badd +%d %s'):format(buffer.line or 1, fn.fnameescape(buffer.file)))
@@ -189,6 +189,8 @@ local function restore(editor, pages, buffers, faults)
   for _, name in ipairs(buffers.arguments or {}) do
     if isLocal(name) then vim.cmd('silent! $argadd ' .. fn.fnameescape(name)) end
   end
+  -- Only this shortens their names to what the user sees.
+  changeDirectory('cd', '', fn.getcwd(-1, -1), editor.directory)
   -- All tab pages first: the line of tabs takes its space from the windows.
   for _ = 2, #pages do vim.cmd('silent $tabnew') end
   local tabs = api.nvim_list_tabpages()

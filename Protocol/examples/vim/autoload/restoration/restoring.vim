@@ -61,8 +61,9 @@ endfunction
 
 " Whether a saved name is that of a file here: others are read by plugins, which run programs. Nothing that is saved is
 " trusted: a number becomes part of a command only as a number, and of a name with a new line the second would be one.
+" Of "/directory/ftp://host/file" Vim would show, and later read, a remote file.
 function! s:IsLocal(name) abort
-  if type(a:name) != v:t_string || a:name[0] !=# '/' || a:name =~# '[[:cntrl:]]' | return v:false | endif
+  if type(a:name) != v:t_string || a:name[0] !=# '/' || a:name =~# '[[:cntrl:]]\|://' | return v:false | endif
   return index(['', 'file', 'dir'], getftype(resolve(a:name))) >= 0 " a pipe would be waited for
 endfunction
 
@@ -171,7 +172,6 @@ function! s:RestoreTab(number, page, editor) abort
 endfunction
 
 function! s:Restore(editor, pages, buffers) abort
-  call s:ChangeDirectory('cd', '', getcwd(-1), get(a:editor, 'directory'))
   for buffer in get(a:buffers, 'buffers', [])
     let line = get(buffer, 'line', 1) + 0
     if s:IsLocal(buffer.file) | execute 'silent! badd' '+' .. line fnameescape(buffer.file) | endif
@@ -179,6 +179,8 @@ function! s:Restore(editor, pages, buffers) abort
   for name in get(a:buffers, 'arguments', [])
     if s:IsLocal(name) | execute 'silent! $argadd' fnameescape(name) | endif
   endfor
+  " Only this shortens their names to what the user sees.
+  call s:ChangeDirectory('cd', '', getcwd(-1), get(a:editor, 'directory'))
   " All tab pages first: the line of tabs takes its space from the windows.
   for _ in a:pages[1:]
     silent $tabnew
