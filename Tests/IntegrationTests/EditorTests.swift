@@ -194,6 +194,19 @@ internal import Testing
   }
 
   @Test(arguments: [Editor.vim, .neovim])
+  func aBrokerThatHasNotAnsweredYetIsNotTakenForAMissingOne(editor: Editor) throws {
+    let home = try Self.home("home", editor)
+    Glibc.kill(try broker.pid, SIGSTOP)
+    let process = try EditorProcess(editor, home: home)
+    try process.waits(until: "waits for an answer") {
+      try Self.status(process, home) == "Not kept yet: the broker has not answered."
+    }
+    Glibc.kill(try broker.pid, SIGCONT)
+    try process.ready()
+    #expect(try Self.status(process, home) == "Kept as \(editor.application)@1.")
+  }
+
+  @Test(arguments: [Editor.vim, .neovim])
   func ofUnsavedChangesThatAKilledEditorLeftBehindItsUserIsTold(editor: Editor) throws {
     let home = try Self.home("home", editor)
     let first = try EditorProcess(editor, home: home)
@@ -323,9 +336,14 @@ internal import Testing
 
   /// What Vim has told its user, and how the file of the selected window is opened.
   private static func told(_ editor: EditorProcess, _ home: String) throws -> JSONValue {
-    let told = "{'messages': execute('messages'), 'readonly': &readonly, 'swap': swapname('%')}"
-    try editor.run(["call writefile([json_encode(\(told))], $HOME .. '/told')"])
+    let told = "'messages': execute('messages'), 'readonly': &readonly, 'swap': swapname('%')"
+    let status = "'status': execute('RestorationStatus')"
+    try editor.run(["call writefile([json_encode({\(told), \(status)})], $HOME .. '/told')"])
     return try JSONCodec.parse(try Files.read("\(home)/told"))
+  }
+
+  private static func status(_ editor: EditorProcess, _ home: String) throws -> String {
+    String(try told(editor, home)["status"]?.string?.drop { $0 == "\n" } ?? "")
   }
 
   @Test(arguments: Editor.allCases)

@@ -493,7 +493,8 @@ endfunction
 function! restoration#Status() abort
   if s:phase ==# 'idle' | return 'Not kept: not started empty on a screen; :RestorationStart begins.' | endif
   if s:phase ==# 'over' | return 'Not kept: see :messages.' | endif
-  if !s:IsOpen() || s:application ==# '' | return 'Not kept: no broker at ' .. s:Socket() | endif
+  if !s:IsOpen() | return 'Not kept: no broker at ' .. s:Socket() | endif
+  if s:application ==# '' | return 'Not kept yet: the broker has not answered.' | endif
   let unsaved = items(extend(copy(restoration#layout#Notes()), s:refused))
   let lines = sort(map(unsaved, {_, entry -> s:Title(entry[0]) .. ': ' .. entry[1]}))
   return join(['Kept as ' .. s:application .. (empty(lines) ? '.' : ', but:')] + lines, "\n")

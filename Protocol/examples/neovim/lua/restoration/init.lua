@@ -403,7 +403,8 @@ function M.status()
   local isConnected = session.connection and not session.connection.closed
   if session.phase == 'idle' then return 'Not kept: not started empty on a screen; :RestorationStart begins.' end
   if session.phase == 'over' then return 'Not kept: see :messages.' end
-  if not isConnected or not session.application then return 'Not kept: no broker at ' .. (socket() or '?') end
+  if not isConnected then return 'Not kept: no broker at ' .. (socket() or '?') end
+  if not session.application then return 'Not kept yet: the broker has not answered.' end
   local lines = {}
   for path, text in pairs(vim.tbl_extend('force', layout.notes(), session.refused)) do
     lines[#lines + 1] = title(path) .. ': ' .. text
