@@ -211,15 +211,27 @@ internal import Testing
     let home = try Self.home("home", editor)
     let first = try EditorProcess(editor, home: home)
     try first.ready()
-    try first.run(["edit two.txt", "normal ihello", "preserve", "42"])
-    try Self.stored("\(editor.application)@1", ["two.txt:42*"], by: first)
+    let windows = ["two.txt:42*", "one.txt:1"]
+    try first.run([
+      "edit one.txt", "normal ihello", "preserve", "split two.txt", "normal ihello", "preserve", "42",
+    ])
+    try Self.stored("\(editor.application)@1", windows, by: first)
     try first.process.kill()
 
     let second = try EditorProcess(editor, home: home)
-    #expect(try second.restored().windows == ["two.txt:42*"])
+    #expect(try second.restored().windows == windows)
     let told = try Self.told(second, home)
-    #expect(told["messages"]?.string?.contains("1 swap file(s) with unsaved changes") == true, "\(told)")
+    let message = "restoration: unsaved: two.txt and 1 more; see :help recovery"
+    #expect(told["messages"]?.string?.contains(message) == true, "\(told)")
     #expect(told["readonly"] == 0)
+    // After a recovery the user deletes the swap file.
+    for file in ["two.txt", "one.txt"] {
+      let words = try Self.status(second, home).split(separator: "\n").dropFirst().first?.split(separator: " ") ?? []
+      #expect(words.first == "\(home)/\(file):", "\(words)")
+      let swap = words.first { $0.contains(".swp") }?.dropLast() ?? ""
+      try second.run(["call delete('\(swap)')"])
+    }
+    #expect(try Self.status(second, home) == "Kept as \(editor.application)@1.")
     // The other one is still there for :recover.
     #expect(told["swap"]?.string?.hasSuffix(".swo") == true, "\(told)")
   }

@@ -46,7 +46,7 @@ function! s:Tell(text) abort
   let s:told[a:text] = 1
   echohl WarningMsg
   " A longer message would ask for a key.
-  echomsg strpart('restoration: ' .. a:text, 0, &columns - 15)
+  echomsg printf('%.*S', &columns - 15, 'restoration: ' .. a:text)
   echohl None
 endfunction
 
@@ -408,16 +408,12 @@ function! s:RestoreWhenQuiet(channel, saved) abort
     return
   endif
   call restoration#restoring#SetAside()
-  let [unsaved, fault] = [[], '']
   try
-    let [unsaved, fault] = restoration#restoring#Restore(a:saved)
+    let texts = restoration#restoring#Restore(a:saved)
   catch
-    let fault = v:exception
+    let texts = [v:exception]
   endtry
-  let texts = fault ==# '' ? [] : [fault]
   call s:Request('completeStateRestoration', {})
-  if !empty(a:saved.withheld) | call add(texts, len(a:saved.withheld) .. ' tab page(s) withheld after crashes') | endif
-  if !empty(unsaved) | call add(texts, len(unsaved) .. ' swap file(s) with unsaved changes; see :help recovery') | endif
   " Two messages would ask for a key.
   if !empty(texts) | call s:Tell(join(texts, '; ')) | endif
   redraw
@@ -495,7 +491,8 @@ function! restoration#Status() abort
   if s:phase ==# 'over' | return 'Not kept: see :messages.' | endif
   if !s:IsOpen() | return 'Not kept: no broker at ' .. s:Socket() | endif
   if s:application ==# '' | return 'Not kept yet: the broker has not answered.' | endif
-  let unsaved = items(extend(copy(restoration#layout#Notes()), s:refused))
-  let lines = sort(map(unsaved, {_, entry -> s:Title(entry[0]) .. ': ' .. entry[1]}))
+  let notes = items(extend(copy(restoration#layout#Notes()), s:refused))
+  let lines = sort(map(notes, {_, entry -> s:Title(entry[0]) .. ': ' .. entry[1]}))
+  let lines += restoration#restoring#Unsaved()
   return join(['Kept as ' .. s:application .. (empty(lines) ? '.' : ', but:')] + lines, "\n")
 endfunction

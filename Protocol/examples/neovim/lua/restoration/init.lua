@@ -38,7 +38,7 @@ local function tell(text)
   if session.told[text] then return end
   session.told[text] = true
   -- A longer message would ask for a key.
-  api.nvim_echo({ { ('restoration: ' .. text):sub(1, vim.o.columns - 15), 'WarningMsg' } }, true, {})
+  api.nvim_echo({ { fn.printf('%.*S', vim.o.columns - 15, 'restoration: ' .. text), 'WarningMsg' } }, true, {})
 end
 
 local function announce(pattern)
@@ -229,10 +229,7 @@ local function restoreWhenQuiet(connection, saved)
     return vim.defer_fn(function() restoreWhenQuiet(connection, saved) end, 50)
   end
   restoring.setAside()
-  local swapFiles, fault = restoring.restore(saved)
-  local texts = { fault }
-  if #saved.withheld > 0 then texts[#texts + 1] = #saved.withheld .. ' tab page(s) withheld after crashes' end
-  if #swapFiles > 0 then texts[#texts + 1] = #swapFiles .. ' swap file(s) with unsaved changes; see :help recovery' end
+  local texts = restoring.restore(saved)
   -- Two messages would ask for a key.
   if #texts > 0 then tell(table.concat(texts, '; ')) end
   connection:request('completeStateRestoration', vim.empty_dict())
@@ -410,6 +407,7 @@ function M.status()
     lines[#lines + 1] = title(path) .. ': ' .. text
   end
   table.sort(lines)
+  vim.list_extend(lines, restoring.unsaved())
   local kept = 'Kept as ' .. session.application .. (#lines == 0 and '.' or ', but:')
   return table.concat({ kept, unpack(lines) }, '\n')
 end

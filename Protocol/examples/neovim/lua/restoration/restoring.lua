@@ -7,6 +7,9 @@ local api, fn = vim.api, vim.fn
 --- Whether a command that the user has typed may have opened what there is. Only then windows without files count.
 local isCommanded = false
 
+--- Files and their swap files, which hold unsaved changes.
+local unsaved = {}
+
 function M.commanded() isCommanded = true end
 
 --- Windows of a tab page that do not float.
@@ -142,7 +145,7 @@ local function fill(window, leaf)
 end
 
 --- Decides about a swap file, which a killed editor leaves behind, instead of asking.
-local function answerSwapFile(unsaved)
+local function answerSwapFile()
   local swap = fn.swapinfo(vim.v.swapname)
   if swap.pid and swap.pid > 0 and vim.loop.kill(swap.pid, 0) == 0 and swap.pid ~= fn.getpid() then
     vim.v.swapchoice = 'o'
@@ -151,8 +154,19 @@ local function answerSwapFile(unsaved)
   else
     -- Kept for :recover.
     vim.v.swapchoice = 'e'
-    unsaved[#unsaved + 1] = vim.v.swapname
+    unsaved[#unsaved + 1] = { file = fn.expand('<afile>:p'), swap = fn.fnamemodify(vim.v.swapname, ':p') }
   end
+end
+
+--- A line for each swap file that holds unsaved changes, and is still there.
+function M.unsaved()
+  local lines = {}
+  for _, each in ipairs(unsaved) do
+    if fn.filereadable(each.swap) == 1 then
+      lines[#lines + 1] = ('%s: unsaved changes are in %s; see :help recovery'):format(each.file, each.swap)
+    end
+  end
+  return lines
 end
 
 --- Removes the blank buffer that a window began with.
@@ -221,7 +235,7 @@ function M.numbers(editor)
 end
 
 --- Puts back what is saved: `editor`, `pages` with `number` and `state`, `withheld` numbers of others, which stay in
---- the order of tab pages, and `buffers`. Returns swap files that hold unsaved changes, and what went wrong.
+--- the order of tab pages, and `buffers`. Returns what to tell the user.
 function M.restore(saved)
   layout.kept.withheld = saved.withheld
   local pages, last = vim.list_extend({}, saved.pages), 0
@@ -233,15 +247,21 @@ function M.restore(saved)
       pages[#pages + 1] = { number = last, state = tab }
     end
   end
-  local unsaved, faults = {}, {}
-  local swap = api.nvim_create_autocmd('SwapExists', { callback = function() answerSwapFile(unsaved) end })
+  local faults = {}
+  local swap = api.nvim_create_autocmd('SwapExists', { callback = answerSwapFile })
   local equalalways, hidden = vim.o.equalalways, vim.o.hidden
   -- Room for every split, and no question about the blank buffer.
   vim.o.equalalways, vim.o.hidden = true, true
   local done, fault = pcall(restore, saved.editor, pages, saved.buffers, faults)
   vim.o.equalalways, vim.o.hidden = equalalways, hidden
   api.nvim_del_autocmd(swap)
-  return unsaved, not done and fault or faults[1]
+  local texts = { not done and fault or faults[1] }
+  if #saved.withheld > 0 then texts[#texts + 1] = #saved.withheld .. ' tab page(s) withheld after crashes' end
+  -- One file may have several swap files.
+  local files = fn.uniq(vim.tbl_map(function(each) return fn.fnamemodify(each.file, ':t') end, unsaved))
+  local more = #files > 1 and (' and %d more'):format(#files - 1) or ''
+  if #files > 0 then texts[#texts + 1] = 'unsaved: ' .. files[1] .. more .. '; see :help recovery' end
+  return texts
 end
 
 return M

@@ -3,6 +3,8 @@
 
 " Whether a command that the user has typed may have opened what there is. Only then windows without files count.
 let s:isCommanded = 0
+" Files and their swap files, which hold unsaved changes.
+let s:unsaved = []
 
 function! restoration#restoring#Commanded() abort
   let s:isCommanded = 1
@@ -131,10 +133,16 @@ function! s:AnswerSwapFile() abort
   elseif get(swap, 'dirty', 1)
     " Kept for :recover.
     let v:swapchoice = 'e'
-    call add(s:unsaved, v:swapname)
+    call add(s:unsaved, [expand('<afile>:p'), fnamemodify(v:swapname, ':p')])
   else
     let v:swapchoice = 'd'
   endif
+endfunction
+
+" A line for each swap file that holds unsaved changes, and is still there.
+function! restoration#restoring#Unsaved() abort
+  let pairs = filter(copy(s:unsaved), {_, pair -> filereadable(pair[1])})
+  return map(pairs, {_, pair -> pair[0] .. ': unsaved changes are in ' .. pair[1] .. '; see :help recovery'})
 endfunction
 
 function! s:Resize(leaves, windows) abort
@@ -215,9 +223,9 @@ function! restoration#restoring#Numbers(editor) abort
 endfunction
 
 " Puts back what is saved: "editor", "pages" as [number, state], "withheld" numbers of others, which stay in the order
-" of tab pages, and "buffers". Returns swap files that hold unsaved changes, and what went wrong.
+" of tab pages, and "buffers". Returns what to tell the user.
 function! restoration#restoring#Restore(saved) abort
-  let [kept, s:unsaved, s:fault] = [restoration#layout#Kept(), [], '']
+  let [kept, s:fault] = [restoration#layout#Kept(), '']
   let kept.withheld = a:saved.withheld
   " Earlier versions of this plugin kept tab pages in the state of "Editor".
   let former = filter(copy(get(a:saved.editor, 'tabs', [])), {_, tab -> type(tab) == v:t_dict})
@@ -236,5 +244,11 @@ function! restoration#restoring#Restore(saved) abort
     let [&equalalways, &hidden] = [equalalways, hidden]
     autocmd! RestorationSwap
   endtry
-  return [s:unsaved, s:fault]
+  let texts = s:fault ==# '' ? [] : [s:fault]
+  if !empty(a:saved.withheld) | call add(texts, len(a:saved.withheld) .. ' tab page(s) withheld after crashes') | endif
+  " One file may have several swap files.
+  let files = uniq(map(copy(s:unsaved), {_, pair -> fnamemodify(pair[0], ':t')}))
+  let more = len(files) > 1 ? printf(' and %d more', len(files) - 1) : ''
+  if !empty(files) | call add(texts, 'unsaved: ' .. files[0] .. more .. '; see :help recovery') | endif
+  return texts
 endfunction
