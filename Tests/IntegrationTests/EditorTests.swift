@@ -194,6 +194,20 @@ internal import Testing
   }
 
   @Test(arguments: [Editor.vim, .neovim])
+  func anEditorThatIsNotKeptSaysWhyAndHowToHaveItKept(editor: Editor) throws {
+    let home = try Self.home("home", editor)
+    try Files.write(Array("let v:this_session = expand('<sfile>:p')".utf8), to: "\(home)/session.vim")
+    for (words, cause) in [(["-S", "session.vim"], "a session file"), (["one.txt"], "files")] {
+      let process = try EditorProcess(editor, home: home, files: words)
+      let name = editor == .vim ? "Vim" : "Neovim"
+      #expect(try Self.status(process, home) == "Not kept: \(name) was started with \(cause); use :RestorationStart.")
+      try process.type(editor.keys("RestorationStart"))
+      try process.ready()
+      #expect(try Self.status(process, home).hasPrefix("Kept as \(editor.application)@"))
+    }
+  }
+
+  @Test(arguments: [Editor.vim, .neovim])
   func aBrokerThatHasNotAnsweredYetIsNotTakenForAMissingOne(editor: Editor) throws {
     let home = try Self.home("home", editor)
     Glibc.kill(try broker.pid, SIGSTOP)

@@ -179,7 +179,8 @@ internal import Testing
   func vimAndNeovimLoadTheirPlugins() throws {
     let root = try Packages.unpack("vim-restorationd", in: directory)
     let vim = "set nocompatible packpath=\(root)/usr/share/vim/vimfiles"
-    let loaded = "call writefile([exists(':RestorationStatus'), restoration#Status()], '\(directory.file("vim"))')"
+    let command = "exists(':RestorationStatus'), execute('RestorationStatus')"
+    let loaded = "call writefile([\(command)], '\(directory.file("vim"))')"
     let settings = try directory.write("\(vim)\nautocmd VimEnter * \(loaded) | qa!\n", to: "vimrc")
     let home = ["HOME": directory.path, "XDG_RUNTIME_DIR": directory.path, "TERM": "dumb"]
     let vimCommand = ["vim", "-u", settings, "-i", "NONE", "-n", "--not-a-term"]

@@ -486,8 +486,8 @@ function! s:LeavePre() abort
   endtry
 endfunction
 
-function! restoration#Status() abort
-  if s:phase ==# 'idle' | return 'Not kept: not started empty on a screen; :RestorationStart begins.' | endif
+function! restoration#Status(cause) abort
+  if s:phase ==# 'idle' | return 'Not kept: Vim was started ' .. a:cause .. '; use :RestorationStart.' | endif
   if s:phase ==# 'over' | return 'Not kept: see :messages.' | endif
   if !s:IsOpen() | return 'Not kept: no broker at ' .. s:Socket() | endif
   if s:application ==# '' | return 'Not kept yet: the broker has not answered.' | endif

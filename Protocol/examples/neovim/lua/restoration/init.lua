@@ -396,9 +396,9 @@ function M.start()
   connect()
 end
 
-function M.status()
+function M.status(cause)
   local isConnected = session.connection and not session.connection.closed
-  if session.phase == 'idle' then return 'Not kept: not started empty on a screen; :RestorationStart begins.' end
+  if session.phase == 'idle' then return 'Not kept: Neovim was started ' .. cause .. '; use :RestorationStart.' end
   if session.phase == 'over' then return 'Not kept: see :messages.' end
   if not isConnected then return 'Not kept: no broker at ' .. (socket() or '?') end
   if not session.application then return 'Not kept yet: the broker has not answered.' end
