@@ -82,7 +82,7 @@ internal import Testing
   }
 
   @Test(
-    "A GTK program that names Gtk.Application in its methods, or closes a window that is saved, keeps the others",
+    "A GTK program that names Gtk.Application in its methods, closes a saved window, or is killed keeps the others",
     .broker,
     .enabled(if: hasGTK, gtkRequirement)
   )

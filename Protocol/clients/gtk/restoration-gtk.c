@@ -680,7 +680,9 @@ static bool restore(RestorationGtkSession *self) {
   }
   bool is_restored = saved;
   if (!saved) complain("the state of the application is neither restored nor saved", &failure);
-  if (self->reason != RESTORATION_GTK_RESTORE_REASON_PRISTINE && json_is_object(saved)) {
+  if (json_is_object(saved)) {
+    /* Then a former process of this run has saved it, and was killed after this session had begun. */
+    if (self->reason == RESTORATION_GTK_RESTORE_REASON_PRISTINE) self->reason = RESTORATION_GTK_RESTORE_REASON_RECOVER;
     const char *session_id = json_string_value(json_object_get(json_object_get(saved, "gtk"), "session-id"));
     if (session_id) g_object_set(self, "session-id", session_id, NULL);
     GVariant *state = state_of_json(json_object_get(saved, "state"));

@@ -2,7 +2,8 @@
 """Programs that do what they should not, with the broker of the environment: faults.py
 
 Prints how many windows came back. With a word, such a program is run once: `die` closes a window and is killed then;
-`hold` opens a window while its last one is closed, and is killed when that is saved.
+`hold` opens a window while its last one is closed, and is killed when that is saved; `linger` is killed when
+another one has begun.
 """
 
 import json
@@ -27,14 +28,18 @@ from gi.repository import Gio, GLib, Gtk, RestorationGtk  # noqa: E402
 APPLICATION = "org.example.Faults"
 
 
-def saved(application):
-    """The names of its windows that are registered and have a state."""
+def described(application):
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(os.environ["RESTORATIOND_SOCKET"])
         call = {"jsonrpc": "2.0", "id": 1, "method": "describeApplication", "params": {"application": application}}
         connection.sendall(json.dumps(call).encode() + b"\n")
         answer = json.loads(connection.makefile().readline())
-    objects = answer.get("result", {"objects": []})["objects"]
+    return answer.get("result", {"objects": [], "sessions": []})
+
+
+def saved(application):
+    """The names of its windows that are registered and have a state."""
+    objects = described(application)["objects"]
     return {each["path"][1] for each in objects if len(each["path"]) > 1 and each["object"] and each["bytes"]}
 
 
@@ -44,7 +49,7 @@ class Application(RestorationGtk.Application):
     def __init__(self, name=APPLICATION):
         super().__init__(flags=Gio.ApplicationFlags.NON_UNIQUE, restoration_application=name)
         self.name = name
-        self.restored = []
+        self.restored, self.reasons = [], set()
         self.connect("restore-window", self.restore_window)
 
     def do_startup(self):
@@ -67,7 +72,8 @@ class Application(RestorationGtk.Application):
         """Does the work when these windows are registered and have a state."""
         GLib.timeout_add(10, lambda: not names <= saved(self.name) or work())
 
-    def restore_window(self, _application, _reason, state):
+    def restore_window(self, _application, reason, state):
+        self.reasons.add(reason)
         self.restored.append(state.unpack().get("name"))
         self.save()  # takes nothing from the windows that are not restored yet
         self.open_window(self.restored[-1])
@@ -125,6 +131,22 @@ class Holding(Application):
         return False
 
 
+class Lingering(Application):
+    """Is killed when the next one awaits its place."""
+
+    def __init__(self):
+        super().__init__("org.example.Lingering")
+
+    def begin(self):
+        self.open_window("one"), self.open_window("two")
+        self.when_saved({"Window-1", "Window-2"}, self.linger)
+
+    def linger(self):
+        print("saved", flush=True)
+        GLib.timeout_add(
+            10, lambda: len(described(self.name)["sessions"]) < 2 or os.kill(os.getpid(), signal.SIGKILL))
+
+
 def run(application=None):
     application = application or Application()
     assert application.run() == 0
@@ -140,6 +162,8 @@ if sys.argv[1:] == ["die"]:
     run(Dying())
 elif sys.argv[1:] == ["hold"]:
     run(Holding())
+elif sys.argv[1:] == ["linger"]:
+    run(Lingering())
 
 
 assert run() == []
@@ -168,4 +192,13 @@ assert restored == ["kept"], restored
 killed("hold")
 restored = run(Holding())
 assert restored == ["next"], restored
+
+# It may have begun the run in which the next one is started, so that nothing was saved when that began.
+lingering = subprocess.Popen([sys.executable, __file__, "linger"], stdout=subprocess.PIPE, text=True)
+assert lingering.stdout.readline() == "saved\n"
+application = Application("org.example.Lingering")
+restored = run(application)
+assert lingering.wait() == -signal.SIGKILL
+assert restored == ["one", "two"], restored
+assert application.reasons == {RestorationGtk.RestoreReason.RECOVER}, application.reasons
 print("2 windows came back")
