@@ -13,6 +13,7 @@ import sys
 
 import gi
 
+gi.require_version("Gdk", "4.0")
 gi.require_version("Gtk", "4.0")
 gi.require_version("RestorationGtk", "1")
 from gi.repository import Gdk, Gio, GLib, Gtk, RestorationGtk  # noqa: E402

@@ -25,14 +25,16 @@ import os
 import pathlib
 import sys
 import time
+import warnings
 
 import gi
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Protocol/examples/gtk"))
+warnings.simplefilter("error", gi.PyGIWarning)
+import mail  # noqa: E402  # first, because a namespace that is loaded already gives no warning
+
 gi.require_version("GdkX11", "4.0")
 from gi.repository import GLib, GdkX11  # noqa: E402,F401
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Protocol/examples/gtk"))
-import mail  # noqa: E402
 
 PLACES = {"Window-1": (0, 0), "Window-2": (700, 0), "Window-3": (0, 600), "Palette": (700, 600)}
 
