@@ -109,7 +109,7 @@ internal import Testing
 
   @Test(.enabled(if: SmallDisk.isPossible, "only root can mount"))
   func aDiskWithLittleRoomIsLeftToCommits() async throws {
-    let disk = try SmallDisk(bytes: 1_200_000)
+    let disk = try SmallDisk(bytes: 4_000_000)
     let fixture = try ArchiveFixture(.sqlite)
     // It would be made longer from 320,000 bytes on, to twice as much, and as much has to be left.
     let store = try SQLiteArchiveStore(
@@ -117,6 +117,9 @@ internal import Testing
       upkeep: ArchiveUpkeep(logBytesMax: 2_560_000, ballastBytes: 0)
     )
     var author = ArchiveAuthor(store: store, opening: try await store.open("x"), directory: fixture.directory)
+    // Others take what was free when the archive began.
+    try Files.write([UInt8](repeating: 0, count: 2_700_000), to: "\(disk.path)/filling")
+    try await author.apply(.node(1, "n"))
     while Files.size("\(disk.path)/x.sqlite-wal") < 500_000 {
       try await author.apply(.state(1, String(repeating: "x", count: 9_000)))
     }

@@ -5,8 +5,8 @@ extension ApplicationArchive {
   /// Bytes that one transaction gives up: as many as its pages may take up in memory, or as few as it is worth its own.
   private static let portions = (most: 64 << 20, least: 1 << 14)
 
-  /// Runs what writes the changes. If it fails for lack of space, what nobody can read makes room, with the ballast lent
-  /// for that, and it is tried once more. Only what removes something may need the ballast for itself.
+  /// Runs what writes the changes. If it fails for lack of space, what nobody can read makes room, with the ballast
+  /// lent for that, and it is tried once more. Only what removes something may need the ballast for itself.
   func withRoom<Value>(
     for changes: [ArchiveChange],
     in archive: OpenArchive<SQLiteArchive>,
@@ -27,8 +27,8 @@ extension ApplicationArchive {
 
   /// Gives up all that nobody can read, as far as there is room to do so.
   ///
-  /// Pages that a transaction cuts off the end of the file need no place in the log. So a large one logs less than small
-  /// ones do, which move pages into gaps again and again; they are for what must be moved anyway.
+  /// Pages that a transaction cuts off the end of the file need no place in the log. So a large one logs less than
+  /// small ones do, which move pages into gaps again and again; they are for what must be moved anyway.
   private func makeRoom(
     in archive: OpenArchive<SQLiteArchive>,
     holding: [SequenceNumber]

@@ -27,6 +27,8 @@ extension ArchiveGateway {
         ArchiveError(.limit(name: limit, max: limits.allArchivesBytesMax, value: bytes), "no further byte is allowed")
       )
     }
+    // Who is to give something up can.
+    if let growth, growth < 0 { return nil }
     let (base, known) = (name.base, store.sizes)
     let own = sessions.values.filter { $0.base == base }
     let (stored, all) = (known.of(base), known.all)
@@ -42,7 +44,7 @@ extension ArchiveGateway {
       max: limits.allArchivesBytesMax,
       own: own.reduce(stored.bytes) { $0 + $1.queue.pendingBytes },
       others: all.bytes - stored.bytes,
-      adding: max(0, growth ?? 1)
+      adding: growth ?? 0
     )
   }
 }

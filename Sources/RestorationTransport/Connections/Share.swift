@@ -3,8 +3,7 @@
 package import JSONRPC
 
 /// Of what all applications share, one in a sandbox may have at most half of what the others leave. So it shuts nobody
-/// out, whatever its processes do. While it asks for no more, it may have three quarters: files get longer by each write,
-/// until they are tidied up.
+/// out, whatever its processes do.
 package enum Share {
   /// Why it may not have so much more; `nil` if it may. Says nothing of what others have.
   ///
@@ -16,8 +15,7 @@ package enum Share {
     others: Int,
     adding addition: Int = 1
   ) -> ErrorObject? {
-    let left = Swift.max(0, max - others)
-    guard own + addition > (addition > 0 ? left / 2 : left / 4 * 3) else { return nil }
+    guard own + addition > Swift.max(0, max - others) / 2 else { return nil }
     let hint =
       "Give up some of what it has, or raise \(limit) in the broker's configuration: an application in a sandbox may "
       + "have at most half of what the others leave."
