@@ -50,7 +50,7 @@ struct EmacsWaitingFileTests {
     let home = try EmacsHome()
     let first = try home.start()
     try first.type(Editor.emacs.open("one.txt", line: 5))
-    try first.run(["(insert \"precious\")", "(do-auto-save)"])
+    try first.run([#"(save-excursion (goto-char (point-max)) (insert "precious"))"#, "(do-auto-save)"])
     try home.stored(["one.txt:5*"], by: first)
     try first.process.kill()
     let next = try home.start()
