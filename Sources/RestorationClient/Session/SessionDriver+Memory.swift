@@ -193,7 +193,8 @@ extension SessionDriver {
   private func pushLater(_ target: ObjectPlan.ObjectID?) async {
     var delay = ReconnectDelay()
     while beginning.memory?.states[target] != nil, !machine.hasEnded {
-      await push(target)
+      // A push that waited for a connection could be older by then than what a call of the program has left.
+      if link != nil { await push(target) }
       if beginning.memory?.states[target] == nil { break }
       await Self.pause(max(Self.pauseMilliseconds, delay.next(hasWork: false)), on: eventLoop)
     }
