@@ -8,7 +8,7 @@ internal import Testing
 /// The restorers of `Protocol/examples/terminal`, with the real Bash and the real tmux.
 @Suite(
   .broker,
-  .enabled(if: TerminalExample.isInstalled, "needs bash, jq and tmux; Tests/run.sh installs them"),
+  .enabled(if: TerminalExample.isInstalled, Comment(rawValue: TerminalExample.requirement)),
   .timeLimit(.minutes(5))
 )
 struct TerminalExampleTests {

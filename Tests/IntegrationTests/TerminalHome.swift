@@ -15,6 +15,8 @@ enum TerminalExample {
     let commands = [["bash", "--version"], ["jq", "--version"], ["tmux", "-V"]]
     return commands.allSatisfy { (try? ChildProcess.run($0))?.end == .exit(0) }
   }()
+
+  static let requirement = "needs bash, jq and tmux; Tests/run.sh installs them"
 }
 
 /// The home directory of a user whose shells and tmux come back, beside the test's broker.

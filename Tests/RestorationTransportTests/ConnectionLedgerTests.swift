@@ -22,13 +22,18 @@ internal import Testing
     try #require(ledger.claim(ledger.nextKey()))
   }
 
+  private func snapshot(of page: ConnectionPage, _ framing: Framing?) -> ConnectionSnapshot {
+    var record = ConnectionSnapshot(framing: framing, callsMade: CallsMade(lastID: 7, unanswered: 2))
+    record.context = Array("context of \(page.key)".utf8)
+    return record
+  }
+
   @Test func idleConnectionsAreGoneOnWithAndBusyOnesAreNot() throws {
     let ledger = try ConnectionLedger.make(connectionsMax: 4)
     var expected: [UInt64: ConnectionSnapshot] = [:]
     for framing in framings {
       let page = try claim(ledger)
-      var record = ConnectionSnapshot(framing: framing, callsMade: CallsMade(lastID: 7, unanswered: 2))
-      record.context = Array("context of \(page.key)".utf8)
+      var record = snapshot(of: page, framing)
       page.setContext(record.context)
       page.markIdle(framing: record.framing, callsMade: record.callsMade)
       record.wasKilled = true
@@ -87,8 +92,7 @@ internal import Testing
     var expected: [UInt64: ConnectionSnapshot] = [:]
     for framing in framings {
       let page = try claim(ledger)
-      var record = ConnectionSnapshot(framing: framing, callsMade: CallsMade(lastID: 7, unanswered: 2))
-      record.context = Array("context of \(page.key)".utf8)
+      let record = snapshot(of: page, framing)
       try page.handOver(record)
       expected[page.key] = record
     }

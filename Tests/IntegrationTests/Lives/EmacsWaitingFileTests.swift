@@ -45,6 +45,17 @@ struct EmacsWaitingFileTests {
     return home
   }
 
+  /// And the next Emacs, in which the file that asks was selected and its passphrase was wrong.
+  private static func beginWithWrongPassphrase() throws -> (EmacsHome, EditorProcess) {
+    let home = try begin()
+    let next = try home.start()
+    try next.type("\u{18}o")
+    _ = try next.terminal.shown(until: "Passphrase: ")
+    try next.type("wrong\r")
+    _ = try next.terminal.shown(until: "Wrong passphrase")
+    return (home, next)
+  }
+
   /// The next auto-save would replace them.
   @Test func wordsThatOnlyAnAutoSaveFileHasAreToldOfWhenTheirFileComesBack() throws {
     let home = try EmacsHome()
@@ -81,12 +92,7 @@ struct EmacsWaitingFileTests {
   }
 
   @Test func aFileThatAsksIsVisitedWhenItsWindowIsSelected() throws {
-    let home = try Self.begin()
-    let next = try home.start()
-    try next.type("\u{18}o")
-    _ = try next.terminal.shown(until: "Passphrase: ")
-    try next.type("wrong\r")
-    _ = try next.terminal.shown(until: "Wrong passphrase")
+    let (home, next) = try Self.beginWithWrongPassphrase()
     #expect(try Self.selected(home, next) == ["keys.secret", "restoration-waiting-mode 1"])
     try home.stored(["two.txt:9", "keys.secret:50*", "far.txt:40"], by: next)
     // Not again unasked.
@@ -98,12 +104,7 @@ struct EmacsWaitingFileTests {
   }
 
   @Test func aFileWhoseDirectoryIsBackIsVisitedAndOneThatIsClosedIsGivenUp() throws {
-    let home = try Self.begin()
-    let next = try home.start()
-    try next.type("\u{18}o")
-    _ = try next.terminal.shown(until: "Passphrase: ")
-    try next.type("wrong\r")
-    _ = try next.terminal.shown(until: "Wrong passphrase")
+    let (home, next) = try Self.beginWithWrongPassphrase()
     try next.run(["(kill-buffer \"keys.secret\")"])
     try next.waits(until: "has given it up") { try !home.storedText("Buffers").contains("keys.secret") }
     try Files.rename("\(home.path)/elsewhere", to: "\(home.path)/disk")

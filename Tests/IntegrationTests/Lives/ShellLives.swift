@@ -8,7 +8,7 @@ internal import Testing
 /// What happens to shells in a common life, with the restorer of `Protocol/examples/terminal`.
 @Suite(
   .broker,
-  .enabled(if: TerminalExample.isInstalled, "needs bash, jq and tmux; Tests/run.sh installs them"),
+  .enabled(if: TerminalExample.isInstalled, Comment(rawValue: TerminalExample.requirement)),
   .timeLimit(.minutes(5))
 )
 struct ShellLives {

@@ -7,7 +7,7 @@ internal import Testing
 
 /// What people are told of the restorers in `Protocol/examples/terminal`.
 @Suite(
-  .enabled(if: TerminalExample.isInstalled, "needs bash, jq and tmux; Tests/run.sh installs them"),
+  .enabled(if: TerminalExample.isInstalled, Comment(rawValue: TerminalExample.requirement)),
   .timeLimit(.minutes(5))
 )
 struct TerminalStatusLives {

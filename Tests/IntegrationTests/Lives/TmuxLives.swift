@@ -7,7 +7,7 @@ internal import Testing
 
 /// What happens to tmux in a common life, with the restorer of `Protocol/examples/terminal`.
 @Suite(
-  .enabled(if: TerminalExample.isInstalled, "needs bash, jq and tmux; Tests/run.sh installs them"),
+  .enabled(if: TerminalExample.isInstalled, Comment(rawValue: TerminalExample.requirement)),
   .timeLimit(.minutes(5))
 )
 struct TmuxLives {
