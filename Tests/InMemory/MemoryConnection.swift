@@ -53,11 +53,16 @@ package final class MemoryConnection {
   package func send(bytes: [UInt8]) {
     // A broker that has closed the connection reads nothing.
     if isOpen {
-      channel.pipeline.fireChannelRead(ByteBuffer(bytes: bytes))
-      channel.pipeline.fireChannelReadComplete()
+      let bytes = ByteBuffer(bytes: bytes)
+      work {
+        channel.pipeline.fireChannelRead(bytes)
+        channel.pipeline.fireChannelReadComplete()
+      }
     }
     broker?.run()
   }
+
+  private func work(_ body: () -> Void) { if let broker { broker.work(body) } else { body() } }
 
   package func halfClose() {
     channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
@@ -71,7 +76,7 @@ package final class MemoryConnection {
 
   /// The same for a broker that is no more.
   package func cut() {
-    if isOpen { channel.close(promise: nil) }
+    if isOpen { work { channel.close(promise: nil) } }
     (whenReceived, whenTaken) = (nil, nil)
   }
 

@@ -36,6 +36,13 @@ internal import Testing
     #expect(tree.count == 0)
   }
 
+  @Test mutating func aDamagedListOfMoreNodesThanThereCanBeNamesThoseThatThereAre() {
+    let nodes = [insert(5), insert(6), insert(7)]
+    tree.remove(nodes[0], successor: nodes[2])
+    #expect(tree.nodes(in: RangeSet(0..<NodeID.max)) == [6, 7])
+    #expect(tree.nodes(in: RangeSet(0..<6)) == [7] && tree.nodes(in: RangeSet(8..<9)) == [])
+  }
+
   // MARK: Deep trees
 
   /// Objects of all kinds below each other, some without an identifier.

@@ -15,7 +15,7 @@ extension Application {
     for handle in session.objects.keys { tree.release(handle) }
     // What ended has no roles.
     (session.facts.restorationClasses, session.facts.sharedClasses, session.facts.dataSources) = ([], [], [])
-    session.facts.fresh = []
+    session.facts.fresh = RangeSet()
     // What completes with it has still had its objects.
     checkCompletion()
     sessions.end(session, ending, restorations: runs.restorations, in: &turn)

@@ -72,8 +72,9 @@ extension Application {
   /// - Parameter former: claims from before a transaction failed.
   private func loadClaims(_ claims: [ClaimRecord], former: [ObjectHandle: Node.Claim]) {
     // A fresh object may have got another number since.
-    let fresh = sessions.inOrder.map { ($0.id, Set($0.facts.fresh.compactMap { tree.node($0)?.id })) }
-    let freshOf = Dictionary(uniqueKeysWithValues: fresh)
+    let freshOf = sessions.inOrder.reduce(into: [:]) { fresh, session in
+      fresh[session.id] = tree.nodes(in: session.facts.fresh)
+    }
     for record in claims {
       guard let node = tree.nodes[record.node] else { continue }
       node.claimRecord = record

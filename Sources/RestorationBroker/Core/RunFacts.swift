@@ -34,8 +34,6 @@ package struct RunFacts: StoredFacts, Hashable {
   package var shelf = ClosedShelf()
   /// The first session that comes late, once a restoration was driven, and what that has not restored (R29).
   package var firstLate: SessionID?
-  ///
-  /// As ranges: there may be thousands, and the record is written with each of them that somebody registers.
   package var due = RangeSet<NodeID>()
   /// Milliseconds since 1970 when a session last ended; 0 if that was not recorded.
   package var used: Int64 = 0
@@ -117,7 +115,7 @@ package struct RunFacts: StoredFacts, Hashable {
     var refused = refused.sorted()
     try members.stored("refused", &refused, unless: [])
     self.refused = Set(refused)
-    try walkDue(&members)
+    try members.stored("dueRanges", nodes: &due, listed: "due")
     try members.stored("used", someCount: &used)
     try members.stored("affinity", &affinity)
     try members.stored("backedUp", count: &backedUp)
@@ -129,18 +127,5 @@ package struct RunFacts: StoredFacts, Hashable {
     try members.stored("damage", &damage)
     try members.stored("units", &units, unless: [])
     units.removeAll { $0.name.isEmpty }
-  }
-
-  /// Each range as its first node and how many there are. Before there were ranges, each node was listed.
-  private mutating func walkDue(_ members: inout some MemberWalk) throws(Misfit) {
-    var ranges = due.ranges.flatMap { [$0.lowerBound, $0.upperBound - $0.lowerBound] }
-    var listed: [NodeID] = []
-    try members.stored("dueRanges", &ranges, unless: [])
-    try members.stored("due", &listed, unless: [])
-    due = RangeSet(listed.filter { (0..<NodeID.max).contains($0) }.map { $0..<($0 + 1) })
-    for index in stride(from: 0, to: ranges.count - 1, by: 2) {
-      let (end, overflows) = ranges[index].addingReportingOverflow(ranges[index + 1])
-      if ranges[index] >= 0, ranges[index + 1] > 0, !overflows { due.insert(contentsOf: ranges[index]..<end) }
-    }
   }
 }

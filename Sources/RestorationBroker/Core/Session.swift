@@ -207,7 +207,7 @@ package struct SessionFacts: StoredFacts, Hashable {
   package var sharedClasses: Set<String> = []
   package var dataSources: Set<NodeID> = []
   /// Objects that it registered as new ones and has not encoded: what is saved at their paths is not theirs (R29).
-  var fresh: Set<NodeID> = []
+  var fresh = RangeSet<NodeID>()
 
   /// The most bytes of the text: from `initialize`, and with later roles.
   static let initialBytesMax = 64 << 10
@@ -245,9 +245,7 @@ package struct SessionFacts: StoredFacts, Hashable {
     try members.stored("shared", &shared, unless: [])
     try members.stored("dataSources", &views, unless: [])
     (restorationClasses, sharedClasses, dataSources) = (Set(classes), Set(shared), Set(views))
-    var new = fresh.sorted()
-    try members.stored("fresh", &new, unless: [])
-    fresh = Set(new)
+    try members.stored("freshRanges", nodes: &fresh, listed: "fresh")
     try members.stored("process", &process)
   }
 }

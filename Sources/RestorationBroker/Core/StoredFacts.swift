@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import JSONRPC
+internal import RestorationArchive
 package import RestorationWire
 
 /// Facts stored as text, in an archive or for the next broker. A missing or invalid member keeps its default, so that
@@ -123,6 +124,21 @@ extension MemberWalk {
     var some = count == 0 ? nil : count
     try stored(name, count: &some)
     count = some ?? 0
+  }
+
+  /// Nodes as ranges: there may be thousands, and the record is written with each of them that somebody registers.
+  ///
+  /// A range is its first node and how many there are. Before there were ranges, each node was listed.
+  mutating func stored(_ name: StaticString, nodes: inout RangeSet<NodeID>, listed: StaticString) throws(Misfit) {
+    var ranges = nodes.ranges.flatMap { [$0.lowerBound, $0.upperBound - $0.lowerBound] }
+    var list: [NodeID] = []
+    try stored(name, &ranges, unless: [])
+    try stored(listed, &list, unless: [])
+    nodes = RangeSet(list.filter { (0..<NodeID.max).contains($0) }.map { $0..<($0 + 1) })
+    for index in stride(from: 0, to: ranges.count - 1, by: 2) {
+      let (end, overflows) = ranges[index].addingReportingOverflow(ranges[index + 1])
+      if ranges[index] >= 0, ranges[index + 1] > 0, !overflows { nodes.insert(contentsOf: ranges[index]..<end) }
+    }
   }
 
   /// Words in order; those of a later version are left out.

@@ -85,9 +85,9 @@ struct EditorLayoutTests {
     try monitor.call("saveApplicationState", ["application": .string("\(editor.application)@1")])
     try monitor.call("subscribe", ["events": ["stateEncoded", "objectUnregistered"]])
     try second.run(["tabclose"])
-    try second.waits(until: "has told of the closed tab page") { monitor.hasInput(within: .zero) }
     var told: Set<String> = []
     while !told.contains("objectUnregistered Tab-\(tabs)") || !told.contains("stateEncoded Editor") {
+      try second.waits(until: "has told of the closed tab page") { monitor.hasInput(within: .zero) }
       let event = try monitor.notification("event")
       told.insert("\(event["name"]?.string ?? "") \(event["path"]?.array?.last?.string ?? "")")
     }

@@ -277,7 +277,8 @@ extension Application {
   func setFresh(_ node: Node, _ isFresh: Bool, of session: Session) {
     node.claim?.isFresh = isFresh
     guard session.facts.fresh.contains(node.id) != isFresh else { return }
-    session.facts.fresh.formSymmetricDifference([node.id])
+    let range = node.id..<(node.id + 1)
+    if isFresh { session.facts.fresh.insert(contentsOf: range) } else { session.facts.fresh.remove(contentsOf: range) }
     write(.session(session.record))
   }
 

@@ -57,6 +57,13 @@ package struct NodeTree {
   /// The node with this id, or the one that took its place.
   package func node(_ id: NodeID) -> Node? { nodes[successors.current(id)] }
 
+  /// The nodes with these ids, and those that took their places. A damaged archive may name more than there can be.
+  package func nodes(in ids: RangeSet<NodeID>) -> Set<NodeID> {
+    if ids.isEmpty { return [] }
+    let present = nodes.keys.filter { ids.contains($0) }
+    return Set(successors.keys.filter { ids.contains($0) }.compactMap { node($0)?.id }).union(present)
+  }
+
   /// The node a reference names; nil if there is none.
   @inline(__always)
   package func node(_ reference: ObjectReference) -> Node? {
@@ -324,7 +331,7 @@ package struct NodeTree {
   }
 
   /// Removes a node without children.
-  mutating func remove(_ node: Node, successor: Node? = nil) {
+  package mutating func remove(_ node: Node, successor: Node? = nil) {
     if let key = key(of: node), index[key] == node.id { index[key] = nil }
     node.parent?.children.remove(node.id)
     node.parent = nil
