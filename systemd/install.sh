@@ -74,7 +74,8 @@ case "$prefix" in
 esac
 list="$prefix/share/restorationd/installed" # what uninstalling removes, relative to the prefix
 unit_names=(restorationd.socket restorationd.service restoration-app@.service restoration-login.service
-  restoration-metrics.service restoration-metrics.timer restoration-run@.service restoration-run-graphical@.service)
+  restoration-metrics.service restoration-metrics.timer restoration-run@.service restoration-run-graphical@.service
+  restorationd-forget-unused.service restorationd-forget-unused.timer)
 
 manager_is_there() { # root enables for all users, whose managers run or not
   $enables && ((EUID != 0)) && command -v systemctl >/dev/null && systemctl --user show-environment >/dev/null 2>&1
@@ -102,7 +103,8 @@ if [[ $action == uninstall ]]; then
       if is_ours "$loaded"; then ours+=("$unit"); fi
     done
     # Applications are saved first.
-    for unit in restoration-metrics.timer restoration-login.service restorationd.socket restorationd.service; do
+    for unit in restoration-metrics.timer restorationd-forget-unused.timer restoration-login.service \
+      restorationd.socket restorationd.service; do
       if [[ " ${ours[*]} " == *" $unit "* ]]; then systemctl --user stop "$unit" 2>/dev/null || true; fi
     done
     ((${#ours[@]} == 0)) || systemctl --user --quiet disable "${ours[@]}" 2>/dev/null || true

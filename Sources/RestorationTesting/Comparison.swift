@@ -111,7 +111,7 @@ extension Proof {
     }
     var has = steps.contains { step in step.step == .finished && step.at.map { $0 >= run.started } ?? false }
     if !has && !view.decodes {
-      // A restoration skips what its owner fetches itself until it has (R34).
+      // A restoration skips what its owner fetches itself until it has (R22).
       let names = JSONValue.array(key.path.map { .string($0) })
       let restoration = try await call(
         "restoreApplicationState",

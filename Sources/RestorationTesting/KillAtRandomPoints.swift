@@ -44,7 +44,7 @@ public func killAtRandomPoints(
   }
   if let broker, !broker.developerMode {
     throw TestingError(
-      "the broker of \(broker.directory) is not in developer mode: it would withhold the states of an application that "
+      "the broker of \(broker.directory) is not in developer mode: it may withhold the states of an application that "
         + "is killed (R31); make it by PrivateBroker(developerMode: true)"
     )
   }

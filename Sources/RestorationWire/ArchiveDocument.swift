@@ -138,7 +138,7 @@ package struct DocumentObject: WireObject {
   }
 }
 
-/// A state in a document, with its elements and who wrote it (R25, R26, R28).
+/// A state in a document, with its elements and who wrote it (R10, R25, R28).
 package struct DocumentState: WireObject {
   package static let sharedName: String? = "DocumentState"
   package static let isGiven = true

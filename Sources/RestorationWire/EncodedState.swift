@@ -49,7 +49,7 @@ package struct EncodedState: WireValue {
   package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
 }
 
-/// The keys of a coder, under the names UIKit gives them; only the broker writes them (R10, R26).
+/// The keys of a coder, under the names UIKit gives them; only the broker writes them (R10).
 public struct ReservedKeys: WireObject, Hashable {
   package static let sharedName: String? = "Coder"
 

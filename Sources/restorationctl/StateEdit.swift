@@ -150,8 +150,11 @@ struct EditedState: JSONWritable {
   var text: String {
     let place = "\(edit.path) of \(edit.application)"
     return switch outcome {
-    case .stored(let sequence): "Stored \(place) as change \(sequence)."
-    case .kept: "Kept \(place) in memory only: the object is excluded from saving."
+    case .stored(let sequence, false): "Stored \(place) as change \(sequence)."
+    case .stored(let sequence, true):
+      "Stored \(place) as change \(sequence). The state before it was withheld, and is kept: "
+        + "restorationctl quarantine list -j \(edit.application)"
+    case .unsaved: "Stored nothing at \(place): the object is excluded from saving."
     case .superseded, .discarded: "\(place) was not stored."
     }
   }
@@ -162,8 +165,10 @@ struct EditedState: JSONWritable {
       writer.member("application", edit.application)
       writer.member("path", edit.path)
       switch outcome {
-      case .stored(let sequence): writer.member("sequence", sequence)
-      case .kept: writer.member("included", false)
+      case .stored(let sequence, let isOverWithheld):
+        writer.member("sequence", sequence)
+        writer.member("withheld", ifTrue: isOverWithheld)
+      case .unsaved: writer.member("included", false)
       case .superseded, .discarded: break
       }
     }

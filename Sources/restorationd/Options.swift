@@ -37,9 +37,6 @@ enum Options {
     Option("idle-exit", "seconds", "End after this many idle seconds; only with a socket unit.") {
       (flags, text) throws(Ending) in flags.idleExitSeconds = try number(text, "--idle-exit")
     },
-    Option("unused-days", "days", "Forget applications unused for this many days on which a broker ran.") {
-      (flags, text) throws(Ending) in flags.unusedDays = try number(text, "--unused-days")
-    },
     Option("test-clock", "ms", "For tests: be so far ahead, and obey descriptor 0 to go further.") {
       (flags, text) throws(Ending) in flags.testClock = try number(text, "--test-clock")
     },

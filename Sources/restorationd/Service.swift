@@ -50,7 +50,6 @@ struct Service {
     notifier.send(.ready)
     if notifier.isActive { broker.reportActivity { [status] in status.report("\($0)") } }
     setIdleExit(configuration, broker)
-    broker.forgetUnused(days: configuration.unusedDays)
     if let clock = broker.clock { ClockControl(broker: broker, clock: clock, logger: logger).begin() }
     while signals.wait() == SIGHUP { configuration = try reload(configuration, broker) }
     try end(broker, configuration)
@@ -124,7 +123,6 @@ struct Service {
       let rest = try broker.reload(configuration, from: former)
       output.currentLevel = level
       setIdleExit(configuration, broker)
-      broker.forgetUnused(days: configuration.unusedDays)
       logger.info("the configuration was read again")
       status.complain(nil)
       if !rest.isEmpty { logger.notice("these settings change at the next start: \(rest.joined(separator: ", "))") }

@@ -208,6 +208,9 @@ class Commands:
                         params = {"restorationIdentifier": name, "restorationParent": [parent]}
                         frames.append(self.client.message("registerObjectForStateRestoration", params))
                         batch.append((self.client.last_id, name, 0))
+                        # What is written before the owner has looked would be dropped when it looks (R19).
+                        frames.append(self.client.message("decodeRestorableState", {"object": [parent, name]}))
+                        batch.append((self.client.last_id, None, 0))
                     number = sent.get(name, 0) + 1
                     sent[name] = number
                     params = {"object": [parent, name], "state": state(number, chance.choice((1, 30, 1000, 9000)))}

@@ -9,6 +9,7 @@ use warnings;
 use IO::Socket::UNIX;
 use JSON::PP;
 use List::Util qw(any first);
+use POSIX ();
 use Time::HiRes qw(time);
 
 package Refused { sub new { my ($class, $error) = @_; return bless {error => $error}, $class } }
@@ -106,7 +107,7 @@ my ($options, $application_state, $decoded_application_state, $answer_bytes_max)
 
 sub note { push @log, [@_]; $counts{$_[0]}++ }
 sub name_of { return $names{$_[0]} // "?$_[0]" }
-sub crash { kill KILL => $$ }
+sub crash { POSIX::_exit(1) }
 
 my %notes = (
     shouldSaveApplicationState => sub { note('shouldSave') },

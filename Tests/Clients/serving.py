@@ -17,7 +17,12 @@ An object has a NAME: the components of the path it was registered under, joined
             what the object answers: `encode` is null or "fail", and "later" or "missing", but not for Swift; `decode` is
             null or "crash"                                                                              -> {}
   application {state}              what the delegate writes at the beginning of a round                         -> {}
-  class {restorationClass}         its objects are registered when the broker asks for them                     -> {}
+  def crash():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class {restorationClass}         its objects are registered when the broker asks for them                     -> {}
   dataSource {view: NAME|PATH, items}
             answers for that view: items are identifiers, or lists of them, one for each section. Again: new items -> {}
   push {names?}                    encodes these (or all) objects now    -> {results: {NAME: result or {error}}}
@@ -30,7 +35,7 @@ An object has a NAME: the components of the path it was registered under, joined
   goodbye {reason}                                                       -> {}
   resume    waits for a broker and goes on with the session there         -> {resumed}: false where it was forgotten
   behave {method, as}              how calls of that method are answered from now on                            -> {}
-            `as` null: well; "hold": after `release`; "never"; "crash": the process kills itself; {result}, for Swift
+            `as` null: well; "hold": after `release`; "never"; "crash": the process fails; {result}, for Swift
             of the delegate's and null of factories only; {error} and {raw} (a line as it is), not for Swift
   release                          answers what is held                  -> {released}
   log                              what has happened since it was asked last, in order: {log: [[WHAT, ...], ...]}
@@ -46,6 +51,7 @@ connection {lost}.
 
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -202,7 +208,7 @@ class Process:
             return
         behaviour = self.behaviours.get(method)
         if behaviour == "crash":
-            os.kill(os.getpid(), signal.SIGKILL)
+            crash()
         elif behaviour == "hold":
             self.held.append(message)
         elif behaviour is None:
@@ -298,7 +304,7 @@ class Process:
 
     def decoded(self, name, entry):
         if self.objects.get(name, {}).get("decode") == "crash":
-            os.kill(os.getpid(), signal.SIGKILL)
+            crash()
         times = self.restored.get(name, {}).get("times", 0) + 1
         self.restored[name] = {
             "state": entry["state"], "coder": entry.get("coder"), "elements": entry.get("elements") or [],

@@ -5,7 +5,8 @@ package import RestorationWire
 
 /// Checks what clients see against what they did, without knowing how a broker works.
 ///
-/// 1. What was acknowledged or read is read again, or something newer, until somebody asked for it to be removed.
+/// 1. What was acknowledged or read is read again, or something newer, until somebody asked for it to be removed, or its
+///    owner was given what is older.
 /// 2. What is read was written there, whole.
 /// 3. One session owns a path.
 /// 4. A generation holds what was acknowledged before it, and never changes.
@@ -397,6 +398,12 @@ package final class HistoryChecker {
     }
     if bytes > limits.archiveBytesMax { trace.fault("\(application) has \(bytes) bytes of states") }
     if states.count > limits.objectsPerApplicationMax { trace.fault("\(application) has \(states.count) states") }
+  }
+
+  /// The owner is given what is saved, or asks for it. What it wrote before is dropped then (R19), at a moment that
+  /// nobody sees.
+  package func giving(_ path: Path, of application: String, until isOver: @escaping () -> Bool) {
+    removing(application, where: { $0 == path }, until: isOver)
   }
 
   /// A state that the broker hands out by itself may be an older one (R19).

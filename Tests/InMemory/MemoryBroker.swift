@@ -29,7 +29,6 @@ package final class MemoryBroker {
   private var connections: [MemoryConnection] = []
   /// What connections of this broker share.
   package private(set) var books: ConnectionBooks
-  private let isNeverIdle: Bool
   /// Does whatever the broker itself does, and nothing that its clients in memory do, for who measures it.
   package var meter: ((() -> Void) -> Void)?
   private let record: (String) -> Void
@@ -42,7 +41,6 @@ package final class MemoryBroker {
     isDeveloperMode: Bool = false,
     hasManager: Bool = true,
     logLevel: Logger.Level = .info,
-    unusedDays: Int = 0,
     pieceObjects: Int? = nil,
     seed: UInt64 = 1,
     makeStore: ((TestEventLoop) -> any ArchiveStore)? = nil,
@@ -59,7 +57,6 @@ package final class MemoryBroker {
     }
     (self.limits, self.disk, self.host, self.messages, daysPassed) = (limits, disk, host, messages, days)
     self.record = record
-    disk.wallMilliseconds = { Self.wallMilliseconds(loop, days.value) }
     isPrepared = NIOLoopBoundBox(false, eventLoop: loop)
     hasStopped = NIOLoopBoundBox(false, eventLoop: loop)
     makeService = {
@@ -70,7 +67,7 @@ package final class MemoryBroker {
         random: { (chance.value.next(), chance.value.next()) }
       )
       settings.pieceObjects = pieceObjects ?? settings.pieceObjects
-      let service = BrokerService(
+      return BrokerService(
         on: loop,
         limits: limits,
         settings: settings,
@@ -81,12 +78,9 @@ package final class MemoryBroker {
         logger: Logger(label: "test") { _ in Journal(messages: messages, logLevel: logLevel) },
         whenFatal: { messages.value.append("fatal: \($0)") }
       )
-      service.assumeIsolated { $0.forgetUnused(days: unusedDays) }
-      return service
     }
     service = makeService()
     books = Self.makeBooks(loop, limits)
-    isNeverIdle = unusedDays > 0
   }
 
   private static func makeBooks(_ loop: TestEventLoop, _ limits: Limits) -> ConnectionBooks {
@@ -133,7 +127,7 @@ package final class MemoryBroker {
     }
   }
 
-  /// The calendar moves, and time by the second after which the broker looks at the calendar again.
+  /// The calendar moves, and time by a second.
   package func advance(days: Int64) {
     daysPassed.value += days
     advance(milliseconds: 1_000)
@@ -191,8 +185,8 @@ package final class MemoryBroker {
     peer.connection.process.end(end.ending, isNoticed: isNoticed)
   }
 
-  /// The process ends and its connection with it.
-  package func crash(_ peer: Peer, _ end: ProcessEnd = ProcessEnd()) {
+  /// The process ends and its connection with it: by a fault of its own, if nothing else is said.
+  package func crash(_ peer: Peer, _ end: ProcessEnd = ProcessEnd(.signalled(signal: 11))) {
     disconnect(peer)
     kill(peer, end)
   }
@@ -223,7 +217,7 @@ package final class MemoryBroker {
     let holdings = Holdings.sum(
       self.holdings,
       books.holdings,
-      isNeverIdle ? [:] : ["timers of the loop": loop.timerCount]
+      ["timers of the loop": loop.timerCount]
     )
     if !holdings.isEmpty { record("still held when everybody has left: \(holdings)") }
   }
@@ -323,7 +317,10 @@ package final class MemoryBroker {
 
   package var holdings: Holdings { service.assumeIsolated { $0.holdings } }
 
-  package var timerCount: Int { service.assumeIsolated { $0.timers.count } }
+  /// Besides those of daily copies, of which each archive that changes has one for a minute.
+  package var timerCount: Int {
+    service.assumeIsolated { $0.timers.names.count { if case .backup = $0 { false } else { true } } }
+  }
 
   package var now: Moment {
     Moment(

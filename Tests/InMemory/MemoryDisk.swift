@@ -22,11 +22,6 @@ package final class MemoryDisk {
   package var holdsListings = false
   /// Who closes an archive is not told so until `closeHeld()`.
   package var holdsClosings = false
-  /// The days that brokers keep, and why they cannot be read.
-  package var daysText: String?
-  package var daysFailure: ArchiveError?
-  /// The calendar by which it notes when archives are written to.
-  package var wallMilliseconds: () -> Int64 = { 0 }
   /// What a test does before each piece of long work.
   package var betweenPieces: (() -> Void)?
   /// Every change that was ever committed; the one with sequence n is at n − 1.
@@ -46,7 +41,6 @@ package final class MemoryDisk {
   package private(set) var upkeepCount = 0
   package private(set) var closed: [String] = []
   package private(set) var removed: [String] = []
-  private(set) var lastWrites: [String: Int64] = [:]
   /// Archives of the user that this host does not hold, and those that were taken over from them.
   package var others: [ArchiveSummary] = []
   package var isReplicaAway = false
@@ -57,8 +51,6 @@ package final class MemoryDisk {
   package private(set) var leases: [String: ArchiveLease] = [:]
   /// Is told what becomes of archives without the broker's doing.
   package private(set) var tellBroker: @Sendable (ArchiveRoamingEvent) -> Void = { _ in }
-  /// How often brokers asked for days, or for what was not written since one.
-  package private(set) var agingCount = 0
   private let loop: TestEventLoop
   private let newIdentifier: @Sendable () -> String
   private var archives: MemoryArchiveStore
@@ -187,7 +179,7 @@ package final class MemoryDisk {
   }
 
   /// The archives as one broker has them.
-  private actor Store: ArchiveStore, ArchiveCopying, ArchiveAging, ArchiveRoaming {
+  private actor Store: ArchiveStore, ArchiveCopying, ArchiveRoaming {
     private let loop: TestEventLoop
     private let bound: NIOLoopBound<MemoryDisk>
     private let broker: Int
@@ -264,7 +256,6 @@ package final class MemoryDisk {
       )
       disk.logs[lease.application, default: []] += changes
       disk.written += changes
-      disk.lastWrites[lease.application] = disk.wallMilliseconds()
       try await pass(.receipt, lease.application)
       return receipt
     }
@@ -328,26 +319,6 @@ package final class MemoryDisk {
       disk.removed.append(application + (damaged ? " with damaged files" : ""))
       await disk.archives.remove(application, damaged: damaged)
       disk.logs[application] = nil
-      disk.lastWrites[application] = nil
-    }
-
-    func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> ArchiveSummary? {
-      try await pass()
-      disk.agingCount += 1
-      let found = disk.lastWrites.filter { $0.value < time && $0.key > name }.keys.min()
-      return try await disk.archives.list().first { $0.application == found }
-    }
-
-    func days() async throws(ArchiveError) -> String? {
-      try await pass()
-      disk.agingCount += 1
-      if let failure = disk.daysFailure { throw failure }
-      return disk.daysText
-    }
-
-    func keepDays(_ text: String) async throws(ArchiveError) {
-      try await pass()
-      disk.daysText = text
     }
 
     nonisolated func takeOver(_ application: String) {

@@ -9,7 +9,7 @@ internal import Testing
   private static let application = "org.example.Notes"
   private static let all = LibraryClient.Library.allCases
 
-  @Test("R27 A reference in a decoded state leads to the object of this process", .broker, arguments: all)
+  @Test("R14 A reference in a decoded state leads to the object of this process", .broker, arguments: all)
   func referencesLeadToObjects(_ library: LibraryClient.Library) throws {
     let other = try broker.session(Self.application)
     try other.register("Theirs")
@@ -112,7 +112,7 @@ internal import Testing
     try late.close()
   }
 
-  @Test("R27 In Swift a reference leads to the program's own object, and two objects on one path are told", .broker)
+  @Test("R14 In Swift a reference leads to the program's own object, and two objects on one path are told", .broker)
   func swiftLeadsToObjects() throws {
     let client = try Self.serving(["Main", "Editor"])
     try client.tell("set", ["name": "Main", "state": ["front": ["$restorable": .path("Editor")]]])

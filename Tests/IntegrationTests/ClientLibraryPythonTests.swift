@@ -133,7 +133,7 @@ internal import Testing
     try client.tell("class", ["restorationClass": "Document"])
     let restored = try client.tell("restore", ["deadline": 10])
     #expect(restored["skipped"]?.array?.map { $0["path"] } == [.path("Document")])
-    // What was there is concerned, also without a state (R34).
+    // What was there is concerned, also without a state (R22).
     #expect(restored["restored"] == [.path("Broken"), .path("Editor")])
     try client.close()
   }

@@ -81,7 +81,7 @@ internal import Testing
     (#"{"limits":{"stateBytesMax":4194304}}"#, ["stateBytesMax"]),
     (#"{"logLevel":"loud"}"#, ["logLevel", "loud"]),
     (#"{"idleExitSeconds":2}"#, ["idleExitSeconds", "2", "3 to 86400", "0 for never"]),
-    (#"{"unusedDays":1}"#, ["unusedDays", "1", "2 to 3650", "0 for never"]),
+    (#"{"unusedDays":90}"#, ["unusedDays", "restorationd-forget-unused.timer", "restorationctl forget --unused"]),
     (#"{"limits":{"x":1}}"#, ["limits", "unknown limit x"]),
     (#"{"restoreAtLogin":"always"}"#, ["restoreAtLogin", "object"]),
     (#"{"restoreAtLogin":{"*":"seldom"}}"#, ["restoreAtLogin", "*", "never, ask, always"]),
@@ -105,7 +105,7 @@ internal import Testing
   }
 
   @Test(.scratch) func aFlagThatCannotBeUsedIsNamedAndNoFile() throws {
-    for (flag, value) in [("--idle-exit", "86401"), ("--unused-days", "3651"), ("--log-level", "loud")] {
+    for (flag, value) in [("--idle-exit", "86401"), ("--log-level", "loud")] {
       let message = try Self.failing([flag, value], in: directory)
       #expect(message.contains("\(flag): ") && message.contains(value), "\(message)")
     }
@@ -163,7 +163,7 @@ internal import Testing
     (["--socket"], "--socket <path>: the value is missing"),
     (["--developer-mode=1"], "--developer-mode takes no value"),
     (["--idle-exit", "soon"], "--idle-exit: \"soon\" is not a number"),
-    (["--unused-days=1e3"], "--unused-days: \"1e3\" is not a number"),
+    (["--idle-exit=1e3"], "--idle-exit: \"1e3\" is not a number"),
     (["--idle-exit", "99999999999999999999"], "--idle-exit: \"99999999999999999999\" is not a number"),
     (["--developer-mode", "extra"], "unexpected argument extra"),
     (["--", "--socket"], "unexpected argument --socket"),

@@ -28,7 +28,7 @@ internal import Testing
     #expect(
       status.object?.members.map(\.name) == [
         "broker", "version", "socket", "pid", "uptimeMilliseconds", "sessions", "objects", "archives", "bytes",
-        "damaged",
+        "damaged", "withheld",
       ]
     )
     #expect(status["socket"] == .string(broker.socket))

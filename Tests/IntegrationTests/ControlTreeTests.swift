@@ -61,7 +61,7 @@ internal import Testing
           │ └─Find  -  main  <pid1>  -  -  xe
           └─Sidebar  -  sidebar  <pid2>  <age>  12 B  c
 
-        v vacant, o orphaned, x excluded, c confidential, e empty (no state)
+        v vacant, o orphaned, x excluded, c confidential, w withheld, e empty (no state)
         6 objects, 3 with state (38 B), 2 sessions.
 
         """

@@ -52,7 +52,7 @@ internal import Testing
     return (asked, Set(states.values.compactMap { $0["name"]?.string }), Set(excluded))
   }
 
-  @Test func r4R5R7R11AnExcludedObjectTakesItsSubtreeAlongUnlessItIsReferredTo() throws {
+  @Test func r4R7R11AnExcludedObjectTakesItsSubtreeAlongUnlessItIsReferredTo() throws {
     let app = try broker.serving(.python, of: Self.application, as: "main")
     let registered = try app.register(
       Self.tree.map { object in

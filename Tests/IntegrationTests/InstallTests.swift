@@ -8,7 +8,8 @@ internal import Testing
 @Suite struct InstallTests {
   private static let units = [
     "restoration-app@.service", "restoration-login.service", "restoration-metrics.service", "restoration-metrics.timer",
-    "restoration-run-graphical@.service", "restoration-run@.service", "restorationd.service", "restorationd.socket",
+    "restoration-run-graphical@.service", "restoration-run@.service", "restorationd-forget-unused.service",
+    "restorationd-forget-unused.timer", "restorationd.service", "restorationd.socket",
   ]
 
   @Test(.scratch) func installedProgramsRunAndTheUnitsNameThem() throws {

@@ -18,7 +18,7 @@ internal import Testing
     "subscriptions_survive",
     "http_connections_survive",
     "detached_sessions_stay_with_their_connection",
-    "what_is_excluded_stays_with_its_session",
+    "what_was_not_stored_is_asked_for_by_the_next_broker",
     "notifications_are_on_disk_before_a_connection_is_idle",
     "requests_may_be_cut_anywhere_by_an_orderly_end",
     "a_body_that_comes_while_others_are_waited_for_is_whole",

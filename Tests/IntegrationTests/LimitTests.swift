@@ -17,9 +17,9 @@ internal import Testing
     if let path { #expect(error.data["path"] == path, "\(error)") }
   }
 
-  private static func frameFault(_ line: String) throws -> CallError {
+  private static func frameFault(_ line: String, id: JSONValue = 1) throws -> CallError {
     let message = try JSONCodec.parse(Array(line.utf8))
-    #expect(message["id"] == .null, "\(line)")
+    #expect(message["id"] == id, "\(line)")
     return CallError(message["error"] ?? .null)
   }
 
@@ -68,8 +68,9 @@ internal import Testing
       .object(JSONObject((0..<count).map { (name: "k\($0)", value: .integer(Int64($0))) }))
     }
     try client.encode("A", state: state(4_096))
-    try client.request("encodeRestorableState", ["object": .path("A"), "state": state(4_097)])
-    Self.expectLimit(try Self.frameFault(try client.receive()), "keysPerObjectMax", max: 4_096, value: 4_097)
+    let call = try client.request("encodeRestorableState", ["object": .path("A"), "state": state(4_097)])
+    let fault = try Self.frameFault(try client.receive(), id: .integer(call))
+    Self.expectLimit(fault, "keysPerObjectMax", max: 4_096, value: 4_097)
   }
 
   @Test(.broker) func aFrameHasItsValuesAndNotOneMore() throws {
@@ -93,7 +94,7 @@ internal import Testing
     try client.send(batch(256))
     #expect(try client.receiveMessage().array?.count == 256)
     try client.send(batch(257))
-    Self.expectLimit(try Self.frameFault(try client.receive()), "batchMax", max: 256, value: 257)
+    Self.expectLimit(try Self.frameFault(try client.receive(), id: .null), "batchMax", max: 256, value: 257)
   }
 
   @Test(.broker) func aStateHasItsBytesAndNotOneMore() throws {
@@ -217,7 +218,7 @@ internal import Testing
     var refused: [WireClient] = []
     for _ in 1...3 { refused.append(try broker.connect()) }
     let lines = try refused[2].receiveToEnd()
-    Self.expectLimit(try Self.frameFault(lines.first ?? "{}"), "connectionsMax", max: 4, value: 5)
+    Self.expectLimit(try Self.frameFault(lines.first ?? "{}", id: .null), "connectionsMax", max: 4, value: 5)
     for client in clients { try client.call("ping") }
   }
 
@@ -243,7 +244,7 @@ internal import Testing
     var refused: [WireClient] = []
     for _ in 1...3 { refused.append(try broker.connect()) }
     let lines = try refused[2].receiveToEnd()
-    Self.expectLimit(try Self.frameFault(lines.first ?? "{}"), "connectionsPerProcessMax", max: 4, value: 5)
+    Self.expectLimit(try Self.frameFault(lines.first ?? "{}", id: .null), "connectionsPerProcessMax", max: 4, value: 5)
     try ControlTool.run(["call", "ping"], status: 0)
     for client in clients { try client.call("ping") }
   }

@@ -8,13 +8,9 @@ internal import Testing
 
 /// The clock of a private broker, which a test moves (`--test-clock`).
 @Suite(.passesTurnstile) struct MovedClockTests {
-  @Test("R13 An unused application is gone when the clock was moved by its days, also over a restart")
+  @Test("R13 Applications that were not used for so many days are forgotten, also over a restart")
   func unusedApplicationsAreForgotten() async throws {
-    let broker = try await PrivateBroker(
-      program: Products.broker,
-      testClock: true,
-      arguments: ["--unused-days", "2"]
-    )
+    let broker = try await PrivateBroker(program: Products.broker, testClock: true)
     defer { broker.stop() }
     func use(_ application: String) async throws -> String {
       let client = try WireClient(broker.socket)
@@ -23,17 +19,37 @@ internal import Testing
       return page["objects"]?.array?.first?["modified"]?.string ?? ""
     }
     let first = try await use("org.example.Old")
+    _ = try await use("org.example.Older")
     for _ in 1...3 {
       _ = try await use("org.example.New")
       try await broker.advance(by: .days(1))
       try await broker.restart()
     }
+    let command = [Products.control, "--socket", broker.socket, "forget", "--unused"]
+    #expect(try ChildProcess.run(command + ["3"]).errors.contains("this is not a terminal to ask on: use --yes"))
+    #expect(try ChildProcess.run(command + ["0", "--yes"]).errors.contains("a number of days from 1"))
+    #expect(try ChildProcess.run(command + ["3", "--force"]).errors.contains("an application that is named"))
+    #expect(try ChildProcess.run(command + ["4", "--yes"]).output == "No application was unused for 4 days.\n")
+    // What is used while a person thinks about it stays, and so does what is live.
+    let terminal = try PseudoTerminal(columns: 80)
+    let asking = try ChildProcess(command + ["1"], output: .terminal(terminal))
+    _ = try terminal.shown(until: "org.example.New, org.example.Old, org.example.Older? [y/N] ")
+    let live = try WireClient(broker.socket)
+    try live.call("initialize", ["application": "org.example.New"])
+    _ = try await use("org.example.Old")
+    try terminal.type("y\n")
+    #expect(try terminal.rest().contains("Forgot org.example.Older: not used for 3 days.\n"))
+    #expect(try asking.waitForEnd() == .exit(0))
+    try await broker.advance(by: .days(1))
+    let forgotten = #"{"applications":[{"application":"org.example.Old","result":{"unusedDays":1}}]}"#
+    #expect(try ChildProcess.run(command + ["1", "--yes", "-j"]).output == forgotten + "\n")
     let connection = try await broker.connect()
     #expect(try await connection.listApplications().map { "\($0.application)" } == ["org.example.New"])
     await connection.close()
+    try live.call("goodbye", ["reason": "restart"])
     // Its date is that of the clock.
     let last = try await use("org.example.New")
-    #expect(try (3..<4).contains(Self.days(last) - Self.days(first)), "\(first) \(last)")
+    #expect(try (4..<5).contains(Self.days(last) - Self.days(first)), "\(first) \(last)")
   }
 
   /// Since 1970.

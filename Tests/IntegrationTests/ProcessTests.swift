@@ -30,7 +30,7 @@ internal import Testing
     #expect(editor["path"] == .path("Main", "Editor"))
     try editors.encode("Main", "Editor", state: ["cursor": 17, "text": "Grüße"])
     try windows.encode("Main", state: ["front": ["$restorable": .path("Main", "Editor")]])
-    // Each reads what the other wrote, references included (R15, R27).
+    // Each reads what the other wrote, references included (R14, R15).
     let read = try windows.decode("Main", "Editor")
     #expect(read["state"] == ["cursor": 17, "text": "Grüße"])
     let front = try editors.decode("Main")["state"]?["front"]

@@ -182,12 +182,21 @@ internal import Testing
     let shown = try ControlTool.run(["show", Self.application, "Main/o1"])
     #expect(shown.output.contains("Marks:  orphaned, quarantined"))
     #expect(shown.output.contains("poison"))
+    #expect(try ControlTool.run(["list"]).output.contains("available, 1 withheld"))
+    #expect(try ControlTool.run(["status"]).output.contains("Withheld:  1 state of \(Self.application); see"))
+    let status = try ControlTool.run(["status", "-j"]).json["withheld"]
+    #expect(status == [["application": .string(Self.application), "objects": 1]])
+    #expect(try ControlTool.run(["tree", Self.application]).output.contains(/o1 .* vow\n/))
+    let got = try ControlTool.run(["get", Self.application, "Main/o1", "/poison"], status: 0)
+    #expect(got.output == "1\n")
+    #expect(got.errors.contains("restorationctl quarantine release \(Self.application) Main/o1\n"), "\(got.errors)")
     let path = ["quarantine", "release", Self.application, "Main/o1"]
     let released = try ControlTool.run(path)
     #expect(released.output == "Released 1 object at Main/o1 of \(Self.application).\n")
     #expect(try ControlTool.run(["-j"] + path).json["released"] == 0)
     let all = try ControlTool.run(["quarantine", "release", Self.application])
     #expect(all.output == "Nothing was withheld of \(Self.application).\n")
+    #expect(try ControlTool.run(["get", Self.application, "Main/o1"], status: 0).errors == "")
     #expect(try ControlTool.run(["quarantine", "release", Self.application, "No"]).end == .exit(4))
     #expect(try ControlTool.run(["quarantine", "list", "no.such.app"]).end == .exit(4))
   }

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// Restorations by the real broker (R21 – R24, R34).
+/// Restorations by the real broker (R21 – R24).
 @Suite(.broker) struct RestoringTests {
   private static let application = "org.example.Editor"
   private static let make: JSONValue = "objectWithRestorationIdentifierPath"

@@ -87,6 +87,76 @@ internal import Testing
     #expect(alone.errors == "no broker listens on \(socket). \(hint)\n")
   }
 
+  /// How a program may end that does nothing wrong.
+  enum Ending: CaseIterable {
+    case byItself, interrupted, terminated, killed, closedTerminal
+
+    var signal: Int32? { [.interrupted: SIGINT, .terminated: SIGTERM, .killed: SIGKILL][self] }
+  }
+
+  /// In the long form also after it has lived with its state for a while.
+  @Test(
+    "R31 What was typed is shown however often and in whatever way the program has ended",
+    .broker,
+    arguments: Language.allCases
+  )
+  func noEndOfOthersMakingIsHeldAgainstAState(_ language: Language) throws {
+    let command = try language.command()
+    let installed = try TutorialProgram.python(in: broker.directory)
+    let first = try ReadersProgram(command, python: installed)
+    try first.awaitLine("saved: nothing")
+    try first.type("Grüße")
+    try Wait.until("the line is stored") {
+      (try? broker.states(of: "org.example.Note"))?[["Note"]] == ["value": "Grüße"]
+    }
+    try first.kill()
+    for ending in Ending.allCases {
+      for lifetime in Environment.isLong ? [Duration.zero, .milliseconds(100), .seconds(2)] : [.zero] {
+        for _ in 1...6 {
+          var note = try ReadersProgram(command, python: installed)
+          try note.awaitLine("saved: Grüße")
+          Wait.moment(lifetime)
+          if let signal = ending.signal {
+            #expect(try note.end(by: signal) == .signal(signal))
+          } else if ending == .closedTerminal {
+            #expect(try note.closeTerminal() == .signal(SIGHUP))
+          } else {
+            // The one in Python ends after its second line.
+            try note.type(language == .python ? "Grüße\n" : "\u{4}")
+            #expect(try note.waitForEnd() == .exit(0))
+          }
+        }
+      }
+    }
+    let list = try broker.connect().call("listQuarantine", ["application": "org.example.Note"])
+    #expect(list == ["archive": .null, "strikes": 0, "objects": []])
+  }
+
+  /// The one for the shell is only a reader.
+  @Test(
+    "R35 A program whose state is withheld says so, with the command that gives it back",
+    .broker,
+    arguments: [Language.swift, .python, .c]
+  )
+  func nothingIsWithheldInSilence(_ language: Language) throws {
+    let (application, path) = ("org.example.Note", JSONValue.path("Note"))
+    try broker.connect().encode("Note", state: ["poison": 1], of: application)
+    let watcher = try broker.connect()
+    for _ in 1...2 {
+      let client = try broker.client(.python)
+      try client.initialize(application)
+      try client.register("Note")
+      try client.send("restore", ["objects": [path]])
+      #expect(throws: (any Error).self) { try client.receive(Deadline(.seconds(60))) }
+      try Wait.until("the session has ended") {
+        try watcher.call("listApplications")["applications"]?.array?.first?["sessions"] == 0
+      }
+    }
+    let note = try ReadersProgram(try language.command(), python: try TutorialProgram.python(in: broker.directory))
+    try note.awaitText("restorationctl quarantine release \(application) ")
+    try note.kill()
+  }
+
   /// What was built is not in PATH.
   @Test(.scratch) func withoutSystemdABrokerStartsAsTheReadmeSays() throws {
     let build = try directory.write("#!/bin/sh\necho '\(Products.directory)'\n", to: "build.sh")

@@ -114,11 +114,12 @@ enum TutorialProgram {
 /// A program that a reader runs at a terminal, beside the test's broker.
 struct ReadersProgram {
   private let process: ChildProcess
-  private let terminal: PseudoTerminal
+  private var terminal: PseudoTerminal?
 
   /// - Parameter python: where the Python library is installed.
   init(_ command: [String], python: String? = nil) throws {
-    terminal = try PseudoTerminal()
+    let terminal = try PseudoTerminal()
+    self.terminal = terminal
     let environment: [String: String?] = [
       "RESTORATIOND_SOCKET": broker.socket, "PYTHONPATH": python, "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8",
       "PATH": "\(Products.directory):\(Environment.variable("PATH") ?? "/usr/bin:/bin")",
@@ -127,11 +128,33 @@ struct ReadersProgram {
   }
 
   /// Waits for a line, which is shown after what was awaited before.
-  func awaitLine(_ text: String) throws { _ = try terminal.shown(until: "\(text)\n") }
+  func awaitLine(_ text: String) throws { _ = try terminal?.shown(until: "\(text)\n") }
 
-  func type(_ line: String) throws { try terminal.type("\(line)\n") }
+  /// Waits for a text within a line.
+  func awaitText(_ text: String) throws { _ = try terminal?.shown(until: text) }
+
+  func type(_ line: String) throws { try terminal?.type("\(line)\n") }
 
   func kill() throws { try process.kill() }
+
+  /// Sends the signal when the program waits for a line. In Python `input()` misses an interrupt that comes after its
+  /// prompt and before it reads.
+  func end(by signal: Int32) throws -> ChildProcess.End {
+    try Wait.until("the program reads descriptor 0") {
+      ProcessStatus(process.pid).threads.contains { thread in
+        // The number of the system call in which it sleeps, and its arguments.
+        let call = try? Files.text("/proc/\(process.pid)/task/\(thread)/syscall").split(separator: " ")
+        return call?.dropFirst().first == "0x0"
+      }
+    }
+    process.send(signal: signal)
+    return try process.waitForEnd()
+  }
+
+  mutating func closeTerminal() throws -> ChildProcess.End {
+    terminal = nil
+    return try process.waitForEnd()
+  }
 
   func waitForEnd() throws -> ChildProcess.End { try process.waitForEnd() }
 }

@@ -26,7 +26,7 @@ internal import Testing
     let units = Files.list(directory).map { name in
       "\(directory)/" + name.split(separator: "@").joined(separator: "@org.example.Notes")
     }
-    #expect(units.count == 8)
+    #expect(units.count == 10)
     let arguments = ["verify", "--recursive-errors=yes", "--man=no"]
     let result = try Self.analyze(installer, arguments + units)
     #expect(result.end == .exit(0))

@@ -184,7 +184,7 @@ internal import Testing
     #expect(kinds.filter { $0 == "create" }.count == (documents + 1) / 2, "worker \(index)")
   }
 
-  /// R12, R14, R21, R22, R23, R24, R27, R28, R34
+  /// R12, R14, R21, R22, R23, R24, R28
   @Test func fiveHundredObjectsOfNineProcessesComeBack() throws {
     #expect(Self.owners.count == 500)
     let first = try Self.start(isFirst: true)
@@ -255,7 +255,7 @@ internal import Testing
     return try processes.delegate.tell("wait", ["call": call ?? .null])
   }
 
-  /// R29, R34: it is handed what it registers, and the restoration makes the rest; the others have theirs already, and
+  /// R22, R29: it is handed what it registers, and the restoration makes the rest; the others have theirs already, and
   /// hear nothing.
   private static func restartOne(_ index: Int, of processes: Processes, _ broker: BrokerFixture) throws {
     for process in processes.all { _ = try process.log() }

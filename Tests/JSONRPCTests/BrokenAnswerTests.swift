@@ -3,7 +3,8 @@
 internal import JSONRPC
 internal import Testing
 
-/// Answers to our calls that cannot be read: the call ends at once, instead of waiting for its deadline.
+/// Messages that cannot be read to their end. A call of ours that such a one answers ends at once, instead of waiting
+/// for its deadline, and a call of the peer is answered by its id, so that the peer does not wait either.
 @Suite struct BrokenAnswerTests {
   /// The outcome of two open calls when a peer sends this, in pieces of `step` bytes.
   private static func ended(by text: String, step: Int = .max, frames: FrameLimits = FrameLimits()) -> [String] {
@@ -111,6 +112,36 @@ internal import Testing
     _ = peer.send(#"{"jsonrpc":"2.0","id":1,"result":k2}"# + "\n")
     let lines = peer.takeLines()
     #expect(lines.count == 1 && lines[0].hasPrefix(#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700"#), "\(lines)")
+  }
+
+  @Test(arguments: [
+    (#"{"jsonrpc":"2.0","id":7,"method":"m","params":{"text":"\ud83d"}}"#, "7"),
+    (#"{"id":"a b","method":"m","params":{"n":NaN}}"#, #""a b""#), (#"{"id":7,"params":[1,}"#, "7"),
+    (#"{"method":"m","id":7,"params":x}"#, "7"), (#"{"id":7,"m\u0065thod":"m",}"#, "7"),
+    // Its id was not read, or may be that of a call of ours; a batch is none of these.
+    (#"{"method":"m","params":x,"id":7}"#, "null"), (#"{"id":7,"result":x}"#, "null"), (#"{"id":7,x"#, "null"),
+    (#"{"id":7x,"method":"m"}"#, "null"), (#"{"id":{"a":1,"method":x"#, "null"), (#"{"id":[7],"method":x"#, "null"),
+    (#"[{"id":7,"method":"m"},x]"#, "null"),
+  ])
+  func aCallThatCannotBeReadIsAnsweredByTheIDThatStoodBeforeTheFault(_ text: String, id: String) {
+    for step in [1, 7, .max] {
+      for framed in [text + "\n", "Content-Length: \(text.utf8.count)\r\n\r\n\(text)"] {
+        var peer = PeerFixture()
+        _ = peer.events(framed.utf8, step: step).map { peer.conversation.receive($0, into: &peer.output) }
+        let answer = String(decoding: peer.output, as: UTF8.self)
+        #expect(answer.contains(#"{"jsonrpc":"2.0","id":\#(id),"error":{"code":-32700"#), "\(answer)")
+      }
+    }
+  }
+
+  @Test func aCallBeyondALimitIsAnsweredByItsID() {
+    var limits = FrameLimits()
+    limits.depthMax = 8
+    var peer = PeerFixture(frames: limits)
+    let deep = String(repeating: "[", count: 8) + String(repeating: "]", count: 8)
+    _ = peer.send(#"{"id":7,"method":"m","params":\#(deep)}"# + "\n")
+    let lines = peer.takeLines()
+    #expect(lines.count == 1 && lines[0].hasPrefix(#"{"jsonrpc":"2.0","id":7,"error":{"code":-32008"#), "\(lines)")
   }
 
   /// There are so many that the test would not end if the bytes behind a fault were moved for each.

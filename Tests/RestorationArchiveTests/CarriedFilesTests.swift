@@ -142,26 +142,9 @@ internal import Testing
     _ = a.close()
     #expect(try files(folderA).forgetReplica() == [Self.name])
     #expect(try files(folderA).forgetReplica() == [])
-    folderA.setOld("\(Self.name).sqlite")
     let again = try broker("A", folderA)
-    _ = again.call { store async throws(ArchiveError) in try await store.unwritten(since: 1, after: "") }
-    #expect(folderA.names.contains("\(Self.name).sqlite"), "it may be all there is")
     #expect(again.open()?.sequence == 4)
     #expect(folderA.names.contains { $0.contains("+conflict-") }, "it may have more")
-  }
-
-  @Test func whatIsNotUsedHereIsRemovedHereOnly() throws {
-    let a = try broker("A", folderA)
-    a.open()
-    _ = a.write(Self.content)
-    _ = a.close()
-    folderA.setOld("\(Self.name).sqlite")
-    let found = a.call { store async throws(ArchiveError) in
-      try await store.unwritten(since: 1, after: "")?.application ?? "none"
-    }
-    #expect(found.value == "none")
-    #expect(folderA.names.filter { $0.hasPrefix(Self.name) }.isEmpty)
-    #expect(a.open()?.sequence == 4)
   }
 
   /// Everything else here runs on the loop of the test.

@@ -154,4 +154,26 @@ internal import Testing
     let archive = try peer.call("readArchive", #"{"application":"App","generation":\#(generation)}"#)
     #expect(archive["objects"]?.array?.compactMap { $0["path"]?.joined } == ["B"])
   }
+
+  @Test func r13TheListCountsWholeDaysSinceTheLastSessionOrWrite() throws {
+    let tool = broker.connect(pid: 9)
+    func days() throws -> JSONValue? {
+      try tool.call("listApplications")["applications"]?.array?.first?["unusedDays"]
+    }
+    let writer = broker.connect(pid: 1)
+    try writer.encode(#"["A"]"#, "{}", #""application":"App""#)
+    #expect(try days() == 0)
+    broker.advance(days: 2)
+    #expect(try days() == 2)
+    // Reading is no use.
+    _ = try tool.call("readArchive", #"{"application":"App"}"#)
+    #expect(try days() == 2)
+    try writer.initialize()
+    #expect(try days() == nil)
+    broker.advance(days: 1)
+    try writer.goodbye("restart")
+    #expect(try days() == 0)
+    broker.advance(days: 3)
+    #expect(try days() == 3)
+  }
 }

@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Who can hold back the end of a restoration (R21, R34); roles that outlive the broker (R9); elements (R28).
+/// Who can hold back the end of a restoration (R21, R22); roles that outlive the broker (R9); elements (R28).
 @Suite struct BarrierTests {
   let fixture = RestoringFixture()
   var broker: MemoryBroker { fixture.broker }
@@ -18,7 +18,7 @@ internal import Testing
     second = try fixture.join("S", pid: 3)
   }
 
-  @Test func r34WhatASessionHoldsEndsWithIt() throws {
+  @Test func r22WhatASessionHoldsEndsWithIt() throws {
     try first.register("A")
     try second.register("B")
     try first.call("extendStateRestoration")
@@ -37,6 +37,20 @@ internal import Testing
     broker.advance(milliseconds: 10_000)
     #expect(fixture.finished(first) == [a])
     #expect(broker.timerCount <= 1)
+  }
+
+  @Test func r21AnObjectThatIsFetchedAgainIsAnnouncedOnceForEachRegistration() throws {
+    let a = try first.register("A")
+    for _ in 1...2 {
+      _ = try first.state("\(a)")
+      broker.advance(milliseconds: 10_000)
+      #expect(fixture.finished(first) == [a])
+    }
+    try first.call("unregisterObject", #"{"object":\#(a),"keepState":true}"#)
+    let again = try first.register("A")
+    _ = try first.state("\(again)")
+    broker.advance(milliseconds: 10_000)
+    #expect(fixture.finished(first) == [a, again])
   }
 
   @Test func r31AWindowThatNobodyClosesClosesByItself() throws {
@@ -100,10 +114,11 @@ internal import Testing
   @Test(arguments: [nil, "true"])
   func r28WhatTheDataSourceDoesNotSayInTimeOrSaysWronglyStaysRaw(_ answer: String?) throws {
     let owner = try fixture.join("V", pid: 6)
-    let view = try owner.register("View", below: nil, #""kind":"view""#)
+    try owner.register("Page", below: nil, #""kind":"viewController""#)
+    let view = try owner.register("View", below: #"["Page"]"#, #""kind":"view""#)
     let elements = #"{"role":"selected","indexPath":[0],"identifier":"x"},{"role":"topVisible","indexPath":[1]}"#
     try owner.encode("\(view)", "{}", #""elements":[\#(elements)]"#)
-    try second.call("registerDataSource", #"{"view":["View"]}"#)
+    try second.call("registerDataSource", #"{"view":["Page","View"]}"#)
     let id = owner.start("decodeRestorableState", #"{"object":\#(view)}"#)
     broker.advance(milliseconds: 999)
     #expect(!owner.hasAnswer(id))

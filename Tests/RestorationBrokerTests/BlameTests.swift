@@ -85,8 +85,8 @@ internal import Testing
     let waits = second.start("decodeRestorableState", #"{"object":["C"]}"#)
     #expect(!second.hasAnswer(waits))
     broker.crash(second)
-    #expect(try standings() == ["A suspect 0", "B suspect 0"])
-    #expect(try list()["strikes"] == 1)
+    #expect(try standings() == ["A suspect 1", "B suspect 1", "C suspect 1"])
+    #expect(try list()["strikes"] == 2)
     let third = try start(4)
     #expect(try status(third, "C") == "available")
     let a = third.start("decodeRestorableState", #"{"object":["A"]}"#)
@@ -97,25 +97,83 @@ internal import Testing
     broker.advance(milliseconds: 250)
     #expect(third.hasAnswer(b))
     broker.crash(third)
-    #expect(try standings() == ["B suspect 1"])
+    #expect(try standings() == ["B quarantined 0"])
     broker.inspect()
   }
 
   @Test func r31AnotherStateEachTimeIsNoCauseFound() {
     var blame = Blame()
-    let objects: [NodeID] = [1, 2]
-    #expect(blame.crashed(unproven: [1], proven: objects, isAnother: true) == .guilty(1, strikes: 1))
-    #expect(blame.crashed(unproven: [2], proven: objects, isAnother: true) == .undecided(strikes: 1))
-    #expect(blame.crashed(unproven: [1], proven: objects, isAnother: true) == .undecided(strikes: 2))
-    #expect(blame.crashed(unproven: [2], proven: objects, isAnother: true) == .quarantineArchive(strikes: 3))
+    #expect(blame.failed(DecodeTrials.Failure(unproven: [1])) == .undecided)
+    #expect(blame.failed(DecodeTrials.Failure(unproven: [2], proven: [1])) == .undecided)
+    #expect(blame.failed(DecodeTrials.Failure(unproven: [1], proven: [2])) == .quarantineArchive)
   }
 
   @Test func r31EachProcessMayHaveAPoisonOfItsOwn() {
     var blame = Blame()
-    #expect(blame.crashed(unproven: [1], proven: [1], isAnother: true) == .guilty(1, strikes: 1))
-    #expect(blame.crashed(unproven: [2], proven: [2], isAnother: true) == .guilty(2, strikes: 1))
-    #expect(blame.crashed(unproven: [1], proven: [1], isAnother: true) == .quarantine(1, strikes: 2))
-    #expect(blame.crashed(unproven: [2], proven: [2], isAnother: true) == .quarantine(2, strikes: 2))
+    #expect(blame.failed(DecodeTrials.Failure(unproven: [1])) == .undecided)
+    #expect(blame.failed(DecodeTrials.Failure(unproven: [2])) == .undecided)
+    #expect(blame.failed(DecodeTrials.Failure(unproven: [1])) == .quarantine(1))
+    #expect(blame.failed(DecodeTrials.Failure(unproven: [2])) == .quarantine(2))
+  }
+
+  // MARK: Evidence
+
+  private static let evidence: [ProcessEnd] =
+    ([4, 5, 6, 7, 8, 11, 31] as [Int32]).flatMap {
+      [ProcessEnd(.signalled(signal: $0)), ProcessEnd(.exited(code: 128 + $0))]
+    }
+    + ([1, 2, 127, 128, 193, 255] as [Int32]).map { ProcessEnd(.exited(code: $0)) }
+
+  @Test(arguments: evidence) func r31AProcessThatFailsTwiceHasItsStateWithheld(_ end: ProcessEnd) throws {
+    for pid in [2, 3] as [Int64] {
+      let peer = try start(pid)
+      #expect(try status(peer, "A") == "available")
+      broker.crash(peer, end)
+    }
+    #expect(try standings() == ["A quarantined 0"])
+  }
+
+  private static let noEvidence: [ProcessEnd] =
+    ([1, 2, 3, 9, 10, 13, 14, 15, 24] as [Int32]).flatMap {
+      [ProcessEnd(.signalled(signal: $0)), ProcessEnd(.exited(code: 128 + $0))]
+    } + [ProcessEnd(.exited(code: 0)), ProcessEnd(.outOfMemory)]
+
+  /// Neither is anything taken back: what was suspected before still is.
+  @Test(arguments: noEvidence) func r31HowOthersEndAProcessProvesNothing(_ end: ProcessEnd) throws {
+    for isSuspected in [false, true] {
+      if isSuspected { try die(2, after: "A") }
+      for pid in 3...8 as ClosedRange<Int64> {
+        let peer = try start(pid)
+        #expect(try status(peer, "A") == "available")
+        broker.crash(peer, end)
+      }
+      #expect(try standings() == (isSuspected ? ["A suspect 1"] : []))
+    }
+    broker.inspect()
+  }
+
+  @Test func r31IfTheSystemCannotTellThreeEndsAtOnceAreNeeded() throws {
+    for pid in 2...4 as ClosedRange<Int64> {
+      let peer = try start(pid)
+      #expect(try status(peer, "B") == "available")
+      broker.advance(milliseconds: 250)
+      #expect(try status(peer, "A") == "available")
+      broker.advance(milliseconds: 249)
+      broker.crash(peer, ProcessEnd())
+      #expect(try standings() == [pid < 4 ? "A suspect \(pid - 1)" : "A quarantined 0"])
+    }
+    broker.inspect()
+  }
+
+  @Test func r31AProcessThatLivedWithItsStateForAWhileAndEndedSomehowProvesNothing() throws {
+    for pid in 2...7 as ClosedRange<Int64> {
+      let peer = try start(pid)
+      #expect(try status(peer, "A") == "available")
+      broker.advance(milliseconds: 250)
+      broker.crash(peer, ProcessEnd())
+    }
+    #expect(try standings() == [])
+    #expect(try list()["strikes"] == 0)
   }
 
   @Test func r31ThreeCrashesOfUnknownCauseQuarantineTheArchive() throws {
@@ -192,18 +250,14 @@ internal import Testing
     let first = try restore(2, answering: 0)
     #expect(first.handed == [["A", "B", "C"]])
     broker.crash(first.peer)
-    #expect(try standings() == ["A suspect 0", "B suspect 0", "C suspect 0"])
+    #expect(try standings() == ["A suspect 1", "B suspect 1", "C suspect 1"])
     let second = try restore(3, answering: 1)
     #expect(second.handed == [["A"], ["B"]])
     broker.crash(second.peer)
-    #expect(try standings() == ["B suspect 1"])
-    let third = try restore(4, answering: 1)
-    #expect(third.handed == [["A"], ["B"]] || third.handed == [["A", "C"], ["B"]])
-    broker.crash(third.peer)
-    #expect(try standings() == ["B quarantined 0"])
-    let fourth = try restore(5, answering: 9)
-    #expect(fourth.handed == [["A", "C"]])
-    let result = try fourth.peer.result(of: fourth.call)
+    #expect(try standings() == ["B quarantined 0", "C suspect 1"])
+    let third = try restore(4, answering: 9)
+    #expect(third.handed == [["A"], ["C"]])
+    let result = try third.peer.result(of: third.call)
     #expect(result["restored"]?.array?.map(\.joined) == ["A", "C"])
     #expect(result["skipped"]?.array?.map { $0["path"]?.joined } == ["B"])
     #expect(result["skipped"]?.array?.first?["reason"] == "quarantined")

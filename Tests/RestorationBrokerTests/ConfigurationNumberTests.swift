@@ -16,7 +16,7 @@ internal import Testing
 
   @Test func anIntegerIsInsideOfItsRangeOrRefusedByItsName() throws {
     let limits = Limit.all.map { #""\#($0.name)":\#(Limits()[keyPath: $0.keyPath])"# }.joined(separator: ",")
-    let text = #"{"idleExitSeconds":60,"unusedDays":30,"replica":{"leaseSeconds":900},"limits":{\#(limits)}}"#
+    let text = #"{"idleExitSeconds":60,"replica":{"leaseSeconds":900},"limits":{\#(limits)}}"#
     _ = try Self.read(text)
     let variants = borders(of: Array(text.utf8))
     #expect(variants.count > 500)
@@ -25,7 +25,6 @@ internal import Testing
         let configuration = try Self.read(variant)
         for limit in Limit.all { #expect(limit.range.contains(configuration.limits[keyPath: limit.keyPath])) }
         #expect(3...86_400 ~= configuration.replica?.leaseSeconds ?? 0)
-        #expect(configuration.unusedDays >= 0)
       } catch {
         #expect("\(error)".contains("config.json"), "\(error) in \(variant)")
       }

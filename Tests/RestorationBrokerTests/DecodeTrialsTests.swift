@@ -21,8 +21,12 @@ internal import Testing
   /// What is held against nodes after a crash that any of them may have caused.
   private func blame(_ suspects: Set<NodeID>) -> Blame {
     var blame = Blame()
-    _ = blame.crashed(unproven: suspects, proven: [], isAnother: true)
+    _ = blame.failed(DecodeTrials.Failure(unproven: suspects))
     return blame
+  }
+
+  private mutating func crash(_ session: SessionID, isStrict: Bool = false) -> DecodeTrials.Failure? {
+    trials.ended(session, .signalled(signal: 11), isStrict: isStrict, at: event.context.now.monotonic)
   }
 
   // MARK: Windows
@@ -68,7 +72,7 @@ internal import Testing
 
   @Test mutating func aWindowThatACrashBrokeIsMendedByWhoeverAnswersForTheNode() {
     open(10)
-    #expect(trials.crashed(1, isStrict: false)?.objects == 1)
+    #expect(crash(1)?.objects == 1)
     #expect(!trials.hasOpenWindows)
     #expect(!trials.isRestored)
     let isMended = trials.close(10, of: 2)
@@ -99,7 +103,7 @@ internal import Testing
     open(10, byCall: false)
     trials.fetched(10, by: 1)
     open(11, for: 2)
-    _ = trials.crashed(2, isStrict: false)
+    _ = crash(2)
     var later = DecodeTrials()
     later.resume(trials) { $0 == 1 }
     #expect(later.isIdle)
@@ -116,14 +120,14 @@ internal import Testing
     open(11)
     trials.heard(from: 1, at: 0)
     open(12, byCall: false)
-    #expect(trials.crashed(1, isStrict: false)?.unproven == [11, 12])
+    #expect(crash(1)?.unproven == [11, 12])
   }
 
   @Test mutating func anAnswerProvesWhatItsCallHandedOut() {
     open(10)
     open(11)
     trials.acknowledge([10], by: 1)
-    #expect(trials.crashed(1, isStrict: true)?.unproven == [11])
+    #expect(crash(1, isStrict: true)?.unproven == [11])
   }
 
   @Test mutating func whileSuspectsAreTriedASignProvesOnlyWhatWasHandedOutAWhileBefore() {
@@ -131,17 +135,17 @@ internal import Testing
     pass(DecodeWindow.trialMilliseconds)
     open(11, byCall: false)
     trials.heard(from: 1, at: event.context.now.monotonic)
-    #expect(trials.crashed(1, isStrict: true)?.unproven == [11])
+    #expect(crash(1, isStrict: true)?.unproven == [11])
   }
 
   @Test mutating func processesThatCrashTogetherHaveCrashedOnce() {
     open(10, for: 1)
     open(11, for: 2)
-    #expect(trials.crashed(1, isStrict: false)?.isAnother == true)
-    #expect(trials.crashed(2, isStrict: false)?.isAnother == false)
+    #expect(crash(1)?.isAnother == true)
+    #expect(crash(2)?.isAnother == false)
     open(10, for: 3)
-    #expect(trials.crashed(3, isStrict: false)?.isAnother == true)
-    #expect(trials.crashed(3, isStrict: false) == nil)
+    #expect(crash(3)?.isAnother == true)
+    #expect(crash(3) == nil)
   }
 
   // MARK: Suspects

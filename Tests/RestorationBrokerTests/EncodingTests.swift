@@ -48,8 +48,7 @@ internal import Testing
     #expect(try other.result(of: decode)["state"] == ["a": 2])
   }
 
-  /// Of a state that others cannot read, they cannot know the number either.
-  @Test func r15AStateThatIsKeptOffTheDiskCountsAsNone() throws {
+  @Test func r15AStateThatIsNotStoredCountsAsNone() throws {
     let popover = try peer.register(nil, below: nil, #""kind":"viewController""#)
     try peer.encode("\(popover)", "{}")
     try peer.encode("\(popover)", "{}", #""expecting":0"#)

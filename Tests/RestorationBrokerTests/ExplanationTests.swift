@@ -32,10 +32,13 @@ internal import Testing
     try broker.connect().encode(#"["Main"]"#, #"{"n":1}"#, #""application":"App""#)
     let peer = broker.connect()
     try peer.initialize()
-    try peer.register("Main")
-    for _ in 1...40 {
-      _ = try peer.decode(#"["Main"]"#)
-      try peer.call("completeStateRestoration")
+    for number in 1...40 {
+      let owner = broker.connect(pid: Int64(number))
+      try owner.initialize()
+      try owner.register("Main")
+      _ = try owner.decode(#"["Main"]"#)
+      try owner.call("completeStateRestoration")
+      try owner.goodbye("restart")
     }
     let steps = try #require(try Self.explain(#"["Main"]"#, peer)["restored"]?.array)
     #expect(steps.map { $0["step"] } == ["finished"])

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationBroker
 internal import Testing
 
-/// Kept generations outlive the broker (R16, R17).
+/// Kept generations outlive the broker (R16).
 @Suite struct GenerationTests {
   let broker = MemoryBroker()
 
@@ -24,7 +24,7 @@ internal import Testing
     return generations.map { "\($0["generation"]?.integer ?? 0)\($0["pinned"] == true ? "p" : "")" }
   }
 
-  @Test func r16R17BlankStartsDestroyNothingAndWhatChangesNothingIsNotSealed() throws {
+  @Test func r16BlankStartsDestroyNothingAndWhatChangesNothingIsNotSealed() throws {
     for state in [#"{"good":1}"#] + (2...9).map({ #"{"blank":\#($0)}"# }) { try run(state) }
     broker.restart()
     for state in [#"{"blank":10}"#, nil, nil] { try run(state) }

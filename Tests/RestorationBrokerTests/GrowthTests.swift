@@ -51,8 +51,6 @@ final class GrowingTree {
   enum Bound: Double {
     /// Of what is done to the whole tree: half of what is in proportion to the square of the objects.
     case tree = 8
-    /// Of what keeps in memory what only unsaved states refer to: each claim looks at all of that.
-    case square = 24
     /// Of what is done to as many objects of either tree: half of what is in proportion to all of them.
     case call = 2
   }
@@ -220,7 +218,7 @@ final class GrowingTree {
   private func measureNextRuns() throws {
     measure("crash", .tree) { broker.crash(owner) }
     try begin(pid: 200, serves: true)
-    try measure("claim", shape == .references ? .square : .tree) { try registerAll() }
+    try measure("claim", .tree) { try registerAll() }
     try measure("restore", .tree) { try finish(owner, "restoreApplicationState") }
     try measure("save by asking", .tree) { try finish(owner, "saveApplicationState") }
     try measureEach("invalidate", "invalidateRestorableState")

@@ -79,7 +79,7 @@ internal import Testing
       .nothing(because: .noState), .skip(.classMismatch, because: .classMismatch(saved: "Old", declared: ["New"])),
       .skip(.quarantined, because: .quarantined(since: Timestamp(milliseconds: broker.now.wall))), .afterTrials,
     ]
-    for _ in 1...2 { #expect(nodes.map { application.handing(of: $0.id, to: $0.id) } == answers) }
+    for _ in 1...2 { #expect(nodes.map { application.handing(of: $0.id) } == answers) }
     #expect(nodes.map(\.restoringSteps) == steps)
     #expect(broker.core.context.outcome.isEmpty)
   }

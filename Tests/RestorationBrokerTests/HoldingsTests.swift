@@ -24,7 +24,7 @@ internal import Testing
     let peer = broker.connect(confinement: "App")
     try peer.initialize("App", #""serves":["encodeRestorableStateWithCoder","objectWithRestorationIdentifierPath"]"#)
     try peer.call("subscribe")
-    let object = try peer.register("A", #""kind":"view""#)
+    let object = try peer.register("A")
     try peer.call("registerRestorationClass", #"{"restorationClass":"C"}"#)
     expect("clients", "connections", "confined clients", "sessions", "subscriptions", "providers", "watched processes")
     expect("connections of processes", "processes with connections")

@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Identifiers and the uniqueness of paths (R1, R2).
+/// Identifiers and the uniqueness of paths (R1).
 @Suite struct IdentifierTests {
   let broker = MemoryBroker()
 

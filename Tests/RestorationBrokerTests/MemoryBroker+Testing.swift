@@ -16,7 +16,6 @@ extension MemoryBroker {
     isDeveloperMode: Bool = false,
     hasManager: Bool = true,
     logLevel: Logger.Level = .info,
-    unusedDays: Int = 0,
     pieceObjects: Int? = nil,
     seed: UInt64 = 1,
     makeStore: ((TestEventLoop) -> any ArchiveStore)? = nil
@@ -26,7 +25,6 @@ extension MemoryBroker {
       isDeveloperMode: isDeveloperMode,
       hasManager: hasManager,
       logLevel: logLevel,
-      unusedDays: unusedDays,
       pieceObjects: pieceObjects,
       seed: seed,
       makeStore: makeStore,

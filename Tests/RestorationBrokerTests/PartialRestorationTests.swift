@@ -5,7 +5,7 @@ internal import RestorationArchive
 internal import RestorationBroker
 internal import Testing
 
-/// Restoring some objects only, and again after a no (R19, R34).
+/// Restoring some objects only, and again after a no (R19, R22).
 @Suite struct PartialRestorationTests {
   let fixture = RestoringFixture()
   var broker: MemoryBroker { fixture.broker }
@@ -25,7 +25,7 @@ internal import Testing
     return false
   }
 
-  @Test func r34ASubtreeIsRestoredAndWhatIsAboveItIsOnlyMade() throws {
+  @Test func r22ASubtreeIsRestoredAndWhatIsAboveItIsOnlyMade() throws {
     try saveWindows()
     let worker = try fixture.join("W", pid: 1)
     try fixture.makes("Pages", worker, "W")
@@ -40,7 +40,7 @@ internal import Testing
     #expect(hasCompleted())
   }
 
-  @Test func r34SubtreesWithNothingLeftCompleteNothing() throws {
+  @Test func r22SubtreesWithNothingLeftCompleteNothing() throws {
     try saveWindows()
     let worker = try fixture.join("W", pid: 1)
     try worker.register("New")
@@ -50,7 +50,7 @@ internal import Testing
     #expect(try worker.fail("restoreApplicationState", #"{"objects":[["A/B"]]}"#).kind == "invalidIdentifier")
   }
 
-  @Test func r34WhatIsAboveASubtreeAndRefusedIsNamed() throws {
+  @Test func r22WhatIsAboveASubtreeAndRefusedIsNamed() throws {
     try saveWindows()
     let worker = try fixture.join("W", pid: 1)
     try worker.call("registerRestorationClass", #"{"restorationClass":"Pages"}"#)
@@ -94,7 +94,7 @@ internal import Testing
     broker.inspect()
   }
 
-  @Test func r34ACallAboutOtherObjectsWaitsForTheRestorationUnderWay() throws {
+  @Test func r22ACallAboutOtherObjectsWaitsForTheRestorationUnderWay() throws {
     try saveWindows()
     let worker = try fixture.join("W", pid: 1)
     try fixture.makes("Pages", worker, "W")
@@ -115,7 +115,7 @@ internal import Testing
     #expect(outcome(try worker.result(of: whole)) == ["+Two", "+Two/Page"])
   }
 
-  @Test func r34ANotificationAboutOtherObjectsRestoresThemAfterwards() throws {
+  @Test func r22ANotificationAboutOtherObjectsRestoresThemAfterwards() throws {
     try saveWindows()
     let worker = try fixture.join("W", pid: 1)
     try fixture.makes("Pages", worker, "W")

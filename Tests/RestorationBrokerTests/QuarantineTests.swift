@@ -58,7 +58,9 @@ internal import Testing
     #expect(try peer.state(#"["Main","Editor"]"#) == ["good": 1])
     #expect(try broker.connect(pid: 6).initialize()["restoration"]?["state"] == "available")
     // Who is not the owner sees it, marked.
-    #expect(try broker.connect(pid: 5).state(#"["Main"],"application":"App""#) == ["poison": 1])
+    let read = try broker.connect(pid: 5).decode(#"["Main"],"application":"App""#)
+    #expect(read["state"] == ["poison": 1] && read["withheld"] == true)
+    #expect(try broker.connect(pid: 5).decode(#"["Main","Editor"],"application":"App""#)["withheld"] == nil)
     let archived = try peer.call("readArchive")["objects"]?.array?.first
     #expect(archived?["status"] == "quarantined")
     #expect(archived?["state"] == ["poison": 1])
@@ -89,8 +91,25 @@ internal import Testing
     broker.inspect()
   }
 
-  @Test func r35AnEncodeByWhoeverWritesLiftsIt() throws {
+  private func withheld() throws -> JSONValue? {
+    try broker.connect(pid: 97).call("listApplications")["applications"]?.array?.first?["withheld"]
+  }
+
+  @Test(arguments: [false, true]) func r35ApplicationsAreListedWithWhatIsWithheld(_ isClosed: Bool) throws {
+    if isClosed { broker.restart() }
+    #expect(try withheld() == 1)
     try broker.connect(pid: 5).encode(#"["Main"]"#, #"{"new":1}"#, #""application":"App""#)
+    #expect(try withheld() == nil)
+    if isClosed { broker.restart() }
+    #expect(try withheld() == nil)
+  }
+
+  @Test func r35AnEncodeByWhoeverWritesLiftsItAndSaysSo() throws {
+    let writer = broker.connect(pid: 5)
+    for expected in [true, nil] as [JSONValue?] {
+      let parameters = writer.encoding(#"["Main"]"#, #"{"new":1}"#, #""application":"App""#)
+      #expect(try writer.call("encodeRestorableState", parameters)["withheld"] == expected)
+    }
     let peer = try start(4)
     #expect(try peer.state(#"["Main"]"#) == ["new": 1])
   }

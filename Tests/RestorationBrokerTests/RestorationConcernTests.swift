@@ -6,7 +6,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// What a restoration is about (R4, R7, R34), and whom it awaits (R23).
+/// What a restoration is about (R4, R7, R22), and whom it awaits (R23).
 @Suite struct RestorationConcernTests {
   let fixture = RestoringFixture()
   var broker: MemoryBroker { fixture.broker }
@@ -39,7 +39,7 @@ internal import Testing
     try peer.register("Sheet", below: "\(hole)", Self.page)
   }
 
-  @Test func r34ALaunchWithAnExcludedSubtreeAwaitsNothing() throws {
+  @Test func r22ALaunchWithAnExcludedSubtreeAwaitsNothing() throws {
     let writer = broker.connect(pid: 900)
     try writer.initialize()
     try openSheet(writer)
@@ -58,7 +58,7 @@ internal import Testing
     #expect(!fixture.log.contains { $0.contains("Sheet") })
   }
 
-  @Test func r34ALaunchWithRefusedObjectsAwaitsNothing() throws {
+  @Test func r22ALaunchWithRefusedObjectsAwaitsNothing() throws {
     try fixture.save([("Main", nil, Self.controller, "{}"), ("Tab", nil, Self.page, "{}")])
     for launch in 1...2 {
       let worker = try fixture.join("W", pid: Int64(launch), delegate: true)
@@ -69,7 +69,7 @@ internal import Testing
     }
   }
 
-  @Test func r34ALaunchWithNothingSavedAsksNobodyAndCompletes() throws {
+  @Test func r22ALaunchWithNothingSavedAsksNobodyAndCompletes() throws {
     let worker = try fixture.join("W", pid: 1, delegate: true, unit: "w.service")
     try fixture.makes("Pages", worker, "W")
     try worker.register("Main", below: nil, Self.page)
@@ -100,7 +100,7 @@ internal import Testing
     }
   }
 
-  @Test func r34WhatGoesWhenTheRunBeginsConcernsNoRestorationBeforeIt() throws {
+  @Test func r22WhatGoesWhenTheRunBeginsConcernsNoRestorationBeforeIt() throws {
     let tool = broker.connect(pid: 5)
     let view = Document.object(#"["Alone"]"#, "{}").replacing(#""kind":"object""#, with: #""kind":"view""#)
     try tool.importDocument(Document.of(view), into: "App")
@@ -145,7 +145,11 @@ internal import Testing
       let id = main.start("restoreApplicationState")
       broker.advance(milliseconds: 10_000)
       #expect(outcome(try main.result(of: id)) == ["+Main", "?Tab"])
-      if isLate { broker.crash(try fixture.join("tabs", pid: 9)) }
+      if isLate {
+        let late = try fixture.join("tabs", pid: 9)
+        try late.register("Tab", below: nil, Self.controller)
+        broker.crash(late)
+      }
       broker.crash(main)
     }
     throw CancellationError()

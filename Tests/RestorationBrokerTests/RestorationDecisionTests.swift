@@ -17,15 +17,13 @@ internal import Testing
     var handing: [NodeID: Restoration.Handing] = [:]
     var extended: Set<SessionID> = []
     var roles: [String: Int64] = [:]
-    var saved: Set<NodeID> = []
 
     func registrant(of node: NodeID) -> SessionID? { owners[node] }
     func makers(of node: NodeID, by lookup: RestoringStep.Lookup) -> [Restoration.Maker] {
       shared.isEmpty ? makers[node].map { [Restoration.Maker($0)] } ?? [] : shared
     }
     func delegate(serving method: ServedMethod) -> SessionID? { delegate }
-    func hasState(_ object: NodeID) -> Bool { saved.contains(object) }
-    func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing { handing[node] ?? .state(bytes: 10) }
+    func handing(of node: NodeID) -> Restoration.Handing { handing[node] ?? .state(bytes: 10) }
     func awaitedUntil(_ role: String) -> Int64? { roles[role] }
     func isOfRole(_ session: SessionID, _ role: String?) -> Bool { role == "role \(session)" }
     func batchBytesMax(of session: SessionID) -> Int { 100 }
@@ -48,7 +46,7 @@ internal import Testing
   }
 
   private func handOut(_ session: SessionID, _ nodes: NodeID...) -> Restoration.Action {
-    .handOut(session, nodes.map { Restoration.Handout(node: $0, object: $0, isDeferred: false) })
+    .handOut(session, nodes.map { Restoration.Handout(node: $0, isDeferred: false) })
   }
 
   private let found = { (node: NodeID, parent: NodeID?) in Planned(node: node, parent: parent, lookups: [.existing]) }
@@ -59,7 +57,7 @@ internal import Testing
     var (restoration, actions) = begun(plan, facts)
     #expect(actions == [.plan, .make(1, .restorationClass, by: 8)])
     facts.owners[1] = 8
-    #expect(deeds(restoration.handle(.made(1, .object(1, 8), by: 8), facts)) == [handOut(7, 2), handOut(8, 1)])
+    #expect(deeds(restoration.handle(.made(1, .object, by: 8), facts)) == [handOut(7, 2), handOut(8, 1)])
     #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
     #expect(deeds(restoration.handle(.handled(8, .done), facts)) == [handOut(7, 3)])
     #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.end])
@@ -206,20 +204,14 @@ internal import Testing
     #expect(restoration.items[9].place == .asked(8))
   }
 
-  @Test func r24AnObjectThatHasAStateOrWasTheAnswerBeforeIsNotGivenAnotherOne() {
-    let plan = (1...4).map { Planned(node: $0, parent: nil, lookups: [.restorationClass]) }
-    let facts = Facts(owners: [9: 8, 4: 8], makers: [1: 8, 2: 8, 3: 8], saved: [1, 2, 3, 4])
+  @Test func r24AnObjectAtAnotherPathGetsNothingAndWhatIsBelowIsSkipped() {
+    let plan = [Planned(node: 1, parent: nil, lookups: [.restorationClass]), found(2, 1), found(3, nil)]
+    let facts = Facts(owners: [3: 8], makers: [1: 8])
     var (restoration, _) = begun(plan, facts)
-    var actions: [Restoration.Action] = []
-    for (node, object) in [(NodeID(1), NodeID(9)), (2, 9), (3, 4)] {
-      actions += deeds(restoration.handle(.made(node, .object(object, 8), by: 8), facts))
-    }
-    let handouts = [(1, 9), (4, 4)].map { Restoration.Handout(node: $0.0, object: $0.1, isDeferred: false) }
-    #expect(actions == [.handOut(8, handouts)])
+    #expect(deeds(restoration.handle(.made(1, .object, by: 8), facts)) == [handOut(8, 3)])
     _ = restoration.handle(.handled(8, .done), facts)
-    let same = Restoration.Place.settled(.skipped(.sameObject))
-    #expect(restoration.items.map(\.place) == [.settled(.restored), same, same, .settled(.restored)])
-    #expect(restoration.restored() == [1, 4])
+    let (same, below) = (Restoration.Outcome.skipped(.sameObject), Restoration.Outcome.skipped(.parentSkipped))
+    #expect(restoration.items.map(\.place) == [.settled(same), .settled(below), .settled(.restored)])
   }
 
   @Test func r21WhatItsOwnerGetsBackFromAnotherSessionIsHandedOutOnce() {
@@ -232,20 +224,7 @@ internal import Testing
       _ = restoration.handle(.claimed(1), facts)
     }
     facts.owners[2] = 8
-    #expect(deeds(restoration.handle(.made(2, .object(2, 8), by: 8), facts)) == [handOut(7, 1), handOut(8, 2)])
-  }
-
-  @Test func r24WhatAFactoryMadeElsewhereMayBeMadeAgainAfterItsProcessEnded() {
-    let plan = [Planned(node: 1, parent: nil, lookups: [.restorationClass]), found(2, nil)]
-    var facts = Facts(owners: [2: 7, 9: 8], makers: [1: 8], saved: [1, 2])
-    var (restoration, _) = begun(plan, facts)
-    _ = restoration.handle(.made(1, .object(9, 8), by: 8), facts)
-    (facts.owners[9], facts.makers) = (nil, [:])
-    _ = restoration.handle(.ended(8), facts)
-    (facts.owners[9], facts.makers) = (10, [1: 10])
-    #expect(deeds(restoration.handle(.classesChanged, facts)) == [.make(1, .restorationClass, by: 10)])
-    let handout = Restoration.Handout(node: 1, object: 9, isDeferred: false)
-    #expect(deeds(restoration.handle(.made(1, .object(9, 10), by: 10), facts)) == [.handOut(10, [handout])])
+    #expect(deeds(restoration.handle(.made(2, .object, by: 8), facts)) == [handOut(7, 1), handOut(8, 2)])
   }
 
   @Test func aSessionIsAskedForEightObjectsAtATime() {
@@ -266,7 +245,7 @@ internal import Testing
     var (restoration, actions) = begun(plan, facts)
     #expect(actions == [.plan, handOut(7, 1, 2)])
     #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [handOut(7, 3)])
-    let deferred = Restoration.Handout(node: 5, object: 5, isDeferred: true)
+    let deferred = Restoration.Handout(node: 5, isDeferred: true)
     #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.handOut(7, [deferred])])
     #expect(deeds(restoration.handle(.handled(7, .failed), facts)) == [.end])
     #expect(restoration.finished == [7: [1, 2, 3, 4]])

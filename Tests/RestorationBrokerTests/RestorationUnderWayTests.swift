@@ -21,7 +21,7 @@ internal import Testing
 
   private mutating func begin(for client: ClientID = 1) throws -> Int64? {
     let call = LongCall(Caller(client: client, call: nil), by: nil, token: nil, at: Moment())
-    return try restoring.begin(for: call, bytesMax: 100, milliseconds: 1_000, after: 0, in: &event.turn)
+    return try restoring.begin(for: call, bytesMax: 100, milliseconds: 1_000, in: &event.turn)
   }
 
   /// Takes in an event, and gives what is to be done about it.

@@ -65,7 +65,7 @@ internal import Testing
     #expect(outcome(try other.result(of: id)) == ["+A", "+A/B", "+C"])
   }
 
-  @Test func aFailedTransactionEndsItWithAnError() throws {
+  @Test func aFailedTransactionIsAnErrorOfTheCallAndTheRestorationGoesOn() throws {
     let (call, id) = try stall()
     broker.holdsCommits = true
     let lost = other.start("encodeRestorableState", other.encoding(#"["C"]"#, "{}"))
@@ -73,11 +73,12 @@ internal import Testing
     #expect(try other.failure(of: id).kind == "storeFailed")
     #expect(try other.failure(of: lost).kind == "storeFailed")
     worker.answer(call, "{}")
+    worker.serves["decodeRestorableStateWithCoder"] = { _ in "{}" }
+    #expect(fixture.finished(worker).isEmpty)
     broker.holdsCommits = false
     broker.commit()
-    #expect(broker.application("App")?.isRestoring == false)
-    worker.serves["decodeRestorableStateWithCoder"] = { _ in "{}" }
-    #expect(outcome(try other.call("restoreApplicationState")).isEmpty == false)
+    #expect(broker.application("App")?.isRestoring == false && !fixture.finished(worker).isEmpty)
+    #expect(outcome(try other.call("restoreApplicationState")) == [])
     broker.inspect()
   }
 

@@ -73,7 +73,7 @@ internal import Testing
     #expect(try archived() == ["A": ["n": 3], "B": ["b": 2]])
     broker.inspect()
     broker.advance(days: 91)
-    for number in 10...12 as ClosedRange<Int64> {
+    for number in 10...29 as ClosedRange<Int64> {
       try run(number) { peer in
         try peer.register("A")
         _ = try peer.state(#"["A"]"#)

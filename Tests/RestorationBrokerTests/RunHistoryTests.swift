@@ -49,25 +49,13 @@ internal import Testing
     let event = try TurnFixture()
     let (first, second) = (runs.completeRestoration(), runs.completeRestoration())
     #expect((first, second) == (true, false))
-    runs.write(withholdsAll: true, in: &event.turn)
+    runs.write(withheld: 2, withholdsAll: true, in: &event.turn)
     guard case .run(let record)? = event.written().last else { throw CancellationError() }
     #expect((record.run, record.restorations) == (1, 1))
     var loaded = RunHistory()
     loaded.load(record, damage: nil)
     #expect(loaded.facts == runs.facts)
-    #expect(loaded.facts.withholdsAll && loaded.number == 1)
-  }
-
-  @Test mutating func aCopyIsDueOnceADay() throws {
-    let event = try TurnFixture()
-    let day: Int64 = 24 * 3_600 * 1_000
-    var due: [Bool] = []
-    // In the end the clock goes back: it was wrong when the last copy was made.
-    for time in [day, day + 1, 2 * day - 1, 2 * day, day + 5] {
-      event.context.now.wall = time
-      due.append(runs.isBackupDue(in: event.turn))
-    }
-    #expect(due == [true, false, false, true, true])
+    #expect(loaded.facts.withheld == 2 && loaded.facts.withholdsAll && loaded.number == 1)
   }
 
   @Test mutating func aCopyInAnEarlierFormatIsDueAfterThirtyDaysAndThreeRestorations() throws {
@@ -106,21 +94,12 @@ internal import Testing
     #expect(runs.units.map(\.name) == ["unit2"])
   }
 
-  /// The record is written with each object that somebody registers after a restoration (R29).
-  @Test mutating func r29HoweverMuchIsDueTheRecordIsShortAndIsReadBack() {
-    runs.driven(after: 1, leaving: (1...16_000).map { NodeID($0) })
-    let were = [runs.forgetDue([1, 7, 16_000]), runs.forgetDue([1]), runs.addDue(2), runs.addDue(7)]
-    #expect(were == [true, false, false, true])
-    let stored = runs.facts.stored
-    #expect(stored.utf8.count < 400, "\(stored)")
-    let read = RunFacts(stored: stored)
-    #expect(read.due == runs.facts.due)
-    #expect(read.due.contains(2) && read.due.contains(15_999) && !read.due.contains(1) && !read.due.contains(16_000))
-  }
-
-  @Test func whatFormerBrokersListedAsDueIsReadAndWhatIsNoRangeIsNot() {
-    #expect(RunFacts(stored: #"{"due":[3,4,9]}"#).due == RangeSet([3..<5, 9..<10]))
-    let broken = #"{"dueRanges":[5,2,-1,3,7,-2,9223372036854775807,9,4]}"#
-    #expect(RunFacts(stored: broken).due == RangeSet([5..<7]))
+  @Test func aDecisionOfAFormerBrokerIsRead() {
+    #expect(RunFacts(stored: #"{"declined":true,"firstLate":3}"#).decision == .declined)
+    #expect(RunFacts(stored: #"{"firstLate":3,"dueRanges":[5,2]}"#).decision == .restoring)
+    #expect(RunFacts(stored: "{}").decision == .undecided)
+    var facts = RunFacts()
+    facts.decision = .declined
+    #expect(RunFacts(stored: facts.stored).decision == .declined)
   }
 }

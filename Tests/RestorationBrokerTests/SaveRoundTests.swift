@@ -127,7 +127,24 @@ internal import Testing
     broker.inspect()
   }
 
-  @Test func r17UnchangedStatesTakeNoRoom() throws {
+  /// A client that answers what it is asked, as any JSON-RPC library lets it.
+  @Test func r12ABatchWhoseAnswerExceedsALimitOfFramesIsHalved() throws {
+    var limits = Limits()
+    (limits.frameBytesMax, limits.stateBytesMax) = (65_536, 32_768)
+    let broker = MemoryBroker(limits: limits)
+    let peer = broker.connect(pid: 2)
+    try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)
+    for number in 1...8 { try peer.register("O\(number)") }
+    let text = String(repeating: "x", count: 20_000)
+    peer.serves[Self.encode] = Peer.states { #"{"of":"\#($0)","text":"\#(text)"}"# }
+    let result = try peer.call("saveApplicationState")
+    #expect(result["objects"] == 8 && result["stale"] == [], "\(result)")
+    let asked = peer.calls.filter { $0.method == Self.encode }.map { $0.parameters["objects"]?.array?.count }
+    #expect(asked.prefix(3) == [8, 4, 2])
+    broker.inspect()
+  }
+
+  @Test func r16UnchangedStatesTakeNoRoom() throws {
     var limits = Limits()
     limits.archiveBytesMax = 10_000
     let broker = MemoryBroker(limits: limits)

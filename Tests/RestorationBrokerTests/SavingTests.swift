@@ -62,7 +62,7 @@ internal import Testing
   @Test mutating func whatARoundThatIsOverWantedIsNotDoneButPullsAre() {
     saving.invalidate([1], in: &event.turn)
     begin()
-    saving.pullInvalidated { Self.target($0) }
+    saving.pullInvalidated { node, _ in Self.target(node) }
     #expect(saving.end(in: &event.turn).isEmpty)
     #expect(actions() == [.pull(1, [Self.target(1)])])
     #expect(saving.isIdle)
@@ -142,7 +142,7 @@ internal import Testing
   /// Both are invalidated and asked for.
   private mutating func pull(_ nodes: [NodeID], of session: @escaping (NodeID) -> SessionID = { _ in 1 }) {
     saving.invalidate(nodes, in: &event.turn)
-    saving.pullInvalidated { Self.target($0, of: session($0)) }
+    saving.pullInvalidated { node, _ in Self.target(node, of: session(node)) }
     for action in actions() { if case .pull(let session, _) = action { saving.pullAsked(session, in: &event.turn) } }
   }
 
@@ -152,7 +152,7 @@ internal import Testing
     saving.invalidate([1, 2], in: &event.turn)
     #expect(event.asked() == [])
     #expect(!saving.isIdle)
-    saving.pullInvalidated { $0 == 3 ? nil : Self.target($0) }
+    saving.pullInvalidated { node, _ in node == 3 ? nil : Self.target(node) }
     #expect(actions() == [.pull(1, [Self.target(1), Self.target(2)])])
     #expect(saving.asked(of: 1, isPull: true).map(\.node) == [1, 2])
     #expect(saving.asked(of: 1, isPull: false) == [])
@@ -161,7 +161,7 @@ internal import Testing
   @Test mutating func whatASessionIsAskedNextWaitsForItsAnswer() {
     pull([1, 2])
     saving.invalidate([1], in: &event.turn)
-    saving.pullInvalidated { Self.target($0) }
+    saving.pullInvalidated { node, _ in Self.target(node) }
     #expect(actions() == [])
     let stale = answered(isPull: true, [1: .encoded])
     #expect(stale.map(\.target.node) == [2])

@@ -132,13 +132,6 @@ internal import Testing
     broker.inspect()
   }
 
-  @Test func r4R14AStateThatIsKeptOffTheDiskIsGivenOutAsWell() throws {
-    let handle = try peer.register(nil, below: nil, #""kind":"viewController""#)
-    try peer.encode("\(handle)", Self.state)
-    try expectBound(of: nil)
-    #expect(try peer.state("\(handle)")?["list"]?.array?.count == 120)
-  }
-
   @Test func r13R14WhatIsOpenedAgainFitsOrStaysClosed() throws {
     try peer.register("B")
     try peer.encode(#"["B"]"#, Self.state)

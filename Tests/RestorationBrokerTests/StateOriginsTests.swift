@@ -80,14 +80,13 @@ internal import Testing
     #expect(event.written() == [])
   }
 
-  @Test func whatIsKeptOffTheDiskKeepsItsOriginInTheArchive() throws {
+  @Test func anOriginThatIsInUseStaysInTheArchive() throws {
     let event = try TurnFixture()
     var origins = StateOrigins()
     let editor = Self.origin("editor")
     _ = origins.number(of: editor)
     origins.write(1, in: &event.turn)
     origins.exchange([], for: [1], at: 1)
-    // It may be stored in the same batch, for which the archive still has it.
     origins.forget([1], upTo: 5, in: &event.turn)
     #expect(origins[1] == editor && origins.usedBytes == editor.stored.utf8.count)
     origins.write(1, in: &event.turn)

@@ -7,7 +7,7 @@ internal import Testing
   @Test func r31AnyNumberOfSuspectsIsReadAgain() {
     var facts = RunFacts()
     facts.outcome = .crashed
-    _ = facts.blame.crashed(unproven: Set(1...20_000), proven: EmptyCollection(), isAnother: true)
+    _ = facts.blame.failed(DecodeTrials.Failure(unproven: Set(1...20_000)))
     #expect(RunFacts(stored: facts.stored) == facts)
   }
 

@@ -14,7 +14,7 @@ struct TreeInspection {
     self.application = application
     inspectTree()
     inspectOwners()
-    inspectKept()
+    inspectReach()
     inspectBudget()
   }
 
@@ -43,19 +43,18 @@ struct TreeInspection {
     if tree.pathCount != named { faults.append("the index has \(tree.pathCount) paths, the tree \(named)") }
   }
 
-  /// What nothing leads to is kept off the disk (R4).
-  private mutating func inspectKept() {
+  /// What is known of what is saved is what a look at the whole tree finds (R4, R7).
+  private mutating func inspectReach() {
     let unsaved = application.tree.unsavedNodes
-    for node in application.tree.nodes.values {
-      if node.kept != nil, !unsaved.contains(node.id) { faults.append("node \(node.id) is kept off the disk") }
-      if node.kept == nil, node.claim != nil, unsaved.contains(node.id) { faults.append("node \(node.id) is not kept") }
+    for node in application.tree.nodes.values where application.isUnsaved(node) != unsaved.contains(node.id) {
+      faults.append("node \(node.id) is\(unsaved.contains(node.id) ? "" : " not") to be left out")
     }
   }
 
   /// Counting the head anew gives the same.
   private mutating func inspectBudget() {
     let (nodes, counted) = (application.tree.nodes.values, application.budget)
-    let states = nodes.reduce(0) { $0 + ($1.stored?.bytes ?? 0) }
+    let states = nodes.reduce(0) { $0 + ($1.state?.bytes ?? 0) }
     if counted.states != states { faults.append("\(counted.states) bytes are counted, the states have \(states)") }
     let texts = nodes.reduce(0) { $0 + $1.record.textBytes }
     if counted.texts != texts { faults.append("\(counted.texts) bytes are counted, the texts have \(texts)") }
@@ -98,13 +97,13 @@ struct TreeInspection {
         continue
       }
       if node.record != reading.node { faults.append("\(node.record) is stored as \(reading.node)") }
-      if node.stored != reading.state {
-        faults.append("node \(node.id): \(String(describing: node.stored)) / \(String(describing: reading.state))")
+      if node.state != reading.state {
+        faults.append("node \(node.id): \(String(describing: node.state)) / \(String(describing: reading.state))")
       }
-      if node.kept == nil, node.state?.isEarly == true, node.beforeClaim != reading.beforeClaim {
+      if node.state?.isEarly == true, node.beforeClaim != reading.beforeClaim {
         faults.append("node \(node.id) hides another state")
       }
-      let named = [node.stored, node.kept == nil ? node.beforeClaim : nil]
+      let named = [node.state, node.beforeClaim]
       for state in named where state.map({ archive.contexts[$0.context] == nil }) ?? false {
         faults.append("node \(node.id) has a state of an unknown writer")
       }

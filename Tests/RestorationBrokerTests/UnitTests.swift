@@ -194,7 +194,7 @@ internal import Testing
   // MARK: Single objects
 
   @Test func r22TheUnitOfAnObjectsLastOwnerIsStartedAndThePathAwaited() throws {
-    // A view is saved below a view controller (R5).
+    // A view is saved below a view controller (R4).
     let objects = [("object", nil), ("viewController", nil), ("view", #"["O-viewController"]"#)]
     for (kind, parent) in objects {
       let left = try join("left", 12)

@@ -191,7 +191,7 @@ internal import Testing
     var all: [RestorableReference?]
   }
 
-  @Test("R14 R27 References are references to all languages") func referencesAreReferences() throws {
+  @Test("R14 References are references to all languages") func referencesAreReferences() throws {
     let layout = Layout(front: ["Main", "Editor"], all: [["A"], nil])
     let state = try RestorableState(encoding: layout)
     #expect(state.jsonText == #"{"all":[{"$restorable":["A"]},null],"front":{"$restorable":["Main","Editor"]}}"#)

@@ -15,7 +15,7 @@ internal import Testing
     return try await decoded
   }
 
-  @Test("R27 A reference in a decoded state leads to the program's own object", .scene)
+  @Test("R14 A reference in a decoded state leads to the program's own object", .scene)
   func referencesLeadToObjects() async throws {
     let (a, b) = (try await scene.register("A"), try await scene.register("B"))
     let decoded = try await decode(

@@ -15,7 +15,7 @@ internal import Testing
     let decoded = try await broker.decode(editor.reference)
     let state = try decoded.state ?? RestorableState(jsonText: #"{"cursor":0}"#)
     switch try await broker.encode(state, for: editor.reference, revision: 1) {
-    case .stored(let sequence), .kept(let sequence): print(sequence)
+    case .stored(let sequence, _), .unsaved(let sequence): print(sequence)
     case .superseded, .discarded: break
     }
     try await broker.encodeUnacknowledged(
@@ -30,7 +30,7 @@ internal import Testing
       case .applicationFinishedRestoringState(let facts): print(facts.objects)
       case .applicationStateSaved(let facts): print(facts.generation)
       case .headReplaced(let facts): print(facts.generation)
-      case .stateWanted(let facts): print(facts.object, facts.path)
+      case .stateWanted(let facts): print(facts.object, facts.path as Any)
       case .archiveLost(let facts): print(facts.host ?? "", facts.since as Any, facts.unshipped)
       case .missed(let count): print(count)
       }

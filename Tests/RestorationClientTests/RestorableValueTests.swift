@@ -26,7 +26,7 @@ internal import Testing
     )
     #expect(state["front"]?.reference == .path(["Main", "Editor"]))
     #expect(state["data"] == ["$restorable": ["A"], "in": ["$literal": 1]])
-    // As it is decoded (R27).
+    // As it is decoded (R14).
     let decoded = try RestorableState(jsonText: #"{"a":{"$restorable":["A"],"object":7},"b":{"$restorable":null}}"#)
     #expect(decoded.values == ["a": .reference(["A"]), "b": nil])
   }

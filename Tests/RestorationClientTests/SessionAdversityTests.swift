@@ -80,17 +80,17 @@ internal import Testing
     }
   }
 
-  // MARK: Errors without an id
+  // MARK: Long calls
 
-  @Test(.session(limits: { $0.frame.frameBytesMax = 100_000 })) func aCallThatIsAnsweredWithoutItsIDEnds() async throws
-  {
+  @Test(.session(limits: { $0.frame.frameBytesMax = 100_000 }))
+  func aCallThatIsLongerThanTheBrokerReadsEndsWithTheLimit() async throws {
     let large = "[\"\(String(repeating: "x", count: 200_000))\"]"
-    let error = await thrownError { try await session.call("x", large) } as? RestorationSessionError
-    #expect(error?.code == .outcomeUnknown)
+    let error = await thrownError { try await session.call("x", large) } as? RestorationError
+    #expect(error?.code == .limitExceeded)
     let state = try RestorableState(jsonText: "{\"t\":\(large)}")
     let object = try await session.register(ObjectRegistration("A"))
-    let again = await thrownError { try await session.encode(state, for: object) } as? RestorationSessionError
-    #expect(again?.code == .outcomeUnknown)
+    let again = await thrownError { try await session.encode(state, for: object) } as? RestorationError
+    #expect(again?.code == .limitExceeded)
   }
 
   @Test(.session) func anObjectThatIsTooLargeToBeRegisteredAgainIsLost() async throws {

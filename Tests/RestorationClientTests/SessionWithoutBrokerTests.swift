@@ -88,10 +88,10 @@ internal import Testing
     #expect(editor.included && !editor.existing && editor.state == .none)
     #expect(try await session.decode(editor).status == .none)
     let state = try RestorableState(jsonText: #"{"n":1e400,"front":{"$restorable":["Main"]}}"#)
-    #expect(try await session.encode(state, for: editor) == .kept(sequence: 0))
+    #expect(try await session.encode(state, for: editor) == .unsaved(sequence: 0))
     #expect(try await session.decode(editor).state == state)
     #expect(try await session.decode([]).status == .none)
-    #expect(try await session.encodeApplicationState(["own": 1]) == .kept(sequence: 0))
+    #expect(try await session.encodeApplicationState(["own": 1]) == .unsaved(sequence: 0))
     #expect(try await session.decode([]).state == ["own": 1])
     let again = try await session.register(ObjectRegistration("Editor", restorationParent: ["Main"], position: 1))
     #expect(again === editor && editor.existing && editor.state == .available)
@@ -214,7 +214,7 @@ internal import Testing
     try await session.encode(["number": 1], for: main)
     try scene.brokerComes()
     let first = try await fake.events.request()
-    #expect(try await session.encode(["number": 2], for: main) == .kept(sequence: 0))
+    #expect(try await session.encode(["number": 2], for: main) == .unsaved(sequence: 0))
     let second = try await session.register("Second", below: main)
     try await session.encode(["number": 3], for: second)
     try await session.setRestorationIdentifier(of: main, to: "Other")
@@ -273,8 +273,8 @@ internal import Testing
     try await Scene.expect(#"encodeRestorableState {"object":101,"state":{"of":"Other"},"revision":2}"#)
     try Wait.until("it is said again") { scene.script.registrations.count >= 7 }
     // Its calls are answered, and those of others are saved.
-    #expect(try await session.encode(["of": "the new Main"], for: main) == .kept(sequence: 0))
-    #expect(try await session.encode(["of": "the new Other"], for: other) == .kept(sequence: 0))
+    #expect(try await session.encode(["of": "the new Main"], for: main) == .unsaved(sequence: 0))
+    #expect(try await session.encode(["of": "the new Other"], for: other) == .unsaved(sequence: 0))
     try await Scene.expect(#"encodeRestorableState {"object":101,"state":{"of":"the new Other"},"revision":5}"#)
     #expect(session.state == .withoutBroker && main.isRegistered)
     scene.script.change { $0.refusedObjects = [:] }

@@ -99,7 +99,7 @@ final class SimulatedClient {
   }
 
   func kill(isCrash: Bool) {
-    process.end(isCrash ? .signalled(signal: 9) : .exited(code: 0), isNoticed: true)
+    process.end(isCrash ? .signalled(signal: 11) : .exited(code: 0), isNoticed: true)
     disconnect()
     formerPaths = handles.keys.sorted()
     (token, isSilent, isLying) = (nil, false, false)
@@ -198,6 +198,7 @@ final class SimulatedClient {
     case "decodeRestorableStateWithCoder":
       for object in objects {
         guard let path = object["path"].flatMap(Path.init), let state = object["state"], !state.isNull else { continue }
+        checker.giving(path, of: application, until: world.whileGiving())
         checker.handed(path, of: application, state)
         checker.elements(object["elements"], of: state, "a restoration")
       }

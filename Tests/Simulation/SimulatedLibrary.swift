@@ -201,9 +201,10 @@ final class SimulatedLibrary: @unchecked Sendable {
         // If it moves meanwhile, or did so before the session resumed, the state is stored elsewhere.
         guard object.place == path, !checker.mayHaveMoved(path, of: application) else { return }
         switch outcome {
-        case .stored(let sequence): checker.acknowledge(push, at: path, of: application, sequence, since: expectation)
+        case .stored(let sequence, _):
+          checker.acknowledge(push, at: path, of: application, sequence, since: expectation)
         case .superseded: checker.acknowledge(push, at: path, of: application, nil, since: expectation)
-        case .kept, .discarded: break
+        case .unsaved, .discarded: break
         }
       } catch let error as RestorationError where error.code == .unknownObject && object.isRegistered {
         world.trace.fault("the broker does not know \(path), which the library believes it has registered: \(error)")
@@ -247,7 +248,9 @@ final class SimulatedLibrary: @unchecked Sendable {
   fileprivate func handed(_ path: Path, _ state: RestorableState) {
     guard let value = try? JSONCodec.parse(Array(state.jsonText.utf8)) else { return }
     // It may have moved, and have been written since.
-    checker.handed(objects[path]?.place ?? path, of: application, value)
+    let place = objects[path]?.place ?? path
+    checker.giving(place, of: application, until: world.whileGiving())
+    checker.handed(place, of: application, value)
   }
 }
 

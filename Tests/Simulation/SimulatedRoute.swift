@@ -50,7 +50,7 @@ final class SimulatedRoute: BrokerRoute, @unchecked Sendable {
 
   func end(isCrash: Bool) {
     hasEnded = true
-    process.end(isCrash ? .signalled(signal: 9) : .exited(code: 0), isNoticed: true)
+    process.end(isCrash ? .signalled(signal: 11) : .exited(code: 0), isNoticed: true)
     cut()
   }
 }

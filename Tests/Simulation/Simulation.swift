@@ -352,6 +352,7 @@ final class Simulation {
   // MARK: Reading
 
   private func decode(_ client: SimulatedClient, _ path: Path) {
+    checker.giving(path, of: client.application, until: world.whileGiving())
     client.call("decodeRestorableState", #"{"object":\#(path.json)}"#) { [checker] answer in
       guard case .result(let result) = answer, let state = result["state"], !state.isNull else { return }
       checker.handed(path, of: client.application, state)

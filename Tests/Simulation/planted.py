@@ -86,8 +86,7 @@ FAULTS = [
      "      if PLANTED && round.staged.isEmpty { continue }\n"
      "      turn.answer(call.caller, reply.listing(bytesMax: waiting.bytesMax))"),
     ("children are restored first", BROKER, CORE + "Restoring/Restoration+Decoding.swift",
-     "batch.entries.map { entry in\n          let item",
-     "(PLANTED ? batch.entries.reversed() : batch.entries).map { entry in\n          let item"),
+     "let handouts = batch.entries.map {", "let handouts = (PLANTED ? batch.entries.reversed() : batch.entries).map {"),
     # Client
     ("the library does not repeat what was sent", CLIENT, "Connection/CallQueue.swift",
      "    for (ticket, entry) in entries {\n      entries[ticket]?.place = .waiting\n",

@@ -28,20 +28,18 @@ package final class LibraryClient: CommandedClient {
     case c
   }
 
-  /// - Parameter revision: An earlier revision of the rules, whose libraries and drivers are kept in `Tests/Clients`.
-  package convenience init(_ library: Library, socket: String, errors: String, revision: Int? = nil) throws {
-    let kept = revision.map { "\(Products.repository)/Tests/Clients/revision\($0)" }
-    let driver = "\(kept ?? "\(Products.repository)/Tests/Clients/libraries")/driver.py"
+  package convenience init(_ library: Library, socket: String, errors: String) throws {
+    let driver = "\(Products.repository)/Tests/Clients/libraries/driver.py"
     let command =
       switch library {
       case .python: ["python3", "-u", driver, "sync", socket]
       case .asyncio: ["python3", "-u", driver, "async", socket]
-      case .c: [try (kept == nil ? Self.driver : Self.driverOfRevision1).get(), socket]
+      case .c: [try Self.driver.get(), socket]
       }
     try self.init(
       library.rawValue,
       command,
-      environment: ["PYTHONPATH": kept ?? Self.module, "PYTHONDONTWRITEBYTECODE": "1", "ASAN_OPTIONS": "exitcode=86"],
+      environment: ["PYTHONPATH": Self.module, "PYTHONDONTWRITEBYTECODE": "1", "ASAN_OPTIONS": "exitcode=86"],
       member: "ok",
       errors: errors
     )
@@ -69,24 +67,9 @@ package final class LibraryClient: CommandedClient {
     try compile("Tests/Clients/libraries/driver.c", "client-driver", ["-g", "-fsanitize=address,undefined"])
   }
 
-  private static let driverOfRevision1 = Result {
-    let folder = "Tests/Clients/revision1"
-    return try compile(
-      "\(folder)/driver.c",
-      "client-driver-1",
-      ["-g", "-fsanitize=address,undefined"],
-      library: folder
-    )
-  }
-
   /// Compiles a program with the C library, without any warning, and gives its path.
-  package static func compile(
-    _ source: String,
-    _ name: String,
-    _ flags: [String],
-    library: String = "Protocol/clients/c"
-  ) throws -> String {
-    let top = Products.repository
+  package static func compile(_ source: String, _ name: String, _ flags: [String]) throws -> String {
+    let (top, library) = (Products.repository, "Protocol/clients/c")
     let found = try ChildProcess.run(["pkg-config", "--cflags", "--libs", "jansson"])
     guard found.end == .exit(0) else { throw TestFailure("pkg-config finds no jansson: \(found.errors)") }
     let product = "\(Products.directory)/\(name)"

@@ -8,7 +8,6 @@ _arguments \
     '--developer-mode[Never quarantine or discard anything.]' \
     '--log-level[What to log.]:level:(trace debug info notice warning error critical)' \
     '--idle-exit[End after this many idle seconds; only with a socket unit.]:seconds:' \
-    '--unused-days[Forget applications unused for this many days on which a broker ran.]:days:' \
     '--test-clock[For tests: be so far ahead, and obey descriptor 0 to go further.]:ms:' \
     '(-)--version[Show the version.]' \
     '(-)'{-h,--help}'[Show help information.]'

@@ -1140,6 +1140,29 @@ static bool is_another(const restoration_object *known, const restoration_object
       || known->callbacks.decode != object->callbacks.decode || known->callbacks.finished != object->callbacks.finished;
 }
 
+/* For people; `is_quoted` if it stands in a word of a shell, between quotes. */
+static void print_path(const json_t *path, bool is_quoted) {
+  size_t index;
+  json_t *component;
+  json_array_foreach(path, index, component) {
+    if (index > 0) putc('/', stderr);
+    for (const char *each = json_string_value(component); each && *each; each++) {
+      if (*each == '\'' && is_quoted) fputs("'\\''", stderr);
+      else putc(*each, stderr);
+    }
+  }
+}
+
+/* Whoever runs the program is told that there is a state that it is not given (R35). */
+static void tell_withheld(const restoration_object *object) {
+  fputs("restoration: the saved state of ", stderr);
+  print_path(object->path, false);
+  fprintf(stderr, " is withheld, because its process failed when it was given it; to give it back: "
+                  "restorationctl quarantine release %s '", text_of(object->handle->session, "application"));
+  print_path(object->path, true);
+  fputs("'\n", stderr);
+}
+
 static void take_object(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
   registration *registering = data;
   restoration_object *object = registering->object;
@@ -1150,6 +1173,7 @@ static void take_object(restoration *handle, json_t *result, const restoration_f
     free_object(object);
     return;
   }
+  if (strcmp(object->found, "quarantined") == 0 && !object->existing) tell_withheld(object);
   restoration_object *known = object_of(handle, object->number);
   for (restoration_object *each = handle->objects; each && !known; each = each->next)
     if (each->is_replaced && json_is_array(each->path) && json_equal(each->path, object->path)) known = each;

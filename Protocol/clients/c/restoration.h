@@ -193,7 +193,7 @@ bool restoration_object_is_replaced(const restoration_object *object);
 /* The whole result of decodeRestorableState, a new reference; NULL with `failure`. */
 json_t *restoration_decode(restoration_object *object, int milliseconds, restoration_failure *failure);
 
-/* Saves a state; it is on disk when this returns, or kept by the broker only if the object is excluded. Steals it. 0, 1
+/* Saves a state; it is on disk when this returns, or not stored if the object is excluded. Steals it. 0, 1
  * if the user has quit the application, or -1. */
 int restoration_encode(
     restoration_object *object, json_t *state, int milliseconds, restoration_failure *failure);

@@ -37,6 +37,7 @@ import os
 import pathlib
 import re
 import select
+import shlex
 import socket as sockets
 import stat
 import threading
@@ -1237,6 +1238,13 @@ class _Object:
         self.is_replaced: bool = False
         self._is_gone = False  # the program has unregistered it
 
+    def _tell_withheld(self) -> None:
+        """Whoever runs the program is told that there is a state that it is not given (R35)."""
+        words = ["restorationctl", "quarantine", "release", self._session.application, "/".join(self.path or ())]
+        _log.warning(
+            "the saved state of %r is withheld, because its process failed when it was given it; to give it back: %s",
+            self, shlex.join(words))
+
     @property
     def handle(self) -> int:
         """Its number in calls. Raises if the object was replaced: the number may be another object's now."""
@@ -2245,6 +2253,8 @@ class _Session:
                     f"this process has registered another object as {found!r}; "
                     "give one of them another identifier or position, or unregister the first one")
             found._serve(callbacks, target)
+            if found.restoration == "quarantined" and not found.existing:
+                found._tell_withheld()
             call.registered = found
             return found
 
@@ -2963,7 +2973,7 @@ class RestorableObject(_Object):
         return self._session._perform(self._decode())._read(kind, default)
 
     def encode(self, state: State, elements: Elements = ()) -> bool:
-        """Saves the whole state, on disk when this returns; that of an excluded object is kept by the broker only.
+        """Saves the whole state, on disk when this returns; that of an excluded object is not stored.
         False: the user has quit the application."""
         return self._session._perform(self._encode(state, elements))
 
@@ -3877,7 +3887,7 @@ class AsyncRestorableObject(_Object):
         return (await self._session._perform(self._decode()))._read(kind, default)
 
     async def encode(self, state: State, elements: Elements = ()) -> bool:
-        """Saves the whole state, on disk when this returns; that of an excluded object is kept by the broker only.
+        """Saves the whole state, on disk when this returns; that of an excluded object is not stored.
         False: the user has quit the application."""
         return await self._session._perform(self._encode(state, elements))
 

@@ -713,7 +713,7 @@ class _Proof:
         has = (key, owner) in self.decoded or any(
             each["step"] == "finished" and each["at"] >= self.watch.started
             for each in self.broker.call("explainRestoration", application, object=path)["restored"])
-        if not has and not view.decodes:  # a restoration skips what its owner fetches itself until it has (R34)
+        if not has and not view.decodes:  # a restoration skips what its owner fetches itself until it has (R22)
             answer = self.broker.call("restoreApplicationState", application, objects=[path], deadlineMilliseconds=100)
             left = [*answer["absent"], *(each["path"] for each in answer["skipped"])]
             has = "declined" not in answer and list(path) not in left

@@ -45,11 +45,12 @@ package struct Frame: Sendable {
     return count
   }
 
-  /// The message as a broken answer, if it may be an answer.
-  func brokenAnswer(_ reason: String) -> BrokenAnswer? {
+  /// The message as one that cannot be read; `nil` for a batch.
+  func brokenMessage(_ reason: String) -> BrokenMessage? {
     let root = storage.root
-    guard root.elements == nil, root["method"] == nil, root["params"] == nil else { return nil }
-    return BrokenAnswer(id: root["id"].flatMap { RequestID($0) }, reason: reason)
+    guard root.elements == nil else { return nil }
+    let isCall = root["method"] != nil || root["params"] != nil
+    return BrokenMessage(id: root["id"].flatMap { RequestID($0) }, isCall: isCall, reason: reason)
   }
 
   /// Whether any message is not an answer.

@@ -11,7 +11,7 @@ package struct FrameBody: Sendable {
     /// Whole; nothing but white space may follow.
     case after(Frame)
     /// The rest is skipped.
-    indirect case failed(ErrorObject, BrokenAnswer?)
+    indirect case failed(ErrorObject, BrokenMessage?)
   }
 
   private var mode = Mode.before
@@ -58,12 +58,12 @@ package struct FrameBody: Sendable {
       return .fault(.parseError(hint: "The frame is empty. Send one JSON object or an array of them."))
     case .inside:
       let at = scan.state.at
-      let answer = scan.brokenAnswer(input.take(at), "invalid JSON: the text ends too early")
-      return .fault(.parseError(hint: "At offset \(at) of the frame: the text ends too early.", offset: at), answer)
+      let broken = scan.brokenMessage(input.take(at), "invalid JSON: the text ends too early")
+      return .fault(.parseError(hint: "At offset \(at) of the frame: the text ends too early.", offset: at), broken)
     case .after(let frame):
       return .frame(frame)
-    case .failed(let error, let answer):
-      return .fault(error, answer)
+    case .failed(let error, let broken):
+      return .fault(error, broken)
     }
   }
 
@@ -98,26 +98,26 @@ package struct FrameBody: Sendable {
     case .syntax:
       let at = scan.state.at
       let message = scan.message(for: outcome) ?? ""
-      let answer = scan.brokenAnswer(input.take(at), "invalid JSON: \(message) at offset \(at)")
-      fail(.parseError(hint: "At offset \(at) of the frame: \(message).", offset: at), answer)
+      let broken = scan.brokenMessage(input.take(at), "invalid JSON: \(message) at offset \(at)")
+      fail(.parseError(hint: "At offset \(at) of the frame: \(message).", offset: at), broken)
     case .needsBytes, .needsRoom, .name, .markedObject, .limit:
       guard let error = scan.limitError(for: outcome) else { break }
-      fail(error, scan.brokenAnswer(input.take(scan.state.at), exceeding: error))
+      fail(error, scan.brokenMessage(input.take(scan.state.at), exceeding: error))
     }
   }
 
   private mutating func findRest() {
     input.skipWhiteSpace()
     guard !input.isEmpty else { return }
-    var answer: BrokenAnswer?
+    var broken: BrokenMessage?
     if case .after(let frame) = mode {
-      answer = frame.brokenAnswer("invalid JSON: something follows the message in its frame")
+      broken = frame.brokenMessage("invalid JSON: something follows the message in its frame")
     }
-    fail(.parseError(hint: "Nothing may follow the message in its frame. Send several messages as a batch."), answer)
+    fail(.parseError(hint: "Nothing may follow the message in its frame. Send several messages as a batch."), broken)
   }
 
-  private mutating func fail(_ error: ErrorObject, _ answer: BrokenAnswer? = nil) {
-    mode = .failed(error, answer)
+  private mutating func fail(_ error: ErrorObject, _ broken: BrokenMessage? = nil) {
+    mode = .failed(error, broken)
     input.consumeAll()
     scan.trim()
   }

@@ -6,9 +6,9 @@
 package struct FrameDecoder: Sendable {
   package enum Event: Sendable {
     case frame(Frame)
-    /// Input that is not a frame: answer it with id null, then continue. It may be the answer to a call of ours.
+    /// Input that is not a frame: answer it, then continue.
     /// Indirect, because an event is as large as its largest case, and nearly all are frames.
-    indirect case fault(ErrorObject, BrokenAnswer? = nil)
+    indirect case fault(ErrorObject, BrokenMessage? = nil)
     /// The peer does not speak the protocol: answer with id null, then close. Nothing follows.
     case refused(ErrorObject)
   }

@@ -81,9 +81,9 @@ struct JSONStream {
       let at = scan.state.at
       mode = .recovering(atLineStart: at > 0 && input[at - 1] == UInt8(ascii: "\n"))
       let message = scan.message(for: outcome) ?? ""
-      let answer = scan.brokenAnswer(input.take(at), "invalid JSON: \(message) at offset \(at)")
+      let broken = scan.brokenMessage(input.take(at), "invalid JSON: \(message) at offset \(at)")
       scan.trim()
-      return .fault(.parseError(hint: "At offset \(at) of the frame: \(message). " + Self.recovery, offset: at), answer)
+      return .fault(.parseError(hint: "At offset \(at) of the frame: \(message). " + Self.recovery, offset: at), broken)
     case .needsBytes, .needsRoom, .name, .markedObject, .limit:
       return scan.limitError(for: outcome).map { giveUp(for: $0, &input) }
     }
@@ -106,9 +106,9 @@ struct JSONStream {
         insideString: state.phase == .insideString || state.phase == .insideName,
         escaped: false
       )
-    let answer = scan.brokenAnswer(input.take(state.at), exceeding: error)
+    let broken = scan.brokenMessage(input.take(state.at), exceeding: error)
     scan.trim()
-    return .fault(error, answer)
+    return .fault(error, broken)
   }
 
   private mutating func skip(_ input: inout InputBuffer, nesting: Int, insideString: Bool, escaped: Bool) {

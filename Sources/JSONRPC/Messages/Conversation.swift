@@ -120,10 +120,11 @@ extension Conversation {
     switch event {
     case .frame(let frame):
       receive(frame, into: &out, &deliveries)
-    case .fault(let error, let answer):
-      write(error, to: nil, into: &out)
-      if let answer, let callID = outgoing.end(answer) {
-        deliveries.append(.brokenAnswer(callID: callID, code: error.code, answer.reason))
+    case .fault(let error, let broken):
+      // An answer's id is that of a call of ours; the peer may have a call of its own under the same one.
+      write(error, to: broken?.isCall == true ? broken?.id : nil, into: &out)
+      if let broken, !broken.isCall, let callID = outgoing.end(broken) {
+        deliveries.append(.brokenAnswer(callID: callID, code: error.code, broken.reason))
       }
     case .refused(let error):
       write(error, to: nil, into: &out)

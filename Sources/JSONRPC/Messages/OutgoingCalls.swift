@@ -33,7 +33,7 @@ struct OutgoingCalls {
   }
 
   /// Ends the call that an answer was for which cannot be read: if its id was not read, the oldest.
-  mutating func end(_ broken: BrokenAnswer) -> Int? {
+  mutating func end(_ broken: BrokenMessage) -> Int? {
     guard let id = broken.id else {
       // The answer to that one may be another, and still come.
       defer { open.first.map { forget($0) } }

@@ -7,6 +7,9 @@ package struct JSONReference: Sendable {
 
   /// The value of the reference key.
   package let target: JSONSlice
+
+  /// The whole reference object.
+  package let object: JSONSlice
 }
 
 extension JSONSlice {
@@ -27,7 +30,11 @@ extension JSONSlice {
       mayHoldWhiteSpace
       ? JSONWalk.compact(storage.bytes, in: range, marks: marks).marks : marks.map { $0 - Int(start) }
     return inside.enumerated().map { number, reference in
-      JSONReference(objectRange: moved[2 * number]..<moved[2 * number + 1], target: target(of: reference))
+      JSONReference(
+        objectRange: moved[2 * number]..<moved[2 * number + 1],
+        target: target(of: reference),
+        object: JSONSlice(storage: storage, range: Int(reference.start)..<Int(reference.end), kind: .object)
+      )
     }
   }
 

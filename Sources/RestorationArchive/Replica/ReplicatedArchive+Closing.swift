@@ -135,13 +135,4 @@ extension ReplicatedArchive {
       throw failure(error)
     }
   }
-
-  /// Removes the copy of an archive that is not in use here, if the replica has all of it.
-  func evict() async throws(ArchiveError) {
-    await begin()
-    defer { end() }
-    guard lease == nil, holding.lease == nil else { return }
-    guard try await base.note(of: application).standing?.phase == .released else { return }
-    try await removeHere(damaged: false)
-  }
 }

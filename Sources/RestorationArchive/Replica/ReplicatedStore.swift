@@ -182,26 +182,6 @@ extension ReplicatedStore: ArchiveRoaming {
   }
 }
 
-extension ReplicatedStore: ArchiveAging {
-  /// None: an application may be in use on another host. Of what this host did not use the copy goes, if the replica
-  /// has all of it.
-  package func unwritten(since time: Int64, after name: String) async throws(ArchiveError) -> ArchiveSummary? {
-    guard let aging = base as? any ArchiveAging else { return nil }
-    var last = name
-    while let summary = try await aging.unwritten(since: time, after: last) {
-      last = summary.application
-      try await archive(last).evict()
-    }
-    return nil
-  }
-
-  package func days() async throws(ArchiveError) -> String? { try await (base as? any ArchiveAging)?.days() }
-
-  package func keepDays(_ text: String) async throws(ArchiveError) {
-    try await (base as? any ArchiveAging)?.keepDays(text)
-  }
-}
-
 extension ReplicatedStore: ArchiveCopying {
   nonisolated(nonsending) package func copy(
     _ lease: ArchiveLease,

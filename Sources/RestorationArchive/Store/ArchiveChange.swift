@@ -231,13 +231,30 @@ package struct ClaimRecord: Hashable, Sendable {
   package var handle: Int64
   /// Milliseconds since 1970 when the owner released it while its session continued; 0 while it is claimed.
   package var released: Int64
-  /// How many restorations had completed by then (R13).
+  /// How many restorations had completed by then (R13); while it is claimed, the number of its `delivery`.
   package var restorationsAtRelease: Int64
 
   package init(node: NodeID, session: SessionID, handle: Int64, released: Int64 = 0, restorationsAtRelease: Int64 = 0) {
     (self.node, self.session, self.handle, self.released) = (node, session, handle, released)
     self.restorationsAtRelease = restorationsAtRelease
   }
+
+  /// What becomes of what was saved when an object was claimed (R29).
+  package enum Delivery: Int64 {
+    /// There is nothing for the owner, or it has it.
+    case none = 0
+    case due = 1
+    /// The owner has it, and is still to be told that its restoration is over (R21).
+    case given = 2
+  }
+
+  /// A claim that is held.
+  package init(node: NodeID, session: SessionID, handle: Int64, _ delivery: Delivery) {
+    self.init(node: node, session: session, handle: handle, restorationsAtRelease: delivery.rawValue)
+  }
+
+  /// `none` once it is released.
+  package var delivery: Delivery { released == 0 ? Delivery(rawValue: restorationsAtRelease) ?? .none : .none }
 }
 
 /// The record of the application's current or last run, which outlives a broker.

@@ -52,7 +52,6 @@ extension Application {
       blame(session)
       vacate(session)
     }
-    settleKept()
     closeWindows(of: session)
   }
 
@@ -101,7 +100,7 @@ extension Application {
     forgetBlame()
     emptyShelf()
     write(.removeAll)
-    forgetAllKept()
+    reach.mayShrink()
   }
 
   // MARK: Single objects
@@ -114,6 +113,7 @@ extension Application {
     for session in sessions.values { session.revisions[node.id] = nil }
     forgetBlame(of: node)
     removeState(of: node)
+    node.isUnstored = false
     if !node.children.isEmpty, node.claimRecord != nil {
       writeClaim(ClaimRecord(node: node.id, session: 0, handle: 0), of: node)
     } else {
@@ -140,18 +140,18 @@ extension Application {
       drop(node)
       note(.released(node.id, isGone: true))
     }
-    settleKept()
   }
 
   func removeState(of node: Node) {
-    keeping.noteReferences(of: node, to: nil, in: tree)
-    if let stored = node.stored { budget.grow(by: -stored.bytes, at: write(.removeState(node.id))) }
-    if node.kept == nil, let state = node.state { origins.exchange([state.context], for: [], at: sequence) }
-    forgetKept(of: node)
+    guard let state = node.state else { return }
+    let references = node.references
+    budget.grow(by: -state.bytes, at: write(.removeState(node.id)))
+    origins.exchange([state.context], for: [], at: sequence)
     (node.state, node.beforeClaim) = (nil, nil)
+    reach.note(references, node.references, in: tree)
   }
 
-  /// Releases an object whose session continues; the state stays, unless it is kept off the disk (R4, R13).
+  /// Releases an object whose session continues; the state stays if it is saved (R4, R13).
   func releaseKeepingState(_ node: Node) {
     guard canKeepState(node) else { return drop(node) }
     let claim = node.claim
@@ -166,7 +166,7 @@ extension Application {
   }
 
   /// Whether its state may outlive its owner's claim.
-  func canKeepState(_ node: Node) -> Bool { node.record.component != nil && node.kept == nil }
+  func canKeepState(_ node: Node) -> Bool { node.record.component != nil && !isUnsaved(node) }
 
   func writeClaim(_ record: ClaimRecord, of node: Node) {
     node.claimRecord = record
@@ -208,15 +208,14 @@ extension Application {
 
   // MARK: Orphans
 
-  /// Retires orphans that were unclaimed for 20 completed restorations, or for 90 days and 3 of them (R13): a clock
-  /// that was wrong once retires nothing.
+  /// Closes orphans that were unclaimed for 90 days and for 20 completed restorations (R13). Neither suffices: a clock
+  /// may have been wrong, and a program may be started twenty times a day.
   func retireOrphans() {
     let days90: Int64 = 90 * 24 * 3_600 * 1_000
-    for node in tree.nodes.values.sorted(by: { $0.id > $1.id }) where !node.record.keepsForever {
-      guard let orphan = sessions.orphaned(node) else { continue }
-      let restorations = runs.restorations - orphan.restorations
-      if restorations >= 20 || restorations >= 3 && turn.now.wall - orphan.since >= days90 { drop(node) }
+    let orphans = tree.nodes.values.filter { node in
+      guard !node.record.keepsForever, let orphan = sessions.orphaned(node) else { return false }
+      return runs.restorations - orphan.restorations >= 20 && turn.now.wall - orphan.since >= days90
     }
-    settleKept()
+    close(orphans.sorted { $0.id < $1.id }, areRetired: true)
   }
 }

@@ -32,6 +32,7 @@ extension Application {
     reset(at: opening.sequence)
     turn.begin(opening.archive, after: opening.sequence, content: opening.contentSequence)
     budget = ArchiveBudget(counted: opening.sequence)
+    reach = Reach()
     generations = GenerationHistory(opening.generations, last: opening.lastGeneration)
     tree = NodeTree(last: opening.lastNode, tree.context)
     runs.load(opening.run, damage: opening.damage)
@@ -54,8 +55,7 @@ extension Application {
     turn.phase = .open
     if opening.damage != nil { writeRun() }
     loadWithheld(opening.withheld)
-    loadKept(former)
-    // What was only kept by the former broker is gone with it.
+    // What was only there for a former broker is gone with it.
     for node in tree.nodes.values where node.isPlaceholder && node.children.isEmpty { prune(node) }
     note(.sessionsChanged)
     trials.resume(former.trials) { sessions[$0] != nil }
@@ -79,17 +79,20 @@ extension Application {
       guard let node = tree.nodes[record.node] else { continue }
       node.claimRecord = record
       guard record.released == 0, let session = sessions[record.session] else { continue }
-      // After a restart it is unknown what an owner had decoded. If its last push was early, it has not encoded since a
-      // decode, so its next push counts as early too. Otherwise it counts as decoded, because a good push taken for a
-      // blank one would be hidden.
+      // Former brokers did not note what was due. If its last push was early, the owner had not got what there was.
       let isEarly = node.state.map { $0.isEarly && $0.session == session.id } ?? false
       let classes = node.record.classes.map { StateOrigin.classes(inText: $0) } ?? []
       let before = former[record.handle]
       let since = before?.since ?? turn.now.monotonic
       var claim = Node.Claim(session: session.id, handle: record.handle, since: since, classes: classes)
-      claim.hasDecoded = before?.hasDecoded ?? !isEarly
+      claim.hasDecoded = before?.hasDecoded ?? !(record.delivery == .due || isEarly)
+      claim.isFinished = before?.isFinished ?? false
+      if record.delivery == .given, before == nil { trials.fetched(node.id, by: session.id) }
       claim.isFresh = freshOf[session.id]?.contains(node.id) ?? false
       (claim.isRolledBack, claim.hasMoved) = (before?.isRolledBack ?? false, before?.hasMoved ?? false)
+      // What it has given to a former broker is unknown.
+      let mayBeUnstored = before == nil && !node.hasState && !session.serves(.encodeRestorableStateWithCoder)
+      if mayBeUnstored || !tree.isIncluded(node) { noteUnstored(node) }
       hold(node, claim, by: session)
     }
   }

@@ -60,7 +60,7 @@ extension Application {
         $0.reason = .recover
       }
     }
-    let newest = tree.nodes.values.compactMap(\.shared).max { $0.sequence < $1.sequence }
+    let newest = tree.nodes.values.compactMap(\.state).max { $0.sequence < $1.sequence }
     let coder = newest.flatMap { state in
       origins[state.context].map { $0.reservedKeys(timestamp: state.written).text }
     }
@@ -81,7 +81,7 @@ extension Application {
   private func beginRun() {
     // Ended sessions are kept while they were the last to claim some node (R13).
     sessions.forgetEnded(besides: Set(tree.nodes.values.compactMap { $0.claimRecord?.session }), in: &turn)
-    let hasState = tree.nodes.values.contains { $0.stored != nil }
+    let hasState = tree.nodes.values.contains { $0.hasState }
     if hasState, hasUnsealedContent {
       _ = generations.seal("startup", of: tree, omitting: tree.unreachedNodes, in: &turn)
     }
@@ -100,7 +100,9 @@ extension Application {
     writeRun()
   }
 
-  func writeRun() { runs.write(withholdsAll: availability == .quarantined, in: &turn) }
+  func writeRun() {
+    runs.write(withheld: withheldCount, withholdsAll: availability == .quarantined, in: &turn)
+  }
 }
 
 /// Sessions that are lost, detached, or from before the broker was restarted.
@@ -154,6 +156,7 @@ extension Application {
     }
     // The processes that are alive have not been logged out.
     if runs.logIn() { writeRun() }
+    goOnRestoring()
     turn.beginTrials()
   }
 
@@ -171,7 +174,6 @@ extension Application {
     announceUnregistration(of: node, .unregistered, stateKept: request.keepState && canKeepState(node))
     if request.keepState {
       releaseKeepingState(node)
-      settleKept()
     } else {
       close([node])
     }

@@ -21,13 +21,13 @@ package final class Application {
   @exclusivity(unchecked) package internal(set) var generations = GenerationHistory()
   @exclusivity(unchecked) var runs = RunHistory()
   @exclusivity(unchecked) package internal(set) var budget = ArchiveBudget()
-  @exclusivity(unchecked) var keeping = KeptStates()
+  @exclusivity(unchecked) var reach = Reach()
   @exclusivity(unchecked) package internal(set) var trials = DecodeTrials()
   var parentWaits = ParentWaits()
   var calls = OutgoingCalls()
   @exclusivity(unchecked) var saving = Saving()
   @exclusivity(unchecked) var restoring = Restoring()
-  @exclusivity(unchecked) var handouts = Handouts()
+  @exclusivity(unchecked) var deliveries = Deliveries()
   @exclusivity(unchecked) var providers = Providers()
   var resolver = ElementResolver()
   var jobs = ArchiveJobs()
@@ -52,7 +52,7 @@ package final class Application {
   /// Calls wait: for the archive, for what becomes of a transaction after one that failed, or for a long turn.
   var isUnsettled: Bool { if case .opening = phase { true } else { turn.isOnTrial || turn.isLong } }
 
-  /// The head holds what no generation does (R17).
+  /// The head holds what no generation does (R16).
   var hasUnsealedContent: Bool { generations.hasUnsealedContent(in: turn) }
 
   /// Nothing is in the archive, and nothing would be restored from it.
@@ -68,7 +68,10 @@ package final class Application {
   /// Adds a change to the next transaction, if the archive is open.
   @discardableResult
   func write(_ change: ArchiveChange) -> SequenceNumber {
-    if case .open = phase, change.isContent { saving.noteChange(in: &turn) }
+    if case .open = phase, change.isContent {
+      saving.noteChange(in: &turn)
+      runs.awaitBackup(in: &turn)
+    }
     if case .state(let record) = change { tree.noteLength(of: record, turn.limits) }
     return turn.write(change)
   }

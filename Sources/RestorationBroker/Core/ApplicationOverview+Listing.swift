@@ -21,8 +21,10 @@ extension ApplicationOverview {
         $0.generation = summary.generation == 0 ? nil : summary.generation
         $0.bytes = summary.bytes
         $0.fileBytes = summary.isHere ? summary.bytes : nil
+        $0.unusedDays = summary.isElsewhere ? nil : summary.unusedDays(facts, at: core.context.now.wall)
         $0.host = summary.holder?.host
         $0.state = summary.availability(facts)
+        $0.withheld = Int(clamping: facts.withheld)
         $0.restoreAtLogin = core.context.settings.loginPolicies.policy(for: name)
         $0.units = facts.units.map(\.name)
         $0.damaged = facts.damage
@@ -30,8 +32,11 @@ extension ApplicationOverview {
     }
     for application in core.applications.values.map(\.settled) {
       guard case .open = application.phase else { continue }
-      let fileBytes = overviews[application.name]?.fileBytes
-      overviews[application.name] = application.overview.with { $0.fileBytes = fileBytes }
+      let listed = overviews[application.name]
+      overviews[application.name] = application.overview.with {
+        $0.fileBytes = listed?.fileBytes
+        $0.unusedDays = $0.sessions == 0 ? listed?.unusedDays : nil
+      }
     }
     let usable = overviews.values.filter { client.mayUse($0.application) }
     return usable.sorted { $0.application.description < $1.application.description }
@@ -39,6 +44,12 @@ extension ApplicationOverview {
 }
 
 extension ArchiveSummary {
+  /// Whole days since the newest write, or the end of the last session; `nil` if neither is known.
+  fileprivate func unusedDays(_ facts: RunFacts, at wall: Int64) -> Int? {
+    let used = max(modified, facts.used)
+    return used == 0 ? nil : Int(max(0, wall - used) / (24 * 3_600 * 1_000))
+  }
+
   /// What the closed archive has to restore.
   fileprivate func availability(_ facts: RunFacts) -> RestorationState {
     guard state == .available else { return .unreadable }

@@ -15,13 +15,6 @@ extension BrokerCore {
     return Array(record.stored.utf8)
   }
 
-  /// Clients of sessions that have states which are in no archive (R4).
-  package var clientsToTell: [ClientID] {
-    clients.values.filter { client in
-      client.applications.contains { applications[$0]?.keeping.isInUse ?? false }
-    }.map(\.id)
-  }
-
   /// Adopts a client of the former broker. Its messages wait until its sessions are loaded.
   package mutating func adopted(
     _ id: ClientID,
@@ -84,7 +77,7 @@ extension BrokerCore {
     client.bound = (application.id, session.id)
     application.watch(session, for: client)
     application.note(.sessionReturned(session.id))
-    if record.isAfterKill { application.invalidateAll(of: session) } else { application.adopt(name.kept, of: session) }
+    if record.isAfterKill { application.invalidateAll(of: session) }
     return true
   }
 
@@ -97,7 +90,6 @@ extension BrokerCore {
       session.usedElsewhere = false
     }
     client.detached[application.id] = name.token
-    if !record.isAfterKill { application.adopt(name.kept, of: session) }
   }
 
   /// The client's session no longer exists, and only a new connection shows that clearly.
@@ -116,20 +108,17 @@ struct ClientSnapshot: StoredFacts, Equatable {
     var token = ""
     /// A detached session that nobody else knows of: it ends with the connection.
     var isOwn = false
-    /// States of its objects that are kept off the disk.
-    var kept: [KeptObject] = []
 
     init() {}
 
-    init(application: ApplicationName, token: String, isOwn: Bool = false, kept: [KeptObject] = []) {
-      (self.application, self.token, self.isOwn, self.kept) = (application, token, isOwn, kept)
+    init(application: ApplicationName, token: String, isOwn: Bool = false) {
+      (self.application, self.token, self.isOwn) = (application, token, isOwn)
     }
 
     mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.required("application", &application, "")
       try members.required("token", &token, "")
       try members.stored("own", &isOwn)
-      try members.stored("kept", &kept, unless: [])
     }
   }
 
@@ -150,19 +139,14 @@ struct ClientSnapshot: StoredFacts, Equatable {
   init() {}
 
   init(of client: Client, in core: BrokerCore) {
-    // Only of a broker that ends in order: one that is killed leaves what was so when it last told.
-    func kept(of session: Session, _ application: Application) -> [KeptObject] {
-      core.context.isEnding ? application.keptObjects(of: session) : []
-    }
     if let (application, bound) = core.boundSession(client) {
-      session = SessionName(application: application.name, token: bound.token, kept: kept(of: bound, application))
+      session = SessionName(application: application.name, token: bound.token)
       polls = bound.isPolling
     }
     for (id, token) in client.detached.sorted(by: { $0.key < $1.key }) {
       guard let application = core.applications[id], let own = application.sessions[token: token] else { continue }
       let isOwn = own.client == client.id && !own.usedElsewhere
-      let kept = kept(of: own, application)
-      detached.append(SessionName(application: application.name, token: token, isOwn: isOwn, kept: kept))
+      detached.append(SessionName(application: application.name, token: token, isOwn: isOwn))
     }
     subscriptions = core.context.subscriptions.entries(of: client.id)
     lastSubscription = client.lastSubscription

@@ -25,7 +25,7 @@ extension BrokerCore {
       }
       try application.requireNobodyLives(.needsForce, hint: "End it first, or use force: true; then its session ends.")
     }
-    try application.requireForgettable(by: call.caller, isWanted: isAwaited(application.id))
+    try application.requireForgettable()
     application.note(.archiveReopened)
     application.saving.reset(in: &application.turn)
     for session in application.sessions.inOrder { application.end(session, .expired) }

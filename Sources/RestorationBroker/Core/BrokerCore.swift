@@ -278,17 +278,13 @@ package struct BrokerCore {
     }
     application.jobs.endRead()
     switch (result, request.purpose) {
-    case (.success(let readings), .decode(let node)):
-      application.finishDecode(readings.first ?? nil, node: node, for: request.caller)
-    case (.success(let readings), .decodeOwned(let object)):
-      application.finishDecode(readings.first ?? nil, of: request.rows[0].node, byOwnerOf: object, for: request.caller)
+    case (.success(let readings), .decode(let node, let isResolving)):
+      application.finishDecode(readings.first ?? nil, node: node, isResolving: isResolving, for: request.caller)
     case (.success(let readings), .nameElements(let view)): application.name(readings.first ?? nil, of: view)
     case (.success(let readings), .restoring(let number, let purpose)):
       application.finishReading(purpose, of: number, request, readings)
     case (.failure, .restoring(let number, let purpose)):
       application.finishReading(purpose, of: number, request, nil)
-    case (.success(let readings), .keeping): application.finishKeeping(readings)
-    case (.failure, .keeping): break
     case (.success(let readings), .page(let page)): application.finishPage(readings, page, for: request.caller)
     case (.success(let readings), .decision(let round)):
       application.askWhetherToSave(readings.first ?? nil, round: round)
@@ -381,6 +377,7 @@ package struct BrokerCore {
     case .poll(let id, let session): applications[id]?.settled.pollTimerFired(session)
     case .restoration(let id): applications[id]?.settled.restorationTimerFired()
     case .elements(let id, let number): applications[id]?.settled.finishResolution(number)
+    case .backup(let id): applications[id]?.settled.backupTimerFired()
     case .unused(let id): unusedTimerFired(id)
     case .leave(let id): leave(id)
     case .upload(let id): if let client = clients[id] { uploadTimerFired(of: client) }

@@ -189,6 +189,8 @@ package enum TimerName: Hashable, Sendable {
   case restoration(ApplicationID)
   /// The time for a data source's answer is over (R28).
   case elements(ApplicationID, Int)
+  /// The archive has changed, and its daily copy is due (R32).
+  case backup(ApplicationID)
   /// An application without sessions may leave memory: it is large, or one of too many.
   case unused(ApplicationID)
   /// An idle import is dropped.
@@ -233,15 +235,10 @@ package struct StateRequest: Sendable {
   var bytes: Int { rows.reduce(0) { $0 + $1.bytes } }
 
   package enum Purpose: Sendable {
-    /// Answer a decode.
-    case decode(node: NodeID)
-    /// Answer the decode of an object's owner: the state may be another object's (R24), and its elements are found in
-    /// the current data (R28).
-    case decodeOwned(NodeID)
+    /// Answer a decode; an owner's is `isResolving`, if its elements are found in the current data first (R28).
+    case decode(node: NodeID, isResolving: Bool = false)
     /// Ask the view's data source for identifiers of elements that were pushed (R28).
     case nameElements(of: NodeID)
-    /// Have the texts of what is kept off the disk from now on (R4).
-    case keeping
     /// Something for the restoration with this number.
     case restoring(Int, RestoringRead)
     /// Answer one page of `readArchive`.

@@ -52,21 +52,23 @@ extension Application {
     case .headGivenUp:
       interruptRound()
       trials.empty()
-      handouts.forgetLate()
+      deliveries.forgetAll()
       restoring.giveHeadUp()
       drive(.discarded)
     case .sessionsChanged:
       updatePulling()
       drive(.rolesChanged)
-      handOutLate()
+      deliverNext()
     case .servedChanged(let session):
       sessionResumed(session)
-      resumeHandingOut(to: session)
+      resumeDelivering(to: session)
+      settleRipe()
     case .sessionReturned(let session):
       sessionResumed(session)
       drive(.returned(session))
-      resumeHandingOut(to: session)
-      handOutLate()
+      if let session = sessions[session] { askForUnstored(session.objects.values) }
+      resumeDelivering(to: session)
+      deliverNext()
     case .sessionEnded(let session, let ending):
       parentWaits.abandon(in: &turn) { $0.session == session.id }
       trials.abandon(in: &turn) { $0.session == session.id }
@@ -75,7 +77,7 @@ extension Application {
       saving.ended(session.id)
       trials.sessionEnded(session.id)
       providers.remove(session.id)
-      handouts.forget(session.id)
+      deliveries.forget(session.id)
       drive(.ended(session.id))
       // Before the run ends: one that ends with the last goodbye has still been restored.
       checkCompletion()
@@ -87,7 +89,9 @@ extension Application {
       parentWaits.abandon(in: &turn) { $0.caller.client == client }
       trials.abandon(in: &turn) { $0.caller.client == client }
       jobs.endExports(of: client, in: &turn)
-    case .delegateJoined: drive(.joined(at: turn.now.monotonic))
+    case .delegateJoined:
+      drive(.joined(at: turn.now.monotonic))
+      locate { $0.record.kind == .viewController && $0.record.restorationClass == nil }
     case .classesRegistered: drive(.classesChanged)
     case .windowsClosed:
       checkCompletion()
@@ -96,13 +100,13 @@ extension Application {
     case .trialsEnded: goOnHandingOut()
     case .restorationEnded:
       restorationEnded()
-      handOutLate()
+      resumeDelivering()
       restorePostponed()
     case .archiveReopened:
       interruptRound()
       abandonRestoration()
       abandonResolutions()
-      handouts.archiveReopened()
+      deliveries.archiveReopened()
       let error = ErrorObject.storeFailed("the archive was reopened while the call waited", indeterminate: false)
       trials.abandon(for: error, in: &turn) { _ in true }
     }

@@ -7,9 +7,6 @@ internal import RestorationWire
 struct FormerSessions {
   let sessions: [SessionID: Session]
   let claims: [ObjectHandle: Node.Claim]
-  /// What is kept of states off the disk, and what of it was stored and is not known to be durable (R4).
-  let kept: [NodeID: KeptRecords]
-  let leaving: [KeptStates.Leaving]
   /// What sessions are still to be asked for.
   let pulled: [ObjectHandle]
   /// What the restoration still waits for (R19).
@@ -21,8 +18,6 @@ extension Application {
     FormerSessions(
       sessions: sessions.byNumber,
       claims: tree.claimed.compactMapValues(\.claim),
-      kept: keptRecords,
-      leaving: keeping.leaving,
       pulled: saving.pulled.compactMap { tree.nodes[$0]?.claim?.handle },
       trials: trials
     )

@@ -26,10 +26,10 @@ extension Holdings {
       "sessions": application.sessions.held, "waits for parents": application.parentWaits.count,
       "calls to clients": application.calls.count, "archive jobs": application.jobs.held,
       "saving": application.saving.held, "restoring": application.restoring.held,
-      "handouts": application.handouts.held, "providers": application.providers.held,
+      "deliveries": application.deliveries.held, "providers": application.providers.held,
       "elements": application.resolver.count, "decodes on trial": application.trials.held,
       "growth that is not counted": application.budget.held,
-      "kept states that leave": application.keeping.leaving.count, "facts": application.turn.fact == nil ? 0 : 1,
+      "facts": application.turn.fact == nil ? 0 : 1,
       "long turns": application.turn.isLong ? 1 : 0,
     ]
   }

@@ -9,6 +9,11 @@ package struct RunFacts: StoredFacts, Hashable {
     case clean, crashed
   }
 
+  /// What was decided about restoring in a run, if it was.
+  package enum Decision: String, WireWord {
+    case undecided, restoring, declined
+  }
+
   /// Whether a session of the run is live, as the archive knows.
   package var isOpen = false
   /// The outcome of the run so far; `crashed` stays until the next run begins.
@@ -19,24 +24,22 @@ package struct RunFacts: StoredFacts, Hashable {
   package var beganPristine = true
   /// How the last session of each process role ended.
   package var outcomeByRole: [String: Outcome] = [:]
-  /// Process roles of the run that have ended, and those that took part in the former run (R23).
-  package var roles: Set<String> = []
-  package var lastRoles: Set<String> = []
   package var endedByUserQuit = false
   /// Whether the restoration of this run has completed (R19).
   package var hasCompletedRestoration = false
   /// The last change before the run.
   package var began: Int64 = 0
-  /// Whether the delegate has declined a restoration of this run, and what restoration classes refused (R19).
-  package var isDeclined = false
+  /// Whether the run restores, and what restoration classes refused in it (R29).
+  package var decision = Decision.undecided
+  /// A restoration of all there is is under way; the next broker goes on with it.
+  package var isRestoring = false
   package var refused: Set<NodeID> = []
   /// What was closed last (R13).
   package var shelf = ClosedShelf()
-  /// The first session that comes late, once a restoration was driven, and what that has not restored (R29).
-  package var firstLate: SessionID?
-  package var due = RangeSet<NodeID>()
-  /// Milliseconds since 1970 when a session last ended; 0 if that was not recorded.
+  /// Milliseconds since 1970 when a session last ended, and when the last one of the former run did; 0 if that was not
+  /// recorded.
   package var used: Int64 = 0
+  package var formerEnd: Int64 = 0
   /// The newest that a session gave, by which `auto` chooses.
   package var affinity: String?
   /// Milliseconds since 1970 of the last backup copy (R32).
@@ -47,7 +50,8 @@ package struct RunFacts: StoredFacts, Hashable {
   package var blame = Blame()
   /// When the whole archive was quarantined, in milliseconds since 1970; 0 if it was not.
   package var quarantined: Int64 = 0
-  /// Whether all states are withheld.
+  /// Objects whose state is withheld, and whether those are all that have one.
+  package var withheld: Int64 = 0
   package var withholdsAll = false
 
   /// The damage found when the archive was opened, and what was done; kept until a run ends (R32).
@@ -102,30 +106,36 @@ package struct RunFacts: StoredFacts, Hashable {
     var outcomes = outcomeByRole.mapValues(\.rawValue)
     try members.stored("roles", &outcomes)
     outcomeByRole = outcomes.compactMapValues { Outcome(rawValue: $0) }
-    var (ended, last) = (roles.sorted(), lastRoles.sorted())
-    try members.stored("ended", &ended, unless: [])
-    try members.stored("last", &last, unless: [])
-    (roles, lastRoles) = (Set(ended), Set(last))
     try members.stored("userQuit", &endedByUserQuit)
     try members.stored("completed", &hasCompletedRestoration)
     try members.stored("began", someCount: &began)
-    try members.stored("declined", &isDeclined, unless: false)
+    try members.stored("decision", &decision, unless: .undecided)
+    try members.stored("restoring", &isRestoring, unless: false)
+    try walkFormerDecision(&members)
     try members.stored("shelf", &shelf, unless: ClosedShelf())
-    try members.stored("firstLate", count: &firstLate)
     var refused = refused.sorted()
     try members.stored("refused", &refused, unless: [])
     self.refused = Set(refused)
-    try members.stored("dueRanges", nodes: &due, listed: "due")
     try members.stored("used", someCount: &used)
+    try members.stored("formerEnd", someCount: &formerEnd)
     try members.stored("affinity", &affinity)
     try members.stored("backedUp", count: &backedUp)
     try members.stored("former", &former)
     try members.stored("blame", &blame, unless: Blame())
     try members.stored("quarantined", someCount: &quarantined)
+    try members.stored("withheld", someCount: &withheld)
     try members.stored("withholdsAll", &withholdsAll, unless: false)
     try members.stored("logout", &isLogout, unless: false)
     try members.stored("damage", &damage)
     try members.stored("units", &units, unless: [])
     units.removeAll { $0.name.isEmpty }
+  }
+
+  /// Former brokers noted a no, and the first session after a yes.
+  private mutating func walkFormerDecision(_ members: inout some MemberWalk) throws(Misfit) {
+    var (isDeclined, firstLate): (Bool, SessionID?) = (false, nil)
+    try members.stored("declined", &isDeclined, unless: false)
+    try members.stored("firstLate", count: &firstLate)
+    if isDeclined { decision = .declined } else if firstLate != nil { decision = .restoring }
   }
 }

@@ -10,8 +10,13 @@ package struct RunHistory {
   private var record = RunRecord(run: 0, restorations: 0, facts: "{}")
   package private(set) var facts = RunFacts()
 
+  /// The content has changed since the last backup copy, and the timer for the next one is set.
+  private var isBackupAwaited = false
   /// Rows that states written before a no took the place of; they count while nothing was written since.
   private var declined: [NodeID: (state: StateSummary, upTo: SequenceNumber)] = [:]
+
+  /// Nodes of which a state may be withheld.
+  package private(set) var withholding: Set<NodeID> = []
 
   package init() {}
 
@@ -42,9 +47,11 @@ package struct RunHistory {
     if let damage { facts.damage = damage }
   }
 
-  /// - Parameter withholdsAll: whether all states are withheld.
-  package mutating func write(withholdsAll: Bool, in turn: inout Turn) {
-    facts.withholdsAll = withholdsAll
+  /// - Parameters:
+  ///   - withheld: how many objects have a state that is withheld.
+  ///   - withholdsAll: whether all states are.
+  package mutating func write(withheld: Int, withholdsAll: Bool, in turn: inout Turn) {
+    (facts.withheld, facts.withholdsAll) = (Int64(withheld), withholdsAll)
     record.facts = facts.stored
     turn.write(.run(record))
   }
@@ -59,7 +66,7 @@ package struct RunHistory {
     facts.isOpen = true
     facts.endedByUserQuit = false
     facts.hasCompletedRestoration = false
-    (facts.lastRoles, facts.roles) = (facts.roles, [])
+    facts.formerEnd = facts.used
     facts.began = sequence
     forgetRefusals()
   }
@@ -70,12 +77,14 @@ package struct RunHistory {
     if outcome == .crashed { facts.outcome = .crashed }
     if let role, facts.outcomeByRole[role] != nil || facts.outcomeByRole.count < RunFacts.rolesMax {
       facts.outcomeByRole[role] = outcome
-      if facts.roles.count < RunFacts.rolesMax { facts.roles.insert(role) }
     }
     guard isLast else { return }
     facts.isOpen = false
     facts.damage = nil
   }
+
+  /// Somebody has used the application without a session of it.
+  mutating func noteUse(in turn: borrowing Turn) { facts.used = turn.now.wall }
 
   package mutating func userQuit() { facts.endedByUserQuit = true }
 
@@ -108,7 +117,7 @@ package struct RunHistory {
     return true
   }
 
-  /// The delegate has declined what this run started from, which may be asked for again (R34).
+  /// The delegate has declined what this run started from, which may be asked for again (R22).
   ///
   /// - Parameter tops: the objects that it was asked about, with all below them; nil for all there are.
   mutating func decline(_ nodes: some Sequence<Node>, below tops: [NodeID]?, upTo sequence: SequenceNumber) {
@@ -118,11 +127,27 @@ package struct RunHistory {
       let former = isSettled ? node.beforeClaim.flatMap { $0.sequence <= facts.began ? $0 : nil } : nil
       declined[node.id] = (declinedState(of: node) ?? former).map { (state: $0, upTo: sequence) }
     }
-    if let tops { refuse(tops) } else { facts.isDeclined = true }
+    if let tops { refuse(tops) } else { facts.decision = .declined }
   }
 
-  /// All was asked for again, and not declined.
-  mutating func takeBackDecline() { facts.isDeclined = false }
+  /// The run restores from now on.
+  ///
+  /// - Parameter isUnderWay: there is something to be restored.
+  package mutating func restore(isUnderWay: Bool = false) {
+    (facts.decision, facts.isRestoring) = (.restoring, isUnderWay)
+  }
+
+  /// The restoration is over.
+  mutating func endRestoration() { facts.isRestoring = false }
+
+  /// Whether a state is for whoever registers its object in this run: in a declined one only what was written in it.
+  func delivers(_ state: StateSummary) -> Bool {
+    switch facts.decision {
+    case .undecided: false
+    case .restoring: true
+    case .declined: state.sequence > facts.began
+    }
+  }
 
   /// What the run started from, if a no has settled that something else took its place, and nothing came after.
   func declinedState(of node: Node) -> StateSummary? {
@@ -142,68 +167,19 @@ package struct RunHistory {
   }
 
   package mutating func forgetRefusals() {
-    (facts.isDeclined, facts.refused, declined) = (false, [], [:])
-    forgetLate()
-  }
-
-  /// A restoration was driven: what it has left is for sessions that come after it (R29).
-  ///
-  /// - Parameters:
-  ///   - last: the newest session when it began.
-  ///   - nodes: what it did not restore.
-  /// - Returns: whether that was not known.
-  @discardableResult
-  package mutating func driven(after last: SessionID, leaving nodes: [NodeID] = []) -> Bool {
-    let before = facts
-    facts.firstLate = facts.firstLate ?? last + 1
-    // A range at a time: an application may have left out all it has.
-    var range: Range<NodeID> = 0..<0
-    for node in nodes.sorted() where node >= range.upperBound {
-      if node > range.upperBound {
-        facts.due.insert(contentsOf: range)
-        range = node..<node
-      }
-      range = range.lowerBound..<(node + 1)
-    }
-    facts.due.insert(contentsOf: range)
-    return facts != before
-  }
-
-  /// - Returns: whether it was not due.
-  package mutating func addDue(_ node: NodeID) -> Bool {
-    guard !facts.due.contains(node) else { return false }
-    facts.due.insert(contentsOf: node..<(node + 1))
-    return true
-  }
-
-  /// Somebody has been given these, or owns them without being given them.
-  ///
-  /// - Returns: whether any was due.
-  @discardableResult
-  package mutating func forgetDue(_ nodes: [NodeID]) -> Bool {
-    if facts.due.isEmpty { return false }
-    let due = nodes.filter { facts.due.contains($0) }
-    for node in due { facts.due.remove(contentsOf: node..<(node + 1)) }
-    return !due.isEmpty
+    (facts.decision, facts.isRestoring, facts.refused, declined) = (.undecided, false, [], [:])
   }
 
   /// The object was dropped; its refusal counts for what is below it, unless its node is gone as well.
   mutating func forget(_ node: NodeID, isGone: Bool) {
-    forgetDue([node])
     if isGone, !facts.refused.isEmpty { facts.refused.remove(node) }
   }
 
-  package func isDue(_ node: NodeID) -> Bool { facts.due.contains(node) }
-
-  /// Whether the session came after a restoration of this run that nobody has declined (R29).
-  package func isLate(_ session: SessionID) -> Bool { facts.firstLate.map { session >= $0 } ?? false }
-
-  /// A restoration was declined: nobody is late before another one was driven.
-  mutating func forgetLate() { (facts.firstLate, facts.due) = (nil, RangeSet()) }
-
   /// Whether the saved state of the node, or of one above it, was declined or refused in this run: what is written now
   /// hides nothing (R19).
-  func isGivenUp(_ node: Node) -> Bool { facts.isDeclined || isRefused(node) }
+  func isGivenUp(_ node: Node) -> Bool {
+    facts.decision == .declined && (node.stateBeforeClaim?.sequence ?? 0) <= facts.began || isRefused(node)
+  }
 
   /// Whether the node or one above it was refused in this run.
   func isRefused(_ node: Node) -> Bool {
@@ -232,12 +208,29 @@ package struct RunHistory {
   /// Units whose processes were missing when a restoration completed are no longer started (R13, R23).
   package mutating func forgetOldUnits() { facts.units.removeAll { $0.run < record.run } }
 
-  /// Whether the daily backup copy is due (R32).
-  package mutating func isBackupDue(in turn: borrowing Turn) -> Bool {
+  // MARK: Backup copies
+
+  private static let backupMilliseconds: Int64 = 24 * 3_600 * 1_000
+  /// The copy holds what is written at about the same time.
+  private static let settlingMilliseconds: Int64 = 60_000
+
+  /// The content has changed: sees to it that it is copied, if the last copy is a day old (R32).
+  package mutating func awaitBackup(in turn: inout Turn) {
+    guard !isBackupAwaited else { return }
+    let age = turn.now.wall - facts.backedUp
     // A copy of the future was made while the clock was wrong.
-    guard turn.now.wall < facts.backedUp || turn.now.wall - facts.backedUp >= 24 * 3_600 * 1_000 else { return false }
-    facts.backedUp = turn.now.wall
-    return true
+    guard age >= Self.backupMilliseconds || age < 0 else { return }
+    isBackupAwaited = true
+    turn.ask(.setTimer(.backup(turn.application), milliseconds: Self.settlingMilliseconds))
+  }
+
+  /// The time has come for the copy.
+  ///
+  /// - Returns: whether it is to be made.
+  package mutating func backUp(in turn: borrowing Turn) -> Bool {
+    defer { isBackupAwaited = false }
+    if isBackupAwaited { facts.backedUp = turn.now.wall }
+    return isBackupAwaited
   }
 
   /// Notes since when a copy in an earlier format is kept.
@@ -258,9 +251,12 @@ package struct RunHistory {
   /// Quarantines the whole archive.
   package mutating func quarantine(in turn: borrowing Turn) { facts.quarantined = turn.now.wall }
 
+  mutating func withhold(_ nodes: some Sequence<NodeID>) { withholding.formUnion(nodes) }
+
   package mutating func forgetBlame() {
     facts.blame = Blame()
     facts.quarantined = 0
+    withholding = []
   }
 
   // MARK: Logging out

@@ -64,7 +64,7 @@ package final class Session {
   var unitName: String?
   /// It declared its own restoration complete: its pushes are no longer early (R19).
   package var hasCompletedRestoration = false
-  /// The application's own state was shown to it, or is its own (R34).
+  /// The application's own state was shown to it, or is its own (R22).
   var hasOwnState = false
   /// Monotonic milliseconds of when it began or registered its last object.
   package var lastRegistered: Int64 = 0

@@ -262,7 +262,6 @@ extension BrokerConfiguration {
     var result = self
     result.logLevel = configuration.logLevel
     result.idleExitSeconds = configuration.idleExitSeconds
-    result.unusedDays = configuration.unusedDays
     result.restoreAtLogin = configuration.restoreAtLogin
     for limit in Limit.all where Limits.changeable.contains(limit.name) {
       result.limits[keyPath: limit.keyPath] = configuration.limits[keyPath: limit.keyPath]

@@ -24,7 +24,6 @@ extension BrokerConfiguration {
       ("logLevel", "a string", { $0.string != nil }),
       ("developerMode", "true or false", { $0.bool != nil }),
       ("idleExitSeconds", "a whole number", { $0.integer != nil }),
-      ("unusedDays", "a whole number", { $0.integer != nil }),
       ("limits", "an object", { $0.object != nil }),
       ("replica", "an object", { $0.object != nil }),
       ("restoreAtLogin", "an object", { $0.object != nil }),
@@ -41,6 +40,10 @@ extension BrokerConfiguration {
         throw Fault(description: "\(path) is not a JSON object; fix or remove it")
       }
       for (name, value) in object.members {
+        if name == "unusedDays" {
+          let instead = "enable restorationd-forget-unused.timer, or call restorationctl forget --unused"
+          throw Fault(description: "\(path): unusedDays is no longer a setting; remove it, and \(instead)")
+        }
         guard let type = Self.types.first(where: { $0.name == name }) else {
           let known = Self.types.map(\.name).joined(separator: ", ")
           throw Fault(description: "\(path): unknown setting \(name); the settings are \(known)")
@@ -60,19 +63,13 @@ extension BrokerConfiguration {
     /// A time that is 0, for never, or inside a range.
     ///
     /// - Parameter said: on the command line, with this flag; it goes over the files.
-    func time(
-      _ member: String,
-      or said: Int?,
-      _ flag: String,
-      _ range: ClosedRange<Int>,
-      _ unit: String
-    ) throws -> Int {
+    func seconds(_ member: String, or said: Int?, _ flag: String, _ range: ClosedRange<Int>) throws -> Int {
       let time = said ?? values[member]?.integer.flatMap { Int(exactly: $0) } ?? 0
       guard time == 0 || range.contains(time) else {
         let place = said == nil ? place(of: member) : flag
         let (least, most) = (range.lowerBound, range.upperBound)
         throw Fault(
-          description: "\(place): \(time) is out of range; choose from \(least) to \(most) \(unit), or 0 for never"
+          description: "\(place): \(time) is out of range; choose from \(least) to \(most) seconds, or 0 for never"
         )
       }
       return time

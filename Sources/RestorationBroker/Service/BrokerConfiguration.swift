@@ -23,8 +23,6 @@ package struct BrokerConfiguration: Sendable {
   package var developerMode = false
   /// Seconds without clients and work after which a broker ends that can be started by its socket; 0 for never.
   package var idleExitSeconds = 0
-  /// Days on which a broker ran, after which it forgets an application that was not used; 0 for never.
-  package var unusedDays = 0
   /// Where archives go that follow their user; nil if they stay on this host.
   package private(set) var replica: ReplicaConfiguration?
   /// By how many milliseconds a clock that can be moved is ahead at the start; nil if the clock is the computer's.
@@ -49,7 +47,6 @@ package struct BrokerConfiguration: Sendable {
     package var logLevel: String?
     package var developerMode = false
     package var idleExitSeconds: Int?
-    package var unusedDays: Int?
     package var testClock: Int?
 
     package init() {}
@@ -96,9 +93,12 @@ package struct BrokerConfiguration: Sendable {
     testClock = try Self.testClock(flags)
     developerMode = flags.developerMode || settings["developerMode"]?.bool ?? false
     takeLogLevel(flags, variable("RESTORATIOND_LOG_LEVEL"), settings)
-    let (idleExit, unused) = (flags.idleExitSeconds, flags.unusedDays)
-    idleExitSeconds = try settings.time("idleExitSeconds", or: idleExit, "--idle-exit", Self.idleExitRange, "seconds")
-    unusedDays = try settings.time("unusedDays", or: unused, "--unused-days", Retention.range, "days")
+    idleExitSeconds = try settings.seconds(
+      "idleExitSeconds",
+      or: flags.idleExitSeconds,
+      "--idle-exit",
+      Self.idleExitRange
+    )
     restoreAtLogin = try settings.policies()
     replica = try settings.replica { Host.configurationDirectory(variable).map { ReplicaSettings.keys(in: $0) } }
     limits = try settings.limits()

@@ -42,7 +42,6 @@ package actor BrokerService {
   /// Calls that came before `open`: connections are taken over and accepted before their listener can be used here. Nil
   /// if no more are to wait.
   private var callsBeforeSockets: [(application: String, max: Int, caller: Caller)]?
-  let retention: RetentionUpkeep
 
   /// Time, randomness, archives and processes are handed in, so that a test can own them.
   ///
@@ -90,7 +89,6 @@ package actor BrokerService {
     timers = Timers(on: eventLoop)
     requests = RequestLog(logger, on: eventLoop)
     activity = ActivityMonitor(eventLoop: eventLoop)
-    retention = RetentionUpkeep(on: eventLoop, store: store as? any ArchiveAging, logger: logger)
     self.whenFatal = whenFatal
     callsBeforeSockets = opensSockets ? [] : nil
     follow(store)
@@ -288,11 +286,9 @@ package actor BrokerService {
   package func stop() async {
     clients.stopReading()
     await archives.drain()
-    for client in core.clientsToTell { clients.setContext(core.record(of: client), of: client) }
     clients.tellAllLosses()
     await archives.closeAll(removing: core.blankApplications)
     timers.cancelAll()
-    retention.cancel()
     processes.stop()
     let held = Holdings.sum(archives.holdings, processes.holdings, ["timers": timers.count])
     assert(held.isEmpty, "still held at the end: \(held)")
@@ -300,8 +296,6 @@ package actor BrokerService {
   }
 
   var isStopping: Bool { archives.isStopping }
-
-  var now: Moment { clock.now }
 
   /// No client is connected, and none is expected to resume what is kept in memory. Nobody else would start the broker
   /// for a client that comes through the socket of an application.
@@ -314,7 +308,7 @@ package actor BrokerService {
   }
 
   /// What timers have begun is not done. What archives have to do for it says `archives.isAtWork`.
-  var isAtOwnWork: Bool { piecesDue > 0 || retention.isLooking || processes.isAsking }
+  var isAtOwnWork: Bool { piecesDue > 0 || processes.isAsking }
 
   /// Zero of each account when every client has left, its sessions have ended and nothing is under way.
   package var holdings: Holdings {

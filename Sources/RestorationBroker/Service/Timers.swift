@@ -10,6 +10,7 @@ package struct Timers {
   package init(on eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
   package var count: Int { scheduled.count }
+  package var names: some Collection<TimerName> { scheduled.keys }
 
   /// - Parameter fire: has to tell `fired`.
   package mutating func set(_ name: TimerName, milliseconds: Int64, _ fire: @escaping @Sendable () -> Void) {

@@ -4,7 +4,7 @@ public import RestorationWire
 
 // On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
-  /// Makes an object known under its path and gives it a handle (R1–R5, R8). Registering again changes the description.
+  /// Makes an object known under its path and gives it a handle (R1–R4, R8). Registering again changes the description.
   @discardableResult
   public func register(
     _ registration: ObjectRegistration,

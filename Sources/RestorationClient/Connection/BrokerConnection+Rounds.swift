@@ -24,7 +24,7 @@ extension BrokerConnection {
     return try await perform(call, application: application, progress: progress)
   }
 
-  /// Restores all saved objects of an application that are not restored yet (R21–R24, R34). Joins a restoration that is
+  /// Restores all saved objects of an application that are not restored yet (R21–R24). Joins a restoration that is
   /// under way.
   ///
   /// - Parameters:

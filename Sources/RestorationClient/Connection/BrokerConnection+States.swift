@@ -5,7 +5,7 @@ public import RestorationWire
 
 // On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
-  /// Stores the state of an object, whole; returns when it is on disk (R15), or kept off the disk (R4).
+  /// Stores the state of an object, whole; returns when it is on disk (R15), or is not stored (R4).
   ///
   /// - Parameters:
   ///   - object: of this session, or a path that no live session owns.
@@ -45,7 +45,7 @@ extension BrokerConnection {
     try await notify(call, application: application)
   }
 
-  /// Gives an object its state back (R19, R25, R26). For the object's owner this opens a decode window (R31).
+  /// Gives an object its state back (R10, R19, R25). For the object's owner this opens a decode window (R31).
   public func decode(_ object: ObjectReference, application: String? = nil) async throws -> DecodedState {
     let reply = try await perform(DecodeRestorableState().with { $0.object = object }, application: application)
     guard let decoded = DecodedState(reply) else { throw unexpectedAnswer(to: DecodeRestorableState.method) }

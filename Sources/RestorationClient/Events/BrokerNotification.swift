@@ -16,7 +16,7 @@ public enum BrokerNotification: Hashable, Sendable {
   case applicationStateSaved(ApplicationStateSaved)
   /// The saved state was replaced as a whole by this generation; objects may be restored again.
   case headReplaced(HeadReplaced)
-  /// An object of the session can be saved again, and the broker may have lost what was kept of it: encode it.
+  /// An object of the session is saved from now on, and what was encoded before was not stored: encode it.
   case stateWanted(StateWanted)
   /// Another host has the application from now on, and the session has ended; further calls fail with `fenced`.
   case archiveLost(ArchiveLost)

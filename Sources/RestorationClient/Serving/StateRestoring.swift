@@ -21,7 +21,7 @@ public protocol StateRestoring: AnyObject, Sendable {
   /// Returns the state of the object to save. A thrown error keeps the state saved before (R12).
   func encodeRestorableState() async throws -> ObjectState
 
-  /// Restores the saved state. Objects that it refers to exist, but may not have their own state yet (R27).
+  /// Restores the saved state. Objects that it refers to exist, but may not have their own state yet (R14).
   func decodeRestorableState(_ saved: ObjectState) async
 
   /// All objects of the application have their states (R21). Once for each object that was restored.
@@ -38,7 +38,7 @@ public struct ObjectState: Hashable, Sendable {
   public var state: RestorableState
   /// Selected and topmost rows of a view (R28).
   public var elements: [RestorableElement]
-  /// Who wrote it and when (R26); `nil` for a state that is not saved yet.
+  /// Who wrote it and when (R10); `nil` for a state that is not saved yet.
   public let origin: ReservedKeys?
 
   /// The state of an object to save.

@@ -25,7 +25,7 @@ public final class RestorableObject: Sendable {
   /// The path; `nil` if the object's own identifier is `nil` (R4).
   public var path: IdentifierPath? { known.withLock { $0.path } }
 
-  /// Whether the walk of the next save round reaches the object (R4, R5, R7), as registering or renaming it reported.
+  /// Whether the walk of the next save round reaches the object (R4, R7), as registering or renaming it reported.
   public var included: Bool { known.withLock { $0.included } }
 
   /// Whether the session had the path already when it was registered, as after a resumption (R1).

@@ -3,7 +3,7 @@
 public import RestorationWire
 
 extension RestorationSession {
-  /// Makes an object known under its path (R1–R5, R8). Registering a path of this session's again changes its
+  /// Makes an object known under its path (R1–R4, R8). Registering a path of this session's again changes its
   /// description, and gives the same object.
   ///
   /// - Parameters:

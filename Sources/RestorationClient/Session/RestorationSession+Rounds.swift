@@ -34,7 +34,7 @@ extension RestorationSession {
   // MARK: Restoring
 
   /// Restores all saved objects that are not restored yet: objects are located or made, parents first, get their states
-  /// back, and are notified when all have (R21–R24, R34). Joins a restoration that is under way.
+  /// back, and are notified when all have (R21–R24). Joins a restoration that is under way.
   ///
   /// If the connection is lost meanwhile, the restoration is requested again: the result then lists only the rest.
   ///

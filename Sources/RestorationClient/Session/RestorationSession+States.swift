@@ -3,7 +3,7 @@
 public import RestorationWire
 
 extension RestorationSession {
-  /// Stores the state of an object, whole; returns when it is on disk (R15), or kept off the disk (R4).
+  /// Stores the state of an object, whole; returns when it is on disk (R15), or is not stored (R4).
   ///
   /// States of one object are numbered in the order of these calls. After a lost connection the state is sent again
   /// under its number; `superseded` then means that this state or a newer one was stored before.
@@ -35,7 +35,7 @@ extension RestorationSession {
     try await perform(EncodeRestorableState.self, .encoding(state, as: reference, elements))
   }
 
-  /// Gives an object its state back (R19, R25, R26). For an object of this session this opens a decode window (R31).
+  /// Gives an object its state back (R10, R19, R25). For an object of this session this opens a decode window (R31).
   public func decode(_ object: RestorableReference) async throws -> DecodedState {
     let call = SessionCall(DecodeRestorableState.self, of: [object]) { wire, _ in
       DecodeRestorableState().with { $0.object = wire[0] }

@@ -203,6 +203,7 @@ extension SessionDriver: BrokerLinkObserver {
         session: ObjectIdentifier(self)
       )
       machine.registered(object.id, below: parent?.id)
+      if reply.restoration.state == .quarantined, !reply.existing { tellWithheld(object) }
       if machine.isAlone, !reply.existing { objects.beganAlone(object.id) }
       if restoring != nil { watchForReleases() }
       return object

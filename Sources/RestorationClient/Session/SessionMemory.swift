@@ -374,7 +374,7 @@ struct SessionMemory {
     telling.again(encoding: object?.id)
     // A broker that does not resume the session is to take it for no early one (R19).
     if let object { objects.beganAlone(object.id) }
-    return .kept(sequence: 0)
+    return .unsaved(sequence: 0)
   }
 
   /// The broker was given a newer state, and may not store it: what is in memory is not to follow it, and in another

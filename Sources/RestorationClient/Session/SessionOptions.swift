@@ -19,9 +19,9 @@ public struct SessionOptions: Hashable, Sendable {
   public var instance: Instance?
   /// Role of the process in its application, such as `editor`.
   public var process: String?
-  /// Version of the program; recorded with every state it writes (R26).
+  /// Version of the program; recorded with every state it writes (R10).
   public var bundleVersion: String?
-  /// By UIKit's numbers: −1 unspecified, 0 phone, 1 pad, 2 TV, 3 car, 5 Mac, 6 vision; recorded with every state (R26).
+  /// By UIKit's numbers: −1 unspecified, 0 phone, 1 pad, 2 TV, 3 car, 5 Mac, 6 vision; recorded with every state (R10).
   public var userInterfaceIdiom: Int64
   /// The systemd user unit that starts this process again; the environment variable `RESTORATION_UNIT` by default.
   public var storyboardUnit: String?
@@ -140,8 +140,8 @@ public enum WithoutBroker: Hashable, Sendable {
   /// It works as if nothing was saved, keeps in memory what the program does, and tells a broker that comes. The log
   /// says so, once. A broker that is being started again is awaited first, for a second at most.
   ///
-  /// - `register` succeeds at once, `encode` ends with `.kept`, `decode` gives what this process has encoded, a save or
-  ///   a restoration does nothing.
+  /// - `register` succeeds at once, `encode` ends with `.unsaved`, `decode` gives what this process has encoded, a save
+  ///   or a restoration does nothing.
   /// - What only a broker can answer throws a `BrokerConnectionError`.
   /// - What a former run has saved of these objects is not given to them when a broker comes: what is in memory takes
   ///   its place (R29). It stays saved if the program saves nothing of them.

@@ -44,7 +44,7 @@ public enum SessionNotification: Hashable, Sendable, CountsMissed {
   case applicationStateSaved(generation: Int64)
   /// The saved state was replaced as a whole by this generation; objects may be restored again.
   case headReplaced(generation: Int64)
-  /// The object can be saved again, and the broker may have lost what was kept of it: encode it. A session that answers
+  /// The object is saved from now on, and what was encoded before was not stored: encode it. A session that answers
   /// calls is asked instead, and `@Restorable` properties are pushed by themselves.
   case stateWanted(RestorableObject)
   /// Another host has the application since then, as far as that is known: its user works there now (R36). The session

@@ -7,7 +7,7 @@ public struct ObjectRegistration: Hashable, Sendable {
   /// 1–255 bytes of UTF-8 without `/`, `#` and control characters; `nil` excludes a view or view controller and
   /// everything below it (R1, R4).
   public var restorationIdentifier: String?
-  /// The parent, below which the identifier is unique; it may belong to another process (R2, R3). `nil` makes a root.
+  /// The parent, below which the identifier is unique; it may belong to another process (R1, R3). `nil` makes a root.
   public var restorationParent: ObjectReference?
   /// The role of the object in its application.
   public var kind: ObjectKind

@@ -82,7 +82,7 @@ public struct DecodedState: Hashable, Sendable {
   /// Whether there is a state, and if not why not.
   public let status: DecodingStatus
   /// `nil` unless the status is `available`. In its text, references are `{"$restorable": path, "object": handle or
-  /// null}` (R27).
+  /// null}` (R14).
   public let state: RestorableState?
   /// Who wrote the state; `nil` if there is none.
   public let origin: ReservedKeys?
@@ -92,6 +92,8 @@ public struct DecodedState: Hashable, Sendable {
   public let sequence: Int64
   /// Show the state only if you are asked to.
   public let isConfidential: Bool
+  /// Its owner is not given it, because its process failed of it (R35).
+  public let isWithheld: Bool
 
   /// `nil` if a member has another form than the protocol gives it.
   init?(_ wire: DecodeRestorableState.Reply, _ live: LiveObjects? = nil) {
@@ -99,7 +101,8 @@ public struct DecodedState: Hashable, Sendable {
     status = wire.status
     state = wire.state.map { RestorableState($0, live) }
     origin = wire.coder.flatMap(ReservedKeys.init(coder:))
-    (self.elements, sequence, isConfidential) = (elements, wire.sequence, wire.confidential)
+    (self.elements, sequence) = (elements, wire.sequence)
+    (isConfidential, isWithheld) = (wire.confidential, wire.withheld)
     if wire.coder != nil, origin == nil { return nil }
   }
 }

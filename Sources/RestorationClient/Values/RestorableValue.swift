@@ -22,7 +22,7 @@ public enum RestorableValue: Hashable, Sendable {
   /// Values by name. If a name is `$restorable`, `$literal`, `$data` or `$date`, all of it is saved as it is, in
   /// `{"$literal": …}`, and holds no references, bytes and dates.
   case object([String: RestorableValue])
-  /// Another object of the application, of whatever process (R14, R27).
+  /// Another object of the application, of whatever process (R14).
   case reference(RestorableReference)
   /// Bytes, such as a bookmark or a small picture: `{"$data": base64}`.
   case data([UInt8])

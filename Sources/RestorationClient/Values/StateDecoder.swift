@@ -109,7 +109,7 @@ struct StateDecoder: Decoder {
       : .typeMismatch(type, context("a value of \(type) was expected, not \(shown)"))
   }
 
-  /// Whether it is a reference whose object is gone (R27).
+  /// Whether it is a reference whose object is gone (R14).
   private func isGone(_ text: JSONSlice) -> Bool { !source.isLiteral && RestorableValue.isGone(text) }
 }
 

@@ -162,7 +162,7 @@ extension RestorableReference: StateValue {
 }
 
 /// In a state `{"$restorable": …}`, which follows its object when that is moved (R14); other encoders get the path. It
-/// is an optional in a state: the object may be gone by the time the state is decoded (R27).
+/// is an optional in a state: the object may be gone by the time the state is decoded (R14).
 extension RestorableReference: Codable {
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()

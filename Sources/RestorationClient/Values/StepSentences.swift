@@ -90,7 +90,7 @@ extension SkippedObject {
     switch RestoreApplicationState.Reason(rawValue: reason) {
     case .refused: "its factory declined"
     case .parentSkipped: "an object above it was left out"
-    case .sameObject: "its factory answered with an object that has a state of its own"
+    case .sameObject: "its factory answered with an object at another path; make it at this one, then rename it"
     case .classMismatch: "its owner is of another class"
     case .quarantined: "its state is withheld"
     case .unreadable: "its state is damaged"

@@ -44,7 +44,7 @@ package enum Host {
     (try? SystemCalls.raiseDescriptorLimit(to: count)) ?? 0
   }
 
-  /// `VERSION_ID` of os-release; nil if there is none, as on rolling releases (R26).
+  /// `VERSION_ID` of os-release; nil if there is none, as on rolling releases (R10).
   package static var systemVersion: String? {
     for path in ["/etc/os-release", "/usr/lib/os-release"] {
       if let text = try? readFile(path) { return systemVersion(inRelease: text) }

@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// The application's own state, as its delegate gave it in a save round, with its reserved keys (R11, R26).
+/// The application's own state, as its delegate gave it in a save round, with its reserved keys (R10, R11).
 package struct ApplicationState: WireObject, Hashable {
   /// `nil` if the delegate never gave one.
   package var state: JSONText?

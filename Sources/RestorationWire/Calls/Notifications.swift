@@ -83,19 +83,21 @@ public struct RegistrationReplaced: RestorationNotification {
   }
 }
 
-/// An object can be saved again, and the broker may have lost the state that was kept of it (R4).
+/// An object is saved from now on, and what its owner has encoded before was not stored (R4).
 public struct StateWanted: RestorationNotification {
   package static let method = ServedMethod.stateWanted
   package static let summary =
-    "An object of this session can be saved again, and the broker may have lost what was encoded before (R4)."
+    "An object of this session is saved from now on, and what was encoded before was not stored (R4)."
 
   public package(set) var object: ObjectHandle = 0
-  public package(set) var path: IdentifierPath = []
+  public package(set) var path: IdentifierPath?
   package init() {}
+
+  package init(object: ObjectHandle, path: IdentifierPath?) { (self.object, self.path) = (object, path) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, .handle, "Handle of the object.")
-    try members.required("path", &path, "Its path.")
+    try members.nullable("path", &path, "Its path; null if its own identifier is null.")
   }
 }
 

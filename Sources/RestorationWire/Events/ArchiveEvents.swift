@@ -203,11 +203,10 @@ public struct ApplicationDiscarded: RestorationEvent {
   }
 }
 
-/// A process ended abnormally while it was processing states it had been handed (R31).
+/// A process failed while it was processing states it had been handed (R31).
 public struct RestorationCrashed: RestorationEvent {
   package static let name = EventName.restorationCrashed
-  package static let summary =
-    "A process ended abnormally while it was processing states it had been handed (R31)."
+  package static let summary = "A process failed while it was processing states it had been handed (R31)."
 
   public package(set) var objects = 0
   public package(set) var suspects = 0
@@ -220,11 +219,7 @@ public struct RestorationCrashed: RestorationEvent {
     try members.required("objects", &objects, "States that its process had been handed.")
     try members.required("suspects", &suspects, "How many of these states may have caused the crash.")
     try members.nullable("guilty", &guilty, "Path of the object whose state caused the crash; null if unknown.")
-    try members.required(
-      "strikes",
-      &strikes,
-      "Crashes in a row that count against the guilty object, or against the application if no object is guilty."
-    )
+    try members.required("strikes", &strikes, "Failures of the application's processes in a row, this one included.")
     try session.walk(&members)
   }
 }

@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// Makes an object known under its restoration path and gives it a handle (R1–R5, R8).
+/// Makes an object known under its restoration path and gives it a handle (R1–R4, R8).
 package struct RegisterObjectForStateRestoration: RestorationMethod {
   package static let method = "registerObjectForStateRestoration"
   package static let summary = "Registers an object and gives it a handle."
@@ -48,7 +48,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
     try members.optional(
       "restorationParent",
       &restorationParent,
-      "The parent that scopes the identifier; absent or null makes a root (R2, R3)."
+      "The parent that scopes the identifier; absent or null makes a root (R1, R3)."
     )
     try members.member("kind", &kind, default: .object, "What the object is.")
     try members.optional(

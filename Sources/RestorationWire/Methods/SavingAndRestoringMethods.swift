@@ -44,7 +44,7 @@ package struct SaveApplicationState: LongMethod, TracedMethod {
     case declined
     /// The caller has itself a call of this round to answer (R12).
     case reentrant
-    /// Nothing was registered and nothing changed (R17).
+    /// Nothing was registered and nothing changed (R16).
     case unchanged
     /// A restoration was under way and did not end before the deadline.
     case restoring
@@ -53,7 +53,7 @@ package struct SaveApplicationState: LongMethod, TracedMethod {
   }
 }
 
-/// Restores the objects of the head that are not restored yet (R21 – R29, R34).
+/// Restores the objects of the head that are not restored yet (R21 – R29).
 package struct RestoreApplicationState: LongMethod, TracedMethod {
   package static let method = "restoreApplicationState"
   package static let summary = "Restores the saved objects."
@@ -92,7 +92,7 @@ package struct RestoreApplicationState: LongMethod, TracedMethod {
     case refused
     /// An object above it was not made.
     case parentSkipped
-    /// Its factory answered with an object that has a state of its own, or that was the answer for another one.
+    /// Its factory answered with an object that has another path.
     case sameObject
     case classMismatch
     case quarantined
@@ -110,7 +110,7 @@ package struct RestoreApplicationState: LongMethod, TracedMethod {
   }
 }
 
-/// Holds back the end of the restoration until `completeStateRestoration` is called as often (R21, R34).
+/// Holds back the end of the restoration until `completeStateRestoration` is called as often (R21, R22).
 package struct ExtendStateRestoration: RestorationMethod {
   package static let method = "extendStateRestoration"
   package static let summary = "Holds back the end of the restoration."
@@ -175,7 +175,7 @@ package struct ExplainRestoration: RestorationMethod {
     case absent
     /// The last restoration left it out.
     case skipped
-    /// No walk reaches it and nothing saved refers to it: generations leave it out (R4, R5, R7).
+    /// No walk reaches it and nothing saved refers to it: generations leave it out (R4, R7).
     case excluded
     /// It has no state.
     case neverSaved
@@ -185,5 +185,9 @@ package struct ExplainRestoration: RestorationMethod {
     case restored
     /// Its state is saved.
     case saved
+    /// It was unregistered or closed, and can be opened again (R13).
+    case closed
+    /// It was closed because nobody had claimed it for long (R13).
+    case retired
   }
 }

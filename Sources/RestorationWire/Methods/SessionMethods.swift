@@ -49,7 +49,7 @@ package struct Initialize: RestorationMethod {
       "bundleVersion",
       &bundleVersion,
       .name,
-      "Version of the program; recorded with every state it writes (R26)."
+      "Version of the program; recorded with every state it writes (R10)."
     )
     try members.member(
       "userInterfaceIdiom",

@@ -73,7 +73,7 @@ private struct StateTarget: WireValue {
   func writeJSON(to writer: inout JSONWriter) { reference.writeJSON(to: &writer) }
 }
 
-/// Gives an object its state back (R19, R25, R26).
+/// Gives an object its state back (R10, R19, R25).
 package struct DecodeRestorableState: RestorationMethod {
   package static let method = "decodeRestorableState"
   package static let summary = "Gives a state back."
@@ -105,6 +105,7 @@ package struct DecodeRestorableState: RestorationMethod {
     package var elements = JSONText.emptyArray
     package var sequence: Int64 = 0
     package var confidential = false
+    package var withheld = false
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -128,6 +129,7 @@ package struct DecodeRestorableState: RestorationMethod {
         &confidential,
         "Present and true if the state is a confidential object's: tools show it only if they are asked to."
       )
+      try members.mark("withheld", &withheld, "Present and true if the state is withheld from its owner (R35).")
     }
   }
 }

@@ -15,7 +15,11 @@ public struct ApplicationOverview: WireObject, Hashable {
   public package(set) var stateBytes: Int?
   /// `nil` before anything is stored.
   public package(set) var fileBytes: Int?
+  /// `nil` while it is used, and if it is not known.
+  public package(set) var unusedDays: Int?
   public package(set) var state = RestorationState.none
+  /// How many objects have a state that is withheld from its owner (R35).
+  public package(set) var withheld = 0
   public package(set) var restoreAtLogin = LoginPolicy.ask
   public package(set) var units: [String] = []
   public package(set) var damaged: String?
@@ -35,7 +39,15 @@ public struct ApplicationOverview: WireObject, Hashable {
     )
     try members.optional("stateBytes", &stateBytes, "Of the states at the head, while the archive is open.")
     try members.optional("fileBytes", &fileBytes, "Of the archive's files, if there are any.")
+    try members.optional(
+      "unusedDays",
+      &unusedDays,
+      "Whole days since its last session or write; absent while it is used, and if it is not known."
+    )
     try members.required("state", &state, "`none`, `available`, `unreadable` or `quarantined`.")
+    var some = withheld == 0 ? nil : withheld
+    try members.optional("withheld", &some, "Objects whose state is withheld from its owner (R35), if there are any.")
+    withheld = some ?? 0
     try members.added("restoreAtLogin", &restoreAtLogin, "What happens to it when its user logs in.")
     try members.added("units", &units, .hostText, "Units that start its processes again, the delegate's first.")
     try members.optional(
@@ -145,7 +157,7 @@ public struct ObjectDescription: WireObject, Hashable {
     try members.nullable("objectClass", classes: &classes, "As registered.")
     try members.nullable("process", &process, "Role of the process that owns it, or wrote it last.")
     try members.nullable("pid", &pid, .processID, "Handle, and process of the owner; null if unclaimed.")
-    try members.required("included", &included, "Whether the walk of a save round reaches it (R4, R5).")
+    try members.required("included", &included, "Whether the walk of a save round reaches it (R4).")
     try members.required("orphaned", &orphaned, "Its owner left without `closed` (R13).")
     try members.required("bytes", &bytes, "Of its state; 0 if there is none.")
     try members.nullable("modified", &modified, "When the state was written.")

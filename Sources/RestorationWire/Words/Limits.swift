@@ -120,18 +120,18 @@ public struct Limit: Sendable {
   public static let all: [Limit] = [
     Limit("frameBytesMax", \.frameBytesMax, .bytes, 64 << 10...1 << 30)
       .described(
-        as: "One frame. A longer frame is skipped and answered with `limitExceeded` and id null. A state must fit into "
-          + "half of one with its elements and the paths of its references; what would make it longer is refused, "
-          + "also a move."
+        as: "One frame. A longer frame is skipped and answered with `limitExceeded`, by its id if that was read. A "
+          + "state must fit into half of one with its elements and the paths of its references; what would make it "
+          + "longer is refused, also a move."
       ),
     Limit("depthMax", \.depthMax, .levels, 16...64)
-      .described(as: "Nesting of one frame; `{}` is 1. A deeper frame is skipped and answered with id null."),
+      .described(as: "Nesting of one frame; `{}` is 1. A deeper frame is skipped and answered in the same way."),
     Limit("stateDepthMax", \.stateDepthMax, .levels, 1...56)
       .described(as: "Nesting of one state; at least 8 levels below `depthMax`."),
     Limit("valuesPerFrameMax", \.valuesPerFrameMax, .count, 1_024...16 << 20)
-      .described(as: "JSON values in one frame. A frame with more is skipped and answered with id null."),
+      .described(as: "JSON values in one frame. A frame with more is skipped and answered in the same way."),
     Limit("keysPerObjectMax", \.keysPerObjectMax, .count, 64...1 << 20)
-      .described(as: "Members of one JSON object. A frame with more is skipped and answered with id null."),
+      .described(as: "Members of one JSON object. A frame with more is skipped and answered in the same way."),
     Limit("batchMax", \.batchMax, .count, 1...65_536)
       .described(as: "Messages in one batch. A longer batch is answered with one error, and nothing of it is done."),
     Limit("inFlightMax", \.inFlightMax, .count, 1...65_536)
@@ -213,7 +213,7 @@ public struct Limit: Sendable {
       .described(as: "Objects of one application, live and archived."),
     Limit("archiveBytesMax", \.archiveBytesMax, .bytes, 64 << 10...1 << 40)
       .described(
-        as: "The head of one archive: its states, also those that are kept off the disk (R4), the texts of its "
+        as: "The head of one archive: its states, the texts of its "
           + "objects (identifier, classes, restoration class, storyboard), and once for each different writer "
           + "what its states say of it (classes, role, versions). What is kept besides has as much again. The "
           + "texts of the objects of all applications in which one process has sessions have as much together; "

@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// The role of a registered object in its application; decides which rules apply to it (R4, R5, R22, R23).
+/// The role of a registered object in its application; decides which rules apply to it (R4, R22, R23).
 public enum ObjectKind: String, WireWord {
   package static let schema = Schema.shared("ObjectKind", .words(Self.self))
 
@@ -10,7 +10,7 @@ public enum ObjectKind: String, WireWord {
   case object
   /// May have a storyboard and a null identifier, and is located first by its restoration class (R22).
   case viewController
-  /// Saved only below views and view controllers that all have identifiers (R5).
+  /// Saved only below views and view controllers that all have identifiers (R4).
   case view
 }
 
@@ -68,13 +68,14 @@ public enum EncodeOutcome: WireValue, Hashable {
     .object([
       .required("sequence", .integer(1...), "Stored, as the change with this number."),
       .required("durability", .constant("disk"), "Where it is."),
+      .optional("withheld", .true, "The state that it replaces was withheld, and is kept (R35)."),
     ]),
     .object([
       .required("sequence", .integer(1...), "The last change that is on disk."),
       .required(
         "included",
         .constant(false),
-        "Nothing was written: the object is not saved, and its state kept for its session (R4)."
+        "Nothing was stored: the object is neither included nor referred to by what is saved (R4)."
       ),
     ]),
     .object([.required("superseded", .true, "This or a higher revision is stored already.")]),
@@ -82,11 +83,11 @@ public enum EncodeOutcome: WireValue, Hashable {
   ])
   package static let expected = "an object that says how the push ended"
 
-  /// On disk, as the change with this number.
-  case stored(sequence: Int64)
-  /// Kept for the session, off the disk: the object is neither included nor referred to (R4). This is the number of the
-  /// last change on disk.
-  case kept(sequence: Int64)
+  /// On disk, as the change with this number; whether the state that it replaces was withheld, and is kept (R35).
+  case stored(sequence: Int64, withheld: Bool = false)
+  /// Not stored. The object is neither included nor referred to by what is saved (R4), or no broker runs yet. This is
+  /// the number of the last change on disk.
+  case unsaved(sequence: Int64)
   /// An equal or higher revision is stored already (R15).
   case superseded
   /// The application's state was emptied while this session lived (R30).
@@ -94,7 +95,8 @@ public enum EncodeOutcome: WireValue, Hashable {
 
   package init(wire slice: JSONSlice) throws(Misfit) {
     if let sequence = slice["sequence"]?.integer() {
-      self = slice["included"]?.bool() == false ? .kept(sequence: sequence) : .stored(sequence: sequence)
+      let stored = Self.stored(sequence: sequence, withheld: slice["withheld"]?.bool() == true)
+      self = slice["included"]?.bool() == false ? .unsaved(sequence: sequence) : stored
     } else if slice["superseded"]?.bool() == true {
       self = .superseded
     } else if slice["discarded"]?.bool() == true {
@@ -107,10 +109,11 @@ public enum EncodeOutcome: WireValue, Hashable {
   package func writeJSON(to writer: inout JSONWriter) {
     writer.beginObject()
     switch self {
-    case .stored(let sequence):
+    case .stored(let sequence, let isOverWithheld):
       writer.member("sequence", sequence)
       writer.member("durability", "disk")
-    case .kept(let sequence):
+      if isOverWithheld { writer.member("withheld", true) }
+    case .unsaved(let sequence):
       writer.member("sequence", sequence)
       writer.member("included", false)
     case .superseded: writer.member("superseded", true)

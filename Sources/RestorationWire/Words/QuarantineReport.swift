@@ -16,7 +16,7 @@ public struct QuarantineReport: WireObject, Hashable {
       &archive,
       "When the archive as a whole was quarantined; null if it was not, or nothing is withheld now."
     )
-    try members.required("strikes", &strikes, "Crashes in a row for which no object was found guilty.")
+    try members.required("strikes", &strikes, "Failures in a row.")
     try members.required("objects", &objects, "In the order in which they were first registered.")
     try members.optional("cursor", &cursor, .name, "For the next page; absent after the last one.")
   }
@@ -30,7 +30,7 @@ public struct QuarantinedObject: WireObject, Hashable {
   public enum Standing: String, WireWord {
     /// Its state is withheld from its owner.
     case quarantined
-    /// Its state may have caused a crash: it is handed out alone.
+    /// Its state may have caused a failure: it is handed out alone.
     case suspect
     /// A newer state has taken the place of the withheld one, which is kept.
     case lifted
@@ -49,7 +49,7 @@ public struct QuarantinedObject: WireObject, Hashable {
     try members.nullable("object", &object, .handle, "Its handle now; null if unclaimed.")
     try members.nullable("path", &path, "Null if its own identifier is null.")
     try members.required("standing", &standing, "`quarantined`: its state is withheld from its owner.")
-    try members.required("strikes", &strikes, "Crashes in a row that its state was found guilty of.")
+    try members.required("strikes", &strikes, "Failures in a row that its state may have caused.")
     try members.required("confidential", &confidential, "Whether it is confidential.")
     try members.required("redacted", &redacted, "Whether that is why texts are left out.")
     try members.required("states", &states, "States that are or were withheld, oldest first, at most three.")
@@ -80,5 +80,28 @@ public struct QuarantinedState: WireObject, Hashable {
     try members.optional("elements", &elementsText, .elements, "Absent if there are none or they are redacted.")
     try members.nullable("coder", &coderText, .coder, "Reserved keys of the session that wrote it.")
     try members.mark("unreadable", &unreadable, "Present and true if it is damaged (R32).")
+  }
+}
+
+extension IdentifierPath {
+  /// The command that hands a withheld state out again (R35); of the empty path, all of the application.
+  package func releaseCommand(of application: String) -> String {
+    let words = ["restorationctl", "quarantine", "release", application] + (components.isEmpty ? [] : [description])
+    return words.map(\.shellWord).joined(separator: " ")
+  }
+}
+
+extension String {
+  /// The text as one word of a shell: as it is if it is harmless, otherwise in quotes.
+  fileprivate var shellWord: String {
+    let isHarmless = utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "a")...UInt8(ascii: "z"):
+        true
+      default: "-_./@:+,".utf8.contains(byte)
+      }
+    }
+    return isHarmless ? self : "'\(replacing("'", with: #"'\''"#))'"
   }
 }

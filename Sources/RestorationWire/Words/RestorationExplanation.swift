@@ -26,7 +26,7 @@ public struct RestorationExplanation: WireObject, Hashable {
   }
 }
 
-/// What keeps the walk of a save round from an object (R4, R5).
+/// What keeps the walk of a save round from an object (R4).
 public struct Excluder: WireObject, Hashable {
   package static let sharedName: String? = "Excluder"
 
@@ -68,7 +68,7 @@ public enum SavingStep: Sendable, Hashable {
   /// The walk reached it.
   case included
   /// It or an ancestor has no identifier, or its chain of views is broken; `by` is that ancestor's path, `nil` if that
-  /// has none (R4, R5).
+  /// has none (R4).
   case excluded(by: IdentifierPath?)
   /// A saved object refers to it: it is saved although the walk did not reach it (R7); `nil`: the application does.
   case referenced(by: IdentifierPath?)

@@ -65,7 +65,7 @@ public struct RestorationSituation: WireObject, Hashable {
       "The newest generation, from which the run started; null if none was sealed."
     )
     try members.nullable("archive", &archive, .uuid, "UUID of the archive.")
-    try members.nullable("coder", &coder, .coder, "Reserved keys of the newest write (R26); null if there is none.")
+    try members.nullable("coder", &coder, .coder, "Reserved keys of the newest write (R10); null if there is none.")
     try members.optional(
       "damaged",
       &damaged,

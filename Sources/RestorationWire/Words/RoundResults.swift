@@ -36,7 +36,7 @@ public struct SaveResult: WireObject, Hashable {
       is one.
       """
     )
-    try members.required("excluded", &excluded, "Live objects that the generation leaves out (R4, R5).")
+    try members.required("excluded", &excluded, "Live objects that the generation leaves out (R4).")
     try members.optional(
       "omitted",
       &omitted,
@@ -100,7 +100,7 @@ public struct StaleObject: WireObject, Hashable {
   }
 }
 
-/// A live object that a generation leaves out, and what excludes it (R4, R5).
+/// A live object that a generation leaves out, and what excludes it (R4).
 public struct ExcludedObject: WireObject, Hashable {
   package static let sharedName: String? = "ExcludedObject"
 

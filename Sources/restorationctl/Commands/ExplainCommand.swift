@@ -106,6 +106,9 @@ struct ExplainCommand: ControlCommand {
     case .waiting: "is being restored."
     case .quarantined: "has a withheld state, because restoring it crashed a process."
     case .unreadable: "has a state that is damaged."
+    case .closed: "was closed; restorationctl reopen opens it again."
+    case .retired:
+      "was closed, because nobody claimed it for 90 days and 20 restorations; restorationctl reopen opens it again."
     case nil: "is \(verdict)."
     }
   }

@@ -8,24 +8,40 @@ internal import RestorationWire
 struct ForgetCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "forget",
-    abstract: "Forget an object that no process has, or a whole application.",
-    usage: "restorationctl forget [<option> ...] <application> [<path>]",
+    abstract: "Forget an object that no process has, or whole applications.",
+    usage: """
+      restorationctl forget [<option> ...] <application> [<path>]
+      restorationctl forget [<option> ...] --unused <days>
+      """,
     discussion: """
       Examples:
         restorationctl forget org.example.Notes Main/Editor
         restorationctl forget org.example.Notes Main/Editor --yes --generations
         restorationctl forget org.example.Notes
         restorationctl forget org.example.Notes --force --damaged
+        restorationctl forget --unused 180
 
       Asks first; without a terminal to ask on, --yes or --force is required.
       With a path, the object and all below it that no process has are removed;
       generations keep them unless --generations is given, which leaves one
       generation without them. Without a path, the application is removed with
-      its files, and its name is free.
+      its files, and its name is free. --unused does so with each application that
+      had no session and was not written to for so many days.
       """
   )
 
-  @OptionGroup var options: ApplicationOptions
+  struct Options: ControlOptions {
+    @OptionGroup var connection: ConnectionOptions
+    @OptionGroup var output: OutputOptions
+    @OptionGroup var legend: LegendOptions
+
+    @Argument(help: "The application, with its instance if it has one.", completion: .applications)
+    var application: String?
+
+    var subject: String? { application }
+  }
+
+  @OptionGroup var options: Options
 
   @Flag(help: "With a path: remove the generations as well, but for the present state.")
   var generations = false
@@ -39,10 +55,24 @@ struct ForgetCommand: ControlCommand {
   @Flag(help: "Without a path: remove files as well that were set aside because of damage.")
   var damaged = false
 
+  @Option(help: ArgumentHelp("All applications that were not used for so many days.", valueName: "days"))
+  var unused: Int?
+
   @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath?
 
   func validate() throws {
+    if (unused == nil) == (options.application == nil) {
+      throw ValidationError(
+        unused == nil ? "Give an application, or --unused." : "Give an application or --unused, not both."
+      )
+    }
+    if let unused, !Self.daysRange.contains(unused) {
+      throw ValidationError("--unused is a number of days from 1 to \(Self.daysRange.upperBound)")
+    }
+    if unused != nil, generations || force || damaged {
+      throw ValidationError("--generations, --force and --damaged are for an application that is named")
+    }
     if path == nil, generations { throw ValidationError("an application is forgotten with its generations") }
     if path != nil, damaged { throw ValidationError("--damaged is for a whole application") }
     if !yes, !force, !Terminal.canAsk {
@@ -50,22 +80,34 @@ struct ForgetCommand: ControlCommand {
     }
   }
 
+  private static let daysRange = 1...36_500
+
   func run() async throws {
     try await withBroker { broker in
-      let loss = try await loss(broker)
-      if !yes, !force, !Question.confirms(loss.question) {
-        throw Failure(ExitStatus.refused, kind: "declined", "nothing was forgotten")
-      }
-      if let path {
-        try await broker.unregister(.path(path), generations: generations, application: application)
+      if let application = options.application {
+        try await forget(application, broker)
       } else {
-        try await forgetApplication(broker)
+        try await forgetUnused(broker)
       }
-      try output.confirm(loss, or: loss.sentence)
     }
   }
 
-  private func loss(_ broker: BrokerConnection) async throws -> Forgotten {
+  private var declined: Failure { Failure(ExitStatus.refused, kind: "declined", "nothing was forgotten") }
+
+  // MARK: One application
+
+  private func forget(_ application: String, _ broker: BrokerConnection) async throws {
+    let loss = try await loss(of: application, broker)
+    if !yes, !force, !Question.confirms(loss.question) { throw declined }
+    if let path {
+      try await broker.unregister(.path(path), generations: generations, application: application)
+    } else {
+      try await remove(application, broker)
+    }
+    try output.confirm(loss, or: loss.sentence)
+  }
+
+  private func loss(of application: String, _ broker: BrokerConnection) async throws -> Forgotten {
     do {
       let description = try await broker.describeApplication(application)
       if let path, !description.objects.contains(where: { $0.path == path }) {
@@ -77,13 +119,55 @@ struct ForgetCommand: ControlCommand {
     }
   }
 
-  private func forgetApplication(_ broker: BrokerConnection) async throws {
+  private func remove(_ application: String, _ broker: BrokerConnection) async throws {
     do {
       try await broker.forgetApplication(application, force: force, damaged: damaged)
     } catch let error as RestorationError where error.code == .needsForce {
       throw Failure(error, hint: "Use --force, or end the processes first.")
     }
   }
+
+  // MARK: What nobody uses
+
+  private func forgetUnused(_ broker: BrokerConnection) async throws {
+    var applications = try await listUnused(broker)
+    if !yes, !applications.isEmpty {
+      guard Question.confirms(question(about: applications)) else { throw declined }
+      // They may have been used while a person thought about it.
+      let unused = Set(try await listUnused(broker).map(\.application))
+      applications.removeAll { !unused.contains($0.application) }
+    }
+    let days = Dictionary(uniqueKeysWithValues: applications.map { ("\($0.application)", $0.unusedDays ?? 0) })
+    let outcomes = try await broker.forAll(output, of: days.keys.sorted()) { application in
+      try await broker.forgetApplication(application)
+      return Disuse(days: days[application] ?? 0)
+    } report: { application, disuse in
+      let sentence = "Forgot \(application): not used for \(Quantity.count(disuse.days, "day"))."
+      if output.says(isDone: true) { try Output.print(sentence.printable + "\n") }
+    }
+    if outcomes.isEmpty, output.layout == nil, output.says(isDone: true) {
+      try Output.print("No application was unused for \(Quantity.count(unused ?? 0, "day")).\n")
+    }
+    if outcomes.contains(where: { $0.failure != nil }) { throw ExitStatus.refused }
+  }
+
+  private func listUnused(_ broker: BrokerConnection) async throws -> [ApplicationOverview] {
+    guard let unused else { return [] }
+    return try await broker.listApplications().filter { ($0.unusedDays ?? 0) >= unused && $0.damaged == nil }
+  }
+
+  private func question(about applications: [ApplicationOverview]) -> String {
+    let names = applications.map(\.application.description).joined(separator: ", ")
+    let bytes = applications.reduce(0) { $0 + ($1.fileBytes ?? 0) }
+    return "Forget \(Quantity.count(applications.count, "application")) (\(Quantity.bytes(bytes))): \(names)?"
+  }
+}
+
+/// How long a forgotten application was not used.
+private struct Disuse: JSONWritable, Sendable {
+  let days: Int
+
+  func writeJSON(to writer: inout JSONWriter) { writer.object { $0.member("unusedDays", days) } }
 }
 
 /// What forgetting removes: vacant objects at and below a path, or the application.

@@ -18,7 +18,8 @@ struct GetCommand: ControlCommand {
 
       The pointer is keys and indices, each after a slash (RFC 6901). The value is
       JSON: pretty on a terminal, on one line in a pipe. -r prints a string as it
-      is. Exit status 4 means that there is no such object, state or value.
+      is. Exit status 4 means that there is no such object, state or value. If the
+      state is withheld from the program, a message says so.
       """
   )
 
@@ -75,6 +76,11 @@ struct GetCommand: ControlCommand {
       let decoded = try await edit.read(broker)
       isSecret = decoded?.isConfidential == true && !reveal
       state = try isSecret ? nil : edit.content(of: decoded)
+      if decoded?.isWithheld == true {
+        let command = path.releaseCommand(of: application)
+        let text = "\(path) is withheld from its program, which failed of it; to give it back: \(command)"
+        Output.complain(text.printable)
+      }
     }
     if isSecret {
       var failure = edit.failure("confidential", "\(path) is confidential")

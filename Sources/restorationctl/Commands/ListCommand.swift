@@ -16,8 +16,9 @@ struct ListCommand: ControlCommand {
 
       STATES is the size of what is saved now, known while the application is open;
       FILES that of its archive, with all generations. An application that another
-      host has is "elsewhere". In JSON it is the result of the method
-      listApplications.
+      host has is "elsewhere". States that are withheld after failures of their
+      program are counted; if all are, it says "quarantined". In JSON it is the
+      result of the method listApplications.
       """
   )
 
@@ -51,9 +52,15 @@ struct ListCommand: ControlCommand {
         application.generation.map { String($0) } ?? "-",
         application.stateBytes.map(Quantity.bytes) ?? "-",
         application.fileBytes.map(Quantity.bytes) ?? "-",
-        application.host.map { "elsewhere (\($0))" } ?? application.state.rawValue,
+        application.host.map { "elsewhere (\($0))" } ?? state(of: application),
       ])
     }
     return table
+  }
+
+  /// If all is withheld, the state says so.
+  private static func state(of application: ApplicationOverview) -> String {
+    let isPart = application.withheld > 0 && application.state != .quarantined
+    return application.state.rawValue + (isPart ? ", \(application.withheld) withheld" : "")
   }
 }

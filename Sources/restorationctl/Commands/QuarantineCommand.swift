@@ -14,9 +14,9 @@ struct QuarantineCommand: ControlCommand {
         restorationctl quarantine list org.example.Notes
         restorationctl quarantine release org.example.Notes Main/Editor
 
-      If restoring a state crashes a process twice, the state is withheld, and
-      the application starts without it. After three crashes of unknown cause,
-      all states of the application are withheld.
+      If a process fails twice when it is given a state, by a fault or with an
+      exit status, the state is withheld, and the application starts without
+      it. After three failures of unknown cause all its states are withheld.
       """,
     subcommands: [QuarantineListCommand.self, QuarantineReleaseCommand.self]
   )
@@ -118,7 +118,7 @@ extension QuarantineReport {
     guard !hidesLegend else { return text }
     if !objects.isEmpty { text += "\n" }
     if let archive { text += "The whole archive is in quarantine since \(archive.local).\n" }
-    if strikes > 0 { text += "\(Quantity.count(strikes, "strike")) in a row: crashes of unknown cause.\n" }
+    if strikes > 0 { text += "\(Quantity.count(strikes, "strike")) in a row; the third withholds everything.\n" }
     return text + Quantity.count(objects.count, "object") + ".\n"
   }
 }

@@ -41,6 +41,8 @@ private struct Status: JSONWritable {
   let archiveBytes: Int
   /// Applications whose archive is or was damaged, and how.
   let troubles: [(application: String, what: String)]
+  /// Applications of which states are withheld, and of how many objects.
+  let withheld: [(application: String, objects: Int)]
 
   init(socket: String, statistics: BrokerStatistics, applications: [ApplicationOverview]) {
     (self.statistics, self.socket) = (statistics, socket)
@@ -54,6 +56,7 @@ private struct Status: JSONWritable {
       let what = application.damaged ?? (application.state == .unreadable ? "its archive cannot be read" : nil)
       return what.map { (application.application.description, $0) }
     }
+    self.withheld = applications.filter { $0.withheld > 0 }.map { ("\($0.application)", $0.withheld) }
   }
 
   var text: String {
@@ -66,6 +69,10 @@ private struct Status: JSONWritable {
     table.add(["Objects:", String(objects)])
     table.add(["Archives:", archives == 0 ? "0" : "\(archives) (\(Quantity.bytes(archiveBytes)))"])
     for (application, what) in troubles { table.add(["Damage:", "\(application.printable): \(what.printable)"]) }
+    for (application, objects) in withheld {
+      let what = "\(Quantity.count(objects, "state")) of \(application)"
+      table.add(["Withheld:", "\(what); see restorationctl quarantine list \(application)".printable])
+    }
     return table.text(header: false, width: nil)
   }
 
@@ -86,6 +93,15 @@ private struct Status: JSONWritable {
           PrintedObject { writer in
             writer.member("application", application)
             writer.member("message", what)
+          }
+        }
+      )
+      writer.member(
+        "withheld",
+        withheld.map { application, objects in
+          PrintedObject { writer in
+            writer.member("application", application)
+            writer.member("objects", objects)
           }
         }
       )

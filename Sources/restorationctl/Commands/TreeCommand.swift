@@ -23,6 +23,7 @@ struct TreeCommand: ControlCommand {
         o  orphaned: its owner left without closing it
         x  excluded: saves do not reach it
         c  confidential: its state is shown only with show --reveal
+        w  withheld: its process failed when it was given its state
         e  empty: it has no state
 
       Siblings are in the order in which they were first registered. With --watch

@@ -53,17 +53,19 @@ extension ApplicationOutcome {
 extension BrokerConnection {
   /// Does the same with one application after the other, and prints what became of each.
   ///
-  /// - Parameter report: prints a result for people.
+  /// - Parameters:
+  ///   - names: which applications; `nil` for all that are here.
+  ///   - report: prints a result for people.
   /// - Returns: the outcomes, of which some may be failures.
   func forAll<Value: JSONWritable & Sendable>(
     _ output: OutputOptions,
+    of names: [String]? = nil,
     _ body: (String) async throws -> Value,
     report: (String, Value) throws -> Void
   ) async throws -> [ApplicationOutcome<Value>] {
     var outcomes: [ApplicationOutcome<Value>] = []
-    // What only other hosts have is theirs.
-    let here = try await listApplications().filter { $0.sessions > 0 || $0.fileBytes != nil && $0.host == nil }
-    for application in here.map(\.application.description) {
+    let applications = if let names { names } else { try await listHere() }
+    for application in applications {
       let outcome = try await ApplicationOutcome(of: application) { try await body(application) }
       outcomes.append(outcome)
       guard output.layout == nil else { continue }
@@ -75,5 +77,11 @@ extension BrokerConnection {
     }
     try output.layout?.print(PrintedObject { $0.member("applications", outcomes) })
     return outcomes
+  }
+
+  /// What only other hosts have is theirs.
+  private func listHere() async throws -> [String] {
+    try await listApplications().filter { $0.sessions > 0 || $0.fileBytes != nil && $0.host == nil }
+      .map(\.application.description)
   }
 }

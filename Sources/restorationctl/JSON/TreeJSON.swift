@@ -51,6 +51,7 @@ struct TreeJSON: JSONWritable {
     writer.member("orphaned", object.orphaned)
     writer.member("included", object.included)
     writer.member("confidential", object.confidential)
+    writer.member("quarantined", ifTrue: object.quarantined)
     writer.member("hasState", object.hasState)
     writer.member("bytes", object.bytes)
     writer.member("modified", object.modified)

@@ -98,6 +98,7 @@ struct Mark {
       Mark(letter: "o", meaning: "orphaned") { $0.orphaned },
       Mark(letter: "x", meaning: "excluded") { !$0.included },
       Mark(letter: "c", meaning: "confidential") { $0.confidential },
+      Mark(letter: "w", meaning: "withheld") { $0.quarantined },
       Mark(letter: "e", meaning: "empty (no state)") { !$0.hasState },
     ]
   }

@@ -178,8 +178,8 @@ extension ServingProcess {
       let state = try Self.state(of: thing)
       do {
         switch try await session.encode(state.state, for: object, elements: state.elements) {
-        case .stored(let sequence): results[name] = ["sequence": .integer(sequence), "durability": "disk"]
-        case .kept(let sequence): results[name] = ["sequence": .integer(sequence), "included": false]
+        case .stored(let sequence, _): results[name] = ["sequence": .integer(sequence), "durability": "disk"]
+        case .unsaved(let sequence): results[name] = ["sequence": .integer(sequence), "included": false]
         case .superseded: results[name] = ["superseded": true]
         case .discarded: results[name] = ["discarded": true]
         }

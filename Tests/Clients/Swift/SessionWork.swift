@@ -104,7 +104,7 @@ actor SessionWork {
     do {
       let state = try RestorableState(jsonText: TestClient.text(Self.state(number)))
       let outcome = try await session.encode(state, for: object)
-      if case .stored(let sequence) = outcome { stored(sequence, name) }
+      if case .stored(let sequence, _) = outcome { stored(sequence, name) }
       if outcome == .discarded { faults.append("\(name) \(number): discarded") }
       return outcome
     } catch is CancellationError {

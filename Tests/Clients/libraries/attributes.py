@@ -206,7 +206,7 @@ def are_what_the_broker_asks_for(socket: str) -> None:
         session._marks.clear()  # as if nobody had marked it yet
         equal(session.save()["stale"], [])
         equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], 1)
-        handed = {"object": session.object_at("Editor").handle, "state": {"cursor": 2}}  # R34: it comes late
+        handed = {"object": session.object_at("Editor").handle, "state": {"cursor": 2}}  # R29: it comes late
         list(session._answer_decodeRestorableStateWithCoder({"objects": [handed]}))
         equal(editor.cursor, 2)
         with session.between_turns:

@@ -40,14 +40,15 @@ def test_states_outlive_its_kill(broker):
 
 
 def test_its_clock_is_moved_and_stays_ahead():
-    with Broker("--unused-days=2", test_clock=True) as broker:
+    with Broker(test_clock=True) as broker:
         for application in ("org.example.Old", "org.example.New"):
             restoration.store(application, "Page", {"n": 1}, str(broker.socket))
         for _ in range(3):
             broker.advance(days=1)
             restoration.store("org.example.New", "Page", {"n": 2}, str(broker.socket))
             broker.restart()
-        assert [each["application"] for each in broker.call("listApplications")["applications"]] == ["org.example.New"]
+        applications = broker.call("listApplications")["applications"]
+        assert [each["unusedDays"] for each in applications] == [0, 3]
         objects = broker.call("readArchive", "org.example.New")["objects"]
         today = datetime.datetime.now(datetime.timezone.utc)
         assert objects[0]["modified"] > (today + datetime.timedelta(days=2.9)).isoformat()

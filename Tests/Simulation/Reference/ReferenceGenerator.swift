@@ -136,16 +136,16 @@ struct ReferenceGenerator {
     let revision = !chance(3) ? Int(random.next() % 5) + 1 : nil
     let object = object(session)
     let push = Operation.push(session, object, number, to: targets, revision: revision)
-    // What is kept is shown to no reader.
-    if let id = model.find(object), !model.isIncluded(id), let path = model.path(of: id) {
-      return [push, .decode(nil, .path(path))]
-    }
+    // What is not stored is shown to no reader.
+    if let id = model.find(object), !model.isSaved(id) { return [push, .decode(chance(2) ? nil : session, object)] }
     return revision != nil && chance(2) ? [push, push] : [push]
   }
 
   private mutating func decode(_ session: Int) -> Operation {
-    let kept = model.nodes.keys.filter { model[$0].saved != nil && model.visible($0) == nil }.sorted()
-    if let path = pick(kept).flatMap({ model.path(of: $0) }) { return .decode(chance(2) ? nil : session, .path(path)) }
+    let excluded = model.nodes.keys.filter { model[$0].saved != nil && !model.isSaved($0) }.sorted()
+    if let path = pick(excluded).flatMap({ model.path(of: $0) }) {
+      return .decode(chance(2) ? nil : session, .path(path))
+    }
     return .decode(chance(4) ? nil : session, object(session))
   }
 
@@ -261,17 +261,14 @@ struct ReferenceGenerator {
     let kind = Operation.Kind(of: root)
     let facts = Registration(name: root, kind: kind, restorationClass: "A", takeOver: true)
     let below = Registration(name: "oA", parent: .path(root), kind: .object)
-    let other = Registration(name: "cN", kind: .viewController)
-    let three = [Operation.Making](repeating: .elsewhere("cN"), count: 4)
     func push(_ session: Int?, _ path: String, _ more: Int) -> Operation {
       .push(session, .path(path), label + more, to: [], revision: nil)
     }
-    let makings: [Operation.Making?] = [.refused, .refused, .forgotten, .passed, .awaited, nil] + three
+    let makings: [Operation.Making?] = [.refused, .refused, .forgotten, .passed, .awaited, .elsewhere("cN"), nil]
     let making = pick(makings) ?? nil
-    let isTaken = making == three[0] && chance(3)
     let saved: [Operation] = [
-      .register(session, label: label, facts), push(session, root, 1), push(nil, isTaken ? root : child + "/oB", 2),
-      push(nil, isTaken ? root : child, 3),
+      .register(session, label: label, facts), push(session, root, 1), push(nil, child + "/oB", 2),
+      push(nil, child, 3),
     ]
     let isDeclined = chance(4)
     let begins =
@@ -288,12 +285,11 @@ struct ReferenceGenerator {
       } as [Operation]
     let early: [Operation] = [.register(id + 2, label: label + 1, facts), push(id + 2, root, 4), .end(id + 2, .crash)]
     let live: [Operation] = [.register(id + 1, label: label + 2, below), push(id + 1, child, 5)]
-    let taken: [Operation] = [.register(id, label: label + 3, other), push(id, "cN", 6)]
     func restore(_ making: Operation.Making?, isDeclined: Bool = false) -> Operation {
       .restore(id, isDeclined: isDeclined, making: [root: making].compactMapValues { $0 })
     }
     return saved + sessions.map { .end($0, chance(2) ? .crash : .restart) } + begins + (chance(3) ? early : [])
-      + (isTaken ? taken : chance(2) ? [] : live) + (isDeclined ? [restore(nil, isDeclined: true)] : [])
+      + (chance(2) ? [] : live) + (isDeclined ? [restore(nil, isDeclined: true)] : [])
       + [restore(making), push(id + 1, child, 7), .decode(id + 1, .path(child)), .complete(id + 1)]
       + (chance(2) ? [restore(chance(2) ? .awaited : nil)] : [])
       + [.register(id, label: label + 4, facts), push(id, root, 8)]

@@ -118,7 +118,7 @@ extension ReferenceModel {
     nodes.compactMap { id, node in
       guard let path = path(of: id) else { return nil }
       let owner = node.claim.map { "\($0.session)" } ?? "-"
-      return "\(path) \(node.kind.rawValue) \(owner) \(isIncluded(id)) \(words(visible(id), isMarked: false))"
+      return "\(path) \(node.kind.rawValue) \(owner) \(isIncluded(id)) \(words(node.saved, isMarked: false))"
     }.sorted()
   }
 

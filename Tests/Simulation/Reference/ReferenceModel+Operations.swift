@@ -10,8 +10,7 @@ extension ReferenceModel {
     var answer: String?
     do {
       answer = try self.answer(operation)
-      let kept = nodes.keys.filter { self[$0].isKept }
-      if !kept.isEmpty { kept.filter(held(hasHidden: true).contains).forEach { self[$0].isKept = false } }
+      tellWanted()
     } catch {
       let kind = (error as? Refusal)?.kind ?? ""
       (answer, isUnspecified) = ("error \(kind)", isUnspecified || kind == "unspecified")
@@ -52,16 +51,7 @@ extension ReferenceModel {
       sessions[id]!.isCompleted = true
       closeWindows()
       return "pending \(Set(nodes.values.compactMap { $0.claim?.window == nil ? nil : $0.claim?.session }).count)"
-    case .register(let session, let label, let facts):
-      let above = try parent(facts.parent)
-      let existing = owned(by: session)
-      let id = try register(session, facts, below: above)
-      labels[label] = self[id].claim?.number
-      if existing.contains(id) { count("13 existing") }
-      let state = self[id].settled
-      let hasState = state == nil ? "none" : classMatches(id, state) ? "available" : "available classMismatch"
-      defer { progress() }
-      return "\(path(of: id) ?? "-") \(isIncluded(id) ? "included" : "excluded") \(hasState) \(existing.contains(id))"
+    case .register(let session, let label, let facts): return try register(session, label, facts)
     case .save(let number, let isDeclined, let failing, let unchanged, let links):
       return save(Answers(number: number, failing: failing, unchanged: unchanged, links: links), isDeclined: isDeclined)
     case .restore(let caller, let isDeclined, let making): return restore(caller, isDeclined: isDeclined, making)
@@ -72,6 +62,7 @@ extension ReferenceModel {
         if !keepsState { forget(id) }
       } else {
         if keepsState { settle(id) }
+        self[id].left = nil
         vacate(id, keepsState: keepsState && isSaved(id))
         closeWindows()
       }
@@ -91,6 +82,21 @@ extension ReferenceModel {
       guard let id = try find(object, of: session) else { return nil }
       return try arrange(id, children, by: session)
     }
+  }
+
+  private mutating func register(_ session: Int, _ label: Int, _ facts: Operation.Registration) throws -> String {
+    let above = try parent(facts.parent)
+    let existing = owned(by: session)
+    let id = try register(session, facts, below: above)
+    labels[label] = self[id].claim?.number
+    if existing.contains(id) { count("13 existing") }
+    let state = self[id].settled
+    let hasState = state == nil ? "none" : classMatches(id, state) ? "available" : "available classMismatch"
+    defer {
+      progress()
+      if !existing.contains(id) { deliver(id) }
+    }
+    return "\(path(of: id) ?? "-") \(isIncluded(id) ? "included" : "excluded") \(hasState) \(existing.contains(id))"
   }
 
   private func parent(_ object: Operation.Object?) throws -> ID? {
@@ -125,22 +131,30 @@ extension ReferenceModel {
     guard sessions[id] == nil, !session.isDelegate || delegate == nil else { return nil }
     if session.run > run.number { beginRun() }
     sessions[id] = session
+    if session.isDelegate { markLocating { $0.restorationClass == nil && $0.kind == .viewController } }
     let free = classes.filter { name in
       makers(of: name).allSatisfy { sessions[$0]!.isDiscarded || sessions[$0]!.isSharing && session.isSharing }
     }
     if free.contains(where: { !makers(of: $0).isEmpty }) { count("10 shared") }
     for name in free {
       sessions[id]!.classes.append(name)
+      markLocating { $0.restorationClass == name }
       progress()
     }
     return (["begun"] + free).joined(separator: " ")
   }
 
+  /// Whom a provider makes that comes in a run that restores has tests of its own (R22).
+  private mutating func markLocating(_ isMade: (Node) -> Bool) {
+    guard run.decision == .restoring, restoration == nil else { return }
+    let vacant = nodes.filter { $0.value.claim == nil && isMade($0.value) }.keys
+    if vacant.contains(where: { isConcerned($0) && !isRefused($0) }) { isUnspecified = true }
+  }
+
   /// What the last run has left is sealed, and what it has excluded goes (R4, R16).
   private mutating func beginRun() {
     if isNew, own != nil || !content.states.isEmpty { seal() }
-    // A restoration that outlives its run makes later sessions late all the same.
-    run = Run(number: run.number + 1, early: restoration == nil ? nil : run.early)
+    run = Run(number: run.number + 1, formerEnd: lastEnd)
     let held = held(hasHidden: true)
     for id in nodes.keys.sorted().reversed() where nodes[id] != nil {
       (self[id].isWritten, self[id].isHiddenWritten, self[id].declined) = (false, false, nil)
@@ -151,17 +165,14 @@ extension ReferenceModel {
   private mutating func end(_ id: Int, _ ending: Operation.Ending) -> String? {
     guard let session = sessions[id], !session.isOver else { return nil }
     let owned = owned(by: id)
-    let open = owned.filter { self[$0].claim?.window != nil }
-    if ending == .crash {
-      // What is blamed, and withheld, is not the model's (R31).
-      guard isDeveloperMode || open.isEmpty else { return nil }
-      run.broken.formUnion(open)
-    }
+    if ending == .crash { run.broken.formUnion(owned.filter { self[$0].claim?.window != nil }) }
     count("R30 \(ending)")
     let isLast = delegate == nil && sessions.keys.filter(isLive) == [id]
     let isQuit = ending == .userQuit && (session.isDelegate || isLast)
     if isQuit, restoration != nil { return nil }
     sessions[id]!.isOver = true
+    lastEnd = now
+    for node in owned { self[node].left = now }
     if isQuit, !isDeveloperMode, !session.isDiscarded {
       (nodes, own, hasChanged, run.hasQuit) = ([:], nil, true, true)
       for other in sessions.keys { sessions[other]!.isDiscarded = true }
@@ -169,7 +180,7 @@ extension ReferenceModel {
     }
     if ending != .crash {
       for node in owned {
-        settle(node)
+        if !isAwaited(node) { settle(node) }
         self[node].claim?.window = nil
       }
       closeWindows(except: id)
@@ -207,14 +218,17 @@ extension ReferenceModel {
       return state == nil ? nil : "superseded"
     }
     guard let state else { throw Refusal(kind: "invalidReference") }
+    let before = self
     let id = found ?? make(object.path ?? "")
+    defer { progress() }
+    guard write(id, state) else {
+      if found == nil { self = before }
+      count("2 not stored")
+      return "unsaved"
+    }
     if let session { self[id].revisions[session] = revision ?? self[id].revisions[session] }
     if self[id].claim == nil { self[id].writerRole = session.flatMap { sessions[$0]!.role } }
-    write(id, state)
-    defer { progress() }
-    if isSaved(id) { return "stored" }
-    count("2 kept")
-    return "kept"
+    return "stored"
   }
 
   /// An object at a new path, and those above it.
@@ -237,8 +251,7 @@ extension ReferenceModel {
     if isReplaced(object, of: session) { throw Refusal(kind: "replaced") }
     guard let id = find(object) else { throw Refusal(kind: "unknownObject") }
     guard let session, self[id].claim?.session == session else {
-      if self[id].saved != visible(id) { count("2 kept from readers") }
-      return words(visible(id))
+      return words(self[id].saved)
     }
     let state = self[id].settled
     guard classMatches(id, state) else {
@@ -246,19 +259,23 @@ extension ReferenceModel {
       (self[id].claim!.isSettled, self[id].claim!.isDone) = (true, true)
       return restoration == nil ? "classMismatch" : nil
     }
-    if self[id].hidden != nil { count("R19 hidden state decoded") }
-    (self[id].claim!.isSettled, self[id].claim!.isDone) = (true, true)
+    shown(id)
     if state != nil { openWindow(id) }
     return words(state)
   }
 
   /// Half a second passes, and what is due happens: windows end after 10 seconds, early marks after 60 (R19, R31).
   private mutating func tick() {
+    while let id = wanted(fromServing: true).first {
+      self[id].isUnstored = false
+      _ = ask(id, answers, stage: 9)
+      tellWanted()
+    }
     now += 500
     for id in nodes.keys {
       guard let claim = self[id].claim else { continue }
       if let window = claim.window, now >= window + 10_000 { self[id].claim!.window = nil }
-      if now >= claim.begun + 60_000, !isRestoring(id) { settle(id) }
+      if now >= claim.begun + 60_000, !isRestoring(id), !isAwaited(id) { settle(id) }
     }
     progress()
     closeWindows()
@@ -349,8 +366,6 @@ extension ReferenceModel {
   private mutating func merge(_ other: ID, into mover: ID, by session: Int?, _ isPlaced: Bool, _ takeOver: Bool)
     throws -> Bool
   {
-    // What is kept off the disk is for its session only (R4).
-    if self[other].claim != nil, !isSaved(other) { (self[other].saved, self[other].hidden) = (nil, nil) }
     let (one, two) = (self[mover], self[other])
     // What is vacant gives way to what is live, what is empty to what is not.
     let isEmpty = one.claim == nil && (two.claim != nil || one.saved == nil && two.saved != nil)
@@ -366,17 +381,19 @@ extension ReferenceModel {
     if one.saved == nil, two.saved != nil, !isDisplaced {
       count("R6 state taken over")
       var node = self[mover]
-      (node.saved, node.hidden, node.isKept, node.order) = (two.saved, two.hidden, two.isKept, two.order)
+      (node.saved, node.hidden, node.order) = (two.saved, two.hidden, two.order)
       (node.writer, node.writerRole) = (two.writer, two.writerRole)
       (node.isWritten, node.isHiddenWritten) = (two.isWritten, two.isHiddenWritten)
       if let owner = node.claim?.session {
         node.claim?.isSettled = two.writer == owner || sessions[owner]!.isCompleted
         node.claim?.isDone = false
+        node.claim?.isAnnounced = false
       }
       node.restorationClass = one.restorationClass ?? two.restorationClass
       self[mover] = node
     }
     for child in children(of: other) { self[child].parent = mover }
+    self[mover].isUnstored = one.isUnstored || two.isUnstored
     self[mover].replaced.merge(two.replaced) { one, _ in one }
     self[mover].revisions.merge(two.revisions, uniquingKeysWith: max)
     nodes[other] = nil

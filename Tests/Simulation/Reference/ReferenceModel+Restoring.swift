@@ -16,6 +16,7 @@ extension ReferenceModel {
   }
 
   mutating func save(_ answers: Answers, isDeclined: Bool) -> String {
+    self.answers = answers
     var stale: [String] = []
     if let delegate = servingDelegate {
       tell(0, "\(delegate) shouldSave \(words(own))")
@@ -36,7 +37,7 @@ extension ReferenceModel {
     repeat {
       for (rank, id) in next.enumerated() {
         if !isIncluded(id) { count("R7 reached and asked") }
-        ask(id, answers, isIncluded(id) ? rank : 1_000, &stale)
+        stale += ask(id, answers, stage: 2, rank: isIncluded(id) ? rank : 1_000)
       }
       asked.formUnion(next)
       next = held(awaiting: served.subtracting(asked)).intersection(served).subtracting(asked).sorted()
@@ -51,27 +52,23 @@ extension ReferenceModel {
     return "\(isNew ? "saved" : "unchanged") \(generation.states.count) \(lists)"
   }
 
-  private mutating func ask(_ id: ID, _ answers: Answers, _ rank: Int, _ stale: inout [String]) {
+  /// Returns why no state came of it.
+  mutating func ask(_ id: ID, _ answers: Answers, stage: Int, rank: Int = 0) -> [String] {
     let path = path(of: id) ?? "-"
-    tell(2, "\(self[id].claim!.session) encode \(path)", rank: rank)
-    if answers.failing.contains(path) {
-      stale.append("\(path) failed")
-    } else if !answers.unchanged.contains(path) {
-      if let state = try? state(answers.number, answers.links[path] ?? [], of: self[id].objectClass) {
-        write(id, state)
-      } else {
-        stale.append("\(path) invalidReference")
-      }
-    }
+    tell(stage, "\(self[id].claim!.session) encode \(path)", rank: rank)
+    if answers.failing.contains(path) { return ["\(path) failed"] }
+    if answers.unchanged.contains(path) { return [] }
+    let state = try? state(answers.number, answers.links[path] ?? [], of: self[id].objectClass)
+    guard let state else { return ["\(path) invalidReference"] }
+    write(id, state)
+    return []
   }
 
   // MARK: Restoring
 
   struct Restoration {
     enum Place: Equatable {
-      case open
-      case located(ID)
-      case restored(ID)
+      case open, located, restored
       case skipped(String)
     }
 
@@ -110,61 +107,60 @@ extension ReferenceModel {
         || items.map(\.role) != before.items.map(\.role)
     }
 
-    /// The object of an item.
-    func object(_ item: Item) -> ID? { if case .located(let id) = item.place { id } else { nil } }
     func above(_ item: Item) -> Item? { item.above.map { items[$0] } }
   }
 
   func isRestoring(_ id: ID) -> Bool { restoration?.items.contains { $0.node == id } == true }
 
-  /// Whether a restoration is about it (R34).
-  private func isConcerned(_ id: ID) -> Bool {
+  /// Whether a restoration is about it (R22).
+  func isConcerned(_ id: ID) -> Bool {
     let node = self[id]
     if let claim = node.claim { return node.name != nil && (node.saved != nil || node.isLeft) && !claim.isDone }
     let isMade = node.restorationClass != nil || node.kind == .viewController && node.isRegistered
-    // A push to a path that is not saved is nobody's to bring back.
-    let isKept = node.claim == nil && node.saved != nil && visible(id) == nil
-    return node.name != nil && !isKept && (node.saved != nil || isMade)
+    return node.name != nil && (node.saved != nil || isMade)
   }
 
   mutating func restore(_ caller: Int?, isDeclined: Bool, _ making: [String: Operation.Making]) -> String {
-    run.early = run.early ?? Set(sessions.keys)
     let order = inOrder(nodes.keys.filter(isConcerned)) { self[$0].parent }
-    let last = sessions.keys.contains(where: isLive) ? run.number - 1 : run.number
-    let roles = Set(sessions.values.filter { $0.run == last }.map(\.role))
+    let end = sessions.keys.contains(where: isLive) ? run.formerEnd : lastEnd
     let items = order.map { id in
       let node = self[id]
       let above = ancestors(of: id).lazy.compactMap { order.firstIndex(of: $0) }.first
-      let role = role(of: node)
+      let wasThere = node.left.map { (end - 60_000...end).contains($0) } ?? false
+      let isAwaited = node.claim == nil && node.isRegistered && !node.isMissed && wasThere
+      let role = isAwaited ? node.ownerRole : nil
       if node.claim != nil, node.restorationClass != nil { count("3 live and not made again") }
       return Restoration.Item(
         node: id,
         path: path(of: id)!,
         above: above,
-        role: roles.contains(role) ? role : nil,
-        isExpected: node.isRegistered && !node.isMissed
+        role: role,
+        isExpected: node.claim != nil || isAwaited && role == nil
       )
     }
     guard !items.isEmpty || own != nil && delegate.map({ !sessions[$0]!.knowsOwn }) ?? false else {
       count("1 nothing concerned")
+      run.decision = .restoring
       if !nodes.values.contains(where: { $0.claim?.window != nil }) { completeRestoration() }
       tell(6, "restored [] skipped [] absent []")
       return "asked"
     }
-    if let delegate = servingDelegate {
+    if run.decision != .restoring, let delegate = servingDelegate {
       tell(0, "\(delegate) shouldRestore \(words(own))")
       if isDeclined {
         count("R21 declined")
-        run.isDeclined = true
+        run.decision = .declined
         for (id, node) in nodes {
           self[id].declined = (node.isWritten && !node.isHiddenWritten ? node.hidden : nil) ?? node.declined
-          if node.isWritten { unhide(id) }
+          if node.isWritten { unhide(id, mayBeAskedFor: true) }
         }
         tell(6, "declined")
+        for id in nodes.keys.sorted() { deliver(id, stage: 7) }
         return "asked"
       }
       sessions[delegate]!.knowsOwn = true
     }
+    run.decision = .restoring
     restoration = Restoration(making: making, begun: now, caller: caller, items: items)
     progress()
     return "asked"
@@ -218,14 +214,14 @@ extension ReferenceModel {
 
   private mutating func locate(_ number: Int, isFree: Bool) {
     let item = restoration!.items[number]
-    guard item.place == .open || restoration!.object(item) != nil else { return }
+    guard item.place == .open || item.place == .located else { return }
     if !item.hasEnded, case .skipped(let why) = restoration!.above(item)?.place,
       ["refused", "parentSkipped", "sameObject"].contains(why)
     {
       restoration!.items[number].place = .skipped("parentSkipped")
     } else if item.place == .open, let node = nodes[item.node] {
       if node.claim != nil {
-        restoration!.items[number].place = .located(item.node)
+        restoration!.items[number].place = .located
       } else if !item.isAsked, isFree {
         make(number, node, isUncertain: item.hasEnded || isBelowAwaited(number))
       }
@@ -236,7 +232,7 @@ extension ReferenceModel {
   private mutating func make(_ number: Int, _ node: Node, isUncertain: Bool) {
     let (isPlain, makers) = (node.restorationClass == nil, makers(of: restoration!.items[number]))
     // A delegate that comes later is not asked.
-    if isPlain { restoration!.items[number].isAsked = true }
+    if isPlain, !isUncertain { restoration!.items[number].isAsked = true }
     guard let maker = makers.first else { return }
     // Whether it is made once more is not said.
     if isUncertain { isUnspecified = true }
@@ -249,7 +245,7 @@ extension ReferenceModel {
       restoration!.items[number].isAsked = false
     } else if refusal == "forget" || !isPlain {
       restoration!.items[number].place = .skipped("refused")
-    } else if let role = role(of: node), role == sessions[maker]!.role {
+    } else if let role = restoration!.items[number].role, role == sessions[maker]!.role {
       restoration!.items[number].role = nil
     }
   }
@@ -272,7 +268,7 @@ extension ReferenceModel {
     let isLate = isHalf || restoration!.isDecoding
     // Whether what refers to it comes with its handle is not said.
     let isMentioned = restoration!.items.contains {
-      restoration!.object($0) != nil && nodes[$0.node]?.settled?.targets.contains(item.node) == true
+      $0.place == .located && nodes[$0.node]?.settled?.targets.contains(item.node) == true
     }
     if isLate, isMentioned { isUnspecified = true }
     let state = words(node.declined ?? node.settled, isMarked: false)
@@ -311,14 +307,9 @@ extension ReferenceModel {
     }
     if isAsked || isShared { isUnspecified = true }
     guard let object = register(other ?? path, node.restorationClass, by: session) else { return "null" }
-    if other != nil { count("R24 another path") }
-    let isTaken = restoration!.items.contains { $0.node != object && $0.place == .located(object) }
-    if object != item.node, isTaken || self[object].saved != nil {
-      count("4 same object")
-      restoration!.items[number].place = .skipped("sameObject")
-    } else {
-      restoration!.items[number].place = .located(object)
-    }
+    let isThere = object == item.node || nodes[item.node]?.claim != nil
+    if !isThere { count("4 same object") }
+    restoration!.items[number].place = isThere ? .located : .skipped("sameObject")
     return nil
   }
 
@@ -338,21 +329,22 @@ extension ReferenceModel {
 
   private mutating func handOut(_ number: Int) {
     let item = restoration!.items[number]
-    guard let object = restoration!.object(item), isFree(number) else { return }
-    if let above = restoration!.above(item), restoration!.object(above) != nil { return }
-    guard let claim = self[object].claim else { return }
-    let state = nodes[item.node]?.declined ?? nodes[item.node]?.settled
-    var place = Restoration.Place.restored(object)
-    if state != nil, object != item.node || !claim.isDone {
-      if !classMatches(object, state) {
+    guard item.place == .located, isFree(number), restoration!.above(item)?.place != .located,
+      let node = nodes[item.node], let claim = node.claim
+    else { return }
+    let state = node.declined ?? node.settled
+    var place = Restoration.Place.restored
+    if state != nil, !claim.isDone {
+      if !classMatches(item.node, state) {
         place = .skipped("classMismatch")
       } else if !sessions[claim.session]!.serves {
         place = .skipped("notServed")
       } else {
-        if nodes[item.node]?.declined != nil { count("9 again after a no") }
-        tell(2, "\(claim.session) decode \(path(of: object) ?? "-") \(words(state))", path: "decode \(path(of: item))")
-        openWindow(object)
-        self[object].claim!.isSettled = true
+        if node.declined != nil { count("9 again after a no") }
+        let path = path(of: item.node) ?? "-"
+        tell(2, "\(claim.session) decode \(path) \(words(state))", path: "decode \(path)")
+        shown(item.node)
+        openWindow(item.node)
       }
     }
     (restoration!.items[number].place, restoration!.items[number].claim) = (place, claim.number)
@@ -361,7 +353,7 @@ extension ReferenceModel {
   /// A session has ended: what it was to restore is there for others.
   mutating func left(_ session: Int, _ owned: [ID]) {
     for (number, item) in (restoration?.items ?? []).enumerated() {
-      guard let object = restoration!.object(item), owned.contains(object) else { continue }
+      guard item.place == .located, owned.contains(item.node) else { continue }
       // Whether it has ended, or was not there yet, is not said.
       if !isFree(number) { isUnspecified = true }
       restoration!.items[number].place = nodes[item.node] == nil ? .skipped("ended") : .open
@@ -377,7 +369,6 @@ extension ReferenceModel {
     }
     var (restored, skipped, absent): ([String], [String], [String]) = ([], [], [])
     for item in ended.items {
-      if let claim = nodes[item.node]?.claim { self[item.node].claim!.begun += now - max(ended.begun, claim.begun) }
       switch item.place {
       case .restored: restored.append(path(of: item))
       case .skipped(let why): skipped.append("\(path(of: item)) \(why)")
@@ -386,71 +377,31 @@ extension ReferenceModel {
       }
     }
     for word in skipped { count("skipped " + word.split(separator: " ")[1]) }
-    run.isDeclined = false
     for item in ended.items { settle(item) }
-    for item in ended.items { move(item) }
     restoration = nil
-    var announced: Set<ID> = []
-    for item in ended.items {
-      guard case .restored(let object) = item.place, nodes[object]?.claim?.number == item.claim else { continue }
-      guard announced.insert(object).inserted else { continue }
-      (self[object].claim!.window, self[object].claim!.isDone) = (nil, true)
-      // The session's window of the state, wherever it got that.
-      if nodes[item.node]?.claim?.session == self[object].claim!.session { self[item.node].claim!.window = nil }
-      announce(object)
+    for item in ended.items where item.place == .restored && nodes[item.node]?.claim?.number == item.claim {
+      (self[item.node].claim!.window, self[item.node].claim!.isDone) = (nil, true)
+      announce(item.node)
     }
     closeWindows()
     if ended.caller.map({ !sessions[$0]!.isOver }) ?? true {
       tell(6, "restored \(restored.sorted()) skipped \(skipped.sorted()) absent \(absent.sorted())")
     }
+    for id in nodes.keys.sorted() { deliver(id, stage: 7) }
   }
 
-  /// What was restored, and what was refused with all below it, hides nothing from now on (R19).
+  /// What was refused, with all below it, hides nothing from now on (R19).
   private mutating func settle(_ item: Restoration.Item) {
-    guard let node = nodes[item.node] else { return }
+    guard nodes[item.node] != nil else { return }
     // The newest answer counts.
     run.refused.remove(item.node)
-    if case .restored(let object) = item.place {
-      if self[item.node].hidden != nil { count("14 settled by a restoration") }
-      settle(item.node)
-      // Somebody else may have it by now, who neither got the state nor has written another one.
-      if object != item.node, let claim = node.claim, node.writer != claim.session {
-        self[item.node].claim!.isSettled = claim.isSettled
-      }
-    } else if item.place == .skipped("refused") {
+    if item.place == .skipped("refused") {
       run.refused.insert(item.node)
       for id in subtree(of: item.node) {
         if self[id].hidden != nil { count(id == item.node ? "14 settled by a refusal" : "14 settled below a refusal") }
         self[id].declined = nil
-        unhide(id)
+        unhide(id, mayBeAskedFor: true)
       }
     }
-  }
-
-  /// What a factory has answered with another path goes there, with what is vacant below it (R24).
-  private mutating func move(_ item: Restoration.Item) {
-    guard case .restored(let object) = item.place, object != item.node, let node = nodes[item.node] else { return }
-    guard nodes[object]?.claim?.number == item.claim, node.claim == nil, isIncluded(object) else { return }
-    count("4 moved")
-    let paths = Set(nodes.keys.compactMap(path))
-    for child in children(of: item.node) {
-      if subtree(of: child).allSatisfy({ self[$0].claim == nil }) {
-        count("4 moved with what is below")
-        self[child].parent = object
-        if paths.contains(path(of: child) ?? "") || subtree(of: child).contains(object) { isUnspecified = true }
-      } else if self[child].claim == nil {
-        isUnspecified = true
-      }
-    }
-    if self[object].saved == nil, node.saved != nil {
-      var taker = self[object]
-      (taker.saved, taker.hidden, taker.declined, taker.order) = (node.settled, nil, node.declined, node.order)
-      (taker.writer, taker.writerRole) = (node.writer, node.writerRole)
-      self[object] = taker
-    }
-    lead(from: item.node, to: object)
-    lastNumber += 1
-    self[item.node].order = lastNumber
-    vacate(item.node, keepsState: false)
   }
 }

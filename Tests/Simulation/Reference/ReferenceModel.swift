@@ -29,20 +29,24 @@ struct ReferenceModel {
     /// The process roles of the session that had it last, and of the one that wrote its state.
     var ownerRole: String?
     var writerRole: String?
-    /// The owner that wrote it last.
+    /// The owner that wrote it last, and the role of who wrote what is hidden.
     var writer: Int?
+    var hiddenRole: String?
     /// A session has registered it and not closed it since; an earlier one has left it; a restoration has missed it.
     var isRegistered = false
     var isLeft = false
     var isMissed = false
+    /// When the session ended that had it last; nil if that has let go of it before.
+    var left: Int?
     /// The newest write, the newest one that is not early if that is another, and what a declined restoration left.
     var saved: State?
     var hidden: State?
     var declined: State?
-    /// It was written in this run, and so was the hidden one; its state has never been on disk.
+    /// It was written in this run, and so was the hidden one.
     var isWritten = false
     var isHiddenWritten = false
-    var isKept = false
+    /// Its owner has given a state that was not stored (R4).
+    var isUnstored = false
     /// By session.
     var revisions: [Int: Int] = [:]
     /// Sessions whose claims others have replaced.
@@ -60,7 +64,10 @@ struct ReferenceModel {
     /// What it writes hides nothing; it was restored, or written by its owner; its finish is to be announced.
     var isSettled: Bool
     var isDone = false
+    /// What was saved when it was claimed is still to be given to the owner.
+    var isDue = false
     var isToBeAnnounced = false
+    var isAnnounced = false
     /// When its decode window opened.
     var window: Int?
   }
@@ -81,6 +88,10 @@ struct ReferenceModel {
     var knowsOwn = false
   }
 
+  enum Decision {
+    case undecided, restoring, declined
+  }
+
   /// What happens in the time from the first session to the last one.
   struct Run {
     var number = 0
@@ -90,9 +101,9 @@ struct ReferenceModel {
     var isBegun = false
     var hasQuit = false
     var broken: Set<ID> = []
-    var isDeclined = false
-    /// The sessions that were there when the first restoration was asked for.
-    var early: Set<Int>?
+    var decision = Decision.undecided
+    /// When the last session of the run before ended.
+    var formerEnd = 0
     var refused: Set<ID> = []
     var closed: Set<ID> = []
   }
@@ -126,7 +137,11 @@ struct ReferenceModel {
   var own: State?
   var run = Run()
   var restoration: Restoration?
+  /// What clients answered in the last round, and answer when they are asked for single states.
+  var answers = Answers()
   var now = 0
+  /// When a session last ended.
+  var lastEnd = 0
   /// What the newest generation holds.
   var generation = Content()
   /// Something was registered, or is gone, since the newest generation.
@@ -209,13 +224,8 @@ struct ReferenceModel {
     return found
   }
 
-  /// What it was written with goes to the disk.
+  /// What it is given is stored.
   func isSaved(_ id: ID) -> Bool { isIncluded(id) || held(hasHidden: true).contains(id) }
-
-  /// What readers get: a live object's state only as long as it is saved, a vacant one's if it ever was (R4).
-  func visible(_ id: ID) -> State? {
-    isSaved(id) || self[id].claim == nil && !self[id].isKept ? self[id].saved : nil
-  }
 
   mutating func add(_ node: Node) -> ID {
     lastNumber += 1
@@ -271,19 +281,8 @@ struct ReferenceModel {
     if let found, let claim = self[found].claim, claim.session != session {
       guard facts.takeOver else { throw Refusal(kind: "duplicatePath") }
       count("R8 taken over")
-      // Whether what came back there under another path is still the answer is not said.
-      let items = restoration?.items ?? []
-      if items.contains(where: { $0.place == .located(found) && $0.node != found }) { isUnspecified = true }
       release(found, into: found)
       self[found].isLeft = false
-      // What is kept off the disk is for its session only (R4).
-      if !isSaved(found) { (self[found].saved, self[found].hidden) = (nil, nil) }
-    }
-    // Late sessions (decision 7) have tests of their own.
-    if let found, self[found].claim == nil, let early = run.early, !early.contains(session), sessions[session]!.serves,
-      let role = sessions[session]!.role, role == self[found].ownerRole, self[found].saved != nil
-    {
-      isUnspecified = true
     }
     let before = self
     let id = found ?? add(Node(parent: parent, name: facts.name, kind: facts.kind))
@@ -295,8 +294,11 @@ struct ReferenceModel {
     if isOther || node.restorationClass != self[id].restorationClass { hasChanged = true }
     if node.claim == nil {
       lastNumber += 1
-      let isSettled = node.saved == nil || node.writer == session || sessions[session]!.isCompleted
+      let isOwn = node.writer == session && node.hidden == nil
+      let isSettled = node.saved == nil || isOwn || sessions[session]!.isCompleted
       node.claim = Claim(number: lastNumber, session: session, begun: now, isSettled: isSettled)
+      let isDue = node.settled != nil
+      node.claim?.isDue = isDue
       (node.isMissed, node.ownerRole) = (false, sessions[session]!.role)
     }
     self[id] = node
@@ -323,13 +325,12 @@ struct ReferenceModel {
     self[id].claim = nil
     if keepsState, self[id].name != nil {
       self[id].isLeft = true
-      if !isSaved(id) { self[id].isKept = true }
     } else {
       var node = self[id]
       if node.saved != nil { hasChanged = true }
       if node.isRegistered { run.closed.insert(id) }
       (node.saved, node.hidden, node.declined, node.restorationClass, node.ownerRole) = (nil, nil, nil, nil, nil)
-      (node.isRegistered, node.isLeft, node.revisions) = (false, false, [:])
+      (node.isRegistered, node.isLeft, node.isUnstored, node.revisions) = (false, false, false, [:])
       self[id] = node
     }
     prune(id)
@@ -349,29 +350,49 @@ struct ReferenceModel {
     return written == declared
   }
 
-  /// Stores a state that its owner gives, or if there is no owner, anybody (R19).
-  mutating func write(_ id: ID, _ state: State) {
+  /// Stores a state that its owner gives, or if there is no owner, anybody (R19); false if it is not saved (R4).
+  @discardableResult
+  mutating func write(_ id: ID, _ state: State) -> Bool {
+    defer { closeWindows() }
+    if self[id].claim != nil { run.broken.remove(id) }
     var node = self[id]
+    node.claim?.window = nil
+    let isStored = isSaved(id)
+    node.isUnstored = !isStored && node.claim != nil
+    self[id] = node
+    if !isStored { return false }
     var isSettled = node.claim?.isSettled ?? true
-    // A class has refused it, or something above it, in this run.
-    let isRefused = !run.refused.isDisjoint(with: [id] + ancestors(of: id))
-    if !isSettled, run.isDeclined || isRefused {
-      count(run.isDeclined ? "14 not early after a no" : "14 not early after a refusal")
+    if !isSettled, isGivenUp(id) {
+      count(run.decision == .declined ? "14 not early after a no" : "14 not early after a refusal")
       isSettled = true
     }
+    // What it wrote after a no that is taken back counts.
+    if isAwaited(id), node.hidden != nil || node.writer != node.claim?.session { isSettled = false }
     if !isSettled { count("R19 early") }
-    if node.hidden == nil { node.isHiddenWritten = node.isWritten }
+    if node.hidden == nil { (node.isHiddenWritten, node.hiddenRole) = (node.isWritten, node.writerRole) }
     let isOther = node.saved != state
     (node.hidden, node.declined) = (isSettled ? nil : node.settled, nil)
-    (node.saved, node.isWritten, node.isKept, node.writer) = (state, true, true, node.claim?.session)
+    (node.saved, node.isWritten, node.writer) = (state, true, node.claim?.session)
     if isSettled { node.claim?.isDone = true }
     node.claim?.isSettled = isSettled
-    node.claim?.window = nil
-    if node.claim != nil { run.broken.remove(id) }
     if let session = node.claim?.session { node.writerRole = sessions[session]!.role }
     self[id] = node
-    if isOther, isSaved(id) { hasChanged = true }
-    closeWindows()
+    if isOther { hasChanged = true }
+    return true
+  }
+
+  /// What its owner gave in vain, and what is saved now (R4, R7).
+  func wanted(fromServing serves: Bool) -> [ID] {
+    let unstored = nodes.filter { $0.value.isUnstored && $0.value.claim.map { sessions[$0.session]!.serves } == serves }
+    return unstored.keys.filter(isSaved).sorted()
+  }
+
+  /// Owners that cannot be asked are told.
+  mutating func tellWanted() {
+    for id in wanted(fromServing: false) {
+      self[id].isUnstored = false
+      tell(9, "\(self[id].claim!.session) wanted \(path(of: id) ?? "-")")
+    }
   }
 
   /// The newest state is what every client gets from now on.
@@ -381,10 +402,69 @@ struct ReferenceModel {
   }
 
   /// The same of what is written so far.
-  mutating func unhide(_ id: ID) {
-    if self[id].hidden != nil { count("R19 settled") }
+  mutating func unhide(_ id: ID, mayBeAskedFor: Bool = false) {
+    if self[id].hidden != nil {
+      count("R19 settled")
+      self[id].claim?.isDue = false
+      if !mayBeAskedFor { self[id].claim?.isDone = true }
+    }
     self[id].hidden = nil
     if let claim = self[id].claim, claim.session == self[id].writer { self[id].claim!.isSettled = true }
+  }
+
+  // MARK: Delivery
+
+  /// A class has refused it, or something above it, in this run.
+  func isRefused(_ id: ID) -> Bool {
+    let now = restoration?.items.filter { $0.place == .skipped("refused") }.map(\.node) ?? []
+    return !run.refused.union(now).isDisjoint(with: [id] + ancestors(of: id))
+  }
+
+  /// What is saved was written in this run.
+  private func isOfRun(_ id: ID) -> Bool { self[id].hidden == nil ? self[id].isWritten : self[id].isHiddenWritten }
+
+  private func isGivenUp(_ id: ID) -> Bool { run.decision == .declined && !isOfRun(id) || isRefused(id) }
+
+  /// In this run its owner is given what is saved, if it serves that (R29).
+  func isDue(_ id: ID) -> Bool {
+    guard let claim = self[id].claim, claim.isDue, !claim.isDone, !isRefused(id) else { return false }
+    let isInRun = run.decision == .restoring || run.decision == .declined && isOfRun(id)
+    return isInRun && sessions[claim.session]!.serves && classMatches(id, self[id].settled)
+  }
+
+  /// Its owner is about to be given what is saved: only that settles what it writes (R19).
+  func isAwaited(_ id: ID) -> Bool {
+    guard let claim = self[id].claim, !claim.isDone, self[id].saved != nil else { return false }
+    let item = restoration?.items.first { $0.node == id }
+    return isDue(id) || item?.place == .open || item?.place == .located
+  }
+
+  /// Gives the owner what is saved, unless a restoration is under way, after which that is done.
+  mutating func deliver(_ id: ID, stage: Int = 2) {
+    guard restoration == nil, isDue(id), let claim = self[id].claim else { return }
+    count("R29 given")
+    let path = path(of: id) ?? "-"
+    let state = (run.decision == .restoring ? self[id].declined : nil) ?? self[id].settled
+    tell(stage, "\(claim.session) decode \(path) \(words(state))", path: "decode \(path)")
+    run.broken.remove(id)
+    shown(id)
+    announce(id, stage: max(5, stage))
+    closeWindows()
+  }
+
+  /// The owner shows what is saved: what it wrote before is dropped (R19).
+  mutating func shown(_ id: ID) {
+    var node = self[id]
+    node.claim?.window = nil
+    node.claim?.isSettled = true
+    node.claim?.isDone = true
+    if node.hidden != nil {
+      count("R19 dropped")
+      (node.saved, node.hidden, node.isWritten, node.writer) = (node.hidden, nil, true, nil)
+      node.writerRole = node.hiddenRole
+      if isSaved(id) { hasChanged = true }
+    }
+    self[id] = node
   }
 
   /// A state in words, with the paths of its targets, and a mark at those that are live.
@@ -396,10 +476,11 @@ struct ReferenceModel {
     return ([String(state.number)] + targets).joined(separator: " ")
   }
 
-  /// The state with these references; one that leads nowhere fails (R14).
+  /// The state with these references; one that leads nowhere fails, unless it is optional: those of every third are
+  /// (R14).
   func state(_ number: Int, _ targets: [String], of objectClass: String?) throws -> State {
-    let found = targets.compactMap(node(at:))
-    guard found.count == targets.count else { throw Refusal(kind: "invalidReference") }
+    let found = targets.map(node(at:))
+    guard number % 3 == 0 || !found.contains(nil) else { throw Refusal(kind: "invalidReference") }
     return State(number: number, targets: found, objectClass: objectClass)
   }
 
@@ -421,10 +502,11 @@ struct ReferenceModel {
     }
   }
 
-  mutating func announce(_ id: ID) {
-    guard let session = nodes[id]?.claim?.session else { return }
-    self[id].claim?.isToBeAnnounced = false
-    if sessions[session]!.serves { tell(5, "\(session) finished \(path(of: id) ?? "-")") }
+  mutating func announce(_ id: ID, stage: Int = 5) {
+    guard let claim = nodes[id]?.claim else { return }
+    let session = claim.session
+    (self[id].claim!.isToBeAnnounced, self[id].claim!.isAnnounced) = (false, true)
+    if !claim.isAnnounced, sessions[session]!.serves { tell(stage, "\(session) finished \(path(of: id) ?? "-")") }
   }
 
   mutating func completeRestoration() {
@@ -446,7 +528,7 @@ struct ReferenceModel {
     )
   }
 
-  /// The head is not what the newest generation holds, or something new is there (R17).
+  /// The head is not what the newest generation holds, or something new is there (R16).
   var isNew: Bool {
     if run.hasQuit, own == nil, content.states.isEmpty { return false }
     return hasChanged || content != generation

@@ -36,7 +36,7 @@ final class ReferencePlayer {
     "viewControllerWithRestorationIdentifierPath", "decodeRestorableStateWithCoder",
   ]
   private static let notifications = [
-    "applicationFinishedRestoringState", "applicationStateSaved", "pathChanged", "registrationReplaced",
+    "applicationFinishedRestoringState", "applicationStateSaved", "pathChanged", "registrationReplaced", "stateWanted",
   ]
 
   init(isDeveloperMode: Bool, record: @escaping (String) -> Void) {
@@ -94,7 +94,7 @@ final class ReferencePlayer {
       let result = call(slot, "encodeRestorableState", state + (revision.map { #","revision":\#($0)"# } ?? ""))
       return result.words {
         $0["discarded"]?.bool == true
-          ? "discarded" : $0["included"]?.bool == false ? "kept" : $0["sequence"] == nil ? "superseded" : "stored"
+          ? "discarded" : $0["included"]?.bool == false ? "unsaved" : $0["sequence"] == nil ? "superseded" : "stored"
       }
     case .decode(let slot, let object):
       return call(slot, "decodeRestorableState", #""object":\#(json(object))"#).words {
@@ -131,7 +131,7 @@ final class ReferencePlayer {
     let peer = broker.connect(pid: lastPID)
     (peers[slot], noted[slot]) = (peer, nil)
     answer(peer, slot)
-    let names = (serves ? Self.calls + Self.notifications : []).map { #""\#($0)""# }.joined(separator: ",")
+    let names = (serves ? Self.calls + Self.notifications : ["stateWanted"]).map { #""\#($0)""# }.joined(separator: ",")
     let id = peer.start(
       "initialize",
       #"{"application":"App","delegate":\#(isDelegate),"serves":[\#(names)]"#
@@ -151,7 +151,8 @@ final class ReferencePlayer {
     defer { takeNotifications(of: peer, slot) }
     if pending?.peer === peer { pending = nil }
     if ending == .crash {
-      broker.crash(peer)
+      // Others end it: that proves nothing against what it was handed (R31).
+      broker.crash(peer, ProcessEnd(.signalled(signal: 9)))
       return "done"
     }
     let id = peer.start("goodbye", #"{"reason":"\#(ending.rawValue)"}"#)
@@ -280,6 +281,7 @@ final class ReferencePlayer {
       switch method {
       case "pathChanged": log.append("\(slot) moved \(parameters["path"]?.joined ?? "-")")
       case "registrationReplaced": log.append("\(slot) replaced \(parameters["path"]?.joined ?? "-")")
+      case "stateWanted": log.append("\(slot) wanted \(parameters["path"]?.joined ?? "-")")
       case "applicationStateSaved": log.append("\(slot) saved")
       default:
         let handles = (parameters["objects"]?.array ?? []).compactMap(\.integer)
@@ -376,7 +378,8 @@ final class ReferencePlayer {
   }
 
   private func state(_ number: Int, _ targets: [String]) -> String {
-    let references = targets.map { #"{"$restorable":\#(json(.path($0)))}"# }.joined(separator: ",")
+    let optional = number % 3 == 0 ? #","optional":true"# : ""
+    let references = targets.map { #"{"$restorable":\#(json(.path($0)))\#(optional)}"# }.joined(separator: ",")
     return targets.isEmpty ? #"{"n":\#(number)}"# : #"{"n":\#(number),"to":[\#(references)]}"#
   }
 

@@ -8,6 +8,12 @@ internal import RestorationWire
 extension Application {
   func explain(_ request: ExplainRestoration, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
+    if self.node(request.object) == nil, case .path(let path) = request.object,
+      let closed = runs.facts.shelf.subtrees.last(where: { $0.has(path) })
+    {
+      let verdict = closed.isRetired ? ExplainRestoration.Verdict.retired : .closed
+      return turn.answer(caller, ExplainRestoration.Reply().with { ($0.path, $0.verdict) = (path, verdict.rawValue) })
+    }
     let node = try requireNode(request.object)
     // Identifiers of the model are data like the state, and messages of clients may quote both.
     let hides = node.record.isConfidential && !request.reveal
@@ -54,14 +60,10 @@ extension Application {
 
   /// `nil` if its newest state will be in the next generation.
   private func savingVerdict(on node: Node) -> ExplainRestoration.Verdict? {
-    if !tree.isIncluded(node), !isReferenced(node) { return .excluded }
+    if isUnsaved(node) { return .excluded }
     if !node.hasState { return .neverSaved }
     return node.isStale ? .stale : nil
   }
-
-  /// Whether a saved object refers to one that is not included (R7): otherwise what somebody has is kept off the disk,
-  /// and nothing else has a state.
-  private func isReferenced(_ node: Node) -> Bool { node.kept == nil && (node.claim != nil || node.hasState) }
 }
 
 extension Node {

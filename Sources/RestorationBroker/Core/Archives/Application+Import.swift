@@ -26,13 +26,14 @@ extension Application {
         hint: "Use force: true; the present state stays as the newest generation."
       )
     }
-    try requireRoom(for: plan.headBytes - budget.headWithKept - origins.usedBytes)
+    try requireRoom(for: plan.headBytes - budget.head - origins.usedBytes)
     // From here on nothing can fail but the disk.
     let former = generations.sealHead("import", of: tree, in: &turn)
     clearHead()
     tree.become(plan.tree)
     for object in plan.objects { write(object) }
     countHead()
+    runs.noteUse(in: turn)
     beginAnew()
     tell(progress, of: call)
     let reply = ImportArchive.Reply().with { message in
@@ -63,17 +64,11 @@ extension Application {
     )
   }
 
-  /// Throws if the archive must not be removed. The broker itself leaves a damaged one, which may still be repaired,
-  /// and one that somebody is about to use.
-  func requireForgettable(by caller: Caller, isWanted: Bool) throws(ErrorObject) {
-    // A read in progress would get no answer.
-    guard !jobs.isWorking, caller != .nobody || !isWanted else {
-      let busy = "the archive of \(name) is being read"
-      throw .restoration(.storeFailed, busy, hint: "Try again when that is done.", details: ["indeterminate": false])
-    }
-    guard caller == .nobody else { return }
-    try turn.requireWritable()
-    if let damage = runs.facts.damage { throw .unreadable(damage) }
+  /// Throws if the archive must not be removed: a read in progress would get no answer.
+  func requireForgettable() throws(ErrorObject) {
+    guard jobs.isWorking else { return }
+    let busy = "the archive of \(name) is being read"
+    throw .restoration(.storeFailed, busy, hint: "Try again when that is done.", details: ["indeterminate": false])
   }
 
   private func write(_ object: ImportPlan.Object) {

@@ -31,7 +31,6 @@ extension Application {
       guard let top = places[node.id] else { continue }
       for later in tree.subtree(of: top).reversed() where !back.contains(later.id) && later.isVacant { drop(later) }
     }
-    settleKept()
     return sealRolledBack(rollback, damaged: rollback.unreadable.compactMap { places[$0] }, former: kept)
   }
 
@@ -53,13 +52,6 @@ extension Application {
 
   /// Gives a node the state of the generation. It is not early, because it was requested (R19).
   private func bringBack(_ state: Rollback.Restored, at node: Node) {
-    if node.kept != nil {
-      let stored = node.stored
-      forgetKept(of: node)
-      (node.state, node.beforeClaim) = (stored, nil)
-      origins.exchange([], for: stored.map { [$0.context] } ?? [], at: sequence)
-      keeping.becomeStale()
-    }
     switch state {
     case .nothing: removeState(of: node)
     case .same: settle([node])

@@ -24,6 +24,7 @@ extension Application {
       $0.bytes = budget.head + origins.usedBytes
       $0.stateBytes = budget.states
       $0.state = availability
+      $0.withheld = withheldCount
       $0.restoreAtLogin = turn.settings.loginPolicies.policy(for: name)
       $0.units = runs.facts.units.map(\.name)
       $0.damaged = runs.facts.damage
@@ -107,12 +108,12 @@ extension Application {
       object.path = tree.path(of: node)
       object.kind = node.record.kind.wire
       object.classes = node.record.classes.map { StateOrigin.classes(inText: $0) } ?? []
-      object.process = owner?.facts.role ?? node.shared.flatMap { origins[$0.context]?.role }
+      object.process = owner?.facts.role ?? node.state.flatMap { origins[$0.context]?.role }
       object.pid = owner?.facts.process?.pid
       object.included = tree.isIncluded(node)
       object.orphaned = sessions.orphaned(node) != nil
-      object.bytes = node.shared?.bytes ?? 0
-      object.modified = node.shared.map { Timestamp(milliseconds: $0.written) }
+      object.bytes = node.state?.bytes ?? 0
+      object.modified = node.state.map { Timestamp(milliseconds: $0.written) }
       object.revision = node.claim.flatMap { $0.revision > 0 ? $0.revision : nil }
       object.confidential = node.record.isConfidential
       object.quarantined = node.isQuarantined
@@ -243,7 +244,6 @@ extension Application {
       write(node)
     }
     countHead()
-    settleKept()
     runs.forgetRoles()
     if request.generations { generations.removeAll(in: &turn) }
     writeRun()

@@ -68,9 +68,11 @@ extension Application {
   ///
   /// - Parameter damaged: objects whose states in the generation could not be read.
   func sealRolledBack(_ rollback: Rollback, damaged: [Node], former: Int64?) -> RollBack.Reply {
-    if hasUnsealedContent { _ = generations.seal("rolledBack", of: tree, omitting: tree.keptNodes, in: &turn) }
+    if hasUnsealedContent { _ = generations.seal("rolledBack", of: tree, omitting: tree.unsavedNodes, in: &turn) }
     let generation = generations.newest?.generation ?? rollback.request.generation
     forgetRestoration()
+    reach.mayGrow()
+    askForUnstored()
     note(.trialsEnded)
     note(.appeared)
     tellHeadReplaced(by: generation)

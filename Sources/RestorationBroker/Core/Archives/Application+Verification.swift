@@ -17,6 +17,13 @@ extension Application {
     jobs.begin(.verification(verification), .check(nil), for: caller, in: &turn)
   }
 
+  /// Copies the archive, which has changed since the last copy of a day ago or longer (R32).
+  func backupTimerFired() {
+    guard case .open = phase, runs.backUp(in: turn) else { return }
+    turn.ask(.backUp(id, replacingFormer: runs.isFormerDue(in: turn)))
+    writeRun()
+  }
+
   func backUp(_ request: BackupArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)

@@ -101,10 +101,8 @@ package struct PageReading {
     var chosen: [(object: NodeReading, path: IdentifierPath)] = []
     var bytes = 0
     page.next = isMore ? candidates.last?.node.node : nil
-    for (index, var object) in candidates.enumerated() {
+    for (index, object) in candidates.enumerated() {
       let number = object.node.node
-      // What is no longer saved must not be read, although the archive has it until the next generation (R4).
-      if page.generation == nil, today.nodes[number]?.kept != nil { object.state = nil }
       guard let node = tree.nodes[number], let path = tree.path(of: node) else { continue }
       bytes += Self.bytes(of: object) + path.bytes + path.pageBytes
       if bytes > page.bytesMax, !chosen.isEmpty {

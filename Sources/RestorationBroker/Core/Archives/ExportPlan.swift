@@ -174,8 +174,8 @@ extension NodeTree {
     copy.reserve(nodes.count)
     for node in nodes.values {
       copy.load(node.record)
-      guard let shared = node.shared, let copied = copy.nodes[node.id] else { continue }
-      (copied.state, copied.beforeClaim) = (shared, node.beforeClaim)
+      guard let state = node.state, let copied = copy.nodes[node.id] else { continue }
+      (copied.state, copied.beforeClaim) = (state, node.beforeClaim)
     }
     for (gone, successor) in successors { copy.load(.removal(of: gone, successor: successor)) }
     return copy

@@ -55,7 +55,6 @@ struct HeadReplacement {
     await long.did(count)
     await carryClaims(long)
     await long.did(count)
-    carryKept()
     carryDataSources()
     for node in order where node.isVacant { release(node) }
     await long.did(count)
@@ -67,7 +66,7 @@ struct HeadReplacement {
   private func writeNodes() {
     for node in former.byAge(where: { application.tree.nodes[$0.id] == nil }) {
       application.forgetBlame(of: node)
-      if node.stored != nil { application.write(.removeState(node.id)) }
+      if node.hasState { application.write(.removeState(node.id)) }
       application.write(.node(.removal(of: node.id, successor: application.tree.successors[node.id])))
     }
     for node in order where former.nodes[node.id]?.record != node.record { application.write(node) }
@@ -87,11 +86,11 @@ struct HeadReplacement {
       (node.state, node.withheld) = (nil, before?.withheld)
       switch restored {
       case .nothing:
-        if before?.stored != nil { application.write(.removeState(node.id)) }
+        if before?.state != nil { application.write(.removeState(node.id)) }
         application.acquit(node.id)
       case .same:
-        if before?.stored?.isEarly == true { settled.append(node.id) }
-        node.state = before?.stored
+        if before?.state?.isEarly == true { settled.append(node.id) }
+        node.state = before?.state
         node.state?.isEarly = false
         node.isUnreadable = before?.isUnreadable ?? false
       case .text(var record, let original):
@@ -132,7 +131,7 @@ struct HeadReplacement {
       }
       application.setFresh(node, false, of: session)
       application.hold(place, claim.rolledBack(at: application.turn.now.monotonic), by: session)
-      place.claimRecord = node.claimRecord
+      (place.claimRecord, place.isUnstored) = (node.claimRecord, node.isUnstored)
       if place.id != node.id {
         application.writeClaim(ClaimRecord(node: place.id, session: session.id, handle: claim.handle), of: place)
       }
@@ -141,19 +140,6 @@ struct HeadReplacement {
       else { continue }
       application.announceMove(of: place, from: from)
       application.tellPath(of: place, to: session)
-    }
-  }
-
-  /// States that are kept off the disk are not part of the head. Objects that the generation does not save either still
-  /// have theirs.
-  private func carryKept() {
-    let kept = application.keeping.nodes.sorted().compactMap { former.nodes[$0] }
-    let records = application.keptRecords
-    application.forgetAllKept()
-    application.settleKept()
-    for node in kept {
-      guard let place = target.node(node.id), place.kept != nil, let records = records[node.id] else { continue }
-      application.resume(records, of: place)
     }
   }
 

@@ -102,9 +102,9 @@ package struct Rollback {
     var growth = 0
     for node in nodes { growth += held(node)?.bytes ?? 0 }
     if let chosen {
-      for node in chosen { growth -= head.nodes[node.id]?.stored?.bytes ?? 0 }
+      for node in chosen { growth -= head.nodes[node.id]?.state?.bytes ?? 0 }
     } else {
-      for node in head.nodes.values { growth -= node.stored?.bytes ?? 0 }
+      for node in head.nodes.values { growth -= node.state?.bytes ?? 0 }
     }
     return growth
   }
@@ -113,7 +113,7 @@ package struct Rollback {
   var contexts: Set<ContextID> { Set(nodes.lazy.compactMap { held($0)?.context }) }
 
   private func bytesToRead(_ node: Node, beside head: NodeTree) -> Int? {
-    guard let state = held(node), state.sequence != head.nodes[node.id]?.stored?.sequence, texts[node.id] == nil,
+    guard let state = held(node), state.sequence != head.nodes[node.id]?.state?.sequence, texts[node.id] == nil,
       !unreadable.contains(node.id)
     else { return nil }
     return state.bytes
@@ -142,14 +142,14 @@ package struct Rollback {
   ///   - today: the same node at the head, if that has it.
   func restored(_ node: Node, beside today: Node?) -> Restored {
     guard let state = held(node) else { return .nothing }
-    if state.sequence == today?.stored?.sequence { return .same }
+    if state.sequence == today?.state?.sequence { return .same }
     return texts[node.id].map { .text($0, of: state.sequence) } ?? .nothing
   }
 
   /// The texts that the head gets, and did not have before.
   func newTexts(beside head: NodeTree) -> some Sequence<StateRecord> {
     texts.lazy.filter { node, _ in
-      past.nodes[node].flatMap { held($0) }.map { $0.sequence != head.nodes[node]?.stored?.sequence } ?? false
+      past.nodes[node].flatMap { held($0) }.map { $0.sequence != head.nodes[node]?.state?.sequence } ?? false
     }
     .map(\.value)
   }

@@ -3,7 +3,7 @@
 package import RestorationArchive
 internal import RestorationWire
 
-/// The sealed generations of an application, the oldest first (R16, R17).
+/// The sealed generations of an application, the oldest first (R16).
 ///
 /// Invariants:
 /// 1. Numbers rise and are never given again.
@@ -36,7 +36,7 @@ package struct GenerationHistory {
   ) -> GenerationRecord {
     var (objects, bytes) = (0, 0)
     for node in tree.nodes.values where !omitted.contains(node.id) {
-      guard let stored = node.stored else { continue }
+      guard let stored = node.state else { continue }
       if node.record.kind != .application { objects += 1 }
       bytes += stored.bytes
     }
@@ -66,10 +66,10 @@ package struct GenerationHistory {
   ///
   /// - Returns: its number; nil if there is no state to be kept.
   package mutating func sealHead(_ kind: String, of tree: NodeTree, in turn: inout Turn) -> Int64? {
-    guard tree.nodes.values.contains(where: { $0.stored != nil }) else { return nil }
-    if hasUnsealedContent(in: turn) || newest?.omitted.contains(where: { tree.nodes[$0]?.shared != nil }) == true {
+    guard tree.nodes.values.contains(where: \.hasState) else { return nil }
+    if hasUnsealedContent(in: turn) || newest?.omitted.contains(where: { tree.nodes[$0]?.hasState == true }) == true {
       // No round saves here, and nothing else keeps what no walk reaches (R4).
-      return seal(kind, of: tree, omitting: tree.keptNodes, in: &turn).generation
+      return seal(kind, of: tree, omitting: [], in: &turn).generation
     }
     return newest?.generation
   }
@@ -138,6 +138,13 @@ extension NodeTree {
   /// (R19).
   package var unsavedNodes: Set<NodeID> { unreachedNodes(byHiddenStates: true) }
 
+  /// Nodes that are saved only because something saved refers to them (R7).
+  var reachedNodes: Set<NodeID> {
+    var ancestry = Ancestry()
+    let excluded = nodes.values.filter { !ancestry.isIncluded($0) }.map(\.id)
+    return excluded.isEmpty ? [] : Set(excluded).subtracting(unsavedNodes)
+  }
+
   private func unreachedNodes(byHiddenStates hidden: Bool) -> Set<NodeID> {
     var ancestry = Ancestry()
     var unreached: Set<NodeID> = []
@@ -157,11 +164,8 @@ extension NodeTree {
     return unreached
   }
 
-  /// Those whose states are kept off the disk.
-  var keptNodes: Set<NodeID> { Set(nodes.values.lazy.filter { $0.kept != nil }.map(\.id)) }
-
   /// Vacant nodes that are not kept: what no walk and no reference leads to, and what has no path to be claimed again
-  /// by (R4, R5, R7). Placeholders stay.
+  /// by (R4, R7). Placeholders stay.
   func unsaved(among nodes: some Sequence<Node>) -> [Node] {
     var ancestry = Ancestry()
     let excluded = nodes.filter { $0.isVacant && !$0.isPlaceholder && !ancestry.isIncluded($0) }

@@ -12,7 +12,7 @@ package struct Ancestry {
     // By number: to count references to nodes would take longer than all the rest.
     /// The nearest of the node and its ancestors in its walk that has no identifier (R4).
     var nameless: NodeID?
-    /// The nearest plain object above the node; no view may be below one (R5).
+    /// The nearest plain object above the node; no view may be below one (R4).
     var object: NodeID?
     /// Bytes of the path that its limit counts; 0 without a path.
     var pathBytes = 0

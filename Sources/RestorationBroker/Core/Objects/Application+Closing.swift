@@ -8,18 +8,20 @@ internal import RestorationWire
 extension Application {
   /// Drops objects that were closed, and puts those that are saved on the shelf.
   ///
-  /// - Parameter path: the one that the first of them had, if it is another one now.
-  func close(_ nodes: [Node], formerlyAt path: IdentifierPath? = nil) {
-    shelve(nodes, formerlyAt: path)
+  /// - Parameters:
+  ///   - path: the one that the first of them had, if it is another one now.
+  ///   - areRetired: nobody has closed them.
+  func close(_ nodes: [Node], formerlyAt path: IdentifierPath? = nil, areRetired: Bool = false) {
+    shelve(nodes, formerlyAt: path, areRetired)
     for node in nodes where tree.nodes[node.id] === node { drop(node) }
-    settleKept()
   }
 
-  private func shelve(_ nodes: [Node], formerlyAt path: IdentifierPath?) {
+  private func shelve(_ nodes: [Node], formerlyAt path: IdentifierPath?, _ areRetired: Bool) {
     let closed = Dictionary(nodes.map { ($0.id, $0) }) { first, _ in first }
     var (rows, surplus): ([StateRow], [StateRow]) = ([], [])
     for top in nodes where tree.pathParent(of: top).map({ closed[$0.id] == nil }) ?? true {
       guard var subtree = subtree(of: top, among: closed) else { continue }
+      subtree.isRetired = areRetired
       if let path, top === nodes.first, let component = path.components.last {
         (subtree.path, subtree.objects[0].component) = (path, component)
       }
@@ -41,7 +43,7 @@ extension Application {
     var next = [top]
     while let node = next.popLast() {
       // What is saved only because others refer to it is not included (R7).
-      let isSaved = tree.isIncluded(node) || node.kept == nil && node.hasState
+      let isSaved = tree.isIncluded(node) || node.hasState && !isUnsaved(node)
       guard isSaved, !node.record.isConfidential, node.record.component != nil else { continue }
       subtree.objects.append(ClosedShelf.Object(node, below: node === top ? nil : node.parent?.id))
       next += node.children.sorted(by: >).compactMap { closed[$0] }.filter { tree.pathParent(of: $0) === node }
@@ -143,9 +145,9 @@ extension Application {
       runs.reopen(subtree)
       write(.release(subtree.rows))
       writeRun()
-      // The states may refer to what is kept off the disk, and live objects may be below one of another kind.
-      keeping.becomeStale()
-      settleKept()
+      // The states may refer to what was not saved, and live objects may be below one of another kind.
+      reach.mayGrow()
+      askForUnstored()
       note(.appeared)
       let objects = subtree.objects.count
       turn.answer(caller, ReopenObject.Reply().with { ($0.path, $0.objects) = (subtree.path, objects) })

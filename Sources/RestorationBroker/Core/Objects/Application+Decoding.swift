@@ -14,79 +14,58 @@ extension Application {
     if case .path(let path) = request.object, path.components.isEmpty {
       return decodeOwnState(by: session, for: caller)
     }
-    let object = try requireNode(request.object)
-    let isOwner = owns(session, object)
-    let (node, summary) = visibleState(of: object, isOwner: isOwner)
+    let node = try requireNode(request.object)
+    let isOwner = owns(session, node)
+    let summary = visibleState(of: node, isOwner: isOwner)
     if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
       return try trials.wait(request, by: session.id, for: caller, in: &turn)
     }
-    if isOwner, let session {
-      object.claim?.hasDecoded = true
-      noteFetched(object.id, by: session.id)
-    }
+    if isOwner, let session { noteFetched(node, by: session.id) }
     guard let summary else { return turn.ask(.respond(caller, .result(DecodeRestorableState.Reply()))) }
-    if isOwner, let since = node.withheldSince(summary) {
+    if isOwner, let since = node.withheldSince(summary.sequence) {
       return withhold(summary, of: node, since: since, from: session, for: caller)
     }
-    if isOwner, !classMatches(object, summary) {
-      let reply = DecodeRestorableState.Reply(.classMismatch, at: node.number(of: summary), coder(of: summary))
+    if isOwner, !classMatches(node, summary) {
+      let reply = DecodeRestorableState.Reply(.classMismatch, at: summary.sequence, coder(of: summary))
       return turn.answer(caller, after: summary.sequence, reply)
     }
     if isOwner, let session {
       openWindow(of: node, for: session)
-      restoring.noteFetched(node, for: object.id)
+      restoring.noteFetched(node.id)
       // What a restoration is handing out, it tells of itself in the end (R21).
       if !restoring.isHanding(node.id, to: session.id) { trials.fetched(node.id, by: session.id) }
     }
     // A notification counts as a decode, but nothing is read for it.
-    guard caller.call != nil else { return }
-    if let record = node.kept?.text(of: summary, at: node) {
-      return finishDecode(.state(record, sequence: 0), of: node.id, byOwnerOf: object.id, for: caller)
+    guard caller.call != nil else {
+      if isOwner { dropProvisional([node]) }
+      return
     }
     let row = StateRequest.Row(node: node.id, sequence: summary.sequence, bytes: summary.bytes)
-    if isOwner, node !== object || object.record.kind == .view || mayResolveElements(of: object) {
-      let request = StateRequest(caller: caller, purpose: .decodeOwned(object.id), rows: [row])
+    let isProvisional = node.state?.isEarly == true
+    if isOwner, isProvisional || node.record.kind == .view || mayResolveElements(of: node) {
+      let request = StateRequest(caller: caller, purpose: .decode(node: node.id, isResolving: true), rows: [row])
       jobs.read(.read(id, request, after: summary.sequence), in: &turn)
     } else {
       jobs.read(.readState(id, row, caller), in: &turn)
     }
   }
 
-  /// The state that a decode returns, and an encode expects, and whose it is (R15, R19): a restoration may have another
-  /// object's for the owner (R24).
-  func visibleState(of object: Node, isOwner: Bool) -> (node: Node, state: StateSummary?) {
-    guard isOwner else { return (object, object.shared) }
-    let node = restoring.deferredState(for: object.id).flatMap { tree.node($0) } ?? object
-    return (node, node.stateBeforeClaim)
+  /// The state that a decode returns, and an encode expects (R15, R19).
+  func visibleState(of object: Node, isOwner: Bool) -> StateSummary? {
+    isOwner ? object.stateBeforeClaim : object.state
   }
 
   /// The application's own state, for a delegate to which it could not be sent, and for other callers (R31).
   private func decodeOwnState(by session: Session?, for caller: Caller) {
     session?.hasOwnState = true
+    if session?.facts.isDelegate == true, let node = tree.applicationNode { dropProvisional([node]) }
     guard caller.call != nil else { return }
     guard let row = ownState(forDelegate: session?.facts.isDelegate == true) else {
-      let summary = tree.applicationNode.flatMap { visibleState(of: $0, isOwner: owns(session, $0)).state }
+      let summary = tree.applicationNode.flatMap { visibleState(of: $0, isOwner: owns(session, $0)) }
       let reply = DecodeRestorableState.Reply(summary == nil ? .none : .quarantined, at: summary?.sequence ?? 0)
       return turn.ask(.respond(caller, .result(reply)))
     }
     jobs.read(.readState(id, row, caller), in: &turn)
-  }
-
-  /// The state of an object was read for its owner; it may be another object's, and its elements may need to be located
-  /// (R24, R28).
-  func finishDecode(_ reading: StateReading?, of node: NodeID, byOwnerOf number: NodeID, for caller: Caller) {
-    guard case .state(let record, var sequence) = reading, let object = tree.node(number) else {
-      return finishDecode(reading, node: node, for: caller)
-    }
-    // An encode of the object would not replace it.
-    if node != number { sequence = 0 }
-    let purpose = ElementResolver.Purpose.decode(caller, record, at: sequence)
-    let elements = Application.elements(of: record)
-    if resolve(elements, of: object, for: purpose, awaiting: ElementResolver.milliseconds) {
-      turn.ask(.park(caller))
-    } else {
-      finishDecode(.state(record, sequence: sequence), node: node, for: caller)
-    }
   }
 
   /// The state is quarantined: its owner gets none, and is not waited for (R35).
@@ -99,12 +78,23 @@ extension Application {
   ) {
     node.note(.quarantined(since: Timestamp(milliseconds: since)), isFirst: true)
     if let session { closeWindow(of: node.id, for: session.id) }
-    let reply = DecodeRestorableState.Reply(.quarantined, at: node.number(of: summary), coder(of: summary))
+    let reply = DecodeRestorableState.Reply(.quarantined, at: summary.sequence, coder(of: summary))
     turn.answer(caller, after: summary.sequence, reply)
   }
 
-  /// The state of a decode was read from the archive.
-  func finishDecode(_ reading: StateReading?, node: NodeID, for caller: Caller) {
+  /// The state of a decode was read.
+  ///
+  /// - Parameter isResolving: it is for its owner, and its elements are found in the current data first (R28).
+  func finishDecode(_ reading: StateReading?, node: NodeID, isResolving: Bool = false, for caller: Caller) {
+    if isResolving, case .state(let record, var sequence) = reading, let view = tree.node(node) {
+      if dropProvisional(of: view, showing: record, at: sequence) { sequence = view.state?.sequence ?? sequence }
+      let purpose = ElementResolver.Purpose.decode(caller, record, at: sequence)
+      let elements = Application.elements(of: record)
+      if resolve(elements, of: view, for: purpose, awaiting: ElementResolver.milliseconds) {
+        return turn.ask(.park(caller))
+      }
+      return turn.ask(.respond(caller, .result(decoded(record, at: sequence))))
+    }
     let reply: any JSONWritable & Sendable
     switch reading {
     case .state(let record, let sequence): reply = decoded(record, at: sequence)
@@ -124,8 +114,9 @@ extension Application {
       elements: elements ?? record.elements.map { JSONText(validated: Array($0.utf8)) },
       coder: origins.coder(of: record.context),
       written: record.written,
-      sequence: node?.kept == nil ? sequence : 0,
-      isConfidential: node?.record.isConfidential ?? true
+      sequence: sequence,
+      isConfidential: node?.record.isConfidential ?? true,
+      isWithheld: node?.withheldSince(sequence) != nil
     )
   }
 
@@ -149,6 +140,7 @@ package struct DecodedState: JSONWritable, Sendable {
   fileprivate let written: Int64
   fileprivate let sequence: SequenceNumber
   fileprivate let isConfidential: Bool
+  fileprivate let isWithheld: Bool
 
   /// The coder; `nil` if there is none.
   var coderText: JSONText? {
@@ -169,6 +161,7 @@ package struct DecodedState: JSONWritable, Sendable {
     writer.member("elements", elements ?? .emptyArray)
     writer.member("sequence", sequence)
     if isConfidential { writer.member("confidential", true) }
+    if isWithheld { writer.member("withheld", true) }
     writer.endObject()
   }
 }

@@ -33,38 +33,33 @@ extension Application {
       return
     }
     if request.expecting != nil {
-      let visible = existing.map { visibleState(of: $0, isOwner: owns(session, $0)) }
-      try request.requireExpected(visible.map { $0.node.number(of: $0.state) } ?? 0, path: path)
+      let visible = existing.flatMap { visibleState(of: $0, isOwner: owns(session, $0)) }
+      try request.requireExpected(visible?.sequence ?? 0, path: path)
     }
     let state = try checked(request.state, elements: elements, revision: request.revision, path: path)
+    let missing = try existing == nil ? missing(to: request.object) : nil
+    if existing.map({ isUnsaved($0) }) ?? missing?.isExcluded ?? false {
+      if let existing {
+        existing.note(.pushed(bytes: state.bytes), isFirst: true)
+        leaveUnstored(existing, by: session)
+      }
+      turn.answer(caller, EncodeRestorableState.Reply.unsaved(sequence: sequence))
+      return
+    }
     let growth = growth(by: state.bytes, of: originID(at: existing, by: session, isEdit: request.isEdit), at: existing)
-    let node: Node
-    if let existing {
-      try requireRoom(for: growth, path: path)
-      node = existing
-    } else {
-      guard case .path(let path) = request.object else { throw .unknownObject(request.object) }
-      let missing = path.components[tree.walk(down: path).known...]
-      try requireRoom(for: growth + missing.reduce(0) { $0 + $1.utf8.count }, path: path)
-      node = path.components.isEmpty ? ownNode() : try makePath(path)
-    }
-    if node.isVacant, node.kept == nil, !tree.isIncluded(node), tree.unsavedNodes.contains(node.id) {
-      read(keep(node), for: .keeping, after: sequence)
-    }
+    try requireRoom(for: growth + (missing?.bytes ?? 0), path: path)
+    let node = existing ?? missing.flatMap { make($0) } ?? ownNode()
     let record = record(of: state, at: node, by: session, isEdit: request.isEdit)
     node.note(.pushed(bytes: record.bytes), isFirst: true)
     if record.isEarly { node.note(.early) }
+    let isOverWithheld = node.isQuarantined && !record.isEarly
     put(record, at: node, by: session)
-    guard node.kept == nil else {
-      node.note(.excluded(by: tree.excluder(of: node).flatMap { tree.path(of: $0) }))
-      turn.answer(caller, EncodeRestorableState.Reply.kept(sequence: sequence))
-      return
-    }
-    if keeping.isStale { settleKept() }
+    askForUnstored()
     if elements != nil { nameElements(of: node) }
     if turn.hasSubscribers { announceEncoding(at: node, bytes: record.bytes, by: session, for: caller) }
     let sequence = node.state?.sequence ?? sequence
-    turn.answer(caller, after: sequence, EncodeRestorableState.Reply.stored(sequence: sequence))
+    let reply = EncodeRestorableState.Reply.stored(sequence: sequence, withheld: isOverWithheld)
+    turn.answer(caller, after: sequence, reply)
   }
 
   /// The node of a push: the caller's own, or an unowned one; `nil` if the path is new.
@@ -92,29 +87,43 @@ extension Application {
     )
   }
 
-  /// The node at a path; what is missing is made, vacant.
-  private func makePath(_ path: IdentifierPath) throws(ErrorObject) -> Node {
+  /// What a path still needs, to be made as vacant plain objects.
+  private struct MissingPath {
+    let above: Node?
+    let components: ArraySlice<String>
+    /// Below an exclusion a plain object would be unscoped, and its path would differ from the given one (R4).
+    let isExcluded: Bool
+
+    var bytes: Int { components.reduce(0) { $0 + $1.utf8.count } }
+  }
+
+  /// - Returns: nil for the application itself.
+  private func missing(to object: ObjectReference) throws(ErrorObject) -> MissingPath? {
+    guard case .path(let path) = object else { throw .unknownObject(object) }
+    guard !path.components.isEmpty else { return nil }
     guard path.bytes <= turn.limits.pathBytesMax else {
       throw .limitExceeded("pathBytesMax", max: turn.limits.pathBytesMax, value: path.bytes, path: path)
     }
     guard path.isPossible else { throw .invalidComponent(of: path, "/object") }
     let (known, last) = tree.walk(down: path)
-    let missing = path.components.count - known
-    guard tree.count + missing <= turn.limits.objectsPerApplicationMax else {
+    let components = path.components[known...]
+    guard tree.count + components.count <= turn.limits.objectsPerApplicationMax else {
       throw .limitExceeded(
         "objectsPerApplicationMax",
         max: turn.limits.objectsPerApplicationMax,
-        value: tree.count + missing,
+        value: tree.count + components.count,
         path: path
       )
     }
-    // A plain object below an exclusion would be unscoped, and its path would differ from the given one (R4).
-    let kind: NodeKind = last.map { tree.isExcluded($0) } ?? false ? .viewController : .object
-    var parent = last
-    for component in path.components[known...] {
-      parent = insert(NodeRecord(node: 0, parent: parent?.id, component: component, kind: kind))
+    return MissingPath(above: last, components: components, isExcluded: last.map { tree.isExcluded($0) } ?? false)
+  }
+
+  /// Returns the last node of the path.
+  private func make(_ path: MissingPath) -> Node? {
+    var node = path.above
+    for component in path.components {
+      node = insert(NodeRecord(node: 0, parent: node?.id, component: component, kind: .object))
     }
-    guard let node = parent else { throw .unknownObject(.path(path)) }
     note(.appeared)
     return node
   }

@@ -97,9 +97,9 @@ extension Application {
     let outcome = try relocate(all, takesOver: false, by: session)
     await long.did(all.count)
     write(outcome)
-    settleKept()
     await long.did(all.count)
     tell(news)
+    askForUnstored()
     for (node, path) in zip(evicted.map(\.node), former)
     where node.isClosed || runs.facts.refused.contains(node.id) {
       close(tree.subtree(of: node), formerlyAt: path)
@@ -176,10 +176,10 @@ extension Application {
     let news = try moveNews(of: relocations, by: session)
     let hadWindows = takeOver && trials.hasOpenWindows
     write(try relocate(relocations, takesOver: takeOver, by: session), claiming: claimed)
-    settleKept()
     // The last window may have been a displaced object's.
     if hadWindows { note(.windowsClosed) }
     tell(news)
+    askForUnstored()
   }
 
   /// What others are told of a move.
@@ -251,8 +251,7 @@ extension Application {
     takesOver: Bool,
     by session: Session?
   ) throws(ErrorObject) -> RelocationOutcome {
-    // A move by nobody is the end of a restoration, and takes nothing from an owner (R24).
-    let replaced = takesOver && session != nil ? relocations.compactMap { displaced(by: $0, session) } : []
+    let replaced = takesOver ? relocations.compactMap { displaced(by: $0, session) } : []
     let claims = replaced.map(\.claim)
     let sealing = takesOver ? generations.next("displaced", of: tree, omitting: tree.unreachedNodes, in: turn) : nil
     // Their owners are notified only after the move has succeeded; until then everything can be undone.
@@ -268,8 +267,6 @@ extension Application {
       guard let claim, let owner = sessions[claim.session], let session else { continue }
       node.claim = claim
       yield(node)
-      // What is kept off the disk is for its session only (R4).
-      if node.kept != nil { removeState(of: node) }
       tell(owner, that: claim.handle, isReplacedAt: tree.node(node.id) ?? node, by: session)
     }
     if let sealing, displacesText(outcome) { generations.seal(sealing, in: &turn) }
@@ -280,28 +277,28 @@ extension Application {
   private func write(_ outcome: RelocationOutcome, claiming claimed: Node? = nil) {
     for (gone, into) in outcome.merged { absorb(gone, into: into) }
     for node in outcome.changed where tree.nodes[node.id] === node { write(node) }
-    keeping.noteMove(outcome, in: tree)
+    reach.mayGrow()
     for node in outcome.left { prune(node, besides: claimed) }
   }
 
   /// Whether a state is displaced that no generation holds yet (R6).
   private func displacesText(_ outcome: RelocationOutcome) -> Bool {
-    outcome.merged.contains { gone, _ in (gone.stored?.sequence ?? 0) > generations.sealedUpTo }
+    outcome.merged.contains { gone, _ in (gone.state?.sequence ?? 0) > generations.sealedUpTo }
   }
 
   /// A node that gave way to another at the same path: its claim moves there, its state is displaced.
   private func absorb(_ gone: Node, into: Node) {
     for session in sessions.values { session.joinRevisions(of: gone, into: into) }
+    into.isUnstored = into.isUnstored || gone.isUnstored
     if var claim = gone.claim, let session = sessions[claim.session] {
       gone.claim = nil
       // It has not seen the state that it gets (R19).
-      if into.hasState { (claim.hasDecoded, claim.since) = (false, turn.now.monotonic) }
+      if into.hasState { (claim.hasDecoded, claim.isFinished, claim.since) = (false, false, turn.now.monotonic) }
       hold(into, claim, by: session)
       trials.move(gone.id, to: into.id, of: session.id)
       writeClaim(ClaimRecord(node: into.id, session: session.id, handle: claim.handle), of: into)
       note(.released(gone.id, isGone: true))
       note(.claimed(into.id))
-      forgetDue([into.id])
     }
     if let source = providers.dataSource(of: gone.id) {
       setDataSource(of: gone.id, to: nil)

@@ -5,7 +5,7 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
-  /// Claims a path for the session and answers when that is durable (R1, R2).
+  /// Claims a path for the session and answers when that is durable (R1).
   ///
   /// - Returns: blocking sessions whose processes may have ended; the caller checks them and calls again. Empty if the
   ///   registration is done or waits for its parent.
@@ -39,24 +39,15 @@ extension Application {
       guard contested.isEmpty else { return contested }
     }
     let isHeld = existing?.claim?.session == session.id
-    let isKept = existing?.kept != nil
     let node = try self.node(for: request, component: component, parent: parent, existing: existing)
-    let isLate =
-      node.isVacant && !request.isFresh && !restoring.mayConcern(node.id) && self.isLate(session, for: node)
     // Only now, when nothing can fail, the former owner loses it.
     if let owner = owner(of: node), owner !== session {
       hadWindows = hadWindows || trials.hasOpenWindows
       replace(node, owner, by: session)
-      // What is kept off the disk is for its session only (R4).
-      if isKept { removeState(of: node) }
     }
-    claim(node, by: session, classes: request.classes)
+    claim(node, by: session, classes: request.classes, isFresh: request.isFresh)
+    if node.isUnstored { askForUnstored([node]) }
     if node.record.isConfidential, let path = tree.path(of: node) { forgetClosed(at: path) }
-    if node.kept == nil, !tree.isIncluded(node) {
-      // Nothing refers to a new object.
-      if existing == nil { _ = keep(node) } else { keeping.becomeStale() }
-    }
-    settleKept()
     // The last window may have been the former owner's.
     if hadWindows { note(.windowsClosed) }
     // What it wrote itself is its own, also if it registers the object once more.
@@ -70,11 +61,9 @@ extension Application {
       session.isUnannounced = false
       reply.session = session.token
     }
-    reply.restoration.handing = isLate && owes(node, to: session)
+    reply.restoration.handing = !isHeld && deliver(node, to: session)
     turn.answer(caller, reply)
-    if reply.restoration.handing { handOutLate() }
-    // The session is not meant: it is not handed the object when it is back either.
-    if !isHeld, !isLate, !restoring.mayConcern(node.id) { forgetDue([node.id]) }
+    if reply.restoration.handing { deliverNext() }
     return []
   }
 
@@ -150,9 +139,9 @@ extension Application {
       owner.client == nil && !owner.facts.isDetached
       && owner.facts.process != nil && owner.facts.process == session.facts.process
     if owner.hasExited || isOwnPredecessor {
+      // What is not saved goes with its session (R4).
+      if owner.hasExited, isUnsaved(node) { removeState(of: node) }
       yield(node)
-      // What is kept of it goes with its session, unless this one continues that (R4).
-      if node.kept != nil, owner.hasExited { removeState(of: node) }
     } else if takeOver {
       return []
     } else if owner.facts.isDetached || owner.facts.process == nil || sessions.isVerified(owner) {
@@ -257,18 +246,21 @@ extension Application {
   }
 
   /// Makes the session the node's owner; if it owns the node already, the handle stays (R1).
-  private func claim(_ node: Node, by session: Session, classes: [String]) {
+  private func claim(_ node: Node, by session: Session, classes: [String], isFresh: Bool) {
     if let held = node.claim, held.session == session.id {
       node.claim?.classes = classes
       return
     }
+    node.hasFailed = false
+    let isDue = node.stateBeforeClaim != nil && !isFresh
     var claim = Node.Claim(session: session.id, handle: turn.nextHandle, since: turn.now.monotonic, classes: classes)
     claim.wasLeft = sessions.orphaned(node) != nil
     session.lastRegistered = turn.now.monotonic
     hold(node, claim, by: session)
     session.regain(node.id)
     setFresh(node, false, of: session)
-    writeClaim(ClaimRecord(node: node.id, session: session.id, handle: claim.handle), of: node)
+    let record = ClaimRecord(node: node.id, session: session.id, handle: claim.handle, isDue ? .due : .none)
+    writeClaim(record, of: node)
     announceRegistration(of: node, claim, by: session)
     note(.claimed(node.id))
   }

@@ -24,13 +24,6 @@ extension Application {
     origins.exchange(old.map { [$0.context] } ?? [], for: new.map { [$0.context] } ?? [], at: sequence)
   }
 
-  /// What is kept of a node off the disk has changed.
-  func keptChanged(of node: Node, _ kept: KeptState) {
-    let before = kept.count(of: node)
-    budget.keep(kept.counted.bytes - before.bytes)
-    origins.exchange(before.contexts, for: kept.counted.contexts, at: sequence)
-  }
-
   /// The head is another one.
   func countHead() {
     budget.count(tree.nodes.values, at: sequence)
@@ -42,7 +35,6 @@ extension Application {
   func committed(_ receipt: ArchiveReceipt) {
     let before = budget.counted
     budget.settle(receipt, origins: origins.usedBytes, max: turn.limits.archiveBytesMax)
-    keeping.settle(receipt.sequence)
     origins.forget(receipt.unnamedContexts, upTo: receipt.sequence, in: &turn)
     guard budget.excess > 0, case .open = phase else { return }
     let last = sequence
@@ -73,7 +65,7 @@ extension NodeTree {
   /// The node with the largest state that an early one hides and no generation shows (R19).
   package func largestHidden(beside generations: [SealedGeneration]) -> Node? {
     let hidden = nodes.values.filter { node in
-      guard node.kept == nil, let hidden = node.beforeClaim, let state = node.state else { return false }
+      guard let hidden = node.beforeClaim, let state = node.state else { return false }
       return !generations.contains { hidden.sequence <= $0.sequence && $0.sequence < state.sequence }
     }
     return hidden.max { ($0.beforeClaim?.bytes ?? 0, $0.id) < ($1.beforeClaim?.bytes ?? 0, $1.id) }

@@ -53,7 +53,14 @@ extension Application {
   /// Whether a state given now would hide one that its owner has not looked at (R19).
   func isEarly(at node: Node, by session: Session?) -> Bool {
     guard let session, owns(session, node), !(node.claim?.hasDecoded ?? session.hasOwnState) else { return false }
-    return EarlyMarks.isEarly(node, session, runs, restoring, in: turn)
+    let isAwaited = isAwaitingDelivery(node)
+    return EarlyMarks.isEarly(
+      node,
+      session,
+      isAwaited: isAwaited,
+      isGivenUp: runs.isGivenUp(node) || restoring.hasRefused(node),
+      in: turn
+    )
   }
 
   /// Whether it is the session's object, or the application whose delegate the session is.
@@ -78,7 +85,6 @@ extension Application {
   }
 
   /// Writes the state, and all that follows from the owner's having given it (R19, R31).
-  ///
   func put(_ record: StateRecord, at node: Node, by session: Session?) {
     store(record, at: node)
     noteEncoding(record, at: node, by: session)
@@ -98,26 +104,26 @@ extension Application {
     if record.isEarly {
       trials.watchEarly(since: claim.since, in: &turn)
     } else {
-      // The saved state is its own from now on, so a restoration need not return it (R34).
-      node.claim?.hasDecoded = true
+      // The saved state is its own from now on, so a restoration need not return it (R22).
+      if !claim.hasDecoded { noteDelivered(node) }
       if claim.isFresh { setFresh(node, false, of: session) }
     }
     closeWindow(of: node.id, for: session.id)
   }
 
   func store(_ record: StateRecord, at node: Node) {
+    // A session that ends writes it.
+    let isLifted = node.isQuarantined && !record.isEarly && sessions.isEmpty
+    defer { if isLifted { writeRun() } }
     if !record.isEarly {
       if node.withheld != nil { liftQuarantine(of: node) }
       // Crashes count against the former state, not against the one that replaces it.
       acquit(node.id)
+      if node.hasFailed { setAside(node) }
     }
-    if let kept = node.kept {
-      tree.noteLength(of: record, turn.limits)
-      kept.take(record, for: node, at: sequence)
-      return keptChanged(of: node, kept)
-    }
-    if keeping.isInUse { keeping.noteReferences(of: node, to: record.references, in: tree) }
     origins.write(record.context, in: &turn)
+    // Nearly all states refer to nothing.
+    let references = record.references != nil || node.hasReferences ? node.references : nil
     let state = StateSummary(record, at: write(.state(record)))
     headChanged(from: node.state, to: state)
     if record.isEarly {
@@ -125,8 +131,9 @@ extension Application {
     } else {
       node.beforeClaim = nil
     }
-    node.isUnreadable = false
+    (node.isUnreadable, node.isUnstored) = (false, false)
     node.state = state
+    if let references { reach.note(references, node.references, in: tree) }
   }
 
   // MARK: The writer

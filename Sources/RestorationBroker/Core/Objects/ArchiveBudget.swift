@@ -9,8 +9,6 @@ package struct ArchiveBudget {
   /// Bytes of the states at the head, and of the texts of its nodes.
   package private(set) var states = 0
   package private(set) var texts = 0
-  /// By how much storing all that is kept off the disk would enlarge the head (R4).
-  private var kept = 0
   /// Changes of the head that the archive has not counted yet.
   private var growth: [(sequence: SequenceNumber, bytes: Int)] = []
   /// By how much what is kept besides the head is over the limit.
@@ -31,9 +29,6 @@ package struct ArchiveBudget {
   /// Bytes of the head besides the origins of its states.
   package var head: Int { states + texts }
 
-  /// As if all that is kept off the disk were stored.
-  var headWithKept: Int { head + kept }
-
   /// Passes if the head may grow by so many bytes. What is over a limit that was lowered may shrink.
   package func requireRoom(
     for bytes: Int,
@@ -41,7 +36,7 @@ package struct ArchiveBudget {
     path: @autoclosure () -> IdentifierPath? = nil,
     in turn: borrowing Turn
   ) throws(ErrorObject) {
-    let (value, max) = (headWithKept + origins + bytes, turn.limits.archiveBytesMax)
+    let (value, max) = (head + origins + bytes, turn.limits.archiveBytesMax)
     guard bytes > 0, value > max else { return }
     throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path())
   }
@@ -58,18 +53,14 @@ package struct ArchiveBudget {
     if bytes != 0 { growth.append((sequence, bytes)) }
   }
 
-  /// So many bytes more are kept off the disk, and count as if they were stored.
-  mutating func keep(_ bytes: Int) { kept += bytes }
-
   /// These are all nodes of the head.
   package mutating func count(_ nodes: some Sequence<Node>, at sequence: SequenceNumber) {
     let before = head
-    (states, texts, kept) = (0, 0, 0)
+    (states, texts) = (0, 0)
     for node in nodes {
       node.countedText = node.record.textBytes
       texts += node.countedText
-      states += node.stored?.bytes ?? 0
-      kept += node.kept?.counted.bytes ?? 0
+      states += node.state?.bytes ?? 0
     }
     if sequence > counted { growth.append((sequence, head - before)) }
   }

@@ -27,6 +27,8 @@ package struct ClosedShelf: StoredFacts, Hashable {
     package var path: IdentifierPath = []
     /// Milliseconds since 1970.
     package var closed: Int64 = 0
+    /// Nobody had claimed it for long; otherwise somebody has closed it.
+    package var isRetired = false
     /// The objects above, as they were then; the outermost first.
     package var ancestors: [Object] = []
     package var objects: [Object] = []
@@ -36,6 +38,7 @@ package struct ClosedShelf: StoredFacts, Hashable {
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.stored("path", &path)
       try members.stored("closed", count: &closed)
+      try members.stored("retired", &isRetired, unless: false)
       try members.stored("ancestors", &ancestors, unless: [])
       try members.stored("objects", &objects)
     }
@@ -71,7 +74,9 @@ package struct ClosedShelf: StoredFacts, Hashable {
     }
 
     fileprivate func joined(with former: Subtree) -> Subtree? {
-      guard abs(closed - former.closed) <= ClosedShelf.togetherMilliseconds else { return nil }
+      guard abs(closed - former.closed) <= ClosedShelf.togetherMilliseconds, isRetired == former.isRetired else {
+        return nil
+      }
       return taking(former) ?? former.taking(self)
     }
   }
@@ -115,7 +120,7 @@ package struct ClosedShelf: StoredFacts, Hashable {
       (kind, classes, restorationClass) = (record.kind.wire, record.classes, record.restorationClass)
       (storyboard, keepsForever, isConfidential) = (record.storyboard, record.keepsForever, record.isConfidential)
       // What is withheld after crashes is not given back by a detour (R35).
-      guard let state = node.shared, !node.isWithheld(state) else { return }
+      guard let state = node.state, !node.isWithheld(state) else { return }
       (sequence, bytes) = (state.sequence, Int64(state.bytes))
     }
 

@@ -17,12 +17,11 @@ package final class Node {
   package var beforeClaim: StateSummary?
   /// The newest row was found damaged; cleared by the next write (R32).
   package var isUnreadable = false
+  /// Its owner has given a state that was not stored, and has not been asked for it since (R4).
+  var isUnstored = false
 
   /// Bytes of its texts, as the head was counted.
   var countedText = 0
-
-  /// Its state is kept off the disk, because it is neither included nor reached; nearly always `nil` (R4).
-  package internal(set) var kept: KeptState?
 
   /// Rows that are withheld, or were until a newer one replaced them, oldest first; nearly always `nil` (R35).
   package internal(set) var withheld: [WithheldRow]?
@@ -36,6 +35,9 @@ package final class Node {
   package private(set) var restoringSteps: [NotedStep<RestoringStep>] = []
   /// Tells the time of steps; `nil` in a tree that no application works with.
   var context: CoreContext?
+
+  /// The owner could not take in what it was given: what it writes next takes the place of that (R29).
+  var hasFailed = false
 
   /// The claim; `nil` while the node is vacant.
   package var claim: Claim?
@@ -60,9 +62,11 @@ package final class Node {
     var origin: ContextID?
     /// Highest revision the owner has pushed (R15).
     package var revision: Int64 = 0
-    /// Whether the owner has asked for the state since it claimed the node (R19).
+    /// Whether the owner has asked for the state since it claimed the node, or was given it (R19).
     package var hasDecoded = false
-    /// An earlier session has left the object, so that it may have been saved (R34).
+    /// Whether the owner was told that the object is restored: once, whatever else concerns it then (R21).
+    var isFinished = false
+    /// An earlier session has left the object, so that it may have been saved (R22).
     var wasLeft = false
     /// Its owner says that it is a new object: what is saved is not its state, and goes when it is first encoded (R29).
     var isFresh = false
@@ -88,24 +92,11 @@ package final class Node {
     pulled.map { $0.sequence == state?.sequence && $0.digest == digest } ?? false && !isUnreadable && !isQuarantined
   }
 
-  /// The newest state is the same, and is in another row now.
-  func storedAgain(from former: StateSummary, at sequence: SequenceNumber) {
-    if let pulled, pulled.sequence == former.sequence {
-      self.pulled = Pulled(sequence: sequence, digest: pulled.digest)
-    }
-  }
-
   // Patterns, because `== nil` copies what it compares: the two are asked for with every push.
 
   package var isVacant: Bool { if case nil = claim { true } else { false } }
 
   package var hasState: Bool { if case nil = state { false } else { true } }
-
-  /// The state that the head has, early or not.
-  package var stored: StateSummary? { if let kept { kept.stored } else { state } }
-
-  /// The state that everybody may read.
-  package var shared: StateSummary? { kept == nil ? state : nil }
 
   /// It was never registered, or was unregistered: it exists only for its descendants (R3).
   package var isPlaceholder: Bool {
@@ -122,11 +113,8 @@ package final class Node {
     return state.isEarly ? beforeClaim : state
   }
 
-  /// The number by which a writer expects a state of it; 0 if it is absent or kept off the disk (R4, R15).
-  func number(of state: StateSummary?) -> SequenceNumber { kept == nil ? state?.sequence ?? 0 : 0 }
-
   /// Numbers of the origins of what is counted of it (R25).
-  var contexts: [ContextID] { kept?.counted.contexts ?? state.map { [$0.context] } ?? [] }
+  var contexts: [ContextID] { state.map { [$0.context] } ?? [] }
 
   // MARK: Quarantine
 
@@ -137,10 +125,10 @@ package final class Node {
   }
 
   /// Whether a state of it is withheld from owners.
-  package func isWithheld(_ state: StateSummary) -> Bool { withheldSince(state) != nil }
+  package func isWithheld(_ state: StateSummary) -> Bool { withheldSince(state.sequence) != nil }
 
   /// Since when a state of it is withheld, in milliseconds since 1970; nil where it is not.
-  func withheldSince(_ state: StateSummary) -> Int64? { withheld?.first { $0.row.sequence == state.sequence }?.since }
+  func withheldSince(_ state: SequenceNumber) -> Int64? { withheld?.first { $0.row.sequence == state }?.since }
 
   /// Its owner would be given nothing, although there is a state (R35).
   package var isQuarantined: Bool {
@@ -199,18 +187,7 @@ extension Sequence<Node> {
   var textBytes: Int { reduce(0) { $0 + $1.record.textBytes } }
 
   /// Numbers of the origins of what is counted of them (R25).
-  var contexts: [ContextID] {
-    var contexts: [ContextID] = []
-    for node in self {
-      // Nearly all have one state, which needs no list.
-      if node.kept != nil {
-        contexts += node.contexts
-      } else if let state = node.state {
-        contexts.append(state.context)
-      }
-    }
-    return contexts
-  }
+  var contexts: [ContextID] { compactMap { $0.state?.context } }
 }
 
 extension Array {

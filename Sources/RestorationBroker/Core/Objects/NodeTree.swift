@@ -168,7 +168,7 @@ package struct NodeTree {
   }
 
   /// The node that excludes a node: the nearest of it and its ancestors without an identifier (R4), or the ancestor
-  /// that a view must not be below (R5); `nil` if it is included. Inline, as `walk` is.
+  /// that a view must not be below (R4); `nil` if it is included. Inline, as `walk` is.
   @inline(__always)
   package func excluder(of node: Node) -> Node? {
     if let nameless = nameless(of: node) { return nameless }
@@ -181,7 +181,7 @@ package struct NodeTree {
     return ancestor
   }
 
-  /// Whether a walk from the roots reaches it (R4, R5). Inline, as `walk` is.
+  /// Whether a walk from the roots reaches it (R4). Inline, as `walk` is.
   @inline(__always)
   package func isIncluded(_ node: Node) -> Bool { excluder(of: node) == nil }
 
@@ -322,12 +322,6 @@ package struct NodeTree {
     if record.kind == .application { applicationNode = node }
     if let key = key(of: node) { index[key] = node.id }
     return node
-  }
-
-  /// Removes a node that was to take the place of another one, which stays there.
-  mutating func remove(_ placeholder: Node, for original: NodeID) {
-    remove(placeholder)
-    if let node = nodes[original], let key = key(of: node) { index[key] = original }
   }
 
   /// Removes a node without children.

@@ -27,8 +27,6 @@ package struct RelocationOutcome {
   package var changed: [Node] = []
   /// Nodes whose path changed; parents first.
   package var moved: [Node] = []
-  /// Some of these are not included (R4, R5).
-  var movesExcluded = false
   /// Nodes that gave way to another one at their path; gone from the tree.
   package var merged: [(gone: Node, into: Node)] = []
   /// Nodes that get the claims of those that gave way to them.
@@ -68,9 +66,8 @@ extension NodeTree {
       outcome.moved = subtrees(of: outcome.changed)
       var ancestry = Ancestry()
       for node in outcome.moved {
-        let (bytes, isIncluded) = ancestry.place(of: node)
+        let bytes = ancestry.place(of: node).pathBytes
         guard bytes <= limits.pathBytesMax else { throw .pathTooLong(bytes: bytes) }
-        if !isIncluded { outcome.movesExcluded = true }
       }
       let suspects = long.suspects(in: self)
       if let (node, bytes) = suspects.tooLong({ self.node($0) }) { throw .stateTooLong(node, bytes: bytes) }

@@ -3,7 +3,7 @@
 internal import JSONRPC
 package import RestorationWire
 
-/// The origin of a state: class and reserved keys of its writer (R25, R26).
+/// The origin of a state: class and reserved keys of its writer (R10, R25).
 ///
 /// Equal origins are stored once, so that a state carries a number only.
 package struct StateOrigin: StoredFacts, Hashable {

@@ -3,7 +3,7 @@
 package import RestorationArchive
 internal import RestorationWire
 
-/// The origins of an application's states by number, so that a state carries a number only (R25, R26). The archive
+/// The origins of an application's states by number, so that a state carries a number only (R10, R25). The archive
 /// calls these numbers contexts.
 ///
 /// Invariants:
@@ -14,7 +14,7 @@ package struct StateOrigins {
   private struct Use {
     /// Of its text.
     let bytes: Int
-    /// States that have it: those of the head, and those that are kept off the disk.
+    /// States of the head that have it.
     var states = 0
     /// The last change that may name it although no row had it before.
     var named: SequenceNumber = 0
@@ -160,8 +160,8 @@ package struct StateOrigins {
     if let origin = origins.removeValue(forKey: number), numbers[origin] == number { numbers[origin] = nil }
   }
 
-  /// The archive has no row with these, up to a change; those go that none was given since. One that is in use by what
-  /// is kept off the disk stays: it may be about to get a row, and is told again if it does not.
+  /// The archive has no row with these, up to a change; those go that none was given since. One that is in use
+  /// stays.
   package mutating func forget(_ unnamed: [ContextID], upTo sequence: SequenceNumber, in turn: inout Turn) {
     let gone = unnamed.filter { number in
       !unwritten.contains(number) && uses[number].map { $0.states == 0 && $0.named <= sequence } ?? false

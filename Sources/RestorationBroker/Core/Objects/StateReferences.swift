@@ -5,7 +5,7 @@ internal import RestorationArchive
 internal import RestorationWire
 
 /// References in the text of a state: by archive id as they are stored, with a table of where they are, so that no move
-/// ever rewrites it (R6, R14); by path as they are given out (R27).
+/// ever rewrites it (R6, R14); by path as they are given out (R14).
 extension Application {
   /// The text as stored, if all its references lead somewhere, and it can be given out again.
   ///
@@ -17,12 +17,15 @@ extension Application {
   ) throws(ErrorObject) -> (text: ArraySlice<UInt8>, table: String?) {
     let text = state.text.bytes
     guard !state.references.isEmpty else { return (text, nil) }
-    let references = try state.references.map { reference throws(ErrorObject) in
-      if reference.target.isNull { return (range: reference.objectRange, target: nil as NodeID?) }
-      guard let target = ObjectReference(reference.target), let node = node(target), node.record.component != nil else {
+    let references = try state.references.map { reference throws(ErrorObject) -> (range: Range<Int>, target: NodeID?) in
+      if reference.target.isNull { return (reference.objectRange, nil) }
+      let target = ObjectReference(reference.target)
+      let node = target.flatMap { self.node($0) }
+      guard node != nil || target != nil && reference.object["optional"]?.bool() == true else {
         throw .invalidReference(reference.target)
       }
-      return (range: reference.objectRange, target: node.id)
+      // What has no identifier cannot be found again.
+      return (reference.objectRange, node?.record.component == nil ? nil : node?.id)
     }
     let (stored, table) = ArchiveReferences.store(references, in: text)
     try turn.limits.requireReadable(stored.count + elements, table, references.count, in: tree, path: path())
@@ -175,7 +178,7 @@ extension ErrorObject {
     .restoration(
       .invalidReference,
       "\(target) is not an object of the application",
-      hint: "Register the target first, or write {\"$literal\": …} if it is not a reference.",
+      hint: "Register the target first, write \"optional\": true beside it, or write {\"$literal\": …} if it is none.",
       details: ["pointer": "/state", "reference": .text(target.compactText)]
     )
   }

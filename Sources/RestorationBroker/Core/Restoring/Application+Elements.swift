@@ -52,7 +52,7 @@ extension Application {
   /// it was asked for is named in a round.
   func nameElements(of view: Node) {
     for number in resolver.numbers(naming: view.id) { endResolution(number) }
-    guard let state = view.shared, let claim = view.claim, claim.session == state.session, !view.isWithheld(state),
+    guard let state = view.state, let claim = view.claim, claim.session == state.session, !view.isWithheld(state),
       view.pulled?.sequence != state.sequence,
       dataSource(of: view, serving: .modelIdentifierForElementAtIndexPath) != nil
     else { return }
@@ -190,7 +190,7 @@ extension Application {
     switch resolution.purpose {
     case .batch(let restoration, let addressee, let node):
       guard addressee.isLate || restoring.number == restoration else { return }
-      handouts.add(resolution.elements, of: node, to: addressee)
+      deliveries.add(resolution.elements, of: node, to: addressee)
       sendWhenResolved(addressee)
     case .decode(let caller, let record, let sequence):
       turn.ask(.unpark(caller))

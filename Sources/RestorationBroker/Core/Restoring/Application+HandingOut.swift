@@ -45,7 +45,7 @@ extension Application {
 
   private func handled(_ handled: Restoration.Handled, of addressee: Addressee) {
     if addressee.isLate {
-      lateHandled(handled, of: addressee.session)
+      delivered(handled, to: addressee.session)
     } else {
       drive(.handled(addressee.session, handled))
     }
@@ -53,30 +53,31 @@ extension Application {
 
   /// What it has been handed and has not answered.
   func batch(of addressee: Addressee) -> [NodeID] {
-    addressee.isLate ? handouts.batch(of: addressee.session) : restoring.batch(of: addressee.session)
+    addressee.isLate ? deliveries.batch(of: addressee.session) : restoring.batch(of: addressee.session)
   }
 
   private func isHanding(_ node: NodeID, to addressee: Addressee) -> Bool {
     addressee.isLate
-      ? handouts.batch(of: addressee.session).contains(node) : restoring.isHanding(node, to: addressee.session)
+      ? deliveries.batch(of: addressee.session).contains(node) : restoring.isHanding(node, to: addressee.session)
   }
 
   private func withhold(_ node: NodeID, _ outcome: Restoration.Outcome, from addressee: Addressee) {
     guard addressee.isLate else { return drive(.withheld(node, outcome)) }
-    handouts.withhold(node, from: addressee.session)
-    forgetDue([node])
+    deliveries.withhold(node, from: addressee.session)
+    if let node = tree.node(node) { noteDelivered(node) }
   }
 
   /// States that may never have come: their owner gets them again when it comes back.
   private func markUndelivered(_ addressee: Addressee) {
     for node in batch(of: addressee) where isHanding(node, to: addressee) {
-      let object = tree.node(addressee.isLate ? node : restoring.item(of: node)?.object ?? node)
-      if let object, object.claim?.session == addressee.session { object.claim?.hasDecoded = false }
+      if let object = tree.node(node), object.claim?.session == addressee.session { object.claim?.hasDecoded = false }
     }
   }
 
-  /// The state to hand out. After a no it is what the run started from, unless the object was written since.
-  private func outgoingState(of node: Node) -> StateSummary? { runs.declinedState(of: node) ?? node.stateBeforeClaim }
+  /// The state to hand out. If a no was taken back, that is what the run started from, unless it was written since.
+  private func outgoingState(of node: Node) -> StateSummary? {
+    (runs.facts.decision == .restoring ? runs.declinedState(of: node) : nil) ?? node.stateBeforeClaim
+  }
 
   // MARK: Making
 
@@ -155,8 +156,7 @@ extension Application {
     case .result(let result):
       switch LocatedObject(result) {
       case .object(let handle):
-        guard let object = tree.claimed[handle], object.claim?.session == session else { return .failed }
-        return .object(object.id, session)
+        return tree.claimed[handle]?.claim?.session == session ? .object : .failed
       case .refused: return .null
       case .forgotten: return .forgotten
       case .awaited: return .awaited
@@ -169,7 +169,7 @@ extension Application {
   // MARK: Handing out
 
   func handOut(_ batch: [Restoration.Handout], to addressee: Addressee) {
-    handouts.begin(OutgoingBatch(handouts: batch), to: addressee)
+    deliveries.begin(OutgoingBatch(handouts: batch), to: addressee)
     let rows = batch.filter { !$0.isDeferred }.compactMap { handout in
       tree.node(handout.node).flatMap { outgoingState(of: $0) }.map {
         StateRequest.Row(node: handout.node, sequence: $0.sequence)
@@ -181,9 +181,9 @@ extension Application {
   /// The states of a batch have been read.
   func take(_ readings: [StateReading?]?, of rows: [StateRequest.Row], for addressee: Addressee) {
     for (index, row) in rows.enumerated() {
-      let reading = readings.flatMap { $0[index] } ?? keptReading(row)
+      let reading = readings.flatMap { $0[index] }
       switch reading {
-      case .state(let record, row.sequence)?: handouts.add(record, of: row.node, to: addressee)
+      case .state(let record, row.sequence)?: deliveries.add(record, of: row.node, to: addressee)
       case .unreadable(let sequence)?:
         if let node = tree.node(row.node), node.state?.sequence == sequence { node.isUnreadable = true }
         withhold(row.node, .skipped(.unreadable), from: addressee)
@@ -195,27 +195,19 @@ extension Application {
     sendWhenResolved(addressee)
   }
 
-  /// A state that the archive does not have, because its object was excluded since this run began (R4, R34).
-  private func keptReading(_ row: StateRequest.Row) -> StateReading? {
-    guard let node = tree.nodes[row.node], let state = node.stateBeforeClaim, state.sequence == row.sequence else {
-      return nil
-    }
-    return node.kept?.text(of: state, at: node).map { .state($0, sequence: row.sequence) }
-  }
-
   /// Sends a batch as soon as the elements of all its views have been found in today's data (R28).
   func sendWhenResolved(_ addressee: Addressee) {
-    while let (handout, record) = handouts.unresolved(of: addressee, where: { isHanding($0, to: addressee) }) {
+    while let (handout, record) = deliveries.unresolved(of: addressee, where: { isHanding($0, to: addressee) }) {
       let elements = Application.elements(of: record)
       let purpose = ElementResolver.Purpose.batch(restoring.number, addressee, handout.node)
       let milliseconds =
         addressee.isLate ? ElementResolver.milliseconds : restoring.awaitedMilliseconds(at: turn.now.monotonic)
-      if let object = tree.node(handout.object), resolve(elements, of: object, for: purpose, awaiting: milliseconds) {
+      if let object = tree.node(handout.node), resolve(elements, of: object, for: purpose, awaiting: milliseconds) {
         return
       }
-      handouts.add(elements, of: handout.node, to: addressee)
+      deliveries.add(elements, of: handout.node, to: addressee)
     }
-    if let resolved = handouts.takeBatch(of: addressee) { send(resolved, to: addressee) }
+    if let resolved = deliveries.takeBatch(of: addressee) { send(resolved, to: addressee) }
   }
 
   private func send(_ batch: OutgoingBatch, to addressee: Addressee) {
@@ -223,9 +215,9 @@ extension Application {
     guard let session = sessions[number] else { return }
     var left = batchBytesMax(of: number)
     var objects: [DecodeRestorableStateWithCoder.Object] = []
-    var sent: [(handout: Restoration.Handout, node: Node, isDeferred: Bool)] = []
+    var sent: [(node: Node, isDeferred: Bool)] = []
     for handout in batch.handouts where isHanding(handout.node, to: addressee) {
-      guard let object = tree.node(handout.object), let claim = object.claim, claim.session == number else { continue }
+      guard let object = tree.node(handout.node), let claim = object.claim, claim.session == number else { continue }
       var content: DecodeRestorableStateWithCoder.Content?
       let path = tree.path(of: object)
       if let record = batch.records[handout.node] {
@@ -246,7 +238,7 @@ extension Application {
         }
       }
       objects.append(.init(object: claim.handle, path: path, content: content))
-      sent.append((handout, object, content == nil))
+      sent.append((object, content == nil))
     }
     guard !objects.isEmpty else { return handled(.done, of: addressee) }
     guard call(session, toDecode: objects, for: .restoring(.handOut(addressee))) != nil else {
@@ -254,17 +246,17 @@ extension Application {
       let readsTooLittle = session.isReachable && session.serves(.decodeRestorableStateWithCoder)
       return handled(readsTooLittle ? .failed : .lost, of: addressee)
     }
-    for (handout, object, isDeferred) in sent {
-      tree.node(handout.node)?.note(.handedOut(session.owner, deferred: isDeferred))
+    for (node, isDeferred) in sent {
+      node.note(.handedOut(session.owner, deferred: isDeferred))
       guard !isDeferred else {
-        if !addressee.isLate { restoring.noteDeferred(handout.node, for: handout.object) }
+        if addressee.isLate {
+          deliveries.noteDeferred(node.id, for: addressee.session)
+        } else {
+          restoring.noteDeferred(node.id)
+        }
         continue
       }
-      object.claim?.hasDecoded = true
-      if let node = tree.node(handout.node) {
-        restoring.noteHandedOut(node)
-        openWindow(of: node, for: session, byCall: true, isPart: addressee.isLate || restoring.scope != nil)
-      }
+      openWindow(of: node, for: session, byCall: true, isPart: addressee.isLate || restoring.scope != nil)
     }
   }
 
@@ -324,27 +316,23 @@ extension Application: RestorationFacts {
     return session
   }
 
-  package func hasState(_ object: NodeID) -> Bool { tree.nodes[object]?.hasState ?? false }
-
-  package func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing {
-    guard let node = tree.node(node), let object = tree.node(object), let claim = object.claim,
-      let owner = sessions[claim.session]
-    else { return .later }
+  package func handing(of node: NodeID) -> Restoration.Handing {
+    guard let node = tree.node(node), let claim = node.claim, let owner = sessions[claim.session] else { return .later }
     guard let state = outgoingState(of: node) else { return .nothing(because: .noState) }
     // It fetched the state by itself.
-    if claim.hasDecoded, object === node { return .nothing(because: nil) }
-    if let since = node.withheldSince(state) {
+    if claim.hasDecoded { return .nothing(because: nil) }
+    if let since = node.withheldSince(state.sequence) {
       return .skip(.quarantined, because: .quarantined(since: Timestamp(milliseconds: since)))
     }
     if node.isUnreadable { return .skip(.unreadable, because: nil) }
-    guard classMatches(object, state) else {
+    guard classMatches(node, state) else {
       let saved = origins[state.context]?.classes.first ?? ""
       return .skip(.classMismatch, because: .classMismatch(saved: saved, declared: claim.classes))
     }
     guard owner.serves(.decodeRestorableStateWithCoder) else { return .skip(.notServed, because: nil) }
-    guard !handouts.isHanding(to: owner.id) else { return .later }
+    guard !deliveries.isHanding(to: owner.id) else { return .later }
     guard mayHandOut(node, to: owner) else { return .afterTrials }
-    let deferred = (tree.path(of: object)?.jsonBytes ?? 0) + Self.objectBytes
+    let deferred = (tree.path(of: node)?.jsonBytes ?? 0) + Self.objectBytes
     let bytes = state.bytes + coderBytes(of: state) + deferred
     return isSuspect(node) ? .alone(bytes: bytes) : .state(bytes: bytes, deferred: deferred)
   }
@@ -380,15 +368,19 @@ extension Application: RestorationFacts {
       node.note(.skipped(reason: reason.rawValue, message: reason == .failed ? restoring.messages[number] : nil))
       switch reason {
       case .quarantined, .unreadable: markDecoded(number)
-      case .classMismatch, .refused, .parentSkipped, .sameObject, .notServed, .failed, .late, .ended, .discarded: break
+      case .failed: if let node = tree.node(number) { failDelivery(of: node) }
+      case .classMismatch, .refused, .parentSkipped, .sameObject, .notServed, .late, .ended, .discarded: break
       }
     case .settled(.absent): node.note(.absent)
     }
   }
 
   /// Its owner has had what there is for it, be it nothing: from now on what it writes counts, and no further
-  /// restoration concerns it (R19, R34).
+  /// restoration concerns it (R19, R22).
   private func markDecoded(_ number: NodeID) {
-    restoring.item(of: number).flatMap { tree.node($0.object) }?.claim?.hasDecoded = true
+    guard let node = tree.node(number) else { return }
+    noteDelivered(node, isToBeTold: true)
+    // What was not sent is still to be fetched.
+    if !restoring.deferred.contains(number) { dropProvisional([node]) }
   }
 }

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Restorations that the broker drives (R21 – R25, R34): carries out what `Restoration` decides.
+/// Restorations that the broker drives (R21 – R25): carries out what `Restoration` decides.
 extension Application {
   /// How many units that failed an answer names.
   private static let failedUnitsMax = 64
@@ -13,7 +13,7 @@ extension Application {
 
   var restorationPlan: RestorationPlan { RestorationPlan(tree: tree, sessions: sessions, origins: origins, runs: runs) }
 
-  /// The delegate has neither got nor written the application's own state (R34).
+  /// The delegate has neither got nor written the application's own state (R22).
   private var isOwnStateDue: Bool {
     guard ownState(forDelegate: true) != nil else { return false }
     guard let delegate = liveDelegate else { return isDelegateMissing }
@@ -35,7 +35,8 @@ extension Application {
     guard isRestoring || plan.scope == nil && isOwnStateDue || !plan.isEmpty else {
       // Nothing is left to be brought back, so that the restoration is complete.
       if plan.scope == nil {
-        if runs.driven(after: sessions.last) { writeRun() }
+        runs.restore()
+        writeRun()
         trials.beginRestored()
         note(.windowsClosed)
       }
@@ -54,11 +55,29 @@ extension Application {
       bytesMax: bytesMax,
       milliseconds: milliseconds,
       of: plan.scope,
-      after: sessions.last,
+      isDecided: runs.facts.decision == .restoring,
       in: &turn
     )
     guard let deadline else { return }
     trials.prolong(until: deadline)
+    drive(.started)
+  }
+
+  /// The broker before this one ended in a restoration, whose end the sessions are still waiting for.
+  func goOnRestoring() {
+    guard runs.facts.isRestoring, !isRestoring, !sessions.allAreDiscarded, !turn.isEnding else { return }
+    let milliseconds = RestoreApplicationState.deadlineMillisecondsDefault
+    trials.prolong(until: restoring.begin(milliseconds: milliseconds, of: nil, isDecided: true, in: &turn))
+    drive(.started)
+  }
+
+  /// In a run that restores somebody has come who makes such objects, and is asked for those that are vacant (R22).
+  func locate(_ isMade: (Node) -> Bool) {
+    guard runs.facts.decision == .restoring, !isRestoring, !turn.isEnding else { return }
+    let vacant = Set(restorationPlan.vacant(where: isMade))
+    guard !vacant.isEmpty else { return }
+    let milliseconds = RestoreApplicationState.deadlineMillisecondsDefault
+    trials.prolong(until: restoring.begin(milliseconds: milliseconds, of: vacant, isDecided: true, in: &turn))
     drive(.started)
   }
 
@@ -85,7 +104,7 @@ extension Application {
 
   private func endRestoration() -> Restoring? {
     guard let over = restoring.end(in: &turn) else { return nil }
-    handouts.endRestoration()
+    deliveries.endRestoration()
     endCalls { call in
       switch call.purpose {
       case .restoring(.handOut(let addressee)): !addressee.isLate
@@ -149,7 +168,11 @@ extension Application {
     plan.scope = restoring.scope
     let units = plan.units
     restoring.setUnits(units)
-    if plan.scope == nil { startMissingUnits() }
+    if plan.scope == nil {
+      runs.restore(isUnderWay: true)
+      writeRun()
+      startMissingUnits()
+    }
     let objects = plan.objects(units, isStarting: restoring.isStarting)
     await long.did(objects.count)
     let nodes = objects.compactMap { tree.node($0.node) }
@@ -171,15 +194,11 @@ extension Application {
       finishHandingOut(nodes, of: session)
       await long.did(nodes.count)
     }
-    // Windows opened for a node whose state another object got (R24).
-    for item in decisions.items where item.place == .settled(.restored) && item.object != item.node {
-      if let owner = item.owner, sessions[owner] != nil, trials.close(item.node, of: owner) { acquit(item.node) }
-    }
     trials.endExtensions(of: decisions.participants)
     if !decisions.isDeclined, !over.isVoid, over.scope == nil {
       let delegates = over.shown.compactMap { sessions[$0] }
       for delegate in delegates { delegate.hasOwnState = true }
-      if !delegates.isEmpty, let node = tree.applicationNode { settle([node]) }
+      if !delegates.isEmpty, let node = tree.applicationNode { dropProvisional([node]) }
       // It was about the application's own state alone.
       if decisions.items.isEmpty { trials.beginRestored() }
     }
@@ -190,12 +209,10 @@ extension Application {
       replies.append(reply(over, decisions, bytesMax: bytesMax))
       await long.did(count)
     }
+    if over.scope == nil { runs.endRestoration() }
     if !over.isVoid {
-      moveToAnswers(over, decisions)
-      await long.did(count)
       settleEarlyStates(after: decisions, of: over)
       await long.did(count)
-      noteDue(after: decisions, of: over)
       writeRun()
     }
     for (progress, call) in over.progress(isLast: true, at: turn.now) { tell(progress, of: call) }
@@ -206,34 +223,21 @@ extension Application {
     note(.restorationEnded)
   }
 
-  /// What was restored, refused or declined is no longer to be had in place of what its owners have written (R19).
+  /// What was refused or declined is no longer to be had in place of what its owners have written (R19).
   private func settleEarlyStates(after decisions: Restoration, of over: Restoring) {
     let nodes = { (ids: [NodeID]) in ids.compactMap { self.tree.node($0) } }
     let refused = nodes(decisions.refused)
     if decisions.isDeclined {
       let declined = tree.subtrees(of: over.scope)
       runs.decline(declined, below: over.scope.map { Array($0) }, upTo: sequence)
-      settle(declined.filter { ($0.state?.sequence ?? 0) > runs.facts.began })
+      settle(declined.filter { ($0.state?.sequence ?? 0) > runs.facts.began }, mayBeAskedFor: true)
+      if over.scope == nil { deliveries.forgetAll() }
     } else {
-      if over.scope == nil { runs.takeBackDecline() }
       let gone = refused.flatMap { tree.subtree(of: $0) }
       runs.refuse(decisions.refused, of: decisions.items.map(\.node), settling: gone.map(\.id))
-      settle(nodes(decisions.restored(besides: over.deferred)) + gone)
+      settle(gone, mayBeAskedFor: true)
     }
-    EarlyMarks.extend(nodes(decisions.items.map(\.object)), since: decisions.begun, in: turn)
     settleRipe()
-  }
-
-  /// What it did not restore is handed to sessions that come late, unless the delegate has declined (R29).
-  private func noteDue(after decisions: Restoration, of over: Restoring) {
-    if !decisions.isDeclined { runs.forgetDue(decisions.restored()) }
-    guard over.scope == nil else { return }
-    if decisions.isDeclined {
-      handouts.forgetLate()
-      runs.forgetLate()
-    } else {
-      runs.driven(after: over.lastSession, leaving: decisions.unrestored.filter { tree.node($0)?.hasState == true })
-    }
   }
 
   private func reply(_ over: Restoring, _ decisions: Restoration, bytesMax: Int) -> RestoreApplicationState.Reply {
@@ -291,6 +295,7 @@ extension Application {
     if case .batch(let addressee) = purpose, addressee.isLate {
       return take(readings, of: request.rows, for: addressee)
     }
+    if case .shown = purpose { return dropProvisional(readings ?? []) }
     guard isRestoring, restoring.number == number else { return }
     let first: StateRecord? = if case .state(let record, _)?? = readings?.first { record } else { nil }
     switch purpose {
@@ -300,6 +305,7 @@ extension Application {
     case .make(let node, let lookup, let session): send(node, lookup, first, to: session)
     case .batch(let addressee): take(readings, of: request.rows, for: addressee)
     case .end: takeLong { await self.finishRestoration($0) }
+    case .shown: break
     }
   }
 

@@ -42,6 +42,7 @@ extension Application {
     providers.addMaker(session.id, of: name, isShared: request.isShared)
     turn.answer(caller, EmptyResult())
     note(.classesRegistered)
+    locate { $0.record.restorationClass == name }
   }
 
   /// Gives a session a role, durably: the session still has it if it continues after the broker's death.

@@ -27,7 +27,7 @@ extension Restoration {
         wakeChildren(of: number)
         continue
       }
-      switch facts.handing(of: items[number].node, to: items[number].object) {
+      switch facts.handing(of: items[number].node) {
       case .nothing(let step): settle(number, .restored, because: step)
       case .skip(let reason, let step): settle(number, .skipped(reason), because: step)
       case .state(let bytes, let deferred) where batch.add(number, bytes, deferred, max, alone: false): break
@@ -44,15 +44,8 @@ extension Restoration {
     if isOnTrial { actions.append(.watchTrials) }
     guard !batch.entries.isEmpty else { return }
     for entry in batch.entries { put(entry.number, .handed(session)) }
-    actions.append(
-      .handOut(
-        session,
-        batch.entries.map { entry in
-          let item = items[entry.number]
-          return Handout(node: item.node, object: item.object, isDeferred: entry.isDeferred)
-        }
-      )
-    )
+    let handouts = batch.entries.map { Handout(node: items[$0.number].node, isDeferred: $0.isDeferred) }
+    actions.append(.handOut(session, handouts))
   }
 
   /// Whether everything above it was dealt with, or is in the batch. Once the hold is over, missing objects are passed

@@ -52,6 +52,7 @@ extension Restoration {
   }
 
   private mutating func start(_ facts: some RestorationFacts) {
+    if isDecided { return actions.append(.plan) }
     guard facts.isDelegateMissing else { return ask(facts) }
     enter(.startingDelegate)
     actions.append(.startDelegate)
@@ -91,8 +92,7 @@ extension Restoration {
           isAncestor: planned.isAncestor,
           role: planned.role,
           lookups: planned.lookups[...],
-          isComing: planned.hasUnit,
-          object: planned.node
+          isComing: planned.hasUnit
         )
       )
     }
@@ -118,7 +118,8 @@ extension Restoration {
   }
 
   private mutating func tell(_ facts: some RestorationFacts) {
-    guard let delegate = facts.delegate(serving: .didDecodeRestorableState) else {
+    // Where nobody has called, only owners are told.
+    guard isCalled, let delegate = facts.delegate(serving: .didDecodeRestorableState) else {
       enter(.waiting)
       return
     }
@@ -325,15 +326,11 @@ extension Restoration {
       if maker(of: number, by: .restorationClass, facts) != nil { made = .passed }
     }
     switch made {
-    case .object(let object, let owner):
+    case .object:
       if let owner = facts.registrant(of: node) {
         place(number, with: owner)
-      } else if facts.hasState(object) || adopted[object] != nil {
-        settle(number, .skipped(.sameObject))
       } else {
-        items[number].object = object
-        adopted[object] = number
-        place(number, with: owner)
+        settle(number, .skipped(.sameObject))
       }
       locateChildren(of: number, facts)
     case .null, .forgotten:
@@ -411,7 +408,6 @@ extension Restoration {
     // Who is to make it registers it before it answers.
     case .asked(owner): break
     case .asked, .awaited, .settled(.absent), .settled(.skipped(.ended)):
-      items[number].object = node
       place(number, with: owner)
       locateChildren(of: number, facts)
     case .located, .handed, .settled: break
@@ -419,19 +415,17 @@ extension Restoration {
   }
 
   private mutating func release(_ node: NodeID, isGone: Bool, _ facts: some RestorationFacts) {
-    for number in [index[node], adopted[node]].compactMap({ $0 }) where items[number].object == node {
-      switch items[number].place {
-      case .located, .handed:
-        // It was there once: whoever registers it now gets the state.
-        items[number].lookups = []
-        giveUpOtherPath(of: number)
-        if isGone, items[number].node == node { settle(number, .absent) } else { wait(for: number, facts) }
-      case .waiting, .asked, .awaited:
-        guard isGone else { break }
-        settle(number, .absent)
-        locateChildren(of: number, facts)
-      case .settled: break
-      }
+    guard let number = index[node] else { return }
+    switch items[number].place {
+    case .located, .handed:
+      // It was there once: whoever registers it now gets the state.
+      items[number].lookups = []
+      if isGone { settle(number, .absent) } else { wait(for: number, facts) }
+    case .waiting, .asked, .awaited:
+      guard isGone else { break }
+      settle(number, .absent)
+      locateChildren(of: number, facts)
+    case .settled: break
     }
   }
 
@@ -442,8 +436,6 @@ extension Restoration {
     for number in items.indices {
       switch items[number].place {
       case .located(session), .handed(session):
-        // It was a factory's object at another path. Another session has registered the item's own path meanwhile.
-        giveUpOtherPath(of: number)
         if let owner = facts.registrant(of: items[number].node), owner != session {
           place(number, with: owner)
         } else {
@@ -459,13 +451,6 @@ extension Restoration {
       case .waiting, .asked, .awaited, .located, .handed, .settled: break
       }
     }
-  }
-
-  /// The object that a factory made at another path is gone: another one may be made.
-  private mutating func giveUpOtherPath(of number: Int) {
-    guard items[number].object != items[number].node else { return }
-    adopted[items[number].object] = nil
-    items[number].object = items[number].node
   }
 
   /// Nothing can be sent to it until it comes back.

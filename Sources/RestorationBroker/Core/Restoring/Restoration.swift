@@ -5,7 +5,7 @@ package import RestorationArchive
 package import RestorationWire
 
 /// One restoration of an application: decides what is looked for, made, handed out and told, and in which order
-/// (R21 – R25, R34).
+/// (R21 – R25).
 ///
 /// It knows objects and sessions by number only; what is true of them now it asks its `RestorationFacts`. It takes in
 /// events and leaves actions; see `Restoration+StateMachine.swift`.
@@ -109,8 +109,6 @@ package struct Restoration {
     /// Its unit was asked to start, although nobody expects it.
     var isComing = false
     package internal(set) var place = Place.waiting
-    /// The object that gets the state: another one where a factory says so (R24).
-    var object: NodeID
     /// Whose it is or was, once it was there.
     var owner: SessionID?
   }
@@ -205,13 +203,10 @@ package struct Restoration {
 
   package struct Handout: Equatable {
     package let node: NodeID
-    package let object: NodeID
     /// Too large to be sent unasked.
     package let isDeferred: Bool
 
-    package init(node: NodeID, object: NodeID, isDeferred: Bool) {
-      (self.node, self.object, self.isDeferred) = (node, object, isDeferred)
-    }
+    package init(node: NodeID, isDeferred: Bool) { (self.node, self.isDeferred) = (node, isDeferred) }
   }
 
   /// Something decided about one object, for those who ask later.
@@ -283,7 +278,8 @@ package struct Restoration {
 
   /// What became of `make`.
   package enum Made: Equatable {
-    case object(NodeID, SessionID)
+    /// An object of the session that was asked: the one that was asked for, if that has an owner now (R24).
+    case object
     /// Somebody is about to register it.
     case awaited
     /// It is left to another session of the class.
@@ -311,8 +307,6 @@ package struct Restoration {
   private(set) var isHoldOver = false
   package internal(set) var items: [Item] = []
   var index: [NodeID: Int] = [:]
-  /// Items whose state another object gets, by that object (R24).
-  var adopted: [NodeID: Int] = [:]
   var lines: [SessionID: Line] = [:]
   /// Sessions that were asked or handed something; the end waits for them and no others.
   var participants: Set<SessionID> = []
@@ -324,7 +318,13 @@ package struct Restoration {
   var unsettled = 0
   var actions: [Action] = []
 
-  package init(begun: Int64, deadline: Int64) {
+  /// The run restores already: nobody is asked again.
+  let isDecided: Bool
+  /// It is one that somebody has called for.
+  let isCalled: Bool
+
+  package init(begun: Int64, deadline: Int64, isDecided: Bool = false, isCalled: Bool = true) {
+    (self.isDecided, self.isCalled) = (isDecided, isCalled)
     (self.begun, self.deadline, self.asked, self.planned) = (begun, deadline, begun, begun)
   }
 
@@ -352,30 +352,16 @@ package struct Restoration {
 
   var settledCount: Int { items.count - unsettled }
 
-  /// Objects to be told that they are restored, by session: each once, also where it was given several states, and
-  /// those whose state is withheld too (R35).
+  /// Objects to be told that they are restored, by session: those whose state is withheld too (R35).
   package var finished: [SessionID: [NodeID]] {
     var finished: [SessionID: [NodeID]] = [:]
-    var seen: Set<NodeID> = []
     for item in items where !item.isAncestor {
       guard item.place == .settled(.restored) || item.place == .settled(.skipped(.quarantined)),
-        let owner = item.owner, seen.insert(item.object).inserted
+        let owner = item.owner
       else { continue }
-      finished[owner, default: []].append(item.object)
+      finished[owner, default: []].append(item.node)
     }
     return finished
-  }
-
-  /// Objects whose state somebody has got. An object that got another one's state is not among them (R24).
-  ///
-  /// - Parameter deferred: objects that may still fetch it.
-  package func restored(besides deferred: Set<NodeID> = []) -> [NodeID] {
-    items.filter { $0.place == .settled(.restored) && !$0.isAncestor && !deferred.contains($0.object) }.map(\.node)
-  }
-
-  /// Objects that were neither restored nor refused.
-  var unrestored: [NodeID] {
-    items.filter { $0.place != .settled(.restored) && $0.place != .settled(.skipped(.refused)) }.map(\.node)
   }
 
   /// Objects that their classes refused.
@@ -414,10 +400,8 @@ package protocol RestorationFacts {
   var isDelegateMissing: Bool { get }
   /// The delegate, where it can be called by this method.
   func delegate(serving method: ServedMethod) -> SessionID?
-  /// Whether a state of the object is saved.
-  func hasState(_ object: NodeID) -> Bool
-  /// How the state of `node` is to be handed to `object`.
-  func handing(of node: NodeID, to object: NodeID) -> Restoration.Handing
+  /// How the object's state is to be handed to its owner.
+  func handing(of node: NodeID) -> Restoration.Handing
   /// Until when a session of this process role, which took part in the last run, may be about to register objects; nil
   /// if none is (R23).
   func awaitedUntil(_ role: String) -> Int64?

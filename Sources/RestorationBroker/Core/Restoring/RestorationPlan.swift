@@ -3,7 +3,7 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What a restoration concerns, and how each object is looked for (R22, R23, R34). Reads the parts and changes nothing.
+/// What a restoration concerns, and how each object is looked for (R22, R23). Reads the parts and changes nothing.
 struct RestorationPlan {
   let tree: NodeTree
   let sessions: SessionTable
@@ -13,6 +13,13 @@ struct RestorationPlan {
   var scope: Set<NodeID>?
 
   // MARK: Concern
+
+  /// The vacant objects that are to be made again, and are made so.
+  func vacant(where isMade: (Node) -> Bool) -> [NodeID] {
+    let unsaved = unsaved
+    let vacant = tree.nodes.values.filter { $0.isVacant && isMade($0) && concerns($0, besides: unsaved) }
+    return vacant.filter { !runs.isRefused($0) }.map(\.id)
+  }
 
   /// Whether no object is concerned.
   var isEmpty: Bool {
@@ -39,8 +46,6 @@ struct RestorationPlan {
   /// written itself. What was excluded and not referred to has gone with its session (R4).
   private func concerns(_ node: Node, besides unsaved: Set<NodeID>) -> Bool {
     guard !unsaved.contains(node.id), node.record.component != nil, node !== tree.applicationNode else { return false }
-    // What was pushed to a path that is not saved does not come back.
-    if node.isVacant, node.kept != nil { return false }
     if node.hasState { return node.claim?.hasDecoded != true }
     if let claim = node.claim { return claim.wasLeft && !claim.hasDecoded }
     return !node.isPlaceholder && (node.record.kind == .viewController || node.record.restorationClass != nil)
@@ -80,25 +85,28 @@ struct RestorationPlan {
     isStarting: Bool,
     isAncestor: Bool
   ) -> Restoration.Planned {
-    let isExpected = isExpected(node)
+    let isAwaited = node.isVacant && isAwaited(node)
+    let role = isAwaited ? lastOwner(of: node)?.role : nil
     return Restoration.Planned(
       node: node.id,
       parent: parent,
       lookups: lookups(for: node, unit),
-      isExpected: isExpected,
-      role: isExpected ? nil : role(of: node).flatMap { lastRoles.contains($0) ? $0 : nil },
+      isExpected: !node.isVacant || isAwaited && role == nil,
+      role: role,
       hasUnit: isStarting && !isKnown(node),
       isAncestor: isAncestor
     )
   }
 
-  /// Roles of the last run, also before another one begins.
-  private var lastRoles: Set<String> { sessions.allAreDiscarded ? runs.facts.roles : runs.facts.lastRoles }
+  /// A process that had ended so many milliseconds before the last one of its run is not awaited in the next run.
+  private static let awaitedMilliseconds: Int64 = 60_000
 
-  /// Whether a session may be about to register it. If it was missing already when a restoration completed, none is.
-  private func isExpected(_ node: Node) -> Bool {
-    guard node.isVacant else { return true }
-    return sessions.orphaned(node).map { $0.restorations >= runs.restorations } ?? false
+  /// Whether the process that had it at the end of the last run may be about to register it. One that has let go of it
+  /// had it no longer; what was there in this run, or was missing when a restoration completed, is not awaited (R23).
+  private func isAwaited(_ node: Node) -> Bool {
+    let end = sessions.allAreDiscarded ? runs.facts.used : runs.facts.formerEnd
+    guard node.claimRecord?.released == 0, let left = sessions.orphaned(node) else { return false }
+    return left.restorations >= runs.restorations && (end - Self.awaitedMilliseconds...end).contains(left.since)
   }
 
   /// Whether anybody ever registered it; what only has a state may belong to any process.

@@ -5,7 +5,7 @@ package import RestorationArchive
 package import RestorationWire
 
 /// The restoration that is under way: what it decides, who waits for it, and what it takes to carry it out
-/// (R21 – R25, R34). Events in, actions out.
+/// (R21 – R25). Events in, actions out.
 ///
 /// Invariants:
 /// 1. One action is carried out at a time; what leads to others meanwhile does not begin them.
@@ -14,8 +14,6 @@ package struct Restoring {
   package typealias FactoryCall = (node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)
   typealias PostponedCall = (request: RestoreApplicationState, session: SessionID?, caller: Caller)
 
-  /// The newest session when it began. Once the restoration has ended, newer ones are late (R29).
-  package private(set) var lastSession: SessionID = 0
   /// Tells its reads from those of an earlier one.
   package private(set) var number = 0
   package private(set) var decisions: Restoration?
@@ -37,8 +35,6 @@ package struct Restoring {
   package private(set) var messages: [NodeID: String] = [:]
   /// Objects whose factories are not called before states handed out earlier are proven (R31).
   private var heldFactoryCalls: [FactoryCall] = []
-  /// Which states objects at other paths have got, by the nodes where they were saved (R24).
-  private(set) var handedOut: [NodeID: SequenceNumber] = [:]
   /// What was handed out without its state, which has not been fetched.
   private(set) var deferred: Set<NodeID> = []
   /// The head was replaced: what was decided is of the former one.
@@ -74,6 +70,23 @@ package struct Restoring {
     decisions.map { $0.phase == .startingDelegate || $0.phase == .asking || $0.index[node] != nil } ?? false
   }
 
+  /// Whether it gives the node's saved state to whoever has registered it, or registers it.
+  func awaits(_ node: NodeID) -> Bool {
+    guard let decisions else { return false }
+    switch decisions.phase {
+    case .startingDelegate, .asking: return true
+    case .locating, .decoding:
+      return item(of: node).map { !$0.place.isSettled || $0.place.mayComeBack } ?? false
+    case .telling, .waiting, .over: return false
+    }
+  }
+
+  /// Whether a class has refused the object, or one above it.
+  func hasRefused(_ node: Node) -> Bool {
+    isUnderWay
+      && Swift.sequence(first: node, next: \.parent).contains { item(of: $0.id)?.place == .settled(.skipped(.refused)) }
+  }
+
   func item(of node: NodeID) -> Restoration.Item? {
     decisions.flatMap { decisions in decisions.index[node].map { decisions.items[$0] } }
   }
@@ -94,7 +107,7 @@ package struct Restoring {
     bytesMax: Int,
     milliseconds: Int64,
     of scope: Set<NodeID>? = nil,
-    after lastSession: SessionID,
+    isDecided: Bool = false,
     in turn: inout Turn
   ) throws(ErrorObject) -> Int64? {
     let client = call.caller.client
@@ -102,11 +115,19 @@ package struct Restoring {
     callers.append((call, bytesMax))
     trace = trace ?? call.trace
     turn.ask(.park(call.caller))
-    guard !isUnderWay else { return nil }
+    return isUnderWay ? nil : begin(milliseconds: milliseconds, of: scope, isDecided: isDecided, in: &turn)
+  }
+
+  /// Begins one for which nobody waits.
+  ///
+  /// - Returns: its deadline.
+  mutating func begin(milliseconds: Int64, of scope: Set<NodeID>?, isDecided: Bool, in turn: inout Turn) -> Int64 {
     number += 1
-    self.lastSession = lastSession
     let deadline = turn.now.monotonic + milliseconds
-    decisions = Restoration(begun: turn.now.monotonic, deadline: deadline)
+    // The end of one that was going on when the broker died is told as well.
+    let isCalled = scope == nil || !callers.isEmpty
+    let begun = turn.now.monotonic
+    decisions = Restoration(begun: begun, deadline: deadline, isDecided: isDecided, isCalled: isCalled)
     self.scope = scope
     return deadline
   }
@@ -213,27 +234,9 @@ package struct Restoring {
     return heldFactoryCalls
   }
 
-  /// The node whose state an object is to fetch, if it is another one (R24).
-  func deferredState(for object: NodeID) -> NodeID? {
-    guard deferred.contains(object), let decisions else { return nil }
-    return decisions.adopted[object].map { decisions.items[$0].node }
-  }
+  mutating func noteDeferred(_ node: NodeID) { deferred.insert(node) }
 
-  /// Notes which state of the node another object has got (R24).
-  mutating func noteHandedOut(_ node: Node) {
-    guard let item = item(of: node.id), item.object != node.id else { return }
-    handedOut[node.id] = node.stateBeforeClaim?.sequence
-  }
-
-  mutating func noteDeferred(_ node: NodeID, for object: NodeID) {
-    deferred.insert(object)
-    // What a former object has got is gone with it.
-    handedOut[node] = nil
-  }
-
-  mutating func noteFetched(_ node: Node, for object: NodeID) {
-    if deferred.remove(object) != nil, node.id != object { noteHandedOut(node) }
-  }
+  mutating func noteFetched(_ node: NodeID) { deferred.remove(node) }
 
   // MARK: Units
 
@@ -261,6 +264,8 @@ package struct Restoring {
 
 /// What a restoration reads.
 package enum RestoringRead: Sendable, Hashable {
+  /// What owners show now, in place of what they had written before.
+  case shown
   /// The application's own state, and who is to be called with it.
   case application(SessionID, isAsking: Bool)
   /// The state of an object that the session is to make.

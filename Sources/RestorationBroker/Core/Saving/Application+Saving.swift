@@ -87,8 +87,15 @@ extension Application {
 
   func invalidationTimerFired() {
     var ancestry = Ancestry()
-    saving.pullInvalidated { node in
-      tree.nodes[node].flatMap { EncodeTarget($0, &ancestry, sessions, frameBytesMax: turn.limits.frameBytesMax) }
+    saving.pullInvalidated { node, isUnstored in
+      guard let node = tree.node(node), !isUnstored || node.isUnstored else { return nil }
+      guard !isUnsaved(node) else {
+        noteUnstored(node)
+        return nil
+      }
+      let target = EncodeTarget(node, &ancestry, sessions, frameBytesMax: turn.limits.frameBytesMax)
+      if target != nil { node.isUnstored = false }
+      return target
     }
     performSaving()
   }

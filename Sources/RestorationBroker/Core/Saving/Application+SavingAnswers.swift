@@ -90,6 +90,9 @@ extension Application {
       for target in batch {
         if let outcome = said[target.handle] { fates[target.node] = fate(of: outcome, target, isPull: isPull) }
       }
+    } else if case .error(code: ErrorObject.limitExceededCode, message: _) = answer, batch.count > 1 {
+      // It was over a limit of frames: that with fewer states may not be.
+      for target in batch { fates[target.node] = .later }
     } else {
       let cause: StaleObject.Cause = if case .error = answer { .failed } else { .malformed }
       for target in batch { fates[target.node] = .refused(EncodeRefusal(cause)) }
@@ -143,8 +146,7 @@ extension Application {
       origin: origins[record.context] ?? StateOrigin(),
       elements: encoded.elements.stored(isKnown: isKnown),
       digest: StateDigest(record),
-      sequence: sequence,
-      given: node.kept?.count ?? 0
+      sequence: sequence
     )
     guard isPull else {
       // What is there already is not written again.
@@ -153,9 +155,10 @@ extension Application {
       try requireRoom(for: bytes, path: tree.path(of: node))
       return saving.stage(staged, growth: growth)
     }
+    guard !isUnsaved(node) else { return leaveUnstored(node, by: session) }
     guard try store(staged) else { return }
-    settleKept()
-    guard turn.hasSubscribers, node.kept == nil else { return }
+    askForUnstored()
+    guard turn.hasSubscribers else { return }
     announceEncoding(at: node, bytes: record.bytes, by: session, for: nil)
   }
 

@@ -15,8 +15,7 @@ extension Application {
     for state in round.staged {
       do throws(ErrorObject) { _ = try store(state) } catch { refused[state.target.node] = EncodeRefusal(error) }
     }
-    if keeping.isInUse { keeping.becomeStale() }
-    settleKept()
+    askForUnstored()
     // What was stored may end the restoration, which the generation is to know (R16, R19).
     checkCompletion()
     let unreached = tree.unreachedNodes
@@ -27,7 +26,6 @@ extension Application {
     if hasUnsealedContent, !isQuitAndEmpty(unreached) {
       // The generation that this run started from has done its duty when the run was restored and is saved (R16).
       if runs.facts.hasCompletedRestoration { generations.unpin(in: &turn) }
-      removeStoredCopies()
       let record = generations.seal("round", of: tree, omitting: unreached, in: &turn)
       (reply.saved, reply.reason) = (true, nil)
       (reply.generation, reply.objects, reply.bytes) = (record.generation, record.objects, record.bytes)
@@ -43,7 +41,7 @@ extension Application {
     }
   }
 
-  /// The user has quit the application, and nothing has been saved since (R17, R30).
+  /// The user has quit the application, and nothing has been saved since (R16, R30).
   private func isQuitAndEmpty(_ unreached: Set<NodeID>) -> Bool {
     guard runs.facts.endedByUserQuit, tree.applicationNode?.state == nil else { return false }
     return !tree.nodes.values.contains { $0.hasState && !unreached.contains($0.id) }
@@ -83,7 +81,7 @@ extension Application {
   func store(_ staged: StagedState) throws(ErrorObject) -> Bool {
     // Another session may have taken the object over, as `staleObjects` says, or its owner let go of it or closed it.
     guard let node = tree.node(staged.target.node), isHeld(node, by: staged.target) else { return false }
-    if let state = node.state, state.sequence > staged.sequence || node.kept?.count ?? 0 > staged.given {
+    if let state = node.state, state.sequence > staged.sequence {
       node.note(.superseded)
       return false
     }
@@ -189,7 +187,7 @@ extension Application {
     sessions.ended(session).map { SessionFacts(stored: $0.facts).owner }
   }
 
-  /// Live objects that the generation leaves out, and what excludes them (R4, R5).
+  /// Live objects that the generation leaves out, and what excludes them (R4).
   private func excludedObjects(_ unreached: Set<NodeID>) -> [ExcludedObject] {
     var ancestry = Ancestry()
     return tree.claimed.filter { unreached.contains($0.value.id) }.sorted { $0.key < $1.key }.map { handle, node in

@@ -185,11 +185,6 @@ extension SaveRound {
     stagedBytes += max(0, growth)
   }
 
-  /// What was kept of a node has been stored. That is no later word of its owner.
-  mutating func storedAgain(_ node: NodeID, given: Int, at sequence: SequenceNumber) {
-    if let place = places[node], staged[place].given == given { staged[place].sequence = sequence }
-  }
-
   func staged(_ node: NodeID) -> StagedState? { places[node].map { staged[$0] } }
 
   // MARK: Elements
@@ -249,7 +244,5 @@ struct StagedState {
   var elements: [RestorableElement?]
   let digest: StateDigest
   /// The application's last change when it came: a newer row of the object is the session's last word (R12).
-  var sequence: SequenceNumber
-  /// How many states were kept of the object then.
-  let given: Int
+  let sequence: SequenceNumber
 }

@@ -27,6 +27,8 @@ package struct Saving {
   private var schedule = RoundSchedule()
   /// Objects whose owners are to be asked soon, those that are asked for, and until when each session has time.
   private var invalidated: Set<NodeID> = []
+  /// Those of them that are asked for only if their states are still not stored.
+  private var unstored: Set<NodeID> = []
   private var pulls = EncodeBatcher()
   private var pullsDue: [SessionID: Int64] = [:]
   private var actions: [Action] = []
@@ -58,7 +60,7 @@ package struct Saving {
   /// The archive is loaded anew; the round has been interrupted.
   package mutating func reset(in turn: inout Turn) {
     schedule.forget(in: &turn)
-    (invalidated, pulls, pullsDue) = ([], EncodeBatcher(), [:])
+    (invalidated, unstored, pulls, pullsDue) = ([], [], EncodeBatcher(), [:])
   }
 
   // MARK: Rounds
@@ -111,10 +113,6 @@ package struct Saving {
   }
 
   mutating func stage(_ state: StagedState, growth: Int) { round?.stage(state, growth: growth) }
-
-  mutating func storedAgain(_ node: NodeID, given: Int, at sequence: SequenceNumber) {
-    round?.storedAgain(node, given: given, at: sequence)
-  }
 
   package mutating func progress(isLast: Bool = false, at now: Moment) -> [(LongCall, ArchiveProgress?)] {
     round?.progress(isLast: isLast, at: now) ?? []
@@ -169,20 +167,28 @@ package struct Saving {
   // MARK: Pulls
 
   /// The owners are asked for these together with what is invalidated soon after.
-  package mutating func invalidate(_ nodes: some Sequence<NodeID>, in turn: inout Turn) {
+  ///
+  /// - Parameter areUnstored: whether they are asked only for what is still not stored then.
+  package mutating func invalidate(
+    _ nodes: some Sequence<NodeID>,
+    areUnstored: Bool = false,
+    in turn: inout Turn
+  ) {
     if invalidated.isEmpty {
       turn.ask(.setTimer(.invalidated(turn.application), milliseconds: Self.gatheringMilliseconds))
     }
+    if areUnstored { unstored.formUnion(Set(nodes).subtracting(invalidated)) } else { unstored.subtract(nodes) }
     invalidated.formUnion(nodes)
   }
 
-  /// - Parameter target: whom to ask for a node; nil if there is no session to ask.
-  package mutating func pullInvalidated(_ target: (NodeID) -> EncodeTarget?) {
-    for target in invalidated.sorted().compactMap(target) {
+  /// - Parameter target: whom to ask for a node, which may be only if its state is still not stored; nil if there is no
+  ///   session to ask.
+  package mutating func pullInvalidated(_ target: (NodeID, _ isUnstored: Bool) -> EncodeTarget?) {
+    for target in invalidated.sorted().compactMap({ target($0, unstored.contains($0)) }) {
       pulls.add(target)
       pulls.resumed(target.session)
     }
-    invalidated = []
+    (invalidated, unstored) = ([], [])
     pullNext()
   }
 

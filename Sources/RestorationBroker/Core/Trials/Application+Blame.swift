@@ -33,7 +33,7 @@ extension Application {
   func goOnHandingOut() {
     drive(.trialsChanged)
     goOnMaking()
-    handOutLate()
+    deliverNext()
     while let decode = trials.next(runs.blame, in: &turn, find: { node($0)?.id }) {
       do throws(ErrorObject) {
         guard let session = sessions[decode.session] else { throw .sessionEnded() }
@@ -44,36 +44,30 @@ extension Application {
     }
   }
 
-  // MARK: Crashes
+  // MARK: Failures
 
-  /// The session's process has ended abnormally: finds out what that says about the states it was handed.
+  /// The session's process has ended without a goodbye: finds out whether it failed, and what that says about the
+  /// states it was handed.
   func blame(_ session: Session) {
-    guard let crash = trials.crashed(session.id, isStrict: hasSuspects), !turn.settings.isDeveloperMode else { return }
-    let unproven = crash.unproven.filter { tree.nodes[$0]?.hasState ?? false }
-    let own = session.objects.values.map(\.id)
-    let verdict = runs.blame.crashed(unproven: unproven, proven: own, isAnother: crash.isAnother)
-    announce(verdict, of: session, objects: crash.objects, suspects: unproven.count)
-    switch verdict {
-    case .undecided, .guilty: break
-    case .quarantine(let node, _): tree.nodes[node].map { quarantine($0) }
-    case .quarantineArchive: quarantineAll()
-    }
-  }
-
-  private func announce(_ verdict: Blame.Verdict, of session: Session, objects: Int, suspects: Int) {
+    // Who develops a program stops it at any time and in any way.
+    let ending: ProcessEnding = turn.settings.isDeveloperMode ? .stopped : session.exit?.ending ?? .unknown
+    let ended = trials.ended(session.id, ending, isStrict: hasSuspects, at: turn.now.monotonic)
+    guard let failure = ended?.blaming(where: { tree.nodes[$0]?.hasState ?? false }) else { return }
+    let strikes = runs.blame.strikes + (failure.isAnother ? 1 : 0)
+    let verdict = runs.blame.failed(failure)
     announce {
-      let (guilty, strikes): (NodeID?, Int) =
-        switch verdict {
-        case .undecided(let strikes), .quarantineArchive(let strikes): (nil, strikes)
-        case .guilty(let node, let strikes), .quarantine(let node, let strikes): (node, strikes)
-        }
-      return RestorationCrashed().with { message in
+      RestorationCrashed().with { message in
         message.session = Application.identity(of: session)
-        message.objects = objects
-        message.suspects = suspects
-        message.guilty = guilty.flatMap { tree.nodes[$0] }.flatMap { tree.path(of: $0) }
+        message.objects = failure.objects
+        message.suspects = failure.unproven.count
+        message.guilty = failure.only.flatMap { tree.nodes[$0] }.flatMap { tree.path(of: $0) }
         message.strikes = strikes
       }
+    }
+    switch verdict {
+    case .undecided: break
+    case .quarantine(let node): tree.nodes[node].map { quarantine($0) }
+    case .quarantineArchive: quarantineAll()
     }
   }
 }

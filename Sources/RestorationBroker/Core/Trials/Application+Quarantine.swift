@@ -12,12 +12,15 @@ extension Application {
   /// Whether there is something to restore, as far as owners are given it (R20).
   var availability: RestorationState {
     var availability = RestorationState.none
-    for node in tree.nodes.values where node.shared != nil {
+    for node in tree.nodes.values where node.hasState {
       guard node.isQuarantined else { return .available }
       availability = .quarantined
     }
     return availability
   }
+
+  /// How many objects' owners would be given nothing, although there is a state (R35).
+  var withheldCount: Int { runs.withholding.count { tree.nodes[$0]?.isQuarantined ?? false } }
 
   /// The application's own state, unless it is withheld (R31).
   ///
@@ -46,7 +49,7 @@ extension Application {
 
   /// Withholds all states, because it is unknown which of them processes crash of.
   func quarantineAll() {
-    let nodes = tree.nodes.values.filter { $0.shared != nil }.sorted { $0.id < $1.id }
+    let nodes = tree.nodes.values.filter { $0.hasState }.sorted { $0.id < $1.id }
     withhold(nodes.flatMap { rowsToWithhold(of: $0) })
     runs.quarantine(in: turn)
     announce { ArchiveQuarantined().with { $0.objects = nodes.count } }
@@ -62,6 +65,16 @@ extension Application {
     }
   }
 
+  /// A newer state takes the place of one that its owner could not take in, whose text stays (R29, R35).
+  func setAside(_ node: Node) {
+    node.hasFailed = false
+    guard let state = node.stateBeforeClaim, !node.isWithheld(state) else { return }
+    let row = StateRow(node: node.id, sequence: state.sequence)
+    withhold([WithheldRow(row: row, since: turn.now.wall, bytes: state.bytes)])
+    let text = "a state that its process could not read was replaced, and is kept; see restorationctl quarantine list"
+    turn.ask(.log(.warning, text, of: name, .stateWithheld))
+  }
+
   /// Withholds a copy of a row that is withheld, since then.
   func withhold(_ copy: StateSummary, of node: Node, as original: WithheldRow) {
     let row = StateRow(node: node.id, sequence: copy.sequence)
@@ -71,6 +84,7 @@ extension Application {
   private func withhold(_ rows: [WithheldRow], since: Int64? = nil) {
     guard !rows.isEmpty else { return }
     write(.withhold(rows.map(\.row), since: since ?? turn.now.wall))
+    runs.withhold(rows.map(\.row.node))
     var surplus: [StateRow] = []
     for row in rows {
       guard let node = tree.nodes[row.row.node] else { continue }
@@ -160,6 +174,7 @@ extension Application {
         continue
       }
       node.withheld = (node.withheld ?? []) + [withheld]
+      runs.withhold([node.id])
     }
     if !stray.isEmpty { write(.release(stray)) }
     runs.blame.keep { tree.nodes[$0] != nil }

@@ -35,26 +35,36 @@ extension Application {
     note(.windowsClosed)
   }
 
-  func earlyTimerFired() { settleRipe { restoring.mayConcern($0) } }
+  func earlyTimerFired() { settleRipe() }
 
-  /// Clears early marks whose time is over.
-  func settleRipe(unless isHeld: (NodeID) -> Bool = { _ in false }) {
+  /// Clears early marks whose time is over, unless their owners are about to be given what is older.
+  func settleRipe() {
     let nodes = Array(tree.claimed.values) + (tree.applicationNode.map { [$0] } ?? [])
-    keeping.noteEnd(of: nodes.lazy.compactMap(\.beforeClaim), in: tree)
-    trials.earlyTimerFired(nodes, since: liveDelegate?.began, unless: isHeld, in: &turn)
-    settleKept()
+    forgetReach(byHiddenStatesOf: nodes)
+    let early = nodes.filter { $0.state?.isEarly == true }
+    let isHeld = { node in self.restoring.mayConcern(node.id) || self.isAwaitingDelivery(node) }
+    trials.earlyTimerFired(early, since: liveDelegate?.began, unless: isHeld, in: &turn)
+    for node in early where node.state?.isEarly == false { noteDelivered(node) }
   }
 
-  /// What the session has written so far hides nothing.
+  /// What the session has written so far hides nothing, unless it is about to be given what is older.
   func settle(_ session: Session) {
-    settle(Array(session.objects.values) + (session.facts.isDelegate ? tree.applicationNode.map { [$0] } ?? [] : []))
+    let own = session.facts.isDelegate ? tree.applicationNode.map { [$0] } ?? [] : []
+    settle(session.objects.values.filter { !isAwaitingDelivery($0) } + own)
   }
 
   /// What was written to the nodes so far hides nothing.
-  func settle(_ nodes: [Node]) {
-    keeping.noteEnd(of: nodes.lazy.compactMap(\.beforeClaim), in: tree)
-    EarlyMarks.clear(nodes, in: &turn)
-    settleKept()
+  ///
+  /// - Parameter mayBeAskedFor: the owner may still be given what is older, if that is asked for again.
+  func settle(_ nodes: [Node], mayBeAskedFor: Bool = false) {
+    forgetReach(byHiddenStatesOf: nodes)
+    let early = nodes.filter { $0.state?.isEarly == true }
+    EarlyMarks.clear(early, in: &turn)
+    for node in early { if mayBeAskedFor { noteNothingDue(node) } else { noteDelivered(node) } }
+  }
+
+  private func forgetReach(byHiddenStatesOf nodes: [Node]) {
+    if nodes.contains(where: { $0.beforeClaim?.references != nil }) { reach.mayShrink() }
   }
 
   // MARK: The end of a restoration
@@ -86,7 +96,6 @@ extension Application {
     if runs.completeRestoration() {
       retireOrphans()
       runs.forgetOldUnits()
-      if runs.isBackupDue(in: turn) { turn.ask(.backUp(id, replacingFormer: runs.isFormerDue(in: turn))) }
     } else if !hasCleared {
       return
     }
@@ -103,11 +112,16 @@ extension Application {
     }
   }
 
-  /// Tells a session that these objects of it are restored (R21).
+  /// Tells a session that these objects of it are restored, each once (R21).
   ///
   /// - Parameter isDurable: whether nothing of this moment has yet to be stored first.
   func tellFinished(_ nodes: [Node], of session: Session, isDurable: Bool) {
-    for node in nodes { node.note(.finished) }
+    let nodes = nodes.filter { $0.claim?.isFinished == false }
+    for node in nodes {
+      node.claim?.isFinished = true
+      node.note(.finished)
+      noteTold(node)
+    }
     // A handle takes at most 17 bytes with its comma.
     let most = max(1, session.pushBytesMax / 2 / 17)
     let handles = nodes.compactMap { $0.claim?.handle }

@@ -3,79 +3,62 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// What is held against an application and the states of its objects after crashes (R31).
+/// What is held against an application and the states of its objects after failures of processes (R31).
 ///
-/// Pure: it is told who may have been the cause, and says what is to be done about it. Counts are of crashes *in a
+/// Pure: it is told who may have been the cause, and says what is to be done about it. Counts are of failures *in a
 /// row*; `Application` tells it when a row is broken.
 package struct Blame: Hashable {
-  /// Crashes in a row for which no object was found guilty.
+  /// Failures in a row.
   package private(set) var strikes = 0
-  /// States that are handed out alone, with the crashes in a row that each was found guilty of.
+  /// States that are handed out alone, with the failures in a row that each may have caused.
   package private(set) var suspects: [NodeID: Int] = [:]
 
-  /// From so many strikes on an object's state is withheld, and all that the archive holds.
-  private static let objectStrikesMax = 2
+  /// At so many failures that only it can have caused, an object's state is withheld: fewer if the system said how the
+  /// processes ended, more if it could not tell.
+  private static let (certainMax, uncertainMax) = (2, 3)
+  /// At so many failures for which nothing was withheld, all that the archive holds is.
   private static let strikesMax = 3
 
-  /// What a crash comes to.
+  /// What a failure comes to.
   package enum Verdict: Hashable, Sendable {
-    /// Nobody knows yet who it was; so many strikes are held against the application.
-    case undecided(strikes: Int)
-    /// It was this one, for the first time.
-    case guilty(NodeID, strikes: Int)
+    /// Nobody knows yet.
+    case undecided
     /// It was this one again: its state is to be withheld.
-    case quarantine(NodeID, strikes: Int)
+    case quarantine(NodeID)
     /// Nobody was found once more: everything is to be withheld.
-    case quarantineArchive(strikes: Int)
+    case quarantineArchive
   }
 
   package init() {}
 
-  /// A process has ended abnormally with open decode windows.
-  ///
-  /// - Parameters:
-  ///   - unproven: what it had been handed without a sign of life since.
-  ///   - proven: its other objects, which cannot have been the cause.
-  ///   - isAnother: false where processes end together: that is one strike, not several.
-  package mutating func crashed(unproven: Set<NodeID>, proven: some Sequence<NodeID>, isAnother: Bool) -> Verdict {
-    // One of its states was found guilty the last time, and is not the cause of this crash: nobody is found who is.
-    let isContradicted = proven.contains { suspects[$0, default: 0] > 0 && !unproven.contains($0) }
-    for node in proven where !unproven.contains(node) { suspects[node] = nil }
-    if unproven.count == 1, let node = unproven.first {
-      let count = suspects[node, default: 0] + 1
-      if count >= Self.objectStrikesMax {
-        suspects[node] = nil
-        strikes = 0
-        return .quarantine(node, strikes: count)
-      }
-      suspects[node] = count
-      guard isContradicted else { return .guilty(node, strikes: count) }
+  /// A process has failed with open decode windows.
+  package mutating func failed(_ failure: DecodeTrials.Failure) -> Verdict {
+    for node in failure.proven { suspects[node] = nil }
+    for node in failure.unproven { suspects[node, default: 0] += 1 }
+    if failure.isAnother { strikes += 1 }
+    let countMax = failure.isCertain ? Self.certainMax : Self.uncertainMax
+    if let node = failure.only, suspects[node, default: 0] >= countMax {
+      (suspects[node], strikes) = (nil, 0)
+      return .quarantine(node)
     }
-    for node in unproven { suspects[node, default: 0] += 0 }
-    if isAnother { strikes += 1 }
-    guard strikes >= Self.strikesMax else { return .undecided(strikes: strikes) }
-    let count = strikes
+    guard strikes >= Self.strikesMax else { return .undecided }
     self = Blame()
-    return .quarantineArchive(strikes: count)
+    return .quarantineArchive
   }
 
   /// The state was taken in and the process lives, or the state is gone.
   ///
-  /// - Returns: whether that is worth being written down by itself.
-  package mutating func acquit(_ node: NodeID) -> Bool {
-    guard let count = suspects.removeValue(forKey: node) else { return false }
-    return count > 0 || suspects.isEmpty
-  }
+  /// - Returns: whether nobody is suspected any longer, which is worth being written down by itself. If the broker is
+  ///   killed before it writes down that this state is not, it only travels alone once more.
+  package mutating func acquit(_ node: NodeID) -> Bool { suspects.removeValue(forKey: node) != nil && suspects.isEmpty }
 
-  /// A restoration has completed. What a state was found guilty of stays until that state has been handed out without a
-  /// crash: a restoration that did not touch it says nothing about it.
+  /// A restoration has completed, which ends the row. What a state may have caused counts until it has been handed out
+  /// without a failure: a restoration that did not touch it says nothing about it.
   ///
   /// - Returns: whether anything is different now.
   package mutating func restorationCompleted() -> Bool {
-    let before = self
-    strikes = 0
-    suspects = suspects.filter { $0.value > 0 }
-    return self != before
+    defer { strikes = 0 }
+    return strikes > 0
   }
 
   /// Forgets nodes that are gone.

@@ -21,23 +21,47 @@ package struct DecodeTrials {
     package let request: DecodeRestorableState
   }
 
-  /// What the crash of a process says about the states it was handed; processes that end together have crashed once.
-  package typealias Crash = (objects: Int, unproven: Set<NodeID>, isAnother: Bool)
+  /// What the failure of a process says about the states it was handed (R31).
+  package struct Failure {
+    /// States after which it showed no sign of life, and the others.
+    package var unproven: Set<NodeID>
+    package var proven: Set<NodeID>
+    /// How many there were in all.
+    package var objects: Int
+    /// Whether the system said how the process ended.
+    package var isCertain = true
+    /// Processes that fail together have failed once.
+    package var isAnother = true
+
+    package init(unproven: Set<NodeID>, proven: Set<NodeID> = []) {
+      (self.unproven, self.proven, objects) = (unproven, proven, unproven.count + proven.count)
+    }
+
+    /// The state that alone can have caused it.
+    package var only: NodeID? { unproven.count == 1 ? unproven.first : nil }
+
+    /// The same, if only these states can have caused it.
+    func blaming(where mayHaveCausedIt: (NodeID) -> Bool) -> Failure {
+      var failure = self
+      failure.unproven = unproven.filter(mayHaveCausedIt)
+      return failure
+    }
+  }
 
   private struct Standing {
     var windows: [NodeID: DecodeWindow] = [:]
-    /// How many crashes there had been when it was last handed a state.
-    var crashesBefore = 0
+    /// How many failures there had been when it was last handed a state.
+    var failuresBefore = 0
     /// Nodes whose state it fetched since the last finish callback; it is told of them with the next one (R21).
     var unfinished: Set<NodeID> = []
-    /// How often it holds back the end of the restoration, and until when at the longest (R21, R34).
+    /// How often it holds back the end of the restoration, and until when at the longest (R21, R22).
     var extensions = 0
     var extensionEnd: Int64 = 0
 
     var isRestoring: Bool { !windows.isEmpty || extensions > 0 }
 
-    mutating func open(_ node: NodeID, _ window: DecodeWindow, crashes: Int) {
-      crashesBefore = crashes
+    mutating func open(_ node: NodeID, _ window: DecodeWindow, failures: Int) {
+      failuresBefore = failures
       windows[node] = window
     }
 
@@ -72,8 +96,8 @@ package struct DecodeTrials {
   private var hasTimer = false
   /// Monotonic milliseconds at which the timer of early marks fires; nil while it is not set.
   private var earlyDue: Int64?
-  /// Processes that crashed with open windows since the archive was opened.
-  private var crashes = 0
+  /// Failures of processes with open windows since the archive was opened.
+  private var failures = 0
   /// In arrival order.
   private var waiting: [WaitingDecode] = []
 
@@ -132,7 +156,7 @@ package struct DecodeTrials {
     handedOut += 1
     let now = turn.now.monotonic
     let window = DecodeWindow(opened: now, number: handedOut, isByCall: byCall, isOfFactory: toFactory)
-    standings[session, default: Standing()].open(node, window, crashes: crashes)
+    standings[session, default: Standing()].open(node, window, failures: failures)
   }
 
   /// The owner has answered for the state. Returns whether that closed a window, or mended one that a crash broke.
@@ -186,18 +210,34 @@ package struct DecodeTrials {
     for node in nodes { standings[session]?.windows[node]?.isProven = true }
   }
 
-  /// The session's process has crashed; nil if no window of it was open.
+  /// The session's process has ended without a goodbye, which breaks its windows.
   ///
   /// - Parameter isStrict: suspects are being tried: only a sign of life beyond doubt counts, else the wrong one would
   ///   be found guilty.
-  package mutating func crashed(_ session: SessionID, isStrict: Bool) -> Crash? {
+  /// - Returns: what that says about the states; nil if it says nothing.
+  package mutating func ended(
+    _ session: SessionID,
+    _ ending: ProcessEnding,
+    isStrict: Bool,
+    at now: Int64
+  ) -> Failure? {
     guard let standing = standings[session], !standing.windows.isEmpty else { return nil }
     standings[session]?.windows = [:]
     broken.formUnion(standing.windows.keys)
-    let isAnother = standing.crashesBefore == crashes
-    if isAnother { crashes += 1 }
     let unproven = Set(standing.unproven(since: signs[session], isStrict: isStrict))
-    return (standing.windows.count, unproven, isAnother)
+    var failure = Failure(unproven: unproven, proven: Set(standing.windows.keys).subtracting(unproven))
+    switch ending.isFailure {
+    case true?: break
+    case false?: return nil
+    case nil:
+      // Only what it did not live with for a while may have ended it.
+      failure.unproven = unproven.filter { standing.windows[$0]?.isOnTrial(at: now) ?? false }
+      guard !failure.unproven.isEmpty else { return nil }
+      failure.isCertain = false
+    }
+    failure.isAnother = standing.failuresBefore == failures
+    if failure.isAnother { failures += 1 }
+    return failure
   }
 
   // MARK: Suspects
@@ -345,7 +385,7 @@ package struct DecodeTrials {
   package mutating func earlyTimerFired(
     _ nodes: some Sequence<Node>,
     since began: Int64? = nil,
-    unless isHeld: (NodeID) -> Bool = { _ in false },
+    unless isHeld: (Node) -> Bool = { _ in false },
     in turn: inout Turn
   ) {
     earlyDue = nil
@@ -384,7 +424,7 @@ package struct DecodeTrials {
   }
 }
 
-/// The time after a state was handed to its owner in which a crash of the owner counts against it (R31).
+/// The time after a state was handed to its owner in which a failure of the owner counts against it (R31).
 package struct DecodeWindow {
   /// Milliseconds of the monotonic clock.
   fileprivate let opened: Int64

@@ -8,21 +8,24 @@ package enum EarlyMarks {
   package static let milliseconds: Int64 = 60_000
 
   /// Whether a push of the owner, which has not looked at the state, would hide an older one.
+  ///
+  /// - Parameters:
+  ///   - isAwaited: the owner is about to be given the older one.
+  ///   - isGivenUp: the older one was declined, or refused.
   static func isEarly(
     _ node: Node,
     _ session: Session,
-    _ runs: RunHistory,
-    _ restoring: Restoring,
+    isAwaited: Bool,
+    isGivenUp: Bool,
     in turn: borrowing Turn
   ) -> Bool {
     let isOwn = node.state?.session == session.id && node.claim?.isRolledBack != true
     let isSeen = isOwn && node.state?.isEarly == false
     let since = node.claim?.since ?? session.began
-    return !session.hasCompletedRestoration && node.hasState && !isSeen
-      && (turn.now.monotonic - since < Self.milliseconds || restoring.mayConcern(node.id))
-      && !runs.isGivenUp(node)
-      // There is nothing to hide if the owner would not be given it (R35).
-      && !node.isQuarantined
+    // There is nothing to hide if the owner would not be given it (R35).
+    guard node.hasState, !isSeen, !node.isQuarantined else { return false }
+    let isYoung = turn.now.monotonic - since < Self.milliseconds
+    return isAwaited || isYoung && !session.hasCompletedRestoration && !isGivenUp
   }
 
   /// Clears marks: the newest state is what everybody gets.
@@ -32,17 +35,8 @@ package enum EarlyMarks {
     for node in early {
       node.state?.isEarly = false
       node.beforeClaim = nil
-      node.kept?.settle()
     }
     turn.write(.settle(early.map(\.id).sorted()))
-  }
-
-  /// A restoration concerned these nodes from `begun` until now, which is not counted.
-  static func extend(_ nodes: some Sequence<Node>, since begun: Int64, in turn: borrowing Turn) {
-    for node in nodes {
-      guard let since = node.claim?.since else { continue }
-      node.claim?.since = since + turn.now.monotonic - max(since, begun)
-    }
   }
 
   /// Clears marks whose time is over.
@@ -55,10 +49,10 @@ package enum EarlyMarks {
   static func clearRipe(
     _ nodes: some Sequence<Node>,
     since began: Int64?,
-    unless isHeld: (NodeID) -> Bool,
+    unless isHeld: (Node) -> Bool,
     in turn: inout Turn
   ) -> Int64? {
-    let early = nodes.filter { $0.state?.isEarly == true && !isHeld($0.id) }
+    let early = nodes.filter { $0.state?.isEarly == true && !isHeld($0) }
     let ripe = turn.now.monotonic - milliseconds
     clear(early.filter { ($0.claim?.since ?? began).map { $0 <= ripe } ?? false }, in: &turn)
     return early.compactMap { $0.claim?.since ?? began }.filter { $0 > ripe }.min()

@@ -11,6 +11,24 @@ package enum ProcessEnding: Hashable, Sendable {
   case unknown
 }
 
+extension ProcessEnding {
+  /// SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV and SIGSYS: what a process does to itself.
+  private static let faults: Set<Int32> = [4, 5, 6, 7, 8, 11, 31]
+
+  /// Whether the process has failed, for which a state may be to blame (R31). Everything else was done to it, or done
+  /// on purpose. Nil if nobody can tell.
+  package var isFailure: Bool? {
+    switch self {
+    // Shells, and programs that look after signals, so say which signal it was.
+    case .exited(let code) where (129...192).contains(code): Self.faults.contains(code - 128)
+    case .exited(let code): code != 0
+    case .signalled(let signal): Self.faults.contains(signal)
+    case .outOfMemory, .stopped: false
+    case .unknown: nil
+    }
+  }
+}
+
 /// The end of a session's process.
 package struct ProcessEnd: Hashable, Sendable {
   package var ending: ProcessEnding

@@ -5,8 +5,8 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Processes that come after the restoration (R29).
-@Suite struct LateSessionTests {
+/// In a run that restores, what is saved is given to whoever registers it (R29).
+@Suite struct DeliveryTests {
   let fixture = RestoringFixture()
   var broker: MemoryBroker { fixture.broker }
   let main: Peer
@@ -40,7 +40,7 @@ internal import Testing
     try tell(peer, name, below: parent)["restoration"]?["handing"] == true
   }
 
-  @Test func r29ALateProcessIsHandedItsObjectsAndNobodyElseIsAsked() throws {
+  @Test func r29AProcessThatComesLaterIsGivenItsObjectsAndNobodyElseIsAsked() throws {
     #expect(try restore() == ["+Main", "?Tab", "?Tab/Text"])
     let late = try fixture.join("tabs", pid: 4)
     #expect(try isHanded(late, "Tab"))
@@ -54,20 +54,127 @@ internal import Testing
     broker.inspect()
   }
 
-  @Test func r29WhatACrashHasMadeVacantSinceIsHandedToTheSuccessor() throws {
+  @Test(arguments: [nil, "restart", "logout"])
+  func r29AProcessIsGivenWhatTheOneBeforeItHasLeftHoweverThatEnded(_ goodbye: String?) throws {
     #expect(try restore() == ["+Main", "?Tab", "?Tab/Text"])
-    for pid in 4...5 {
-      let worker = try fixture.join("extra", pid: Int64(pid))
-      #expect(try isHanded(worker, "New") == (pid == 5))
-      try worker.encode(#"["New"]"#, #"{"pid":\#(pid)}"#)
-      // What was vacant before is another one's.
-      if pid == 4 { #expect(try !isHanded(worker, "Tab")) }
-      broker.crash(worker)
+    let worker = try fixture.join("extra", pid: 4)
+    #expect(try !isHanded(worker, "New"))
+    try worker.encode(#"["New"]"#, #"{"n":1}"#)
+    if let goodbye { try worker.goodbye(goodbye) } else { broker.crash(worker) }
+    let next = try fixture.join("another", pid: 5)
+    #expect(try isHanded(next, "New") && fixture.log == ["another decode New"])
+    // What another process had last is given to this one as well.
+    #expect(try isHanded(next, "Tab"))
+  }
+
+  @Test func r29AProcessThatCrashesInARestorationAndIsBackBeforeItsEndIsGivenItsObjects() throws {
+    let worker = try fixture.join("tabs", pid: 4)
+    #expect(try tell(worker, "Tab")["restoration"]?["state"] == "available")
+    worker.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    main.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    let id = main.start("restoreApplicationState", #"{"deadlineMilliseconds":10000}"#)
+    broker.advance(milliseconds: 5_000)
+    #expect(worker.openCalls("decodeRestorableStateWithCoder").count == 1)
+    broker.crash(worker)
+    let back = try fixture.join("tabs", pid: 5)
+    _ = try tell(back, "Tab")
+    _ = try tell(back, "Text", below: #"["Tab"]"#)
+    broker.advance(milliseconds: 10_000)
+    _ = try main.result(of: id)
+    #expect(fixture.log.filter { $0.hasPrefix("tabs") }.joined(separator: " ").contains("Tab/Text"))
+    #expect(fixture.log.contains { $0.hasPrefix("tabs decode Tab") })
+    #expect(fixture.finished(back).count == 2)
+  }
+
+  @Test func r29AfterANoAProcessIsGivenOnlyWhatWasWrittenInTheRun() throws {
+    try main.goodbye("restart")
+    let delegate = try fixture.join("main", pid: 8, delegate: true)
+    delegate.serves["shouldRestoreApplicationState"] = { _ in "false" }
+    #expect(try delegate.call("restoreApplicationState")["declined"] == true)
+    let worker = try fixture.join("tabs", pid: 4)
+    #expect(try !isHanded(worker, "Tab") && !isHanded(worker, "Text", below: #"["Tab"]"#))
+    try worker.encode(#"["Tab"]"#, #"{"of":"hour"}"#)
+    broker.crash(worker)
+    let next = try fixture.join("tabs", pid: 5)
+    #expect(try isHanded(next, "Tab") && !isHanded(next, "Text", below: #"["Tab"]"#))
+    // Its blank window does not replace the hour before it was shown that.
+    try next.encode(#"["Tab"]"#, #"{"of":"blank"}"#)
+    broker.crash(next)
+    #expect(try isHanded(try fixture.join("tabs", pid: 6), "Tab"))
+  }
+
+  @Test func r29WhatAProcessWroteBeforeItWasGivenItsStateIsDroppedThen() throws {
+    #expect(try restore().contains("?Tab"))
+    let blank = try fixture.join("tabs", pid: 4)
+    blank.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    #expect(try isHanded(blank, "Tab"))
+    try blank.encode(#"["Tab"]"#, #"{"of":"blank"}"#)
+    #expect(try main.state(#"["Tab"]"#) == ["of": "blank"])
+    let call = try #require(blank.openCalls("decodeRestorableStateWithCoder").first)
+    blank.answer(call.id, "{}")
+    #expect(try main.state(#"["Tab"]"#) == ["of": "Tab"])
+    try blank.goodbye("restart")
+    #expect(try main.state(#"["Tab"]"#) == ["of": "Tab"])
+    broker.inspect()
+  }
+
+  @Test func r29WhatAnOwnerWroteBeforeItFetchesItsStateIsDroppedThen() throws {
+    let worker = try fixture.join("tabs", pid: 4, serves: [])
+    _ = try tell(worker, "Tab")
+    try worker.encode(#"["Tab"]"#, #"{"of":"blank"}"#)
+    #expect(try worker.state(#"["Tab"]"#) == ["of": "Tab"])
+    #expect(try main.state(#"["Tab"]"#) == ["of": "Tab"])
+    try worker.goodbye("restart")
+    #expect(try main.state(#"["Tab"]"#) == ["of": "Tab"])
+  }
+
+  @Test func r29NeitherTimeNorAGoodbyeConfirmsWhatAHangingProcessWrote() throws {
+    #expect(try restore().contains("?Tab"))
+    let hanging = try fixture.join("tabs", pid: 4)
+    hanging.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    #expect(try isHanded(hanging, "Tab"))
+    try hanging.encode(#"["Tab"]"#, #"{"of":"blank"}"#)
+    broker.advance(milliseconds: 120_000)
+    try hanging.call("completeStateRestoration")
+    try hanging.goodbye("restart")
+    let next = try fixture.join("tabs", pid: 5)
+    #expect(try isHanded(next, "Tab"))
+    #expect(try next.state(#"["Tab"]"#) == ["of": "Tab"])
+  }
+
+  @Test(arguments: [false, true])
+  func r29AStateThatItsProcessCannotReadIsKeptWhenItIsReplaced(_ isWrittenBefore: Bool) throws {
+    #expect(try restore().contains("?Tab"))
+    let late = try fixture.join("tabs", pid: 4)
+    late.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    #expect(try isHanded(late, "Tab"))
+    func blank() throws { try late.encode(#"["Tab"]"#, #"{"of":"blank"}"#) }
+    if isWrittenBefore { try blank() }
+    let call = try #require(late.openCalls("decodeRestorableStateWithCoder").first)
+    late.answer(call.id, errorCode: 1, "no")
+    if !isWrittenBefore {
+      #expect(try main.state(#"["Tab"]"#) == ["of": "Tab"])
+      try blank()
     }
-    let goodbye = try fixture.join("extra", pid: 6)
-    #expect(try isHanded(goodbye, "New"))
-    try goodbye.goodbye("restart")
-    #expect(try !isHanded(try fixture.join("extra", pid: 7), "New"))
+    #expect(try late.state(#"["Tab"]"#) == ["of": "blank"])
+    let kept = try main.call("listQuarantine", "{}")["objects"]?.array ?? []
+    #expect(kept.first?["states"]?.array?.compactMap { $0["state"] } == [["of": "Tab"]])
+    broker.inspect()
+  }
+
+  @Test func r29WhatIsDueToAProcessOutlivesTheBroker() throws {
+    let early = try fixture.join("tabs", pid: 4)
+    let token = try #require(broker.application("App")?.sessions.values.first { $0.facts.role == "tabs" }?.token)
+    _ = try tell(early, "Tab")
+    try early.encode(#"["Tab"]"#, #"{"of":"blank"}"#)
+    broker.restart()
+    let back = try fixture.join("tabs", pid: 4, session: token)
+    let next = try fixture.join("main", pid: 3)
+    let id = next.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
+    broker.advance(milliseconds: 1_000)
+    #expect(outcome(try next.result(of: id)).contains("+Tab"))
+    #expect(fixture.log.contains("tabs decode Tab"))
+    #expect(try back.state(#"["Tab"]"#) == ["of": "Tab"])
   }
 
   @Test func r29AProcessThatHasDiedUnnoticedIsSucceededInTheSameWay() throws {
@@ -78,14 +185,15 @@ internal import Testing
     #expect(try isHanded(try fixture.join("extra", pid: 5), "New"))
   }
 
-  @Test func r29OnlyWhoServesDecodingAndCameAfterIsHandedAnything() throws {
+  @Test func r29OnlyWhoServesDecodingIsGivenAnything() throws {
     let early = try fixture.join("tabs", pid: 4)
     #expect(try restore() == ["+Main", "?Tab", "?Tab/Text"])
-    #expect(try !isHanded(early, "Tab"))
-    try early.call("unregisterObject", #"{"object":["Tab"],"keepState":true}"#)
     #expect(try !isHanded(try fixture.join("tabs", pid: 5, serves: []), "Text", below: #"["Tab"]"#))
-    #expect(try !isHanded(try fixture.join("other", pid: 6), "Tab"))
     #expect(fixture.log == [])
+    #expect(try isHanded(early, "Tab"))
+    // What it lets go of and keeps is given to it when it takes it up again.
+    try early.call("unregisterObject", #"{"object":["Tab"],"keepState":true}"#)
+    #expect(try isHanded(early, "Tab") && fixture.log == ["tabs decode Tab", "tabs decode Tab"])
   }
 
   @Test(arguments: [false, true]) func r29WithoutADrivenRestorationOrAfterANoNothingIsHandedOut(_ isAsked: Bool) throws
@@ -108,6 +216,21 @@ internal import Testing
     #expect(try late.result(of: registration)["restoration"]?["handing"] == true)
     #expect(try late.result(of: decode)["state"] == ["of": "Tab"])
     #expect(fixture.log == [])
+  }
+
+  @Test func r21WhoComesBackAndAsksForARestorationAtOnceIsToldOnceOfTheEnd() throws {
+    #expect(try restore().contains("?Tab"))
+    let late = try fixture.join("tabs", pid: 4)
+    broker.holdsCommits = true
+    let registration = late.start("registerObjectForStateRestoration", late.registration("Tab"))
+    let restoration = late.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
+    broker.holdsCommits = false
+    broker.commit()
+    broker.advance(milliseconds: 1_000)
+    #expect(try late.result(of: registration)["restoration"]?["handing"] == true)
+    _ = try late.result(of: restoration)
+    #expect(fixture.log == ["tabs decode Tab"])
+    #expect(fixture.finished(late).count == 1)
   }
 
   @Test func r29WhatIsPushedBeforeTheHandOutHidesNothing() throws {
@@ -156,7 +279,7 @@ internal import Testing
     let second = late.openCalls("decodeRestorableStateWithCoder")
     #expect(second.compactMap { $0.parameters["objects"]?.array?.first?["path"]?.joined } == ["Tab/Text"])
     late.answer(second[0].id, "{}")
-    #expect(outcome(try main.result(of: id)) == ["+Tab/Text"])
+    #expect(outcome(try main.result(of: id)) == ["+Tab", "+Tab/Text"])
     #expect(fixture.finished(late).count == 2)
   }
 
@@ -242,12 +365,14 @@ internal import Testing
     try former.encode("\(try former.register("Side"))", "{}")
     try former.goodbye("restart")
     #expect(try restore().contains("?Side"))
-    let late = try fixture.join("tabs", pid: 4)
+    let slow = try fixture.join("tabs", pid: 4)
+    slow.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    #expect(try isHanded(slow, "Tab"))
     let id = main.start("restoreApplicationState", #"{"objects":[["Tab"]],"deadlineMilliseconds":1000}"#)
-    #expect(try isHanded(late, "Side") && fixture.log == [])
+    #expect(try isHanded(try fixture.join("other", pid: 5), "Side") && fixture.log == [])
     broker.advance(milliseconds: 1_000)
-    #expect(outcome(try main.result(of: id)) == ["?Tab", "?Tab/Text"])
-    #expect(fixture.log == ["tabs decode Side"])
+    #expect(outcome(try main.result(of: id)) == ["-Tab late", "?Tab/Text"])
+    #expect(fixture.log == ["other decode Side"])
   }
 
   @Test(arguments: ["{}", #"{"objects":[["Tab"]]}"#])
@@ -263,16 +388,31 @@ internal import Testing
     #expect(try isHanded(try fixture.join("tabs", pid: 4), "Tab"))
   }
 
-  @Test(arguments: [("other", ""), ("tabs", #""fresh":true"#)])
-  func r29WhatItWasNotHandedASessionIsNotHandedWhenItIsBack(_ role: String, _ more: String) throws {
+  @Test func r22WhatIsVacantIsMadeByAClassThatIsRegisteredLaterInTheRun() throws {
+    let former = try fixture.join("docs", pid: 9)
+    try former.encode("\(try former.register("Doc", below: nil, #""restorationClass":"Docs""#))", #"{"n":1}"#)
+    try former.goodbye("restart")
+    #expect(try restore().contains("?Doc"))
+    let docs = try fixture.join("docs", pid: 4)
+    try fixture.makes("Docs", docs, "docs")
+    #expect(fixture.log == ["docs make Doc", "docs decode Doc"])
+    #expect(fixture.finished(docs).count == 1)
+    broker.crash(docs)
+    fixture.log = []
+    try fixture.makes("Docs", try fixture.join("other", pid: 5), "other")
+    #expect(fixture.log == ["other make Doc", "other decode Doc"])
+    broker.inspect()
+  }
+
+  @Test func r29ASessionIsNotGivenItsNewObjectWhenItIsBack() throws {
     #expect(try restore().contains("?Tab"))
-    let late = try fixture.join(role, pid: 4)
-    let token = try #require(broker.application("App")?.sessions.values.first { $0.facts.role == role }?.token)
-    #expect(try tell(late, "Tab", below: nil, more)["restoration"]?["handing"] != true)
+    let late = try fixture.join("tabs", pid: 4)
+    let token = try #require(broker.application("App")?.sessions.values.first { $0.facts.role == "tabs" }?.token)
+    #expect(try tell(late, "Tab", below: nil, #""fresh":true"#)["restoration"]?["handing"] != true)
     _ = try late.state(#"["Tab"]"#)
-    try late.encode(#"["Tab"]"#, #"{"of":"\#(role)"}"#)
+    try late.encode(#"["Tab"]"#, #"{"of":"new"}"#)
     broker.disconnect(late)
-    let back = try fixture.join(role, pid: 4, session: token)
+    let back = try fixture.join("tabs", pid: 4, session: token)
     #expect(fixture.log == [])
     // What it pushes is not early, because nothing is to be handed to it first.
     try back.encode(#"["Tab"]"#, #"{"of":"late"}"#)

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A message that cannot be read to its end, and has nothing before that which only calls have: it may be the answer to
-/// a call of ours.
-package struct BrokenAnswer: Sendable {
+/// A message that cannot be read to its end.
+package struct BrokenMessage: Sendable {
   /// `nil` if it was not read.
   package let id: RequestID?
+  /// It has what only calls have; otherwise it may be the answer to a call of ours.
+  package let isCall: Bool
   /// The fault, to complete "the answer is".
   package let reason: String
 }
 
 extension JSONScan {
-  /// The unreadable message, if it may be an answer. A batch is excluded, because the broken answer in it is unknown.
+  /// What was read of the message. A batch is excluded, because the broken message in it is unknown.
   ///
   /// - Parameter bytes: the scanned part of the message.
-  func brokenAnswer(_ bytes: [UInt8], _ reason: String) -> BrokenAnswer? {
+  func brokenMessage(_ bytes: [UInt8], _ reason: String) -> BrokenMessage? {
     guard case .message = subject, state.noted > 0 else { return nil }
     let storage = FrameStorage(bytes: bytes, tape: Array(tape[..<state.noted]), references: [])
     var names: [SliceName] = []
@@ -33,10 +34,10 @@ extension JSONScan {
       names.append(SliceName(range: state.nameStart..<state.nameEnd, escaped: state.nameEscaped))
     }
     let isCall = names.contains { $0.isEqual(to: "method", in: bytes) || $0.isEqual(to: "params", in: bytes) }
-    return isCall ? nil : BrokenAnswer(id: id, reason: reason)
+    return BrokenMessage(id: id, isCall: isCall, reason: reason)
   }
 
-  func brokenAnswer(_ bytes: [UInt8], exceeding error: ErrorObject) -> BrokenAnswer? {
-    brokenAnswer(bytes, "over the limit \(error.data?["limit"]?.string ?? "of frames")")
+  func brokenMessage(_ bytes: [UInt8], exceeding error: ErrorObject) -> BrokenMessage? {
+    brokenMessage(bytes, "over the limit \(error.data?["limit"]?.string ?? "of frames")")
   }
 }
