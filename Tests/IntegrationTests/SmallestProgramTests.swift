@@ -112,7 +112,7 @@ internal import Testing
     try first.kill()
     for ending in Ending.allCases {
       for lifetime in Environment.isLong ? [Duration.zero, .milliseconds(100), .seconds(2)] : [.zero] {
-        for _ in 1...6 {
+        for _ in 1...(Environment.isLong ? 6 : 3) {
           var note = try ReadersProgram(command, python: installed)
           try note.awaitLine("saved: Grüße")
           Wait.moment(lifetime)

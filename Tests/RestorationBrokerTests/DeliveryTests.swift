@@ -404,6 +404,26 @@ internal import Testing
     broker.inspect()
   }
 
+  /// A process that crashes of its state may push its blank one first.
+  @Test func r31APushThatWasOnTheWayDoesNotClearTheStateThatWasGiven() throws {
+    #expect(try restore().contains("?Tab"))
+    for pid in 4...5 as ClosedRange<Int64> {
+      let worker = try fixture.join("tabs", pid: pid)
+      worker.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+      #expect(try isHanded(worker, "Tab"))
+      try worker.encode(#"["Tab"]"#, #"{"of":"blank"}"#)
+      broker.crash(worker)
+    }
+    let listed = try main.call("listQuarantine", "{}")["objects"]?.array ?? []
+    #expect(listed.map { $0["standing"] } == ["quarantined"])
+    // A restoration shows it to nobody, so that nothing takes its place.
+    _ = try tell(try fixture.join("tabs", pid: 6), "Tab")
+    _ = try restore()
+    #expect(try main.call("listQuarantine", "{}")["objects"]?.array?.first?["standing"] == "quarantined")
+    #expect(try main.state(#"["Tab"]"#) == ["of": "blank"])
+    broker.inspect()
+  }
+
   @Test func r29ASessionIsNotGivenItsNewObjectWhenItIsBack() throws {
     #expect(try restore().contains("?Tab"))
     let late = try fixture.join("tabs", pid: 4)

@@ -12,7 +12,7 @@ internal import Testing
 @Suite struct GrowthTests {
   @Test(arguments: GrowingTree.Shape.allCases)
   func noWorkGrowsFasterThanTheTree(_ shape: GrowingTree.Shape) throws {
-    let count = Environment.isLong ? 1_024 : 64
+    let count = Environment.isLong ? 1_024 : 48
     var few: [GrowingTree.Work] = []
     var many: [GrowingTree.Work] = []
     // The least of several runs counts: whatever else the machine does only adds to one.

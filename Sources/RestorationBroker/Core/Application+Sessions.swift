@@ -88,7 +88,7 @@ extension Application {
     generations.pinNewest(in: &turn)
     // What was left by brokers that kept it, or has been excluded since its session ended (R4).
     for node in tree.unsaved(among: tree.nodes.values) where tree.nodes[node.id] === node { drop(node) }
-    runs.begin(hasState: tree.nodes.values.contains { $0.hasState }, after: sequence)
+    runs.begin(hasState: tree.nodes.values.contains { $0.hasState }, after: sequence, at: turn.now.wall)
     trials.beginRun()
     writeRun()
   }

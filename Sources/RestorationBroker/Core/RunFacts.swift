@@ -36,9 +36,11 @@ package struct RunFacts: StoredFacts, Hashable {
   package var refused: Set<NodeID> = []
   /// What was closed last (R13).
   package var shelf = ClosedShelf()
-  /// Milliseconds since 1970 when a session last ended, and when the last one of the former run did; 0 if that was not
-  /// recorded.
+  /// Milliseconds since 1970 when a session last ended; 0 if that was not recorded.
   package var used: Int64 = 0
+  /// Milliseconds since 1970 when the run began, when the former one did, and when the last session of that ended.
+  package var begun: Int64 = 0
+  package var formerBegun: Int64 = 0
   package var formerEnd: Int64 = 0
   /// The newest that a session gave, by which `auto` chooses.
   package var affinity: String?
@@ -117,6 +119,8 @@ package struct RunFacts: StoredFacts, Hashable {
     try members.stored("refused", &refused, unless: [])
     self.refused = Set(refused)
     try members.stored("used", someCount: &used)
+    try members.stored("begun", someCount: &begun)
+    try members.stored("formerBegun", someCount: &formerBegun)
     try members.stored("formerEnd", someCount: &formerEnd)
     try members.stored("affinity", &affinity)
     try members.stored("backedUp", count: &backedUp)

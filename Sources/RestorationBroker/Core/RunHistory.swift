@@ -58,7 +58,8 @@ package struct RunHistory {
 
   // MARK: Runs
 
-  package mutating func begin(hasState: Bool, after sequence: SequenceNumber = 0) {
+  /// - Parameter wall: milliseconds since 1970.
+  package mutating func begin(hasState: Bool, after sequence: SequenceNumber = 0, at wall: Int64 = 0) {
     record.run += 1
     facts.previousOutcome = facts.outcome
     facts.outcome = .clean
@@ -66,7 +67,7 @@ package struct RunHistory {
     facts.isOpen = true
     facts.endedByUserQuit = false
     facts.hasCompletedRestoration = false
-    facts.formerEnd = facts.used
+    (facts.formerBegun, facts.begun, facts.formerEnd) = (facts.begun, wall, facts.used)
     facts.began = sequence
     forgetRefusals()
   }

@@ -154,7 +154,7 @@ extension ReferenceModel {
   /// What the last run has left is sealed, and what it has excluded goes (R4, R16).
   private mutating func beginRun() {
     if isNew, own != nil || !content.states.isEmpty { seal() }
-    run = Run(number: run.number + 1, formerEnd: lastEnd)
+    run = Run(number: run.number + 1, begun: now, formerBegun: run.begun, formerEnd: lastEnd)
     let held = held(hasHidden: true)
     for id in nodes.keys.sorted().reversed() where nodes[id] != nil {
       (self[id].isWritten, self[id].isHiddenWritten, self[id].declined) = (false, false, nil)

@@ -122,11 +122,13 @@ extension ReferenceModel {
 
   mutating func restore(_ caller: Int?, isDeclined: Bool, _ making: [String: Operation.Making]) -> String {
     let order = inOrder(nodes.keys.filter(isConcerned)) { self[$0].parent }
-    let end = sessions.keys.contains(where: isLive) ? run.formerEnd : lastEnd
+    let isOver = !sessions.keys.contains(where: isLive)
+    let end = isOver ? lastEnd : run.formerEnd
+    let awaited = max(isOver ? run.begun : run.formerBegun, end - 60_000)
     let items = order.map { id in
       let node = self[id]
       let above = ancestors(of: id).lazy.compactMap { order.firstIndex(of: $0) }.first
-      let wasThere = node.left.map { (end - 60_000...end).contains($0) } ?? false
+      let wasThere = node.left.map { awaited <= $0 && $0 <= end } ?? false
       let isAwaited = node.claim == nil && node.isRegistered && !node.isMissed && wasThere
       let role = isAwaited ? node.ownerRole : nil
       if node.claim != nil, node.restorationClass != nil { count("3 live and not made again") }

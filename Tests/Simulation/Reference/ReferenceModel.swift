@@ -102,7 +102,9 @@ struct ReferenceModel {
     var hasQuit = false
     var broken: Set<ID> = []
     var decision = Decision.undecided
-    /// When the last session of the run before ended.
+    /// When it began, when the run before did, and when the last session of that ended.
+    var begun = 0
+    var formerBegun = 0
     var formerEnd = 0
     var refused: Set<ID> = []
     var closed: Set<ID> = []

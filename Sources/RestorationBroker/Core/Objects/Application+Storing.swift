@@ -108,7 +108,8 @@ extension Application {
       if !claim.hasDecoded { noteDelivered(node) }
       if claim.isFresh { setFresh(node, false, of: session) }
     }
-    closeWindow(of: node.id, for: session.id)
+    // What was on the way when the state was given says nothing about it.
+    if !record.isEarly { closeWindow(of: node.id, for: session.id) }
   }
 
   func store(_ record: StateRecord, at node: Node) {

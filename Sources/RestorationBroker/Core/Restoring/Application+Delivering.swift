@@ -106,7 +106,10 @@ extension Application {
   /// - Returns: whether there was anything to drop.
   @discardableResult
   func dropProvisional(of node: Node, showing record: StateRecord, at sequence: SequenceNumber) -> Bool {
-    guard node.state?.isEarly == true, node.beforeClaim?.sequence == sequence else { return false }
+    // One that is withheld is shown by nobody.
+    guard node.state?.isEarly == true, let older = node.beforeClaim, older.sequence == sequence,
+      !node.isWithheld(older)
+    else { return false }
     origins.write(record.context, in: &turn)
     let state = StateSummary(record, at: write(.state(record)))
     headChanged(from: node.state, to: state)

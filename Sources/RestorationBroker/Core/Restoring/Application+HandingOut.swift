@@ -363,7 +363,10 @@ extension Application: RestorationFacts {
     case .awaited: node.note(.awaited)
     case .suspected: node.note(.suspected)
     case .because(let step): node.note(step)
-    case .settled(.restored): markDecoded(number)
+    case .settled(.restored):
+      markDecoded(number)
+      // What was not sent is still to be fetched.
+      if !restoring.deferred.contains(number), let node = tree.node(number) { dropProvisional([node]) }
     case .settled(.skipped(let reason)):
       node.note(.skipped(reason: reason.rawValue, message: reason == .failed ? restoring.messages[number] : nil))
       switch reason {
@@ -378,9 +381,6 @@ extension Application: RestorationFacts {
   /// Its owner has had what there is for it, be it nothing: from now on what it writes counts, and no further
   /// restoration concerns it (R19, R22).
   private func markDecoded(_ number: NodeID) {
-    guard let node = tree.node(number) else { return }
-    noteDelivered(node, isToBeTold: true)
-    // What was not sent is still to be fetched.
-    if !restoring.deferred.contains(number) { dropProvisional([node]) }
+    if let node = tree.node(number) { noteDelivered(node, isToBeTold: true) }
   }
 }

@@ -104,9 +104,11 @@ struct RestorationPlan {
   /// Whether the process that had it at the end of the last run may be about to register it. One that has let go of it
   /// had it no longer; what was there in this run, or was missing when a restoration completed, is not awaited (R23).
   private func isAwaited(_ node: Node) -> Bool {
-    let end = sessions.allAreDiscarded ? runs.facts.used : runs.facts.formerEnd
+    let isOver = sessions.allAreDiscarded
+    let end = isOver ? runs.facts.used : runs.facts.formerEnd
+    let begin = max(isOver ? runs.facts.begun : runs.facts.formerBegun, end - Self.awaitedMilliseconds)
     guard node.claimRecord?.released == 0, let left = sessions.orphaned(node) else { return false }
-    return left.restorations >= runs.restorations && (end - Self.awaitedMilliseconds...end).contains(left.since)
+    return left.restorations >= runs.restorations && begin <= left.since && left.since <= end
   }
 
   /// Whether anybody ever registered it; what only has a state may belong to any process.
