@@ -424,6 +424,15 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func r29AProcessThatHangsKeepsNothingFromTheOwnersOfWhatIsBelow() throws {
+    #expect(try restore().contains("?Tab"))
+    let hanging = try fixture.join("tabs", pid: 4)
+    hanging.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    #expect(try isHanded(hanging, "Tab"))
+    let other = try fixture.join("other", pid: 5)
+    #expect(try isHanded(other, "Text", below: #"["Tab"]"#) && fixture.log == ["other decode Tab/Text"])
+  }
+
   @Test func r29ASessionIsNotGivenItsNewObjectWhenItIsBack() throws {
     #expect(try restore().contains("?Tab"))
     let late = try fixture.join("tabs", pid: 4)

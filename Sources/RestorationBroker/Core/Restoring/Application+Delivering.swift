@@ -126,18 +126,12 @@ extension Application {
     }
     guard var choice = deliveries.choose(for: number, bytesMax: batchBytesMax(of: number)) else { return }
     while let id = choice.next() {
-      guard let node = tree.nodes[id], node.claim?.session == number else { continue }
-      choice.take(isBelowDue(node) ? .later : handing(of: id))
+      guard tree.nodes[id]?.claim?.session == number else { continue }
+      choice.take(handing(of: id))
     }
     deliveries.begin(choice)
     if choice.isOnTrial { trials.watch(in: &turn) }
     if !choice.handouts.isEmpty { handOut(choice.handouts, to: Addressee(number, isLate: true)) }
-  }
-
-  /// Whether another session is still to be given the object above it, which comes first.
-  private func isBelowDue(_ node: Node) -> Bool {
-    guard let above = node.parent, let owner = above.claim?.session else { return false }
-    return owner != node.claim?.session && deliveries.isDue(above.id, to: owner)
   }
 
   /// The session has answered for a batch, or did not get it.
