@@ -33,7 +33,7 @@ final class BenchmarkedBroker {
       store: try makeStore(loop),
       processes: host,
       manager: host,
-      // Before the first daily copy is due, whose timer is there for one minute of a day.
+      // Before the first daily copy is due, whose timer is there for five minutes of a day.
       wallMilliseconds: { 3_600_000 },
       logger: Logger(label: "benchmarks") { _ in SwiftLogNoOpLogHandler() },
       whenFatal: { preconditionFailure("fatal: \($0)") }

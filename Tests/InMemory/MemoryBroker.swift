@@ -317,7 +317,7 @@ package final class MemoryBroker {
 
   package var holdings: Holdings { service.assumeIsolated { $0.holdings } }
 
-  /// Besides those of daily copies, of which each archive that changes has one for a minute.
+  /// Besides those of daily copies, of which each archive that changes has one for five minutes.
   package var timerCount: Int {
     service.assumeIsolated { $0.timers.names.count { if case .backup = $0 { false } else { true } } }
   }

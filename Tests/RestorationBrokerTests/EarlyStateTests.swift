@@ -251,14 +251,14 @@ internal import Testing
     func put(_ number: Int) throws { try tool.encode(#"["A"]"#, #"{"a":\#(number)}"#, #""application":"App""#) }
     try put(1)
     #expect(broker.backups == 0)
-    broker.advance(milliseconds: 60_000)
+    broker.advance(milliseconds: 300_000)
     #expect(broker.backups == 1)
     try put(2)
-    broker.advance(milliseconds: 60_000)
+    broker.advance(milliseconds: 300_000)
     #expect(broker.backups == 1)
     broker.advance(days: 1)
     for number in 3...4 { try put(number) }
-    broker.advance(milliseconds: 60_000)
+    broker.advance(milliseconds: 300_000)
     #expect(broker.backups == 2)
     // Nothing has changed.
     broker.advance(days: 3)

@@ -213,7 +213,7 @@ package struct RunHistory {
 
   private static let backupMilliseconds: Int64 = 24 * 3_600 * 1_000
   /// The copy holds what is written at about the same time.
-  private static let settlingMilliseconds: Int64 = 60_000
+  private static let settlingMilliseconds: Int64 = 300_000
 
   /// The content has changed: sees to it that it is copied, if the last copy is a day old (R32).
   package mutating func awaitBackup(in turn: inout Turn) {
