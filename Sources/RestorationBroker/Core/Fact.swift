@@ -68,7 +68,6 @@ extension Application {
       drive(.returned(session))
       if let session = sessions[session] { askForUnstored(session.objects.values) }
       resumeDelivering(to: session)
-      deliverNext()
     case .sessionEnded(let session, let ending):
       parentWaits.abandon(in: &turn) { $0.session == session.id }
       trials.abandon(in: &turn) { $0.session == session.id }

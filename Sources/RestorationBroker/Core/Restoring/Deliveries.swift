@@ -97,7 +97,7 @@ package struct Deliveries {
   package func isHanding(to session: SessionID) -> Bool { lines[session]?.batch.isEmpty == false }
 
   /// Whether the session is still to be given the node's state, or has not answered for it.
-  package func isDue(_ node: NodeID, to session: SessionID) -> Bool {
+  private func isDue(_ node: NodeID, to session: SessionID) -> Bool {
     guard let line = lines[session] else { return false }
     return line.due[node] != nil || line.batch.contains { $0.node == node }
   }
