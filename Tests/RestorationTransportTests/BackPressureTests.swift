@@ -154,6 +154,8 @@ internal import Testing
         let connection = try #require(await events.opened())
         opened.connection.withLock { $0 = connection }
         try peer.send("[\(wait(1)),\(wait(2)),\(Self.note)]")
+        // A request that has not begun when its peer leaves is dropped.
+        _ = await events.request()
       }
       #expect(await events.closed() != nil)
       #expect(fixture.delegate.received == 2)
