@@ -105,6 +105,11 @@ extension UserManager {
     return successor
   }
 
+  /// Connections younger than 50 ms end with a broker that is killed. The ledger is stored as well.
+  func waitUntilStored(connections count: Int) throws {
+    try Wait.until("\(count) connections are stored") { try property("NFileDescriptorStore") == "\(count + 1)" }
+  }
+
   /// Kills the broker, and nothing else of its unit.
   func killBroker() throws { try systemctl("kill", "--signal=KILL", "--kill-whom=main", Self.service) }
 

@@ -126,6 +126,7 @@ struct ServiceRestartTests {
     try manager.allowManyRestarts()
     let load = try LoadClient(manager, ["idle": 10, "idleSession": 10])
     try load.tell("after")
+    try manager.waitUntilStored(connections: 20)
     for number in 1...(Environment.isLong ? 20 : 4) {
       // The first one that is killed has begun after an orderly end, or after another kill.
       if number % 2 == 0 { try manager.systemctl("restart", UserManager.service) }
@@ -148,6 +149,7 @@ struct ServiceRestartTests {
     try manager.dropIn("watchdog", service: "WatchdogSec=1", "TimeoutAbortSec=1")
     let load = try LoadClient(manager, ["idle": 1, "idleSession": 2, "idleSubscriber": 1])
     try load.tell("after")
+    try manager.waitUntilStored(connections: 4)
     for thread in ["NIO-ELT", "archive-writer"] {
       let pid = try manager.mainPID
       let freezer = try manager.freeze(pid, thread)
