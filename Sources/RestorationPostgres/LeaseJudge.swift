@@ -2,21 +2,19 @@
 
 package import RestorationArchive
 
-/// Who may have a lease, as one gateway judges that: from what a server says of an archive, and for how long the
-/// gateway has seen no sign of life of the holder. It lives longer than the brokers that ask.
+/// Decides who may have a lease, for one gateway: from a server's facts about an archive, and from how long the gateway
+/// has seen no renewal of the holder. It lives longer than the brokers that ask.
 ///
-/// Times are in milliseconds of the gateway's own clock, whatever the server's says; only of what is long over the
-/// server's clock is believed. The server checks that what was seen of an archive still holds when it gives the lease.
+/// Times are milliseconds of the gateway's own clock. The server's clock counts only for what ended long ago. When the
+/// server grants the lease, it checks that the facts still hold.
 package struct LeaseJudge: Sendable {
-  /// What a server says of an archive.
+  /// A server's facts about an archive.
   package struct Archive: Hashable, Sendable {
     package struct Holder: Hashable, Sendable {
-      /// Of a broker.
       package var id: String
       package var term: LeaseTerm
-      /// How often it has renewed.
       package var renewals: Int64
-      /// How long ago, by the server's clock; milliseconds.
+      /// Time since its last renewal by the server's clock, in milliseconds.
       package var silence: Int64
 
       package init(id: String, term: LeaseTerm, renewals: Int64, silence: Int64) {
@@ -27,9 +25,8 @@ package struct LeaseJudge: Sendable {
     package var number: Int64
     package var history: String
     package var epoch: ReplicaEpoch
-    /// `nil` if the lease was given back.
+    /// `nil` if the lease was released.
     package var holder: Holder?
-    /// Whose lease was the newest.
     package var last: ReplicaHolder
 
     package init(number: Int64, history: String, epoch: ReplicaEpoch, holder: Holder?, last: ReplicaHolder) {
@@ -40,7 +37,7 @@ package struct LeaseJudge: Sendable {
 
   package enum Verdict: Hashable, Sendable {
     case granted
-    /// If the holder has not renewed more often than this.
+    /// Grant only if the holder has not renewed more often than this.
     case lapsed(renewals: Int64)
     case refused(ReplicaHolder)
   }
@@ -51,11 +48,11 @@ package struct LeaseJudge: Sendable {
     let since: Int64
   }
 
-  /// After a server has taken over, its holder has this time to come back to an archive that seems to be given back.
+  /// After a take-over by another server, the former holder of an apparently released archive has this time to return.
   package static let grace: Int64 = 30_000
-  /// A longer term of a holder counts as this one: a day.
+  /// A holder's longer term counts as a day.
   package static let termMax: Int64 = 86_400_000
-  /// Above that all observations are made anew.
+  /// Beyond this number all observations start again.
   private static let seenMax = 10_000
 
   private var seen: [Int64: Seen] = [:]
@@ -70,7 +67,7 @@ package struct LeaseJudge: Sendable {
     (self.timeline, timelineSince) = (timeline, now)
   }
 
-  /// - Parameter broker: Who asks.
+  /// - Parameter broker: the one that asks.
   package mutating func judge(
     _ archive: Archive,
     _ claim: ReplicaClaim,
@@ -78,14 +75,14 @@ package struct LeaseJudge: Sendable {
     at now: Int64
   ) -> Verdict {
     guard !claim.isForced, archive.epoch > .none, archive.holder?.id != broker else { return .granted }
-    // Its own former lease, or one that a server which took over has lost.
+    // Its own former lease, or one that was lost in a take-over by another server.
     if let standing = claim.standing, standing.isClaim, standing.history == archive.history,
       standing.lease >= archive.epoch
     {
       return .granted
     }
     guard Int64(archive.epoch.timeline) == timeline else {
-      // Void; but its holder comes first.
+      // The lease is void, but its holder comes first.
       let grace = archive.holder?.term.milliseconds ?? Self.grace
       return now - timelineSince >= grace ? .granted : .refused(archive.last)
     }
@@ -93,11 +90,11 @@ package struct LeaseJudge: Sendable {
     return isSilent(holder, archive.number, at: now) ? .lapsed(renewals: holder.renewals) : .refused(archive.last)
   }
 
-  /// Whether an application may begin of which the server knows nothing. If the server has taken over, it may have lost
-  /// the application, whose holder comes first.
+  /// Whether an application unknown to the server may begin. After a take-over the server may have lost the
+  /// application, whose holder comes first.
   ///
-  /// - Parameter age: How long ago the server gave the first lease of its timeline, by its own clock; `nil` if it gave
-  ///   no lease.
+  /// - Parameter age: how long ago, by its own clock, the server granted the first lease of its timeline; `nil` if it
+  ///   granted none.
   package func mayBegin(_ claim: ReplicaClaim, age: Int64?, at now: Int64) -> Bool {
     if claim.isForced || claim.standing?.isClaim == true || timeline <= 1 { return true }
     if let age, Self.isLongOver(Self.grace, after: age) { return true }

@@ -2,14 +2,14 @@
 
 package import RestorationArchive
 
-/// One broker's way to the archives of its user in a database.
+/// One broker's access to its user's archives in a database.
 package final class PostgresReplica: ArchiveReplica {
   private let store: PostgresStore
   private let owner: String
   private let host: String
   private let term: LeaseTerm
   private let attention: @Sendable () -> Void
-  /// Its row at the server, whichever that is.
+  /// The broker's row, the same at every server.
   private let holder: String
 
   init(
@@ -28,7 +28,7 @@ package final class PostgresReplica: ArchiveReplica {
 
   // MARK: Leases
 
-  /// How often an archive may change hands between the look and the question.
+  /// How often an archive may change hands between looking and taking.
   private static let attempts = 4
 
   nonisolated(nonsending) package func acquire(
@@ -56,10 +56,10 @@ package final class PostgresReplica: ArchiveReplica {
   }
 
   private struct Look {
-    /// `nil` if the archive does not exist, or was never leased.
+    /// `nil` if the archive does not exist or was never leased.
     var archive: LeaseJudge.Archive?
     var isWanted = false
-    /// Without an archive, how long ago the server gave the first lease of its timeline; `nil` if it gave no lease.
+    /// Without an archive: how long ago the server granted the first lease of its timeline; `nil` if it granted none.
     var age: Int64?
   }
 
@@ -74,7 +74,7 @@ package final class PostgresReplica: ArchiveReplica {
     let holder = row.text(5).map { id in
       LeaseJudge.Archive.Holder(
         id: id,
-        // Another broker's word.
+        // Not trusted: another broker set it.
         term: LeaseTerm(milliseconds: min(max(0, row.integer(11) ?? 0), LeaseJudge.termMax)),
         renewals: row.integer(10) ?? 0,
         silence: row.integer(12) ?? 0
@@ -94,7 +94,7 @@ package final class PostgresReplica: ArchiveReplica {
     _ = try await run(.want, .integer(archive.number), .integer(archive.epoch.rawValue), .text(host))
   }
 
-  /// `nil` if what was seen has changed.
+  /// `nil` if the facts have changed.
   private nonisolated(nonsending) func take(
     _ application: String,
     _ claim: ReplicaClaim,
@@ -197,7 +197,7 @@ package final class PostgresReplica: ArchiveReplica {
 // MARK: Contents
 
 extension PostgresReplica {
-  /// A batch begins with it; its transactions follow.
+  /// The first byte of a batch; its transactions follow.
   private static let bodyVersion: UInt8 = 1
 
   nonisolated(nonsending) package func append(
@@ -230,7 +230,7 @@ extension PostgresReplica {
     }
     let (bytes, isTooMuch) = part.bytes.count.multipliedReportingOverflow(by: part.count)
     try await store.allow(part.bytes.count, ofSnapshot: isTooMuch ? .max : bytes, isFirst: part.number == 0, for: owner)
-    // The first part takes the place of an earlier attempt, the last one that of what is covered.
+    // The first part replaces an earlier attempt, the last one replaces the covered batches.
     defer { if part.number == 0 || part.number == part.count - 1 { store.forgetUsage(of: owner) } }
     let row = try await run(
       .snapshot,
@@ -308,13 +308,12 @@ extension PostgresReplica {
 
   // MARK: Calls
 
-  /// At least one row, unless it is a list.
+  /// At least one row, unless the function returns a list.
   private nonisolated(nonsending) func rows(
     _ function: PostgresFunction,
     _ values: PostgresValue...
   ) async throws(ReplicaError) -> [PostgresRow] { try await rows(function, values) }
 
-  /// The first row.
   private nonisolated(nonsending) func run(
     _ function: PostgresFunction,
     _ values: PostgresValue...
@@ -330,7 +329,7 @@ extension PostgresReplica {
       do throws(PostgresFailure) {
         rows = try await store.server.run(call, for: owner)
       } catch .refused(state: "23505", _) {
-        // Another call was at the same place at the same time; now it can be seen what it did.
+        // Another call ran at the same time; now its effect is visible.
         rows = try await store.server.run(call, for: owner)
       }
       if !rows.isEmpty || function == .list { return rows }
@@ -347,7 +346,7 @@ extension PostgresReplica {
     return ReplicaError(.uncovered, "no other server has what is stored; \(remedy)")
   }
 
-  /// Why a function has done nothing, as its outcome says.
+  /// Why a function has done nothing, by its outcome.
   private func error(_ row: PostgresRow, tip: Int64? = nil, host: String? = nil) -> ReplicaError {
     switch row.text(0) {
     case "fenced":

@@ -3,38 +3,37 @@
 package import RestorationArchive
 internal import Synchronization
 
-/// The archives of all users in a database, as one process sees them: it makes the replicas of its brokers, remembers
-/// what it has seen of other brokers, and tells its own when another one waits.
+/// One process's view of a database with all users' archives: makes the replicas of its brokers, remembers observations
+/// of other brokers, and notifies its own when another one waits.
 package final class PostgresStore: Sendable {
   private struct Watch {
     let attention: @Sendable () -> Void
-    /// Archives for which the broker was told, since it was given a lease last: under a new one it has to be told anew.
+    /// Archives for which the broker was notified since its last grant; under a new lease it must be notified again.
     var told: Set<Int64> = []
-    /// How many it was given.
     var leases = 0
   }
 
   private struct Books {
     var judge = LeaseJudge()
     var usage = UsageBook()
-    /// Brokers with leases, by the id of the holder.
+    /// Brokers with leases, by the holder's id.
     var watches: [String: Watch] = [:]
   }
 
-  /// Archives that a user may have, with those that were removed; `take_1` counts them.
+  /// Archives of a user, including removed ones; `take_1` counts them.
   static let archivesMax = ReplicaListing.archivesMax
 
   let server: any PostgresServer
-  /// Whether it is enough that one server has what is stored.
+  /// Whether data may be stored on one server only.
   let isAloneEnough: Bool
-  /// How many bytes of contents a page has, if one piece is not larger.
+  /// Bytes of a page, unless one piece is larger.
   let pageBytes: Int64
-  /// How many bytes of contents a user may have; a snapshot may exceed that until it has taken their place.
+  /// Bytes of contents that a user may have. A snapshot may exceed them until it has replaced the contents.
   private let userBytesMax: Int64
   private let clock: @Sendable () -> Int64
   private let state = Mutex(Books())
 
-  /// - Parameter clock: Milliseconds; it never goes back, and counts sleep.
+  /// - Parameter clock: milliseconds; counts sleep and never goes back.
   package init(
     on server: any PostgresServer,
     isAloneEnough: Bool = false,
@@ -46,11 +45,11 @@ package final class PostgresStore: Sendable {
     (self.pageBytes, self.clock) = (pageBytes, clock)
   }
 
-  /// The way of a broker that has just been started to the archives of its user.
+  /// The replica of a broker that has just started.
   ///
   /// - Parameters:
-  ///   - owner: The user, whom the caller has to have identified.
-  ///   - attention: Is called when another host has begun to wait for one of its leases.
+  ///   - owner: the user, identified by the caller.
+  ///   - attention: called when another host has begun to wait for one of the broker's leases.
   package func replica(
     owner: String,
     host: String,
@@ -58,13 +57,12 @@ package final class PostgresStore: Sendable {
     attention: @escaping @Sendable () -> Void
   ) -> PostgresReplica { PostgresReplica(self, owner: owner, host: host, term: term, attention: attention) }
 
-  /// Looks for which leases of these brokers others wait; to be called once a second.
-  ///
-  /// What it cannot learn the renewals will.
+  /// Checks which leases of these brokers others wait for. Call it once a second; after a failure the renewals will
+  /// tell.
   nonisolated(nonsending) package func poll() async {
     let leases = state.withLock { $0.watches.mapValues(\.leases) }
     let call = PostgresCall(.wanted, [.text(leases.keys.joined(separator: ","))])
-    // Its own turn among the users, which have names.
+    // Takes its own turn among the users, which have names.
     guard let rows = try? await server.run(call, for: "") else { return }
     var wanted: [String: Set<Int64>] = [:]
     for row in rows {
@@ -75,7 +73,7 @@ package final class PostgresStore: Sendable {
       state.watches.keys.compactMap { holder -> (@Sendable () -> Void)? in
         guard var watch = state.watches[holder] else { return nil }
         let (archives, told) = (wanted[holder] ?? [], watch.told)
-        // What was seen may be of a lease that has ended meanwhile.
+        // The answer may concern a lease that has ended meanwhile.
         watch.told = watch.leases == leases[holder] ? archives : []
         state.watches[holder] = watch
         return archives.isSubset(of: told) ? nil : watch.attention
@@ -84,7 +82,7 @@ package final class PostgresStore: Sendable {
     for attention in attentions { attention() }
   }
 
-  /// Removes all archives of a user; returns how many there were.
+  /// Removes all archives of a user; returns their number.
   nonisolated(nonsending) package func erase(owner: String) async throws(ReplicaError) -> Int {
     do throws(PostgresFailure) {
       let rows = try await server.run(PostgresCall(.erase, [.text(owner)]), for: owner)
@@ -94,17 +92,17 @@ package final class PostgresStore: Sendable {
 
   // MARK: For the replicas
 
-  /// Fails as `quota` if a user has no room for so many bytes more.
+  /// Fails as `quota` if the user has no space for `bytes` more.
   nonisolated(nonsending) func reserve(_ bytes: Int, for user: String) async throws(ReplicaError) {
     let used = try await usage(of: user)
     guard used + Int64(bytes) <= userBytesMax else { throw quota(used + Int64(bytes), user) }
     state.withLock { $0.usage.add(bytes, to: user) }
   }
 
-  /// Fails as `quota` if a snapshot is larger than all that the user may have, or a part of it would bring what the
-  /// user has, with snapshots that are not complete, above twice of that.
+  /// Fails as `quota` if a snapshot is larger than the user's quota, or if with this part the user's contents and
+  /// incomplete snapshots exceed twice the quota.
   ///
-  /// - Parameter isFirst: It may take the place of an earlier attempt, and so is not counted.
+  /// - Parameter isFirst: a first part may replace an earlier attempt, so it is not counted.
   nonisolated(nonsending) func allow(
     _ part: Int,
     ofSnapshot bytes: Int,
@@ -137,7 +135,7 @@ package final class PostgresStore: Sendable {
     )
   }
 
-  /// The holder was given a lease.
+  /// Call when the holder was granted a lease.
   func watch(_ holder: String, _ attention: @escaping @Sendable () -> Void) {
     state.withLock { state in
       state.watches[holder, default: Watch(attention: attention)].leases += 1
@@ -159,7 +157,7 @@ package final class PostgresStore: Sendable {
 }
 
 extension ReplicaError {
-  /// Of a call that may have changed something.
+  /// For a call that may have changed something.
   package init(_ failure: PostgresFailure) {
     switch failure {
     case .away(let why): self.init(.away, "the database cannot be reached: \(why)")
@@ -167,9 +165,9 @@ extension ReplicaError {
     case .refused(let state, let why):
       let text = "the database says: \(why) (\(state))"
       switch state.prefix(2) {
-      // What passes: a conflict with another call, no room for a connection, a server that stops or is a standby.
+      // Temporary: a conflict with another call, no free connection, a server that stops or is a standby.
       case "25", "40", "53", "55", "57", "58": self.init(.away, text)
-      // Functions or rights that are missing.
+      // Functions or rights are missing.
       case "3F", "42": self.init(.refused, "\(text); apply the schema of this version to the database")
       default: self.init(.refused, text)
       }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many bytes of contents users have in the database, as one process knows it: what the database has said, and what
-/// this process has added since. Times are in milliseconds.
+/// The size of users' contents in the database, as far as this process knows: the database's answers plus its own
+/// additions. Times in milliseconds.
 package struct UsageBook: Sendable {
   private struct Usage: Sendable {
     var bytes: Int64
@@ -10,14 +10,14 @@ package struct UsageBook: Sendable {
 
   /// After this time the database is asked again.
   package static let validity: Int64 = 60_000
-  /// Above that all users are asked for anew.
+  /// Beyond this number all users are asked for again.
   private static let usersMax = 10_000
 
   private var users: [String: Usage] = [:]
 
   package init() {}
 
-  /// `nil` if the database has to be asked.
+  /// `nil` if the database must be asked.
   package func bytes(of user: String, at now: Int64) -> Int64? {
     users[user].flatMap { now - $0.asked < Self.validity ? $0.bytes : nil }
   }
@@ -29,6 +29,6 @@ package struct UsageBook: Sendable {
 
   package mutating func add(_ bytes: Int, to user: String) { users[user]?.bytes += Int64(bytes) }
 
-  /// A snapshot has taken the place of what was there.
+  /// Call when a snapshot has replaced the contents.
   package mutating func forget(_ user: String) { users[user] = nil }
 }

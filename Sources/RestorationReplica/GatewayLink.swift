@@ -7,20 +7,18 @@ package import RestorationTransport
 internal import RestorationWire
 internal import Synchronization
 
-/// A broker's way to its replica: one connection to the gateway of this host, made when it is first needed and again
-/// after each loss.
+/// A broker's replica over one connection to this host's gateway. The connection is made on demand, and again after
+/// each loss.
 ///
-/// A call ends within its deadline, whatever the gateway does. What no answer was given to is `unknown` if it may have
-/// been stored, otherwise `away`; what was never sent is `away`. It lives on its event loop, which is its executor.
+/// Every call ends within its deadline. A call without an answer fails as `unknown` if its data may have been stored,
+/// otherwise as `away`; a call that was never sent fails as `away`. Runs on its event loop, which is its executor.
 package actor GatewayLink {
   package struct Patience: Sendable {
-    /// How long a call may take, which is a second more than the gateway gives itself; a new connection comes before
-    /// that. One call that is late ends the connection: what waits to be sent must not grow while the gateway stands
-    /// still.
+    /// The time of a call, a second more than the gateway's own limit; a new connection is not included. One late call
+    /// ends the connection: the data that waits must not grow while the gateway hangs.
     package var milliseconds = GatewayProtocol.callMilliseconds + 1_000
     /// The same for an append and a new connection.
     package var briefMilliseconds = GatewayProtocol.briefMilliseconds + 1_000
-    /// How long after a failure nothing is tried.
     package var pauseMilliseconds: Int64 = 100
 
     package init() {}
@@ -34,13 +32,13 @@ package actor GatewayLink {
   private let introduction: Attach
   private let attention: @Sendable () -> Void
   private let standingChanged: @Sendable (ReplicaError?) -> Void
-  /// The last call found that the replica cannot be reached.
+  /// Whether the last call found the replica unreachable.
   private let isAway = Mutex(false)
-  /// Also before it is attached.
+  /// Set before it is attached as well.
   private var connection: Connection?
   private var isAttached = false
   private var wasAttached = false
-  /// Whoever calls meanwhile shares its outcome.
+  /// Concurrent calls share its result.
   private var opening: Task<Result<Connection, ReplicaError>, Never>?
   private var calls: [Int: Waiter] = [:]
   private var lastFailure: (error: ReplicaError, pauseEnds: NIODeadline)?
@@ -52,17 +50,17 @@ package actor GatewayLink {
 
   private enum Ending: Sendable {
     case answered(Response.Outcome)
-    /// Nothing of it has reached the gateway.
+    /// Nothing of the call has reached the gateway.
     case unsent(String)
     case lost(String)
   }
 
   /// - Parameters:
   ///   - host: this host's name; `nil` leaves it to the gateway.
-  ///   - term: for how long leases hold.
-  ///   - attention: is called on the event loop when another host has begun to wait for a lease of this broker, or may
+  ///   - term: the term of leases.
+  ///   - attention: called on the event loop when another host has begun to wait for a lease of this broker, or may
   ///     have.
-  ///   - standingChanged: is called once the replica cannot be reached, and with `nil` once it can be again.
+  ///   - standingChanged: called with the error when the replica becomes unreachable, and with `nil` when it is back.
   package init(
     to path: SocketPath,
     host: String?,
@@ -74,7 +72,7 @@ package actor GatewayLink {
   ) {
     (self.path, self.patience, self.eventLoop, self.attention) = (path, patience, eventLoop, attention)
     self.standingChanged = standingChanged
-    // The same on all connections: the gateway knows the broker by it.
+    // The same on all connections: it identifies the broker to the gateway.
     let number = ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
     introduction = Attach().with {
       $0.version = GatewayProtocol.version
@@ -88,7 +86,7 @@ package actor GatewayLink {
 
   // MARK: Calls
 
-  /// Writes and reads messages where the caller is, so that the event loop does not wait for it.
+  /// Encodes and decodes messages on the caller's executor, so that the event loop is not kept waiting.
   nonisolated(nonsending) private func call<Method: GatewayMethod>(
     _ method: Method
   ) async throws(ReplicaError) -> Method.Reply {
@@ -101,7 +99,7 @@ package actor GatewayLink {
   nonisolated private func note<Reply>(_ reply: Result<Reply, ReplicaError>) {
     var failure: ReplicaError?
     if case .failure(let error) = reply, error.kind == .away || error.kind == .unknown { failure = error }
-    // Told under the lock, so in the order in which it was found.
+    // Reported under the lock, so in the order of the events.
     isAway.withLock { isAway in
       guard isAway != (failure != nil) else { return }
       isAway = failure != nil
@@ -126,7 +124,7 @@ package actor GatewayLink {
     isBrief: Bool
   ) async -> Result<Ending, ReplicaError> {
     let first = await sendOnce(method, parameters, isBrief: isBrief)
-    // The gateway may have closed the connection a moment ago, and be there again.
+    // The gateway may have closed the connection a moment ago and be back.
     guard case .success(.unsent) = first else { return first }
     return await sendOnce(method, parameters, isBrief: isBrief)
   }
@@ -185,13 +183,13 @@ package actor GatewayLink {
         await exchange(Attach.method, introduction.text, isBrief: Attach.isBrief, on: connection)
       )
       (isAttached, lastFailure) = (true, nil)
-      // What it would have been told meanwhile is unknown.
+      // Notifications may have been missed meanwhile.
       if wasAttached { attention() }
       wasAttached = true
       return .success(connection)
     } catch {
       end(connection, error.message)
-      // Whatever it was: nothing was asked of the replica.
+      // Whatever the error, the replica was not asked.
       let error = ReplicaError(.away, error.message)
       lastFailure = (error, .now() + .milliseconds(patience.pauseMilliseconds))
       return .failure(error)
@@ -211,7 +209,7 @@ package actor GatewayLink {
     }
   }
 
-  /// Ends all calls on the connection, if it is the one that is open.
+  /// Ends all calls on the connection, if it is the open one.
   private func end(_ connection: Connection?, _ reason: String) {
     guard let connection, connection === self.connection else { return }
     connection.close(afterOutput: false)
@@ -226,7 +224,7 @@ package actor GatewayLink {
 }
 
 extension TransportError {
-  /// Without the advice for those who look for a broker.
+  /// Without the advice for users who look for a broker.
   fileprivate var reason: String {
     switch code {
     case .noSocket: "there is no such socket"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// In which the broker must answer a call; what it allows a round or a restoration is much less.
+/// The timeout for an answer, well above the broker's own for a round or a restoration.
 private let answerMax = Duration.seconds(60)
 
-/// What a call gives. If the broker does not answer in time, the call is given up, and a `TestingError` names it.
+/// The result of a call. After the timeout, cancels the call and throws a `TestingError` that names it.
 func answer<Answer: Sendable>(
   of method: String,
   _ call: @escaping @Sendable () async throws -> Answer

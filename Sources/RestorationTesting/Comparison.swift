@@ -4,23 +4,22 @@ internal import Glibc
 internal import JSONRPC
 internal import RestorationClient
 
-// What the broker has of an application, and what of it is not as it was saved.
+// Compares the broker's data of an application with its saved states.
 extension Proof {
-  /// What the broker has, and what a round has told.
+  /// The broker's data, and the result of a round.
   struct View {
     var owners: [[String]: Int64] = [:]
     var orphans: Set<[String]> = []
     var entries: [[String]: JSONValue] = [:]
-    /// Processes that the round has asked.
+    /// Processes that the round asked.
     var serving: Set<Int64> = []
-    /// Why the round has asked no process, if another round may.
+    /// Why the round asked no process, if another round may.
     var reason: String?
-    /// Whether a restoration would hand out states.
     var decodes = false
     var stale: [[String]: String] = [:]
   }
 
-  /// What the broker has; if it is to ask, after a save round in which sessions that serve encode give states.
+  /// The broker's data. If `ask`, runs a save round first.
   func look(_ application: String, ask: Bool) async throws -> View {
     do {
       let description = try await answer(of: "describeApplication") { [connection] in
@@ -59,7 +58,7 @@ extension Proof {
     }
   }
 
-  /// What the application has not shown since it is back, each with whether it has got it, and what is wrong.
+  /// Objects not shown since the restart, each with whether it has its state, and the losses.
   func lost() async throws -> (silent: [Key: Bool], losses: [LostStateError.Loss]) {
     var (silent, losses, views): ([Key: Bool], [LostStateError.Loss], [String: View]) = ([:], [], [:])
     for application in Set(saved.keys.map(\.application)).sorted() {
@@ -88,7 +87,7 @@ extension Proof {
       }
       if !run.pushed.contains(key) {
         let hasDecoded = if let owner { try await self.hasDecoded(key, owner, view) } else { true }
-        // One that answers "unchanged" without having decoded shows nothing.
+        // An owner that answers "unchanged" without a decode shows nothing.
         let wasAsked = owner.map(view.serving.contains) ?? !view.serving.isEmpty
         if !hasDecoded || !wasAsked { silent[key] = hasDecoded }
         if !hasDecoded { lose("its state was neither decoded nor pushed again") }
@@ -101,17 +100,17 @@ extension Proof {
     return (silent, losses.sorted { "\($0)" < "\($1)" })
   }
 
-  /// Whether the object's present owner has got its state. Asking hands out nothing.
+  /// Whether the object's owner has its state. Asking delivers nothing.
   private func hasDecoded(_ key: Key, _ owner: Int64, _ view: View) async throws -> Bool {
     if decoded[key] == owner { return true }
     let application = key.application
     let object = ObjectReference.path(IdentifierPath(key.path))
     let steps = try await answer(of: "explainRestoration") { [connection] in
-      try await connection.explainRestoration(of: object, application: application).restored
+      try await connection.call(ExplainRestoration(object: object), of: application).restored
     }
     var has = steps.contains { step in step.step == .finished && step.at.map { $0 >= run.started } ?? false }
     if !has && !view.decodes {
-      // A restoration skips what its owner fetches itself until it has (R22).
+      // A restoration skips objects whose owner fetches them itself, until it has (R22).
       let names = JSONValue.array(key.path.map { .string($0) })
       let restoration = try await call(
         "restoreApplicationState",
@@ -125,7 +124,7 @@ extension Proof {
     return has
   }
 
-  /// Fields that differ, each with both values; nil is nothing.
+  /// Fields that differ, each with both values.
   private func differences(
     _ key: Key,
     _ place: String,
@@ -144,7 +143,7 @@ extension Proof {
         return differences(key, place, "\(field)/\(index)", old, new)
       }
     case (.integer(let integer)?, .real(let real)?), (.real(let real)?, .integer(let integer)?):
-      // 1 and 1.0 are one number; a text may be written by another library than before. A real holds not every integer.
+      // 1 and 1.0 are one number: another library may have written the text. A `Double` does not hold every integer.
       if Int64(exactly: real) == integer { return [] }
     default:
       if before == after { return [] }
@@ -153,7 +152,7 @@ extension Proof {
     return [LostStateError.Loss(application: key.application, path: place, field: field, reason: reason)]
   }
 
-  /// Whether a field need not come back as it was, or may come back so. What is not there is not tested.
+  /// Whether a field may differ. An absent value is not tested.
   private func mayDiffer(_ field: String, _ before: JSONValue?, _ after: JSONValue?) -> Bool {
     func matches(_ pattern: String) -> Bool { fnmatch(pattern, field, FNM_NOESCAPE) == 0 }
     if options.changing.contains(where: matches) { return true }
@@ -166,7 +165,7 @@ extension Proof {
     value.flatMap { try? RestorableState(jsonText: JSONText(["value": $0]).string)["value"] }
   }
 
-  /// A state, or elements without what depends on the data source.
+  /// A state, or elements without the parts that depend on the data source.
   private static func part(_ entry: JSONValue, _ name: String) -> JSONValue? {
     guard name == "elements" else { return entry[name] }
     let elements = (entry[name]?.array ?? []).map { element in

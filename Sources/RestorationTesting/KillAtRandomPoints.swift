@@ -2,32 +2,31 @@
 
 public import RestorationClient
 
-/// Kills an application again and again, and compares what it shows when it is back with what it had saved.
+/// Kills an application repeatedly, and compares its states after each restart with the saved ones.
 ///
-/// It is killed by SIGKILL, with its process group, after a random number of acknowledged writes, and now and then
-/// while it starts. When it is back it shows its objects: in a save round if its process serves encode and has decoded
-/// them, otherwise by pushing them again; at the latest after one piece of work, which it gets when it has decoded
-/// everything and has been silent for a third of `patience`.
+/// SIGKILL ends its process group after a random number of acknowledged writes, sometimes during its start. After the
+/// restart it shows its objects: in a save round if its process serves encode and has decoded them, otherwise by
+/// pushing them. At the latest it does so after one piece of work, which it gets when it has decoded everything and has
+/// been silent for a third of `patience`. States that are never saved cannot be missed.
 ///
-/// Throws a `LostStateError` that names each object and field which was lost, and the seed; what `work` throws; and a
-/// `TestingError` if nothing can be proven: the application cannot be started, opens no session, ends by itself, leaves
+/// Throws a `LostStateError` that names each lost object and field, and the seed; the errors of `work`; and a
+/// `TestingError` if nothing can be proven: the application does not start, opens no session, ends by itself, leaves
 /// processes outside its group, or has shown nothing; `times` is less than 1; the broker is not in developer mode, does
-/// not answer, or its events do not come. What is never saved cannot be missed.
+/// not answer, or sends no events.
 ///
 /// - Parameters:
 ///   - command: the program, found by `PATH` unless it has a slash, and its arguments.
-///   - times: how often, at least once.
-///   - changing: fields that need not come back as they were, as patterns of `path:pointer`, such as
-///     `Main/Clock:/time` or `*:/pid`.
-///   - allowing: fields that may come back changed, as such patterns, each with whether a change is right, by the
-///     values before and after; what is gone is lost. It is needed for what work changes in an application that shows
-///     what it has only then.
-///   - seed: decides the points, counted in writes; that of a failure repeats them. nil takes another one each time.
-///   - patience: the time in which everything must be back, from when the application has a session, or got that work.
+///   - times: the number of kills, at least 1.
+///   - changing: fields that may differ or be lost, as patterns of `path:pointer`, such as `Main/Clock:/time` or
+///     `*:/pid`.
+///   - allowing: fields that may change but not be lost, as such patterns, each with a check of the values before and
+///     after. It is needed if work changes an application that shows its states only then.
+///   - seed: decides the points, counted in writes; repeats those of a failure. `nil` takes a random one.
+///   - patience: the time to show everything, from the session's start, or from that work.
 ///   - quiet: the time without an event after which the application counts as ready.
-///   - broker: one in developer mode, in which something may be saved already; nil starts a new one.
-///   - work: does one piece of work, such as writing a line to the process, and each time something else. nil: the
-///     application works by itself.
+///   - broker: in developer mode, perhaps with saved states; `nil` starts a new one.
+///   - work: does one piece of work, such as writing a line to the process, different each time. `nil`: the application
+///     works by itself.
 public func killAtRandomPoints(
   _ command: [String],
   times kills: Int = 20,
@@ -68,23 +67,22 @@ public func killAtRandomPoints(
   await connection.close()
 }
 
-/// An application did not come back with what it had saved.
+/// An application lost saved states.
 public struct LostStateError: Error, CustomStringConvertible {
-  /// One object or field.
   public struct Loss: Hashable, Sendable, CustomStringConvertible {
     public let application: String
     /// The object's path, joined by `/`; empty for the application's own state.
     public let path: String
-    /// JSON pointer to the field in the object's state; nil if it is about the whole object.
+    /// JSON pointer to the field in the object's state; `nil` for the whole object.
     public let field: String?
-    /// What was there, and what came back.
+    /// The values before and after.
     public let reason: String
 
     public var description: String { "\(application) \(path)\(field.map { ":\($0)" } ?? ""): \(reason)" }
   }
 
   public let losses: [Loss]
-  /// Repeats the points at which the application was killed.
+  /// Repeats the points of the kills.
   public let seed: UInt64
   let summary: String
 

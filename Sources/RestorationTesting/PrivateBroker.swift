@@ -5,21 +5,17 @@ internal import JSONRPC
 public import RestorationClient
 internal import Synchronization
 
-/// A broker for one test, in a directory of its own. When `stop` is called, when this is released, or when the test's
-/// process ends, however it does, nothing is left of it, the processes it has started, and their groups. A process
-/// that has called `setsid` is in none of them.
+/// A broker for one test, in a directory of its own. `stop`, its release, and any end of the test's process remove it
+/// with its processes and their groups. A process that has called `setsid` is in none of them.
 ///
-/// Write `defer { broker.stop() }` after its start: Swift may release what a variable holds after its last use, which
-/// may be in the middle of the test.
+/// Write `defer { broker.stop() }` after its start: Swift may release a variable's value after its last use, in the
+/// middle of the test.
 public final class PrivateBroker: Sendable {
-  /// Removed at the end.
   public let directory: String
-  /// The path of its socket.
   public let socket: String
-  /// The variables of a process that is to use this broker: those that the test's process had when this was made, and
-  /// `RESTORATIOND_SOCKET`.
+  /// The variables for a process that uses this broker: those of the test's process, and `RESTORATIOND_SOCKET`.
   public let environment: [String: String]
-  /// Whether it withholds nothing, however often an application is killed.
+  /// Whether it never withholds a state after crashes.
   let developerMode: Bool
   private let command: [String]
   private let keeper: Keeper
@@ -27,7 +23,7 @@ public final class PrivateBroker: Sendable {
 
   private struct Processes {
     var broker: TestedProcess?
-    /// By how many milliseconds its clock is ahead; nil if it is the computer's.
+    /// Milliseconds by which its clock is ahead; `nil` for the computer's.
     var ahead: Int64?
     var children: [TestedProcess] = []
     var wereStopped = false
@@ -37,28 +33,26 @@ public final class PrivateBroker: Sendable {
     }
   }
 
-  /// Of the path of a socket.
   private static let socketBytesMax = 107
-  /// In which it must take connections.
+  /// The timeout for accepting connections.
   private static let startMax = Duration.seconds(60)
-  /// In which it must answer that its clock was moved; it gives up before.
+  /// The timeout for moving the clock, above the broker's own.
   private static let moveSecondsMax = 60
-  /// Milliseconds by which its clock can be ahead: a hundred years.
+  /// The most milliseconds ahead: a hundred years.
   private static let aheadMax: Int64 = 36_525 * 24 * 3_600 * 1_000
 
-  /// What makes a program believe that a service manager has started it.
+  /// Variables that make a program believe that a service manager has started it.
   private static let managed = [
     "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "FDSTORE",
     "JOURNAL_STREAM", "RESTORATIOND_ARCHIVES", "RESTORATIOND_LOG_LEVEL", "RESTORATION_UNIT",
   ]
 
-  /// Starts a broker; it takes connections when this returns. Throws a `TestingError` with its log if it does not.
+  /// Starts a broker, which accepts connections when this returns. Otherwise throws a `TestingError` with its log.
   ///
   /// - Parameters:
-  ///   - program: nil takes `$RESTORATIOND_BINARY`, otherwise `restorationd` on the `PATH`. The test may have set them.
+  ///   - program: `nil` takes `$RESTORATIOND_BINARY`, otherwise `restorationd` on the `PATH`. The test may set them.
   ///   - testClock: `advance` moves the broker's clock.
-  ///   - developerMode: the broker quarantines and discards nothing, however often an application is killed, as
-  ///     `killAtRandomPoints` needs it.
+  ///   - developerMode: the broker quarantines and discards nothing after crashes, as `killAtRandomPoints` needs it.
   ///   - limits: such as `["roundQuietMilliseconds": 100]`.
   ///   - arguments: more arguments of `restorationd`.
   public init(
@@ -97,7 +91,7 @@ public final class PrivateBroker: Sendable {
       [program, "--socket", socket, "--archives", "\(directory)/archives", "--config", configuration]
       + (developerMode ? ["--developer-mode"] : []) + arguments
     processes.withLock { $0.ahead = testClock ? 0 : nil }
-    // If the rest throws, everything is set, and `deinit` stops what there is.
+    // From here on everything is set: if the rest throws, `deinit` stops the processes.
     let members = limits.map { (name: $0.key, value: JSONValue.integer(Int64($0.value))) }
     try Self.write(JSONText(["limits": .object(JSONObject(members))]).string, to: configuration)
     try await start()
@@ -107,9 +101,9 @@ public final class PrivateBroker: Sendable {
     stop()
   }
 
-  /// Starts it after `kill`, over the same archives, and returns when it takes connections.
+  /// Starts it after `kill`, over the same archives; returns when it accepts connections.
   public func start() async throws {
-    // Its runtime directory is where it would look for a service manager that can start units.
+    // In its runtime directory it would find a service manager.
     let variables = environment.merging(["XDG_RUNTIME_DIR": directory]) { $1 }
     let started = try processes.withLock { processes in
       try processes.check()
@@ -128,7 +122,7 @@ public final class PrivateBroker: Sendable {
       do {
         return try await connect().close()
       } catch {
-        // It would tell a service manager that it is ready. This asks for what is needed: whether it takes connections.
+        // This asks only whether it accepts connections.
         guard started.hasEnded || ContinuousClock.now > end else {
           try await Task.sleep(for: .milliseconds(10))
           continue
@@ -140,7 +134,6 @@ public final class PrivateBroker: Sendable {
     }
   }
 
-  /// Ends it by SIGKILL, as a crash would.
   public func kill() {
     processes.withLock { processes in
       processes.broker?.kill()
@@ -148,24 +141,23 @@ public final class PrivateBroker: Sendable {
     }
   }
 
-  /// Kills it, and starts it again over the same archives.
+  /// Kills it and starts it again, over the same archives.
   public func restart() async throws {
     kill()
     try await start()
   }
 
-  /// Stops it (SIGSTOP): connections stay, and nothing is answered until `thaw`.
+  /// Stops it (SIGSTOP): connections stay, without answers until `thaw`.
   public func freeze() { processes.withLock { $0.broker?.freeze() } }
 
-  /// Lets it continue after `freeze`.
+  /// Continues it (SIGCONT).
   public func thaw() { processes.withLock { $0.broker?.thaw() } }
 
-  /// Moves its clock ahead: dates, and what the broker does or gives up after a time. Returns when what became due was
-  /// done, in its order. It stays ahead when the broker is started again. Clocks of clients do not move, and a client
-  /// gets no time on the way: what the broker waits for is over if its time limit is passed.
+  /// Moves its clock ahead, for dates and timeouts, also after a restart. Returns when all due work was done, in order.
+  /// Clients' clocks do not move: a client cannot answer in between, so the broker's timeouts for it pass.
   ///
-  /// Throws a `TestingError` if the broker does not run, was made without `testClock`, or is not done within a minute;
-  /// also for a negative time, or if the clock would be ahead by more than 100 years.
+  /// Throws a `TestingError` if the broker does not run, has no `testClock`, or is not done within a minute, if the
+  /// time is negative, or if the clock would be ahead by more than 100 years.
   public func advance(by time: Duration) async throws {
     let rounded = (time / .milliseconds(1)).rounded(.toNearestOrEven)
     let (broker, milliseconds) = try processes.withLock { processes in
@@ -179,7 +171,7 @@ public final class PrivateBroker: Sendable {
       guard let milliseconds = Int64(exactly: rounded), (0...Self.aheadMax - ahead).contains(milliseconds) else {
         throw TestingError("\(time) is not a time from 0 to \(Self.aheadMax - ahead) milliseconds")
       }
-      // Before it is asked: wherever it ends on the way, nothing that it has dated is in the future of the next one.
+      // First: wherever it ends, none of its dates is in the future of the next one.
       processes.ahead = ahead + milliseconds
       return (broker, milliseconds)
     }
@@ -187,7 +179,7 @@ public final class PrivateBroker: Sendable {
     guard answer.hasPrefix("ok ") else { throw TestingError(answer) }
   }
 
-  /// Kills it and the processes it has started, and removes its directory. Afterwards it starts nothing.
+  /// Kills it and its processes, and removes its directory. It starts nothing afterwards.
   public func stop() {
     processes.withLock { processes in
       for process in processes.children + [processes.broker].compactMap(\.self) { process.kill() }
@@ -196,8 +188,8 @@ public final class PrivateBroker: Sendable {
     keeper.finish()
   }
 
-  /// Starts a program that uses this broker and ends with it. Its standard input is a socket, which it cannot open as
-  /// `/dev/stdin`. If it ends by itself, it stays a zombie until it is killed, or this is stopped.
+  /// Starts a program that uses this broker and ends with it. Its standard input is a socket, not to be opened as
+  /// `/dev/stdin`. If it exits, it stays a zombie until `kill` or `stop`.
   public func spawn(_ command: [String]) throws -> TestedProcess {
     try processes.withLock { processes in
       try processes.check()
@@ -208,19 +200,20 @@ public final class PrivateBroker: Sendable {
     }
   }
 
-  /// Connects to it.
   public func connect() async throws -> BrokerConnection {
     try await answer(of: "the connection") { [socket] in try await BrokerConnection.connect(to: socket) }
   }
 
-  /// Puts a stored generation into a running application, and returns how it was restored. Sessions that serve are
-  /// given their states; others are told by `headReplaced`, and decode them.
+  /// Restores a generation into a running application, and returns the result. Sessions that serve are delivered their
+  /// states; others receive `headReplaced` and decode them.
   @discardableResult
   public func replay(_ generation: Int64, of application: String) async throws -> RestoreResult {
     let connection = try await connect()
-    _ = try await answer(of: "rollBack") { try await connection.rollBack(application, to: generation, force: true) }
+    _ = try await answer(of: "rollBack") {
+      try await connection.call(RollBack(generation: generation, force: true), of: application)
+    }
     let restored = try await answer(of: "restoreApplicationState") {
-      try await connection.restoreApplicationState(of: application)
+      try await connection.call(RestoreApplicationState(), of: application)
     }
     await connection.close()
     return restored

@@ -4,9 +4,9 @@ internal import CLinux
 internal import Dispatch
 internal import Glibc
 
-/// The end of processes, told by their pidfds.
+/// Waits for the end of processes by their pidfds.
 enum ProcessEnd {
-  /// Calls back once when it has ended, also if it has ended before. Throws a `TestingError` if no descriptor is left.
+  /// Calls back once after its end, past or future. Throws a `TestingError` if no descriptor is left.
   static func watch(_ pid: Int32, _ callback: @escaping @Sendable () -> Void) throws {
     let process = clinux_pidfd_open(pid)
     guard process >= 0 else { throw failure(pid) }
@@ -23,9 +23,8 @@ enum ProcessEnd {
     TestingError("pidfd_open of process \(pid): \(systemError(errno))")
   }
 
-  /// Waits until all processes of a group have ended, and returns their numbers. Call after the group was killed, and
-  /// before its leader is awaited: no process joins it then, and the number stays the group's. Throws a `TestingError`
-  /// if no descriptor is left.
+  /// Waits until all processes of a killed group have ended, and returns their numbers. Call it before awaiting the
+  /// leader: the number stays the group's, and no process joins. Throws a `TestingError` if no descriptor is left.
   static func wait(ofKilled group: Int32) throws -> Set<Int32> {
     guard let directory = opendir("/proc") else { throw TestingError("/proc: \(systemError(errno))") }
     defer { closedir(directory) }
@@ -35,12 +34,12 @@ enum ProcessEnd {
       guard let pid = Int32(name), getpgid(pid) == group else { continue }
       let process = clinux_pidfd_open(pid)
       guard process >= 0 else {
-        // Any other error means that it has just ended; which one depends on the kernel.
+        // Any other error means that it has just ended.
         guard ![EMFILE, ENFILE, ENOMEM].contains(errno) else { throw failure(pid) }
         continue
       }
       defer { close(process) }
-      // Its number may be another's by now. A process of another user may live on.
+      // Its number may be another's by now. A process of another user may survive.
       guard getpgid(pid) == group, kill(pid, SIGKILL) == 0 else { continue }
       var end = pollfd(fd: process, events: Int16(POLLIN), revents: 0)
       while poll(&end, 1, -1) < 0 && errno == EINTR {}
@@ -50,7 +49,7 @@ enum ProcessEnd {
   }
 }
 
-/// Does what blocks its thread, which does not belong to Swift's pool.
+/// Runs blocking work on a thread outside of Swift's pool.
 func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
   try await withCheckedThrowingContinuation { done in
     DispatchQueue(label: "blocking").async { done.resume(with: Result { try work() }) }

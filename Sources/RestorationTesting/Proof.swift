@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import RestorationClient
 internal import SeededRandom
 
-/// One run of `killAtRandomPoints`: when the application is killed, and started again.
+/// One run of `killAtRandomPoints`: starts and kills the application.
 actor Proof {
   struct Options: Sendable {
     let command: [String]
@@ -23,10 +23,10 @@ actor Proof {
     let path: [String]
   }
 
-  /// What one process group does, told by the broker's events.
+  /// The actions of one process group, told by the broker's events.
   struct Run {
     var process: TestedProcess?
-    /// Writes, and registrations if those count, after which it is killed.
+    /// Writes, and perhaps registrations, until it is killed.
     var left: Int?
     var countsRegistrations = true
     let started = Timestamp.now()
@@ -41,11 +41,11 @@ actor Proof {
     var hasEnded: Bool { sessions <= 0 && process?.hasEnded ?? false }
   }
 
-  /// An application is killed after one to this many writes, or, while it starts, registrations and writes.
+  /// The most writes before a kill, or, during a start, of registrations and writes.
   private static let (writesMax, eventsMax) = (12, 4)
-  /// In which it must have a session, at least.
+  /// The least timeout for opening a session.
   private static let startMin = Duration.seconds(30)
-  /// In which the broker must tell that a killed application has no session any longer.
+  /// The timeout for the end of a killed application's sessions.
   private static let endMax = Duration.seconds(60)
 
   let options: Options
@@ -54,10 +54,10 @@ actor Proof {
   private let signal = Signal()
   private var failure: String?
   private(set) var run = Run()
-  /// Entries of the export format, when the application was killed.
+  /// Entries of the export format, at the kill.
   var saved: [Key: JSONValue] = [:]
   private var shown: Set<Key> = []
-  /// Each with the process that has got the state.
+  /// Each with the process that has decoded it.
   var decoded: [Key: Int64] = [:]
   private var applications: Set<String> = []
   /// Processes whose sessions may outlive them.
@@ -76,8 +76,8 @@ actor Proof {
       .sessionBegan, .sessionEnded, .objectRegistered, .objectUnregistered, .pathChanged, .stateEncoded,
       .generationSealed,
     ]
-    // Their reader waits while states are compared and processes end, however many come. It is a child of this task, so
-    // that both run, or neither, if tests block the threads of Swift's pool.
+    // Their reader waits during comparisons and ends of processes. It is a child of this task, so that both run, or
+    // neither, if tests block the threads of Swift's pool.
     let events = try await answer(of: "subscribe") { [connection] in
       try await connection.subscribe(toNamed: names.map(\.rawValue), application: nil, capacity: .max)
     }
@@ -95,7 +95,7 @@ actor Proof {
         try await work(until: point)
       }
       try await kill()
-      // In a start nothing changes, and what is lost in it is missed later.
+      // A start changes nothing, and a later comparison finds its losses.
       if !starting { saved = try await snapshot() }
       when =
         "after kill \(number) of \(options.kills), "
@@ -115,9 +115,8 @@ actor Proof {
   }
 }
 
-// The application's life
 extension Proof {
-  /// Starts the application. No event is taken before its process is known.
+  /// Starts the application; takes no event before its process is known.
   private func begin(killedAfter events: Int?) throws {
     run = Run()
     run.left = events
@@ -127,14 +126,14 @@ extension Proof {
     try ProcessEnd.watch(process.pid) { [signal] in signal.raise() }
   }
 
-  /// Kills the application, and waits until the broker has ended its sessions and told so: what is started before would
-  /// find their objects owned.
+  /// Kills the application and waits until the broker has reported the end of its sessions: a process started before
+  /// would find its objects owned.
   private func kill() async throws {
     killGroup()
     let end = ContinuousClock.now + Self.endMax
     while true {
       let seen = run.events
-      // Those that have begun last may not have been told yet.
+      // The events of the last sessions may be missing.
       if run.sessions <= 0, try await sessionsOfKilled().isEmpty && run.sessions <= 0 { return }
       guard try await wait(until: end, { $0.events != seen }) else {
         let left = try await sessionsOfKilled()
@@ -146,14 +145,13 @@ extension Proof {
     }
   }
 
-  /// What the broker has of sessions of the killed processes. The connection is a new one, which the broker accepts
-  /// after those that the killed have made.
+  /// The broker's sessions of the killed processes. The broker accepts this new connection after theirs.
   private func sessionsOfKilled() async throws -> [String] {
     let killed = run.pids.union(try (run.process?.killed ?? []).map(Int64.init)).subtracting(detached)
     let connection = try await broker.connect()
     var sessions: [String] = []
-    let listed = try await answer(of: "listApplications") { try await connection.listApplications() }
-    for overview in listed where overview.sessions > 0 {
+    let listed = try await answer(of: "listApplications") { try await connection.call(ListApplications()) }
+    for overview in listed.applications where overview.sessions > 0 {
       let application = overview.application.description
       do {
         let described = try await answer(of: "describeApplication") {
@@ -183,12 +181,12 @@ extension Proof {
     )
   }
 
-  /// Lets the application work until it is killed: at the point, or when no work makes it write.
+  /// Lets the application work until it is killed at the point, or writes nothing more.
   private func work(until point: Int) async throws {
     let begun = ContinuousClock.now
     var (idle, writes) = (0, run.writes)
     (run.left, run.countsRegistrations) = (point, false)
-    // Until something is saved there is nothing to lose.
+    // Before a save nothing can be lost.
     while !run.wasKilled,
       idle < (options.work == nil ? 1 : 10)
         || saved.isEmpty && writes == 0 && ContinuousClock.now < begun + Self.startMin
@@ -207,8 +205,7 @@ extension Proof {
     do {
       try await work(process)
     } catch {
-      // It may have failed because the application is gone, of which the broker tells a little later. Otherwise that
-      // error is the one to report.
+      // The application may be gone, which the broker tells a little later. Otherwise that error is the one to report.
       _ = try await wait(for: .seconds(5)) { $0.wasKilled || $0.hasEnded }
       if run.wasKilled { return }
       try check()
@@ -216,7 +213,7 @@ extension Proof {
     }
   }
 
-  /// Waits until the application shows everything as it was saved. Throws what is wrong when time is over.
+  /// Waits until the application shows everything as saved. After the timeout throws the losses.
   private func compare() async throws {
     try await settle(options.quiet, ContinuousClock.now + start)
     var (end, mayWork, quiet) = (ContinuousClock.now + options.patience, options.work != nil, options.quiet)
@@ -233,7 +230,7 @@ extension Proof {
       let (seen, isOver) = (run.last, ContinuousClock.now >= end)
       let isIdle = !silent.isEmpty && silent.values.allSatisfy(\.self) && !isOver
       if isIdle && quiet < options.patience / 3 {
-        // It may be slow: work that comes too early would hide what it has.
+        // The application may be slow: early work would hide its states.
         quiet = options.patience / 3
       } else if isIdle && mayWork {
         try await doOne()
@@ -249,13 +246,13 @@ extension Proof {
     }
   }
 
-  /// What is saved of the objects that the killed processes had, and of the application itself.
+  /// The saved states of the killed processes' objects, and of the application itself.
   private func snapshot() async throws -> [Key: JSONValue] {
     var saved: [Key: JSONValue] = [:]
     for application in applications {
       let view = try await look(application, ask: false)
       for (path, entry) in view.entries where entry["state"] != nil && (path.isEmpty || view.orphans.contains(path)) {
-        // A blank push at the start of a process hides nothing from the next one (R19).
+        // An early state at the start of a process hides nothing from the next one (R19).
         saved[Key(application: application, path: path)] = entry["beforeClaim"] ?? entry
       }
     }
@@ -263,7 +260,6 @@ extension Proof {
   }
 }
 
-// What the broker's events tell
 extension Proof {
   private func read(_ events: EventSubscription) async {
     do {
@@ -320,7 +316,7 @@ extension Proof {
     try await wait(until: ContinuousClock.now + time, holds)
   }
 
-  /// Waits until the run is as asked, and returns whether it is. Throws if events do not come.
+  /// Waits until the condition holds, and returns whether it does. Throws if events do not come.
   private func wait(until end: ContinuousClock.Instant, _ holds: (Run) -> Bool) async throws -> Bool {
     while true {
       let seen = signal.count
@@ -333,7 +329,7 @@ extension Proof {
     }
   }
 
-  /// Waits until the application has a session and nothing happens any longer, or it has ended.
+  /// Waits until the application has a session and is quiet, or has ended.
   private func settle(_ quiet: Duration, _ end: ContinuousClock.Instant) async throws {
     while !run.hasEnded {
       let seen = run.last
@@ -351,5 +347,5 @@ extension Timestamp {
   }
 }
 
-/// A path as it is written in answers; empty for the application itself.
+/// A path from an answer; empty for the application itself.
 func path(_ value: JSONValue) -> [String] { value.array?.compactMap(\.string) ?? [] }

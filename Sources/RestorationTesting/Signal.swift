@@ -2,7 +2,7 @@
 
 internal import Synchronization
 
-/// Wakes tasks that wait until something has changed, whatever it is.
+/// Wakes tasks that wait for any change.
 final class Signal: Sendable {
   private struct State {
     var count = 0
@@ -11,7 +11,7 @@ final class Signal: Sendable {
 
   private let state = Mutex(State())
 
-  /// How often it was raised. Read it before looking at what may change: nothing is missed then.
+  /// How often it was raised. Read it before the values that may change, to miss nothing.
   var count: Int { state.withLock { $0.count } }
 
   func raise() {
@@ -23,13 +23,12 @@ final class Signal: Sendable {
     for task in waiting { task.resume() }
   }
 
-  /// Raises it at that time, or when the task is cancelled.
   func raise(at time: ContinuousClock.Instant) async {
     try? await Task.sleep(until: time, clock: .continuous)
     raise()
   }
 
-  /// Returns when it is raised, at once if it was raised since its count was this.
+  /// Returns when it is raised, at once if that was after `count`.
   func wait(past count: Int) async {
     await withCheckedContinuation { task in
       let isRaised = state.withLock { state in

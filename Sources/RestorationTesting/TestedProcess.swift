@@ -4,23 +4,22 @@ internal import Glibc
 internal import Spawning
 internal import Synchronization
 
-/// A process that a test has started. It leads a process group, and is killed with it when the broker is stopped.
+/// A process of a test. It leads a process group, and is killed with it when the broker is stopped.
 public final class TestedProcess: Sendable {
-  /// Its number, which is that of its group as well.
+  /// Its number, also that of its group.
   public let pid: Int32
   private let name: String
   private let input: Int32
   private let keeper: Keeper?
-  /// As `waitpid` tells it; `nil` until the process was awaited, and its number may be another's.
+  /// The status of `waitpid`; `nil` until the process was awaited, when its number may become another's.
   private let status = Mutex<Int32?>(nil)
   private let ended = Mutex<Result<Set<Int32>, any Error>>(.success([]))
-  /// Held from a question to its answer; false if one was not answered: a late answer is not that to the next question.
+  /// Held from a question to its answer; false after a missing answer, because a late one would be taken for the next.
   private let isAnswering = Mutex(true)
 
-  /// Starts a program, which is found by `PATH` unless it has a slash.
-  ///
   /// - Parameters:
-  ///   - log: a file for its output, which is that of the test if this is nil.
+  ///   - command: the program, found by `PATH` unless it has a slash, and its arguments.
+  ///   - log: a file for its output; `nil` for the test's output.
   ///   - keeper: ends it when this process is gone.
   init(_ command: [String], environment: [String: String], log: String?, keeper: Keeper?) throws {
     var pair: [Int32] = [-1, -1]
@@ -49,7 +48,7 @@ public final class TestedProcess: Sendable {
     close(input)
   }
 
-  /// Writes to its standard input. Throws a `TestingError` if it does not read any longer.
+  /// Writes to its standard input. Throws a `TestingError` if it no longer reads.
   public func write(_ text: String) throws {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
@@ -59,8 +58,8 @@ public final class TestedProcess: Sendable {
     }
   }
 
-  /// Writes a line to its standard input, and returns the line that it answers there. Blocks the thread. When this has
-  /// thrown, it can be asked nothing more.
+  /// Writes a line to its standard input, and returns its answer there. Blocks the thread. After an error it can be
+  /// asked nothing more.
   func ask(_ line: String, within seconds: Int) throws -> String {
     try isAnswering.withLock { isAnswering in
       guard isAnswering else { throw TestingError("\(name) can be asked nothing more; call restart()") }
@@ -84,7 +83,7 @@ public final class TestedProcess: Sendable {
     }
   }
 
-  /// Kills it and its group, and waits until all of them are gone, unless no file descriptor is left to wait with.
+  /// Kills its group and waits for the end of all processes, unless no file descriptor is left.
   public func kill() {
     status.withLock { status in
       guard status == nil else { return }
@@ -96,11 +95,10 @@ public final class TestedProcess: Sendable {
     }
   }
 
-  /// The numbers of the processes that were killed here: its own and those of its group. Throws a `TestingError` if
-  /// their end could not be awaited.
+  /// The numbers of the killed processes of its group. Throws a `TestingError` if their end could not be awaited.
   var killed: Set<Int32> { get throws { try ended.withLock { $0 }.get() } }
 
-  /// Stops it (SIGSTOP) until `thaw`, and waits until it stands still.
+  /// Stops it (SIGSTOP), and waits until it has stopped.
   public func freeze() {
     status.withLock { status in
       guard status == nil else { return }
@@ -110,10 +108,10 @@ public final class TestedProcess: Sendable {
     }
   }
 
-  /// Lets it continue.
+  /// Continues it (SIGCONT).
   public func thaw() { status.withLock { if $0 == nil { Glibc.kill(pid, SIGCONT) } } }
 
-  /// Whether it has ended. It is not awaited: its number stays that of its group.
+  /// Whether it has ended. It stays unawaited: its number stays that of its group.
   public var hasEnded: Bool {
     status.withLock { status in
       var info = siginfo_t()
@@ -122,12 +120,12 @@ public final class TestedProcess: Sendable {
     }
   }
 
-  /// How it has ended; nil if it was not killed or awaited here.
+  /// The kind of its end; `nil` if it was not killed or awaited here.
   var ending: String? {
     status.withLock { $0 }.map { $0 & 0x7f == 0 ? "with status \($0 >> 8 & 0xff)" : "by signal \($0 & 0x7f)" }
   }
 
-  /// Waits for its end by itself; whatever else is in its group stays.
+  /// Waits for its own end; the rest of its group stays.
   func finish() {
     shutdown(input, Int32(SHUT_RDWR))
     status.withLock { if $0 == nil { $0 = reap() } }
@@ -140,8 +138,7 @@ public final class TestedProcess: Sendable {
   }
 }
 
-/// A shell that kills process groups and removes a directory as soon as the process that has started it is gone,
-/// however that has ended: the end of the shell's input tells.
+/// A shell that kills process groups and removes a directory after any end of its parent, which closes its input.
 final class Keeper: Sendable {
   private let shell: TestedProcess
   private let groups = Mutex<Set<Int32>>([])
@@ -163,7 +160,6 @@ final class Keeper: Sendable {
   /// Call before the group's number may become another's.
   func remove(_ group: Int32) { tell { $0.remove(group) } }
 
-  /// Does its work now, and returns when it is done.
   func finish() { shell.finish() }
 
   private func tell(_ change: (inout Set<Int32>) -> Void) {
@@ -175,16 +171,14 @@ final class Keeper: Sendable {
   }
 }
 
-/// What keeps a test from going on.
 public struct TestingError: Error, CustomStringConvertible {
   public let description: String
-  /// Of the system's error, if it is one.
+  /// Of the system's error, if there is one.
   let number: Int32
 
   init(_ description: String, number: Int32 = 0) { (self.description, self.number) = (description, number) }
 }
 
-/// The variables of this process as they are now.
 var ownEnvironment: [String: String] {
   var variables: [String: String] = [:]
   var next = environ
@@ -196,7 +190,7 @@ var ownEnvironment: [String: String] {
   return variables
 }
 
-/// The text of a file; empty if it cannot be read.
+/// Empty if the file cannot be read.
 func contents(of path: String) -> String {
   guard let file = fopen(path, "re") else { return "" }
   defer { fclose(file) }

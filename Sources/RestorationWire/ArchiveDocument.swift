@@ -2,13 +2,11 @@
 
 package import JSONRPC
 
-/// A document of `exportArchive`, or a part of one: its own members, and its objects as received
-/// (`Protocol/export-format.md`).
+/// A document of `exportArchive`, or a part of one (`Protocol/export-format.md`). Objects stay as received.
 package struct ArchiveDocument: WireObject {
   package static let sharedName: String? = "ArchiveDocument"
   package static let isGiven = true
 
-  /// The format's name.
   private enum Format: String, WireWord {
     case archive = "restorationd.archive"
 
@@ -16,7 +14,6 @@ package struct ArchiveDocument: WireObject {
     static let expected = "\"\(archive.rawValue)\""
   }
 
-  /// The format's version.
   private struct Version: WireValue {
     static let only: Int64 = 1
     static let schema = Schema.constant(.integer(only))
@@ -38,7 +35,7 @@ package struct ArchiveDocument: WireObject {
 
   /// Whether confidential states were left out.
   package var redacted = false
-  /// Each as `DocumentObject` reads and writes it.
+  /// Read and written by `DocumentObject`.
   package var objects: [JSONText] = []
   package init() {}
 
@@ -58,7 +55,6 @@ package struct ArchiveDocument: WireObject {
   }
 }
 
-/// One object of a document: its description and its state (`Protocol/export-format.md`).
 package struct DocumentObject: WireObject {
   package static let sharedName: String? = "DocumentObject"
   package static let isGiven = true
@@ -69,26 +65,25 @@ package struct DocumentObject: WireObject {
 
   /// Why the document lacks an existing state.
   package enum Missing: String, WireWord {
-    /// It is confidential and `reveal` was not said.
+    /// It is confidential and `reveal` was false.
     case redacted
-    /// It could not be read (R32).
+    /// It could not be read (R32: damage).
     case unreadable
   }
 
   package var path: IdentifierPath?
   package var parent: Int?
   package var kind = ObjectKind.object
-  /// Holds the application's own state instead of an object.
+  /// Whether this is the application's own state instead of an object.
   package var isApplication = false
   package var classes: [String] = []
   package var restorationClass: String?
-  /// The unit of the storyboard.
   package var storyboard: String?
   package var keep: RegisterObjectForStateRestoration.Keep?
   package var confidential = false
   package var missing: Missing?
   package var state: DocumentState?
-  /// Whether the state is early: an owner that decodes gets `beforeClaim` (R19).
+  /// A provisional state: an owner that decodes gets it as `beforeClaim` (R19).
   package var isEarly = false
   package var beforeClaim: DocumentState?
   package init() {}
@@ -138,7 +133,7 @@ package struct DocumentObject: WireObject {
   }
 }
 
-/// A state in a document, with its elements and who wrote it (R10, R25, R28).
+/// A state with its elements and its writer, which give its reserved keys and class (R10, R25, R28).
 package struct DocumentState: WireObject {
   package static let sharedName: String? = "DocumentState"
   package static let isGiven = true
@@ -147,14 +142,13 @@ package struct DocumentState: WireObject {
   package var state = EncodedState.empty
   package var elements: Elements?
   package var writer = Writer()
-  /// The references of a state that was read, in the order of the text.
+  /// The references found by reading, in the order of the text.
   package var references: [Reference] = []
 
-  /// A reference in the text of a state.
   package struct Reference: Hashable, Sendable {
-    /// Of the whole reference, as offsets from the first byte of the text.
+    /// The whole reference, as offsets from the first byte of the text.
     package var range: Range<Int>
-    /// `nil` if it leads to nothing.
+    /// `nil` if the target does not exist.
     package var target: IdentifierPath?
 
     package init(range: Range<Int>, target: IdentifierPath?) { (self.range, self.target) = (range, target) }
@@ -169,7 +163,7 @@ package struct DocumentState: WireObject {
     if elements?.text == .emptyArray { elements = nil }
   }
 
-  /// Elements as stored: no data source was asked, so the raw index path is returned.
+  /// Elements as stored: the raw index path is written, because no data source was asked.
   package struct Elements: WireValue {
     package static let schema = Schema.elements
     package static let expected = [RestorableElement].expected
@@ -187,13 +181,11 @@ package struct DocumentState: WireObject {
     package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
   }
 
-  /// The session that wrote a state, as known from the state's coder and class.
   package struct Writer: WireObject, Hashable {
     package static let sharedName: String? = "DocumentWriter"
     package static let isGiven = true
 
     package var classes: [String] = []
-    /// The process role.
     package var process: String?
     package var bundleVersion: String?
     package var userInterfaceIdiom = ReservedKeys.unspecifiedIdiom

@@ -2,21 +2,20 @@
 
 package import JSONRPC
 
-/// The wire form of an object's class and its superclasses (R25): one name as a string, several as an array.
+/// The wire form of an object's class and its superclasses (R25): a string for one name, an array for several.
 package struct ClassList: WireValue, Hashable {
   package static let schema = Schema.objectClass
   package static let expected =
     "a class name or an array of at most \(countMax) class names, own class first, "
     + "each of at most \(nameBytesMax) bytes"
 
-  /// Names a list has at most, and bytes of UTF-8 a name has at most: they are kept for every object.
+  /// The most names of a list, and the most bytes of UTF-8 of a name. All are stored for every object.
   package static let countMax = 64
   package static let nameBytesMax = 255
 
   /// Own class first, never empty.
   package let names: [String]
 
-  /// `nil` if there are no names.
   package init?(_ names: [String]) {
     if names.isEmpty { return nil }
     self.names = names
@@ -42,7 +41,7 @@ extension MemberWalk {
     classes = list?.names ?? []
   }
 
-  /// The class and its superclasses; left out if there are none.
+  /// The class and its superclasses; absent if there are none.
   package mutating func optional(_ name: StaticString, classes: inout [String], _ about: StaticString) throws(Misfit) {
     var list = ClassList(classes)
     try optional(name, &list, about)
@@ -50,9 +49,7 @@ extension MemberWalk {
   }
 }
 
-/// Names from earlier versions of an application, and their current names (R25).
-///
-/// An alias is followed once: its new name is not looked up again.
+/// Names from earlier versions of an application, with their current names (R25). Aliases are not chained.
 package struct Aliases: WireObject, Hashable {
   package static let sharedName: String? = "Aliases"
   package static let expected = "an object of classes and identifiers"

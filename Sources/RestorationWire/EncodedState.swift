@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// The state of an object as JSON text, with the findings of the scan.
+/// An object's state as JSON text, with the results of its scan.
 package struct EncodedState: WireValue {
   package static let schema = Schema.state
   package static let expected = "an object"
@@ -14,24 +14,23 @@ package struct EncodedState: WireValue {
 
   private static let reservedPrefixBytes = reservedPrefixes.map { Array($0.utf8) }
 
-  /// The keys that mark a reference inside a state (R14), and text that only looks like one.
+  /// The key of a reference inside a state (R14), and the key that escapes text of the same form.
   package static let vocabulary = ScanVocabulary(referenceKey: "$restorable", literalKey: "$literal")
 
   /// Compact JSON text of one object.
   package let text: JSONText
-  /// References to other objects, in the order of the text; offsets count from the beginning of `text`.
+  /// In the order of the text; offsets are relative to `text`.
   package let references: [JSONReference]
-  /// The first top-level key that is reserved, if any.
   package let reservedKey: String?
   /// Nesting of the state; `{}` is 1.
   package let depth: Int
 
-  /// The same state in its own storage, so that it can outlive its message cheaply.
+  /// A copy with its own storage, so that the state does not keep its message in memory.
   package func detached() -> EncodedState {
     EncodedState(text: text.detached(), references: references, reservedKey: reservedKey, depth: depth)
   }
 
-  /// Of a state that is written and not looked into.
+  /// Does not scan the text, for states that are only written.
   package init(unchecked text: JSONText) { self.init(text: text, references: [], reservedKey: nil, depth: 1) }
 
   private init(text: JSONText, references: [JSONReference], reservedKey: String?, depth: Int) {
@@ -49,24 +48,24 @@ package struct EncodedState: WireValue {
   package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
 }
 
-/// The keys of a coder, under the names UIKit gives them; only the broker writes them (R10).
+/// The keys of a coder, by UIKit's names; only the broker writes them (R10).
 public struct ReservedKeys: WireObject, Hashable {
   package static let sharedName: String? = "Coder"
 
   package static let timestampKey: StaticString = "UIApplicationStateRestorationTimestampKey"
 
-  /// Means that the session did not say what kind of interface it has.
+  /// The session did not give its idiom.
   public static let unspecifiedIdiom: Int64 = -1
 
-  /// As the session that wrote the state gave it; nil if it gave none.
+  /// As given by the session that wrote the state; `nil` if it gave none.
   public package(set) var bundleVersion: String?
-  /// By UIKit's numbers; `unspecifiedIdiom` if the session gave none.
+  /// UIKit's number; `unspecifiedIdiom` if the session gave none.
   public package(set) var userInterfaceIdiom = unspecifiedIdiom
   /// By the broker's clock.
   public package(set) var timestamp = Timestamp(milliseconds: 0)
   /// Of the broker's machine.
   public package(set) var systemVersion: String?
-  /// The unit of a view controller's storyboard; `nil` for every other object.
+  /// The unit of a view controller's storyboard; `nil` for other objects.
   public package(set) var storyboard: String?
   package init() {}
 
@@ -91,12 +90,12 @@ public struct ReservedKeys: WireObject, Hashable {
   }
 }
 
-/// The systemd user unit that starts an object's process or a process again (R22).
+/// The systemd user unit that starts an object's process (R22).
 package struct Storyboard: WireObject, Hashable {
   package static let sharedName: String? = "Storyboard"
   package static let expected = "an object with a unit"
 
-  /// Bytes of UTF-8 a unit's name has at most, as systemd has it.
+  /// In UTF-8; systemd's limit.
   package static let nameBytesMax = 255
 
   package var unit = ""
@@ -108,7 +107,7 @@ package struct Storyboard: WireObject, Hashable {
 }
 
 extension MemberWalk {
-  /// A storyboard, of which the unit is kept; nil if it is empty.
+  /// A storyboard, given by its unit; `nil` if empty.
   package mutating func optional(_ name: StaticString, unit: inout String?, _ about: StaticString) throws(Misfit) {
     var storyboard = unit.map { unit in Storyboard().with { $0.unit = unit } }
     try optional(name, &storyboard, about)

@@ -2,13 +2,12 @@
 
 package import JSONRPC
 
-/// A client's name for one long call, which marks its `progress` notifications: a string or an integer, echoed byte for
-/// byte.
+/// A client's name for one long call, a string or an integer. `progress` notifications repeat it byte for byte.
 package struct ProgressToken: WireValue, Hashable {
   package static let schema = Schema.shared("ProgressToken", .either([.string, .integer]))
   package static let expected = "a string or an integer of at most \(bytesMax) bytes"
 
-  /// Bytes of the token's JSON text at most.
+  /// Of the token's JSON text.
   package static let bytesMax = 1_024
 
   package let text: JSONText
@@ -25,17 +24,16 @@ package struct ProgressToken: WireValue, Hashable {
   package func writeJSON(to writer: inout JSONWriter) { writer.text(text) }
 }
 
-/// A method that may take long, and tells how far it has come.
+/// A method that may take long and reports its progress.
 package protocol LongMethod: RestorationMethod {
   var progressToken: ProgressToken? { get set }
 }
 
-/// A method that makes the broker call clients. Those calls are of its trace, which is no parameter of its own.
+/// A method that makes the broker call clients. Those calls belong to its trace.
 package protocol TracedMethod: RestorationMethod {
   var trace: TraceContext? { get set }
 }
 
-/// The notification by which a client cancels one of its calls.
 package struct CancelRequest: Sendable {
   package static let method = "$/cancelRequest"
   package static let summary = "The client no longer wants the answer to one of its own requests."
@@ -43,7 +41,6 @@ package struct CancelRequest: Sendable {
     .required("id", .either([.string, .integer, .null]), "Of the request, as it was sent.")
   ]
 
-  /// The id of the call, as sent.
   package var id: RequestID
 
   package init(id: RequestID) { self.id = id }

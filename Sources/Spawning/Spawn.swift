@@ -2,14 +2,14 @@
 
 package import Glibc
 
-/// Starts a program, which is found by `PATH` unless it has a slash, and returns its process ID.
+/// Starts a program, found by `PATH` unless it has a slash, and returns its process ID.
 ///
-/// What this process's threads block, and what it ignores, such as SIGPIPE, does not reach the program.
+/// The program inherits neither blocked nor ignored signals of this process, such as SIGPIPE.
 ///
 /// - Parameters:
 ///   - variables: its environment, each as `NAME=value`.
-///   - leadsSession: whether it leads a session: then a terminal that it opens is its own.
-///   - prepare: says what its descriptors are.
+///   - leadsSession: whether it leads a session: then a terminal that it opens becomes its own.
+///   - prepare: sets up its descriptors.
 package func spawn(
   _ command: [String],
   variables: [String],
@@ -41,10 +41,9 @@ package func spawn(
   return child
 }
 
-/// A program cannot be started.
 package struct SpawnError: Error, CustomStringConvertible {
   package let program: String
-  /// Of the system's error.
+  /// The system's error number.
   package let number: Int32
 
   package var description: String { "\(program) cannot be started: \(String(cString: strerror(number)))" }

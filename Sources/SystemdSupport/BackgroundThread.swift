@@ -3,9 +3,8 @@
 internal import CSystemd
 internal import Glibc
 
-/// A thread for blocking work.
 package enum BackgroundThread {
-  /// Starts a thread that takes no signals and is never joined; false if the system has no thread left.
+  /// The thread takes no signals and is never joined. False if the system has no thread left.
   package static func start(_ name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
     // Signals are for the thread that waits for them; the new one inherits this mask.
     var all = sigset_t()
@@ -39,7 +38,7 @@ package enum BackgroundThread {
     init(name: StaticString, run: @escaping @Sendable () -> Void) { (self.name, self.run) = (name, run) }
   }
 
-  /// So that `ps -L` and debuggers tell it apart.
+  /// For `ps -L` and debuggers.
   private static func nameThread(_ name: StaticString) {
     let descriptor = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return }
@@ -48,11 +47,11 @@ package enum BackgroundThread {
   }
 }
 
-/// Wakes up a thread that waits; a signal that comes before the wait is not lost.
+/// Wakes up a thread that waits; a signal before the wait is not lost.
 package final class WakeUp: Sendable {
   let descriptor: Int32
 
-  /// `nil` if there is no descriptor left.
+  /// `nil` if no descriptor is left.
   package init?() {
     descriptor = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
     guard descriptor >= 0 else { return nil }
@@ -64,10 +63,10 @@ package final class WakeUp: Sendable {
 
   package func signal() { eventfd_write(descriptor, 1) }
 
-  /// Waits for a signal and takes it; an interrupted wait only looks again.
+  /// Waits for a signal and takes it. After an interruption the result is true as well.
   ///
-  /// - Parameter milliseconds: For how long; without end if negative.
-  /// - Returns: False if this time has passed.
+  /// - Parameter milliseconds: the longest wait; without end if negative.
+  /// - Returns: false if this time has passed.
   @discardableResult
   package func wait(milliseconds: Int32 = -1) -> Bool {
     var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -76,7 +75,6 @@ package final class WakeUp: Sendable {
     return count != 0
   }
 
-  /// Takes a signal if there is one.
   func clear() {
     var count: eventfd_t = 0
     eventfd_read(descriptor, &count)

@@ -3,7 +3,7 @@
 internal import CSystemd
 internal import Glibc
 
-/// A message of D-Bus, with the operations that the manager's answers need.
+/// A message of D-Bus, with the operations for the manager's answers.
 struct BusMessage: ~Copyable {
   private let message: OpaquePointer
 
@@ -18,7 +18,7 @@ struct BusMessage: ~Copyable {
     sd_bus_message_is_signal(message, interface, member) > 0
   }
 
-  /// The next value, a string or an object path; `nil` when it is something else.
+  /// The next value, a string or an object path; `nil` if it has another type.
   func readString(_ type: UnicodeScalar = "s") -> String? {
     var text: UnsafePointer<CChar>?
     guard sd_bus_message_read_basic(message, Self.character(type), &text) > 0 else { return nil }
@@ -59,7 +59,6 @@ struct BusMessage: ~Copyable {
     return strings
   }
 
-  /// A property of a type that we read.
   enum Value: Hashable {
     case string(String)
     case integer(Int32)

@@ -3,9 +3,8 @@
 internal import CSystemd
 internal import Glibc
 
-/// Writes to the system's journal.
 package final class Journal: Sendable {
-  /// A field of an entry: `MESSAGE`, `PRIORITY` another field of systemd.journal-fields(7), or our own.
+  /// A field of an entry: one of systemd.journal-fields(7), or our own.
   package struct Field: Hashable, Sendable {
     package let name: String
     package let value: String
@@ -24,10 +23,9 @@ package final class Journal: Sendable {
     self.queue = queue
   }
 
-  /// Queues an entry; see `LogQueue`.
   package func write(_ fields: [Field]) { queue.append(fields) }
 
-  /// Waits until everything is written, but not for ever.
+  /// Waits until everything is written, within a time limit.
   package func flush() { queue.flush() }
 
   private static func send(_ fields: [Field]) {
@@ -39,7 +37,7 @@ package final class Journal: Sendable {
     StandardError.write("<\(priority)>\(text)\n")
   }
 
-  /// Every text must stay in place while the next ones are visited.
+  /// Recursive, because every text must stay in place while the next ones are visited.
   private static func send(_ rest: ArraySlice<[UInt8]>, _ parts: [iovec]) -> Int32 {
     guard let text = rest.first else { return sd_journal_sendv(parts, Int32(parts.count)) }
     return text.withUnsafeBytes { bytes in

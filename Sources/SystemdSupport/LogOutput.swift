@@ -3,12 +3,12 @@
 package import Logging
 internal import Synchronization
 
-/// Where the log goes: to the journal with fields when standard error ends there anyway, otherwise to standard error.
+/// The target of the log: the journal with fields if standard error ends there anyway, otherwise standard error.
 package final class LogOutput: Sendable {
-  /// The key of metadata that name an incident, and the message ID of each.
+  /// The metadata key that names an incident, and the message ID of each incident.
   package typealias Incidents = (key: String, messageID: @Sendable (String) -> String?)
 
-  /// The levels change while the process runs; all loggers follow.
+  /// May change while the process runs; all loggers follow.
   private let level: Mutex<Logger.Level>
   private let place: Place
   private let incidents: Incidents?
@@ -30,7 +30,7 @@ package final class LogOutput: Sendable {
     set { level.withLock { $0 = newValue } }
   }
 
-  /// To be called once in a process.
+  /// Call once in a process.
   package func bootstrap() {
     LoggingSystem.bootstrap { label in
       let handler: any LogHandler =
@@ -51,7 +51,7 @@ package final class LogOutput: Sendable {
   }
 }
 
-/// A handler whose level is everybody's.
+/// A handler with the shared level.
 private struct LevelledHandler: LogHandler {
   let output: LogOutput
   var base: any LogHandler
@@ -79,7 +79,7 @@ private struct LevelledHandler: LogHandler {
   func log(event: LogEvent) { base.log(event: event) }
 }
 
-/// Writes entries with the fields that `Protocol/service.md` lists.
+/// Writes entries with the fields in `Protocol/service.md`.
 private struct JournalHandler: LogHandler {
   let journal: Journal
   let identifier: String
@@ -123,7 +123,7 @@ private struct JournalHandler: LogHandler {
     )
   }
 
-  /// As syslog(3) has them.
+  /// By syslog(3).
   private static func priority(_ level: Logger.Level) -> Int {
     switch level {
     case .critical: 2

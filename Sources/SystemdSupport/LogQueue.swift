@@ -3,14 +3,14 @@
 internal import Glibc
 internal import Synchronization
 
-/// Entries of a log on their way to where they are read, written by a thread of their own: a reader that does not read
-/// blocks nothing else.
+/// Log entries on their way to the reader, written by a separate thread, so that a reader that stops reading blocks
+/// nothing else.
 final class LogQueue<Entry: Sendable>: Sendable {
   private enum Item: Sendable {
     case entry(Entry)
-    /// Closes an open descriptor, so that a thread that waits for it knows that all earlier entries are written.
+    /// Closes an open descriptor: a waiting thread then knows that all earlier entries are written.
     case mark(Int32)
-    /// Stands behind the last entry before some that were dropped; has the first of those.
+    /// Follows the last entry before some dropped ones; has the first of those.
     case loss(Entry)
   }
 
@@ -19,7 +19,7 @@ final class LogQueue<Entry: Sendable>: Sendable {
     let value = Atomic<Int>(0)
   }
 
-  /// Entries that may wait. A reader that does not read must not make us grow.
+  /// The most entries that wait: a reader that does not read must not make the queue grow.
   private static var waitingMax: Int { 4_096 }
 
   private let outbox: Outbox<Item>
@@ -27,7 +27,7 @@ final class LogQueue<Entry: Sendable>: Sendable {
 
   /// `nil` if no descriptor or thread is left.
   ///
-  /// - Parameter loss: an entry that says how many were dropped.
+  /// - Parameter loss: makes an entry that reports how many were dropped.
   init?(
     thread: StaticString,
     write: @escaping @Sendable (Entry) -> Void,
@@ -52,14 +52,14 @@ final class LogQueue<Entry: Sendable>: Sendable {
     outbox.close()
   }
 
-  /// Queues an entry; when the queue is full, entries are dropped, and how many is said once there is room.
+  /// If the queue is full, drops entries and reports their number once there is room.
   func append(_ entry: Entry) {
     guard !outbox.append(.entry(entry), limit: Self.waitingMax) else { return }
     let isFirst = lost.value.wrappingAdd(1, ordering: .relaxed).oldValue == 0
     if isFirst { outbox.append(.loss(entry)) }
   }
 
-  /// Waits until everything is written, but not for ever. Blocks the calling thread; only for a process that ends.
+  /// Waits until everything is written, within a time limit. Blocks the calling thread; only for a process that ends.
   func flush(milliseconds: Int32 = 1_000) {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { return }

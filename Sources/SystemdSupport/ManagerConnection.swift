@@ -12,11 +12,11 @@ final class ManagerConnection {
   static let managerInterface = "org.freedesktop.systemd1.Manager"
 
   private let bus: OpaquePointer
-  /// Whom calls are for; `nil` when the manager itself is at the other end.
+  /// The receiver of calls; `nil` if the manager itself is at the other end.
   private let destination: String?
-  /// From now on answers may be missing or late; a new connection is needed.
+  /// Answers may be missing or late: a new connection is needed.
   private(set) var isBroken = false
-  /// Units that are starting, by the path of the manager's job; a second request for such a unit gets the same job.
+  /// Starting units, by the path of the manager's job; a second request for such a unit gets the same job.
   private var starts: [String: [UnitStart]] = [:]
 
   struct UnitStart {
@@ -28,7 +28,7 @@ final class ManagerConnection {
   private init(bus: OpaquePointer, destination: String?) { (self.bus, self.destination) = (bus, destination) }
 
   deinit {
-    // Flushing would wait 90 seconds for a bus that never says who it is; every answer that matters has come.
+    // Flushing would wait 90 seconds for a bus that never introduces itself; every answer that matters has arrived.
     sd_bus_close_unref(bus)
   }
 
@@ -70,7 +70,7 @@ final class ManagerConnection {
     return connection
   }
 
-  /// As the specification of D-Bus wants values of addresses.
+  /// Escaped for an address of D-Bus.
   private static func escaped(_ path: String) -> String {
     path.utf8.map { byte in
       let scalar = UnicodeScalar(byte)
@@ -80,7 +80,7 @@ final class ManagerConnection {
     }.joined()
   }
 
-  /// libsystemd itself would wait 90 seconds for the other end to say who it is.
+  /// Has a time limit: libsystemd itself would wait 90 seconds for the other end to introduce itself.
   private func becomesReady(_ deadline: MonotonicTime) -> Bool {
     while sd_bus_is_ready(bus) == 0 {
       let processed = sd_bus_process(bus, nil)
@@ -140,7 +140,7 @@ final class ManagerConnection {
 
   var isStarting: Bool { !starts.isEmpty }
 
-  /// Has the unit started; `completion` runs when the manager's job is done.
+  /// Starts the unit; `completion` runs when the manager's job has ended.
   func start(_ start: UnitStart, callDeadline: MonotonicTime) {
     do throws(UserManagerError) {
       try awaitJobs()
@@ -154,7 +154,7 @@ final class ManagerConnection {
     }
   }
 
-  /// Asks for the signal of jobs that are over; once, before the first start.
+  /// Subscribes to the signal for ended jobs; once, before the first start.
   private func awaitJobs() throws(UserManagerError) {
     guard starts.isEmpty else { return }
     let rule =
@@ -187,7 +187,7 @@ final class ManagerConnection {
     }
   }
 
-  /// Sleeps until something arrives, the other descriptor can be read, or a start has taken too long.
+  /// Sleeps until a message arrives, the other descriptor is readable, or a start has taken too long.
   func wait(or descriptor: Int32) {
     var entries = [
       pollfd(fd: sd_bus_get_fd(bus), events: Int16(clamping: max(0, sd_bus_get_events(bus))), revents: 0),

@@ -3,12 +3,12 @@
 internal import Glibc
 internal import Synchronization
 
-/// Requests to the manager, in order, and the thread that makes them.
+/// Requests to the manager in order, and the thread that makes them.
 ///
-/// While there is nothing to ask it sleeps, without a connection: signals of its other business never wake it.
+/// While there are no requests the thread sleeps without a connection, so the manager's other signals never wake it.
 final class ManagerQueue: Sendable {
   struct Request: Sendable {
-    /// The caller has given up by then.
+    /// The caller waits no longer than this.
     let deadline: MonotonicTime
     let run: @Sendable (ManagerConnection) -> Void
     let fail: @Sendable (UserManagerError) -> Void
@@ -22,7 +22,7 @@ final class ManagerQueue: Sendable {
 
   private let state = Mutex(State())
 
-  /// Has the request run, or fail, on the thread; without a thread it fails at once.
+  /// Runs or fails the request on the thread; without a thread it fails at once.
   func append(_ request: Request) {
     let wakeUp = state.withLock { state -> WakeUp? in
       if state.wakeUp == nil {
@@ -38,7 +38,7 @@ final class ManagerQueue: Sendable {
     wakeUp.signal()
   }
 
-  /// Lets the thread end when all requests are done.
+  /// Ends the thread when all requests are done.
   func end() {
     let wakeUp = state.withLock { state in
       state.hasEnded = true
@@ -59,7 +59,7 @@ final class ManagerQueue: Sendable {
       if connection?.isBroken == true { connection = nil }
       if let connection, connection.isStarting {
         connection.wait(or: wakeUp.descriptor)
-        // The signal is taken: whatever it stood for is looked for now.
+        // Takes the signal, because its cause is handled below.
         wakeUp.clear()
       } else if requests.isEmpty {
         connection = nil

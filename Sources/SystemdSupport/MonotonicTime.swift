@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-/// A moment of the clock that never goes back, in microseconds.
+/// A moment of the monotonic clock, in microseconds.
 struct MonotonicTime: Comparable, Sendable {
   let microseconds: UInt64
 
@@ -18,7 +18,7 @@ struct MonotonicTime: Comparable, Sendable {
     MonotonicTime(microseconds: microseconds + UInt64(max(0, milliseconds)) * 1_000)
   }
 
-  /// How long it is until then; 0 when it is over.
+  /// 0 if the moment has passed.
   var remainingMicroseconds: UInt64 {
     let now = Self.now.microseconds
     return microseconds > now ? microseconds - now : 0

@@ -4,28 +4,28 @@ internal import CSystemd
 internal import Glibc
 internal import Synchronization
 
-/// Reports our state to the service manager, in order, on its own thread: a slow manager blocks nothing else.
+/// Reports our state to the service manager, in order, on a separate thread: a slow manager blocks nothing else.
 ///
 /// Without a manager it does nothing. Messages that were not sent when the process ends are lost: see `barrier`.
 package final class Notifier: Sendable {
-  /// Descriptors that may wait, which is as many as the manager keeps: a manager that does not read must not take all
-  /// that this process may have.
+  /// The most descriptors that wait, as many as the manager stores: a manager that does not read must not use up this
+  /// process's descriptors.
   package static let waitingDescriptorsMax = 1_200
 
   private let outbox: Outbox<Entry>?
-  /// Names whose descriptors were not taken; the manager will not be told to close them.
+  /// Names whose descriptors were not accepted; the manager must not be told to close them.
   private let refused = Mutex<Set<String>>([])
 
   private struct Entry {
     let text: String
-    /// Ours; closed once it is sent.
+    /// A duplicate, closed once it is sent.
     var descriptor: Int32?
     /// Only the last of several that wait needs to be sent.
     var isRepeatable = false
-    /// The name under which the manager keeps the descriptor.
+    /// The name under which the manager stores the descriptor.
     var storedName: String?
 
-    /// The name of the message.
+    /// The message's variable.
     var subject: Substring { text.prefix { $0 != "=" } }
   }
 
@@ -60,15 +60,15 @@ package final class Notifier: Sendable {
     outbox?.close()
   }
 
-  /// Whether there is a manager to tell anything.
+  /// Whether there is a manager.
   package var isActive: Bool { outbox != nil }
 
-  /// Has the message sent after all earlier ones.
+  /// Sends the message after all earlier ones.
   ///
-  /// Names of descriptors are used once: a descriptor that still waits when it is removed is never sent.
+  /// A descriptor's name is used once: a descriptor that is removed before it was sent is never sent.
   ///
-  /// - Returns: whether it was queued: false without a manager, and for a descriptor that could not be duplicated or
-  ///   waits behind too many others.
+  /// - Returns: whether the message was queued. False without a manager, and for a descriptor that could not be
+  ///   duplicated or waits behind too many others.
   @discardableResult
   package func send(_ message: NotifyMessage) -> Bool {
     guard let outbox else { return false }
@@ -78,7 +78,7 @@ package final class Notifier: Sendable {
     case .removeStored(let name): if takeBack(name, outbox) { return true }
     case .ready, .status, .stopping, .reloading, .extendTimeout, .watchdog, .errno: break
     }
-    // A manager that does not read must not make us grow.
+    // A manager that does not read must not make the queue grow.
     let subject = entry.subject
     return outbox.append(entry, replacing: entry.isRepeatable ? { $0.isRepeatable && $0.subject == subject } : nil)
   }
@@ -121,7 +121,6 @@ package final class Notifier: Sendable {
 }
 
 extension NotifyMessage {
-  /// Only the last of several that wait needs to be sent.
   fileprivate var isRepeatable: Bool {
     switch self {
     case .status, .watchdog, .extendTimeout: true
@@ -130,12 +129,12 @@ extension NotifyMessage {
   }
 }
 
-/// The manager's socket, and ours to send from.
+/// The manager's socket, and our sending socket.
 private final class NotifySocket: Sendable {
   private let path: String
   private let descriptor: Int32
 
-  /// `nil` if there is no descriptor left.
+  /// `nil` if no descriptor is left.
   init?(path: String) {
     self.path = path
     descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -146,7 +145,7 @@ private final class NotifySocket: Sendable {
     if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Sends a message, perhaps with a descriptor; 0 or a negative error.
+  /// Returns 0 or a negative error.
   func send(_ text: String, _ passed: Int32?) -> Int32 {
     var result: Int32
     repeat {

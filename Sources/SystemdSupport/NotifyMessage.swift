@@ -10,9 +10,9 @@ package enum NotifyMessage: Hashable, Sendable {
   /// The current operation takes at most this long from now on; repeat the message before that.
   case extendTimeout(microseconds: UInt64)
   case watchdog
-  /// The manager is to keep a descriptor over our end. It is duplicated at once: the caller may close its own.
+  /// Store a descriptor beyond our end. It is duplicated at once: the caller may close its own.
   case store(name: String, descriptor: Int32)
-  /// The manager is to close all descriptors that it keeps under this name.
+  /// Close all descriptors stored under this name.
   case removeStored(name: String)
   case errno(Int32)
 
@@ -21,7 +21,7 @@ package enum NotifyMessage: Hashable, Sendable {
     case .ready: "READY=1"
     case .status(let line): "STATUS=\(line.split(whereSeparator: \.isNewline).joined(separator: " "))"
     case .stopping: "STOPPING=1"
-    // Managers from 253 on want to know when; older ones ignore it.
+    // Managers from 253 on require the time; older ones ignore it.
     case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(MonotonicTime.now.microseconds)"
     case .extendTimeout(let microseconds): "EXTEND_TIMEOUT_USEC=\(microseconds)"
     case .watchdog: "WATCHDOG=1"

@@ -2,9 +2,9 @@
 
 internal import Synchronization
 
-/// Entries on their way to a receiver that may be slow, and the thread that delivers them in order.
+/// A queue for a receiver that may be slow, and the thread that delivers its entries in order.
 ///
-/// The thread sleeps while there is nothing to deliver; it ends, after the last entry, when the outbox is closed.
+/// The thread sleeps while the queue is empty, and ends after the last entry when the outbox is closed.
 final class Outbox<Entry: Sendable>: Sendable {
   private struct State {
     var entries: [Entry] = []
@@ -15,7 +15,7 @@ final class Outbox<Entry: Sendable>: Sendable {
   private let state = Mutex(State())
   private let deliver: @Sendable (Entry) -> Void
 
-  /// `nil` if there is no descriptor or no thread left.
+  /// `nil` if no descriptor or thread is left.
   init?(thread name: StaticString, deliver: @escaping @Sendable (Entry) -> Void) {
     guard let wakeUp = WakeUp() else { return nil }
     (self.wakeUp, self.deliver) = (wakeUp, deliver)
@@ -25,8 +25,8 @@ final class Outbox<Entry: Sendable>: Sendable {
   /// Adds an entry.
   ///
   /// - Parameters:
-  ///   - replaced: entries that wait and are out of date with the new one.
-  ///   - limit: the entry is refused when this many counted entries wait.
+  ///   - replaced: selects waiting entries that the new one makes obsolete.
+  ///   - limit: the entry is refused if this many counted entries wait.
   ///   - isCounted: selects the counted entries; `nil` counts all.
   /// - Returns: whether the entry was queued.
   @discardableResult
@@ -47,7 +47,7 @@ final class Outbox<Entry: Sendable>: Sendable {
     return isTaken
   }
 
-  /// Takes back entries that wait, and says which.
+  /// Removes and returns waiting entries.
   func takeBack(_ isMeant: (Entry) -> Bool) -> [Entry] {
     state.withLock { state in
       let taken = state.entries.filter(isMeant)

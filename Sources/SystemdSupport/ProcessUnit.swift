@@ -40,12 +40,12 @@ enum ProcessUnit {
     return String(unit.hasPrefix("_") ? unit.dropFirst() : unit)
   }
 
-  /// The path in the only hierarchy that newer managers have.
+  /// The path in the unified hierarchy.
   private static func unified(_ groups: String) -> String? {
     groups.split(separator: "\n").first { $0.hasPrefix("0::") }.map { String($0.dropFirst(3)) }
   }
 
-  /// A line for each hierarchy; `nil` if there is no such process.
+  /// A line for each hierarchy; `nil` if the process does not exist.
   private static func controlGroups(ofProcess pid: Int32) -> String? {
     let descriptor = open("/proc/\(pid)/cgroup", O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }

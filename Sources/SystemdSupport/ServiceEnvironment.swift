@@ -7,13 +7,12 @@ internal import Glibc
 package struct ServiceEnvironment: Sendable {
   /// Inherited open descriptors; code that takes one from here must use or close it.
   package var descriptors: [InheritedDescriptor] = []
-  /// Where to report our state to the manager.
+  /// The socket for reports of our state.
   package var notifySocket: String?
-  /// The manager kills us if it hears nothing for this long.
+  /// The manager kills us if it gets no report for this long.
   package var watchdogMicroseconds: UInt64?
-  /// Whether standard error leads to the journal.
   package var logsToJournal = false
-  /// Why what the manager gave us cannot be taken, and what to do.
+  /// Why the manager's values cannot be used, and what to do.
   package var fault: String?
 
   package struct InheritedDescriptor: Hashable, Sendable {
@@ -22,7 +21,7 @@ package struct ServiceEnvironment: Sendable {
 
     package init(name: String, number: Int32) { (self.name, self.number) = (name, number) }
 
-    /// Closes it; the value must not be used afterwards.
+    /// Closes the descriptor; the value must not be used afterwards.
     package func close() { _ = Glibc.close(number) }
   }
 
@@ -30,8 +29,8 @@ package struct ServiceEnvironment: Sendable {
 
   /// Reads the variables and removes them from the environment, so that no child process uses them.
   ///
-  /// To be called once, before other threads start: they might read the environment meanwhile. The descriptors are
-  /// closed on exec from here on.
+  /// Call it once, before other threads start, because they might read the environment meanwhile. From here on the
+  /// descriptors close on exec.
   package static func take() -> ServiceEnvironment {
     var taken = ServiceEnvironment()
     taken.notifySocket = takeVariable("NOTIFY_SOCKET")
@@ -57,7 +56,7 @@ package struct ServiceEnvironment: Sendable {
 
   private static func inheritedDescriptors() -> [InheritedDescriptor] {
     var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
-    // Less than one: there are none, or they are for another process.
+    // Below one: there are none, or they are for another process.
     let count = sd_listen_fds_with_names(1, &names)
     defer {
       for index in 0..<Int(max(count, 0)) { free(names?[index]) }
@@ -75,7 +74,7 @@ package struct ServiceEnvironment: Sendable {
     return value.flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Whether the descriptor is the file that `DEVICE:INODE` names: it may have been redirected since.
+  /// Whether the descriptor is the file named by `DEVICE:INODE`: it may have been redirected since.
   private static func isStream(_ descriptor: Int32, _ value: String) -> Bool {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { return false }

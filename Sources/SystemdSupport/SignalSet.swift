@@ -12,13 +12,13 @@ package struct SignalSet {
     for signal in signals { sigaddset(&set, signal) }
   }
 
-  /// Keeps the signals from this thread and from those it starts.
+  /// Blocks the signals in this thread and in those it starts.
   package func block() {
     var set = set
     pthread_sigmask(SIG_BLOCK, &set, nil)
   }
 
-  /// Waits for one of the signals, without any system call meanwhile.
+  /// Waits for one of the signals in a single system call.
   package func wait() -> Int32 {
     var set = set
     var signal: Int32 = 0

@@ -2,8 +2,8 @@
 
 internal import Glibc
 
-/// Standard error as the place of a log. A file takes lines at once; whatever else it is may not be read: a pager, a
-/// container's log that was stopped, a terminal after Ctrl-S.
+/// Standard error as the target of a log. A file takes lines at once; a pager, a container's stopped log or a terminal
+/// after Ctrl-S may not be read.
 final class StandardError: TextOutputStream, Sendable {
   /// `nil` if lines are written at once.
   private let queue: LogQueue<String>?
@@ -12,12 +12,12 @@ final class StandardError: TextOutputStream, Sendable {
     queue = Self.isFile ? nil : LogQueue(thread: "log", write: Self.write) { text, _ in text + "\n" }
   }
 
-  /// Takes whole lines.
+  /// - Parameter lines: whole lines.
   func write(_ lines: String) {
     if let queue { queue.append(lines) } else { Self.write(lines) }
   }
 
-  /// Waits until everything is written, but not for ever.
+  /// Waits until everything is written, within a time limit.
   func flush() { queue?.flush() }
 
   private static var isFile: Bool {

@@ -2,9 +2,9 @@
 
 internal import CSystemd
 
-/// libsystemd, which is loaded when it is first needed.
+/// libsystemd, loaded when it is first needed.
 enum SystemdLibrary {
-  /// Loads it; why that is impossible, and what to do.
+  /// Loads the library. Describes why that failed, and what to do; `nil` on success.
   static var fault: String? {
     csystemd_open().map {
       "the service manager's sockets, watchdog, units and journal fields cannot be used: \(String(cString: $0)); "

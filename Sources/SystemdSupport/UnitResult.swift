@@ -2,22 +2,21 @@
 
 /// A service manager's report about a unit and its last process.
 package struct UnitResult: Hashable, Sendable {
-  /// `active`, `inactive`, `failed`, `activating`, `deactivating`, `reloading` and what later managers add.
+  /// `active`, `inactive`, `failed`, `activating`, `deactivating`, `reloading`, or a later manager's word.
   package var activeState: String
   package var subState: String
   /// Why the unit is not active: `success`, `exit-code`, `signal`, `core-dump`, `oom-kill`, `watchdog`, `timeout` …
   package var result: String
-  /// The running main process; `nil` if there is none.
   package var mainProcess: Int32?
-  /// The main process that ran last, if its end is known already.
+  /// The main process that ran last, if its end is known.
   package var lastProcess: Int32?
-  /// How that one ended, by `si_code` of waitid(2): 1 exited, 2 killed, 3 dumped core.
+  /// Its end by `si_code` of waitid(2): 1 exited, 2 killed, 3 dumped core.
   package var lastCode: Int32
   /// Its exit status, or the number of the signal.
   package var lastStatus: Int32
   /// The manager had begun to stop the unit before that process ended.
   package var wasStopped: Bool
-  /// The manager has forgotten the unit, as it does with units that ended normally; failed units stay loaded.
+  /// The manager has unloaded the unit, as it does with units that ended normally; failed units stay loaded.
   package var wasCollected = false
 
   package init(
@@ -35,11 +34,11 @@ package struct UnitResult: Hashable, Sendable {
     (self.lastStatus, self.wasStopped) = (lastStatus, wasStopped)
   }
 
-  /// Finds out whether the unit was stopped, or ended normally and was forgotten, from other properties and from times
-  /// of the monotonic clock, 0 if unset.
+  /// Decides whether the unit was stopped, or ended normally and was unloaded, from other properties and from times of
+  /// the monotonic clock, 0 if unset.
   ///
   /// - Parameters:
-  ///   - isService: other kinds of units have no main process, so that nothing follows from its absence.
+  ///   - isService: other kinds of units have no main process, so its absence means nothing.
   ///   - left: when the unit was last active. Unless the unit is stopped, its main process has ended before.
   ///   - started: when the last main process began. A unit that never became active with it stopped being active
   ///     before.

@@ -2,13 +2,12 @@
 
 internal import Glibc
 
-/// Files of units.
 package enum UnitText {
   /// No unit's file is longer than this.
   private static let bytesMax = 1 << 18
 
-  /// The text of a file; `nil` if it has been removed. An unreadable file could revoke what the others permit, and so
-  /// could the rest of a file that is too long: both are errors.
+  /// The text of a file; `nil` if it has been removed. An unreadable file, or the rest of a file that is too long,
+  /// could revoke what the others permit: both are errors.
   package static func read(_ path: String) throws(UserManagerError) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {

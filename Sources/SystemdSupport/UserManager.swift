@@ -5,16 +5,16 @@ internal import Glibc
 
 /// The systemd manager of this user's services.
 ///
-/// All calls run on one thread, which is started when first needed, over a connection that is open only while there are
-/// requests. Each call ends within a time limit and never blocks its caller.
+/// All calls run on one thread, started on demand, over a connection that is open only while there are requests. Each
+/// call ends within a time limit and never blocks its caller.
 package final class UserManager: Sendable {
   private let queue: ManagerQueue
   private let callMilliseconds: Int
   private let startMilliseconds: Int
 
   /// - Parameters:
-  ///   - callMilliseconds: how long an answer may take.
-  ///   - startMilliseconds: how long a unit may take to start.
+  ///   - callMilliseconds: the longest time of a call.
+  ///   - startMilliseconds: the longest start of a unit.
   package init(callMilliseconds: Int = 5_000, startMilliseconds: Int = 120_000) {
     (self.callMilliseconds, self.startMilliseconds) = (callMilliseconds, startMilliseconds)
     queue = ManagerQueue()
@@ -24,7 +24,7 @@ package final class UserManager: Sendable {
     queue.end()
   }
 
-  /// The texts of the unit's file and of its drop-ins, in the order in which they apply; `nil` if there is no unit.
+  /// The unit's file and its drop-ins, in the order in which they apply; `nil` if the unit does not exist.
   nonisolated(nonsending) package func unitFiles(of unit: String) async throws(UserManagerError) -> [String]? {
     try await perform { (connection, deadline) throws(UserManagerError) -> [String]? in
       guard let path = try Self.load(unit, connection, deadline) else { return nil }
@@ -40,7 +40,7 @@ package final class UserManager: Sendable {
     }
   }
 
-  /// Starts the unit; returns when its start job is done.
+  /// Starts the unit; returns when its start job has ended.
   nonisolated(nonsending) package func startUnit(_ unit: String) async throws(UserManagerError) {
     let callDeadline = MonotonicTime.now.after(milliseconds: callMilliseconds)
     let deadline = MonotonicTime.now.after(milliseconds: startMilliseconds)
@@ -58,7 +58,7 @@ package final class UserManager: Sendable {
     try result.get()
   }
 
-  /// The result of a unit; a unit that is not loaded counts as one that never ran.
+  /// The result of a unit; one that is not loaded counts as one that never ran.
   nonisolated(nonsending) package func result(ofUnit unit: String) async throws(UserManagerError) -> UnitResult {
     try await perform { (connection, deadline) throws(UserManagerError) -> UnitResult in
       guard let path = try Self.load(unit, connection, deadline) else {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A request to the user's service manager failed.
+/// A failed request to the user's service manager.
 package struct UserManagerError: Error, Hashable, CustomStringConvertible {
   package enum Kind: Hashable, Sendable {
-    /// The manager cannot be reached, or went away.
+    /// The manager cannot be reached, or its connection was lost.
     case unavailable
-    /// It did not answer, or a job was not done, in time.
+    /// The answer or the end of a job did not come in time.
     case timedOut
-    /// The manager refused the request.
     case refused
     /// The manager carried out the request, but the unit failed to start.
     case failed
   }
 
   package let kind: Kind
-  /// What happened and what to do.
+  /// The event and the next step, for people.
   package let message: String
 
   package var description: String { message }

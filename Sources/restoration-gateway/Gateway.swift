@@ -33,7 +33,7 @@ enum Gateway {
     }
   }
 
-  /// Asks the database one thing; returns when it has answered.
+  /// Blocks until the database has answered.
   private static func ask<Value: Sendable>(
     _ options: Options,
     _ body: @escaping @Sendable (GatewayDatabase) async throws -> Value
@@ -70,7 +70,7 @@ enum Gateway {
     }
   }
 
-  /// With the password in the file a user could call the database as any other one.
+  /// The file may contain the password, with which a user could use the database as any other user.
   private static func mustBePrivate(_ path: String) throws(Ending) {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & 0o007 != 0 else { return }
@@ -80,7 +80,7 @@ enum Gateway {
   }
 
   private static func serve(_ options: Options) throws(Ending) {
-    // Done first, so that nothing else uses the variables for this process.
+    // First, so that no other code uses the variables for this process.
     var environment = ServiceEnvironment.take()
     if let fault = environment.fault { throw .failed(fault) }
     let inherited = environment.takeDescriptor(named: "restoration-gateway", "restoration-gateway.socket", "unknown")
@@ -101,14 +101,12 @@ enum Gateway {
   }
 }
 
-/// Why the process ends instead of serving.
 enum Ending: Error {
-  /// It was only asked something.
+  /// A question on the command line was answered.
   case answered(String)
-  /// The command line or the configuration is invalid.
   case refused(String)
   case failed(String)
-  /// The log says why.
+  /// The cause is in the log.
   case logged
 
   func end() -> Never {

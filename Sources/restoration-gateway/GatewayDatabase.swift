@@ -6,7 +6,6 @@ internal import RestorationPostgres
 internal import RestorationReplica
 internal import RestorationTransport
 
-/// The database that the administrator has named.
 struct GatewayDatabase: Sendable {
   static let schema = PostgresSchema.text
 
@@ -14,7 +13,7 @@ struct GatewayDatabase: Sendable {
   private let store: PostgresStore
   private let connectionsMax: Int
 
-  /// Asks nothing yet.
+  /// Makes no connection yet.
   init(_ configuration: GatewayConfiguration) throws(GatewayConfiguration.Fault) {
     var settings = PostgresPool.Settings(conninfo: configuration.conninfo)
     settings.connectionsMax = configuration.pool
@@ -25,7 +24,7 @@ struct GatewayDatabase: Sendable {
         on: pool,
         isAloneEnough: !configuration.synchronous,
         userBytesMax: Int64(configuration.userBytesMax),
-        // It counts sleep: a host that was suspended has not looked at others meanwhile.
+        // Counts sleep: a suspended host has not watched the others meanwhile.
         clock: { Host.bootMilliseconds }
       )
     } catch .away(let why) {
@@ -42,7 +41,7 @@ struct GatewayDatabase: Sendable {
     attention: @escaping @Sendable () -> Void
   ) -> any ArchiveReplica { store.replica(owner: owner, host: host, term: term, attention: attention) }
 
-  /// Looks once a second for whose leases others wait.
+  /// Checks once a second which leases other hosts wait for.
   func watch(on eventLoop: any EventLoop) {
     eventLoop.scheduleRepeatedAsyncTask(initialDelay: .seconds(1), delay: .seconds(1)) { [store] _ in
       eventLoop.makeFutureWithTask { await store.poll() }
@@ -59,11 +58,10 @@ struct GatewayDatabase: Sendable {
     )
   }
 
-  /// Throws if the database does not answer.
   func check() async throws(ReplicaError) {
     _ = try await store.replica(owner: "", host: "", term: LeaseTerm(milliseconds: 0), attention: {}).list()
   }
 
-  /// Removes all archives of a user; returns how many there were.
+  /// Removes all archives of a user; returns their number.
   func erase(_ user: String) async throws(ReplicaError) -> Int { try await store.erase(owner: user) }
 }

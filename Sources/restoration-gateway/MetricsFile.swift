@@ -5,13 +5,13 @@ internal import Logging
 internal import NIOCore
 internal import NIOPosix
 
-/// A file that says every 15 seconds what the gateway does, for node_exporter. It is replaced in one step.
+/// A metrics file for node_exporter, replaced atomically every 15 seconds.
 final class MetricsFile: Sendable {
   private static let period = TimeAmount.seconds(15)
 
   private let path: String
   private let logger: Logger
-  /// Whoever has named the file may have named a disk that hangs.
+  /// A separate thread, because the file's disk may hang.
   private let thread = NIOThreadPool(numberOfThreads: 1)
 
   init(_ path: String, _ logger: Logger) {
@@ -19,7 +19,7 @@ final class MetricsFile: Sendable {
     thread.start()
   }
 
-  /// Writes it now, and from now on. Why it could not be written is logged once.
+  /// Writes the file now and then regularly. A failure is logged once.
   func keep(on eventLoop: any EventLoop, _ text: @escaping @Sendable () async -> String) {
     let last = NIOLoopBoundBox.makeEmptyBox(valueType: String.self, eventLoop: eventLoop)
     eventLoop.scheduleRepeatedAsyncTask(initialDelay: .zero, delay: Self.period) { [thread, path, logger] _ in
@@ -33,13 +33,13 @@ final class MetricsFile: Sendable {
     }
   }
 
-  /// Why it cannot be written; `nil` if it was.
+  /// Returns the failure; `nil` on success.
   private static func write(_ text: String, to path: String) -> String? {
     let part = "\(path).new"
     let descriptor = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { return String(cString: strerror(errno)) }
     defer { close(descriptor) }
-    // Whatever the mask of the process is: no user is named there.
+    // Independent of the umask. The file names no user.
     guard fchmod(descriptor, 0o644) == 0 else { return String(cString: strerror(errno)) }
     let count = Glibc.write(descriptor, text, text.utf8.count)
     guard count < 0 || count == text.utf8.count else { return "the disk is full" }

@@ -2,7 +2,6 @@
 
 internal import RestorationWire
 
-/// The command line.
 struct Options {
   enum Action {
     case serve, check, printSchema
@@ -10,15 +9,14 @@ struct Options {
   }
 
   var action = Action.serve
-  /// The file.
   var configuration = "/etc/restorationd/gateway.json"
-  /// If no service manager holds it.
+  /// For a gateway without a socket from a service manager.
   var socket: String?
   var logLevel: String?
-  /// Where metrics are written; `nil` for nowhere.
+  /// `nil` writes no metrics.
   var metricsFile: String?
 
-  /// What the process was told; if it was asked something, the answer is thrown.
+  /// Throws the answer if a question was asked.
   static func read(_ words: some Collection<String>) throws(Ending) -> Options {
     var (options, erases, user, isSure) = (Options(), false, String?.none, false)
     var rest = Array(words)[...]

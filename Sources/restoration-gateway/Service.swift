@@ -10,7 +10,6 @@ internal import RestorationTransport
 internal import Synchronization
 internal import SystemdSupport
 
-/// Where brokers connect.
 enum Endpoint: Sendable {
   case path(SocketPath)
   /// A descriptor that listens already.
@@ -26,14 +25,14 @@ enum Endpoint: Sendable {
 
   func listen() throws(TransportError) -> ListeningSocket {
     switch self {
-    // Every user's broker may connect; what each may do, its user decides.
+    // Every user's broker may connect; its user decides what it may do.
     case .path(let path): try ListeningSocket(binding: path, backlog: 4_096, mode: 0o666)
     case .inherited(let descriptor): try ListeningSocket(inheriting: descriptor)
     }
   }
 }
 
-/// Serves until it is asked to end, and tells the service manager of it, if there is one.
+/// Serves until the process is asked to end. Reports its state to the service manager, if there is one.
 struct Service {
   private let output: LogOutput
   private let logger = Logger(label: "restoration-gateway")
@@ -41,7 +40,7 @@ struct Service {
   private let signals = SignalSet([SIGTERM, SIGINT])
   private let loss = Loss()
 
-  /// Whether the process ends because connecting is no longer possible.
+  /// Whether the process ends because brokers can no longer connect.
   private final class Loss: Sendable {
     let reason = Mutex<String?>(nil)
   }
@@ -51,7 +50,7 @@ struct Service {
     notifier = Notifier(socket: environment.notifySocket) { [logger] in logger.warning("\($0)") }
   }
 
-  /// How long calls under way have at the end.
+  /// How long calls in progress have at the end.
   private static let stopMilliseconds: Int64 = 5_000
 
   /// - Parameter metricsFile: `nil` for none.
@@ -106,7 +105,7 @@ struct Service {
     if let reason = loss.reason.withLock({ $0 }) { throw TransportError(.closed, "the socket has closed: \(reason)") }
   }
 
-  /// Says why the process is about to end.
+  /// Logs why the process is about to end.
   func report(_ error: any Error) {
     logger.critical("\(error)")
     notifier.send(.status("\(error)"))

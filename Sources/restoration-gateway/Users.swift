@@ -3,8 +3,8 @@
 internal import Glibc
 internal import NIOPosix
 
-/// The names of users, asked by threads that may wait: who knows them may be behind a network. Of a user one question
-/// is under way, however often it connects, and a name counts for a minute.
+/// Looks up names of users on threads that may wait, because the directory may be on the network. At most one question
+/// a user is in progress, and a name is valid for a minute.
 actor Users {
   private static let validity = Duration.seconds(60)
 
@@ -14,7 +14,7 @@ actor Users {
 
   init() { threads.start() }
 
-  /// `nil` if the user does not exist, or that is unknown.
+  /// `nil` if the user does not exist or the name is unknown.
   func name(of uid: UInt32) async -> String? {
     if let known = names[uid], known.since.duration(to: .now) < Self.validity { return known.name }
     if let question = questions[uid] { return await question.value }

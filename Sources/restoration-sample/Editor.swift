@@ -71,14 +71,14 @@ struct Editor {
       let state = try await broker.decode(references[index]).state
       journal.note("back", objects[index].key, state?.jsonText ?? "null")
     }
-    try await broker.completeStateRestoration()
+    try await broker.call(CompleteStateRestoration())
     report("decoded", #""objects":\#(objects.count)"#)
   }
 
   private func move(_ key: String, to parent: String) async throws {
     guard let index = objects.firstIndex(where: { $0.key == key }) else { throw UnknownCommand(command: [key]) }
-    let path = try await broker.setRestorationParent(of: references[index], to: [parent])
-    report("moved", #""path":\#(quoted(path))"#)
+    let moved = try await broker.call(SetRestorationParent(object: references[index], restorationParent: [parent]))
+    report("moved", #""path":\#(quoted(moved.path))"#)
   }
 
   /// Waits for `count` notifications of new paths.

@@ -4,11 +4,10 @@ internal import ArgumentParser
 internal import Glibc
 internal import RestorationClient
 
-/// A command of the tool.
 protocol ControlCommand: AsyncParsableCommand {
   associatedtype Options: ControlOptions
 
-  /// Named alike in all commands, so that options before a command's name are found by it.
+  /// Has the same name in all commands, so that options before the command are found.
   var options: Options { get }
 }
 
@@ -17,7 +16,6 @@ extension ControlCommand {
   var output: OutputOptions { options.output }
   var legend: LegendOptions { options.legend }
 
-  /// Runs `body` with a connection to the broker.
   func withBroker(_ body: (BrokerConnection) async throws -> Void) async throws {
     try await connection.run(about: options.subject, body)
   }
@@ -29,28 +27,31 @@ extension ControlCommand where Options == ApplicationOptions {
 
 /// The options of every command, before or after its name.
 protocol ControlOptions: ParsableArguments {
-  var connection: ConnectionOptions { get }
-  var output: OutputOptions { get }
-  var legend: LegendOptions { get }
+  /// Has the same name in all options, for the same reason.
+  var shared: SharedOptions { get }
   /// The application that the command line names.
   var subject: String? { get }
 }
 
 extension ControlOptions {
+  var connection: ConnectionOptions { shared.connection }
+  var output: OutputOptions { shared.output }
+  var legend: LegendOptions { shared.legend }
   var subject: String? { nil }
 }
 
-struct CommonOptions: ControlOptions {
+struct SharedOptions: ParsableArguments {
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var output: OutputOptions
   @OptionGroup var legend: LegendOptions
 }
 
-/// Those of a command about one application.
+struct CommonOptions: ControlOptions {
+  @OptionGroup var shared: SharedOptions
+}
+
 struct ApplicationOptions: ControlOptions {
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var shared: SharedOptions
 
   @Argument(help: "The application, with its instance if it has one.", completion: .applications)
   var application: String
@@ -58,11 +59,9 @@ struct ApplicationOptions: ControlOptions {
   var subject: String? { application }
 }
 
-/// Those of a command about one application, which is named unless there is only one.
+/// Options of a command about one application; its name may be left out if there is only one.
 struct OneApplicationOptions: ControlOptions {
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var shared: SharedOptions
 
   @Argument(help: "The application, with its instance (default: the only one).", completion: .applications)
   var application: String?
@@ -70,11 +69,9 @@ struct OneApplicationOptions: ControlOptions {
   var subject: String? { application }
 }
 
-/// Those of a command about one application, or all of them if none is named.
+/// Options of a command about one application, or about all if none is named.
 struct AnyApplicationOptions: ControlOptions {
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var shared: SharedOptions
 
   @Argument(help: "The application, with its instance (default: all).", completion: .applications)
   var application: String?
@@ -82,11 +79,8 @@ struct AnyApplicationOptions: ControlOptions {
   var subject: String? { application }
 }
 
-/// Those of a command about one application or all of them.
 struct SomeApplicationsOptions: ControlOptions {
-  @OptionGroup var connection: ConnectionOptions
-  @OptionGroup var output: OutputOptions
-  @OptionGroup var legend: LegendOptions
+  @OptionGroup var shared: SharedOptions
 
   @Flag(help: "All applications instead of one.")
   var all = false
@@ -103,7 +97,6 @@ struct SomeApplicationsOptions: ControlOptions {
   }
 }
 
-/// Where a command writes that prints a whole text.
 struct DestinationOptions: ParsableArguments {
   @Option(
     name: [.customShort("o"), .customLong("output")],
@@ -116,7 +109,7 @@ struct DestinationOptions: ParsableArguments {
   var file: String? { output == "-" ? nil : output }
 
   /// - Parameters:
-  ///   - printed: the text for standard output, if it is another one.
+  ///   - printed: the text for standard output, if it differs.
   ///   - mode: permissions of the file.
   func write(_ text: String, printed: String? = nil, mode: mode_t = 0o600) throws {
     guard let file else { return try Output.show(printed ?? text) }
@@ -124,12 +117,12 @@ struct DestinationOptions: ParsableArguments {
   }
 }
 
-/// Which broker to speak to, and how long.
+/// The broker's socket and the time limit.
 struct ConnectionOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The broker's Unix socket.", valueName: "path"), completion: .file())
   var socket: String?
 
-  /// What begins with a hyphen may be a number.
+  /// A value that begins with a hyphen may be a number.
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp("Give up after this many seconds (exit status 75).", valueName: "seconds"),
@@ -139,7 +132,7 @@ struct ConnectionOptions: ParsableArguments {
 
   /// Connects, runs `body`, and turns errors of the library into a `Failure`.
   ///
-  /// - Parameter application: as the command line names it; if it is unknown, the failure names the one that was meant.
+  /// - Parameter application: the name on the command line. If it is unknown, the failure suggests a similar one.
   func run(about application: String?, _ body: (BrokerConnection) async throws -> Void) async throws {
     do {
       if let timeout { TimeLimit.begin(timeout, waitingFor: try socket ?? BrokerConnection.defaultSocketPath()) }
@@ -150,7 +143,7 @@ struct ConnectionOptions: ParsableArguments {
         let known = (try? await broker.applicationNames()) ?? []
         throw Failure(error, near: Suggestion.application(meantBy: application ?? "", in: known))
       } catch let error as RestorationError where error.code == .unknownObject {
-        // The broker names a method there, and a call is one.
+        // The broker's hint names a method, but here the step is a command.
         throw Failure(error, hint: application.map { "restorationctl tree \($0) shows the known objects." })
       }
       await broker.close()
@@ -162,14 +155,14 @@ struct ConnectionOptions: ParsableArguments {
   }
 }
 
-/// A time span as people type it: `5`, `0.2`.
+/// A time span in seconds: `5`, `0.2`.
 struct Seconds: CustomStringConvertible {
   let milliseconds: Int64
   let description: String
 
   var duration: Duration { .milliseconds(milliseconds) }
 
-  /// Throws a `ValidationError` unless it is a number above zero; a day is more than anybody waits.
+  /// Throws a `ValidationError` unless the number is above zero and at most a day.
   static func read(_ argument: String) throws -> Seconds {
     guard let seconds = Double(argument), seconds > 0, seconds <= 86_400 else {
       throw ValidationError("give a number of seconds above 0, 86400 at most")

@@ -6,11 +6,11 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// What a shell offers of what the broker knows.
+/// Completions from the broker's knowledge.
 extension CompletionKind {
   static let applications = known { _, broker in try await broker.applicationNames() }
 
-  /// The next component of a path, as shells complete names of files: a slash ends one behind which the path goes on.
+  /// The next component of a path, as shells complete file names: a slash follows if the path can continue.
   static let paths = known { line, broker in
     guard let application = try await line.application(broker) else { return [] }
     let typed = line.prefix.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
@@ -22,7 +22,8 @@ extension CompletionKind {
 
   static let generations = known { line, broker in
     guard let application = try await line.application(broker) else { return [] }
-    return try await broker.listGenerations(of: application).map { String($0.generation) }.reversed()
+    let generations = try await broker.call(ListGenerations(), of: application).generations
+    return generations.map { String($0.generation) }.reversed()
   }
 
   static let programs = CompletionKind.custom { (_: [String], _: Int, prefix: String) -> [String] in
@@ -31,12 +32,12 @@ extension CompletionKind {
 
   static let methods = known { _, broker in try await MethodCatalogue(broker).methods.map(\.name) }
 
-  /// Words of a broker that runs. Without one nothing is offered, and nothing is said.
+  /// Words from a running broker. Without one the result is empty, without a message.
   private static func known(
     _ words: @escaping @Sendable (CompletedLine, BrokerConnection) async throws -> [String]
   ) -> CompletionKind {
     .custom { (arguments: [String], _: Int, prefix: String) async -> [String] in
-      // A broker that is stopped must not stop the shell.
+      // A broker that hangs must not hang the shell.
       let limit = getenv("RESTORATIONCTL_COMPLETION_TIMEOUT").flatMap { try? Seconds.read(String(cString: $0)) }
       DetachedThread.start {
         poll(nil, 0, Int32(limit?.milliseconds ?? 1_000))
@@ -49,13 +50,11 @@ extension CompletionKind {
   }
 }
 
-/// A command line that is being typed.
 private struct CompletedLine: Sendable {
   let words: [String]
-  /// Of the word at the cursor, what is before it.
+  /// The part of the word before the cursor.
   let prefix: String
 
-  /// The socket that it names.
   var socket: String? {
     let option = "--socket"
     if let joined = words.first(where: { $0.hasPrefix("\(option)=") }) {
@@ -65,7 +64,7 @@ private struct CompletedLine: Sendable {
     return words[index + 1]
   }
 
-  /// The application that it names: the only word that is the name of one.
+  /// The application named on the line: its only word that is the name of one.
   func application(_ broker: BrokerConnection) async throws -> String? {
     let known = Set(try await broker.applicationNames())
     return words.dropFirst(2).first { known.contains($0) }
@@ -74,13 +73,13 @@ private struct CompletedLine: Sendable {
 
 extension BrokerConnection {
   func applicationNames() async throws -> [String] {
-    try await listApplications().map(\.application.description)
+    try await call(ListApplications()).applications.map(\.application.description)
   }
 }
 
 extension String {
-  /// Whether all shells take it as one word without quotes. Bash expands what it is offered, so that a name with `$(…)`
-  /// in it, which any application can choose, would be run.
+  /// Whether all shells take the text as one word without quotes. Bash expands completions, so it would execute a name
+  /// with `$(…)`, which any application can choose.
   fileprivate var isPlainInShells: Bool {
     guard let first = utf8.first, !"-#".utf8.contains(first), printable == self else { return false }
     return utf8.allSatisfy { byte in

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The completion scripts that `ArgumentParser` generates for bash and zsh, with what they lack; fish lacks nothing.
+/// Adds what is missing in the completion scripts that `ArgumentParser` generates for bash and zsh; fish needs nothing.
 enum CompletionScript {
-  /// The script with what it lacks; nil for any other text.
+  /// `nil` for any other text.
   static func completed(_ script: String) -> String? {
     if script.hasPrefix("#!/bin/bash\n") { return script + bash }
-    // The last lines call the functions, or make them known.
+    // The last lines call or register the functions.
     guard script.hasPrefix("#compdef "), let end = script.firstRange(of: "\nif [[ ") else { return nil }
     return String(script[..<end.lowerBound]) + zsh + script[end.lowerBound...]
   }
 
-  /// The first function takes the place of one that takes many words one by one. The second: bash splits `Notes@2` and
-  /// `--socket=/path` into three words, and replaces only the last of them.
+  /// The first function replaces one that takes words one by one. The second one joins words: bash splits `Notes@2` and
+  /// `--socket=/path` into three, and replaces only the last.
   private static let bash = #"""
 
     __restorationctl_add_completions() {
@@ -49,7 +49,7 @@ enum CompletionScript {
 
     """#
 
-  /// A path goes on behind its slash, where zsh would put a space.
+  /// After a path's slash zsh would put a space.
   private static let zsh = #"""
 
     __restorationctl_custom_complete() {

@@ -55,11 +55,11 @@ struct Control: ControlCommand {
 
   @OptionGroup var options: CommonOptions
 
-  /// On the main actor, so that it begins before the runtime opens descriptors of its own.
+  /// On the main actor, so that it runs before the runtime opens descriptors of its own.
   @MainActor
   static func main() async {
     StandardStreams.reserve()
-    // A pipe without a reader is a write error, like a full disk.
+    // A pipe without a reader becomes a write error, like a full disk.
     signal(SIGPIPE, SIG_IGN)
     do {
       try checkWords()
@@ -81,7 +81,7 @@ struct Control: ControlCommand {
     }
   }
 
-  /// Bytes that are not UTF-8 were replaced when the tool began: another object would be meant, or another text stored.
+  /// Invalid UTF-8 was replaced at the start, so it would name another object or store another text.
   private static func checkWords() throws {
     guard let word = CommandLine.arguments.dropFirst().first(where: { $0.unicodeScalars.contains("\u{fffd}") }) else {
       return
@@ -94,7 +94,7 @@ struct Control: ControlCommand {
     )
   }
 
-  /// Reports an error as the parser does, but for words of the command line that would steer the terminal.
+  /// Reports an error as the parser does, without words that would control the terminal.
   private static func end(_ error: any Error) -> Never {
     let status = exitCode(for: error)
     guard !status.isSuccess else { exit(withError: error) }

@@ -2,9 +2,8 @@
 
 internal import Glibc
 
-/// A thread that nothing waits for.
 enum DetachedThread {
-  /// Runs `body` on a new thread; false if the system has none left.
+  /// False if the system has no thread left.
   @discardableResult
   static func start(_ body: @escaping @Sendable () -> Void) -> Bool {
     let argument = Unmanaged.passRetained(Body(run: body))

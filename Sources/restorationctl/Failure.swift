@@ -10,22 +10,19 @@ struct Failure: Error {
   var status: ExitCode
   /// One sentence without a full stop.
   var message: String
-  /// The next step.
   var hint: String?
   /// The error's name; programs decide by it.
   var kind: String
   /// The number of a JSON-RPC error; `nil` if the broker did not answer with one.
   var code: Int?
-  /// The object it is about.
   var path: IdentifierPath?
-  /// The parameter that is wrong (JSON pointer).
   var pointer: String?
 
   init(_ status: ExitCode, kind: String, _ message: String, hint: String? = nil) {
     (self.status, self.message, self.hint, self.kind) = (status, message, hint, kind)
   }
 
-  /// The broker answered with an error, or the library did for it.
+  /// An error from the broker, or from the library in its place.
   ///
   /// - Parameters:
   ///   - hint: the next step, if the tool knows it better than the broker.
@@ -40,7 +37,7 @@ struct Failure: Error {
       }
     let limit = error.limit.flatMap { error.message.contains($0.name) ? nil : $0 }
     message = error.message + (limit.map { ": \($0.name) is \($0.max), and this would be \($0.value)" } ?? "")
-    // The broker names a method there.
+    // The broker's hint names a method.
     let isUnknown = error.code == .unknownApplication
     let list = (near.map { "Did you mean \($0)? " } ?? "") + "restorationctl list shows the known applications."
     self.hint = hint ?? (isUnknown ? list : error.hint)
@@ -50,7 +47,7 @@ struct Failure: Error {
     pointer = error.pointer
   }
 
-  /// The failure when there was no answer.
+  /// The failure without an answer.
   init(_ error: BrokerConnectionError) {
     let (status, kind) =
       switch error.code {
@@ -75,7 +72,6 @@ struct Failure: Error {
     }
   }
 
-  /// An unknown object, in the broker's words.
   static func unknownObject(_ path: IdentifierPath, _ message: String, hint: String) -> Failure {
     let code = ErrorCode.unknownObject
     var failure = Failure(ExitStatus.notThere, kind: code.description, message, hint: hint)
@@ -84,13 +80,13 @@ struct Failure: Error {
     return failure
   }
 
-  /// Reports the failure on standard error and, with JSON output, also as an object on standard output: a program then
-  /// always reads exactly one document or, with streams, one more line.
+  /// Prints the failure on standard error. With JSON output, also prints it as an object on standard output, so that a
+  /// program always reads exactly one document or, from a stream, one more line.
   func report() {
     let place = pointer.flatMap { $0.isEmpty ? nil : " (\($0))" } ?? ""
     Output.complain((message + place).printable)
     if let hint { Output.write("  \(hint.printable)\n", to: .messages) }
-    // An object in the middle of a truncated document would be useless.
+    // Not inside a truncated document, where it could not be parsed.
     if let layout = Output.settings.layout, Output.isAtLineBegin {
       let document = PrintedObject { $0.member("error", self) }
       Output.write(layout.lay(out: document.text.string) + "\n", to: .data)
@@ -99,7 +95,6 @@ struct Failure: Error {
 }
 
 extension Failure: JSONWritable {
-  /// Of the error alone.
   func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("code", code)
@@ -112,20 +107,16 @@ extension Failure: JSONWritable {
   }
 }
 
-/// How the tool ends, by the rules of LSB and sysexits; `Protocol/restorationctl.md` lists them.
+/// Exit statuses by the rules of LSB and sysexits; `Protocol/restorationctl.md` lists them.
 enum ExitStatus {
-  /// The broker answered with an error, the person asked said no, or not all was done.
+  /// The broker answered with an error, the user said no, or not everything was done.
   static let refused = ExitCode(1)
-  /// No broker is running.
   static let notRunning = ExitCode(3)
-  /// Unknown application, object or generation.
   static let notThere = ExitCode(4)
-  /// The command line is wrong.
   static let usage = ExitCode(64)
   /// A broker is running, but the connection to it failed.
   static let unavailable = ExitCode(69)
-  /// The output could not be written.
   static let outputFailed = ExitCode(74)
-  /// Nothing was done; the same again may succeed later.
+  /// Nothing was done; a repetition may succeed later.
   static let tryAgain = ExitCode(75)
 }

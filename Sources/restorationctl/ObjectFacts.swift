@@ -4,27 +4,26 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// Everything there is to say of one object, in the head or in a generation.
+/// All details of one object, in the head or in a generation.
 struct ObjectFacts {
   let application: String
   /// `nil` for the head.
   let generation: Int64?
-  /// `nil` if none has been sealed, and for a generation.
+  /// `nil` if none was sealed, and for a generation.
   let newestGeneration: Int64?
   let path: IdentifierPath
   let object: any DescribedObject
-  /// What is known of objects of the head only.
+  /// Details of objects of the head only.
   let head: ObjectDescription?
-  /// Its state and elements are left out, because it is confidential.
+  /// State and elements are left out, because the object is confidential.
   let redacted: Bool
   let status: String
   let origin: ReservedKeys?
   let elements: [RestorableElement]
   let state: RestorableState?
-  /// The change that stored the state; nil for a generation.
+  /// The change that stored the state; `nil` for a generation.
   let sequence: Int64?
 
-  /// An object of the head.
   init(
     _ object: ObjectDescription,
     at path: IdentifierPath,
@@ -41,7 +40,6 @@ struct ObjectFacts {
     state = redacted ? nil : decoded.state
   }
 
-  /// An object of a generation.
   init(_ saved: ArchivedObject, generation: Int64, of application: String) {
     (self.application, self.generation, newestGeneration) = (application, generation, nil)
     (path, object, head) = (saved.path, saved, nil)
@@ -50,7 +48,7 @@ struct ObjectFacts {
   }
 }
 
-/// What `describeApplication` and `readArchive` both say of an object.
+/// The details that `describeApplication` and `readArchive` share.
 protocol DescribedObject {
   var object: ObjectHandle? { get }
   var kind: ObjectKind { get }
@@ -67,7 +65,7 @@ extension ArchivedObject: DescribedObject {}
 
 // For people
 extension ObjectFacts {
-  /// A fact a line, below them the state.
+  /// One fact a line, then the state.
   func text(now: Int64) -> String {
     var table = TextTable([TextTable.Column("", .right), TextTable.Column("")])
     func add(_ name: String, _ value: String?, _ colour: Colour? = nil) {
@@ -124,7 +122,7 @@ extension ObjectFacts {
 
 // For programs
 extension ObjectFacts: JSONWritable {
-  /// As `Protocol/restorationctl.md` has it.
+  /// As described in `Protocol/restorationctl.md`.
   func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("application", application)

@@ -4,21 +4,21 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// A state that is read, changed and written, so that nothing is lost of what somebody else writes meanwhile (R15).
+/// Reads, changes and writes a state without losing what another process writes meanwhile (R15).
 struct StateEdit {
-  /// How often a state may have been replaced between reading and writing it.
+  /// How often the state may be replaced between reading and writing.
   private static let attemptsMax = 16
 
   let application: String
   let path: IdentifierPath
 
-  /// The state as everybody may read it; nil if the object or the application is unknown.
+  /// The newest state; `nil` if the object or the application is unknown.
   func read(_ broker: BrokerConnection) async throws -> DecodedState? {
     let found = try await find(broker)
     return try? found.get()
   }
 
-  /// The failure says what is unknown.
+  /// The failure names what is unknown.
   private func find(_ broker: BrokerConnection) async throws -> Result<DecodedState, RestorationError> {
     do {
       let state = try await broker.decode(.path(path), application: application)
@@ -29,7 +29,7 @@ struct StateEdit {
     }
   }
 
-  /// Writes a value at a place of the state, or removes what is there if `value` is nil; begins again if somebody else
+  /// Writes a value at a place of the state, or removes the place if `value` is `nil`; repeats that if another process
   /// has written meanwhile.
   ///
   /// - Parameter expecting: fail unless the state is that of this change; with 0, unless there is no state.
@@ -57,7 +57,7 @@ struct StateEdit {
       } catch let error as RestorationError where error.code == .stateChanged {
         attempts += 1
         guard attempts > Self.attemptsMax else { continue }
-        throw Failure(error, hint: "Others write it all the time: try again later.")
+        throw Failure(error, hint: "Other processes write it all the time: try again later.")
       } catch let error as RestorationError where error.code == .notOwner {
         throw live(error)
       }
@@ -70,14 +70,14 @@ struct StateEdit {
     _ value: JSONText?,
     _ broker: BrokerConnection
   ) async throws -> JSONText {
-    // Whatever is there may be replaced as a whole.
+    // A whole state can be replaced even if it cannot be read.
     if pointer.isWhole, let value { return value }
     let state = try content(of: former)
     let base = try state ?? JSONSlice.read("{}", subject: "the state", hint: "")
     if let text = pointer.edit(base, value) { return text }
     guard let state else {
       var failure = try await absent(broker)
-      // It could be made, also with its object.
+      // The place could be made, also with its object.
       if value != nil {
         failure.message = "\(path) has no state, and only the last key of \(pointer.description) may be new"
       }
@@ -86,24 +86,24 @@ struct StateEdit {
     throw pointer.notFound(in: state, of: path, namesKeys: former?.isConfidential != true)
   }
 
-  /// A broker that knows no sequence neither expects one nor says what is confidential.
+  /// An older broker neither compares sequences nor reports what is confidential.
   private static func older() -> Failure {
     let hint = "Restart it: systemctl --user restart restorationd.service."
     return Failure(ExitStatus.refused, kind: "olderBroker", "the broker is older than restorationctl", hint: hint)
   }
 
-  /// The failure if another state is expected than there is.
+  /// The failure if the state is not the expected one.
   private func changed(since expected: Int64, _ state: DecodedState?) -> Failure {
     let sequence = state?.sequence ?? 0
     let found = sequence == 0 ? "no state" : "the state of change \(sequence)"
     let wanted = expected == 0 ? "none" : "that of \(expected)"
     var failure = failure("stateChanged", "\(path) has \(found), not \(wanted)")
     (failure.status, failure.code) = (ExitStatus.tryAgain, ErrorCode.stateChanged.rawValue)
-    failure.hint = "Get it again, and expect the change that it has now."
+    failure.hint = "Get it again, and expect its present change."
     return failure
   }
 
-  /// Its owner has the object, and would replace whatever was written.
+  /// The object is live, so its owner would replace the value.
   func live(_ error: RestorationError) -> Failure {
     let owner = error.owners.first.map(\.description) ?? "another process"
     var failure = Failure(
@@ -115,7 +115,7 @@ struct StateEdit {
     return failure
   }
 
-  /// What is in a state that can be read; nil without a state.
+  /// The contents of a readable state; `nil` without a state.
   func content(of state: DecodedState?) throws -> JSONSlice? {
     guard let state, state.status != .none else { return nil }
     guard let text = state.state?.jsonText else {
@@ -130,7 +130,6 @@ struct StateEdit {
     return failure
   }
 
-  /// The failure if there is no state.
   func absent(_ broker: BrokerConnection) async throws -> Failure {
     let paths = try await broker.describeApplication(application).objects.compactMap(\.path)
     guard paths.contains(path) else { return path.notFound(among: paths, "in \(application)") }
@@ -140,11 +139,10 @@ struct StateEdit {
   }
 }
 
-/// A state that was written.
 struct EditedState: JSONWritable {
   let edit: StateEdit
   let outcome: EncodeOutcome
-  /// What was unknown before, the application or the object; nil if the object was known.
+  /// The application or object, if it was unknown before; otherwise `nil`.
   let unknown: ErrorCode?
 
   var text: String {
@@ -159,7 +157,7 @@ struct EditedState: JSONWritable {
     }
   }
 
-  /// Those of `encodeRestorableState`, and what was written.
+  /// The members of `encodeRestorableState`, and the new value.
   func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("application", edit.application)

@@ -2,14 +2,14 @@
 
 internal import Glibc
 
-/// What restores something of a terminal, from `Protocol/examples/terminal`, and whether it is at work.
+/// A restorer of a terminal from `Protocol/examples/terminal`, and whether it works.
 struct TerminalAdapter {
   enum Kind: String {
     case bash, tmux
 
     var name: String { self == .bash ? "Bash" : "tmux" }
     var application: String { self == .bash ? "org.gnu.bash" : "org.tmux.tmux" }
-    /// The program that stores for it.
+    /// The program that stores the state.
     var script: String { self == .bash ? "shell-keeper.bash" : "tmux.py" }
 
     var unread: String {
@@ -32,12 +32,12 @@ struct TerminalAdapter {
   /// The shell, or the server of tmux.
   let pid: Int32
   let isAtWork: Bool
-  /// The object that it stores; tmux has others below it.
+  /// The object it stores; tmux has others below it.
   let object: String?
-  /// Why it is not at work, or what was refused.
+  /// Why it does not work, or which calls were refused.
   let troubles: [String]
 
-  /// - Parameter report: what it has left, if anything; nobody but the user can have written it.
+  /// - Parameter report: written by the adapter; only the user can have written it.
   init(_ kind: Kind, _ pid: Int32, _ report: AdapterReport?) {
     (self.kind, self.pid) = (kind, pid)
     guard let report else {
@@ -49,17 +49,17 @@ struct TerminalAdapter {
     troubles = isAtWork ? report.troubles : [kind.ended(report.keeper)]
   }
 
-  /// Those of the terminal in which this process runs.
+  /// The adapters of the terminal in which this process runs.
   ///
   /// - Parameters:
-  ///   - tmux: the variable `TMUX`: the socket, the server, and the session. A socket may have commas in its name.
+  ///   - tmux: the variable `TMUX`: socket, server and session. A socket's path may contain commas.
   ///   - folder: where adapters leave their reports.
   static func all(tmux: String?, folder: String) -> [TerminalAdapter] {
     func report(_ kind: Kind, _ pid: Int32) -> AdapterReport? {
       AdapterReport(file: "\(folder)/\(kind.rawValue).\(pid)")
     }
     var adapters: [TerminalAdapter] = []
-    // A script may be between.
+    // A script may run between the shell and this process.
     let shells = ProcessEntry.ancestors().filter { $0.name == "bash" }
     let kept = shells.first { report(.bash, $0.pid) != nil }
     if let shell = kept ?? shells.first(where: { $0.pid == getsid(0) }) ?? shells.first {
@@ -72,7 +72,7 @@ struct TerminalAdapter {
   }
 }
 
-/// What an adapter leaves about itself: lines with its process, its object, and what was refused.
+/// An adapter's report about itself: lines with its process, its object, and refused calls.
 struct AdapterReport: Equatable {
   let keeper: Int32
   let object: String
@@ -87,7 +87,7 @@ struct AdapterReport: Equatable {
   }
 
   init?(file path: String) {
-    // Not blocking: a pipe would wait for somebody to write.
+    // Not blocking: a pipe would wait for a writer.
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
@@ -99,13 +99,12 @@ struct AdapterReport: Equatable {
   }
 }
 
-/// What the kernel says of a process.
 private struct ProcessEntry {
   let pid: Int32
   let name: String
   let parent: Int32
 
-  /// `nil` if there is no such process.
+  /// `nil` if the process does not exist.
   private init?(_ pid: Int32) {
     let text = Self.text("/proc/\(pid)/stat")
     guard let begin = text.firstIndex(of: "("), let end = text.lastIndex(of: ")") else { return nil }
@@ -115,7 +114,7 @@ private struct ProcessEntry {
     name = String(text[text.index(after: begin)..<end])
   }
 
-  /// Those in which this process was started, the nearest first.
+  /// The ancestors of this process, the nearest first.
   static func ancestors() -> [ProcessEntry] {
     var ancestors: [ProcessEntry] = []
     var next = getppid()
@@ -126,7 +125,6 @@ private struct ProcessEntry {
     return ancestors
   }
 
-  /// Whether a process runs a script of this name.
   static func runs(_ script: String, _ pid: Int32) -> Bool {
     text("/proc/\(pid)/cmdline").split(separator: "\0").contains { $0.split(separator: "/").last == script[...] }
   }

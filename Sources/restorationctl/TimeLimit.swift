@@ -4,16 +4,15 @@ internal import ArgumentParser
 internal import Glibc
 internal import Synchronization
 
-/// The end of the time that `--timeout` gives the whole tool.
+/// The time limit that `--timeout` sets for the whole tool.
 ///
-/// A thread of its own keeps it: neither a call without an answer nor a write that blocks can delay it.
+/// Kept by a separate thread, so that neither an unanswered call nor a blocked write can delay it.
 enum TimeLimit {
   private struct State {
     var limit: Seconds?
     var socket = ""
-    /// The broker has answered, and the tool watches its output.
+    /// The broker has answered; now the tool watches its output.
     var watches = false
-    /// Is done when the time is over.
     var last: (@Sendable () -> Void)?
     /// Grows whenever the clock stops or restarts; a thread with an earlier count does nothing.
     var count = 0
@@ -21,7 +20,6 @@ enum TimeLimit {
 
   private static let state = Mutex(State())
 
-  /// Begins to count.
   static func begin(_ limit: Seconds, waitingFor socket: String) {
     state.withLock { state in
       state.limit = limit
@@ -30,13 +28,13 @@ enum TimeLimit {
     start()
   }
 
-  /// From now on nothing is waited for but the end of the time.
+  /// From now on the command only watches, so the end of the time is its regular end.
   static func isForWatching() { state.withLock { $0.watches = true } }
 
-  /// When the time is over, does this before the tool ends.
+  /// Runs `last` when the time is over, before the tool ends.
   static func whenOver(_ last: @escaping @Sendable () -> Void) { state.withLock { $0.last = last } }
 
-  /// Does what has no limit, such as to wait for a person; counts from zero afterwards.
+  /// Runs work without a limit, such as a question to the user; counts from zero afterwards.
   static func suspended<Result>(_ body: () throws -> Result) rethrows -> Result {
     state.withLock { $0.count += 1 }
     defer { start() }
@@ -79,7 +77,6 @@ enum TimeLimit {
     }
   }
 
-  /// Milliseconds of a clock that never goes back.
   private static var now: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

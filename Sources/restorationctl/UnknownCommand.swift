@@ -3,10 +3,10 @@
 internal import ArgumentParser
 
 enum UnknownCommand {
-  /// Names the command that was meant, as the parser does for options; `nil` if the error has another reason.
+  /// Suggests a similar command, as the parser does for options; `nil` if the error has another cause.
   static func error(_ error: any Error, _ arguments: [String]) -> ValidationError? {
     var words = words(in: arguments.dropFirst())
-    // The parser answers to help on what there is not with help on everything.
+    // The parser answers `help` of an unknown command with the help of the whole tool.
     let isAskedForHelp = words.first == "help"
     if isAskedForHelp { words.removeFirst() }
     guard isAskedForHelp || Control.exitCode(for: error) == ExitStatus.usage, let name = words.first else { return nil }
@@ -34,16 +34,15 @@ enum UnknownCommand {
   }
 }
 
-/// What was probably meant.
 enum Suggestion {
-  /// Names for a hint, the first of them if there are many.
+  /// Names for a hint; of many, only the first.
   static func list(_ names: [String]) -> String {
     if names.isEmpty { return "nothing" }
     let rest = names.count > 8 ? " and \(names.count - 8) more" : ""
     return names.prefix(8).map { $0.shortened(to: 40) }.joined(separator: ", ") + rest
   }
 
-  /// The name that is the fewest changes away, if they are few for what differs: all applications of a domain begin
+  /// The most similar name, if few letters differ in the part that is not common: all applications of a domain begin
   /// alike.
   static func nearest(to name: String, in names: [String]) -> String? {
     let near = names.compactMap { other -> (name: String, distance: Int)? in
@@ -55,21 +54,21 @@ enum Suggestion {
     return near.min { $0.distance < $1.distance }?.name
   }
 
-  /// The instances of a name, if it has any: programs that run several times have no archive without one.
+  /// The instances of a name, if it has any: a program that runs several times has no archive without an instance.
   static func application(meantBy name: String, in known: [String]) -> String? {
     let instances = known.filter { $0.hasPrefix(name + "@") }
     return instances.isEmpty ? nearest(to: name, in: known) : list(instances)
   }
 
-  /// Tells a person who has made something new that it is nearly called like another one. A script is told nothing, and
-  /// nothing is said of names that differ only in a number: somebody counts.
+  /// Warns a person about a new name that resembles an existing one. Does not warn scripts, or about names that differ
+  /// only in a number.
   static func noteNew(_ name: String, _ place: String = "", known: [String]) {
     let others = known.filter { !$0.filter { !$0.isNumber }.elementsEqual(name.filter { !$0.isNumber }) }
     guard Terminal.hasReader, let near = nearest(to: name, in: others) else { return }
     Output.complain("\(name) is new\(place); did you mean \(near)?".printable)
   }
 
-  /// The length of the components that both begin with.
+  /// The length of the common leading components.
   private static func commonBegin(_ left: String, _ right: String) -> Int {
     let common = zip(left, right).prefix { $0 == $1 }.map(\.0)
     return common.lastIndex { "./".contains($0) }.map { $0 + 1 } ?? 0

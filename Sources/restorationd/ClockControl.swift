@@ -5,8 +5,8 @@ internal import Logging
 internal import RestorationBroker
 internal import SystemdSupport
 
-/// Lets whoever has started the broker move its clock: by lines on descriptor 0, which only they have, each answered
-/// there by a line. So it must be a socket.
+/// Lets the process that has started the broker move its clock, by lines on descriptor 0, each answered by a line. The
+/// descriptor must be a socket.
 struct ClockControl {
   let broker: Broker
   let clock: TestClock

@@ -17,7 +17,7 @@ enum Daemon {
   }
 
   private static func serve(_ options: Options.Flags) throws(Ending) {
-    // Done first, so that nothing else uses the variables for this process.
+    // First, so that no other code uses the variables for this process.
     var environment = ServiceEnvironment.take()
     // Without its sockets and its watchdog a service would do harm.
     if let fault = environment.fault { throw refusal(fault, .brokerFailed, environment) }
@@ -43,7 +43,7 @@ enum Daemon {
     }
   }
 
-  /// Reports why the broker does not start to the manager and the journal; the rest is thrown.
+  /// Reports to the manager and the journal why the broker does not start. Other errors are thrown.
   private static func refusal(_ reason: String, _ incident: Incident, _ environment: ServiceEnvironment) -> Ending {
     let output = LogOutput(.info, environment)
     output.bootstrap()
@@ -58,7 +58,7 @@ enum Daemon {
     return .logged(EX_USAGE)
   }
 
-  /// Closes the connections that wait: for each of them the manager would start the broker again, as often as it may.
+  /// Closes waiting connections: for each of them the manager would start the broker again, as often as it may.
   private static func turnAway(_ listener: Int32) {
     var waiting = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
     while poll(&waiting, 1, 0) > 0, case let client = accept(listener, nil, nil), client >= 0 { close(client) }

@@ -2,13 +2,11 @@
 
 internal import Glibc
 
-/// Why the process ends instead of serving.
 enum Ending: Error {
-  /// It was only asked something.
+  /// A question on the command line was answered.
   case answered(String)
-  /// The command line or the configuration is invalid.
   case refused(String)
-  /// The log says why; this is the exit status.
+  /// The cause is in the log; this is the exit status.
   case logged(Int32)
 
   func end() -> Never {

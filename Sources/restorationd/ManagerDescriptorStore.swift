@@ -3,7 +3,7 @@
 internal import RestorationTransport
 internal import SystemdSupport
 
-/// The service manager keeps descriptors while it starts this service again (`FileDescriptorStoreMax=`).
+/// Stores descriptors in the service manager, for the next process of this service (`FileDescriptorStoreMax=`).
 struct ManagerDescriptorStore: DescriptorStore {
   let notifier: Notifier
 

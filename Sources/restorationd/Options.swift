@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// `optarg` and its like are variables of C, of which Swift cannot know that only the main thread uses them.
+// `optarg` and the like are variables of C. Swift cannot know that only the main thread uses them.
 @preconcurrency internal import CLinux
 internal import Glibc
 internal import RestorationBroker
@@ -11,7 +11,7 @@ enum Options {
 
   private struct Option: Sendable {
     let name: String
-    /// What its value is called; `nil` if it takes none.
+    /// The name of its value; `nil` if it takes none.
     let value: String?
     let help: String
     let take: @Sendable (inout Flags, String) throws(Ending) -> Void
@@ -37,7 +37,7 @@ enum Options {
     Option("idle-exit", "seconds", "End after this many idle seconds; only with a socket unit.") {
       (flags, text) throws(Ending) in flags.idleExitSeconds = try number(text, "--idle-exit")
     },
-    Option("test-clock", "ms", "For tests: be so far ahead, and obey descriptor 0 to go further.") {
+    Option("test-clock", "ms", "For tests: start the clock this far ahead; descriptor 0 moves it further.") {
       (flags, text) throws(Ending) in flags.testClock = try number(text, "--test-clock")
     },
   ]
@@ -55,10 +55,10 @@ enum Options {
   // MARK: Reading
 
   private static let all = settings + questions
-  /// What getopt_long calls the first of all; an option of one character is its own number.
+  /// getopt_long's number of the first option; a one-character option is its own number.
   private static let first: Int32 = 256
 
-  /// What the process was told; if it was asked something, the answer is thrown. The last value of an option counts.
+  /// Throws the answer if a question was asked. The last value of an option counts.
   static func read() throws(Ending) -> Flags {
     let names = all.map { strdup($0.name) }
     defer { for name in names { free(name) } }
@@ -88,7 +88,7 @@ enum Options {
     return flags
   }
 
-  /// What is wrong with the word at which getopt_long has stopped.
+  /// Describes the word at which getopt_long has stopped.
   private static func refusal(_ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Ending {
     if optopt == 0, let word = words[Int(optind) - 1] { return .refused("unknown option \(String(cString: word))") }
     if optopt >= first { return .refused("--\(all[Int(optopt - first)].name) takes no value") }

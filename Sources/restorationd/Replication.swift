@@ -8,9 +8,9 @@ internal import RestorationBroker
 internal import RestorationReplica
 internal import RestorationTransport
 
-/// The way to the gateway of this host, by which archives follow their user.
+/// The broker's connection to this host's gateway, by which archives follow their user.
 enum Replication {
-  /// Reads the keys, if what leaves this host is encrypted; `nil` if nothing leaves it.
+  /// Reads the keys if data is sealed before it leaves this host; `nil` if archives stay here.
   static func source(_ configuration: BrokerConfiguration, _ logger: Logger) throws -> ReplicaSource? {
     let archives = configuration.archives
     guard let configuration = configuration.replica else { return nil }
@@ -35,7 +35,7 @@ enum Replication {
         to: path,
         host: configuration.host,
         term: term,
-        // What is large and goes to other hosts does not hold up the clients of this one.
+        // A separate thread, so that large shipments do not delay this host's clients.
         on: MultiThreadedEventLoopGroup(numberOfThreads: 1).next(),
         attention: attention,
         standingChanged: { failure in
@@ -51,7 +51,7 @@ enum Replication {
     }
   }
 
-  /// Whether what is written there is lost when the machine ends; a directory that does not exist is made.
+  /// Whether the directory is lost when the machine ends. Makes it if it does not exist.
   private static func isInMemory(_ path: String) -> Bool {
     var (path, file) = (path[...], statfs())
     while !path.isEmpty, statfs(String(path), &file) != 0 {

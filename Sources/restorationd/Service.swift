@@ -9,7 +9,7 @@ internal import RestorationTransport
 internal import Synchronization
 internal import SystemdSupport
 
-/// Serves until it is asked to end, and tells the service manager of it, if there is one.
+/// Serves until the process is asked to end. Reports its state to the service manager, if there is one.
 struct Service {
   let flags: BrokerConfiguration.Flags
   let environment: ServiceEnvironment
@@ -30,7 +30,7 @@ struct Service {
     status = StatusLine(notifier)
   }
 
-  /// Without a manager the signal of a terminal that is closed ends the process, as it ends others.
+  /// Without a manager, SIGHUP from a closed terminal ends the process as usual.
   private var signals: SignalSet { SignalSet(notifier.isActive ? [SIGTERM, SIGINT, SIGHUP] : [SIGTERM, SIGINT]) }
 
   func run(_ configuration: BrokerConfiguration) throws {
@@ -38,7 +38,7 @@ struct Service {
     // Blocked in all threads, so that only the wait below ever takes them.
     signals.block()
     signal(SIGPIPE, SIG_IGN)
-    // A limit of the length of files is an error of the call that meets it.
+    // A write beyond the limit of file sizes fails with an error instead.
     signal(SIGXFSZ, SIG_IGN)
     let meter = LoopMeter()
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: meter)
@@ -78,7 +78,7 @@ struct Service {
         replica: try Replication.source(configuration, logger),
         logger: logger,
         whenLost: { [loss, logger] reason in
-          // The archives are sound, and so is what clients have yet to save.
+          // The archives are intact, and clients still have the states they have not saved.
           logger.report(.brokerFailed, .critical, "ending, because \(reason)")
           loss.hasHappened.store(true, ordering: .relaxed)
           kill(getpid(), SIGTERM)
@@ -93,7 +93,7 @@ struct Service {
     }
   }
 
-  /// Says why the process is about to end with an error.
+  /// Reports why the process is about to end with an error.
   private func fail(_ reason: String) {
     logger.report(.brokerFailed, .critical, reason)
     notifier.send(.status(reason))
@@ -141,7 +141,7 @@ struct Service {
     let limit = Int64(configuration.stopRoundMilliseconds) + 30_000
     guard notifier.isActive else { return _ = try broker.stopAndWait(milliseconds: limit) }
     notifier.send(.status("saving before the end"))
-    // Each beat asks for the time of several beats, but not forever: progress does not guarantee an end.
+    // Each beat extends the timeout by several beats, up to a limit: progress does not guarantee an end.
     let latest = Host.monotonicMilliseconds + limit
     let beats = try broker.beat(everyMicroseconds: 2_000_000) { [notifier] in
       let remaining = latest - Host.monotonicMilliseconds

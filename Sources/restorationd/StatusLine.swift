@@ -25,7 +25,7 @@ final class StatusLine: Sendable {
       let former = parts
       body(&parts)
       guard former.activity != parts.activity || former.complaint != parts.complaint else { return }
-      // Sent under the lock, so that the last line made is also the last one sent.
+      // Sent under the lock, so that the newest line is sent last.
       notifier.send(.status([parts.activity, parts.complaint].compactMap(\.self).joined(separator: "; ")))
     }
   }

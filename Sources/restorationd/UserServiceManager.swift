@@ -3,7 +3,7 @@
 internal import RestorationBroker
 internal import SystemdSupport
 
-/// The systemd manager of the user as the broker needs it.
+/// The user's systemd manager, as the broker needs it.
 struct UserServiceManager: ServiceManager {
   private let manager = UserManager()
 

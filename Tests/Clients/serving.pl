@@ -115,7 +115,13 @@ my %notes = (
     willEncodeRestorableState => sub { note('willEncode') },
     didDecodeRestorableState => sub { note('didDecode'); $decoded_application_state = $_[0]{state} },
     encodeRestorableStateWithCoder => sub { note('encode', name_of($_->{object})) for @{$_[0]{objects}} },
-    decodeRestorableStateWithCoder => sub { note('decode', name_of($_->{object})) for @{$_[0]{objects}} },
+    decodeRestorableStateWithCoder => sub {
+        for (@{$_[0]{objects}}) {
+            # Answers are taken in the order of the calls: that of an earlier one may still be awaited.
+            $names{$_->{object}} //= join '/', @{$_->{path}};
+            note('decode', name_of($_->{object}));
+        }
+    },
     objectWithRestorationIdentifierPath => sub { note('create', join '/', @{$_[0]{identifierPath}}) },
     viewControllerWithRestorationIdentifierPath => sub { note('create', join '/', @{$_[0]{identifierPath}}) },
     modelIdentifierForElementAtIndexPath => sub { note('model', (source($_[0]{view}) // {name => '?'})->{name}) },

@@ -286,6 +286,8 @@ class Process:
 
     def note_decodeRestorableStateWithCoder(self, params):
         for entry in params["objects"]:
+            # Answers are taken in the order of the calls: that of an earlier one may still be awaited.
+            self.names.setdefault(entry["object"], "/".join(entry["path"]))
             self.note("decode", self.name(entry["object"]))
 
     def decodeRestorableStateWithCoder(self, params):

@@ -295,7 +295,7 @@ package final class MemoryDisk {
       return try await disk.archives.maintain(lease, holding: holding)
     }
 
-    func backUp(_ lease: ArchiveLease, replacingFormer: Bool) async throws(ArchiveError) -> Int {
+    func backUp(_ lease: ArchiveLease, replacingFormer: Bool, leavingRoom: Bool) async throws(ArchiveError) -> Int {
       try await piece(of: lease)
       disk.backups += 1
       _ = try await disk.archives.backUp(lease, replacingFormer: false)

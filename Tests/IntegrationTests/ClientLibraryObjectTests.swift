@@ -112,6 +112,61 @@ internal import Testing
     try late.close()
   }
 
+  @Test("What is handed out with the answer to a registration is called back after that has returned", .scratch)
+  func isCalledWhenItHasTheObject() throws {
+    let asking = try AskingBroker(in: directory)
+    let client = try LibraryClient(.c, socket: asking.socket, errors: directory.file("client.log"))
+    try client.open()
+    try client.register("Hasty")
+    // Nothing else comes that would wake it.
+    try client.tell("await", ["what": "finished", "count": 1])
+    #expect(try client.log() == [#"decode Hasty {"text":"an hour of work"}"#, "finished Hasty"])
+    try client.close()
+  }
+
+  @Test("R4 What was pushed while an object was excluded is saved when it is included", .broker, arguments: all)
+  func savesWhatWasExcluded(_ library: LibraryClient.Library) throws {
+    let other = try broker.session(Self.application, process: "main")
+    let window: JSONObject = ["kind": "viewController"]
+    let handle = try #require(try other.register("Main", with: window)["object"])
+    func rename(_ name: JSONValue) throws {
+      try other.call("setRestorationIdentifier", ["object": handle, "restorationIdentifier": name])
+    }
+    for isAsked in [false, true] {
+      try rename("Main")
+      let client = try LibraryClient.open(library, Self.application, ["serving": .bool(isAsked)])
+      let sheet: JSONObject = ["identifier": "Sheet", "parent": .path("Main"), "kind": "viewController"]
+      try client.tell("register", sheet)
+      try rename(.null)
+      try client.tell("push", ["name": "Sheet", "state": ["asked": .bool(isAsked)]])
+      try rename("Shown")
+      // Without serving, Python reads only when it is told to.
+      try Wait.until("it is saved") {
+        try client.tell("call", ["method": "ping", "params": [:]])
+        return try other.decode("Shown", "Sheet")["state"] == ["asked": .bool(isAsked)]
+      }
+      try client.tell("goodbye", ["reason": "restart"])
+      try client.close()
+    }
+  }
+
+  @Test("A state that the broker has asked for and refused is told", .broker, arguments: all)
+  func tellsWhatWasRefused(_ library: LibraryClient.Library) throws {
+    let client = try LibraryClient.open(library)
+    try client.register("Editor")
+    try client.tell("set", ["name": "Editor", "state": ["UIStateRestorationMine": 1]])
+    try client.tell("invalidate", ["name": "Editor"])
+    if library == .c {
+      let line = "restoration: the broker has not stored the state of Editor: reservedKey\n"
+      try Wait.until("it is told") { try Files.text(broker.directory.file("client.log")).contains(line) }
+    } else {
+      try client.tell("await", ["what": "error", "count": 1])
+      let told = try client.tell("errors").array?.first?.string
+      #expect(told?.contains("Editor>: reservedKey") == true, "\(told ?? "")")
+    }
+    try client.close()
+  }
+
   @Test("R14 In Swift a reference leads to the program's own object, and two objects on one path are told", .broker)
   func swiftLeadsToObjects() throws {
     let client = try Self.serving(["Main", "Editor"])

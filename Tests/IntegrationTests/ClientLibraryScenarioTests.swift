@@ -31,6 +31,11 @@ internal import Testing
     ("do_not_wait_for_a_register_that_fails", "a registration that fails after its answer holds nothing up"),
     ("come_to_a_late_process", "a process that comes late has the object into which its state is decoded"),
     ("are_told_of_when_they_fail", "what a callback of a notification raises is logged, also if it is a coroutine"),
+    (
+      "cannot_save_what_waits_for_them",
+      "a save in a callback is refused at once, one in a task beside it joins the round"
+    ),
+    ("give_what_is_refused", "what the broker does not store of what a callback has given is logged"),
   ]
 
   @Test func callbacksAreCalledInTimeAndFailAloud() throws { try hold("callbacks", Self.callbacks) }
@@ -38,9 +43,11 @@ internal import Testing
   private static let endings: [(name: String, promise: String)] = [
     ("remove_what_the_user_closes", "a block that ends well removes what is saved if it is told to"),
     ("remove_nothing_by_a_signal", "one that a signal ends keeps it, in whatever way that reaches the program"),
+    ("are_no_crash_of_a_program_that_ends_by_itself", "so it says goodbye, unless it has closed the session or fails"),
+    ("are_said_of_a_session_that_is_dropped", "so does a session that the program has dropped, while it goes on"),
   ]
 
-  @Test func aSignalIsNoWish() throws { try hold("endings", Self.endings) }
+  @Test func aSignalIsNoWishAndAnEndNoCrash() throws { try hold("endings", Self.endings) }
 
   private static let batch: [(name: String, promise: String)] = [
     ("is_sent_before_anything_is_answered", "a batch waits once, for all of its answers"),

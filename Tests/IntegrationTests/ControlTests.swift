@@ -28,7 +28,7 @@ internal import Testing
     #expect(
       status.object?.members.map(\.name) == [
         "broker", "version", "socket", "pid", "uptimeMilliseconds", "sessions", "objects", "archives", "bytes",
-        "damaged", "withheld",
+        "readOnly", "damaged", "withheld",
       ]
     )
     #expect(status["socket"] == .string(broker.socket))
@@ -128,6 +128,7 @@ internal import Testing
       "stateChanged  -32021  The object's newest state ",
     ]
     for row in rows { #expect(page.contains("\n" + row), "\(page)") }
+    #expect(!list.contains("(R") && !page.contains("(R"), "rules are for those who read the protocol")
     let described = try ControlTool.run(["methods", "ping", "-j"]).json
     #expect(described["name"] == "ping" && described["result"] != nil)
     for command in [["methods", "encodeRestorabelState"], ["call", "encodeRestorabelState"]] {

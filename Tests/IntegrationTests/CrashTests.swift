@@ -34,6 +34,19 @@ internal import Testing
     #expect(try again.decode("Main")["state"] == ["n": 1])
   }
 
+  /// R30
+  @Test func aSwiftProgramThatReturnsFromMainHasNotCrashed() throws {
+    let client = try broker.client(.swift)
+    try client.tell(
+      "work",
+      ["application": .string(Self.application), "process": "main", "parent": "Main", "objects": 1]
+    )
+    _ = try client.tell("acknowledged", ["more": 1])
+    #expect(try client.finish() == .exit(0))
+    let next = try broker.client(.python).initialize(Self.application, ["process": "main"])
+    #expect(next["restoration"]?["reason"] == "launch")
+  }
+
   /// R15: handles, revisions and claims survive the broker.
   @Test func aSessionGoesOnAfterTheBrokerWasKilled() throws {
     let client = try broker.connect()

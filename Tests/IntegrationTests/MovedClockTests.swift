@@ -44,7 +44,8 @@ internal import Testing
     let forgotten = #"{"applications":[{"application":"org.example.Old","result":{"unusedDays":1}}]}"#
     #expect(try ChildProcess.run(command + ["1", "--yes", "-j"]).output == forgotten + "\n")
     let connection = try await broker.connect()
-    #expect(try await connection.listApplications().map { "\($0.application)" } == ["org.example.New"])
+    let applications = try await connection.call(ListApplications()).applications
+    #expect(applications.map { "\($0.application)" } == ["org.example.New"])
     await connection.close()
     try live.call("goodbye", ["reason": "restart"])
     // Its date is that of the clock.

@@ -81,6 +81,17 @@ internal import Testing
     return (result, process)
   }
 
+  @Test(.broker) func r35ASwiftProgramIsToldOnceHowItsWithheldStateIsReleased() throws {
+    _ = try Self.poison()
+    var restored: (result: JSONValue, process: ServingClient)?
+    for _ in 0..<4 where restored == nil { restored = try Self.startServing(.swift, broker, crashing: 57) }
+    let process = try #require(restored).process
+    try process.tell("push", ["names": ["Main/o57"]])
+    let log = try Files.text(broker.directory.file("log"))
+    let command = "restorationctl quarantine release \(Self.application) Main/o57"
+    #expect(log.split(separator: "\n").filter { $0.contains(command) }.count == 1, "\(log)")
+  }
+
   /// The broker hands the states out in batches, so that a crash may be due to many; the guilty one is found anyway.
   @Test(.broker) func r31APoisonedStateOfABatchThatTheBrokerHandsOutIsFound() throws {
     let paths = try Self.poison()

@@ -22,6 +22,22 @@ extension BrokerFixture {
   func states(of application: String, in generation: JSONValue? = nil) throws -> [[String]: JSONValue] {
     try connect().states(of: application, in: generation)
   }
+
+  /// Saves a state of a root object, and has it withheld: two processes crash of it.
+  func withhold(_ object: String, of application: String) throws {
+    let watcher = try connect()
+    try watcher.encode(object, state: ["poison": 1], of: application)
+    for _ in 1...2 {
+      let process = try client(.python)
+      try process.initialize(application)
+      try process.register(object)
+      try process.send("restore", ["objects": [.path(object)]])
+      if (try? process.receive(Deadline(.seconds(60)))) != nil { throw TestFailure("\(object) crashes nothing") }
+      try Wait.until("the session has ended") {
+        try watcher.call("listApplications")["applications"]?.array?.first?["sessions"] == 0
+      }
+    }
+  }
 }
 
 extension BrokerCaller {

@@ -98,11 +98,12 @@ internal import Testing
   @Test(
     "R31 What was typed is shown however often and in whatever way the program has ended",
     .broker,
-    arguments: Language.allCases
+    arguments: Language.allCases,
+    Ending.allCases
   )
-  func noEndOfOthersMakingIsHeldAgainstAState(_ language: Language) throws {
+  func noEndOfOthersMakingIsHeldAgainstAState(_ language: Language, _ ending: Ending) throws {
     let command = try language.command()
-    let installed = try TutorialProgram.python(in: broker.directory)
+    let installed = language == .python ? try TutorialProgram.python(in: broker.directory) : nil
     let first = try ReadersProgram(command, python: installed)
     try first.awaitLine("saved: nothing")
     try first.type("Grüße")
@@ -110,21 +111,19 @@ internal import Testing
       (try? broker.states(of: "org.example.Note"))?[["Note"]] == ["value": "Grüße"]
     }
     try first.kill()
-    for ending in Ending.allCases {
-      for lifetime in Environment.isLong ? [Duration.zero, .milliseconds(100), .seconds(2)] : [.zero] {
-        for _ in 1...(Environment.isLong ? 6 : 3) {
-          var note = try ReadersProgram(command, python: installed)
-          try note.awaitLine("saved: Grüße")
-          Wait.moment(lifetime)
-          if let signal = ending.signal {
-            #expect(try note.end(by: signal) == .signal(signal))
-          } else if ending == .closedTerminal {
-            #expect(try note.closeTerminal() == .signal(SIGHUP))
-          } else {
-            // The one in Python ends after its second line.
-            try note.type(language == .python ? "Grüße\n" : "\u{4}")
-            #expect(try note.waitForEnd() == .exit(0))
-          }
+    for lifetime in [Duration.milliseconds(100)] + (Environment.isLong ? [.zero, .seconds(2)] : []) {
+      for _ in 1...6 {
+        var note = try ReadersProgram(command, python: installed)
+        try note.awaitLine("saved: Grüße")
+        Wait.moment(lifetime)
+        if let signal = ending.signal {
+          #expect(try note.end(by: signal) == .signal(signal))
+        } else if ending == .closedTerminal {
+          #expect(try note.closeTerminal() == .signal(SIGHUP))
+        } else {
+          // The one in Python ends after its second line.
+          try note.type(language == .python ? "Grüße\n" : "\u{4}")
+          #expect(try note.waitForEnd() == .exit(0))
         }
       }
     }
@@ -139,22 +138,22 @@ internal import Testing
     arguments: [Language.swift, .python, .c]
   )
   func nothingIsWithheldInSilence(_ language: Language) throws {
-    let (application, path) = ("org.example.Note", JSONValue.path("Note"))
-    try broker.connect().encode("Note", state: ["poison": 1], of: application)
-    let watcher = try broker.connect()
-    for _ in 1...2 {
-      let client = try broker.client(.python)
-      try client.initialize(application)
-      try client.register("Note")
-      try client.send("restore", ["objects": [path]])
-      #expect(throws: (any Error).self) { try client.receive(Deadline(.seconds(60))) }
-      try Wait.until("the session has ended") {
-        try watcher.call("listApplications")["applications"]?.array?.first?["sessions"] == 0
-      }
-    }
+    try broker.withhold("Note", of: "org.example.Note")
     let note = try ReadersProgram(try language.command(), python: try TutorialProgram.python(in: broker.directory))
-    try note.awaitText("restorationctl quarantine release \(application) ")
+    try note.awaitText("restorationctl quarantine release org.example.Note ")
     try note.kill()
+  }
+
+  @Test("R30 A program that ends by itself says goodbye", .broker, arguments: [Language.python, .c, .swift])
+  func anEndByItselfIsNoCrash(_ language: Language) throws {
+    let monitor = try broker.connect()
+    try monitor.call("subscribe", ["events": ["sessionEnded"]])
+    let installed = language == .python ? try TutorialProgram.python(in: broker.directory) : nil
+    let note = try ReadersProgram(try language.command(), python: installed)
+    try note.awaitLine("saved: nothing")
+    try note.type(language == .python ? "Grüße\n" : "\u{4}")
+    #expect(try note.waitForEnd() == .exit(0))
+    #expect(try monitor.notification("event")["ending"] == "restart")
   }
 
   /// What was built is not in PATH.

@@ -14,3 +14,9 @@ internal import Testing
     #expect(result.end == .exit(0), "\(result.output.suffix(4_000)) \(result.errors)")
   }
 }
+
+/// The exchanges on the pages of `Protocol/` match the broker's behaviour.
+@Suite struct DocumentationTests {
+  @Test(.broker, arguments: DocumentedExchange.all)
+  func everyDocumentedExchangeIsTrue(_ exchange: DocumentedExchange) throws { try exchange.play(socket: broker.socket) }
+}

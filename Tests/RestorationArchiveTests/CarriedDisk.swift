@@ -286,7 +286,7 @@ actor CarriedStore: ArchiveCarrying {
     from position: VerificationPosition?
   ) async throws(ArchiveError) -> VerificationPiece { try await memory.verify(lease, from: position) }
 
-  func backUp(_ lease: ArchiveLease, replacingFormer: Bool) async throws(ArchiveError) -> Int { 0 }
+  func backUp(_ lease: ArchiveLease, replacingFormer: Bool, leavingRoom: Bool) async throws(ArchiveError) -> Int { 0 }
 
   func comeRound() async -> UInt64 { await memory.comeRound() }
 

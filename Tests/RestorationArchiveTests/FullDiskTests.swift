@@ -4,7 +4,7 @@ internal import RestorationArchive
 internal import TestSupport
 internal import Testing
 
-/// Real full and read-only disks; only root can make them.
+/// Real full disks; only root can make them.
 @Suite(.passesTurnstile) struct FullDiskTests {
   /// - Parameter logBytesMax: in the first case the log is just about to be moved into a main file that has no room.
   @Test(.enabled(if: SmallDisk.isPossible, "only root can mount"), arguments: [2 << 20, 32 << 20])
@@ -136,20 +136,25 @@ internal import Testing
     _ = try await store.open("new")
   }
 
+  /// A copy of a while ago is worth less than the room for what is written now.
   @Test(.enabled(if: SmallDisk.isPossible, "only root can mount"))
-  func aReadOnlyDirectoryIsUnreadableAndNotDamaged() async throws {
-    let disk = try SmallDisk(bytes: 4 << 20)
-    let store = try SQLiteArchiveStore(directory: disk.path)
-    let lease = try await store.open("x").lease
-    await store.close(lease)
-    try disk.makeReadOnly()
-    let names = Files.list(disk.path)
-    for name in ["x", "new"] {
-      let kind = await failure { () async throws(ArchiveError) in _ = try await store.open(name) }
-      #expect(kind == .unreadable)
+  func aDailyCopyIsMadeOnlyIfItLeavesRoom() async throws {
+    let disk = try SmallDisk(bytes: 8 << 20)
+    let fixture = try ArchiveFixture(.sqlite)
+    let store = try SQLiteArchiveStore(directory: disk.path, upkeep: ArchiveUpkeep(ballastBytes: 0))
+    var author = ArchiveAuthor(store: store, opening: try await store.open("x"), directory: fixture.directory)
+    try await author.apply((1...40).map { .state($0, String(repeating: "x", count: 30_000)) })
+    try await author.maintain()
+    try Files.write([UInt8](repeating: 0, count: 3 << 20), to: "\(disk.path)/filling")
+    let (names, lease) = (Files.list(disk.path), author.lease)
+    let kind = await failure { () async throws(ArchiveError) in
+      _ = try await store.backUp(lease, replacingFormer: false, leavingRoom: true)
     }
-    let fresh = try SQLiteArchiveStore(directory: disk.path)
-    #expect(try await fresh.list().map(\.state) == [.available])
+    #expect(kind == .full)
     #expect(Files.list(disk.path) == names)
+    disk.empty()
+    _ = try await store.backUp(lease, replacingFormer: false, leavingRoom: true)
+    #expect(Files.exists("\(disk.path)/x+backup.sqlite"))
+    await store.close(lease)
   }
 }

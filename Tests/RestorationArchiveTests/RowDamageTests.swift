@@ -117,7 +117,8 @@ internal import Testing
     return (author, try await ArchiveContents(of: author))
   }
 
-  /// Nothing can be repaired in such an archive, so the files go aside once, and not as copies before that.
+  /// Nothing can be repaired in such an archive, so the files go aside once, and not as copies before that. The sound
+  /// rows of the other tables are served.
   @Test(arguments: [true, false])
   func anArchiveThatLacksATableGoesAsideEvenIfRowsAreDamagedToo(isFormer: Bool) async throws {
     let bytes = isFormer ? try #require(try FormatOne.closed.files[Self.main]) : try await Self.files().bytes
@@ -136,7 +137,8 @@ internal import Testing
       let author = try await fixture.author("x")
       let report = try #require(author.opening.damage, "\(table)")
       #expect(report.contains(table) && report.contains(fixture.directory.file(Self.aside)), "\(report)")
-      #expect(author.opening.nodes.isEmpty, "\(table)")
+      // The nodes of format 1 are not recognised without their states.
+      #expect(author.opening.nodes.isEmpty == (isFormer && table == "state"), "\(table)")
       #expect(try fixture.directory.read(Self.aside) == found, "\(table)")
       #expect(!fixture.directory.names.contains("x+damaged-2.sqlite"), "\(table)")
       await author.store.close(author.lease)

@@ -27,6 +27,9 @@ internal import Testing
   enum Damage: CaseIterable, Sendable {
     case garbage, truncatedInTheMiddle, truncatedToAPage, truncatedToABit, emptied, pageOverwritten, missing
 
+    /// Whether pages are left that hold rows.
+    var leavesRows: Bool { self == .truncatedInTheMiddle || self == .pageOverwritten }
+
     func strike(_ directory: ArchiveFolder, _ name: String) throws {
       var bytes = try directory.read(name)
       switch self {
@@ -55,8 +58,11 @@ internal import Testing
     let author = try await fixture.author(Self.application)
     let report = try #require(author.opening.damage)
     #expect(report.contains("backup"))
-    #expect(try await author.text(of: 40)?.hasPrefix("kept") == true)
-    #expect(author.opening.sequence == 80)
+    #expect(author.opening.nodes.count == 40)
+    if !damage.leavesRows {
+      #expect(try await author.text(of: 40)?.hasPrefix("kept") == true)
+      #expect(author.opening.sequence == 80)
+    }
     await author.store.close(author.lease)
     #expect(try fixture.directory.read(Self.backup) == backup)
     if damage != .missing {
@@ -124,7 +130,7 @@ internal import Testing
       let damaged = try fixture.directory.read(Self.main)
       var author = try await fixture.author(Self.application)
       #expect(author.opening.damage?.contains("no backup") == true)
-      #expect(author.opening.nodes.isEmpty)
+      #expect(author.opening.nodes.isEmpty != damage.leavesRows)
       try await author.apply((1...40).map { .state($0, String(repeating: "y", count: 2000)) })
       await author.store.close(author.lease)
       #expect(try fixture.directory.read("org.example.Notes+damaged-\(number).sqlite") == damaged)

@@ -46,6 +46,15 @@ internal import Testing
 
     private func hear(_ event: String) { heard.append(event) }
 
+    /// Waits for a change, as a report does.
+    func read(after sequence: SequenceNumber) {
+      let wait = archives.wait(for: sequence, in: 1, for: self)
+      _ = Task {
+        let failure = await wait.failure()
+        hear(failure.map { "not durable: \($0.kind)" } ?? "durable")
+      }
+    }
+
     func report(_ event: ArchiveEvent) {
       switch event {
       case .opened(let id, .success(let opened)): hear("opened \(id) at \(opened.opening.sequence)")
@@ -55,7 +64,6 @@ internal import Testing
       case .read(_, let request, .success(let readings)):
         hear("read \(request.rows.count): \(readings.count { $0 != nil })")
       case .read(_, _, .failure(let error)): hear("read: \(error.kind)")
-      case .carriedOut(_, let job, _): hear("carried out \(job.operation)")
       case .listed(_, let result): hear("listed \((try? result.get())?.summaries.map(\.application) ?? [])")
       case .wanted(let id, let host): hear("\(host) wants \(id)")
       case .lost(let id, let loss): hear("lost \(id) to \(loss.host ?? "")")
@@ -262,17 +270,20 @@ internal import Testing
     #expect(disk.upkeepCount > before)
   }
 
-  /// A cancelled operation would otherwise be at work for ever.
-  @Test func aFailedCommitEndsTheStepsThatWaitedForIt() {
+  /// A report would otherwise be under way for ever.
+  @Test func aFailedCommitEndsTheReportsThatWaitedForIt() {
     open()
+    perform { owner in
+      owner.archives.write(Self.node(1), to: 1, for: owner)
+      owner.read(after: 1)
+    }
     let heard = perform { owner in
       // There is no such generation.
       owner.archives.write(.pin(generation: 9), to: 1, for: owner)
-      let job = StoreJob(caller: Self.caller(7), operation: 5, step: .check(nil))
-      owner.archives.carryOut(1, job, after: 1, for: owner)
+      for sequence in [1, 2] as [SequenceNumber] { owner.read(after: sequence) }
     }
-    // What waits for its end must not begin before the archive is opened again.
-    #expect(heard == ["failed 1, pause 80", "carried out 5", "carry out"])
+    // What waits for their end must not begin before the archive is opened again.
+    #expect(heard == ["durable", "failed 1, pause 80", "carry out", "not durable: definite"])
   }
 
   /// Whoever has it opened again reads at once.
@@ -318,7 +329,7 @@ internal import Testing
     #expect(read.contains("committed 1 at 2"))
   }
 
-  /// A step of the store that began before a commit failed succeeds, and its operation asks for texts.
+  /// What was asked for before a commit failed comes back, and asks for more.
   @Test func whatIsReadWhileAnArchiveIsReopenedIsAnsweredWhenItIsOpen() {
     open()
     perform { owner in
@@ -330,25 +341,19 @@ internal import Testing
       owner.archives.open(1, name, .writing, for: owner)
       owner.archives.read(1, Self.decode(1, at: 3), after: 3, for: owner)
       // The change that it is to follow was lost.
-      let job = StoreJob(caller: Self.caller(7), operation: 5, step: .check(nil))
-      owner.archives.carryOut(1, job, after: 4, for: owner)
+      owner.read(after: 4)
     }
-    #expect(heard == ["carried out 5", "opened 1 at 3", "carry out", "read 1: 1", "carry out"])
+    #expect(heard == ["not durable: definite", "opened 1 at 3", "carry out", "read 1: 1", "carry out"])
   }
 
   @Test func drainingWaitsForWhatIsUnderWay() {
-    let heard = perform { [name, loop] owner in
-      owner.archives.open(1, name, .writing, for: owner)
+    open()
+    let heard = perform { [loop] owner in
       owner.archives.write(Self.node(1), to: 1, for: owner)
-      owner.archives.carryOut(
-        1,
-        StoreJob(caller: .init(client: 1, call: nil), operation: 5, step: .backUp(to: nil)),
-        after: 1,
-        for: owner
-      )
+      owner.read(after: 1)
       owner.drain(on: loop)
     }
-    #expect(heard.contains("carried out 5") && heard.last == "drained")
+    #expect(heard.contains("durable") && heard.last == "drained")
     #expect(store.assumeIsolated { $0.contents(of: "App")?.sequence } == 1)
   }
 }

@@ -12,25 +12,24 @@ internal import Testing
 
   init() throws { event = try TurnFixture() }
 
-  private var call: LongCall { LongCall(caller, by: nil, token: nil, at: Moment()) }
-
-  /// Begins a copy, or a check, which may be cancelled.
-  private mutating func begin(cancellable: Bool = false) throws -> StoreJob {
-    let operation: Operation = cancellable ? .verification(Verification(call, [])) : .backup(call, to: nil)
-    jobs.begin(operation, .check(nil), for: caller, in: &event.turn)
-    guard case .carryOut(_, let job, _)? = event.context.outcome.effects.last else { throw CancellationError() }
-    _ = event.asked()
-    return job
+  private struct NoReport: Report {
+    let isCancellable: Bool
+    func run(_ archive: isolated ArchiveSnapshots) async throws(ErrorObject) -> (any JSONWritable & Sendable)? { nil }
   }
 
-  @Test mutating func anOperationIsTakenOnStepByStep() throws {
-    let job = try begin()
+  /// Begins a report; returns its number.
+  private mutating func begin(cancellable: Bool = true) throws -> Int {
+    let call = LongCall(caller, by: nil, token: nil, at: Moment())
+    jobs.begin(NoReport(isCancellable: cancellable), for: call, in: &event.turn)
+    guard case .report(_, let id, _, _)? = event.context.outcome.effects.last else { throw CancellationError() }
+    #expect(event.asked() == ["report"])
+    return id.number
+  }
+
+  @Test mutating func aReportIsWorkUntilItHasEnded() throws {
+    let report = try begin()
     #expect(jobs.isWorking)
-    let operation = try #require(jobs.finishStep(of: job, in: &event.turn))
-    #expect(!jobs.isWorking)
-    jobs.goOn(with: operation, .check(nil), job, in: &event.turn)
-    #expect(event.asked() == ["carryOut"])
-    #expect(jobs.finishStep(of: job, in: &event.turn) != nil)
+    jobs.end(report)
     #expect(jobs.isIdle)
   }
 
@@ -50,31 +49,26 @@ internal import Testing
     #expect(!jobs.isIdle)
   }
 
-  @Test mutating func whatIsCancelledKeepsTheArchiveBusyUntilItsStepIsDone() throws {
-    let job = try begin(cancellable: true)
-    #expect(jobs.cancel(Caller(client: 2, call: nil)) == false)
-    #expect(jobs.cancel(caller) == true)
-    #expect(jobs.cancel(caller) == false)
+  @Test mutating func aReportThatWasCancelledKeepsTheArchiveBusyUntilItHasEnded() throws {
+    let report = try begin()
+    #expect(jobs.cancel(Caller(client: 2, call: nil), in: &event.turn) == false)
+    #expect(jobs.cancel(caller, in: &event.turn) == true)
+    #expect(event.asked() == ["endReport"])
+    #expect(jobs.cancel(caller, in: &event.turn) == false)
     #expect(jobs.isWorking)
-    #expect(jobs.finishStep(of: job, in: &event.turn) == nil)
-    #expect(event.asked() == [])
+    jobs.end(report)
     #expect(jobs.isIdle)
   }
 
-  @Test mutating func aCopyIsNotCancelled() throws {
-    let (copy, check) = (try begin(), try begin(cancellable: true))
+  @Test mutating func aReportThatCannotBeCancelledEndsOnlyWithTheArchive() throws {
+    _ = (try begin(cancellable: false), try begin())
+    #expect(jobs.cancel(caller, in: &event.turn) == true)
+    #expect(jobs.cancel(caller, in: &event.turn) == false)
+    _ = event.asked()
     jobs.cancelAll(for: .internalError(hint: ""), in: &event.turn)
-    #expect(event.asked() == ["respond"])
-    #expect(jobs.finishStep(of: check, in: &event.turn) == nil)
-    #expect(jobs.finishStep(of: copy, in: &event.turn) != nil)
-  }
-
-  @Test mutating func aStepOfBeforeTheArchiveWasOpenedAnewIsRefused() throws {
-    let job = try begin()
-    jobs.reset(at: 0)
-    #expect(jobs.isIdle)
-    #expect(jobs.finishStep(of: job, in: &event.turn) == nil)
-    #expect(event.asked() == ["respond"])
+    #expect(event.asked() == [])
+    jobs.cancelAll(for: .internalError(hint: ""), isClosed: true, in: &event.turn)
+    #expect(event.asked() == ["endReport", "respond"])
   }
 
   // MARK: Exports
@@ -90,9 +84,7 @@ internal import Testing
   private mutating func export(for client: ClientID = 1, at time: Int64 = 0) -> Int {
     let plan = ExportPlan(at: 1, reveals: false, for: client)
     event.context.now.monotonic = time
-    let number = jobs.add(plan, in: &event.turn)
-    _ = jobs.use(export: number, in: event.turn)
-    return number
+    return jobs.add(plan, in: &event.turn)
   }
 
   @Test mutating func exportsAreGivenUpWhenNobodyAsksForTheirNextPage() {

@@ -75,6 +75,28 @@ internal import Testing
     #expect(broker.application("App")?.isRestoring == false)
   }
 
+  @Test(arguments: pieces) func workInPiecesEndsWithWhicheverPieceIsUnderWay(_ method: String, _ more: String) throws {
+    let peer = try makeGenerations()
+    for last in 1...100 {
+      let before = broker.jobCount
+      var count = 0
+      broker.betweenPieces = {
+        count += 1
+        guard count == last else { return }
+        for id in peer.unanswered { peer.notify("$/cancelRequest", #"{"id":\#(id)}"#) }
+      }
+      let call = peer.start(method, #"{"application":"App"\#(more)}"#)
+      broker.betweenPieces = nil
+      #expect(broker.application("App")?.isIdle == true)
+      guard count == last else {
+        _ = try peer.result(of: call)
+        return #expect(last > 2)
+      }
+      #expect(try peer.failure(of: call).code == -32800)
+      #expect(broker.jobCount == before + last)
+    }
+  }
+
   @Test func aCopyIsMadeInOnePieceAndCannotBeCancelled() throws {
     let peer = try makeGenerations()
     broker.betweenPieces = { [broker] in

@@ -82,9 +82,8 @@ internal import Testing
     let jobs = broker.jobCount
     let peer = tool
     #expect(try diff(#""from":1,"progressToken":1"#, by: peer)["changed"]?.array?.count == 1)
-    // Two pieces of nodes on each side, pauses after what each side is prepared by and after so many paths, and the
-    // two texts.
-    #expect(broker.jobCount - jobs == 13)
+    // Two pieces of nodes on each side, a pause after so many objects on each side and on both, and the two texts.
+    #expect(broker.jobCount - jobs == 9)
     let told = peer.takeNotifications("progress")
     #expect(told.last?["done"] == 1_100 && told.last?["total"] == 1_100)
   }

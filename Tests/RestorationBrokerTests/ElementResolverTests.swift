@@ -14,8 +14,8 @@ internal import Testing
 
   init() throws { event = try TurnFixture() }
 
-  private mutating func begin(_ restoration: Int = 1) -> Int {
-    resolver.begin(elements, of: 5, for: .batch(restoration, Addressee(1), 5), in: &event.turn)
+  private mutating func begin() -> Int {
+    resolver.begin(elements, of: 5, for: .delivery(1, batch: 1, 5), in: &event.turn)
   }
 
   @Test mutating func oneElementAfterTheOtherIsAskedForIfItHasAnIdentifier() {
@@ -44,7 +44,7 @@ internal import Testing
   }
 
   @Test mutating func aDataSourceThatIsAwaitedHasItsTimeOnceItIsThere() {
-    let number = resolver.begin(elements, of: 5, for: .batch(1, Addressee(1), 5), awaiting: 15_000, in: &event.turn)
+    let number = resolver.begin(elements, of: 5, for: .delivery(1, batch: 1, 5), awaiting: 15_000, in: &event.turn)
     #expect(event.timer() == 15_000)
     #expect(resolver.awaiting == [number])
     #expect(resolver[number]?.elements.map(\.unresolved) == [nil, .noDataSource, .noDataSource, nil])
@@ -54,12 +54,6 @@ internal import Testing
     _ = resolver.next(of: number)
     resolver.lost(number)
     #expect(resolver[number]?.elements.map(\.unresolved) == [nil, .gone, .gone, nil])
-  }
-
-  @Test mutating func theBatchesOfARestorationAreFound() {
-    let numbers = [1, 2, 1].map { begin($0) }
-    #expect(resolver.numbers(of: 1) == [numbers[0], numbers[2]])
-    #expect(resolver.numbers == numbers)
   }
 
   @Test mutating func aDataSourceThatDoesNotAnswerIsNotedOnceForAView() {

@@ -112,6 +112,15 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func r20AProcessHasCrashedForTheNextOneAlsoWhileAChildHoldsItsConnection() throws {
+    let peer = try start(1, "Main")
+    broker.kill(peer)
+    #expect(try situation(2) == "available recover")
+    #expect(broker.application("App")?.sessions.count == 1)
+    broker.disconnect(peer)
+    broker.inspect()
+  }
+
   @Test func r30WhatAProcessSentBeforeItDiedStillCounts() throws {
     let peer = try start(1, "Main")
     broker.kill(peer)

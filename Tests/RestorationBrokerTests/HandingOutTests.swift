@@ -55,8 +55,8 @@ internal import Testing
     broker.inspect()
   }
 
-  /// The caller acts on the answer; a restoration may ask as often as it likes.
-  @Test func toAskHowAStateIsToBeHandedOutChangesNothing() throws {
+  /// The caller acts on the answer, and may ask often.
+  @Test func theQuestionHowAStateIsDeliveredChangesNothing() throws {
     let names = ["Blank", "Class", "Poison", "Suspect"]
     try fixture.save([
       ("Blank", nil, "", nil), ("Class", nil, #""objectClass":"Old""#, "{}"), ("Poison", nil, "", "{}"),
@@ -74,12 +74,15 @@ internal import Testing
     _ = try worker.decode(#"["Good"]"#)
     let application = try #require(broker.application("App"))
     let nodes = names.compactMap { application.tree.node(at: [$0]) }
+    let owner = try #require(application.sessions.values.first { $0.facts.role == "W" })
     let steps = nodes.map(\.restoringSteps)
-    let answers: [Restoration.Handing] = [
-      .nothing(because: .noState), .skip(.classMismatch, because: .classMismatch(saved: "Old", declared: ["New"])),
-      .skip(.quarantined, because: .quarantined(since: Timestamp(milliseconds: broker.now.wall))), .afterTrials,
+    let mismatch = RestoringStep.classMismatch(saved: "Old", declared: ["New"])
+    let answers: [Deliveries.Manner] = [
+      .none(.restored, because: .noState), .none(.skipped(.classMismatch), because: mismatch),
+      .none(.skipped(.quarantined), because: .quarantined(since: Timestamp(milliseconds: broker.now.wall))),
+      .afterTrials,
     ]
-    for _ in 1...2 { #expect(nodes.map { application.handing(of: $0.id) } == answers) }
+    for _ in 1...2 { #expect(nodes.map { application.manner(of: $0, to: owner) } == answers) }
     #expect(nodes.map(\.restoringSteps) == steps)
     #expect(broker.core.context.outcome.isEmpty)
   }

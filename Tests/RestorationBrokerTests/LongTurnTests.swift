@@ -113,6 +113,26 @@ internal import Testing
     #expect(try first() == children[0])
   }
 
+  @Test func aDocumentOfManyObjectsBecomesTheHeadInPiecesAndIsSeenAllAtOnce() throws {
+    for child in children { try owner.encode("\(child)", #"{"n":\#(child)}"#) }
+    let (tool, other) = (broker.connect(pid: 200), broker.connect(pid: 300))
+    let document = try tool.export("App")
+    // The archive is there.
+    try tool.encode(#"["A"]"#, "{}", #""application":"Copy""#)
+    var turns = 0
+    var decode = 0
+    whileLong {
+      turns = $0
+      if $0 == 1 {
+        decode = other.start("decodeRestorableState", #"{"application":"Copy","object":["Main","Tab#0"]}"#)
+      }
+    }
+    let call = tool.start("importArchive", tool.importing(document, into: "Copy", #""force":true"#))
+    #expect(turns > 3)
+    #expect(try tool.result(of: call)["objects"] == .integer(Int64(1 + Self.count)))
+    #expect(try other.result(of: decode)["state"] == ["n": .integer(children[0])])
+  }
+
   @Test func r21ManyObjectsAreLookedForInPiecesAndSoIsTheEndOfTheirRestoration() throws {
     for child in children { try owner.encode("\(child)", #"{"n":\#(child)}"#) }
     broker.crash(owner)

@@ -53,6 +53,28 @@ internal import Testing
     #expect(try peer.paths().count { $0.hasPrefix("Z/Tab#1/") } == 50)
   }
 
+  @Test func r6APushToThePathThatAnObjectHadBeforeOthersMovedItReachesIt() throws {
+    let other = broker.connect(pid: 2)
+    try other.initialize()
+    let main = try peer.register("Main")
+    let editor = try other.register("Editor", below: #"["Main"]"#)
+    for name in ["Window", "Frame"] {
+      try peer.call("setRestorationIdentifier", #"{"object":\#(main),"restorationIdentifier":"\#(name)"}"#)
+    }
+    try other.encode(#"["Main","Editor"]"#, #"{"n":1}"#)
+    #expect(try peer.paths() == ["Frame", "Frame/Editor"])
+    #expect(try peer.state(#"["Frame","Editor"]"#) == ["n": 1])
+    #expect(try other.fail("decodeRestorableState", #"{"object":["Main","Editor"]}"#).kind == "unknownObject")
+    // Only who had it there means it, and only as long as it has it.
+    try peer.encode(#"["Window","Editor"]"#, #"{"n":2}"#)
+    try other.encode(#"["Window","Editor"]"#, #"{"n":3}"#)
+    #expect(try peer.state(#"["Frame","Editor"]"#) == ["n": 1] && peer.state(#"["Window","Editor"]"#) == ["n": 3])
+    try other.call("unregisterObject", #"{"object":\#(editor)}"#)
+    try other.encode(#"["Main","Editor"]"#, "{}")
+    #expect(try peer.paths() == ["Frame", "Main", "Main/Editor", "Window", "Window/Editor"])
+    broker.inspect()
+  }
+
   @Test func r6OwnersAreToldWhenTheMoveIsDurable() throws {
     let other = broker.connect(pid: 2)
     try other.initialize("App", #""serves":["pathChanged"]"#)

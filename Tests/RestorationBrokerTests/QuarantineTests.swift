@@ -91,6 +91,21 @@ internal import Testing
     broker.inspect()
   }
 
+  @Test func r35AKeptTextThatIsReleasedTakesThePlaceOfTheNewerOneAndBack() throws {
+    let peer = try start(4)
+    try peer.encode(#"["Main"]"#, #"{"new":1}"#)
+    for (present, kept) in [("poison", "new"), ("new", "poison")] {
+      #expect(try release(#"["Main"]"#) == 1)
+      #expect(try peer.state(#"["Main"]"#) == [present: 1])
+      let object = try #require(try list().first)
+      #expect(object["standing"] == "lifted" && object["states"]?.array?.map { $0["state"] } == [[kept: 1]])
+      broker.inspect()
+    }
+    // Without a path, newer states stay.
+    #expect(try release() == 0)
+    #expect(try peer.state(#"["Main"]"#) == ["new": 1])
+  }
+
   private func withheld() throws -> JSONValue? {
     try broker.connect(pid: 97).call("listApplications")["applications"]?.array?.first?["withheld"]
   }

@@ -14,7 +14,6 @@ internal import Testing
     var shared: [Restoration.Maker] = []
     var delegate: SessionID?
     var isDelegateMissing = false
-    var handing: [NodeID: Restoration.Handing] = [:]
     var extended: Set<SessionID> = []
     var roles: [String: Int64] = [:]
 
@@ -23,10 +22,8 @@ internal import Testing
       shared.isEmpty ? makers[node].map { [Restoration.Maker($0)] } ?? [] : shared
     }
     func delegate(serving method: ServedMethod) -> SessionID? { delegate }
-    func handing(of node: NodeID) -> Restoration.Handing { handing[node] ?? .state(bytes: 10) }
     func awaitedUntil(_ role: String) -> Int64? { roles[role] }
     func isOfRole(_ session: SessionID, _ role: String?) -> Bool { role == "role \(session)" }
-    func batchBytesMax(of session: SessionID) -> Int { 100 }
     func isExtended(_ session: SessionID) -> Bool { extended.contains(session) }
   }
 
@@ -45,22 +42,22 @@ internal import Testing
     return (restoration, deeds(actions))
   }
 
-  private func handOut(_ session: SessionID, _ nodes: NodeID...) -> Restoration.Action {
-    .handOut(session, nodes.map { Restoration.Handout(node: $0, isDeferred: false) })
+  private func delivered(_ node: NodeID, _ outcome: Restoration.Outcome = .restored) -> Restoration.Event {
+    .delivered(node, outcome, because: nil)
   }
 
   private let found = { (node: NodeID, parent: NodeID?) in Planned(node: node, parent: parent, lookups: [.existing]) }
 
-  @Test func r21NothingIsHandedOutBeforeAllIsLocated() {
+  @Test func r21NothingIsDeliveredBeforeAllIsLocated() {
     let plan = [Planned(node: 1, parent: nil, lookups: [.restorationClass]), found(2, nil), found(3, 1)]
     var facts = Facts(owners: [2: 7, 3: 7], makers: [1: 8])
     var (restoration, actions) = begun(plan, facts)
     #expect(actions == [.plan, .make(1, .restorationClass, by: 8)])
     facts.owners[1] = 8
-    #expect(deeds(restoration.handle(.made(1, .object, by: 8), facts)) == [handOut(7, 2), handOut(8, 1)])
-    #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
-    #expect(deeds(restoration.handle(.handled(8, .done), facts)) == [handOut(7, 3)])
-    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.end])
+    #expect(deeds(restoration.handle(.made(1, .object, by: 8), facts)) == [.deliver(1, to: 8), .deliver(2, to: 7)])
+    #expect(deeds(restoration.handle(delivered(2), facts)).isEmpty)
+    #expect(deeds(restoration.handle(delivered(1), facts)) == [.deliver(3, to: 7)])
+    #expect(deeds(restoration.handle(delivered(3), facts)) == [.end])
     #expect(restoration.finished == [7: [2, 3], 8: [1]])
     #expect(restoration.handle(.time(5_000), facts).isEmpty)
   }
@@ -68,8 +65,8 @@ internal import Testing
   @Test func r21TheDelegateIsAskedFirstAndToldLast() {
     let facts = Facts(owners: [1: 7], delegate: 9)
     var (restoration, actions) = begun([found(1, nil)], facts)
-    #expect(actions == [.ask(9), .plan, handOut(7, 1)])
-    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.tell(9)])
+    #expect(actions == [.ask(9), .plan, .deliver(1, to: 7)])
+    #expect(deeds(restoration.handle(delivered(1), facts)) == [.tell(9)])
     #expect(deeds(restoration.handle(.told, facts)) == [.end])
   }
 
@@ -88,7 +85,7 @@ internal import Testing
     #expect(deeds(restoration.handle(.made(1, .null, by: 9), facts)) == [.startUnit(1)])
     #expect(restoration.items[0].place == .awaited)
     facts.owners[1] = 7
-    #expect(deeds(restoration.handle(.claimed(1), facts)) == [handOut(7, 1)])
+    #expect(deeds(restoration.handle(.claimed(1), facts)) == [.deliver(1, to: 7)])
   }
 
   @Test func r22NullOfAClassSkipsWhatIsBelow() {
@@ -110,20 +107,20 @@ internal import Testing
     let facts = Facts(owners: [2: 7])
     var (restoration, actions) = begun([found(1, nil), found(2, 1)], facts)
     #expect(actions == [.plan] && restoration.due == 500)
-    #expect(deeds(restoration.handle(.time(500), facts)) == [handOut(7, 2)])
+    #expect(deeds(restoration.handle(.time(500), facts)) == [.deliver(2, to: 7)])
     #expect(restoration.due == 1_000)
-    #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
+    #expect(deeds(restoration.handle(delivered(2), facts)).isEmpty)
     #expect(deeds(restoration.handle(.time(1_000), facts)) == [.end])
     #expect(restoration.items.map(\.place) == [.settled(.absent), .settled(.restored)])
   }
 
   /// Above the missing one is one that holds up what is below both.
-  @Test func r23WhatIsBelowAMissingObjectIsHandedOutAfterTheOneAboveIt() {
+  @Test func r23AStateBelowAMissingObjectIsDeliveredAfterTheOneAboveIt() {
     let facts = Facts(owners: [1: 8, 3: 7])
     var (restoration, actions) = begun([found(1, nil), found(2, 1), found(3, 2)], facts)
     #expect(actions == [.plan])
-    #expect(deeds(restoration.handle(.time(500), facts)) == [handOut(8, 1)])
-    #expect(deeds(restoration.handle(.handled(8, .done), facts)) == [handOut(7, 3)])
+    #expect(deeds(restoration.handle(.time(500), facts)) == [.deliver(1, to: 8)])
+    #expect(deeds(restoration.handle(delivered(1), facts)) == [.deliver(3, to: 7)])
   }
 
   @Test func r22WhatIsLiveIsNotMadeAndWhatIsRegisteredMeanwhileIsTaken() {
@@ -132,9 +129,10 @@ internal import Testing
     var (restoration, actions) = begun(plan, facts)
     #expect(actions == [.plan, .make(2, .restorationClass, by: 8)])
     facts.owners[2] = 7
-    #expect(deeds(restoration.handle(.claimed(2), facts)) == [handOut(7, 1, 2)])
+    #expect(deeds(restoration.handle(.claimed(2), facts)) == [.deliver(1, to: 7), .deliver(2, to: 7)])
     #expect(deeds(restoration.handle(.made(2, .null, by: 8), facts)).isEmpty)
-    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.end])
+    #expect(deeds(restoration.handle(delivered(1), facts)).isEmpty)
+    #expect(deeds(restoration.handle(delivered(2), facts)) == [.end])
     #expect(restoration.finished == [7: [1, 2]])
   }
 
@@ -156,7 +154,7 @@ internal import Testing
     facts.roles["tabs"] = 400
     #expect(deeds(restoration.handle(.time(300), facts)).isEmpty && restoration.due == 400)
     facts.roles = [:]
-    #expect(deeds(restoration.handle(.time(400), facts)) == [handOut(7, 2)])
+    #expect(deeds(restoration.handle(.time(400), facts)) == [.deliver(2, to: 7)])
     #expect(restoration.items[0].place == .settled(.absent))
   }
 
@@ -208,13 +206,13 @@ internal import Testing
     let plan = [Planned(node: 1, parent: nil, lookups: [.restorationClass]), found(2, 1), found(3, nil)]
     let facts = Facts(owners: [3: 8], makers: [1: 8])
     var (restoration, _) = begun(plan, facts)
-    #expect(deeds(restoration.handle(.made(1, .object, by: 8), facts)) == [handOut(8, 3)])
-    _ = restoration.handle(.handled(8, .done), facts)
+    #expect(deeds(restoration.handle(.made(1, .object, by: 8), facts)) == [.deliver(3, to: 8)])
+    _ = restoration.handle(delivered(3), facts)
     let (same, below) = (Restoration.Outcome.skipped(.sameObject), Restoration.Outcome.skipped(.parentSkipped))
     #expect(restoration.items.map(\.place) == [.settled(same), .settled(below), .settled(.restored)])
   }
 
-  @Test func r21WhatItsOwnerGetsBackFromAnotherSessionIsHandedOutOnce() {
+  @Test func r21AStateWhoseOwnerGetsTheObjectBackIsDeliveredOnce() {
     let plan = [found(1, nil), Planned(node: 2, parent: nil, lookups: [.restorationClass])]
     var facts = Facts(owners: [1: 7], makers: [2: 8])
     var (restoration, _) = begun(plan, facts)
@@ -224,7 +222,7 @@ internal import Testing
       _ = restoration.handle(.claimed(1), facts)
     }
     facts.owners[2] = 8
-    #expect(deeds(restoration.handle(.made(2, .object, by: 8), facts)) == [handOut(7, 1), handOut(8, 2)])
+    #expect(deeds(restoration.handle(.made(2, .object, by: 8), facts)) == [.deliver(1, to: 7), .deliver(2, to: 8)])
   }
 
   @Test func aSessionIsAskedForEightObjectsAtATime() {
@@ -236,37 +234,15 @@ internal import Testing
     #expect(deeds(restoration.handle(.ended(8), facts)).count > 0)
   }
 
-  @Test func aBatchEndsWhereItIsFullAndSuspectsGoAlone() {
-    let plan = (1...5).map { found($0, nil) }
-    let owners: [NodeID: SessionID] = Dictionary(uniqueKeysWithValues: (1...5).map { ($0, 7) })
-    var facts = Facts(owners: owners)
-    facts.handing = [1: .state(bytes: 60), 2: .state(bytes: 40), 3: .alone(bytes: 5), 4: .nothing(because: nil)]
-    facts.handing[5] = .state(bytes: 101)
-    var (restoration, actions) = begun(plan, facts)
-    #expect(actions == [.plan, handOut(7, 1, 2)])
-    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [handOut(7, 3)])
-    let deferred = Restoration.Handout(node: 5, isDeferred: true)
-    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.handOut(7, [deferred])])
-    #expect(deeds(restoration.handle(.handled(7, .failed), facts)) == [.end])
-    #expect(restoration.finished == [7: [1, 2, 3, 4]])
+  @Test func r21AStateBelowOneOfTheSameSessionFollowsItAtOnceAndBelowAnothersWhenThatIsDelivered() {
+    var (restoration, actions) = begun([found(1, nil), found(2, 1), found(3, 1)], Facts(owners: [1: 7, 2: 7, 3: 8]))
+    #expect(actions == [.plan, .deliver(1, to: 7), .deliver(2, to: 7)])
+    #expect(deeds(restoration.handle(delivered(1), Facts(owners: [1: 7, 2: 7, 3: 8]))) == [.deliver(3, to: 8)])
   }
 
-  @Test func r31WhatWaitsBehindTrialsIsHandedOutWhenTheyAreOver() {
-    var facts = Facts(owners: [1: 7, 2: 7], handing: [1: .afterTrials, 2: .afterTrials])
-    var (restoration, actions) = begun([found(1, nil), found(2, nil)], facts)
-    #expect(actions == [.plan, .watchTrials])
-    facts.handing[1] = .alone(bytes: 5)
-    #expect(deeds(restoration.handle(.trialsChanged, facts)) == [handOut(7, 1)])
-    #expect(deeds(restoration.handle(.handled(7, .done), facts)) == [.watchTrials])
-    facts.handing = [:]
-    #expect(deeds(restoration.handle(.trialsChanged, facts)) == [handOut(7, 2)])
-  }
-
-  @Test func aSessionThatIsLostGetsItsStatesAgainWhenItComesBack() {
+  @Test func aSessionThatEndsWhileItsStateIsDeliveredIsNotWaitedFor() {
     let facts = Facts(owners: [1: 7])
     var (restoration, _) = begun([found(1, nil)], facts)
-    #expect(deeds(restoration.handle(.handled(7, .lost), facts)).isEmpty)
-    #expect(deeds(restoration.handle(.returned(7), facts)) == [handOut(7, 1)])
     #expect(deeds(restoration.handle(.ended(7), facts)) == [.end])
     #expect(restoration.items[0].place == .settled(.skipped(.ended)))
   }
@@ -274,19 +250,18 @@ internal import Testing
   @Test func r21OnlyWhoTakesPartHoldsTheEndBack() {
     var facts = Facts(owners: [1: 7], extended: [7, 99])
     var (restoration, _) = begun([found(1, nil)], facts)
-    #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
+    #expect(deeds(restoration.handle(delivered(1), facts)).isEmpty)
     facts.extended = [99]
-    #expect(deeds(restoration.handle(.trialsChanged, facts)) == [.end])
+    #expect(deeds(restoration.handle(.extensionsChanged, facts)) == [.end])
   }
 
-  @Test func whatIsReleasedIsHandedToWhoRegistersItNext() {
+  @Test func aStateWhoseObjectIsReleasedIsDeliveredToTheNextOwner() {
     var facts = Facts(owners: [1: 7])
     var (restoration, _) = begun([found(1, nil)], facts)
     facts.owners = [:]
     #expect(deeds(restoration.handle(.released(1, isGone: false), facts)).isEmpty)
     facts.owners[1] = 8
-    #expect(deeds(restoration.handle(.claimed(1), facts)) == [handOut(8, 1)])
-    #expect(deeds(restoration.handle(.handled(7, .done), facts)).isEmpty)
-    #expect(deeds(restoration.handle(.handled(8, .done), facts)) == [.end])
+    #expect(deeds(restoration.handle(.claimed(1), facts)) == [.deliver(1, to: 8)])
+    #expect(deeds(restoration.handle(delivered(1), facts)) == [.end])
   }
 }

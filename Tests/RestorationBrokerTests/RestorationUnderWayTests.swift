@@ -96,17 +96,15 @@ internal import Testing
     #expect(restoring.messages.isEmpty)
     #expect(restoring.takeHeldCalls().isEmpty)
     #expect(restoring.startedUnits.isEmpty)
-    #expect(!restoring.isHanding(1, to: 7))
+    #expect(!restoring.isDelivering(1))
   }
 
-  @Test mutating func sessionsAreHandedStatesUntilTheyAnswer() throws {
+  @Test mutating func aRestorationWaitsForEachDelivery() throws {
     _ = try begin()
     plan()
-    #expect(restoring.isHanding(1, to: 7))
-    #expect(restoring.batch(of: 7) == [1, 2])
-    _ = actions(.handled(7, .done))
-    #expect(!restoring.isHanding(1, to: 7))
-    #expect(restoring.batch(of: 7) == [])
+    #expect(restoring.isDelivering(1) && restoring.isDelivering(2))
+    _ = actions(.delivered(1, .restored, because: nil))
+    #expect(!restoring.isDelivering(1) && restoring.isDelivering(2))
   }
 
   @Test mutating func aUnitIsStartedOnceAndTakesWithItWhatItAloneWasToBring() throws {

@@ -144,6 +144,46 @@ internal import Testing
     broker.inspect()
   }
 
+  /// Automatic rounds have nobody to report to.
+  @Test func r12AnOwnerIsToldOfWhatARoundRefusesWithoutHavingAskedForIt() throws {
+    let (peer, monitor) = (try worker(2), broker.connect(pid: 9))
+    try monitor.call("subscribe", #"{"events":["encodeFailed"]}"#)
+    let handles = try ["A", "B", "C", "D"].map { try peer.register($0) }
+    broker.advance(milliseconds: 15_000)
+    let states = [
+      #""state":{"UIStateRestorationX":1}"#, #""state":{"r":{"$restorable":["No"],"optional":1}}"#,
+      #""error":"locked""#,
+    ]
+    let answers = zip(handles, states).map { #"{"object":\#($0),\#($1)}"# }.joined(separator: ",")
+    peer.answer(try #require(peer.openCalls(Self.encode).first).id, #"{"states":[\#(answers)]}"#)
+    let told = peer.takeNotifications("encodeFailed")
+    #expect(told.map { $0["error"]?["kind"]?.string } == ["reservedKey", "invalidReference", "missing"])
+    #expect(told.map { $0["path"]?.joined } == ["A", "B", "D"] && told.first?["object"] == .integer(handles[0]))
+    #expect(monitor.takeNotifications("event").map { $0["path"]?.joined } == ["A", "B", "D"])
+    broker.inspect()
+  }
+
+  /// A process that is stopped reads nothing, and rounds go on.
+  @Test func r12WhoIsLateIsToldNothing() throws {
+    let peer = try worker(2)
+    try peer.register("A")
+    broker.advance(milliseconds: 15_000 + 5_000)
+    #expect(peer.openCalls(Self.encode).isEmpty && peer.takeNotifications("encodeFailed").isEmpty)
+  }
+
+  @Test func r12AnAnswerThatIsTooLongForOneObjectIsTold() throws {
+    var limits = Limits()
+    (limits.frameBytesMax, limits.stateBytesMax) = (65_536, 32_768)
+    let broker = MemoryBroker(limits: limits)
+    let peer = broker.connect(pid: 2)
+    try peer.initialize("App", #""serves":["\#(Self.encode)"]"#)
+    try peer.register("A")
+    let text = String(repeating: "x", count: 70_000)
+    peer.serves[Self.encode] = Peer.states { _ in #"{"text":"\#(text)"}"# }
+    #expect(try stale(peer.call("saveApplicationState")) == ["A: failed"])
+    #expect(peer.takeNotifications("encodeFailed").map { $0["error"]?["kind"] } == ["limitExceeded"])
+  }
+
   @Test func r16UnchangedStatesTakeNoRoom() throws {
     var limits = Limits()
     limits.archiveBytesMax = 10_000

@@ -5,7 +5,7 @@ internal import RestorationBroker
 internal import RestorationWire
 internal import Testing
 
-/// Save rounds and pulls of an application that has no broker.
+/// Save rounds of an application that has no broker.
 @Suite struct SavingTests {
   private let event: TurnFixture
   private var saving = Saving()
@@ -16,56 +16,15 @@ internal import Testing
     event = try TurnFixture(limits)
   }
 
-  private static func target(_ node: NodeID, of session: SessionID = 1) -> EncodeTarget {
-    EncodeTarget(node: node, handle: 100 + node, session: session, bytes: 10, batchBytesMax: 1_000)
-  }
-
   private func caller(_ client: ClientID) -> SaveRound.Waiting {
     (LongCall(Caller(client: client, call: nil), by: nil, token: nil, at: Moment()), 1_000)
   }
 
   private mutating func join(_ client: ClientID) -> Bool { saving.join(caller(client)) }
 
-  private mutating func begin(for client: ClientID? = nil) {
+  @discardableResult
+  private mutating func begin(for client: ClientID? = nil) -> [SaveRound.Action] {
     saving.begin(deadline: 1_000, for: client.map { caller($0) }, isRestoring: false, in: event.turn)
-  }
-
-  /// What there is to do, each done without leading to anything.
-  private mutating func actions() -> [Saving.Action] {
-    var actions: [Saving.Action] = []
-    while let action = saving.next() {
-      actions.append(action)
-      saving.performed()
-    }
-    return actions
-  }
-
-  private mutating func answered(
-    _ session: SessionID = 1,
-    isPull: Bool,
-    _ fates: [NodeID: EncodeBatcher.Fate]
-  ) -> [EncodeBatcher.Stale] {
-    saving.answered(session, fates, isPull: isPull, NodeTree(), SessionTable(), Providers())
-  }
-
-  // MARK: Actions
-
-  @Test mutating func oneActionIsCarriedOutAtATime() {
-    begin()
-    #expect(saving.next() == .round(.wait(until: 500)))
-    saving.advance { $0.machine.decided(true) }
-    #expect(saving.next() == nil)
-    saving.performed()
-    #expect(actions() == [.round(.decide), .round(.prepare)])
-  }
-
-  @Test mutating func whatARoundThatIsOverWantedIsNotDoneButPullsAre() {
-    saving.invalidate([1], in: &event.turn)
-    begin()
-    saving.pullInvalidated { node, _ in Self.target(node) }
-    #expect(saving.end(in: &event.turn).isEmpty)
-    #expect(actions() == [.pull(1, [Self.target(1)])])
-    #expect(saving.isIdle)
   }
 
   // MARK: Callers
@@ -122,94 +81,23 @@ internal import Testing
     #expect(!saving.isRoundDue(isRestoring: false, in: &event.turn))
   }
 
-  private mutating func hurry(milliseconds: Int64, hasUnsealedContent: Bool = true) -> Bool {
-    saving.hurry(milliseconds: milliseconds, hasUnsealedContent: hasUnsealedContent, in: event.turn)
-  }
-
-  @Test mutating func r33ABrokerThatEndsHurriesARoundOrBeginsOne() {
-    #expect(!hurry(milliseconds: 300, hasUnsealedContent: false))
-    #expect(!hurry(milliseconds: 0))
-    #expect(hurry(milliseconds: 300))
-    begin(for: 1)
-    _ = actions()
-    #expect(!hurry(milliseconds: 300))
-    #expect(actions() == [.round(.wait(until: 300))])
-    #expect(saving.leave(Caller(client: 1, call: nil), in: &event.turn) == true, "it is wanted whoever leaves")
-  }
-
-  // MARK: Pulls
-
-  /// Both are invalidated and asked for.
-  private mutating func pull(_ nodes: [NodeID], of session: @escaping (NodeID) -> SessionID = { _ in 1 }) {
-    saving.invalidate(nodes, in: &event.turn)
-    saving.pullInvalidated { node, _ in Self.target(node, of: session(node)) }
-    for action in actions() { if case .pull(let session, _) = action { saving.pullAsked(session, in: &event.turn) } }
-  }
-
-  @Test mutating func whatIsInvalidatedSoonAfterIsPulledTogether() {
-    saving.invalidate([2], in: &event.turn)
-    #expect(event.timer() == 100)
-    saving.invalidate([1, 2], in: &event.turn)
-    #expect(event.asked() == [])
-    #expect(!saving.isIdle)
-    saving.pullInvalidated { node, _ in node == 3 ? nil : Self.target(node) }
-    #expect(actions() == [.pull(1, [Self.target(1), Self.target(2)])])
-    #expect(saving.asked(of: 1, isPull: true).map(\.node) == [1, 2])
-    #expect(saving.asked(of: 1, isPull: false) == [])
-  }
-
-  @Test mutating func whatASessionIsAskedNextWaitsForItsAnswer() {
-    pull([1, 2])
-    saving.invalidate([1], in: &event.turn)
-    saving.pullInvalidated { node, _ in Self.target(node) }
-    #expect(actions() == [])
-    let stale = answered(isPull: true, [1: .encoded])
-    #expect(stale.map(\.target.node) == [2])
-    #expect(stale.map(\.refusal?.why) == ["missing"])
-    #expect(actions() == [.pull(1, [Self.target(1)])])
-    #expect(answered(isPull: true, [1: .later]) == [])
-    #expect(actions() == [.pull(1, [Self.target(1)])], "it is asked again")
-    #expect(answered(isPull: true, [1: .encoded]) == [])
-    #expect(saving.pulled == [])
-  }
-
-  @Test mutating func aLostSessionIsAskedAgainWhenItIsBack() {
-    pull([1])
-    saving.lost(1, isBack: false, isPull: true, NodeTree(), SessionTable())
-    #expect(actions() == [])
-    #expect(saving.pulled == [1])
-    saving.resumed(1)
-    #expect(actions() == [.pull(1, [Self.target(1)])])
-    saving.lost(1, isBack: true, isPull: true, NodeTree(), SessionTable())
-    #expect(actions() == [.pull(1, [Self.target(1)])])
-    saving.ended(1)
-    #expect(saving.pulled == [])
-  }
-
-  @Test mutating func whatIsNotAnsweredInTimeIsGivenUp() {
-    pull([1, 2]) { $0 }
-    #expect(event.timer() == 5_000)
-    event.context.now.monotonic = 1_000
-    _ = answered(2, isPull: true, [2: .encoded])
-    pull([2]) { $0 }
-    event.context.now.monotonic = 5_000
-    let late = saving.givePullsUp(in: &event.turn)
-    #expect(late == [.init(target: Self.target(1), EncodeRefusal(.late))])
-    #expect(event.timer() == 1_000)
-    #expect(saving.pulled == [2])
-  }
-
   // MARK: The walk
+
+  /// The round looks for what it is about.
+  private mutating func walk(_ tree: NodeTree) -> SaveRound.Action? {
+    begin()
+    return saving.advance { [event] round in
+      _ = round.machine.decided(true) + round.machine.prepared()
+      return round.walk(tree, SessionTable(), in: event.turn).last
+    } ?? nil
+  }
 
   @Test mutating func aWalkMakesOneListOfStepsForObjectsThatHaveTheSame() {
     var tree = NodeTree()
     for id in 1...2_000 as ClosedRange<NodeID> {
       _ = tree.insert(NodeRecord(node: id, parent: nil, component: "n\(id)", kind: .viewController))
     }
-    begin()
-    saving.advance { $0.machine.decided(true) + $0.machine.prepared() }
-    saving.advance { [event] in $0.walk(tree, SessionTable(), in: event.turn) }
-    #expect(actions().last == .round(.rest))
+    #expect(walk(tree) == .rest)
     let steps = tree.nodes.values.map(\.savingSteps)
     #expect(steps.first?.map(\.step) == [.included, .orphaned])
     #expect(Set(steps.map { $0.withUnsafeBufferPointer(\.baseAddress) }).count == 1)
@@ -221,10 +109,7 @@ internal import Testing
     let below = tree.insert(NodeRecord(node: 2, parent: 1, component: nil, kind: .view))
     let state = StateRecord(node: 1, context: 1, written: 0, text: [], references: "[[0,0,2]]")
     parent.state = StateSummary(state, at: 1)
-    begin()
-    saving.advance { $0.machine.decided(true) + $0.machine.prepared() }
-    saving.advance { [event] in $0.walk(tree, SessionTable(), in: event.turn) }
-    #expect(actions().last == .round(.commit))
+    #expect(walk(tree) == .commit)
     #expect(parent.savingSteps.map(\.step) == [.included, .orphaned])
     #expect(below.savingSteps.map(\.step) == [.excluded(by: nil), .referenced(by: ["a"]), .orphaned])
   }

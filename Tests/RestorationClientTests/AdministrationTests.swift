@@ -75,8 +75,8 @@ internal import Testing
       return .text(parameters["path"] == nil ? #"{"released":7}"# : #"{"released":1}"#)
     }
     fake.answers(answer)
-    #expect(try await broker.releaseQuarantine(application: "a") == 7)
-    #expect(try await broker.releaseQuarantine(of: ["A"], application: "a") == 1)
+    #expect(try await broker.call(ReleaseQuarantine(), of: "a").released == 7)
+    #expect(try await broker.call(ReleaseQuarantine(path: ["A"]), of: "a").released == 1)
   }
 
   @Test(.connection) func anErrorEndsTheReadingOfAnArchive() async throws {
@@ -129,17 +129,17 @@ internal import Testing
       "ping": "{}",
     ]
     fake.answers { results[$0.method].map { .text($0) } }
-    let application = try #require(try await broker.listApplications().first)
+    let application = try #require(try await broker.call(ListApplications()).applications.first)
     #expect(application.application.description == "a" && application.sessions == 1 && application.objects == 2)
     #expect(application.generation == nil && application.bytes == 3 && application.state == .available)
     #expect(application.restoreAtLogin == .never && application.units == ["a.service"])
-    let generation = try #require(try await broker.listGenerations(of: "a").first)
+    let generation = try #require(try await broker.call(ListGenerations(), of: "a").generations.first)
     #expect(generation.generation == 1 && generation.kind == "startup" && generation.pinned)
-    let statistics = try await broker.statistics()
+    let statistics = try await broker.call(ReportStatistics())
     #expect(statistics.uptime == .milliseconds(1_500))
     #expect(statistics.counters == ["encodes": 4] && statistics.gauges == ["sessions": 1])
-    #expect(try await broker.limits().frameBytesMax == 4 << 20)
-    try await broker.ping()
+    #expect(try await broker.call(ReportLimits()).frameBytesMax == 4 << 20)
+    try await broker.call(Ping())
   }
 
   @Test(.connection) func anyCallTakesAndGivesText() async throws {

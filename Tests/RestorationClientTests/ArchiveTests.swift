@@ -25,7 +25,7 @@ internal import Testing
   @Test(.connection) func progressIsToldToWhoAskedForIt() async throws {
     let told = Mutex<[ArchiveProgress]>([])
     let call = Task {
-      try await broker.verifyArchive(of: "a") { progress in told.withLock { $0.append(progress) } }
+      try await broker.call(VerifyArchive(), of: "a") { progress in told.withLock { $0.append(progress) } }
     }
     let request = try await fake.events.request()
     #expect(request.request.method == "verifyArchive")
@@ -133,8 +133,8 @@ internal import Testing
       let isFile = request.parametersText.contains("/x")
       return .text(#"{"to":\#(isFile ? #""/x""# : "null"),"bytes":7,"milliseconds":1}"#)
     }
-    #expect(try await broker.backUpArchive(of: "a", to: "/x").to == "/x")
-    let own = try await broker.backUpArchive(of: "a")
+    #expect(try await broker.call(BackupArchive(to: "/x"), of: "a").to == "/x")
+    let own = try await broker.call(BackupArchive(), of: "a")
     #expect(own.to == nil && own.bytes == 7)
   }
 }

@@ -143,11 +143,13 @@ internal import Testing
       #"{"paths":[["B","A#0"],null]}"#,
       "{}"
     ) { broker in
-      let moved = try await broker.setRestorationParent(of: 7, to: ["B"], takeOver: true)
-      let renamed = try await broker.setRestorationIdentifier(of: 7, to: nil, position: 3)
-      let ordered = try await broker.setChildren(of: ["B"], to: [7, ["B", "C"]])
-      try await broker.unregister(7, keepState: true)
-      return (moved, renamed, ordered)
+      let moved = try await broker.call(SetRestorationParent(object: 7, restorationParent: ["B"], takeOver: true))
+      let renamed = try await broker.call(
+        SetRestorationIdentifier(object: 7, restorationIdentifier: nil, position: 3)
+      )
+      let ordered = try await broker.call(SetChildren(object: ["B"], children: [7, ["B", "C"]]))
+      try await broker.call(UnregisterObject(object: 7, keepState: true))
+      return (moved.path, renamed, ordered.paths)
     }
     #expect(
       sent == [
@@ -237,8 +239,8 @@ internal import Testing
 
   @Test func theEndOfARestorationAndTheDiscardingOfStateAreSaid() async throws {
     let (pending, sent) = try await Self.exchange(#"{"pending":2}"#, "{}") { broker in
-      let pending = try await broker.completeStateRestoration()
-      try await broker.discardApplicationState(reason: "reset", generations: true, force: true, application: "a")
+      let pending = try await broker.call(CompleteStateRestoration()).pending
+      try await broker.call(DiscardApplicationState(reason: "reset", generations: true, force: true), of: "a")
       return pending
     }
     #expect(pending == 2)

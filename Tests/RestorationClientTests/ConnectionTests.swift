@@ -59,7 +59,7 @@ internal import Testing
     }
     let state = try RestorableState(jsonText: "{\"text\":\(large)}")
     for _ in 0..<100 { try await broker.encodeUnacknowledged(state, for: ["A"], application: "a") }
-    try await broker.ping()
+    try await broker.call(Ping())
     for _ in 0..<100 { _ = try await fake.events.notification() }
   }
 
@@ -101,7 +101,7 @@ internal import Testing
       #expect(error.socketPath == fake.path)
       #expect(error.description.contains(fake.path))
     }
-    let later = await thrownError { try await broker.ping() }
+    let later = await thrownError { try await broker.call(Ping()) }
     #expect((later as? BrokerConnectionError)?.code == .lost)
   }
 
@@ -112,7 +112,7 @@ internal import Testing
     await broker.close()
     #expect((await thrownError { try await waiting.value } as? BrokerConnectionError)?.code == .closed)
     #expect(try await fake.events.notification().parameters.text == #"{"object":7,"state":{}}"#)
-    let later = await thrownError { try await broker.ping() }
+    let later = await thrownError { try await broker.call(Ping()) }
     #expect((later as? BrokerConnectionError)?.code == .closed)
     await broker.close()
   }
@@ -127,7 +127,7 @@ internal import Testing
   @Test(.scratch) func whatIsNoBrokerIsToldSo() async throws {
     try await RawListener.run(directory.file("b.sock"), says: "HTTP/1.1 400 Bad Request\r\n\r\n") { path in
       let broker = try await BrokerConnection.connect(to: path)
-      let error = await thrownError { try await broker.ping() } as? BrokerConnectionError
+      let error = await thrownError { try await broker.call(Ping()) } as? BrokerConnectionError
       #expect(error?.code == .unexpectedAnswer)
       #expect(error?.message == "the server on \(path) does not speak the restoration protocol")
     }
@@ -147,7 +147,7 @@ internal import Testing
     let answer = #"{"jsonrpc":"2.0","id":null,"error":\#(error)}"# + "\n"
     try await RawListener.run(directory.file("b.sock"), says: answer) { path in
       let broker = try await BrokerConnection.connect(to: path)
-      let error = await thrownError { try await broker.ping() } as? BrokerConnectionError
+      let error = await thrownError { try await broker.call(Ping()) } as? BrokerConnectionError
       #expect(error?.code == kind)
       #expect(error?.message.hasPrefix("I do not") == true && error?.refusal?.code.rawValue == code)
     }
@@ -155,7 +155,7 @@ internal import Testing
 
   @Test(.connection) func anAnswerOfAnotherFormIsAnError() async throws {
     fake.answers { _ in .text("[1]") }
-    let error = await thrownError { _ = try await broker.statistics() } as? BrokerConnectionError
+    let error = await thrownError { _ = try await broker.call(ReportStatistics()) } as? BrokerConnectionError
     #expect(error?.code == .unexpectedAnswer)
     #expect(error?.message.contains("statistics") == true)
   }

@@ -22,7 +22,7 @@ internal import Testing
     var found: RestorationError?
     try await FakeBroker.run(answer: { _ in .error(error) }) { fake in
       let broker = try await BrokerConnection.connect(to: fake.path)
-      found = await thrownError { try await broker.ping() } as? RestorationError
+      found = await thrownError { try await broker.call(Ping()) } as? RestorationError
     }
     return try #require(found)
   }

@@ -138,7 +138,7 @@ internal import Testing
     let lost = EventNotification(application: nil, event: EventsLost(lost: 10)).parameters(for: 1)
     try await Self.send((1...2_000).map { Self.encoded($0) } + [lost, Self.encoded(2_001)], on: connection)
     // Its answer comes after the events.
-    try await broker.ping()
+    try await broker.call(Ping())
     var iterator = subscription.makeAsyncIterator()
     for number in 1...1_024 { #expect(Self.sequence(of: try await iterator.next()) == Int64(number)) }
     let event = try #require(try await iterator.next())
@@ -151,7 +151,7 @@ internal import Testing
   @Test(.connection(answer: answer)) func aReaderThatIsLateMayKeepMore() async throws {
     let subscription = try await broker.subscribe(toNamed: nil, application: nil, capacity: .max)
     try await Self.send((1...2_000).map { Self.encoded($0) }, on: try await fake.events.opened())
-    try await broker.ping()
+    try await broker.call(Ping())
     var iterator = subscription.makeAsyncIterator()
     for number in 1...2_000 { try #require(Self.sequence(of: try await iterator.next()) == Int64(number)) }
   }
@@ -163,7 +163,7 @@ internal import Testing
     let connection = try await fake.events.opened()
     try await Self.send([Self.encoded(1)], on: connection)
     async let count = subscription.reduce(0) { count, _ in count + 1 }
-    try await broker.ping()
+    try await broker.call(Ping())
     subscription.cancel()
     subscription.cancel()
     let notification = try await fake.events.notification()
@@ -172,7 +172,7 @@ internal import Testing
     #expect(try await count <= 1)
     var iterator = subscription.makeAsyncIterator()
     #expect(try await iterator.next() == nil)
-    try await broker.ping()
+    try await broker.call(Ping())
   }
 
   @Test(.connection(answer: answer)) func theLastReferenceEndsTheSubscription() async throws {
@@ -181,13 +181,13 @@ internal import Testing
       withExtendedLifetime(subscription) {}
     }
     #expect(try await fake.events.notification().method == "unsubscribe")
-    try await broker.ping()
+    try await broker.call(Ping())
   }
 
   @Test(.connection(answer: answer)) func aTaskThatIsCancelledStopsAndTheSubscriptionGoesOn() async throws {
     let subscription = try await broker.subscribe()
     let reader = Task { try await subscription.reduce(0) { count, _ in count + 1 } }
-    try await broker.ping()
+    try await broker.call(Ping())
     reader.cancel()
     #expect(try await reader.value == 0)
     try await Self.send([Self.encoded(1)], on: try await fake.events.opened())

@@ -14,9 +14,9 @@ internal import Testing
       sent.withLock { $0.append("\(request.method) \(request.parametersText)") }
       return .text(#"{"generation":5,"former":4,"unreadable":[["A","B"]]}"#)
     }
-    let result = try await broker.rollBack("a", to: 3, force: true)
+    let result = try await broker.call(RollBack(generation: 3, force: true), of: "a")
     #expect(result.generation == 5 && result.former == 4 && result.unreadable == [["A", "B"]])
-    _ = try await broker.rollBack(to: 1)
+    try await broker.call(RollBack(generation: 1))
     #expect(
       sent.withLock { $0 } == [
         #"rollBack {"generation":3,"force":true,"application":"a"}"#, #"rollBack {"generation":1}"#,
@@ -53,7 +53,7 @@ internal import Testing
       #"{"path":["A"],"saved":[{"step":"asked","owner":{"process":"editor","pid":7},"round":3},{"step":"later"},"#
       + #"{"step":"stale","owner":null,"why":"ended"}],"restored":[{"step":"finished"}],"verdict":"strange"}"#
     fake.answers { _ in .text(answer) }
-    let explanation = try await broker.explainRestoration(of: ["A"], application: "a")
+    let explanation = try await broker.call(ExplainRestoration(object: ["A"]), of: "a")
     #expect(explanation.path == ["A"] && explanation.verdict == "strange")
     #expect(explanation.saved.map(\.step.word) == ["asked", "stale"])
     #expect(explanation.saved[0].step.description == "asked editor (7) for its state in round 3")
@@ -71,6 +71,7 @@ internal import Testing
     .superseded,
     .stale(owner, why: "late"), .stale(owner, why: "reservedKey"), .stale(nil, why: "missing"),
     .stale(owner, why: "failed", message: "no"), .elementUnnamed(owner, message: "no"), .pushed(bytes: 1), .early,
+    .confirmed, .dropped,
     .saved(generation: 1), .ownerEnded(owner, .crashed, ProcessOutcome(.exited, code: 3)),
     .ownerEnded(owner, .logout, ProcessOutcome(.outOfMemory, unit: "u")),
     .ownerEnded(owner, .stopped, ProcessOutcome(.stopped)), .ownerEnded(owner, .crashed, ProcessOutcome(.unknown)),
@@ -93,7 +94,7 @@ internal import Testing
     let restored = Self.restoring.map(\.text.string).joined(separator: ",")
     let answer = #"{"path":null,"saved":[\#(saved)],"restored":[\#(restored)],"verdict":"saved"}"#
     fake.answers { _ in .text(answer) }
-    let explanation = try await broker.explainRestoration(of: .handle(7))
+    let explanation = try await broker.call(ExplainRestoration(object: 7))
     #expect(explanation.saved.map(\.step) == Self.saving && explanation.restored.map(\.step) == Self.restoring)
     let sentences = explanation.saved.map(\.step.description) + explanation.restored.map(\.step.description)
     #expect(Set(sentences).count == sentences.count)

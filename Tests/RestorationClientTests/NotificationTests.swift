@@ -69,7 +69,7 @@ internal import Testing
       }
     }
     // Its answer comes after the notifications.
-    try await broker.ping()
+    try await broker.call(Ping())
     try await connection.onLoop { $0.close(afterOutput: true) }
     var received: [BrokerNotification] = []
     for await notification in broker.notifications { received.append(notification) }
@@ -85,7 +85,7 @@ internal import Testing
       for await _ in broker.notifications { count += 1 }
       return count
     }
-    try await broker.ping()
+    try await broker.call(Ping())
     reader.cancel()
     #expect(await reader.value == 0)
     try await Self.send(PathChanged(object: 1, path: ["A"]), on: try await fake.events.opened())

@@ -31,6 +31,7 @@ internal import Testing
       case .applicationStateSaved(let facts): print(facts.generation)
       case .headReplaced(let facts): print(facts.generation)
       case .stateWanted(let facts): print(facts.object, facts.path as Any)
+      case .encodeFailed(let facts): print(facts.path as Any, facts.error)
       case .archiveLost(let facts): print(facts.host ?? "", facts.since as Any, facts.unshipped)
       case .missed(let count): print(count)
       }
@@ -47,8 +48,9 @@ internal import Testing
     for try await object in broker.readArchive() { print(object.path, object.status) }
     let document = try await broker.exportArchive(reveal: true) { print($0.done, $0.total ?? 0) }
     try await broker.importArchive(document, into: "org.example.Copy", force: true)
-    try await broker.backUpArchive(to: "\(socketPath).sqlite")
-    for problem in try await broker.verifyArchive().problems { print(problem.kind, problem.path ?? []) }
+    try await broker.call(BackupArchive(to: "\(socketPath).sqlite")) { print($0.done) }
+    let found = try await broker.call(VerifyArchive(), of: "org.example.Copy")
+    for problem in found.problems { print(problem.kind, problem.path ?? []) }
     try await broker.goodbye(.closed)
     await broker.close()
   }

@@ -92,6 +92,19 @@ internal import Testing
     #expect(error.compactText.count < 1_200)
   }
 
+  @Test("R12 A save that would wait for the answer from which it is made is refused at once", .scene)
+  func aSaveWithinAnAnswerIsRefused() async throws {
+    try await scene.session.registerRestorationClass("Saver") { [weak session = scene.session] _ in
+      try await session?.saveApplicationState()
+      return nil
+    }
+    let make = #"{"restorationClass":"Saver","identifierPath":["A"],"kind":"object","objectClass":null,"state":null}"#
+    guard case .error(let error) = try await ask("objectWithRestorationIdentifierPath", make, scene) else {
+      throw TestFailure("no error")
+    }
+    #expect(error.compactText.string.contains("a save would wait for the answer"))
+  }
+
   /// A state that can be pushed can be pulled.
   @Test(.scene(limits: { $0.valuesPerFrameMax = 400 })) func aStateOfManyValuesIsAnAnswerByItself() async throws {
     let object = try await scene.register("A")

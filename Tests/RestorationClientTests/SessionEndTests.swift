@@ -140,12 +140,15 @@ internal import Testing
     #expect(try await fake.events.request().text == #"goodbye {"reason":"restart"}"#)
   }
 
-  @Test(.fakeBroker) func theConnectionEndsWithTheLastReference() async throws {
+  @Test(.fakeBroker) func aSessionSaysGoodbyeWithTheLastReference() async throws {
     let script = SessionScript()
     fake.answers(script.answer)
     var session: RestorationSession? = try await .start(SessionOptions(application: "a"), socket: fake.path)
     #expect(session?.state == .connected)
     session = nil
+    let goodbye = try await fake.events.request()
+    #expect(goodbye.text == #"goodbye {"reason":"restart"}"#)
+    try await goodbye.answer("{}")
     #expect(try await fake.events.closed() == .peerClosed)
   }
 

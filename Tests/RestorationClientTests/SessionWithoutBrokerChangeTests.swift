@@ -7,7 +7,7 @@ internal import RestorationWire
 internal import TestSupport
 internal import Testing
 
-/// What a program changes at paths that objects have left, before and while the first broker is told.
+/// States that are newer than those in memory, and brokers that are ending.
 @Suite(.timeLimit(.minutes(1))) struct SessionWithoutBrokerChangeTests {
   private typealias Scene = WithoutBrokerScene
 
@@ -15,125 +15,22 @@ internal import Testing
     @Restorable("text") var text = ""
   }
 
-  // MARK: Paths that objects have left
-
-  @Test(.fakeBroker) func whatMovesToAPathThatWasToldFollowsTheRemovalAndIsNumberedAnew() async throws {
-    let scene = try await Scene()
-    let session = scene.session
-    let window = try await session.register("Window")
-    let tabs = [
-      try await session.register(ObjectRegistration("Tab", position: 0), below: window),
-      try await session.register(ObjectRegistration("Tab", position: 1), below: window),
-    ]
-    let other = try await session.register("Other", below: window)
-    try await session.encode(["of": "the second"], for: tabs[1])
-    try await session.encode(["of": "the first"], for: tabs[0])
-    try await session.encode(["of": "Other"], for: other)
-    try scene.brokerComes()
-    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"of":"the first"},"revision":2}"#)
-    try await Scene.expect(#"encodeRestorableState {"object":103,"state":{"of":"the second"},"revision":1}"#)
-    let slow = try await fake.events.request()
-    try await session.unregister(tabs[0])
-    try await session.setChildren(of: window, to: [tabs[1].reference])
-    try await slow.answer(Scene.stored)
-    try await Scene.expect(#"unregisterObject {"object":105}"#, "{}")
-    try await Scene.expect(#"unregisterObject {"object":106}"#, "{}")
-    // A broker would take an older number for a state that it has.
-    try await Scene.expect(#"encodeRestorableState {"object":107,"state":{"of":"the second"},"revision":4}"#)
-    try await scene.becomes(.connected)
-    let paths = (105...107).map { scene.script.path(of: $0)?.last }
-    #expect(paths == ["Tab#0", "Tab#1", "Tab#0"])
-    await scene.end()
-  }
-
-  @Test(.fakeBroker) func whatIsClosedAndOpenedAgainIsRemovedFirst() async throws {
-    let scene = try await Scene()
-    try await scene.session.unregister(try await scene.session.register("Main"))
-    let main = try await scene.session.register("Main")
-    // It waits for its parent, and must not be waited for.
-    try await scene.session.register("Tab", below: main)
-    try scene.brokerComes()
-    let removal = try await fake.events.request()
-    #expect(removal.text == #"unregisterObject {"object":101}"#)
-    #expect(scene.fresh("Main") == [false])
-    try await removal.answer("{}")
-    try await scene.becomes(.connected)
-    #expect(scene.fresh("Main") == [false, true])
-    #expect(scene.script.path(of: 103) == ["Main", "Tab"])
-    await scene.end()
-  }
-
-  @Test(.fakeBroker) func whatIsBelowAnObjectThatIsClosedAndForgottenStays() async throws {
-    let scene = try await Scene()
-    let session = scene.session
-    let main = try await session.register("Main")
-    let tab = try await session.register("Tab", below: main)
-    try await session.encode(["of": "Tab"], for: tab)
-    try await session.unregister(main)
-    try await session.forget(["Main"])
-    try scene.brokerComes()
-    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"of":"Tab"},"revision":1}"#)
-    try await Scene.expect(#"unregisterObject {"object":101}"#, "{}")
-    try await Scene.expect(#"unregisterObject {"object":["Main"]}"#, "{}")
-    try await scene.becomes(.connected)
-    #expect(scene.script.path(of: 102) == ["Main", "Tab"] && tab.isRegistered)
-    await scene.end()
-  }
-
-  @Test(.fakeBroker) func whatIsBelowAPathThatIsForgottenIsRegisteredBefore() async throws {
-    let scene = try await Scene()
-    let list = try await scene.session.register(ObjectRegistration("List", restorationParent: ["Foreign"]))
-    for _ in 1...2 { try await scene.session.forget(["Foreign"]) }
-    try scene.brokerComes()
-    let removal = try await fake.events.request()
-    #expect(removal.text == #"unregisterObject {"object":["Foreign"]}"#)
-    #expect(scene.script.registrations.count == 1)
-    try await removal.answer("{}")
-    async let end = scene.session.end(.restart)
-    try await Scene.expect(#"goodbye {"reason":"restart"}"#, "{}")
-    #expect(await end)
-    withExtendedLifetime(list) {}
-  }
-
-  @Test(.fakeBroker) func aStateThatIsKeptWaitsForItsParent() async throws {
-    let scene = try await Scene()
-    let session = scene.session
-    let list = try await session.register(ObjectRegistration("List", restorationParent: ["Foreign"]))
-    let row = try await session.register("Row", below: list)
-    try await session.encode(["of": "Row"], for: row)
-    try await session.unregister(row, keepState: true)
-    let missing = ErrorObject.restoration(.unknownParent, "Foreign is unknown", hint: "Register it.")
-    scene.script.change { $0.refusedObjects = ["List": missing, "Row": missing] }
-    fake.answers { [script = scene.script] request in
-      if script.registrations.count == 3 { script.change { $0.refusedObjects = [:] } }
-      return script.answer(request)
-    }
-    try scene.brokerComes()
-    try await Scene.expect(#"encodeRestorableState {"object":101,"state":{"of":"Row"},"revision":1}"#)
-    try await Scene.expect(#"unregisterObject {"object":101,"keepState":true}"#, "{}")
-    try await scene.becomes(.connected)
-    await scene.end()
-  }
-
-  // MARK: States
-
   @Test(.fakeBroker) func aNewerStateIsNotEarlyForABrokerThatDoesNotResumeTheSession() async throws {
     let scene = try await Scene()
     let session = scene.session
-    let (main, other) = (try await session.register("Main"), try await session.register("Other"))
+    let main = try await session.register("Main")
     try await session.encode(["number": 1], for: main)
-    scene.script.change { $0.refusedObjects = ["Other": Scene.storeFailed] }
     try scene.brokerComes()
     try await Scene.expect(#"encodeRestorableState {"object":101,"state":{"number":1},"revision":1}"#)
-    try Wait.until("the answer is read") { scene.script.registrations.count >= 3 }
-    try await session.encode(["number": 2], for: main)
+    async let newer = session.encode(["number": 2], for: main)
     let push = try await fake.events.request()
-    scene.script.change { ($0.token, $0.refusedObjects) = ("of the next broker", [:]) }
+    scene.script.change { ($0.token, $0.saved) = ("of the next broker", .available) }
     try await push.cut()
+    // What is saved is what the program has.
+    try await Scene.expect(#"decodeRestorableState {"object":102}"#, Scene.nothing)
     try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"number":2},"revision":2}"#)
-    #expect(scene.fresh("Main") == [true, true])
-    try await scene.becomes(.connected)
-    withExtendedLifetime(other) {}
+    #expect(try await newer == .stored(sequence: 1))
+    #expect(scene.fresh("Main") == [true, false])
     await scene.end()
   }
 
@@ -148,8 +45,6 @@ internal import Testing
     withExtendedLifetime(note) {}
     await scene.end()
   }
-
-  // MARK: Newer states
 
   private final class Delegate: RestorationDelegate {
     func willEncodeRestorableState() -> RestorableState? { ["of": "a round"] }
@@ -194,8 +89,6 @@ internal import Testing
     try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"of":"the program"},"revision":2}"#)
     await scene.end()
   }
-
-  // MARK: The start
 
   @Test(.fakeBroker) func aBrokerThatIsEndingAtTheStartIsAwaited() async throws {
     let script = SessionScript()

@@ -46,7 +46,7 @@ internal import Testing
     #expect(waits == [5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_000, 5_000])
   }
 
-  @Test func aMachineOpensWhenItsBrokerIsToldAndRegistersWhatIsMissing() {
+  @Test func aMachineThatIsAloneRegistersEverythingWhenABrokerComes() {
     var machine = Machine(windowBytes: 100, timeout: nil, isAlone: true, at: 0)
     machine.registered(1, below: nil)
     machine.registered(2, below: nil)
@@ -57,12 +57,14 @@ internal import Testing
     #expect(machine.lost(at: 0) == [.connect])
     #expect(machine.isAlone)
     _ = machine.connected()
-    #expect(machine.initialized(isResumed: true, without: [2, 3], at: 0) == [.report(.connected), .register(2)])
+    #expect(
+      machine.initialized(isResumed: false, at: 0) == [.report(.connected), .register(1), .register(2)]
+    )
     #expect(!machine.isAlone)
     #expect(machine.submit(2, Self.call([3]), at: 0) == [])
-    #expect(machine.submit(3, Self.call([1]), at: 0) == [.send(3)])
+    #expect(machine.settled(1, isRegistered: true) == [])
     #expect(machine.settled(2, isRegistered: true) == [.register(3)])
-    #expect(machine.settled(3, isRegistered: true) == [.send(2)])
+    #expect(machine.settled(3, isRegistered: true) == [.replay, .send(2)])
   }
 
   @Test func aMachineThatIsAloneEndsWithoutAGoodbye() {
@@ -103,6 +105,8 @@ internal import Testing
     #expect((raw as? BrokerConnectionError)?.code == .noBroker)
     let reopening = await thrownError { try await session.reopenObject() }
     #expect((reopening as? BrokerConnectionError)?.isNotRunning == true)
+    let forgetting = await thrownError { try await session.forget(["Old"]) }
+    #expect((forgetting as? BrokerConnectionError)?.isNotRunning == true)
     let reserved = await thrownError { try await session.encode(["UIStateRestorationX": 1], for: editor) }
     #expect((reserved as? RestorationError)?.code == .reservedKey)
     let invalid = await thrownError { try await session.register("no/slash") }
@@ -154,12 +158,19 @@ internal import Testing
     #expect(new.state == .none)
     #expect(try await session.decode(new).status == .none)
     try await session.unregister(new)
-    try await session.encode(["kept": true], for: try await session.register("Main"))
+    try await session.encode(["kept": 1], for: try await session.register("Main"))
+    let other = try await session.register("Other")
+    try await session.encode(["kept": 2], for: other)
+    try await session.unregister(other, keepState: true)
     try scene.brokerComes()
-    try await Scene.expect(#"unregisterObject {"object":101}"#, "{}")
-    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"kept":true},"revision":3}"#)
-    try await scene.becomes(.connected)
-    #expect(scene.script.registrations.count == 2)
+    let pushes = [try await fake.events.request().text, try await fake.events.request().text]
+    #expect(
+      pushes.sorted() == [
+        #"encodeRestorableState {"object":101,"state":{"kept":1},"revision":2}"#,
+        #"encodeRestorableState {"object":["Other"],"state":{"kept":2},"revision":3}"#,
+      ]
+    )
+    #expect(scene.script.registrations.count == 1)
     await scene.end()
   }
 
@@ -178,25 +189,22 @@ internal import Testing
     )
     try await session.unregister(gone)
     try await session.extendStateRestoration()
-    try await session.forget(["Old"])
     try scene.brokerComes()
-    // Only what no session has goes by its path.
-    try await Scene.expect(#"unregisterObject {"object":["Old"]}"#, "{}")
+    let extend = try await fake.events.request()
+    #expect(extend.request.method == ExtendStateRestoration.method)
     let push = try await fake.events.request()
     #expect(
       push.text == #"encodeRestorableState {"object":101,"state":{"gone":{"$restorable":null},"#
         + #""path":{"$restorable":["Foreign"]},"tab":{"$restorable":102}},"revision":2}"#
     )
-    try await Scene.expect(#"unregisterObject {"object":103}"#, "{}")
-    let fresh = scene.script.registrations.map { $0.contains(#""fresh":true"#) }
-    #expect(fresh == [true, true, false])
-    // The broker has not stored it yet.
-    #expect(session.state == .withoutBroker)
-    #expect(try await session.decode(main).state?["tab"]?.reference == .object(tab))
-    try await push.answer(#"{"sequence":1,"durability":"disk"}"#)
-    let extend = try await fake.events.request()
-    #expect(extend.request.method == ExtendStateRestoration.method)
+    #expect(scene.script.registrations.map { $0.contains(#""fresh":true"#) } == [true, true])
     #expect(session.state == .connected)
+    // The broker has not stored it yet.
+    #expect(try await session.decode(main).state?["tab"]?.reference == .object(tab))
+    try await push.answer(Scene.stored)
+    // Its answer comes after that of the push.
+    async let pong = session.call("ping")
+    _ = try await pong
     async let decoded = session.decode(main)
     try await Scene.expect(#"decodeRestorableState {"object":101}"#, Scene.nothing)
     #expect(try await decoded.status == .none)
@@ -204,51 +212,38 @@ internal import Testing
     scene.script.change { ($0.token, $0.saved) = ("of the next broker", .none) }
     try await extend.cut()
     #expect(try await fake.events.request().request.method == ExtendStateRestoration.method)
-    await scene.end()
-  }
-
-  @Test(.fakeBroker) func whatIsEncodedMeanwhileFollows() async throws {
-    let scene = try await Scene()
-    let session = scene.session
-    let main = try await session.register("Main")
-    try await session.encode(["number": 1], for: main)
-    try scene.brokerComes()
-    let first = try await fake.events.request()
-    #expect(try await session.encode(["number": 2], for: main) == .unsaved(sequence: 0))
-    let second = try await session.register("Second", below: main)
-    try await session.encode(["number": 3], for: second)
-    try await session.setRestorationIdentifier(of: main, to: "Other")
-    try await first.answer(Scene.stored)
-    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"number":2},"revision":4}"#)
-    try await Scene.expect(#"encodeRestorableState {"object":104,"state":{"number":3},"revision":5}"#)
-    try await Scene.expect(#"unregisterObject {"object":105}"#, "{}")
-    try await Scene.expect(#"unregisterObject {"object":103}"#, "{}")
-    try await scene.becomes(.connected)
-    let paths = (101...105).map { scene.script.path(of: $0) }
-    #expect(paths == [["Main"], ["Other"], ["Main"], ["Other", "Second"], ["Main", "Second"]])
+    #expect(scene.fresh("Main") == [true, false] && scene.fresh("Tab") == [true, true])
     await scene.end()
   }
 
   @Test(.fakeBroker) func whatIsLostMeanwhileIsSaidToTheNextBroker() async throws {
     let scene = try await Scene()
-    let (main, gone) = (try await scene.session.register("Main"), try await scene.session.register("Gone"))
+    let main = try await scene.session.register("Main")
     try await scene.session.encode(["kept": true], for: main)
-    try await scene.session.encode(["gone": true], for: gone)
-    try await scene.session.unregister(gone, keepState: true)
     try scene.brokerComes()
-    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"gone":true},"revision":2}"#, nil)
-    try await fake.events.request().cut()
-    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"gone":true},"revision":2}"#)
-    scene.script.change { $0.token = "of the next broker" }
     let push = try await fake.events.request()
-    #expect(push.request.parametersText.contains(#"{"object":101,"state":{"kept":true},"revision":1"#))
+    #expect(push.text == #"encodeRestorableState {"object":101,"state":{"kept":true},"revision":1}"#)
+    scene.script.change { $0.token = "of the next broker" }
     try await push.cut()
-    // It does not know the objects, and may not have the state.
-    try await Scene.expect(#"encodeRestorableState {"object":104,"state":{"gone":true},"revision":2}"#)
-    try await Scene.expect(#"encodeRestorableState {"object":103,"state":{"kept":true},"revision":1}"#)
-    try await Scene.expect(#"unregisterObject {"object":104,"keepState":true}"#, "{}")
-    try await scene.becomes(.connected)
+    // It does not know the object, and may not have the state.
+    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"kept":true},"revision":1}"#)
+    #expect(scene.fresh("Main") == [true, true])
     await scene.end()
+  }
+
+  @Test(.fakeBroker) func whatWasUnregisteredIsNotRemovedAtTheBroker() async throws {
+    let scene = try await Scene()
+    let session = scene.session
+    let window = try await session.register("Window")
+    let tab = try await session.register("Tab", below: window)
+    try await session.register("Text", below: tab)
+    try await session.unregister(window)
+    try await session.unregister(tab)
+    try scene.brokerComes()
+    async let end = session.end(.restart)
+    try await Scene.expect(#"goodbye {"reason":"restart"}"#, "{}")
+    #expect(await end)
+    #expect(scene.script.path(of: 101) == ["Window", "Tab", "Text"] && scene.script.registrations.count == 1)
   }
 
   // MARK: Refusals
@@ -258,32 +253,17 @@ internal import Testing
     let session = scene.session
     let (main, other) = (try await session.register("Main"), try await session.register("Other"))
     let child = try await session.register("Child", below: main)
-    let gone = try await session.register("Gone")
     try await session.encode(["of": "Main"], for: main)
     try await session.encode(["of": "Other"], for: other)
     try await session.encode(["of": "Child"], for: child)
-    try await session.unregister(gone)
-    try await session.forget(["Old"])
-    scene.script.change { $0.refusedObjects = ["Main": Scene.storeFailed, "Gone": Scene.storeFailed] }
-    fake.answers { [script = scene.script] in
-      guard $0.parametersText.contains("Old") else { return script.answer($0) }
-      return script.registrations.count < 7 ? .error(Scene.storeFailed) : .text("{}")
-    }
+    scene.script.change { $0.refusedObjects = ["Main": Scene.storeFailed] }
     try scene.brokerComes()
     try await Scene.expect(#"encodeRestorableState {"object":101,"state":{"of":"Other"},"revision":2}"#)
-    try Wait.until("it is said again") { scene.script.registrations.count >= 7 }
-    // Its calls are answered, and those of others are saved.
-    #expect(try await session.encode(["of": "the new Main"], for: main) == .unsaved(sequence: 0))
-    #expect(try await session.encode(["of": "the new Other"], for: other) == .unsaved(sequence: 0))
-    try await Scene.expect(#"encodeRestorableState {"object":101,"state":{"of":"the new Other"},"revision":5}"#)
-    #expect(session.state == .withoutBroker && main.isRegistered)
+    #expect(session.state == .connected && main.isRegistered)
     scene.script.change { $0.refusedObjects = [:] }
-    for text in ["encodeRestorableState", "unregisterObject", "encodeRestorableState"] {
-      let request = try await fake.events.request()
-      #expect(request.request.method == text)
-      try await request.answer(Scene.stored)
-    }
-    try await scene.becomes(.connected)
+    // It is said again within a second.
+    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"of":"Main"},"revision":1}"#)
+    try await Scene.expect(#"encodeRestorableState {"object":103,"state":{"of":"Child"},"revision":3}"#)
     await scene.end()
   }
 
@@ -291,30 +271,21 @@ internal import Testing
     let scene = try await Scene()
     let session = scene.session
     let (main, taken) = (try await session.register("Main"), try await session.register("Taken"))
-    let gone = try await session.register("Gone")
     try await session.encode(["of": "Main"], for: main)
-    try await session.encode(["of": "Gone"], for: gone)
     try await session.encodeApplicationState(["own": true])
-    try await session.unregister(gone, keepState: true)
-    try await session.forget(["Forgotten"])
     let refusal = ErrorObject.restoration(.duplicatePath, "another process has it", hint: "Use another.")
-    scene.script.change { $0.refusedObjects = ["Taken": refusal, "Gone": refusal] }
+    scene.script.change { $0.refusedObjects = ["Taken": refusal] }
     var notifications = session.notifications.makeAsyncIterator()
     try scene.brokerComes()
-    let full = ErrorObject.limitExceeded("archiveBytesMax", max: 1, value: 2)
-    for (method, refusal) in [
-      (EncodeRestorableState.method, full), (UnregisterObject.method, refusal), (EncodeRestorableState.method, full),
-    ] {
+    for _ in 0..<2 {
       let request = try await fake.events.request()
-      #expect(request.request.method == method)
-      try await request.refuse(refusal)
+      #expect(request.request.method == EncodeRestorableState.method)
+      try await request.refuse(.limitExceeded("archiveBytesMax", max: 1, value: 2))
     }
     guard case .registrationLost(taken, _) = await notifications.next() else { throw TestFailure("another one") }
-    try await scene.becomes(.connected)
-    // No removal was sent, above all none by path.
     async let end = session.end(.restart)
     try await Scene.expect(#"goodbye {"reason":"restart"}"#, "{}")
-    #expect(await end && !taken.isRegistered && main.isRegistered)
+    #expect(await end && !taken.isRegistered)
   }
 
   @Test(.fakeBroker) func aBrokerThatIsEndingRefusesNothingForGood() async throws {
@@ -330,69 +301,37 @@ internal import Testing
     await scene.end()
   }
 
-  @Test(.fakeBroker) func eachStateThatIsRefusedInPassingFollowsByItself() async throws {
+  @Test(.fakeBroker) func aStateThatIsRefusedInPassingFollowsUnlessThereIsANewerOne() async throws {
     let scene = try await Scene()
     let session = scene.session
-    let (main, other) = (try await session.register("Main"), try await session.register("Other"))
+    let main = try await session.register("Main")
     try await session.encode(["of": "Main"], for: main)
-    try await session.encode(["of": "Other"], for: other)
-    try await session.completeStateRestoration()
     try scene.brokerComes()
     let invalid = ErrorObject.restoration(.invalidReference, "nothing is there", hint: "Register it.")
     for refusal in [invalid, Scene.storeFailed] { try await fake.events.request().refuse(refusal) }
-    try await Scene.expect("completeStateRestoration ", #"{"pending":0}"#)
-    #expect(session.state == .connected)
-    let first = try await fake.events.request()
-    try await fake.events.request().refuse(Scene.storeFailed)
-    try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"of":"Other"},"revision":2}"#)
+    let push = try await fake.events.request()
+    #expect(push.text == #"encodeRestorableState {"object":101,"state":{"of":"Main"},"revision":1}"#)
     #expect(try await session.decode(main).state == ["of": "Main"])
-    // A newer state is not replaced by it.
     async let newer = session.encode(["of": "the new Main"], for: main)
-    try await Scene.expect(#"encodeRestorableState {"object":101,"state":{"of":"the new Main"},"revision":3}"#)
+    try await Scene.expect(#"encodeRestorableState {"object":101,"state":{"of":"the new Main"},"revision":2}"#)
     #expect(try await newer == .stored(sequence: 1))
-    try await first.refuse(Scene.storeFailed)
+    try await push.refuse(Scene.storeFailed)
     async let decoded = session.decode(main)
     try await Scene.expect(#"decodeRestorableState {"object":101}"#, Scene.nothing)
     #expect(try await decoded.status == .none)
     await scene.end()
   }
 
-  @Test(.fakeBroker) func anObjectWhoseParentIsMissingFollows() async throws {
+  @Test(.fakeBroker) func anObjectWhoseParentIsMissingWaitsForItAtTheBroker() async throws {
     let scene = try await Scene()
     let session = scene.session
     let list = try await session.register(ObjectRegistration("List", restorationParent: ["Foreign"]))
     let row = try await session.register("Row", below: list)
     try await session.encode(["of": "Row"], for: row)
-    let missing = ErrorObject.restoration(.unknownParent, "Foreign is unknown", hint: "Register it.")
-    scene.script.change { $0.refusedObjects = ["List": missing] }
-    fake.answers { [script = scene.script] request in
-      let outcome = script.answer(request)
-      if script.registrations.count == 1 { script.change { $0.refusedObjects = [:] } }
-      return outcome
-    }
     try scene.brokerComes()
     try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"of":"Row"},"revision":1}"#)
     let awaits = scene.script.registrations.map { $0.contains(#""awaitParentMilliseconds":10000"#) }
-    #expect(awaits == [false, true, false])
-    #expect(session.state == .connected)
-    await scene.end()
-  }
-
-  @Test(.fakeBroker) func whatIsBelowAnObjectThatIsGoneIsRegisteredBeforeThatIsRemoved() async throws {
-    let scene = try await Scene()
-    let session = scene.session
-    let window = try await session.register("Window")
-    let tab = try await session.register("Tab", below: window)
-    try await session.register("Text", below: tab)
-    try await session.unregister(window)
-    try await session.unregister(tab)
-    try scene.brokerComes()
-    let removal = try await fake.events.request()
-    #expect(removal.text == #"unregisterObject {"object":101}"#)
-    #expect((101...103).map { scene.script.path(of: $0)?.last } == ["Window", "Tab", "Text"])
-    try await removal.answer("{}")
-    try await Scene.expect(#"unregisterObject {"object":102}"#, "{}")
-    try await scene.becomes(.connected)
+    #expect(awaits == [true, false])
     await scene.end()
   }
 
@@ -405,8 +344,16 @@ internal import Testing
     let pushed = try await session.register("Pushed")
     for object in [asked, pushed] { try await session.encode(["of": "memory"], for: object) }
     try scene.brokerComes()
-    for _ in 0..<2 { try await fake.events.request().refuse(Scene.storeFailed) }
-    try await Scene.expect(#"invalidateRestorableState {"object":101}"#, "{}")
+    var invalidations = 0
+    for _ in 0..<3 {
+      let request = try await fake.events.request()
+      guard request.text != #"invalidateRestorableState {"object":101}"# else {
+        invalidations += 1
+        continue
+      }
+      try await request.refuse(Scene.storeFailed)
+    }
+    #expect(invalidations == 1)
     let pushes = [try await fake.events.request(), try await fake.events.request()]
     #expect(pushes.map(\.request.method) == [EncodeRestorableState.method, EncodeRestorableState.method])
     async let newer = session.encode(["of": "the program"], for: pushed)
@@ -419,8 +366,15 @@ internal import Testing
     _ = try await fake.events.response()
     scene.script.change { $0.token = "of the next broker" }
     try await pushes[0].cut()
-    // Only what the round was given follows.
-    try await Scene.expect(#"encodeRestorableState {"object":103,"state":{"of":"Editor"},"revision":4}"#)
+    // Only what the round was given follows, and that the object has changed.
+    let last = [try await fake.events.request(), try await fake.events.request()]
+    #expect(
+      last.map(\.text).sorted() == [
+        #"encodeRestorableState {"object":103,"state":{"of":"Editor"},"revision":4}"#,
+        #"invalidateRestorableState {"object":103}"#,
+      ]
+    )
+    for request in last { try await request.answer(Scene.stored) }
     async let end = session.end(.restart)
     try await Scene.expect(#"goodbye {"reason":"restart"}"#, "{}")
     #expect(await end)
@@ -458,6 +412,7 @@ internal import Testing
     }
     try await live()
     try await Scene.expect(#"encodeRestorableState {"object":101,"state":{"text":"typed"},"revision":1}"#)
+    try await Scene.expect(#"goodbye {"reason":"restart"}"#, "{}")
     #expect(try await fake.events.closed() == .peerClosed)
   }
 
@@ -475,7 +430,7 @@ internal import Testing
   @Test(.fakeBroker) func theEndWaitsForNoBrokerThatRefuses() async throws {
     let scene = try await Scene()
     _ = try await scene.session.register("Main")
-    scene.script.change { $0.refusedObjects = ["Main": Scene.storeFailed] }
+    scene.script.change { $0.refusals = Array(repeating: Scene.storeFailed, count: 100) }
     try scene.brokerComes()
     #expect(await scene.session.end(.restart, timeout: .seconds(100)) == false)
   }

@@ -44,7 +44,7 @@ internal import Testing
     let answers: [(text: String, meaning: LocatedObject?)] = [
       ("null", .refused), (#"{"object":null}"#, .refused), (#"{"object":9}"#, .object(9)), (#"{"object":"9"}"#, nil),
       ("{}", nil), (#"{"awaited":true}"#, .awaited), (#"{"awaited":false}"#, nil), (#"{"pass":true}"#, .passed),
-      (#"{"pass":false}"#, nil),
+      (#"{"pass":false}"#, nil), (#"{"object":null,"forget":true}"#, .forgotten), (#"{"object":null,"forget":1}"#, nil),
     ]
     for answer in answers { #expect(LocatedObject(try slice(answer.text)) == answer.meaning, "\(answer.text)") }
     #expect(

@@ -85,8 +85,9 @@ FAULTS = [
      "      turn.answer(call.caller, reply.listing(bytesMax: waiting.bytesMax))",
      "      if PLANTED && round.staged.isEmpty { continue }\n"
      "      turn.answer(call.caller, reply.listing(bytesMax: waiting.bytesMax))"),
-    ("children are restored first", BROKER, CORE + "Restoring/Restoration+Decoding.swift",
-     "let handouts = batch.entries.map {", "let handouts = (PLANTED ? batch.entries.reversed() : batch.entries).map {"),
+    ("children are restored first", BROKER, CORE + "Restoring/Deliveries.swift",
+     "package var nodes: [NodeID] { entries.map(\\.node) }",
+     "package var nodes: [NodeID] { (PLANTED ? entries.reversed() : entries).map(\\.node) }"),
     # Client
     ("the library does not repeat what was sent", CLIENT, "Connection/CallQueue.swift",
      "    for (ticket, entry) in entries {\n      entries[ticket]?.place = .waiting\n",
@@ -134,6 +135,30 @@ HOSTS_FAULTS = [
      "if let error = await stored(transaction.upto), !PLANTED { throw error }"),
 ]
 
+# The same of what the rules say of restoring, for the histories of the reference model.
+MODEL_FAULTS = [
+    ("what an owner writes before it has its state counts", BROKER, CORE + "Trials/EarlyMarks.swift",
+     "    return isAwaited || isYoung && !session.hasCompletedRestoration && !isGivenUp\n",
+     "    return !PLANTED && (isAwaited || isYoung && !session.hasCompletedRestoration && !isGivenUp)\n"),
+    ("time confirms what its owner is about to be given", BROKER, CORE + "Trials/Application+Windows.swift",
+     "self.restoring.mayConcern(node.id) || self.isAwaitingDelivery(node) }",
+     "!PLANTED && (self.restoring.mayConcern(node.id) || self.isAwaitingDelivery(node)) }"),
+    ("a goodbye confirms what its owner is about to be given", BROKER, CORE + "Trials/Application+Windows.swift",
+     "settle(session.objects.values.filter { !isAwaitingDelivery($0) } + own)",
+     "settle(session.objects.values.filter { PLANTED || !isAwaitingDelivery($0) } + own)"),
+    ("after a no what is older is given", BROKER, CORE + "RunHistory.swift",
+     "case .declined: state.sequence > facts.began", "case .declined: PLANTED || state.sequence > facts.began"),
+    ("what a class has refused is given", BROKER, CORE + "RunHistory.swift",
+     "    guard !facts.refused.isEmpty else { return false }\n",
+     "    guard !facts.refused.isEmpty, !PLANTED else { return false }\n"),
+    ("states are blamed for what was done to a process", BROKER, CORE + "Units/ProcessEnd.swift",
+     "faults: Set<Int32> = [4, 5, 6, 7, 8, 11, 31]", "faults: Set<Int32> = PLANTED ? [9] : [4, 5, 6, 7, 8, 11, 31]"),
+]
+
+# The lists, and the command of the simulation whose histories find what is in each.
+LISTS = [("play", FAULTS), ("hosts", HOSTS_FAULTS), ("model", MODEL_FAULTS)]
+ALL = [(command, *fault) for command, faults in LISTS for fault in faults]
+
 SWITCH = """// SPDX-License-Identifier: Apache-2.0
 
 internal import Glibc
@@ -149,10 +174,9 @@ def folder(target):
 def planted_sources(here):
     """Contents of the changed files by path below the project."""
     changed = {}
-    faults = FAULTS + HOSTS_FAULTS
-    for target in sorted({fault[1] for fault in faults}):
+    for target in sorted({fault[2] for fault in ALL}):
         changed[os.path.join(folder(target), "Planted.swift")] = SWITCH
-    for number, (name, target, path, text, instead) in enumerate(faults, 1):
+    for number, (_, name, target, path, text, instead) in enumerate(ALL, 1):
         path = os.path.join(folder(target), path)
         if path not in changed:
             with open(os.path.join(here, path), encoding="utf-8") as file:
@@ -206,7 +230,7 @@ def build(place):
 def play(program, number):
     """The first line of what the simulation says of the first history that fails; None if none does."""
     environment = dict(os.environ, SWIFT_DETERMINISTIC_HASHING="1", PLANTED_FAULT=str(number))
-    command = "play" if number <= len(FAULTS) else "hosts"
+    command = ALL[number - 1][0]
     for start in range(1, SEEDS, PORTION):
         played = subprocess.run(
             [program, command, "--from", str(start), "--to", str(start + PORTION - 1), "--no-shrinking"],
@@ -226,8 +250,7 @@ def main():
     copy(here, place)
     program = build(place)
     names = sys.argv[2:]
-    faults = enumerate(FAULTS + HOSTS_FAULTS, 1)
-    wanted = [(number, fault[0]) for number, fault in faults if not names or fault[0] in names]
+    wanted = [(number, fault[1]) for number, fault in enumerate(ALL, 1) if not names or fault[1] in names]
     missed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for (_, name), found in zip(wanted, pool.map(lambda fault: play(program, fault[0]), wanted)):

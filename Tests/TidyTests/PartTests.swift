@@ -53,7 +53,7 @@ internal import Testing
 
   /// In all its files. What is longer may only become shorter.
   @Test func noTypeIsLongerThan1200Lines() throws {
-    let longer = ["Application": 5_700, "BrokerCore": 1_440]
+    let longer = ["Application": 5_600, "BrokerCore": 1_440]
     let words = ["struct ", "class ", "actor ", "enum ", "extension "]
     var lengths: [String: Int] = [:]
     for file in try SourceFile.sources.get() {

@@ -7,6 +7,6 @@ complete -c restorationd -l config -d 'The configuration file to read instead of
 complete -c restorationd -l developer-mode -d 'Never quarantine or discard anything.'
 complete -c restorationd -l log-level -d 'What to log.' -xa 'trace debug info notice warning error critical'
 complete -c restorationd -l idle-exit -d 'End after this many idle seconds; only with a socket unit.' -x
-complete -c restorationd -l test-clock -d 'For tests: be so far ahead, and obey descriptor 0 to go further.' -x
+complete -c restorationd -l test-clock -d 'For tests: start the clock this far ahead; descriptor 0 moves it further.' -x
 complete -c restorationd -l version -d 'Show the version.'
 complete -c restorationd -s h -l help -d 'Show help information.'

@@ -8,6 +8,6 @@ _arguments \
     '--developer-mode[Never quarantine or discard anything.]' \
     '--log-level[What to log.]:level:(trace debug info notice warning error critical)' \
     '--idle-exit[End after this many idle seconds; only with a socket unit.]:seconds:' \
-    '--test-clock[For tests: be so far ahead, and obey descriptor 0 to go further.]:ms:' \
+    '--test-clock[For tests: start the clock this far ahead; descriptor 0 moves it further.]:ms:' \
     '(-)--version[Show the version.]' \
     '(-)'{-h,--help}'[Show help information.]'

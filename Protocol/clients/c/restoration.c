@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include "restoration.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 #define DECODE "decodeRestorableStateWithCoder"
 #define FINISHED "applicationFinishedRestoringState"
 #define ARCHIVE_LOST "archiveLost"
+#define STATE_WANTED "stateWanted"
 
 enum {
   read_bytes = 1 << 16,
@@ -58,6 +61,7 @@ struct restoration_object {
   json_t *path;
   json_t *params;              /* as they were registered */
   restoration_object *parent;  /* if `params` names it by handle */
+  json_t *unsaved;             /* the state that was pushed last, if the broker has not stored it (R4) */
   restoration_callbacks callbacks;
   void *data;
   char found[16];
@@ -65,13 +69,16 @@ struct restoration_object {
   bool handing;
   bool is_replaced;
   bool is_forgotten;  /* not registered yet in a new session */
+  bool is_early;      /* its registration has not returned: the program does not have it */
 };
 
 struct restoration {
   int fd;
   pid_t pid;  /* of the process that connected it */
   char socket[sizeof(((struct sockaddr_un *)0)->sun_path)];
+  restoration *next;  /* in `handles` */
   byte_queue in, out;
+  json_t *held;      /* messages about an object that is early, and those that followed */
   pending *pending;  /* the newest first */
   served_method *served;
   restoration_answer *on_error;
@@ -225,9 +232,14 @@ static int64_t now(void) {
 
 /* -- Life of the handle ----------------------------------------------------------------------------------------- */
 
+/* All handles of this process. Each may be another thread's. */
+static restoration *handles;
+static pthread_mutex_t handles_guard = PTHREAD_MUTEX_INITIALIZER;
+
 static void free_object(restoration_object *object) {
   json_decref(object->path);
   json_decref(object->params);
+  json_decref(object->unsaved);
   free(object);
 }
 
@@ -245,6 +257,7 @@ static void drop(restoration *handle) {
   handle->fd = -1;
   empty(&handle->in, 0);
   empty(&handle->out, 0);
+  json_array_clear(handle->held);
   restoration_failure failure;
   lost(handle, &failure);
   while (handle->pending) {
@@ -260,6 +273,11 @@ static void drop(restoration *handle) {
 static void enter(restoration *handle) { handle->depth++; }
 
 static void destroy(restoration *handle) {
+  pthread_mutex_lock(&handles_guard);
+  restoration **place = &handles;
+  while (*place && *place != handle) place = &(*place)->next;
+  if (*place) *place = handle->next;
+  pthread_mutex_unlock(&handles_guard);
   empty(&handle->in, 0);
   empty(&handle->out, 0);
   free_objects(&handle->objects);
@@ -269,6 +287,7 @@ static void destroy(restoration *handle) {
     handle->served = served->next;
     free(served);
   }
+  json_decref(handle->held);
   json_decref(handle->session);
   json_decref(handle->token);
   json_decref(handle->found);
@@ -354,7 +373,8 @@ static int connect_until(restoration *handle, int64_t end, bool is_patient, rest
 
 restoration *restoration_open(const char *socket, restoration_failure *failure) {
   restoration *handle = calloc(1, sizeof *handle);
-  if (!handle) {
+  if (!handle || !(handle->held = json_array())) {
+    free(handle);
     out_of_memory(failure);
     return NULL;
   }
@@ -375,6 +395,10 @@ restoration *restoration_open(const char *socket, restoration_failure *failure) 
     destroy(handle);
     return NULL;
   }
+  pthread_mutex_lock(&handles_guard);
+  handle->next = handles;
+  handles = handle;
+  pthread_mutex_unlock(&handles_guard);
   return handle;
 }
 
@@ -539,6 +563,13 @@ static void take_waited(restoration *handle, json_t *result, const restoration_f
   if (failure) waiting->failure = *failure;
 }
 
+static void take_nothing(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
+  (void)handle;
+  (void)result;
+  (void)failure;
+  (void)data;
+}
+
 static void forget(restoration *handle, json_int_t id) {
   for (pending **place = &handle->pending; *place; place = &(*place)->next) {
     if ((*place)->id != id) continue;
@@ -654,8 +685,8 @@ static restoration_object *object_named(const restoration *handle, const json_t 
 static json_t *encoded_piece(const restoration *handle, json_int_t number) {
   restoration_object *object = object_of(handle, number);
   if (!object) return json_pack("{s:I,s:s}", "object", number, "error", "there is no such object");
-  if (!object->callbacks.encode) return json_pack("{s:I,s:b}", "object", number, "unchanged", 1);
-  json_t *state = object->callbacks.encode(object, object->data);
+  json_t *state = object->callbacks.encode ? object->callbacks.encode(object, object->data) : json_null();
+  if (json_is_null(state) && object->unsaved) state = json_incref(object->unsaved);
   if (!state) return json_pack("{s:I,s:s}", "object", number, "error", "the state cannot be encoded");
   if (json_is_null(state)) return json_pack("{s:I,s:b}", "object", number, "unchanged", 1);
   measure measured = {0, 0, 0};
@@ -715,6 +746,7 @@ static json_t *answer_decode(restoration *handle, const json_t *params) {
   for (size_t i = 0; i < json_array_size(objects); i++) {
     const json_t *entry = json_array_get(objects, i);
     restoration_object *object = object_named(handle, entry);
+    if (object) replace(&object->unsaved, NULL); /* the program shows another one now */
     if (!object || !object->callbacks.decode) continue;
     json_t *state = json_object_get(entry, "state");
     if (json_is_true(json_object_get(entry, "deferred"))) {
@@ -750,12 +782,54 @@ static void take_path(restoration_object *object, json_t *path) {
   json_decref(parent);
 }
 
+/* For people; `is_quoted` if it stands in a word of a shell, between quotes. */
+static void print_path(const json_t *path, bool is_quoted) {
+  size_t index;
+  json_t *component;
+  json_array_foreach(path, index, component) {
+    if (index > 0) putc('/', stderr);
+    for (const char *each = json_string_value(component); each && *each; each++) {
+      if (*each == '\'' && is_quoted) fputs("'\\''", stderr);
+      else putc(*each, stderr);
+    }
+  }
+}
+
+static void tell_refused(const json_t *path, const char *why) {
+  fputs("restoration: the broker has not stored the state of ", stderr);
+  if (json_is_array(path)) print_path(path, false);
+  else fputs("the application itself", stderr);
+  fprintf(stderr, ": %s\n", why);
+}
+
+static void take_pushed(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
+  json_t *number = data;
+  const restoration_object *object = object_of(handle, json_integer_value(number));
+  (void)result;
+  json_decref(number);
+  if (object && failure && failure->code != RESTORATION_LOST) tell_refused(object->path, failure->message);
+}
+
+/* The broker stores from now on what it did not store when it was pushed. */
+static void push_unsaved(restoration_object *object) {
+  json_t *params = json_pack(
+      "{s:I,s:O,s:I}", "object", object->number, "state", object->unsaved, "revision",
+      ++object->handle->last_revision);
+  json_t *number = json_integer(object->number);
+  if (!send_call(object->handle, "encodeRestorableState", params, take_pushed, number, NULL)) json_decref(number);
+  else replace(&object->unsaved, NULL);
+}
+
 static void take_notification(restoration *handle, const char *method, const json_t *params) {
   restoration_object *object = object_named(handle, params);
   if (object && strcmp(method, "pathChanged") == 0 && json_object_get(params, "path")) {
     take_path(object, json_object_get(params, "path"));
   } else if (object && strcmp(method, "registrationReplaced") == 0) {
     give_up(object);
+  } else if (object && object->unsaved && strcmp(method, STATE_WANTED) == 0) {
+    push_unsaved(object);
+  } else if (strcmp(method, "encodeFailed") == 0) {
+    tell_refused(json_object_get(params, "path"), text_of(json_object_get(params, "error"), "kind"));
   } else if (strcmp(method, ARCHIVE_LOST) == 0) {
     handle->is_fenced = true;
   } else if (strcmp(method, FINISHED) == 0) {
@@ -802,17 +876,49 @@ static void take_call(restoration *handle, json_t *id, const char *method, json_
 
 /* -- Reading ---------------------------------------------------------------------------------------------------- */
 
+static bool names_early(const restoration *handle, const json_t *named) {
+  const restoration_object *object =
+      object_of(handle, json_integer_value(json_is_object(named) ? json_object_get(named, "object") : named));
+  return object && object->is_early;
+}
+
+/* Whether a message is about an object that the program does not have yet. */
+static bool is_early(const restoration *handle, const json_t *message) {
+  const json_t *params = json_object_get(message, "params"), *objects = json_object_get(params, "objects");
+  for (size_t i = 0; i < json_array_size(objects); i++)
+    if (names_early(handle, json_array_get(objects, i))) return true;
+  return names_early(handle, params);
+}
+
+static void take_message(restoration *handle, json_t *message) {
+  json_t *id = json_object_get(message, "id"), *params = json_object_get(message, "params");
+  take_call(handle, id, json_string_value(json_object_get(message, "method")), params);
+}
+
+/* An early message waits, and so do those that follow it, except answers. */
 static void take_line(restoration *handle, json_t *message) {
-  json_t *id = json_object_get(message, "id");
-  const char *method = json_string_value(json_object_get(message, "method"));
-  json_t *params = json_object_get(message, "params");
-  if (method) take_call(handle, id, method, params);
-  else if (json_is_integer(id) || json_is_null(id)) take_answer(handle, message, json_integer_value(id), NULL);
+  const json_t *id = json_object_get(message, "id");
+  if (json_is_string(json_object_get(message, "method"))) {
+    if (json_array_size(handle->held) > 0 || is_early(handle, message)) json_array_append(handle->held, message);
+    else take_message(handle, message);
+  } else if (json_is_integer(id) || json_is_null(id)) {
+    take_answer(handle, message, json_integer_value(id), NULL);
+  }
+}
+
+static void take_held(restoration *handle) {
+  while (json_array_size(handle->held) > 0 && !is_early(handle, json_array_get(handle->held, 0))) {
+    json_t *message = json_incref(json_array_get(handle->held, 0));
+    json_array_remove(handle->held, 0);
+    take_message(handle, message);
+    json_decref(message);
+  }
 }
 
 /* Handles all complete lines. A callback may change everything. */
 static void take_lines(restoration *handle) {
   byte_queue *in = &handle->in;
+  take_held(handle);
   while (restoration_fd(handle) >= 0 && in->start < in->end) {
     size_t from = in->searched > in->start ? in->searched : in->start;
     const char *line = in->bytes + in->start;
@@ -898,7 +1004,7 @@ void restoration_on_error(restoration *handle, restoration_answer *told, void *d
 }
 
 static json_t *serves(const restoration *handle) {
-  json_t *names = json_pack("[sss]", "pathChanged", "registrationReplaced", ARCHIVE_LOST);
+  json_t *names = json_pack("[ssss]", "pathChanged", "registrationReplaced", ARCHIVE_LOST, STATE_WANTED);
   static const char *const states[] = {ENCODE, DECODE, FINISHED};
   for (size_t i = 0; handle->serves_states && i < 3; i++) json_array_append_new(names, json_string(states[i]));
   for (const served_method *served = handle->served; served; served = served->next)
@@ -936,6 +1042,23 @@ static int initialize(restoration *handle, int milliseconds, restoration_failure
   return is_same ? 1 : 0;
 }
 
+/* A program that ends by itself has not crashed (R30). What fails has a status of its own, which counts (R31). */
+static void say_goodbyes(int status, void *data) {
+  (void)data;
+  if (status != 0 || pthread_mutex_trylock(&handles_guard) != 0) return;
+  for (restoration *each = handles; each; each = each->next)
+    if (each->token && each->depth == 0 && !is_inherited(each))
+      restoration_notify(each, "goodbye", json_pack("{s:s}", "reason", "restart"), NULL);
+  pthread_mutex_unlock(&handles_guard);
+}
+
+static void say_goodbyes_at_exit(void) {
+  /* A plugin that is unloaded takes its code along, unless it is told to stay. */
+  Dl_info here;
+  if (dladdr(&handles, &here)) dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  on_exit(say_goodbyes, NULL);
+}
+
 int restoration_begin(
     restoration *handle, const restoration_session *session, int milliseconds, restoration_failure *failure) {
   if (!session->application) {
@@ -962,6 +1085,8 @@ int restoration_begin(
   handle->token = session->token ? json_string(session->token) : NULL;
   /* In a resumed session another process may have used small revisions. */
   if (session->token && handle->last_revision == 0) handle->last_revision = (json_int_t)time(NULL) * 1000000;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, say_goodbyes_at_exit);
   enter(handle);
   int result = initialize(handle, milliseconds, failure);
   leave(handle);
@@ -1140,19 +1265,6 @@ static bool is_another(const restoration_object *known, const restoration_object
       || known->callbacks.decode != object->callbacks.decode || known->callbacks.finished != object->callbacks.finished;
 }
 
-/* For people; `is_quoted` if it stands in a word of a shell, between quotes. */
-static void print_path(const json_t *path, bool is_quoted) {
-  size_t index;
-  json_t *component;
-  json_array_foreach(path, index, component) {
-    if (index > 0) putc('/', stderr);
-    for (const char *each = json_string_value(component); each && *each; each++) {
-      if (*each == '\'' && is_quoted) fputs("'\\''", stderr);
-      else putc(*each, stderr);
-    }
-  }
-}
-
 /* Whoever runs the program is told that there is a state that it is not given (R35). */
 static void tell_withheld(const restoration_object *object) {
   fputs("restoration: the saved state of ", stderr);
@@ -1207,6 +1319,7 @@ static void take_object(restoration *handle, json_t *result, const restoration_f
   restoration_object **place = &handle->objects;
   while (*place) place = &(*place)->next;
   *place = object;
+  object->is_early = true;
   registering->object = object;
 }
 
@@ -1248,6 +1361,9 @@ restoration_object *restoration_register(
   }
   restoration_object *result = id ? registering.object : NULL;
   if (id && !result && failure) *failure = registering.failure;
+  if (result) result->is_early = false;
+  /* Its answer makes the descriptor readable, if the program waits for that. */
+  if (json_array_size(handle->held) > 0) restoration_send(handle, "ping", json_object(), take_nothing, NULL, NULL);
   leave(handle);
   return result;
 }
@@ -1317,13 +1433,15 @@ json_t *restoration_decode(restoration_object *object, int milliseconds, restora
   return restoration_call(object->handle, "decodeRestorableState", params, milliseconds, failure);
 }
 
-/* Steals target and state. */
+/* Steals target and state. `is_stored` is false if the object is excluded, or the call has failed. */
 static int encode(
-    restoration *handle, json_t *target, json_t *state, int milliseconds, restoration_failure *failure) {
+    restoration *handle, json_t *target, json_t *state, int milliseconds, bool *is_stored,
+    restoration_failure *failure) {
   /* One counter for all objects: it grows for each path, even if objects are moved or registered again. */
   json_int_t revision = ++handle->last_revision;
   json_t *params = json_pack("{s:o,s:o,s:I}", "object", target, "state", state, "revision", revision);
   json_t *result = restoration_call(handle, "encodeRestorableState", params, milliseconds, failure);
+  *is_stored = result && !json_is_false(json_object_get(result, "included"));
   if (!result) return -1;
   bool was_discarded = is_discarded(result);
   json_decref(result);
@@ -1336,19 +1454,20 @@ int restoration_encode(
     json_decref(state);
     return -1;
   }
-  return encode(object->handle, json_integer(object->number), state, milliseconds, failure);
+  restoration *handle = object->handle;
+  bool is_stored;
+  enter(handle); /* a callback may unregister the object */
+  replace(&object->unsaved, state); /* before the answer, which `stateWanted` may follow at once */
+  int result = encode(handle, json_integer(object->number), state, milliseconds, &is_stored, failure);
+  if (is_stored || result < 0) replace(&object->unsaved, NULL);
+  leave(handle);
+  return result;
 }
 
 int restoration_encode_application(
     restoration *handle, json_t *state, int milliseconds, restoration_failure *failure) {
-  return encode(handle, json_array(), state, milliseconds, failure);
-}
-
-static void take_nothing(restoration *handle, json_t *result, const restoration_failure *failure, void *data) {
-  (void)handle;
-  (void)result;
-  (void)failure;
-  (void)data;
+  bool is_stored;
+  return encode(handle, json_array(), state, milliseconds, &is_stored, failure);
 }
 
 int restoration_invalidate(restoration_object *object, restoration_failure *failure) {

@@ -62,7 +62,8 @@ bool restoration_default_socket(char *path, size_t size);
 restoration *restoration_open(const char *socket, restoration_failure *failure);
 
 /* Closes the connection without goodbye and frees the handle and its objects. NULL is allowed. In a callback the
- * handle is freed when the outermost call on it returns. Pending calls fail with RESTORATION_LOST. */
+ * handle is freed when the outermost call on it returns. Pending calls fail with RESTORATION_LOST. For handles that are
+ * open when the program ends by itself with status 0, the library says goodbye for a restart. */
 void restoration_close(restoration *handle);
 
 /* The descriptor to poll; -1 while the connection is lost. It changes at restoration_resume. */
@@ -168,7 +169,8 @@ typedef struct restoration_callbacks {
 /* Registers an object; `params` as in registerObjectForStateRestoration, stolen. Callbacks need `serves_states`, and
  * may be NULL. Registering the same path again gives the same object; with other callbacks or other `data` it fails
  * with RESTORATION_DUPLICATE, and the first object stays as it is. NULL with `failure`. The object is freed by
- * restoration_unregister, restoration_goodbye and restoration_close. Add the time to wait for a parent. */
+ * restoration_unregister, restoration_goodbye and restoration_close. Add the time to wait for a parent. No callback for
+ * the object comes before this has returned. */
 restoration_object *restoration_register(
     restoration *handle, json_t *params, const restoration_callbacks *callbacks, void *data, int milliseconds,
     restoration_failure *failure);
@@ -193,8 +195,8 @@ bool restoration_object_is_replaced(const restoration_object *object);
 /* The whole result of decodeRestorableState, a new reference; NULL with `failure`. */
 json_t *restoration_decode(restoration_object *object, int milliseconds, restoration_failure *failure);
 
-/* Saves a state; it is on disk when this returns, or not stored if the object is excluded. Steals it. 0, 1
- * if the user has quit the application, or -1. */
+/* Saves a state; it is on disk when this returns. If the object is excluded, the library keeps it, and saves it when the
+ * object is included. Steals it. 0, 1 if the user has quit the application, or -1. */
 int restoration_encode(
     restoration_object *object, json_t *state, int milliseconds, restoration_failure *failure);
 

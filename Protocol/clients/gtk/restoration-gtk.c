@@ -168,6 +168,25 @@ static void complain_once(saved_object *object, const restoration_failure *failu
   complain("a window or its state is not saved", failure);
 }
 
+/* Whoever runs the program is told that there is a state that it is not given (R35). */
+static void tell_if_withheld(const RestorationGtkSession *self, const saved_object *object, const json_t *result) {
+  const char *state = json_string_value(json_object_get(json_object_get(result, "restoration"), "state"));
+  if (g_strcmp0(state, "quarantined") != 0 || json_is_true(json_object_get(result, "existing"))) return;
+  GString *text = g_string_new(NULL);
+  json_t *path = path_of(object), *component;
+  size_t index;
+  json_array_foreach(path, index, component)
+    g_string_append_printf(text, "%s%s", index ? "/" : "", json_string_value(component));
+  char *quoted = g_shell_quote(text->str);
+  g_warning(
+      "the saved state of %s is withheld, because its process failed when it was given it; to give it back: "
+      "restorationctl quarantine release %s %s",
+      text->str, self->application, quoted);
+  g_free(quoted);
+  g_string_free(text, TRUE);
+  json_decref(path);
+}
+
 /* `data` of a call about an object, whose window may be closed when the answer comes. */
 typedef struct question {
   RestorationGtkSession *session;
@@ -232,6 +251,7 @@ static void take_registration(restoration *handle, json_t *result, const restora
     object->has_complained = true;
   } else {
     object->handle = number;
+    tell_if_withheld(asked->session, object, result);
   }
   if (object->is_closed && object->handle) {
     unregister(asked->session, object);
@@ -261,8 +281,9 @@ static void take_encode(restoration *handle, json_t *result, const restoration_f
   saved_object *object = asked->object;
   object->is_pushing = false;
   object->has_complained &= !result;
+  /* Nothing was stored: it is sent again when the broker asks for it. */
+  if (!result || json_is_false(json_object_get(result, "included"))) g_clear_pointer(&object->pushed, free);
   if (!result) {
-    g_clear_pointer(&object->pushed, free);
     bool is_unknown =
         failure && (strcmp(failure->kind, "unknownObject") == 0 || strcmp(failure->kind, "replaced") == 0);
     if (is_unknown) object->handle = 0;
@@ -425,6 +446,7 @@ static json_t *register_and_decode_once(
   json_t *result = restoration_call(self->handle, "registerObjectForStateRestoration", params, start_patience, failure);
   if (result) {
     object->handle = json_integer_value(json_object_get(result, "object"));
+    tell_if_withheld(self, object, result);
     params = json_pack("{s:I}", "object", object->handle);
     decoded = restoration_call(self->handle, "decodeRestorableState", params, start_patience, failure);
   }
@@ -701,6 +723,8 @@ static void end_session(RestorationGtkSession *self) {
   g_clear_handle_id(&self->timer, g_source_remove);
   if (self->source) g_source_destroy(self->source);
   g_clear_pointer(&self->source, g_source_unref);
+  if (self->handle && restoration_token(self->handle))
+    restoration_notify(self->handle, "goodbye", json_pack("{s:s}", "reason", "restart"), NULL);
   g_clear_pointer(&self->handle, restoration_close);
   g_clear_pointer(&self->root, free_object);
   g_ptr_array_set_size(self->objects, 0);

@@ -21,6 +21,7 @@ import collections
 import collections.abc
 import concurrent.futures
 import contextlib
+import contextvars
 import copy
 import dataclasses
 import datetime
@@ -40,6 +41,7 @@ import select
 import shlex
 import socket as sockets
 import stat
+import sys
 import threading
 import time
 import traceback
@@ -78,6 +80,8 @@ Leaving = Literal["restart", "logout", "closed", "userQuit"]
 _T = TypeVar("_T")
 _D = TypeVar("_D")
 _log = logging.getLogger("restoration")
+# The session for which a call of the broker is being answered here, and the task that does it.
+_answering: contextvars.ContextVar[Any] = contextvars.ContextVar("answering", default=None)
 
 
 # Errors
@@ -1218,6 +1222,9 @@ class _Object:
         #: What attributes could last be written as.
         self._last: Dict[str, Any] = {}
         self._has_state = False
+        #: What was pushed last, if it was not stored because the object is excluded; and whether it is wanted now (R4).
+        self._unsaved: Optional[Dict[str, Any]] = None
+        self._is_wanted = False
         #: It began without a broker: nothing that is saved at its path is newer than what the program has (R29).
         self._is_fresh = session._is_alone
         self._take(result)
@@ -1327,9 +1334,12 @@ class _Object:
         return values, failure
 
     def _want(self) -> None:
-        """The broker needs the state of the target's attributes again."""
+        """The broker needs the state again."""
         if self._is_bound():
             self._pushed = None
+            self._session._mark(self)
+        elif self._unsaved is not None:
+            self._is_wanted = True
             self._session._mark(self)
 
     def _changed(self) -> Tuple[Optional[Dict[str, Any]], Optional[InvalidStateError]]:
@@ -1918,9 +1928,12 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @atexit.register
 def _at_exit() -> None:
+    # An exception that ends the program is a failure, which may be that of a state (R31). A prompt has shown others.
+    is_failing = isinstance(getattr(sys, "last_value", None), Exception) and not hasattr(sys, "ps1")
     for session in _connected_sessions():
         if isinstance(session, Session):
             session._push_last()
+        session._leave_behind(is_failing)
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -2045,6 +2058,7 @@ class _Session:
         self._complaints: Set[str] = set()  # that were logged over this connection
         self._extends = False
         self._ended = False
+        self._is_left = False  # it has ended, but no goodbye was said, nor was it closed
         self._loss: Optional[Mapping[str, Any]] = None  # another host has the application
         self._is_telling = False  # a broker what it does not remember
         self._is_ending = False  # nothing waits for other processes then
@@ -2058,6 +2072,22 @@ class _Session:
 
     def _prepare(self) -> None:
         """Sets up what only this kind of session has."""
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # it may be half made, and the interpreter may be ending
+            self._leave_behind()
+
+    def _leave_behind(self, is_failing: bool = False) -> None:
+        """The program ends by itself, or has dropped the session: who has not closed it has not crashed (R30)."""
+        is_open = not self._ended or self._is_left
+        self._ended, self._is_left = True, False
+        if is_open and not is_failing and self._has_opened:
+            with contextlib.suppress(OSError, RestorationError):
+                self._send_farewell({"reason": self._leave_keeping()})
+
+    def _send_farewell(self, params: Dict[str, Any]) -> None:
+        """Says goodbye, without waiting for more than a second."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.application} on {self.socket}>"
@@ -2324,6 +2354,8 @@ class _Session:
             thing = self._found(params.get("object"))
             if thing is not None:
                 thing._is_fresh = False  # what is saved is its own
+                given = {name: params[name] for name in ("state", "elements") if name in params}
+                thing._unsaved, thing._is_wanted = None if result.get("included", True) else given, False
             self._renew("encodeRestorableState", params, is_done=True)
         return True
 
@@ -2366,6 +2398,10 @@ class _Session:
             raise failure
 
     def _push(self, thing: _Object) -> _Answering[None]:
+        if thing._is_wanted and thing._unsaved is not None:
+            params = {"object": thing, **thing._unsaved, "revision": next(self._revisions)}
+            yield _Call("encodeRestorableState", params, functools.partial(self._encoded, params), True)
+            return
         try:
             values, failure = thing._changed()
             text = _text(values)
@@ -2393,7 +2429,12 @@ class _Session:
     def _has_attributes(self) -> bool:
         return any(each._is_bound() for each in self.objects)
 
+    def _task(self) -> Any:
+        """Who calls, apart from the thread."""
+
     def _save(self, reason: Optional[str], deadline: Optional[float], progress_token: Any) -> _Call[Dict[str, Any]]:
+        if _answering.get() == (self, self._task()):
+            raise RestorationError("save() in a callback would wait for the callback itself; call it when that is over")
         milliseconds = _milliseconds("deadline", deadline, 600)
         params = _present(reason=reason, deadlineMilliseconds=milliseconds, progressToken=progress_token)
         return self._call("saveApplicationState", params, _same, deadline or 5)
@@ -2589,6 +2630,10 @@ class _Session:
             self._objects.pop(params["object"])._lose()
         elif method == "stateWanted" and params["object"] in self._objects:
             self._objects[params["object"]]._want()
+        elif method == "encodeFailed":
+            told = "{limit} is {max}, this was {value}" if "limit" in params["error"] else "{kind}"
+            thing = self._objects.get(params["object"], params["path"]) or "the application itself"
+            _log.error("the broker has not stored the state of %r: %s", thing, told.format(**params["error"]))
         elif method == "archiveLost":
             self._lose_archive(params)
         elif method == "applicationFinishedRestoringState":
@@ -2656,6 +2701,8 @@ class _Session:
         state = callback() if callback else self._attributes_of(thing)
         if inspect.isawaitable(state):
             state = yield state
+        if state is None and thing._unsaved is not None:
+            return _sent({"object": handle, **thing._unsaved}, thing._unsaved["state"], thing.path)
         if state is None:
             return _text({"object": handle, "unchanged": True})
         elements = {"elements": state.elements} if isinstance(state, Snapshot) else {}
@@ -2671,6 +2718,8 @@ class _Session:
         for entry in params["objects"]:
             thing = self._objects.get(entry["object"])
             callback = thing._callbacks.get("decode") if thing else None
+            if thing:
+                thing._unsaved = None  # the program shows another one now
             if thing and thing._is_bound():
                 if thing._changed()[0] is not None:  # what the program has just set is newer
                     self._mark(thing)
@@ -2777,6 +2826,7 @@ class _Session:
     def _leave_to_parent(self) -> None:
         """In a forked child. Nothing but the descriptor is closed: the socket is the parent's."""
         self._forked = self._ended = True
+        self._is_left = False
         if self._connection is not None:
             self._connection.close()
 
@@ -3114,6 +3164,10 @@ class Session(_Session):
         super()._leave_to_parent()
         self._connection = None
         self._prepare()  # the parent's threads do not exist here
+
+    def _send_farewell(self, params: Dict[str, Any]) -> None:
+        if self._connection is not None:
+            self._connection.send(self._frame("goodbye", params))
 
     def open(self) -> "Session":
         """Connects. A `with` block does this itself."""
@@ -3758,8 +3812,11 @@ class Session(_Session):
             for result in self._notified(message["method"], message.get("params") or {}):
                 _not_awaited(result)
         else:
-            connection = self._connection
-            line: str = self._drive(self._reply(message), self._perform)
+            connection, token = self._connection, _answering.set((self, None))
+            try:
+                line: str = self._drive(self._reply(message), self._perform)
+            finally:
+                _answering.reset(token)
             if connection is not None and connection is self._connection:
                 with contextlib.suppress(ConnectionLostError):
                     self._send(line.encode() + b"\n", self._deadline(0))
@@ -3946,6 +4003,15 @@ class AsyncSession(_Session):
     def _leave_to_parent(self) -> None:
         super()._leave_to_parent()
         self._writer = None  # closing it would remove the descriptor from the parent's epoll instance
+
+    def _send_farewell(self, params: Dict[str, Any]) -> None:
+        # Its own connection has ended with the event loop.
+        with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as connection:
+            connection.settimeout(1)
+            connection.connect(self.socket)
+            named = {"application": self.application, "session": self.token, **params}
+            connection.sendall(self._frame("goodbye", named, 1))
+            connection.recv(1)
 
     async def open(self) -> "AsyncSession":
         """Connects. An `async with` block does this itself."""
@@ -4306,6 +4372,7 @@ class AsyncSession(_Session):
         except OSError:
             pass
         except asyncio.CancelledError:  # the program ends
+            self._is_left = not self._ended
             self._ended = True
             raise
         finally:
@@ -4342,7 +4409,11 @@ class AsyncSession(_Session):
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(_logged)
 
+    def _task(self) -> Any:
+        return asyncio.current_task()
+
     async def _respond(self, message: Dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        _answering.set((self, self._task()))
         line: str = await self._drive(self._reply(message), self._perform)
         if writer is self._writer:
             with contextlib.suppress(ConnectionLostError):

@@ -32,6 +32,7 @@
 (defvar restoration--buffers-changed nil "Buffers that may have changed since the last look.")
 
 (defvar restoration--has-changed)
+(defvar restoration--whole-name)
 (declare-function restoration--request "restoration")
 (declare-function restoration--tell-all-changes "restoration")
 (declare-function restoration--notify "restoration")
@@ -206,6 +207,7 @@ SEND, instead of `restoration--send', sends (OBJECT STATE TEXT)."
         (restoration--request
          'decodeRestorableState (list :object path)
          (lambda (result)
+           (restoration--tell-withheld result)
            (let ((state (plist-get result :state)))
              (if (and (equal (plist-get result :status) "available") (plist-get state :windows))
                  (progn
@@ -213,6 +215,12 @@ SEND, instead of `restoration--send', sends (OBJECT STATE TEXT)."
                    (puthash name (plist-get state :windows) windows))
                (restoration--pass-over name (plist-get result :status))))
            (when (zerop (cl-decf left)) (funcall done windows))))))))
+
+(defun restoration--tell-withheld (result)
+  "Say so if the broker withholds a state, as RESULT of its decode tells."
+  (when (equal (plist-get result :status) "quarantined")
+    (restoration--tell "what was saved is withheld after crashes; to give it back: restorationctl quarantine release %s"
+                       restoration--whole-name)))
 
 (defun restoration--pass-over (name status)
   "Pass the tab NAME over, which has no state now, for a reason in STATUS.

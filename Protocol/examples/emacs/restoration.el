@@ -222,9 +222,13 @@ Emacs would read on meanwhile, in the middle of a message."
     (puthash name (restoration--make-object :name name) restoration--objects))
   (let (editor)
     (restoration--request 'decodeRestorableState '(:object ["Editor"])
-                          (lambda (result) (setq editor (plist-get result :state))))
+                          (lambda (result)
+                            (restoration--tell-withheld result)
+                            (setq editor (plist-get result :state))))
     (restoration--request 'decodeRestorableState '(:object ["Editor" "Buffers"])
-                          (lambda (result) (restoration--decoded editor (plist-get result :state))))))
+                          (lambda (result)
+                            (restoration--tell-withheld result)
+                            (restoration--decoded editor (plist-get result :state))))))
 
 (defun restoration--decoded (editor buffers)
   "Go on with EDITOR and BUFFERS, the saved states, or nil."

@@ -56,7 +56,7 @@ struct ContentLengthStream {
     }
   }
 
-  /// Uses up input until something happens; `nil` when more bytes are needed.
+  /// Consumes input until an event occurs; `nil` when more bytes are needed.
   mutating func next(_ input: inout InputBuffer) -> FrameDecoder.Event? {
     while true {
       switch mode {

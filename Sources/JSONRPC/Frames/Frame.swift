@@ -7,13 +7,12 @@ package struct Frame: Sendable {
   /// The frame is complete and its upper levels are on the tape.
   init(_ storage: FrameStorage) { self.storage = storage }
 
-  /// The memory the frame takes, in bytes, about.
+  /// About the bytes of memory that the frame takes.
   var memory: Int {
     storage.bytes.count + storage.tape.count * MemoryLayout<TapeEntry>.stride
       + storage.references.count * MemoryLayout<TapeReference>.stride + 160
   }
 
-  /// The text of the frame.
   var text: [UInt8] { storage.bytes }
 
   package enum Content: Sendable {
@@ -27,7 +26,7 @@ package struct Frame: Sendable {
     return content(after: &method)
   }
 
-  /// The same; a message that names the method given shares its text.
+  /// The same; a message that names the same method shares its text.
   func content(after method: inout String) -> Content {
     guard let elements = storage.root.elements else { return .message(Message(reading: storage.root, after: &method)) }
     return .batch(elements.map { Message(reading: $0, after: &method) })
@@ -45,7 +44,7 @@ package struct Frame: Sendable {
     return count
   }
 
-  /// The message as one that cannot be read; `nil` for a batch.
+  /// Reads the message as one that is incomplete; `nil` for a batch.
   func brokenMessage(_ reason: String) -> BrokenMessage? {
     let root = storage.root
     guard root.elements == nil else { return nil }

@@ -5,19 +5,17 @@
 /// An invalid text costs only its own frame, because the beginning of the next one is known anyway.
 package struct FrameBody: Sendable {
   private enum Mode {
-    /// Nothing but white space has come.
+    /// Only white space has arrived.
     case before
     case inside
-    /// Whole; nothing but white space may follow.
+    /// The frame is complete; only white space may follow.
     case after(Frame)
-    /// The rest is skipped.
     indirect case failed(ErrorObject, BrokenMessage?)
   }
 
   private var mode = Mode.before
   private var input = InputBuffer()
   private var scan: JSONScan
-  /// Bytes taken so far.
   private var count = 0
 
   package init(limits: FrameLimits, vocabulary: ScanVocabulary) {
@@ -39,7 +37,6 @@ package struct FrameBody: Sendable {
     }
   }
 
-  /// Takes the next bytes of the frame.
   package mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard !bytes.isEmpty else { return }
     count += bytes.count

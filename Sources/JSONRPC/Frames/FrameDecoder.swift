@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Cuts the bytes of one peer into frames and validates them; each byte is looked at once, however it arrives.
+/// Cuts the bytes of one peer into frames and validates them. It reads each byte once, however the bytes arrive.
 ///
 /// Feed bytes with `append`, then call `next` until it returns `nil`.
 package struct FrameDecoder: Sendable {
   package enum Event: Sendable {
     case frame(Frame)
-    /// Input that is not a frame: answer it, then continue.
-    /// Indirect, because an event is as large as its largest case, and nearly all are frames.
+    /// Input that is not a frame: answer it, then continue. Indirect, because an event is as large as its largest case,
+    /// and nearly all are frames.
     indirect case fault(ErrorObject, BrokenMessage? = nil)
     /// The peer does not speak the protocol: answer with id null, then close. Nothing follows.
     case refused(ErrorObject)
@@ -18,19 +18,18 @@ package struct FrameDecoder: Sendable {
     case jsonStream
     case contentLength
     case http
-    /// Nothing that comes is looked at.
     case ended
   }
 
   private var mode = Mode.undecided
   private var input = InputBuffer()
   private var stream: JSONStream
-  /// Made when the peer turns out to speak it.
+  /// Set when the peer turns out to speak it.
   private var headed: ContentLengthStream?
   private let limits: FrameLimits
   private let vocabulary: ScanVocabulary
 
-  /// - Parameter framing: how the frames are told apart, if that is known from before.
+  /// - Parameter framing: the peer's framing, if it is known already.
   package init(limits: FrameLimits, vocabulary: ScanVocabulary, framing: Framing? = nil) {
     self.limits = limits.withinOffsets
     self.vocabulary = vocabulary
@@ -45,7 +44,6 @@ package struct FrameDecoder: Sendable {
     }
   }
 
-  /// Takes the next bytes of the peer.
   package mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard mode != .ended, !bytes.isEmpty else { return }
     input.append(bytes)
@@ -72,7 +70,7 @@ package struct FrameDecoder: Sendable {
     return event
   }
 
-  /// The end of the input, after `next` has returned `nil`: the fault of a frame cut short, or `nil`.
+  /// Call at the end of the input, after `next` has returned `nil`. Returns the fault of a frame cut short, or `nil`.
   package mutating func finish() -> Event? {
     defer {
       input.consumeAll()
@@ -86,7 +84,7 @@ package struct FrameDecoder: Sendable {
     }
   }
 
-  /// Where the decoder is; asked when `next` has returned nil.
+  /// Valid when `next` has returned `nil`.
   ///
   /// Stored, because access to a computed property would copy the decoder.
   package private(set) var position = FramePosition.betweenFrames
@@ -94,7 +92,7 @@ package struct FrameDecoder: Sendable {
   /// Bytes held until their frame is complete or taken.
   package var bufferedBytes: Int { input.count + (headed?.bufferedBytes ?? 0) }
 
-  /// How the frames of the peer are told apart, as soon as that is known.
+  /// The peer's framing, as soon as it is known.
   package var framing: Framing? {
     switch mode {
     case .jsonStream: .jsonStream
@@ -120,10 +118,10 @@ package struct FrameDecoder: Sendable {
 
   // MARK: Deciding
 
-  /// Bytes the first word of a peer may have: the name of a header, or a method of HTTP.
+  /// Bytes of a peer's first word: the name of a header, or a method of HTTP.
   private static let firstWordBytesMax = 64
 
-  /// Looks at the first bytes that are not white space.
+  /// Decides the framing by the first bytes that are not white space.
   private mutating func decide() -> Event? {
     input.skipWhiteSpace()
     guard !input.isEmpty else { return nil }
@@ -147,7 +145,7 @@ package struct FrameDecoder: Sendable {
     return nil
   }
 
-  /// Whether names of headers may hold this byte (RFC 9110, `tchar`).
+  /// Whether a header's name may contain this byte (RFC 9110, `tchar`).
   private static func isTokenByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -177,7 +175,7 @@ package struct FrameDecoder: Sendable {
 }
 
 extension FrameLimits {
-  /// The limits within what offsets and depths on the tape can hold.
+  /// The limits, clamped to the offsets and depths that the tape can hold.
   var withinOffsets: FrameLimits {
     var limits = self
     limits.frameBytesMax = min(frameBytesMax, Int(Int32.max) - 1)

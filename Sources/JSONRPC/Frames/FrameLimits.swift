@@ -11,10 +11,9 @@ package struct FrameLimits: Sendable, Equatable {
   /// Values in a frame: objects, arrays, strings, numbers and literals; member names do not count.
   package var valuesPerFrameMax = 65_536
 
-  /// Members of one object.
   package var keysPerObjectMax = 4_096
 
-  /// For texts that are not frames of a peer: of any length, and as deep as a frame may be.
+  /// For texts that are not frames of a peer: of any length, and as deep as a frame.
   package static let unframed = FrameLimits(
     frameBytesMax: Int(Int32.max) - 16,
     depthMax: 64,

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where a decoder is in its input when it needs more bytes.
+/// The state of a decoder that needs more bytes.
 package enum FramePosition: Sendable {
-  /// What comes next is read as it would be at the beginning.
+  /// The next bytes are read as at the beginning.
   case betweenFrames
-  /// Another decoder could go on from here if it is given what has come of the frame.
+  /// Another decoder can continue from here if it gets the arrived part of the frame.
   case insideFrame
-  /// In a frame that no other decoder could go on with, for example one that was given up.
+  /// In a frame that no other decoder can continue, for example a skipped one.
   case finishingFrame
-  /// In a line that is passed over to its end, after a syntax error.
+  /// In a line that is skipped to its end, after a syntax error.
   case finishingLine
 
-  /// Whether a frame has begun and not ended.
   package var isInsideFrame: Bool { self == .insideFrame || self == .finishingFrame }
 
-  /// Whether only the decoder that has begun can come to the end of what has begun.
+  /// Whether only this decoder can reach the end of the frame or line.
   package var mustBeFinished: Bool { self == .finishingFrame || self == .finishingLine }
 }

@@ -15,7 +15,6 @@ final class FrameStorage: Sendable {
     (self.bytes, self.tape, self.references) = (bytes, tape, references)
   }
 
-  /// The whole value.
   var root: JSONSlice { JSONSlice(storage: self, entry: 0) }
 }
 
@@ -48,11 +47,8 @@ struct TapeEntry: Sendable {
 struct TapeFlags: OptionSet, Sendable {
   let rawValue: UInt8
 
-  /// The member name has escapes.
   static let escapedName = TapeFlags(rawValue: 1)
-  /// There is insignificant white space inside the value.
   static let whiteSpace = TapeFlags(rawValue: 2)
-  /// The members or elements are on the tape.
   static let children = TapeFlags(rawValue: 4)
   /// Two names in the object may be equal; without this mark they all differ.
   static let repeatedNames = TapeFlags(rawValue: 8)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How the messages of a connection are told apart; decided once, by the first bytes of the peer.
+/// How the messages of a connection are separated; decided once, by the peer's first bytes.
 package enum Framing: Hashable, Sendable {
   /// One JSON text after the other; ours are one line each.
   case jsonStream
@@ -11,7 +11,7 @@ package enum Framing: Hashable, Sendable {
   /// - Parameter keepsAlive: whether the connection is used for another request after this one.
   case http(keepsAlive: Bool)
 
-  /// Whether the peer can be sent messages that it did not request.
+  /// Whether the peer can get messages that it did not request.
   package var canBeCalled: Bool {
     switch self {
     case .jsonStream, .contentLength: true
@@ -19,7 +19,7 @@ package enum Framing: Hashable, Sendable {
     }
   }
 
-  /// Makes the text from `start` to the end of `out` a frame.
+  /// Frames the text from `start` to the end of `out`.
   func enclose(_ out: inout [UInt8], from start: Int) {
     switch self {
     case .jsonStream:
@@ -46,7 +46,7 @@ package enum Framing: Hashable, Sendable {
       + headers + (keepsAlive ? "\r\n" : "Connection: close\r\n\r\n")
   }
 
-  /// Whether a media type says UTF-8 or nothing of a charset.
+  /// Whether a media type has the charset UTF-8 or none.
   package static func isUTF8(contentType: String) -> Bool {
     for parameter in contentType.lowercased().split(separator: ";").dropFirst() {
       let parameter = parameter.filter { $0 != " " && $0 != "\t" && $0 != "\"" }
@@ -57,6 +57,6 @@ package enum Framing: Hashable, Sendable {
 }
 
 extension Framing? {
-  /// Makes the text from `start` to the end of `out` a frame. A peer that has not sent enough to tell gets lines.
+  /// Frames the text from `start` to the end of `out`. A peer whose framing is unknown gets lines.
   func enclose(_ out: inout [UInt8], from start: Int) { (self ?? .jsonStream).enclose(&out, from: start) }
 }

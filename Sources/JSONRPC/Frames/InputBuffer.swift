@@ -2,12 +2,12 @@
 
 /// Bytes received and not yet consumed.
 ///
-/// The room is an array that is longer than its contents, so that bytes are put in by one copy.
+/// The array is longer than its contents, so that bytes are added by one copy.
 struct InputBuffer {
   /// Zero bytes kept behind the input, so that the scan may read eight bytes at any place and stops at the end.
   private static let padding = 8
 
-  /// A buffer larger than this is given back when it holds little: the beginning of the next frame, or nothing.
+  /// A larger buffer is released when it holds little: the beginning of the next frame, or nothing.
   private static let keptCapacity = 64 << 10
 
   private var room = [UInt8](repeating: 0, count: padding)
@@ -30,7 +30,6 @@ struct InputBuffer {
     end += new.count
   }
 
-  /// Drops bytes at the front.
   mutating func consume(_ number: Int) {
     start += number
     guard room.count > Self.keptCapacity, count <= Self.keptCapacity / 4 else { return }
@@ -47,14 +46,13 @@ struct InputBuffer {
 
   mutating func consumeAll() { consume(count) }
 
-  /// Drops bytes at the front and returns them.
   mutating func take(_ number: Int) -> [UInt8] {
     let taken = Array(room[start..<start + number])
     consume(number)
     return taken
   }
 
-  /// Gives the bytes and their number; eight zero bytes follow them.
+  /// Passes the bytes and their number; eight zero bytes follow them.
   func withBytes<Result>(_ body: (UnsafePointer<UInt8>, Int) -> Result) -> Result {
     room.withUnsafeBufferPointer { room in
       guard let base = room.baseAddress else { preconditionFailure("the padding is always there") }

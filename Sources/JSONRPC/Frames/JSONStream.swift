@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The framing "JSON stream": frames are told apart by their nesting; white space between them means nothing.
+/// The framing "JSON stream": nesting separates frames, and white space between them is ignored.
 struct JSONStream {
   private enum Mode {
     case betweenFrames
     case insideFrame
-    /// Passing over the rest of a frame beyond a limit, by nesting alone.
+    /// Skipping the rest of a frame beyond a limit, by nesting alone.
     case skipping(nesting: Int, insideString: Bool, escaped: Bool)
     /// Looking for a line that begins with a frame, after a syntax error.
     case recovering(atLineStart: Bool)
@@ -27,7 +27,7 @@ struct JSONStream {
 
   static func isFrameStart(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") }
 
-  /// Uses up input until something happens; `nil` when more bytes are needed.
+  /// Consumes input until an event occurs; `nil` when more bytes are needed.
   mutating func next(_ input: inout InputBuffer) -> FrameDecoder.Event? {
     while !input.isEmpty {
       switch mode {
@@ -44,7 +44,7 @@ struct JSONStream {
     return nil
   }
 
-  /// The end of the input: a frame cut short is a fault.
+  /// Call at the end of the input: a frame cut short is a fault.
   func finish() -> FrameDecoder.Event? {
     guard case .insideFrame = mode else { return nil }
     return .fault(.parseError(hint: "The input ended inside a frame.", offset: scan.state.at))
@@ -64,7 +64,7 @@ struct JSONStream {
 
   private mutating func advance(_ input: inout InputBuffer) -> FrameDecoder.Event? {
     let outcome = input.withBytes { scan.advance($0, count: $1) }
-    // Judged by the place of the byte, not by how much has arrived, so that the answer does not depend on that.
+    // Judged by the byte's position, so that the answer does not depend on how much has arrived.
     if scan.state.at > scan.limits.frameBytesMax
       || scan.state.at == scan.limits.frameBytesMax && outcome != .complete && input.count > scan.state.at
     {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The batches of a peer that are not fully answered.
 struct Batches {
   struct Key: Hashable, Sendable {
     fileprivate let number: UInt64
@@ -8,9 +7,8 @@ struct Batches {
 
   private struct Batch {
     let key: Key
-    /// Requests not answered.
     var waiting = 0
-    /// Whether messages of the batch are still being taken.
+    /// Whether messages of the batch are still arriving.
     var isReading = true
     /// The answers so far, without the closing bracket.
     var answers: [UInt8] = []
@@ -19,7 +17,6 @@ struct Batches {
   private var open: [Batch] = []
   private var lastNumber: UInt64 = 0
 
-  /// Bytes of answers not sent yet.
   private(set) var gatheredBytes = 0
 
   mutating func begin() -> Key {
@@ -29,13 +26,12 @@ struct Batches {
     return key
   }
 
-  /// One more answer will come.
   mutating func expect(_ key: Key) {
     guard let index = index(of: key) else { return }
     open[index].waiting += 1
   }
 
-  /// Adds an expected answer; appends the whole batch to `out` and gives true when it was the last.
+  /// Adds an expected answer. If it was the last, appends the whole batch to `out` and returns true.
   mutating func add(to key: Key, into out: inout [UInt8], _ write: (inout [UInt8]) -> Void) -> Bool {
     guard let index = index(of: key) else { return false }
     let before = open[index].answers.count
@@ -46,10 +42,9 @@ struct Batches {
     return appendIfComplete(index, to: &out)
   }
 
-  /// Bytes of the answers to the batch so far.
   func gatheredBytes(of key: Key) -> Int { index(of: key).map { open[$0].answers.count } ?? 0 }
 
-  /// All messages of the batch have been taken; appends it to `out` and gives true when all its answers are there.
+  /// All messages of the batch have arrived. If all answers are there, appends the batch to `out` and returns true.
   mutating func endReading(_ key: Key, into out: inout [UInt8]) -> Bool {
     guard let index = index(of: key) else { return false }
     open[index].isReading = false

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A message that cannot be read to its end.
+/// A message with an unreadable end.
 package struct BrokenMessage: Sendable {
-  /// `nil` if it was not read.
+  /// `nil` if the id was not read.
   package let id: RequestID?
-  /// It has what only calls have; otherwise it may be the answer to a call of ours.
+  /// Whether it has members of a call; otherwise it may be the answer to a call of ours.
   package let isCall: Bool
   /// The fault, to complete "the answer is".
   package let reason: String
 }
 
 extension JSONScan {
-  /// What was read of the message. A batch is excluded, because the broken message in it is unknown.
+  /// The readable part of the message. `nil` for a batch, because the broken message in it is unknown.
   ///
   /// - Parameter bytes: the scanned part of the message.
   func brokenMessage(_ bytes: [UInt8], _ reason: String) -> BrokenMessage? {
@@ -25,7 +25,7 @@ extension JSONScan {
       let name = SliceName(entry)
       names.append(name)
       if name.isEqual(to: "id", in: bytes) { id = RequestID(JSONSlice(storage: storage, entry: index)) }
-      // The only incomplete member is the last one begun.
+      // Only the member begun last can be incomplete.
       guard Int(entry.next) > index else { break }
       index = Int(entry.next)
     }

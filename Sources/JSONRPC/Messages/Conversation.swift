@@ -6,32 +6,31 @@
 /// 1. A call is answered at most once; further answers are ignored.
 /// 2. A request with an id in flight, parked or not, is refused and leaves the first untouched; `null` is not an id.
 /// 3. The answers of one batch leave as one array when the last is there; a batch without answers leaves nothing.
-///    Those that are there are never replaced: what a batch has no room for, its receiver asks before it begins it.
+///    Present answers are never replaced: the receiver asks before each request of a batch whether its answer has room.
 /// 4. Calls are delivered in the order of their arrival; while `inFlightMax` are in flight, later ones are held back.
 /// 5. Answers to our own calls are never held back.
 /// 6. Every frame in the output has the peer's framing.
 package struct Conversation: Sendable {
-  /// Names one request awaiting its answer. Never given out twice in one conversation.
+  /// Names one unanswered request; never reused in a conversation.
   package struct Call: Hashable, Sendable {
     let slot: UInt32
     let serial: UInt32
   }
 
-  /// A message for the receiver to handle.
   package enum Delivery: Sendable {
     /// To be answered exactly once with `respond(to:with:into:)`.
     case request(Call, Request)
     case notification(Notification)
-    /// The answer to a call of ours, which has ended by it.
+    /// The answer to a call of ours, which ends the call.
     case response(callID: Int, Response.Outcome)
-    /// A call of ours has ended by an unreadable answer; the text completes "the answer is".
+    /// An unreadable answer, which ends a call of ours; the text completes "the answer is".
     case brokenAnswer(callID: Int, code: Int, String)
-    /// The peer does not speak with us, or not sensibly: send the output, then close. If it has said so by an error
-    /// without id, this is the error.
+    /// The peer takes no calls or breaks the protocol: send the output, then close. `refusal`: the peer's own error
+    /// without id, if it sent one.
     case closeAfterOutput(refusal: JSONSlice?)
   }
 
-  /// How the peer's frames are told apart, and so ours; nil as long as the peer has not sent enough to tell.
+  /// The peer's framing, which ours follows; `nil` until the peer has sent enough to decide it.
   package var framing: Framing?
 
   private let limits: ConversationLimits
@@ -39,23 +38,22 @@ package struct Conversation: Sendable {
   private var batches = Batches()
   private var outgoing = OutgoingCalls()
   private var heldBack: [Frame] = []
-  /// The first frame of `heldBack` that has not been taken.
   private var heldBackStart = 0
   private var hasEnded = false
-  /// The method called last; the next call mostly names the same one.
+  /// The method called last, because the next call mostly names the same one.
   private var lastMethod = ""
 
   /// Answers dropped because they belong to no call or are malformed.
   package private(set) var strayResponses = 0
 
-  /// The memory that frames with calls held back take, in bytes, about.
+  /// About the bytes of memory of frames with calls held back.
   package private(set) var heldBackBytes = 0
 
-  /// The memory of requests without an answer and of frames that are held back, in bytes, about. Stored, because it is
-  /// read at each message: what has to be computed from values of this module costs its reader a copy of them all.
+  /// About the bytes of memory of unanswered requests and of frames held back. Stored, because it is read at each
+  /// message: a computed property would copy values of this module.
   package private(set) var waitingBytes = 0
 
-  /// - Parameter past: calls that another conversation has made to the same peer.
+  /// - Parameter past: another conversation's calls to the same peer.
   package init(limits: ConversationLimits, after past: CallsMade = CallsMade()) {
     self.limits = limits
     outgoing = OutgoingCalls(after: past)
@@ -63,29 +61,27 @@ package struct Conversation: Sendable {
 
   package var callsMade: CallsMade { outgoing.past }
 
-  /// Whether a request that was delivered has not been answered.
   package var awaitsAnswers: Bool { !pending.isEmpty }
 
-  /// Whether neither side waits for an answer of the other.
+  /// Whether neither side waits for an answer.
   package var isSettled: Bool { !owesAnswers && outgoing.isEmpty }
 
   /// Requests delivered and neither answered nor parked.
   package var inFlight: Int { pending.inFlight }
 
-  /// Requests parked.
   package var parked: Int { pending.parked }
 
-  /// Bytes of answers in the making.
+  /// Bytes of the answers in the making.
   package var expectedBytes: Int { pending.expectedBytes }
 
-  /// Bytes of answers in the making, and of those that wait for the rest of their batch.
+  /// Bytes of the answers in the making, and of those that wait for the rest of their batch.
   package var unfinishedBytes: Int { pending.expectedBytes + batches.gatheredBytes }
 
   package var hasHeldBackCalls: Bool { heldBackStart < heldBack.count }
 
-  /// The frames with calls held back, as the peer sent them or might have: for the next conversation with this peer.
+  /// The frames with calls held back, in an equivalent form, for the next conversation with this peer.
   ///
-  /// Answers to our calls that came in the same frames have been delivered; they mean nothing the second time.
+  /// They may contain answers to our calls that have been delivered; these have no effect the second time.
   package var heldBackInput: [UInt8] {
     var input: [UInt8] = []
     for frame in heldBack[heldBackStart...] {
@@ -99,14 +95,11 @@ package struct Conversation: Sendable {
   /// Whether a call received now would be delivered at once.
   package var acceptsRequests: Bool { !hasHeldBackCalls && pending.inFlight < limits.inFlightMax }
 
-  /// Whether some request has not been answered.
   package var owesAnswers: Bool { !pending.isEmpty || hasHeldBackCalls }
 
-  /// Whether the input has ended and every request is answered.
   package var isDrained: Bool { hasEnded && !owesAnswers }
 }
 
-// Receiving
 extension Conversation {
   /// Takes one event; immediate answers are appended to `out`.
   package mutating func receive(_ event: FrameDecoder.Event, into out: inout [UInt8]) -> [Delivery] {
@@ -121,7 +114,7 @@ extension Conversation {
     case .frame(let frame):
       receive(frame, into: &out, &deliveries)
     case .fault(let error, let broken):
-      // An answer's id is that of a call of ours; the peer may have a call of its own under the same one.
+      // An answer's id is that of a call of ours; the peer may use the same id for a call of its own.
       write(error, to: broken?.isCall == true ? broken?.id : nil, into: &out)
       if let broken, !broken.isCall, let callID = outgoing.end(broken) {
         deliveries.append(.brokenAnswer(callID: callID, code: error.code, broken.reason))
@@ -142,7 +135,7 @@ extension Conversation {
       waitingBytes -= frame.memory
       take(frame, responses: false, into: &out, &deliveries)
     }
-    // Seldom enough that the cost of a frame does not depend on how many there are.
+    // Rare enough that the cost of a frame does not depend on their number.
     if heldBackStart > heldBack.count / 2 {
       heldBack.removeFirst(heldBackStart)
       heldBackStart = 0
@@ -179,7 +172,7 @@ extension Conversation {
     }
   }
 
-  /// Takes the calls or the answers in a frame, or both.
+  /// Takes the calls and the answers of a frame.
   private mutating func take(
     _ frame: Frame,
     calls: Bool = true,
@@ -247,7 +240,6 @@ extension Conversation {
   }
 }
 
-// Answering
 extension Conversation {
   /// Answers a request. The answer of one in a batch waits for the others.
   package mutating func respond(to call: Call, with outcome: Outcome, into out: inout [UInt8]) {
@@ -256,7 +248,7 @@ extension Conversation {
     answer(batch: ended.batch, into: &out) { Self.write(outcome, to: ended.id, into: &$0) }
   }
 
-  /// Answers a request with the result that `writing` writes as one value, straight into the output.
+  /// Answers a request; `writing` writes the result as one value, straight into the output.
   package mutating func respond(to call: Call, into out: inout [UInt8], writing: (inout JSONWriter) -> Void) {
     guard let ended = pending.remove(call) else { return }
     waitingBytes -= ended.bytes
@@ -272,10 +264,10 @@ extension Conversation {
     out += frame
   }
 
-  /// The answer to a request will be made later, and have about this many bytes.
+  /// Announces a later answer of about this many bytes.
   package mutating func expect(_ bytes: Int, from call: Call) { pending.expect(bytes, from: call) }
 
-  /// Why a request in a batch must not begin: the answers to those before it fill what they may have together.
+  /// Why a request in a batch must not begin: the earlier answers use up the room of the batch.
   package func refusal(of call: Call) -> ErrorObject? {
     guard let batch = pending.batch(of: call) else { return nil }
     let (gathered, max) = (batches.gatheredBytes(of: batch), limits.batchReplyBytesMax)
@@ -288,9 +280,9 @@ extension Conversation {
     )
   }
 
-  /// Takes a request out of the count of those in flight, because its answer waits for an event.
+  /// Stops counting a request as in flight, because its answer waits for an event.
   ///
-  /// Throws the error to answer it with when too many are parked.
+  /// Throws the error to answer with if too many are parked.
   package mutating func park(_ call: Call) throws(ErrorObject) {
     guard pending.parked < limits.parkedMax || pending.isParked(call) else {
       throw .limitExceeded(
@@ -301,14 +293,14 @@ extension Conversation {
       )
     }
     pending.setParked(true, call)
-    // What it waits for may come from this very peer, which must be read.
+    // The event may come from this very peer, which must be read.
     pending.expect(0, from: call)
   }
 
-  /// Counts a parked request among those in flight again.
+  /// Counts a parked request as in flight again.
   package mutating func unpark(_ call: Call) { pending.setParked(false, call) }
 
-  /// The request with that id, when it awaits its answer.
+  /// The unanswered request with that id.
   package func pendingCall(withID id: RequestID) -> Call? { pending.find(id) }
 
   private mutating func answer(_ error: ErrorObject, to id: RequestID?, batch: Batches.Key?, into out: inout [UInt8]) {
@@ -316,7 +308,7 @@ extension Conversation {
     answer(batch: batch, into: &out) { Self.write(.error(error), to: id ?? .null, into: &$0) }
   }
 
-  /// Writes one answer, as a frame or into its batch, which is a frame when this was its last.
+  /// Writes one answer as a frame or into its batch, which becomes a frame with its last answer.
   @inline(__always)
   private mutating func answer(batch: Batches.Key?, into out: inout [UInt8], _ writing: (inout [UInt8]) -> Void) {
     let start = out.count
@@ -334,7 +326,7 @@ extension Conversation {
     framing.enclose(&out, from: start)
   }
 
-  /// The text of an error that answers nothing in particular.
+  /// The text of an error without an id.
   package static func text(of error: ErrorObject) -> [UInt8] {
     var out: [UInt8] = []
     write(.error(error), to: .null, into: &out)
@@ -349,7 +341,7 @@ extension Conversation {
     }
   }
 
-  /// Writes one answer, not yet a frame: `member` comes before the value that `writing` writes.
+  /// Writes one answer, not yet a frame: `member` precedes the value that `writing` writes.
   private static func write(
     _ member: StaticString,
     to id: RequestID,
@@ -366,16 +358,15 @@ extension Conversation {
   }
 }
 
-// Calling
 extension Conversation {
-  /// Calls the peer; the id is to be ended by a response or by `forget`.
+  /// Returns the call's id, which a response or `forget` must end.
   package mutating func call(method: String, parameters: JSONText?, into out: inout [UInt8]) -> Int {
     let callID = outgoing.begin()
     write(method: method, parameters: parameters, id: callID, into: &out)
     return callID
   }
 
-  /// Ends a call whose answer is no longer wanted; a late answer is dropped.
+  /// Ends a call without an answer; a late answer is dropped.
   package mutating func forget(_ callID: Int) { outgoing.forget(callID) }
 
   package mutating func notify(method: String, parameters: JSONText?, into out: inout [UInt8]) {

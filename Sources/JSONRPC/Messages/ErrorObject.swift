@@ -2,22 +2,21 @@
 
 /// The error object of a JSON-RPC answer.
 ///
-/// The makers below always give `data.kind` (a stable word for programs) and `data.hint` (what to do next, for a
-/// person). Codes from −32000 to −32099 other than −32008 belong to the module that knows the protocol.
+/// The functions below always set `data.kind` (a stable word for programs) and `data.hint` (the next step, for people).
+/// Codes from −32000 to −32099 other than −32008 belong to the module that knows the protocol.
 ///
-/// What was sent may be as long as a frame. An error repeats only the beginning of that in its message, and nothing of
-/// it in `data`.
+/// The peer's text may be as long as a frame. A message repeats only its beginning, and `data` nothing of it.
 package struct ErrorObject: Error, Sendable, Equatable {
   package let code: Int
   package let message: String
   package let data: JSONValue?
 
-  /// So many Unicode scalars a message may have, and so many bytes a member of `data`.
+  /// Unicode scalars of a message, and bytes of a member of `data`.
   package static let messageLengthMax = 1_024
   package static let memberBytesMax = 65_536
 
   /// - Parameters:
-  ///   - message: is cut if it is too long.
+  ///   - message: truncated if it is too long.
   ///   - data: members that are too long are left out.
   package init(code: Int, message: String, data: JSONValue? = nil) {
     self.code = code
@@ -27,7 +26,7 @@ package struct ErrorObject: Error, Sendable, Equatable {
       data?.object.map { .object(JSONObject($0.members.filter { $0.value.bytes <= Self.memberBytesMax })) } ?? data
   }
 
-  /// The word in `data.kind`, otherwise the number.
+  /// The word in `data.kind`, otherwise the code.
   package var kind: String { data?["kind"]?.string ?? "error \(code)" }
 
   /// −32700. `offset` counts the bytes before the fault, from the start of the frame.
@@ -67,7 +66,7 @@ package struct ErrorObject: Error, Sendable, Equatable {
 
   package static let limitExceededCode = -32008
 
-  /// −32008. `limit` is the name of the limit as its struct has it; `value` is the value needed, if known.
+  /// −32008. `limit` is the limit's name; `value` is the value needed, if known.
   package static func limitExceeded(_ limit: String, max: Int, value: Int, hint: String) -> ErrorObject {
     var data = description(kind: "limitExceeded", hint: hint)
     data["limit"] = .string(limit)
@@ -86,7 +85,7 @@ package struct ErrorObject: Error, Sendable, Equatable {
     )
   }
 
-  /// −32800, as the Language Server Protocol has it: the caller has said that it does not want the answer.
+  /// −32800 of the Language Server Protocol: the caller has cancelled the call.
   package static func requestCancelled(hint: String) -> ErrorObject {
     ErrorObject(
       code: -32800,
@@ -101,7 +100,7 @@ package struct ErrorObject: Error, Sendable, Equatable {
 }
 
 extension ErrorObject {
-  /// Writes `{"code":…,"message":…,"data":…}`; no `data` member when there is none.
+  /// Writes `{"code":…,"message":…,"data":…}`, without `data` if there is none.
   package func write(to writer: inout JSONWriter) {
     writer.beginObject()
     writer.key("code")

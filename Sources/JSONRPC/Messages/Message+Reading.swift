@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Input that breaks JSON-RPC is one of three:
-// - a request that must be refused: `.invalid`, with its id when that is usable;
+// Input that violates JSON-RPC becomes one of three:
+// - a request that must be refused: `.invalid`, with its id if that is usable;
 // - a notification that cannot be answered but names its method: delivered with `fault`;
 // - a malformed answer: `.malformedResponse`, never answered.
 
 extension Message {
-  /// Sorts out one value received as a message; it is on the tape.
+  /// Classifies a value on the tape that was received as a message.
   ///
-  /// - Parameter lastMethod: spares creating the method's string again if it is the same; becomes the message's.
+  /// - Parameter lastMethod: reused instead of a new string if the method is the same; becomes the message's method.
   init(reading value: JSONSlice, after lastMethod: inout String) {
     guard value.kind == .object else {
       self = .invalid(id: nil, .invalidRequest(hint: "Send each message as a JSON object."))
@@ -56,7 +56,7 @@ extension Message {
     guard let method = envelope.slice(envelope.method)?.string(expecting: lastMethod) else {
       return .invalid(id: id, .invalidRequest(hint: "The member method must be a string."))
     }
-    // No name of ours is longer; a client's long name must not be kept.
+    // Our names are shorter; a client's long name must not stay in memory.
     if method.utf8.count <= 64 { lastMethod = method }
     let params = envelope.slice(envelope.params)
     guard let parameters = Parameters(reading: params) else {
@@ -72,10 +72,9 @@ extension Message {
   }
 }
 
-/// The members of a message that mean something, as entries of the tape.
+/// The known members of a message, as entries of the tape.
 private struct Envelope {
   private let storage: FrameStorage
-  /// A name that occurs twice.
   let repeatedName: String?
   private(set) var isVersion2 = false
   private(set) var id: Int?
@@ -117,7 +116,7 @@ private struct Envelope {
     JSONSlice(storage: storage, entry: entry).string(expecting: "2.0") == "2.0"
   }
 
-  /// A short name as one number, to be compared at once; 0 for a long one.
+  /// A short name as one number, for fast comparison; 0 for a long one.
   private static func word(_ name: SliceName, in bytes: [UInt8]) -> UInt64 {
     if name.escaped { return word(name.string(in: bytes)) }
     guard name.range.count <= 8 else { return 0 }
@@ -130,7 +129,7 @@ private struct Envelope {
 }
 
 extension Parameters {
-  /// `nil` when the value is neither object nor array nor null, which libraries send if there are none.
+  /// Null, which some libraries send for no parameters, is accepted. `nil` for values of other types.
   fileprivate init?(reading value: JSONSlice?) {
     guard let value else {
       self = .none

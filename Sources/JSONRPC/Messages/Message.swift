@@ -7,13 +7,12 @@ package enum Message: Sendable {
   case response(Response)
   /// A request to be refused; without a usable id it is answered with id null.
   case invalid(id: RequestID?, ErrorObject)
-  /// A malformed answer: not exactly one of `result` and `error`, no usable id, or not version 2.0. Answers are never
-  /// answered; it is dropped and counted.
+  /// A malformed answer: not exactly one of `result` and `error`, no usable id, or not version 2.0. It is dropped and
+  /// counted, because answers are never answered.
   case malformedResponse
 }
 
 extension Message {
-  /// Whether it answers a call of ours, well or badly.
   var isResponse: Bool {
     switch self {
     case .response, .malformedResponse: true
@@ -47,7 +46,6 @@ package struct Notification: Sendable {
   }
 }
 
-/// The answer to a call of ours.
 package struct Response: Sendable {
   package let id: RequestID
   package let outcome: Outcome
@@ -60,11 +58,10 @@ package struct Response: Sendable {
 
   package init(id: RequestID, outcome: Outcome) { (self.id, self.outcome) = (id, outcome) }
 
-  /// The error of an answer without id: the peer cannot say to which call, or takes none.
+  /// The error of an answer without id: the peer takes no calls, or does not know which call failed.
   var refusal: JSONSlice? { if case .error(let error) = outcome, id.isNull { error } else { nil } }
 }
 
-/// The `params` of a call.
 package enum Parameters: Sendable {
   case none
   /// An object; its names and those of the objects directly in it are unique.
@@ -72,7 +69,6 @@ package enum Parameters: Sendable {
   /// The elements of an array; the names of objects directly in it are unique.
   case positional([JSONSlice])
 
-  /// The length of their text.
   package var bytes: Int {
     switch self {
     case .none: 0
@@ -82,7 +78,6 @@ package enum Parameters: Sendable {
   }
 }
 
-/// The answer to a call of the peer.
 package enum Outcome: Sendable, Equatable {
   case result(JSONText)
   case error(ErrorObject)

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Our calls to the peer that have not ended. Ids are 1, 2, 3 …
+/// Our unfinished calls to the peer. Ids are 1, 2, 3 …
 struct OutgoingCalls {
-  /// Ascending.
   private var open: [Int] = []
   private var lastID = 0
-  /// Calls forgotten whose answer may still come.
+  /// Number of forgotten calls whose answers may still come.
   private var forgotten = 0
 
-  /// The calls made so far, for the next conversation with the same peer.
+  /// For the next conversation with the same peer.
   var past: CallsMade { CallsMade(lastID: lastID, unanswered: forgotten + open.count) }
 
   var isEmpty: Bool { open.isEmpty }
@@ -26,16 +25,16 @@ struct OutgoingCalls {
     return lastID
   }
 
-  /// Ends the call answered by a response with this id; `nil` when there is none.
+  /// Ends the call with this id; `nil` if there is none.
   mutating func end(_ id: RequestID) -> Int? {
     guard let integer = id.integer, let callID = Int(exactly: integer), remove(callID) else { return nil }
     return callID
   }
 
-  /// Ends the call that an answer was for which cannot be read: if its id was not read, the oldest.
+  /// Ends the call of an unreadable answer: if its id was not read, the oldest.
   mutating func end(_ broken: BrokenMessage) -> Int? {
     guard let id = broken.id else {
-      // The answer to that one may be another, and still come.
+      // The answer may have been another's, so that the oldest call's answer may still come.
       defer { open.first.map { forget($0) } }
       return open.first
     }
@@ -46,7 +45,7 @@ struct OutgoingCalls {
 
   mutating func forget(_ callID: Int) { if remove(callID) { forgotten += 1 } }
 
-  /// Whether a response that belongs to no open call is the late answer to a forgotten one.
+  /// Whether an unexpected response can be the late answer to a forgotten call.
   mutating func forgives(_ id: RequestID) -> Bool {
     guard forgotten > 0, let integer = id.integer, integer > 0, integer <= lastID else { return false }
     forgotten -= 1
@@ -65,10 +64,9 @@ struct OutgoingCalls {
   }
 }
 
-/// The calls made to a peer so far, for another conversation that continues with the same peer.
+/// The calls made to a peer so far, for another conversation with the same peer.
 package struct CallsMade: Hashable, Sendable {
   package var lastID: Int
-  /// Abandoned calls whose answers may still come.
   package var unanswered: Int
 
   package init(lastID: Int = 0, unanswered: Int = 0) { (self.lastID, self.unanswered) = (lastID, unanswered) }

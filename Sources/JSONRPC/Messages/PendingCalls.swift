@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The requests of a peer that await their answers.
+/// The unanswered requests of a peer.
 ///
-/// A slot is used again after its request is answered; the serial number in a `Call` tells the two apart. Ids are
-/// compared by fingerprint first, over a flat array: quicker than hashing for the few that are in flight.
+/// A slot is reused after its request is answered; the serial number in a `Call` distinguishes the two. Ids are
+/// compared by fingerprint first, over a flat array: faster than hashing for the few that are in flight.
 struct PendingCalls {
   struct Slot {
     var id: RequestID
@@ -15,21 +15,21 @@ struct PendingCalls {
   }
 
   private var slots: [Slot?] = []
-  /// Of each slot; 0 for a free one, which proves nothing.
+  /// Of each slot; 0 for a free one, though a used one may have 0 as well.
   private var fingerprints: [UInt64] = []
   private var free: [UInt32] = []
   private var lastSerial: UInt32 = 0
 
   private(set) var inFlight = 0
   private(set) var parked = 0
-  /// Of the answers that `expect` has announced.
+  /// Bytes of the answers announced by `expect`.
   private(set) var expectedBytes = 0
 
   var isEmpty: Bool { inFlight + parked == 0 }
 
   /// `nil` if a request with this id exists already.
   ///
-  /// - Parameter bytes: the memory of its frame, or its share of that.
+  /// - Parameter bytes: the memory of its frame, or its share of a batch's.
   mutating func add(_ id: RequestID, batch: Batches.Key?, bytes: Int) -> Conversation.Call? {
     let fingerprint = id.fingerprint
     guard isEmpty || find(id, fingerprint: fingerprint) == nil else { return nil }
@@ -46,7 +46,7 @@ struct PendingCalls {
     return Conversation.Call(slot: UInt32(slots.count - 1), serial: lastSerial)
   }
 
-  /// `nil` when the call has been answered before.
+  /// `nil` if the call was answered before.
   mutating func remove(_ call: Conversation.Call) -> Slot? {
     guard let slot = slot(of: call) else { return nil }
     if slot.isParked { parked -= 1 } else { inFlight -= 1 }
@@ -70,7 +70,6 @@ struct PendingCalls {
     inFlight += isParked ? -1 : 1
   }
 
-  /// The answer will have about this many bytes.
   mutating func expect(_ bytes: Int, from call: Conversation.Call) {
     guard let slot = slot(of: call) else { return }
     expectedBytes += bytes - slot.expectedBytes

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The id of a request. It is written back byte for byte; it equals another when their JSON values are equal
-/// (`"a"` and `"\u0061"`).
+/// The id of a request. It is written back byte for byte. Ids are equal if their JSON values are (`"a"` and
+/// `"\u0061"`).
 package struct RequestID: Sendable {
-  /// The most bytes of one as it is written: it is kept while its call is under way, and repeated in the answer.
+  /// Of its text, which is stored during the call and repeated in the answer.
   package static let bytesMax = 1_024
 
   private enum Storage: Sendable {
@@ -58,7 +58,7 @@ package struct RequestID: Sendable {
 
   package var isNull: Bool { if case .null = storage { true } else { false } }
 
-  /// The number, when it is one within 64 bits.
+  /// The number, if it fits into 64 bits.
   package var integer: Int64? {
     switch storage {
     case .integer(let number): number
@@ -67,7 +67,6 @@ package struct RequestID: Sendable {
     }
   }
 
-  /// The text as received.
   package var text: String {
     switch storage {
     case .null: "null"
@@ -76,7 +75,6 @@ package struct RequestID: Sendable {
     }
   }
 
-  /// Writes the id as received.
   package func write(to writer: inout JSONWriter) {
     switch storage {
     case .null: writer.null()
@@ -85,7 +83,7 @@ package struct RequestID: Sendable {
     }
   }
 
-  /// Equal ids have equal fingerprints; different ones seldom do. For quick searches only.
+  /// Equal ids have equal fingerprints; different ones seldom do. For fast searches only.
   var fingerprint: UInt64 {
     if let integer { return UInt64(bitPattern: integer) }
     var fingerprint: UInt64 = 0xCBF2_9CE4_8422_2325
@@ -93,7 +91,7 @@ package struct RequestID: Sendable {
     return fingerprint
   }
 
-  /// The text received with the escapes of a string resolved.
+  /// The text with a string's escapes resolved.
   private var canonical: String { if case .string(_, let value?) = storage { "\"\(value)\"" } else { text } }
 }
 

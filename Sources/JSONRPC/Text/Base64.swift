@@ -15,11 +15,10 @@ package enum Base64 {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Appends the text of the bytes.
   package static func append(_ bytes: [UInt8], to text: inout [UInt8]) {
     text.append(addingCapacity: (bytes.count + 2) / 3 * 4) { text in
       let whole = bytes.count - bytes.count % 3
-      // Nothing is counted or checked for each digit: this is most of what a large text takes.
+      // Without checks for each digit: this loop takes most of the time of a large text.
       text.withUnsafeMutableBufferPointer { text, count in
         encode(bytes[..<whole], into: text)
         count = whole / 3 * 4
@@ -33,7 +32,7 @@ package enum Base64 {
     }
   }
 
-  /// Of a multiple of three bytes.
+  /// - Parameter bytes: a multiple of three.
   private static func encode(_ bytes: ArraySlice<UInt8>, into text: UnsafeMutableBufferPointer<UInt8>) {
     digits.withUnsafeBufferPointer { digits in
       bytes.withUnsafeBufferPointer { bytes in
@@ -50,7 +49,6 @@ package enum Base64 {
     }
   }
 
-  /// `nil` if the text is not base 64.
   package static func bytes(of text: String) -> [UInt8]? { bytes(of: Array(text.utf8)[...]) }
 
   /// `nil` if the text is not base 64.

@@ -2,11 +2,11 @@
 
 internal import CJansson
 
-/// JSON text to trees and back by jansson: for configuration, administration and documents, not for payloads.
+/// Converts JSON text to trees and back by jansson: for configuration, administration and documents, not for payloads.
 ///
-/// Three traps of jansson 2.14 are kept away from it: it swallows a raw NUL after a number, recurses without a limit in
-/// everything but parsing, and prints 0.1 as 0.10000000000000001. Text is therefore scanned before it is parsed, trees
-/// deeper than `depthMax` are not given to it, and it never sees a number to print.
+/// Three traps of jansson 2.14 are avoided: it swallows a raw NUL after a number, recurses without a limit in
+/// everything but parsing, and prints 0.1 as 0.10000000000000001. So text is scanned before it is parsed, trees deeper
+/// than `depthMax` are not passed to it, and it never prints a number.
 package enum JSONCodec {
   package enum Style: Sendable {
     case compact
@@ -25,7 +25,6 @@ package enum JSONCodec {
     try parse(scanned: JSONSlice.scan(Array(bytes), vocabulary: .empty, limits: documentLimits))
   }
 
-  /// Reads a value that has been scanned.
   static func parse(scanned slice: JSONSlice) throws(JSONError) -> JSONValue {
     guard slice.depth <= depthMax else {
       throw JSONError(message: "the text nests deeper than \(depthMax)", position: 0)
@@ -54,7 +53,7 @@ package enum JSONCodec {
     return formatter.format(value, flags: flags) ?? JSONText(value).bytes + []
   }
 
-  /// Makes hashing unpredictable; jansson wants it done once, before its first object.
+  /// Makes hashing unpredictable; jansson requires it once, before its first object.
   private static let seed: Void = json_object_seed(0)
 
   private static let documentLimits = FrameLimits(
@@ -101,7 +100,7 @@ package enum JSONCodec {
 private struct JanssonFormatter {
   private var numbers: [ArraySlice<UInt8>] = []
 
-  /// `nil` when jansson runs out of memory.
+  /// `nil` if jansson runs out of memory.
   mutating func format(_ value: JSONValue, flags: size_t) -> [UInt8]? {
     guard let tree = tree(of: value, depth: 0) else { return nil }
     defer { json_decref(tree) }
@@ -176,7 +175,7 @@ private struct JanssonFormatter {
     return json_integer(json_int_t(numbers.count - 1))
   }
 
-  /// Puts the numbers in the places of their indices.
+  /// Replaces the indices by their numbers.
   private func fill(_ layout: [UInt8]) -> [UInt8] {
     var walk = JSONWalk(bytes: layout, index: 0)
     var text: [UInt8] = []

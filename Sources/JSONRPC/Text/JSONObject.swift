@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The members of a JSON object in their order. Names are told apart by their Unicode scalars.
+/// The members of a JSON object in their order. Names are compared by their Unicode scalars.
 package struct JSONObject: Sendable {
-  /// The members in the order of the text.
   package private(set) var members: [(name: String, value: JSONValue)]
 
   package init() { members = [] }
@@ -35,7 +34,7 @@ package struct JSONObject: Sendable {
 }
 
 extension JSONObject: Equatable {
-  /// Objects are equal when they hold equal members; order does not count.
+  /// Objects are equal if they have equal members in any order.
   package static func == (left: JSONObject, right: JSONObject) -> Bool {
     left.count == right.count && left.members.allSatisfy { right[$0.name] == $0.value }
   }

@@ -2,13 +2,12 @@
 
 /// A reference found in a payload (R14).
 package struct JSONReference: Sendable {
-  /// The whole reference object, as offsets from the first byte of the `compactText` of the slice that was asked.
+  /// The whole reference object, as offsets from the first byte of the slice's `compactText`.
   package let objectRange: Range<Int>
 
   /// The value of the reference key.
   package let target: JSONSlice
 
-  /// The whole reference object.
   package let object: JSONSlice
 }
 
@@ -50,7 +49,7 @@ extension JSONSlice {
 }
 
 extension [TapeReference] {
-  /// The first index whose element satisfies the predicate, which holds for all after it.
+  /// The first index whose element satisfies the predicate, which must hold for all later ones.
   fileprivate func partitioningIndex(_ predicate: (TapeReference) -> Bool) -> Int {
     var low = 0
     var high = count

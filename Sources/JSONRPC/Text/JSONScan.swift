@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A strict, resumable scan of one JSON value: accepts exactly RFC 8259 within limits and notes where its upper levels
-/// and its references lie. It builds nothing, and each byte is looked at once however the text arrives.
+/// and its references lie. It builds no values, and reads each byte once, however the text arrives.
 struct JSONScan {
-  /// Which text is scanned; decides what is noted.
+  /// The kind of text; decides what is noted.
   enum Subject {
     /// A single message: noted down to the members of the objects in `params`, and two levels deeper in `result`.
     case message
@@ -29,7 +29,6 @@ struct JSONScan {
     begin(.document)
   }
 
-  /// Forgets the last value.
   mutating func begin(_ subject: Subject) {
     self.subject = subject
     state = ScanState(notedDepth: subject.memberDepth + 2, valuesLeft: max(0, limits.valuesPerFrameMax))
@@ -37,14 +36,14 @@ struct JSONScan {
     trim()
   }
 
-  /// Keeps the room of a usual frame and releases that of a large one; the current value is lost. Most connections are
-  /// idle, and have said little: what they begin with is small.
+  /// Keeps the memory of a usual frame and releases that of a large one; the current value is lost. Most connections
+  /// are idle and have sent little, so the first allocation is small.
   mutating func trim() {
     if levels.isEmpty || levels.count > 64 { levels = Array(repeating: ScanLevel(), count: 8) }
     if tape.isEmpty || tape.count > 512 { tape = Array(repeating: Self.blank, count: 16) }
   }
 
-  /// Continues the value whose first byte is at `base`; of it `count` bytes have arrived, and eight zero bytes follow.
+  /// Continues the value whose first byte is at `base`; `count` bytes have arrived, and eight zero bytes follow.
   /// Returns `.complete`, `.needsBytes`, `.syntax` or `.limit`.
   mutating func advance(_ base: UnsafePointer<UInt8>, count: Int) -> ScanOutcome {
     while true {
@@ -85,7 +84,7 @@ struct JSONScan {
     }
   }
 
-  /// The notes of the complete value that `bytes` begins with.
+  /// The notes of the complete value at the beginning of `bytes`.
   func storage(of bytes: [UInt8]) -> FrameStorage {
     FrameStorage(bytes: bytes, tape: Array(tape[..<state.noted]), references: references)
   }
@@ -129,7 +128,7 @@ struct JSONScan {
 }
 
 extension JSONScan.Subject {
-  /// Containers around the members of a message; a document is noted as if it were one.
+  /// The containers around a message's members; a document is noted like a message.
   fileprivate var memberDepth: Int {
     switch self {
     case .message: 1
@@ -173,7 +172,7 @@ extension JSONSlice {
 }
 
 extension JSONScan {
-  /// −32008 for the limit at which the scan has stopped; `nil` when it was none.
+  /// −32008 for the limit at which the scan has stopped; `nil` if it stopped for another reason.
   func limitError(for outcome: ScanOutcome) -> ErrorObject? {
     switch outcome {
     case .limit(.depth): .frameExceeds("depthMax", max: limits.depthMax)

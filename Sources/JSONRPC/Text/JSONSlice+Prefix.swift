@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension JSONSlice {
-  /// The decoded name of the first member that begins with one of the prefixes, given in UTF-8; `nil` if none does, or
-  /// for another kind than an object.
+  /// The decoded name of the first member that begins with one of the prefixes, given in UTF-8; `nil` if there is none,
+  /// or this is not an object.
   package func firstMemberName(withAnyPrefix prefixes: [[UInt8]]) -> String? {
     guard kind == .object else { return nil }
     var found: String?

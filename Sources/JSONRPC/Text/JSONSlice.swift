@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One JSON value inside scanned text. Cheap to copy; it keeps the whole text of its frame in memory, so take
-/// `compactText.detached()` of what outlives the frame.
+/// One JSON value inside scanned text. Cheap to copy, but it keeps the whole text of its frame in memory: store
+/// `compactText.detached()` for longer than the frame.
 ///
-/// The upper levels of a frame are found by the notes of the scan; deeper ones by walking the text on demand. If a
-/// name occurs twice below the levels that are checked, the first counts.
+/// The upper levels of a frame are found by the notes of the scan, deeper ones by walking the text on demand. If a name
+/// occurs twice below the checked levels, the first counts.
 package struct JSONSlice: Sendable {
   let storage: FrameStorage
   let start: Int32
@@ -33,7 +33,6 @@ package struct JSONSlice: Sendable {
 
   var range: Range<Int> { Int(start)..<Int(end) }
 
-  /// The bytes exactly as received.
   package var text: ArraySlice<UInt8> { storage.bytes[range] }
 
   /// The bytes without insignificant white space; copied only if there is some.
@@ -61,14 +60,14 @@ extension JSONSlice {
   package func string(expecting expected: String) -> String? {
     guard kind == .string else { return nil }
     let body = SliceName(range: Int(start) + 1..<Int(end) - 1, escaped: false)
-    // A backslash in the text would be the beginning of an escape.
+    // A backslash in the text would begin an escape.
     guard body.isEqual(to: expected, in: storage.bytes), !storage.bytes[body.range].contains(UInt8(ascii: "\\")) else {
       return string()
     }
     return expected
   }
 
-  /// The integer; `nil` also if it is beyond 64 bits.
+  /// `nil` also if it exceeds 64 bits.
   package func integer() -> Int64? {
     guard kind == .integer else { return nil }
     var index = Int(start)
@@ -88,7 +87,7 @@ extension JSONSlice {
     return value
   }
 
-  /// The number as a double; infinite if it is beyond its range.
+  /// Infinite if it exceeds the range.
   package func real() -> Double? {
     kind == .integer || kind == .real ? Double(String(decoding: text, as: UTF8.self)) : nil
   }
@@ -97,14 +96,12 @@ extension JSONSlice {
 
   package var isNull: Bool { kind == .null }
 
-  /// The value as a tree, made by jansson. Fails on what jansson cannot hold: numbers beyond 64 bits or a double, a
-  /// NUL in a member name, a name given twice.
+  /// The value as a tree, made by jansson. Fails on what jansson cannot hold: numbers beyond 64 bits or a double, a NUL
+  /// in a member name, a name given twice.
   package func value() throws(JSONError) -> JSONValue { try JSONCodec.parse(scanned: self) }
 }
 
-// Members and elements
 extension JSONSlice {
-  /// `nil` if this is not an array.
   package var elements: [JSONSlice]? {
     guard kind == .array else { return nil }
     var elements: [JSONSlice] = []
@@ -115,7 +112,7 @@ extension JSONSlice {
     return elements
   }
 
-  /// The elements of an array of strings; `nil` when this is something else.
+  /// `nil` unless this is an array of strings.
   package var strings: [String]? {
     guard kind == .array else { return nil }
     var strings: [String] = []
@@ -131,7 +128,7 @@ extension JSONSlice {
     return areAll ? strings : nil
   }
 
-  /// The members in the order of the text; `nil` if this is not an object.
+  /// In the order of the text; `nil` if this is not an object.
   package var members: [(name: String, value: JSONSlice)]? {
     guard kind == .object else { return nil }
     var members: [(name: String, value: JSONSlice)] = []
@@ -149,7 +146,7 @@ extension JSONSlice {
     return name.withUTF8 { member($0) }
   }
 
-  /// The same, for a name that is known when the program is built.
+  /// The same, for a name in the source code.
   package subscript(name: StaticString) -> JSONSlice? { name.withUTF8Buffer { member($0) } }
 
   private func member(_ name: UnsafeBufferPointer<UInt8>) -> JSONSlice? {
@@ -174,7 +171,7 @@ extension JSONSlice {
     return index.map { JSONSlice(storage: storage, entry: $0) }
   }
 
-  /// How many members this object has; `nil` if the scan has not noted them.
+  /// The number of members; `nil` if the scan has not noted them.
   package var notedMemberCount: Int? {
     guard kind == .object, entry >= 0, storage.tape[Int(entry)].flags.contains(.children) else { return nil }
     return storage.tape.withUnsafeBufferPointer { tape in
@@ -185,7 +182,7 @@ extension JSONSlice {
     }
   }
 
-  /// The first name that two members of this object have, or `nil`.
+  /// The first name that occurs twice; `nil` if there is none.
   package var duplicateName: String? {
     guard kind == .object, mayHaveRepeatedNames else { return nil }
     var names: [SliceName] = []
@@ -243,28 +240,25 @@ extension JSONSlice {
 }
 
 extension JSONSlice: CustomStringConvertible {
-  /// The text as received.
   package var description: String { String(decoding: text, as: UTF8.self) }
 }
 
-/// What a JSON value is, as its text shows.
 package enum JSONKind: UInt8, Sendable {
   case object, array, string
   /// A number without `.`, `e` and `E`.
   case integer
-  /// Any other number.
   case real
   case bool, null
 
   package var isContainer: Bool { self == .object || self == .array }
 }
 
-/// Why some text is not JSON that we accept.
+/// Why text is not acceptable JSON.
 package struct JSONError: Error, Equatable, Sendable {
-  /// One sentence without a full stop, for a person.
+  /// One sentence without a full stop, for people.
   package let message: String
 
-  /// Offset in bytes, from the start of the text, of the first byte that cannot be.
+  /// Offset in bytes, from the start of the text, of the first invalid byte.
   package let position: Int
 
   package init(message: String, position: Int) { (self.message, self.position) = (message, position) }

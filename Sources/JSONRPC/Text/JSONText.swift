@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One compact JSON value as text. It shares the storage it was cut from: call `detached()` on what outlives a request.
+/// One compact JSON value as text. It shares the storage it was cut from: store `detached()` for longer than a request.
 package struct JSONText: Sendable, Equatable, Hashable {
   package let bytes: ArraySlice<UInt8>
 
-  /// Takes the bytes unchecked: the caller knows that they are exactly one valid, compact JSON value.
+  /// Unchecked: the bytes must be exactly one valid, compact JSON value.
   package init(validated bytes: ArraySlice<UInt8>) { self.bytes = bytes }
 
-  /// Takes the bytes unchecked: the caller knows that they are exactly one valid, compact JSON value.
+  /// Unchecked: the bytes must be exactly one valid, compact JSON value.
   package init(validated bytes: [UInt8]) { self.bytes = bytes[...] }
 
-  /// Writes the value compactly.
   package init(_ value: JSONValue) {
     var writer = JSONWriter()
     writer.value(value)
@@ -23,9 +22,9 @@ package struct JSONText: Sendable, Equatable, Hashable {
 
   package var string: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// For messages to people: of a long text only the beginning.
+  /// For messages to people: only the beginning of a long text.
   package var brief: String {
-    // A scalar has 4 bytes at most, so that one that is cut off is beyond the beginning.
+    // A scalar has at most 4 bytes, so the bytes cut off are beyond the beginning.
     let text = String(decoding: bytes.prefix(4 * (Self.briefLengthMax + 1)), as: UTF8.self)
     let rest = text.unicodeScalars.dropFirst(Self.briefLengthMax)
     return rest.isEmpty ? text : String(text[..<rest.startIndex]) + "…"

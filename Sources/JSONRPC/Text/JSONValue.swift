@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One JSON value as a tree: for configuration, administration and everything small.
+/// One JSON value as a tree: for configuration, administration and other small values.
 ///
 /// States and other payloads never take this form; they stay text (`JSONSlice`, `JSONText`).
 package enum JSONValue: Sendable {
@@ -39,7 +39,7 @@ extension JSONValue {
 
   package var isNull: Bool { if case .null = self { true } else { false } }
 
-  /// About as many bytes as its text has.
+  /// About the length of its text.
   package var bytes: Int {
     switch self {
     case .null, .bool, .integer, .real: 8
@@ -50,12 +50,11 @@ extension JSONValue {
     }
   }
 
-  /// The member of that name, if this is an object with one.
   package subscript(name: String) -> JSONValue? { object?[name] }
 }
 
 extension JSONValue: Equatable {
-  /// Strings are equal when their Unicode scalars are: unlike `String`, composed and decomposed forms differ.
+  /// Strings are compared by their Unicode scalars: unlike in `String`, composed and decomposed forms differ.
   package static func == (left: JSONValue, right: JSONValue) -> Bool {
     switch (left, right) {
     case (.null, .null): true

@@ -84,7 +84,7 @@ struct JSONWalk {
 }
 
 extension JSONWalk {
-  /// How deep the value in `range` nests: 0 for a scalar, 1 for `{}`.
+  /// The nesting of the value in `range`: 0 for a scalar, 1 for `{}`.
   static func depth(of bytes: [UInt8], in range: Range<Int>) -> Int {
     var walk = JSONWalk(bytes: bytes, index: range.lowerBound)
     var nesting = 0

@@ -2,7 +2,6 @@
 
 /// Writes compact JSON on one line, with commas. The caller pairs begin and end and writes a key before each member.
 package struct JSONWriter: Sendable {
-  /// The output so far.
   package private(set) var bytes: [UInt8]
   private var needsComma = false
 
@@ -39,7 +38,7 @@ package struct JSONWriter: Sendable {
     needsComma = false
   }
 
-  // A literal is to mean the one above, which looks at no byte of it.
+  // A literal must select the function above, which examines no byte of it.
   @_disfavoredOverload
   package mutating func key(_ name: String) {
     separate()
@@ -54,7 +53,7 @@ package struct JSONWriter: Sendable {
     needsComma = true
   }
 
-  /// Nearly all integers have this type: for any other one, its operations are looked up at run time.
+  /// Nearly all integers have this type; operations of generic ones are looked up at run time.
   package mutating func integer(_ value: Int64) {
     separate()
     decimal(value)
@@ -78,7 +77,7 @@ package struct JSONWriter: Sendable {
   package mutating func bool(_ value: Bool) { word(value ? "true" : "false") }
   package mutating func null() { word("null") }
 
-  /// Writes a part of a message as it is; a name or an opening bracket ends it.
+  /// Writes a part of a message unchanged; a name or an opening bracket ends it.
   mutating func verbatim(_ part: StaticString) {
     part.withUTF8Buffer { bytes.append(contentsOf: $0) }
     needsComma = false
@@ -99,7 +98,6 @@ package struct JSONWriter: Sendable {
     change(&bytes, bytes.count - value.count)
   }
 
-  /// Writes bytes as a string of base 64.
   package mutating func base64(_ value: [UInt8]) {
     separate()
     bytes.append(UInt8(ascii: "\""))

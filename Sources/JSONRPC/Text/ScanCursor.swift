@@ -4,7 +4,7 @@
 ///
 /// Objects and arrays have a loop each, so that a usual member needs no decision about the next byte. A rare case ends
 /// the run with an outcome that `JSONScan` handles before it runs the cursor again; only then is `state.phase` up to
-/// date. All steps are inlined: with calls among them the scan takes a quarter longer.
+/// date. All steps are inlined: with calls between them the scan takes a quarter longer.
 struct ScanCursor {
   /// The frame's first byte.
   let base: UnsafePointer<UInt8>
@@ -79,7 +79,7 @@ struct ScanCursor {
     }
   }
 
-  /// Continues inside a name, string or number that had not arrived whole.
+  /// Continues inside an incomplete name, string or number.
   @inline(never)
   private mutating func finishToken() -> ScanOutcome? {
     switch state.phase {
@@ -143,7 +143,7 @@ extension ScanCursor {
     return nil
   }
 
-  /// Marks the open container when the name may have occurred in it before.
+  /// Marks the open container if the name may have occurred in it before.
   @inline(always)
   private mutating func filterName() {
     let length = state.nameEnd &- state.nameStart
@@ -170,7 +170,7 @@ extension ScanCursor {
 
 // Values
 extension ScanCursor {
-  /// One value; of a container only the beginning, which makes it the innermost.
+  /// Reads one value; of a container only the beginning, which makes it the innermost.
   @inline(always)
   private mutating func value(isMember: Bool) -> ScanOutcome? {
     let byte = skipWhiteSpace()
@@ -202,7 +202,7 @@ extension ScanCursor {
     return nil
   }
 
-  /// A usual number has arrived completely and has no exponent; any other goes through the phases.
+  /// Reads a usual number, which has arrived completely and has no exponent; others go through the phases.
   @inline(always)
   private mutating func number(first byte: UInt8, isMember: Bool) -> ScanOutcome? {
     if state.noted == tape.count { return stop(.value, .needsRoom) }
@@ -253,7 +253,6 @@ extension ScanCursor {
     return nil
   }
 
-  /// Steps to the closing quote.
   @inline(always)
   private mutating func stringBody() -> ScanOutcome? {
     while true {
@@ -274,7 +273,7 @@ extension ScanCursor {
     }
   }
 
-  /// Puts the scalar from `token` to here on the tape when it lies high enough; a separator comes next.
+  /// Puts the scalar from `token` to here on the tape if its level is noted; a separator comes next.
   @inline(always)
   private mutating func note(_ kind: JSONKind, isMember: Bool) {
     state.phase = .separator
@@ -329,7 +328,7 @@ extension ScanCursor {
     return nil
   }
 
-  /// Whether the last name is `result`: an answer may list objects, each with a state, where a call has one.
+  /// Whether the last name is `result`: an answer may list objects with states, where a call has only one.
   @inline(always)
   private var isNamedResult: Bool {
     state.nameEnd &- state.nameStart == 6

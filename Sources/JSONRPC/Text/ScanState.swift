@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the scan expects next. In an object the parts of a member come in this order.
+/// The next expected token. The parts of an object's member are in this order.
 enum ScanPhase: UInt8, Comparable {
   /// After `{`: a name or `}`.
   case firstName
@@ -9,7 +9,7 @@ enum ScanPhase: UInt8, Comparable {
   /// After `,` in an object.
   case name
   case colon
-  /// A value; whatever precedes it has been seen.
+  /// A value; its prefix has been read.
   case value
   /// After a value: `,` or the end of the container.
   case separator
@@ -23,22 +23,19 @@ enum ScanPhase: UInt8, Comparable {
 /// The position of a scan between two arrivals of bytes. Offsets count from the start of the frame.
 struct ScanState {
   var phase = ScanPhase.value
-  /// How far the number at `token` has come.
   var number = NumberPhase.start
-  /// Whether the innermost open container is an object.
   var inObject = false
   /// Whether the current string has an escape.
   var escaped = false
   var nameEscaped = false
   /// The next byte to look at.
   var at = 0
-  /// Containers open.
   var depth = 0
   /// Values in at most this many containers are noted on the tape.
   var notedDepth = 0
   /// Deepest nesting within the innermost noted container.
   var deepest = 0
-  /// Values that may still begin.
+  /// How many values may still begin.
   var valuesLeft = 0
   /// Bytes of insignificant white space passed.
   var whiteSpace = 0
@@ -47,7 +44,6 @@ struct ScanState {
   /// The last name, between its quotes.
   var nameStart = 0
   var nameEnd = 0
-  /// Entries on the tape.
   var noted = 0
 }
 
@@ -55,15 +51,15 @@ struct ScanLevel {
   var start: Int32 = 0
   /// Its entry on the tape, or −1.
   var entry: Int32 = -1
-  /// Members that may still begin.
+  /// How many members may still begin.
   var namesLeft: Int32 = 0
-  /// `ScanState.whiteSpace` and `.deepest` when it was opened; of noted containers only.
+  /// `ScanState.whiteSpace` and `.deepest` at its beginning; for noted containers only.
   var whiteSpace: Int32 = 0
   var deepest: Int32 = 0
   /// The closing quote of its reference key.
   var referenceName: Int32 = 0
   var marks: ScanMarks = []
-  /// Bloom filter over its names; of noted containers only.
+  /// Bloom filter of its names; for noted containers only.
   var filter: (low: UInt64, high: UInt64) = (0, 0)
 }
 
@@ -71,22 +67,19 @@ struct ScanMarks: OptionSet {
   let rawValue: UInt8
 
   static let object = ScanMarks(rawValue: 1)
-  /// Has the vocabulary's reference key.
   static let reference = ScanMarks(rawValue: 2)
-  /// Has the vocabulary's literal key.
   static let literal = ScanMarks(rawValue: 4)
 }
 
-/// Why a scan stopped.
 enum ScanOutcome: Equatable, Sendable {
   /// The value ended before `ScanState.at`.
   case complete
   case needsBytes
   /// The tape or the stack of levels is full.
   case needsRoom
-  /// A name ended that may be in the vocabulary.
+  /// A name that may be in the vocabulary has ended.
   case name
-  /// An object ended that has a name of the vocabulary; its level lies just above the open ones.
+  /// An object with a name of the vocabulary has ended; its level lies just above the open ones.
   case markedObject
   case syntax(ScanFault)
   /// A limit would be exceeded by the token at `ScanState.at`.
@@ -97,7 +90,6 @@ enum ScanLimit: Equatable, Sendable {
   case depth, valuesPerFrame, keysPerObject
 }
 
-/// The fault of the text at `ScanState.at`.
 enum ScanFault: Error {
   case unexpectedByte
   case controlCharacter, invalidUTF8, invalidEscape, loneSurrogate

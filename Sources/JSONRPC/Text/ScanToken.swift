@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How far a number has come.
+/// The part of a number that was read last.
 enum NumberPhase: UInt8 {
   case start
-  /// After the minus sign.
   case sign
-  /// After a leading zero.
   case zero
   case integer
-  /// After the point.
   case point
   case fraction
-  /// After `e` or `E`.
   case exponent
   case exponentSign
   case exponentDigits
@@ -25,17 +21,16 @@ enum NumberPhase: UInt8 {
   var takesDigits: Bool { self == .integer || self == .fraction || self == .exponentDigits }
 }
 
-/// The parts of a scan that look inside one token. The byte at `end`, and seven after it, are zero.
+/// The parts of a scan inside one token. The byte at `end`, and seven after it, are zero.
 enum ScanToken {
-  /// The outcome of a step inside a string.
   enum Step {
     case forward(Int)
     case needsBytes
     case fault(ScanFault)
   }
 
-  /// Eight bytes of a string in one word: a high bit is set in the lowest byte that is a quote, a backslash, a control
-  /// character or not ASCII; bits above it mean nothing.
+  /// Searches eight bytes of a string in one word: sets a high bit in the lowest byte that is a quote, a backslash, a
+  /// control character or not ASCII; higher bits are undefined.
   @inline(always)
   static func special(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
@@ -50,7 +45,6 @@ enum ScanToken {
     UInt64(littleEndian: UnsafeRawPointer(base + at).loadUnaligned(as: UInt64.self))
   }
 
-  /// The end of the white space that begins at `at`.
   @inline(never)
   static func endOfWhiteSpace(_ base: UnsafePointer<UInt8>, _ at: Int) -> Int {
     var at = at
@@ -58,7 +52,7 @@ enum ScanToken {
     return at
   }
 
-  /// One escape or one character beyond ASCII, or the control character that must not be there.
+  /// Reads one escape, one character beyond ASCII, or an invalid control character.
   @inline(never)
   static func specialCharacter(_ base: UnsafePointer<UInt8>, _ at: Int, _ end: Int) -> Step {
     let byte = base[at]
@@ -136,7 +130,6 @@ enum ScanToken {
     }
   }
 
-  /// The first byte at or after `at` that is not a digit.
   @inline(always)
   static func endOfDigits(_ base: UnsafePointer<UInt8>, _ at: Int) -> Int {
     var at = at
@@ -144,7 +137,7 @@ enum ScanToken {
     return at
   }
 
-  /// Scans the number: returns the first byte that is not part of it, and the phase reached.
+  /// Scans the number: returns the first byte after it, and the phase reached.
   @inline(never)
   static func number(_ base: UnsafePointer<UInt8>, _ at: Int, _ phase: NumberPhase) -> (at: Int, phase: NumberPhase) {
     var at = at
@@ -157,7 +150,7 @@ enum ScanToken {
     }
   }
 
-  /// The phase after one more byte, or `nil` when it cannot belong to the number.
+  /// The phase after one more byte; `nil` if the byte cannot follow.
   @inline(always)
   private static func numberPhase(_ phase: NumberPhase, after byte: UInt8) -> NumberPhase? {
     let isDigit = byte &- UInt8(ascii: "0") < 10

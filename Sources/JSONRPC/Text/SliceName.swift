@@ -6,7 +6,7 @@ struct SliceName: Sendable {
   let range: Range<Int>
   let escaped: Bool
 
-  /// Stands for the name of an array's element.
+  /// The name of an array's element.
   static let none = SliceName(range: 0..<0, escaped: false)
 
   init(range: Range<Int>, escaped: Bool) { (self.range, self.escaped) = (range, escaped) }
@@ -36,7 +36,7 @@ struct SliceName: Sendable {
     escaped ? JSONEscape.decodeBytes(bytes[range])[...] : bytes[range]
   }
 
-  /// The first name that repeats an earlier one. No choice of names makes it slow.
+  /// The first name that repeats an earlier one. Fast for any names.
   static func firstDuplicate(of names: [SliceName], in bytes: [UInt8]) -> SliceName? {
     guard names.count > 1 else { return nil }
     let sorted = names.map { (name: $0, text: $0.resolved(in: bytes)) }
@@ -54,8 +54,8 @@ struct SliceName: Sendable {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-  /// Whether the bytes are the same. Words are compared, because names are with every message; `elementsEqual` takes
-  /// several steps for each byte.
+  /// Whether the bytes are equal. Compares words, because every message has names; `elementsEqual` takes several steps
+  /// for each byte.
   package func isEqual(to other: Self) -> Bool {
     guard count == other.count else { return false }
     let (left, right) = (UnsafeRawBufferPointer(self), UnsafeRawBufferPointer(other))

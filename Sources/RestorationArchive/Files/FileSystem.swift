@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The files that a store keeps, but for what SQLite does inside an archive: the system's, or a test's own.
+/// The files of a store, except for SQLite's own access to an archive. A test may replace them.
 ///
-/// Paths are absolute. No method follows a symbolic link at the end of a path, and none opens what is not a regular
-/// file but for `syncDirectory`.
+/// Paths are absolute. No method follows a symbolic link at the end of a path. Only `syncDirectory` opens what is not a
+/// regular file.
 package protocol FileSystem: Sendable {
   /// The name under which SQLite finds the same files; `nil` for its default.
   var sqliteName: String? { get }
 
-  /// Creates a directory for its owner only, and missing ones above it; or checks owner, type and mode of an existing
-  /// one.
+  /// Creates a directory for its owner only, and missing ones above it. Checks owner, type and mode of an existing one.
   func prepareDirectory(_ path: String) throws(SystemError)
   func entry(_ path: String) throws(SystemError) -> FileEntry
-  /// Whether a directory is there, and not the way to one.
+  /// False for a symbolic link to a directory.
   func isDirectory(_ path: String) -> Bool
-  /// Whether two paths lead to one directory.
   func isSameDirectory(_ path: String, as other: String) throws(SystemError) -> Bool
   func names(in directory: String) throws(SystemError) -> [String]
 
   func open(_ path: String, _ access: FileAccess) throws(SystemError) -> any OpenFile
   /// Fails if there is nothing to remove.
   func remove(_ path: String) throws(SystemError)
-  /// Replaces what has the new name.
+  /// Replaces an existing file.
   func rename(_ path: String, to target: String) throws(SystemError)
   /// Gives a file a second name; fails if there is one of that name.
   func link(_ path: String, to target: String) throws(SystemError)
-  /// Makes what was created, renamed and removed in a directory durable.
+  /// Makes creations, renamings and removals in a directory durable.
   func syncDirectory(_ path: String) throws(SystemError)
+  /// Why nothing can be made or removed in a directory; `nil` unless it is read-only.
+  func refusal(toWriteIn directory: String) -> SystemError?
   /// Bytes that can still be written to the file system of a directory; `nil` if that is unknown.
   func freeBytes(of directory: String) -> Int?
   /// Bits for the identifier of a new archive.
@@ -36,6 +36,8 @@ package protocol FileSystem: Sendable {
 extension FileSystem {
   /// Where there are no links.
   package func isDirectory(_ path: String) -> Bool { true }
+
+  package func refusal(toWriteIn directory: String) -> SystemError? { nil }
 }
 
 package enum FileAccess: Sendable {
@@ -54,7 +56,6 @@ package protocol OpenFile: AnyObject {
   /// Writes all of the bytes.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(SystemError)
   func truncate(to bytes: Int) throws(SystemError)
-  /// Takes space for as many bytes.
   func allocate(bytes: Int) throws(SystemError)
   func sync() throws(SystemError)
 }

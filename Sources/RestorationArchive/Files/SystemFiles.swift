@@ -2,7 +2,6 @@
 
 internal import Glibc
 
-/// The error of a system call.
 package struct SystemError: Error {
   let operation: String
   let path: String
@@ -26,13 +25,11 @@ package struct SystemError: Error {
 
   static func isOutOfSpace(_ code: Int32) -> Bool { code == ENOSPC || code == EDQUOT || code == EFBIG }
 
-  /// What to do if there is no space.
   static func remedy(_ code: Int32) -> String {
     code == EFBIG ? "raise the limit of the length of files (RLIMIT_FSIZE, LimitFSIZE= of a unit)" : "free some space"
   }
 }
 
-/// The files of the system.
 package struct SystemFiles: FileSystem {
   package var sqliteName: String? { nil }
 
@@ -110,6 +107,12 @@ package struct SystemFiles: FileSystem {
     let descriptor = try descriptor(path, O_RDONLY | O_DIRECTORY)
     defer { close(descriptor) }
     guard fsync(descriptor) == 0 else { throw SystemError("sync", path) }
+  }
+
+  package func refusal(toWriteIn directory: String) -> SystemError? {
+    guard faccessat(AT_FDCWD, directory, W_OK, AT_EACCESS) != 0 else { return nil }
+    let code = errno
+    return code == EROFS || code == EACCES ? SystemError("write", directory, code: code) : nil
   }
 
   package func freeBytes(of directory: String) -> Int? {

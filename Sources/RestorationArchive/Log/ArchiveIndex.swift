@@ -4,7 +4,7 @@ internal import DequeModule
 
 /// The content of an open archive, without any text: every row of every node, and which rows a reader can reach.
 ///
-/// Pure: engines ask it what to write, and rebuild it from storage after a failed transaction.
+/// Pure: it returns the rows to write. Engines rebuild it from storage after a failed transaction.
 ///
 /// Invariants:
 /// 1. `totals.reachableBytes` is exactly the bytes of the rows that are not dead (`NodeLog`): of states, of nodes that
@@ -37,13 +37,10 @@ struct ArchiveIndex {
 
   func isShown(_ node: NodeID) -> Bool { logs[node]?.isShown ?? false }
 
-  /// `nil` if the node has no rows at all.
   func nodeRows(of node: NodeID) -> NodeLog? { logs[node] }
 
-  /// The rows of all nodes, in no order.
   var rowsOfNodes: some Sequence<NodeLog> { logs.values }
 
-  /// How many nodes have rows.
   var nodeCount: Int { logs.count }
 
   /// How many of them have an id of at most `node`.
@@ -110,7 +107,7 @@ struct ArchiveIndex {
   /// Bytes of a row that every engine can hold.
   private static let rowBytesMax = 900_000_000
 
-  /// Records a change under the next sequence; returns what to write for it.
+  /// Records a change under the next sequence; returns the rows to write.
   mutating func record(_ change: ArchiveChange) -> ChangeEffect {
     tip.sequence += 1
     if change.isContent { tip.content = tip.sequence }

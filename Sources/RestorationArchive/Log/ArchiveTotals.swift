@@ -92,7 +92,6 @@ struct ArchiveTotals {
   }
 }
 
-/// A row that no kept contents show.
 struct DeadRow: Hashable {
   enum Log { case states, descriptions }
 
@@ -101,8 +100,7 @@ struct DeadRow: Hashable {
   let log: Log
 }
 
-/// Dead rows, roughly from the oldest to the newest: rows of neighbouring sequence lie side by side in the file, and
-/// deleting them together frees whole pages.
+/// Dead rows, roughly from the oldest to the newest: neighbours lie side by side in the file and free whole pages.
 struct DeadQueue {
   /// Rows die in another order than they were written; this many are sorted at a time.
   private static let sortedAtOnce = 4096
@@ -113,7 +111,6 @@ struct DeadQueue {
 
   mutating func append(_ row: DeadRow) { rows.append(row) }
 
-  /// Puts rows back in front.
   mutating func prepend(_ earlier: [DeadRow]) { next.append(contentsOf: earlier.reversed()) }
 
   mutating func popFirst() -> DeadRow? {
@@ -129,7 +126,6 @@ struct DeadQueue {
   mutating func sort() { rows.sort { $0.sequence < $1.sequence } }
 }
 
-/// One batch of dead rows.
 struct ArchivePurge {
   let rowsMax: Int
   let bytesMax: Int
@@ -138,7 +134,7 @@ struct ArchivePurge {
   var states: [SequenceNumber] = []
   /// Those of `states` that have an early mark.
   var early: [SequenceNumber] = []
-  /// What those of `states` that are no tombstones name, once for each row.
+  /// The contexts of those of `states` that are no tombstones, once for each row.
   var contexts: [ContextID] = []
   var descriptions: [SequenceNumber] = []
   var cuts: [SequenceNumber] = []

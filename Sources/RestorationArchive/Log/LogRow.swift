@@ -6,11 +6,10 @@ internal import DequeModule
 protocol LogRow {
   var sequence: SequenceNumber { get }
   var bytes: UInt32 { get }
-  /// What counts of `bytes` while a reader can reach it.
+  /// Bytes that count while a reader can reach it.
   var shownBytes: Int { get }
   /// Nothing is shown from here on; needed only behind an older row.
   var isTombstone: Bool { get }
-  /// No kept contents show it.
   var isDead: Bool { get set }
   static var log: DeadRow.Log { get }
 }
@@ -63,9 +62,7 @@ extension Deque where Element: LogRow {
     return true
   }
 
-  /// Removes a dead row, and leading tombstones, which have lost what they hid.
-  ///
-  /// Mostly it is the oldest one: removing it costs no more than its distance from the nearer end.
+  /// Removes a dead row, and leading tombstones, which hide nothing any more. Removing the oldest row is cheap.
   mutating func remove(_ sequence: SequenceNumber, noting note: (Element) -> Void) {
     guard let index = index(of: sequence), self[index].isDead else { return }
     note(remove(at: index))
@@ -116,7 +113,7 @@ extension RandomAccessCollection where Index == Int {
 }
 
 extension [SequenceNumber] {
-  /// The same numbers in ascending order, each run of consecutive ones as a range.
+  /// Each run of consecutive numbers as a range, in ascending order.
   var runs: [ClosedRange<SequenceNumber>] {
     var runs: [ClosedRange<SequenceNumber>] = []
     for number in sorted() {

@@ -143,7 +143,6 @@ struct NodeLog {
     if !state.summary.isEarly { settled = states.count - 1 }
   }
 
-  /// Adds a row as found in storage, in ascending order.
   mutating func load(_ description: Description) { descriptions.append(description) }
 
   /// Finds out which of the loaded rows are dead.
@@ -171,7 +170,7 @@ struct NodeLog {
     }
   }
 
-  /// Removes a dead row of this node, and tombstones that have lost what they hid.
+  /// Removes a dead row of this node, and tombstones that hide nothing any more.
   mutating func remove(_ row: DeadRow, noting purge: inout ArchivePurge) {
     switch row.log {
     case .states:
@@ -227,7 +226,6 @@ extension NodeLog.Description {
 }
 
 extension NodeRecord {
-  /// Bytes of its texts.
   package var textBytes: Int {
     [component, classes, restorationClass, storyboard].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows of nodes and contexts that are damaged or missing, and what takes their place.
+/// Rows of nodes and contexts that are damaged or missing, and their substitutes.
 struct RowFaults {
   /// Rows of nodes with a wrong checksum, and the nodes they name. They are dropped: an older row of the node applies.
   var nodes: [StateRow] = []
@@ -22,7 +22,7 @@ struct RowFaults {
     return kinds.isEmpty ? nil : "rows are damaged or missing: \(kinds.joined(separator: ", and "))"
   }
 
-  /// What people must know to find the objects again; empty if all have a path.
+  /// Says how to find the objects again; empty if all have a path.
   var remedy: String {
     let names = substitutes.map(\.record).filter { $0.component == Self.name(of: $0.node) }.compactMap(\.component)
     return names.isEmpty ? "" : "; objects that have lost their path are called \(Self.list(names))"
@@ -43,7 +43,6 @@ struct RowFaults {
 }
 
 extension ArchiveIndex {
-  /// Where rows of nodes need a substitute.
   func gaps(in faults: RowFaults) -> [StateRow] {
     var gaps: [StateRow] = []
     var taken = nodeSequences
@@ -56,7 +55,7 @@ extension ArchiveIndex {
         gap.node == row.node && gap.sequence <= row.sequence && horizon.firstCut(after: gap.sequence) > row.sequence
       }
     }
-    // First what the head needs. Each row that is missing has left a sequence free before the row that needs it.
+    // First the head's needs. Each missing row has left a sequence free before the row that needs it.
     for row in faults.orphans.sorted(by: { $0.sequence < $1.sequence }) where !isFilled(row) {
       let cut = horizon.lastCut(upTo: .sequence(row.sequence))
       fill(row, at: stride(from: row.sequence, to: cut, by: -1).first { !taken.contains($0) })

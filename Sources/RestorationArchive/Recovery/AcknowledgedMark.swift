@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The newest sequence of an archive that was acknowledged, in a small file beside it while it is open.
+/// The newest acknowledged sequence of an archive, in a small file beside it while it is open.
 ///
 /// It is written after each commit and never synced. After a kill it is exact. After a power cut it may be older than
-/// the archive, but not newer: what it names was synced before. If an archive ends before its mark, it has therefore
-/// lost something, even if its own files do not show it.
+/// the archive, but not newer, because the archive was synced first. If an archive ends before its mark, it has lost
+/// changes.
 struct AcknowledgedMark {
   private let file: any OpenFile
 

@@ -11,7 +11,7 @@ struct ArchiveDirectory: Sendable {
   /// Uses an existing directory unchanged.
   init(existing path: String, of system: any FileSystem) { (self.path, self.system) = (path, system) }
 
-  /// Creates the directory and missing ones above it, or checks owner, type and mode of the existing one.
+  /// Creates a missing directory, or checks owner, type and mode of the existing one.
   init(_ path: String, of system: any FileSystem) throws(SystemError) {
     (self.path, self.system) = (path, system)
     try system.prepareDirectory(path)
@@ -19,7 +19,6 @@ struct ArchiveDirectory: Sendable {
 
   func entry(_ name: String) throws(SystemError) -> FileEntry { try system.entry(pathname(name)) }
 
-  /// Whether it is the same directory, by whatever path.
   func isSame(as other: ArchiveDirectory) throws(SystemError) -> Bool {
     try system.isSameDirectory(path, as: other.path)
   }
@@ -38,7 +37,7 @@ struct ArchiveDirectory: Sendable {
 
   func names() throws(SystemError) -> [String] { try system.names(in: path) }
 
-  /// Reads a file from its beginning to its end; no connection may have it open.
+  /// No connection may have the file open.
   func read(_ name: String, _ body: (UnsafeRawBufferPointer) throws(SystemError) -> Void) throws(SystemError) {
     let source = try system.open(pathname(name), .reading)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
@@ -52,7 +51,6 @@ struct ArchiveDirectory: Sendable {
     }
   }
 
-  /// Whether there is a second file with the same bytes as the first.
   func isSame(_ name: String, as other: String) throws(SystemError) -> Bool {
     guard case .file(let size, _, _) = try entry(name), case .file(size, _, _) = try entry(other) else { return false }
     let second = try system.open(pathname(other), .reading)
@@ -70,19 +68,20 @@ struct ArchiveDirectory: Sendable {
 
   // MARK: Changing
 
-  /// Makes an empty file that only its owner can read, replacing an existing one.
+  /// Makes an empty file that only its owner can read; replaces an existing one.
   @discardableResult
   func createEmpty(_ name: String) throws(SystemError) -> any OpenFile {
     try remove(name)
     return try system.open(pathname(name), .creating)
   }
 
-  /// Removes a file if it is there.
+  /// Does nothing if the file is missing.
   func remove(_ name: String) throws(SystemError) {
     do throws(SystemError) {
       try system.remove(pathname(name))
     } catch {
-      if !error.isMissing { throw error }
+      // A read-only file system does not tell that there is nothing to remove.
+      if !error.isMissing, (try? entry(name)) != .absent { throw error }
     }
   }
 
@@ -126,7 +125,7 @@ struct ArchiveDirectory: Sendable {
     try system.rename(pathname(name), to: pathname(target))
   }
 
-  /// Renames a file; fails if there is one of the new name.
+  /// Fails if there is a file of the new name.
   func move(_ name: String, to target: String) throws(SystemError) {
     do throws(SystemError) {
       try system.link(pathname(name), to: pathname(target))
@@ -164,7 +163,6 @@ struct ArchiveDirectory: Sendable {
 
   func syncFile(_ name: String) throws(SystemError) { try system.open(pathname(name), .reading).sync() }
 
-  /// Makes renamings and removals durable.
   func sync() throws(SystemError) { try system.syncDirectory(path) }
 
   // MARK: Ballast
@@ -178,8 +176,7 @@ struct ArchiveDirectory: Sendable {
     return (try? system.remove(pathname(Self.ballast))) == nil ? 0 : bytes
   }
 
-  /// Makes the ballast longer if there is room: to a quarter of what is free, so that it is not what fills the disk, or
-  /// to what was released just now.
+  /// Lengthens the ballast to a quarter of the free space, or to the bytes just released.
   ///
   /// - Returns: whether there is as much as was released.
   @discardableResult
@@ -199,7 +196,8 @@ struct ArchiveDirectory: Sendable {
     return false
   }
 
-  /// Bytes that can still be written, as far as the disk tells.
+  var readOnly: String? { system.refusal(toWriteIn: path)?.message }
+
   var freeBytes: Int? { system.freeBytes(of: path) }
 }
 

@@ -9,7 +9,6 @@ struct ArchiveFiles {
   init(_ application: String) { self.application = application }
 
   var main: String { application + Self.suffix }
-  /// The archive's write-ahead log, named by SQLite.
   var log: String { main + Self.logSuffix }
   /// A rollback journal, which SQLite would play back. No archive has one.
   var journal: String { main + Self.journalSuffix }
@@ -18,16 +17,15 @@ struct ArchiveFiles {
   var backup: String { "\(application)+backup\(Self.suffix)" }
   /// A copy from before the archive was migrated from format 1.
   var former: String { "\(application)+format1\(Self.suffix)" }
-  /// A copy being made.
   var newBackup: String { "\(application)+newbackup\(Self.suffix)" }
   /// An archive being made, or made from the backup, before it gets its name.
   var fresh: String { "\(application)+new\(Self.suffix)" }
 
-  /// Says that the archive was removed, so that what there is without a main file is no recovery. It goes with the last
-  /// of that, or as soon as there is a new archive.
+  /// Says that the archive was removed, so that the remaining files start no recovery. It is deleted with the last of
+  /// them, or when there is a new archive.
   var removed: String { "\(application)+removed" }
 
-  /// What the host has noted of the copy and the replica (`ReplicaNote`).
+  /// The host's note of the copy and the replica (`ReplicaNote`).
   var replica: String { application + Self.replicaSuffix }
   /// A copy on its way to the replica, or aside, and one that comes from there.
   var outgoing: String { "\(application)+outgoing\(Self.suffix)" }
@@ -66,7 +64,7 @@ struct ArchiveFiles {
     return isApplication(application) ? application : nil
   }
 
-  /// The application of which a file has what was set aside; `nil` for every other file.
+  /// The application whose set-aside archive a file is; `nil` for every other file.
   static func application(ofConflict name: String) -> String? {
     guard name.hasSuffix(suffix), let mark = name.firstIndex(of: "+") else { return nil }
     let files = ArchiveFiles(String(name[..<mark]))

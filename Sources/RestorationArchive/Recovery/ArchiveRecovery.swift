@@ -8,8 +8,8 @@
 /// 3. The main file goes aside first, its log second: a log without a main file is known to belong to the last file
 ///    moved aside, while a main file without its log could pass for a sound, older archive.
 /// 4. If the main file is missing but a backup or a damaged file exists, a recovery was interrupted: the application
-///    is not new, unless a note says that the archive was removed. The note is durable before the main file goes, which
-///    goes first; what is left then is removed.
+///    is not new, unless a note says that the archive was removed. The note is durable before the main file
+///    is removed, and the other files follow.
 /// 5. The backup is copied, never moved; a damaged file is never deleted or overwritten.
 /// 6. A file is damaged only if two checks find the same, in bytes that were read without an error. After a read
 ///    error all files stay as they are.
@@ -33,12 +33,13 @@ struct ArchiveRecovery {
   let quota: ArchiveQuota
   /// Whether to create the archive if it does not exist.
   let isCreating: Bool
-  /// What others did to the files while this store had them closed and relied on them; `nil` if nothing.
+  /// Changes that others made to the files while this store had them parked; `nil` if there are none.
   let change: String?
 
   func open() throws(ArchiveError) -> Opened {
     do throws(OpeningFailure) {
       try refuseForeignFiles()
+      if directory.readOnly != nil { return try openInMemory() }
       try removeLeftovers()
       let opened = try openAnyFormat()
       if let finding = opened.faults.finding { throw .damaged(finding) }
@@ -132,11 +133,11 @@ struct ArchiveRecovery {
     return acknowledged > last ? "its log was damaged (it ends before sequence \(acknowledged))" : nil
   }
 
-  /// Opens the readable part of an archive, and records in it the finding and the action.
+  /// Opens the readable part of an archive, and records the finding and the action in it.
   ///
   /// - Parameter loss: `nil` if only rows are damaged.
   private func settle(_ loss: String?, hasLog: Bool) throws(OpeningFailure) -> Opened {
-    // If the log is missing, nothing is lost but what is missing.
+    // If the log is missing, opening loses nothing more.
     var copies = hasLog || loss == nil ? try keepCopies(hasLog: hasLog) : nil
     var found = try examine(files.main)
     if hasLog, loss != nil, let alone = try examineWithoutLog(), alone.sequence > found?.sequence ?? -1 {
@@ -160,14 +161,14 @@ struct ArchiveRecovery {
     do throws(SQLiteFailure) {
       try SQLiteArchive.settle(at: path, in: directory.system, damage: damage, mending: found.faults)
     } catch {
-      // The file has just been read whole: SQLite takes some read errors for damage.
+      // The file has just been read whole. SQLite takes some read errors for damage.
       throw error.isDamage ? .unreadable(error.description) : OpeningFailure(error)
     }
     return try openFile(files.main)
   }
 
-  /// The same of the main file alone: if a damaged log is from before the last checkpoint, replaying it would
-  /// overwrite newer rows.
+  /// The same for the main file alone: replaying a damaged log from before the last checkpoint would overwrite newer
+  /// rows.
   private func examineWithoutLog() throws(OpeningFailure) -> (sequence: SequenceNumber, faults: RowFaults)? {
     try OpeningFailure.deciding { () throws(SystemError) in try directory.copy(files.main, to: files.fresh) }
     let found = try examine(files.fresh)
@@ -175,7 +176,7 @@ struct ArchiveRecovery {
     return found
   }
 
-  /// The last sequence in an archive file, and what is damaged in it; `nil` if the file is.
+  /// The last sequence in an archive file, and its damaged rows; `nil` if the file is damaged.
   private func examine(_ name: String) throws(OpeningFailure) -> (sequence: SequenceNumber, faults: RowFaults)? {
     do throws(OpeningFailure) {
       let opened = try openFile(name)
@@ -207,10 +208,8 @@ struct ArchiveRecovery {
     return text
   }
 
-  /// Opens an archive file; it, or a row, is damaged only if two checks find the same and it can be read whole after
-  /// each.
-  ///
-  /// SQLite takes some read errors for damage, or reports them as a finding of its check.
+  /// Opens an archive file. It is damaged only if two checks find the same, and it can be read whole after each: SQLite
+  /// reports some read errors as damage.
   private func openFile(_ name: String, foundDamaged former: String? = nil) throws(OpeningFailure) -> Opened {
     let finding: String
     do throws(OpeningFailure) {
@@ -290,8 +289,34 @@ struct ArchiveRecovery {
     return try openFile(files.main)
   }
 
-  /// Makes the file that will replace the archive; says what it is, and what is damaged in it.
+  /// Makes the file that will replace the archive. Returns its description and its damage.
   private func prepareReplacement() throws(OpeningFailure) -> (String, RowFaults) {
+    let copy = try prepareCopy()
+    guard try salvage() else { return copy }
+    guard let found = try examine(files.fresh) else {
+      try removeLeftovers()
+      return try prepareCopy()
+    }
+    return ("\(copy.0), with what is sound of it, the newer one of each object", found.faults)
+  }
+
+  /// Adds the sound rows of the damaged file to its replacement; returns whether there were any.
+  private func salvage() throws(OpeningFailure) -> Bool {
+    guard case .file = try entry(files.main) else { return false }
+    let image = try OpeningFailure.deciding { () throws(SystemError) in
+      try ArchiveImage(of: files.main, in: directory)
+    }
+    do throws(SQLiteFailure) {
+      let connection = try SQLiteConnection(directory.pathname(files.fresh), in: directory.system)
+      defer { connection.close() }
+      return try Salvage(image, of: directory.system).add(to: connection)
+    } catch {
+      guard error.isDamage else { throw OpeningFailure(error) }
+      return false
+    }
+  }
+
+  private func prepareCopy() throws(OpeningFailure) -> (String, RowFaults) {
     var why = "there is no backup"
     for (name, title) in [(files.backup, "backup"), (files.former, "copy in format 1")] {
       switch try entry(name) {
@@ -319,7 +344,6 @@ struct ArchiveRecovery {
     try OpeningFailure.deciding { () throws(SystemError) in try directory.syncFile(files.fresh) }
   }
 
-  /// Gives the prepared archive its name.
   private func install() throws(OpeningFailure) {
     try OpeningFailure.deciding { () throws(SystemError) in
       try directory.move(files.fresh, to: files.main)
@@ -340,9 +364,8 @@ struct ArchiveRecovery {
     return (hasMain ? [(files.main, target.main)] : []) + (hasLog ? [(files.log, target.log)] : [])
   }
 
-  /// Copies main file and log aside as they are, under the next free number; returns the main file's new name.
-  ///
-  /// If opening fails afterwards and the next one finds the same bytes, it makes no more copies.
+  /// Copies main file and log aside under the next free number; returns the main file's new name. If opening fails
+  /// afterwards and the next one finds the same bytes, it makes no more copies.
   ///
   /// - Parameter hasLog: whether there was a log; looking at a closed archive makes an empty one.
   private func keepCopies(hasLog: Bool) throws(OpeningFailure) -> String {
@@ -374,7 +397,6 @@ struct ArchiveRecovery {
 
   private static let damagedMax = 1 << 32
 
-  /// Removes what a killed broker left unfinished.
   private func removeLeftovers() throws(OpeningFailure) {
     try OpeningFailure.deciding { () throws(SystemError) in
       for name in files.drafts {
@@ -385,7 +407,7 @@ struct ArchiveRecovery {
     }
   }
 
-  private func entry(_ name: String) throws(OpeningFailure) -> FileEntry {
+  func entry(_ name: String) throws(OpeningFailure) -> FileEntry {
     try OpeningFailure.deciding { () throws(SystemError) in try directory.entry(name) }
   }
 }
@@ -393,11 +415,10 @@ struct ArchiveRecovery {
 extension ArchiveDirectory {
   fileprivate func irregular(_ name: String) -> String { "\(pathname(name)) is not a regular file; move it elsewhere" }
 
-  /// Names a foreign file in the place of an archive's file, or of the directory; `nil` if there is none.
-  ///
-  /// It is left there and not opened: opening a FIFO would not return, and a rollback journal would be played back.
+  /// Names a foreign file in the place of an archive's file or directory; `nil` if there is none. It is not opened: a
+  /// FIFO would block, and a rollback journal would be played back.
   func foreignFile(among files: ArchiveFiles) throws(SystemError) -> String? {
-    // The next broker would refuse a link there, and its lock is on what was there before.
+    // The next broker would refuse a link there, and its lock is on the former directory.
     guard system.isDirectory(path) else { return "\(path) is no longer a directory; put it back where it was" }
     for name in [files.main, files.log, files.mark] where try entry(name) == .other { return irregular(name) }
     return try entry(files.journal) == .absent

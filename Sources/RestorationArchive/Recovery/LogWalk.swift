@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells from the bytes of a write-ahead log what SQLite will replay of it, and what it would silently drop.
+/// Tells from the bytes of a write-ahead log which frames SQLite will replay, and which it would silently drop.
 ///
 /// The format is SQLite's (sqlite.org/fileformat2.html, section 4): a header of 32 bytes, then frames of 24 bytes and a
-/// page each. Frames with the salts of the header belong to this log. What lies behind them is left of an earlier log
-/// in the same file, or zeros that lengthened it. Each checksum continues the one before, so the first invalid frame
-/// ends what can be replayed.
+/// page each. Frames with the salts of the header belong to this log. The bytes behind them are of an earlier log in
+/// the same file, or zeros that lengthened it. Each checksum continues the one before, so replaying ends at the first
+/// invalid frame.
 ///
 /// Behind a commit that was cut short there may also be frames of this log: of a longer one, which failed before it and
 /// was rolled back. The last of these, which would end it, was not written whole. So only a finished commit behind one
@@ -41,6 +41,16 @@ struct LogWalk {
   private var hasCommitPastInvalid = false
   private var hasFinishedCommitPastThatCommit = false
   private var isBlank = true
+  /// Whether to keep `pages`.
+  private let keepsPages: Bool
+  /// The pages that are replayed, by number from 1.
+  private(set) var pages: [Int: [UInt8]] = [:]
+  /// How many the file has then.
+  private(set) var pageCount = 0
+  /// Those of a commit that is not whole yet.
+  private var pendingPages: [Int: [UInt8]] = [:]
+
+  init(keepingPages: Bool = false) { keepsPages = keepingPages }
 
   private static let headerBytes = 32
   private static let frameHeaderBytes = 24
@@ -116,6 +126,7 @@ struct LogWalk {
     let isFollowing = isOfThisLog && bytes.bigEndian(at: 0) != 0 && checksum.stands(in: bytes, at: 16)
     if !isBroken, isFollowing {
       isInCommit = !isCommit
+      if keepsPages { keepPage(bytes, isCommit) }
       return
     }
     isBroken = true
@@ -126,6 +137,14 @@ struct LogWalk {
     guard isCommit else { return }
     if hasCommitPastInvalid, isFollowing { hasFinishedCommitPastThatCommit = true }
     hasCommitPastInvalid = true
+  }
+
+  private mutating func keepPage(_ frame: UnsafeRawBufferPointer, _ isCommit: Bool) {
+    pendingPages[Int(frame.bigEndian(at: 0))] = Array(frame[Self.frameHeaderBytes...])
+    guard isCommit else { return }
+    pages.merge(pendingPages) { $1 }
+    pendingPages = [:]
+    pageCount = Int(frame.bigEndian(at: 4))
   }
 
   private struct Checksum {

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a store does whose archives can be carried from host to host. Not in `ArchiveStore`, which knows of no copies.
+/// A store whose archives can be copied from host to host. Kept apart from `ArchiveStore`, which knows of no copies.
 ///
-/// Everything is durable when a method returns. No method is called for an application while another one is under way
-/// that is about the same copy.
+/// When a method returns, its effect is durable. Callers run one method at a time for each copy of an application.
 package protocol ArchiveCarrying: ArchiveStore {
-  /// The version of a reader that copies from here need.
+  /// The version of a reader that this store's copies need.
   nonisolated var copyVersion: Int { get }
 
-  /// Where an open archive ends.
   nonisolated(nonsending) func tip(_ lease: ArchiveLease) async throws(ArchiveError) -> ReplicaTip
 
-  /// What is known of an archive without opening it; `nil` if it does not exist.
+  /// Read without opening the archive; `nil` if it does not exist.
   nonisolated(nonsending) func summary(of application: String) async -> ArchiveSummary?
 
-  /// Applications of which something is kept beside their archive, in ascending order.
+  /// Applications with a note beside their archive, in ascending order.
   nonisolated(nonsending) func noted() async throws(ArchiveError) -> [String]
-  /// What was kept beside the archive; empty if nothing was, or what is there is not a note.
+  /// The note beside the archive; empty if there is no note, or an invalid one.
   nonisolated(nonsending) func note(of application: String) async throws(ArchiveError) -> ReplicaNote
   /// - Parameter note: `nil` removes it.
   nonisolated(nonsending) func keep(_ note: ReplicaNote?, of application: String) async throws(ArchiveError)
 
-  /// Copies everything committed, to be read piece by piece; a former copy goes.
+  /// Copies everything committed, to be read in pieces, and replaces a former copy.
   ///
-  /// - Parameter shared: makes of a session's record what other hosts are told of it.
+  /// - Parameter shared: reduces a session's record to what other hosts may know.
   nonisolated(nonsending) func beginCopy(
     _ lease: ArchiveLease,
     sharing shared: @escaping @Sendable (SessionRecord) -> SessionRecord
@@ -34,25 +32,24 @@ package protocol ArchiveCarrying: ArchiveStore {
   ) async throws(ArchiveError) -> [UInt8]
   nonisolated(nonsending) func endCopy(of application: String) async
 
-  /// Takes such a copy, piece by piece; without a piece it is an empty archive.
+  /// Receives such a copy in pieces; without a piece it becomes an empty archive.
   nonisolated(nonsending) func beginIncoming(_ application: String) async throws(ArchiveError)
   nonisolated(nonsending) func addIncoming(_ bytes: [UInt8], to application: String) async throws(ArchiveError)
-  /// Checks it, and makes it an archive of its own.
+  /// Checks the received copy and makes it a separate archive.
   nonisolated(nonsending) func endIncoming(_ application: String) async throws(ArchiveError) -> CatchingUp.Copy
-  /// Removes it, if it was not installed.
+  /// Removes the received copy unless it was installed.
   nonisolated(nonsending) func dropIncoming(_ application: String) async
-  /// Puts it in the place of the archive, which is not open.
+  /// Replaces the archive, which must be closed, by the received copy.
   nonisolated(nonsending) func install(_ application: String) async throws(ArchiveError)
 
-  /// Keeps a copy of an archive that is not open, until a person removes it. Returns its name.
+  /// Keeps a copy of a closed archive until a person removes it. Returns the copy's name.
   nonisolated(nonsending) func setAside(_ application: String) async throws(ArchiveError) -> String
-  /// The names of all such copies, in ascending order.
+  /// The names of all copies set aside, in ascending order.
   nonisolated(nonsending) func setAside() async throws(ArchiveError) -> [String]
   nonisolated(nonsending) func removeSetAside(_ application: String) async throws(ArchiveError)
 }
 
 package struct ArchiveCopy: Hashable, Sendable {
-  /// Where it ends.
   package let tip: ReplicaTip
   package let bytes: Int
 

@@ -1,59 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where the committed transactions of archives go, so that another host can continue them: one host's way to it.
+/// Stores the committed transactions of archives, so that another host can continue them. One value serves one host.
 ///
-/// It knows no file, socket, key or SQL, and what a transaction changed is opaque to it. Every engine passes the same
-/// test suite. Whoever makes one hands in a function that is called when another host has begun to wait for a lease of
-/// this broker, so that it renews at once and finds out for which one.
+/// It knows no file, socket, key or SQL; a transaction's changes are opaque to it. Every engine passes the same test
+/// suite. A replica's maker passes a function, which the replica calls when another host begins to wait for a lease of
+/// this broker; the broker then renews at once and learns for which archive.
 ///
-/// Invariants every engine keeps, whatever any clock says:
-/// 1. An archive has one newest lease, of the timeline of the server that answers. What is written under another one
+/// Invariants of every engine, independent of any clock:
+/// 1. An archive has one newest lease, in the timeline of the server that answers. A write under any other lease
 ///    changes nothing.
-/// 2. Contents have no gap: a batch begins where they end. A batch that is repeated is stored once.
-/// 3. What a call has stored when it returns survives the loss of a server, or the call fails as `uncovered`.
-/// 4. Epochs grow, also from one timeline to the next, and contents name the epoch of their last change.
-/// 5. Where each lease has left the contents is known for as long as the archive is, and after its removal.
+/// 2. Contents have no gap: a batch begins at their end. A repeated batch is stored once.
+/// 3. When a call returns, what it stored survives the loss of a server; otherwise the call fails as `uncovered`.
+/// 4. Epochs grow, also from one timeline to the next. Contents name the epoch of their last change.
+/// 5. For each lease, the replica knows the end of the contents at that lease's end, even after the archive was
+///    removed.
 package protocol ArchiveReplica: Sendable {
-  /// Takes the lease of an application's archive, which is made if it does not exist; the former lease ends.
+  /// Takes the lease of an application's archive and ends the former lease. Makes the archive if it does not exist.
   ///
-  /// Fails as `elsewhere` while another broker holds it and may be alive; that one is then told who waits, if the claim
-  /// wants the archive. Fails as `voided` while a server that has taken over may have lost the archive.
+  /// Fails as `elsewhere` while another broker holds the lease and may be alive; if `claim.wants`, that broker is told
+  /// which host waits. Fails as `voided` while a server that has taken over may have lost the archive.
   nonisolated(nonsending) func acquire(
     _ application: String,
     as claim: ReplicaClaim
   ) async throws(ReplicaError) -> ReplicaGrant
 
-  /// Says that this broker is alive; returns all leases that it holds. One among them that it does not know was granted
-  /// without its hearing of it: it has to give it back, or other hosts wait for it in vain.
+  /// Reports that this broker is alive. Returns all leases it holds, including any whose grant it never received: the
+  /// broker must release those, or other hosts wait in vain.
   nonisolated(nonsending) func renew() async throws(ReplicaError) -> ReplicaRenewal
 
-  /// Stores a batch behind the contents.
+  /// Appends a batch to the contents.
   ///
-  /// After `unknown` the same batch, with the same change, has to be repeated before anything else is appended.
+  /// After `unknown`, repeat the same batch with the same change before any other append.
   nonisolated(nonsending) func append(_ batch: ReplicaBatch, _ lease: ReplicaLease) async throws(ReplicaError)
 
-  /// Reads a bounded piece of the contents. Fails as `gap` if what is behind the position begins within the snapshot.
+  /// Reads a bounded piece of the contents. Fails as `gap` if the position is inside the snapshot.
   nonisolated(nonsending) func load(
     _ lease: ReplicaLease,
     from position: ReplicaPosition
   ) async throws(ReplicaError) -> ReplicaPage
 
-  /// Stores a part of a snapshot. When all of its parts are there, it takes the place of everything up to its end.
+  /// Stores a part of a snapshot. When all parts are stored, the snapshot replaces everything up to its end.
   ///
-  /// It may end behind the contents, and so bring what no batch has brought. If not, it has to end where a batch ends,
-  /// else it fails as `gap`.
+  /// It may end behind the contents and so add changes. Otherwise it must end where a batch ends, or it fails as `gap`.
   nonisolated(nonsending) func snapshot(_ part: SnapshotPart, _ lease: ReplicaLease) async throws(ReplicaError)
 
-  /// Gives the lease back, or removes the archive.
   nonisolated(nonsending) func release(_ lease: ReplicaLease, _ end: ReplicaEnd) async throws(ReplicaError)
 
-  /// The summaries of this user's archives behind an application, or from the first one on.
+  /// The summaries of this user's archives after `application`, or from the first one on.
   nonisolated(nonsending) func list(after application: String?) async throws(ReplicaError) -> ReplicaListing
 }
 
 extension ArchiveReplica {
-  /// The summary of every archive of this user, in ascending order of application. It ends when nobody waits for it,
-  /// and when there are more than a user may have.
+  /// The summary of every archive of this user, in ascending order of application. Stops when the task is cancelled, or
+  /// beyond the most archives a user may have.
   nonisolated(nonsending) package func list() async throws(ReplicaError) -> [ReplicaSummary] {
     var all: [ReplicaSummary] = []
     while true {
@@ -69,41 +68,39 @@ extension ArchiveReplica {
   }
 }
 
-/// What counts for everything that is asked on behalf of one call.
+/// Context of all replica calls that one call makes.
 package enum ReplicaCall {
-  /// From then on its caller no longer waits; `nil` if that is unknown.
+  /// Its caller waits no longer than this; `nil` if unknown.
   @TaskLocal package static var deadline: ContinuousClock.Instant?
 }
 
-/// Why a replica could not do what it was asked.
 package struct ReplicaError: Error, Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
-    /// Another broker holds the lease.
     case elsewhere(ReplicaHolder)
-    /// A later lease has ended this one, or the archive was removed; the host that holds it, if one does.
+    /// A later lease has ended this one, or the archive was removed. `host` holds the archive now, if known.
     case fenced(host: String?)
-    /// The lease is of a former timeline: it has to be acquired again.
+    /// The lease is of a former timeline and must be acquired again.
     case voided
     /// The replica cannot be reached; nothing was stored.
     case away
-    /// Whether it was stored is unknown.
+    /// The outcome is unknown: the batch may be stored.
     case unknown
-    /// What was given does not continue the contents, which end here, or begin here if they were to be loaded.
+    /// The batch does not continue the contents. The value is where they end, or where they begin if loading failed.
     case gap(SequenceNumber)
-    /// The server has no other one that would survive it; nothing was stored.
+    /// No second server holds the data, so it would not survive; nothing was stored.
     case uncovered
     /// The contents need a reader of this version.
     case tooNew(Int)
     /// The contents were encrypted with a key that is not here.
     case key(String)
-    /// The user has no more room. Bytes.
+    /// The user's space is used up; both values in bytes.
     case quota(max: Int, value: Int)
-    /// The replica does not take what it was given; repeating it is of no use.
+    /// The replica rejects the input; a repetition fails as well.
     case refused
   }
 
   package let kind: Kind
-  /// For logs and for people: what happened and what to do next.
+  /// For logs and people: what happened and what to do next.
   package let message: String
 
   package init(_ kind: Kind, _ message: String) { (self.kind, self.message) = (kind, message) }

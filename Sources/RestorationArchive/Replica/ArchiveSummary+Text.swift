@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What whoever gives a lease back leaves for the lists of other hosts (`Protocol/replica-format.md`).
+/// The summary that a host leaves in the replica for other hosts' lists (`Protocol/replica-format.md`).
 extension ArchiveSummary {
   private static let title = "restorationd summary 1"
-  /// Sealed it is a little longer, and the gateway takes 4,096.
+  /// Sealing adds a few bytes, and the gateway takes 4,096.
   private static let bytesMax = 4_000
 
-  /// Without the run if that is too long.
+  /// Leaves out the run if it is too long.
   package var text: [UInt8] {
     let lines = [Self.title, "\(objects)\t\(generation)\t\(bytes)\t\(modified)"].map { $0 + "\n" }.joined()
     guard let run, !run.facts.contains("\n") else { return Array(lines.utf8) }
@@ -14,7 +14,7 @@ extension ArchiveSummary {
     return text.count <= Self.bytesMax ? text : Array(lines.utf8)
   }
 
-  /// An archive of the replica as a host sees it. Of a text that is not one of these nothing is known.
+  /// An archive of the replica as a host sees it. An invalid text leaves all details unknown.
   package init(of summary: ReplicaSummary, at host: String) {
     self.init(application: summary.application, state: .available)
     (holder, isHere) = (summary.holder.flatMap { $0.host == host ? nil : $0 }, false)
@@ -30,14 +30,14 @@ extension ArchiveSummary {
     self.run = RunRecord(run: run, restorations: restorations, facts: String(words[2]))
   }
 
-  /// It comes from outside, and is one that an archive may have.
+  /// Checked, because the text comes from outside.
   private static func number(_ word: Substring) -> Int64? {
     Int64(word).flatMap { $0 >= 0 && $0 <= ChangeBatch.sequenceMax ? $0 : nil }
   }
 }
 
 extension [ArchiveSummary] {
-  /// Adds archives of the replica. What is known of one that has a copy here is the newer of the two.
+  /// Adds the replica's archives. For an archive with a copy here, the newer of the two summaries counts.
   package mutating func merge(_ others: [ArchiveSummary]) {
     let places = Dictionary(indices.map { (self[$0].application, $0) }) { $1 }
     for var other in others {

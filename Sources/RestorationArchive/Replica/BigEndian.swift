@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Numbers with the highest byte first, as they lie in sealed bytes, in a database, and on the way there.
+// Numbers with the highest byte first, as in sealed bytes, in the database and on the wire.
 
 extension [UInt8] {
   /// Appends a number, in as many bytes as its type has.
@@ -8,7 +8,7 @@ extension [UInt8] {
     Swift.withUnsafeBytes(of: number.bigEndian) { append(contentsOf: $0) }
   }
 
-  /// Appends a text or other bytes behind their number, which takes four bytes.
+  /// Appends the number of bytes, in four bytes, then the bytes.
   package mutating func append(counted bytes: some Collection<UInt8>) {
     append(number: UInt32(bytes.count))
     append(contentsOf: bytes)
@@ -28,7 +28,6 @@ extension ArraySlice<UInt8> {
     return prefix(count)
   }
 
-  /// Takes a number as `append(number:)` writes it.
   package mutating func takeNumber<Number: FixedWidthInteger>(_ type: Number.Type = Number.self) -> Number? {
     take(Number.bitWidth / 8)?.reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a host's copy of an archive becomes what the replica has, when the host has got the lease: which of the two
-/// continues the other, told without a clock and without comparing contents.
+/// Decides how a host that has got the lease brings its copy and the replica together. Compares neither clocks nor
+/// contents.
 ///
-/// - A copy continues the replica if nothing was written there under a later lease than the copy knows.
-/// - Else it is only behind if it ends where its lease has left the replica, and the replica has more.
-/// - Else both may have what the other does not have: the replica's contents win, and the copy is set aside.
+/// - The copy continues the replica if no later lease than the copy knows has written there.
+/// - Otherwise the copy is only behind, if it ends where its lease left the replica, and the replica has more.
+/// - Otherwise either may have changes that the other lacks: the replica's contents win, and the copy is set aside.
 ///
-/// What the replica says of former leases is its word alone. So whatever it says, a copy gives way unseen only to more
-/// of the same history; a copy of another history is set aside, though the archive may just have been removed.
+/// The facts about former leases come from the replica alone. Whatever it claims, a copy is replaced without a trace
+/// only by more of the same history; a copy of another history is set aside, even if the archive was just removed.
 package struct CatchingUp: Hashable, Sendable {
   /// A copy as its store has opened it.
   package struct Copy: Hashable, Sendable {
@@ -19,29 +19,29 @@ package struct CatchingUp: Hashable, Sendable {
     package init(archive: String, tip: ReplicaTip) { (self.archive, self.tip) = (archive, tip) }
   }
 
-  /// What becomes of what is at the replica, or of what is here.
   package enum Step: Hashable, Sendable {
-    /// Both have the same.
+    /// Both are equal.
     case keep
-    /// The replica gets a snapshot of the copy, which continues it.
+    /// Send a snapshot of the copy, which continues the replica, to the replica.
     case ship
-    /// The copy gets what is behind its tip.
+    /// Apply the changes after this one to the copy.
     case apply(after: SequenceNumber)
-    /// The replica's contents take the place of the copy, if there is one.
+    /// Replace the copy, if there is one, by the replica's contents.
     case install
-    /// The archive was removed: a new one begins in the place of the copy.
+    /// The archive was removed: start a new one in place of the copy.
     case renew
   }
 
   package let step: Step
-  /// The copy has what the replica may not have, and is to be set aside before it goes.
+  /// The copy may have changes that the replica lacks: set it aside before it is replaced.
   package let isConflict: Bool
 
-  /// Whether an open archive can go on with it: its contents stay what its users have seen.
+  /// Whether an open archive can stay open: its contents remain what its users have seen.
   package var isContinuation: Bool { step == .keep || step == .ship }
 
-  /// - Parameter copy: `nil` if this host has none.
-  /// - Parameter standing: what was noted beside it.
+  /// - Parameters:
+  ///   - copy: `nil` if this host has none.
+  ///   - standing: the note beside the copy.
   package init(_ copy: Copy?, _ standing: ReplicaStanding?, _ grant: ReplicaGrant) {
     (step, isConflict) = Self.decide(copy, standing, grant)
   }
@@ -54,14 +54,15 @@ package struct CatchingUp: Hashable, Sendable {
     let isPartial = standing.phase == .catchingUp
     let (sequence, end) = (copy.tip.sequence, grant.tip.sequence)
     guard standing.history == grant.history else { return (isEmpty ? .renew : .install, true) }
-    // Repaired, or a backup in its place: not what was shipped. But all there is, if nothing was.
+    // The file was repaired or restored from a backup, so it is not what was shipped. If nothing was shipped, it is all
+    // there is.
     guard isOurs else { return isEmpty ? (.ship, false) : (.install, true) }
     let follow: Step = sequence < grant.base ? .install : .apply(after: sequence)
     guard standing.epoch < grant.tipEpoch else {
       if copy.tip == grant.tip { return (.keep, false) }
       if sequence > end { return (.ship, false) }
       if isPartial { return (follow, false) }
-      // A former state of the file is back, under the same UUID; or something else.
+      // An earlier state of the file under the same UUID, or another file.
       return (.install, true)
     }
     let isBehind = isPartial ? sequence <= grant.reign?.sequence ?? 0 : copy.tip == grant.reign

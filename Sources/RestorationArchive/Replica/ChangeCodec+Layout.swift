@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What each part of a batch consists of, once as it is written and once as it is read.
+// The fields of each part of a batch: one function writes them, one reads them.
 
 extension ArchiveChange: ChangeField {
   func write(to writer: inout ChangeWriter) {
@@ -229,7 +229,7 @@ extension Int: ChangeField {
   init(from reader: inout ChangeReader) throws(ChangeBatchError) { self.init(try reader.number()) }
 }
 
-/// Half of a change's id: random, so that it always takes eight bytes.
+/// Half of a change's id. Written as eight bytes, because it is random.
 extension UInt64: ChangeField {
   func write(to writer: inout ChangeWriter) { withUnsafeBytes(of: bigEndian) { writer.content($0) } }
 
@@ -271,7 +271,7 @@ extension String: ChangeField {
   }
 }
 
-/// The text of a state, which only its owner reads.
+/// The text of a state; opaque here.
 extension ArraySlice<UInt8>: ChangeField {
   func write(to writer: inout ChangeWriter) {
     writer.number(Int64(count))
@@ -302,7 +302,7 @@ extension Array: ChangeField where Element: ChangeField {
   init(from reader: inout ChangeReader) throws(ChangeBatchError) {
     let count = try reader.number()
     self.init()
-    // Each takes a byte at least, so that a count that is not true ends at the end of the bytes.
+    // Each element takes at least a byte, so a false count fails at the end of the bytes.
     for _ in 0..<count { append(try reader.read()) }
   }
 }

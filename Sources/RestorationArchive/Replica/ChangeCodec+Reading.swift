@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ChangeBatch {
-  /// The texts of states are slices of `bytes`, which they keep in memory.
+  /// State texts are slices that keep all of `bytes` in memory.
   package init(decoding bytes: [UInt8]) throws(ChangeBatchError) {
     var reader = ChangeReader(bytes)
     let version = try reader.byte()
@@ -14,16 +14,15 @@ extension ChangeBatch {
   }
 }
 
-/// Why bytes are not a batch.
 package struct ChangeBatchError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// How many bytes were read before.
+  /// Number of bytes read before the fault.
   package let offset: Int
   package let message: String
 
   package var description: String { "byte \(offset): \(message)" }
 }
 
-/// Takes fields from the beginning of bytes. It makes room only for what has been read.
+/// Reads fields one after the other. Allocates only for bytes that are there.
 struct ChangeReader {
   private let bytes: [UInt8]
   private var offset = 0
@@ -42,7 +41,7 @@ struct ChangeReader {
     return bytes[offset]
   }
 
-  /// As `ChangeWriter.number` writes it, and no longer than that.
+  /// Accepts only the shortest form, which `ChangeWriter.number` writes.
   mutating func number() throws(ChangeBatchError) -> Int64 {
     var number: Int64 = 0
     for shift in stride(from: Int64(0), to: 56, by: 7) {

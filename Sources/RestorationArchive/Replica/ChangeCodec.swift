@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Consecutive transactions of one archive, as they go from host to host (`Protocol/replica-format.md`).
+/// Consecutive transactions of one archive, in the form that hosts exchange (`Protocol/replica-format.md`).
 ///
-/// An encoded batch comes from outside: from any bytes, decoding makes a batch that encodes to these bytes, or throws.
+/// Encoded batches come from outside: decoding any bytes either throws or yields a batch that encodes to the same
+/// bytes.
 package struct ChangeBatch: Hashable, Sendable {
   package struct Transaction: Hashable, Sendable {
     package var changeID: ChangeID
@@ -15,26 +16,24 @@ package struct ChangeBatch: Hashable, Sendable {
 
   /// The sequence of the last change before the batch.
   package var after: SequenceNumber
-  /// Each begins where the one before it ends.
+  /// Each begins where the former one ends.
   package var transactions: [Transaction]
 
   package init(after: SequenceNumber, _ transactions: [Transaction]) {
     (self.after, self.transactions) = (after, transactions)
   }
 
-  /// The sequence of its last change: each change takes one.
+  /// The sequence of the batch's last change; each change takes one.
   package var upto: SequenceNumber { transactions.reduce(after) { $0 + SequenceNumber($1.changes.count) } }
 
-  /// The version of the format that is written, and the only one that is read.
   package static let version: UInt8 = 1
 
-  /// The greatest sequence that an archive has.
   package static let sequenceMax = ArchiveTip.sequenceMax
 
-  /// - Parameter shared: makes of a session's record what other hosts are told of it.
+  /// - Parameter shared: reduces a session's record to what other hosts may know.
   package func encoded(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) -> [UInt8] {
     var writer = ChangeWriter(shared: shared)
-    // It is kept while it waits to be sent, and so has not much more room than it needs.
+    // The buffer stays in memory until it is sent, so it should not be much larger than needed.
     writer.makeRoom(transactions.reduce(64) { $1.changes.reduce($0) { $0 + $1.encodedBytes } })
     writer.byte(Self.version)
     writer.write(after)
@@ -44,22 +43,20 @@ package struct ChangeBatch: Hashable, Sendable {
 }
 
 extension ArchiveChange {
-  /// About how many bytes it has in a batch: those of its texts and, if it has any, of the numbers beside them.
+  /// About how many bytes the change takes in a batch: its texts and, if it has any, the numbers beside them.
   fileprivate var encodedBytes: Int { textBytes > 0 ? textBytes + 96 : 8 }
 }
 
-/// A value that is a part of an encoded batch.
 protocol ChangeField {
   func write(to writer: inout ChangeWriter)
   init(from reader: inout ChangeReader) throws(ChangeBatchError)
 }
 
-/// Appends fields to bytes.
 struct ChangeWriter {
   private(set) var bytes: [UInt8] = []
   let shared: @Sendable (SessionRecord) -> SessionRecord
 
-  /// The greatest number of an archive. Others count as the nearest that is, as in its file.
+  /// The greatest number of an archive. Numbers out of range are clamped, as in the archive's file.
   static let numberMax: Int64 = 1 << 53
 
   init(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) { self.shared = shared }

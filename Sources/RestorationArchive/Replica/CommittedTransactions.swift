@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A transaction that is on this host's disk.
 package struct CommittedTransaction: Sendable {
   package let upto: SequenceNumber
   package let change: ChangeID
@@ -18,18 +17,17 @@ package struct CommittedTransaction: Sendable {
   }
 }
 
-/// What is on this host's disk and not in the `ShippingQueue` yet. It is taken from here together: so writers wake no
-/// other thread for each transaction, and of a state that is written again and again the newest is sent.
+/// Transactions on this host's disk that are not in the `ShippingQueue` yet. They are taken together, so that writers
+/// do not wake another thread for each transaction, and only the newest of many states of an object is sent.
 ///
-/// Invariant: behind the last of what is taken together, no reader can reach a state that is left out. A later one of
-/// the same node, which is not early (R19), has replaced it, and all between the two are states: it is not sealed and
-/// not withheld. What an archive counts, sessions and time, the later one has as well.
+/// Invariant: a reader at the end of what is taken together can reach no state that was left out. A later state of the
+/// same node has replaced it. That state is confirmed, and only states lie between the two, so the former one is
+/// neither sealed nor withheld. The later state has the newer session and time as well.
 package struct CommittedTransactions: Sendable {
   package enum Step: Equatable {
     case none
-    /// Take them now.
     case take
-    /// Tell `timePassed` in so many milliseconds.
+    /// Call `timePassed` after this many milliseconds.
     case takeLater(Int64)
   }
 
@@ -41,17 +39,17 @@ package struct CommittedTransactions: Sendable {
   private let settings: ReplicaSettings
   private var transactions: [CommittedTransaction] = []
   private var memory = 0
-  /// Each node's newest state behind the last change that is something else.
+  /// Each node's newest state since the last change of another kind.
   private var newest: [NodeID: Place] = [:]
   private var isAwaited = false
-  /// Before that nothing is taken unless it is much.
+  /// The next regular take; before it only a large amount is taken.
   private var earliest: Int64 = 0
 
   package init(_ settings: ReplicaSettings) { self.settings = settings }
 
   package mutating func add(_ transaction: CommittedTransaction, at now: Int64) -> Step {
     let former = memory
-    // Answers of the disk may come in another order.
+    // The disk may answer in another order.
     if transaction.after != transactions.last?.upto { newest = [:] }
     transactions.append(transaction)
     for (index, change) in transaction.changes.enumerated() {

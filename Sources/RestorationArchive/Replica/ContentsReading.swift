@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The contents of an archive as they come from a replica, page by page: whether each goes on where the one before it
-/// ended, and that there is an end.
+/// Checks an archive's contents as they arrive from a replica in pages: each page must begin where the former ended,
+/// and there must be an end.
 ///
-/// Any replica may be somebody else's. Each page brings the contents further, no further than the grant says, and all
-/// of them together have no more bytes than an archive of this host may have.
+/// A replica is not trusted. Each page must advance, stay within the grant, and all pages together must not exceed the
+/// size of an archive of this host.
 struct ContentsReading {
   private let grant: ReplicaGrant
   private let bytesMax: Int
-  /// Where to go on; `nil` at the end.
+  /// Where the next page begins; `nil` at the end.
   private(set) var position: ReplicaPosition?
   private var bytes = 0
-  /// What all parts of the snapshot say of it.
+  /// Must be equal in all parts of the snapshot.
   private var snapshot: Snapshot?
 
   private struct Snapshot: Equatable {

@@ -1,63 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether a broker may write an archive that follows its user, and what is next on the way there and back: events in,
-/// actions out.
+/// Decides whether a broker may write an archive that follows its user, and which step comes next. Events in, actions
+/// out.
 ///
-/// All times are in milliseconds of a clock that counts sleep as well. They decide only when to ask and when to stop:
-/// whether a write counts says the replica. What a lease allows ends a margin before anybody else may take it, counted
-/// from before it was asked for; `permission` looks at the clock itself, so that a process that was frozen does not
-/// write first and then hear of it.
+/// All times are milliseconds of a clock that counts sleep. They decide when to ask and when to stop; whether a write
+/// counts is the replica's decision. This host stops a margin before another may take the lease, counted from before
+/// the request. `permission` reads the clock itself, so that a process that was frozen cannot write before it notices.
 package struct LeaseHolding: Hashable, Sendable {
   package enum Action: Hashable, Sendable {
-    /// Ask for the lease, and tell `granted` or `refused`.
+    /// Request the lease, then call `granted` or `refused`.
     case acquire
-    /// Make the copy what the replica has, and tell `caughtUp` or `diverged`.
+    /// Bring the copy to the replica's contents, then call `caughtUp` or `diverged`.
     case catchUp
-    /// Tell whoever opens the archive that it cannot be opened.
+    /// Fail the opening of the archive with this error.
     case refuse(ReplicaError.Kind)
-    /// This host waits for the archive: save it, end its sessions, close it, and tell `closed`.
+    /// This host waits for the archive: save it, end its sessions, close it, then call `closed`.
     case leave(host: String)
-    /// Ship what is left, and tell `flushed`.
+    /// Ship the rest, then call `flushed`.
     case flush
-    /// Give this lease back, and tell `released`.
+    /// Release this lease, then call `released`.
     case release(ReplicaLease)
-    /// It is over: end the sessions and close the archive, whose file stays. The host that has it, if that is known.
+    /// The lease is lost: end the sessions and close the archive; its file stays. `host` has it now, if known.
     case lose(host: String?)
-    /// Tell `timePassed` at this time.
+    /// Call `timePassed` at this time.
     case wait(until: Int64)
   }
 
   package enum Permission: Hashable, Sendable {
     case granted
-    /// The archive is not open.
     case closed
-    /// The replica has not been heard of for so long that another host may have the archive.
+    /// The replica has been silent for so long that another host may have the archive.
     case lapsed
     case lost(host: String?)
   }
 
   private enum Phase: Hashable {
     case free
-    /// The question was put at `since`.
     case asking(since: Int64)
     case catchingUp
     case held
-    /// The lease is void, because another server has taken over: asked again, or about to be. Writes go on meanwhile,
-    /// unless the archive is closed already.
+    /// Another server has taken over and voided the lease, which is requested again. Writes continue, unless the
+    /// archive is closed already.
     case claiming(since: Int64, isClosed: Bool)
-    /// The broker is on its way out; it still writes what it saves last.
+    /// The broker is leaving the archive; it may still write its last save.
     case leaving
     case flushing
-    /// Somebody may have come meanwhile who wants to open it.
+    /// `isAwaited`: another opening has begun meanwhile.
     case releasing(isAwaited: Bool)
     case lost(host: String?)
   }
 
   private var phase = Phase.free
   private let term: LeaseTerm
-  /// The newest one that was granted; `nil` while none is held.
+  /// The newest lease granted; `nil` while none is held.
   package private(set) var lease: ReplicaLease?
-  /// Until when the lease can be relied upon.
+  /// The lease is reliable until this time.
   private var until: Int64 = 0
 
   package init(_ term: LeaseTerm) { self.term = term }
@@ -72,18 +69,17 @@ extension LeaseHolding {
     }
   }
 
-  /// The lease is void, and it is not known yet whether it is granted anew.
+  /// The lease is void and a new grant is pending.
   package var isClaiming: Bool { if case .claiming = phase { true } else { false } }
 
   // MARK: Taking it
 
-  /// Somebody opens the archive.
   package mutating func opened(at now: Int64) -> [Action] {
     switch phase {
     case .free, .lost:
       phase = .asking(since: now)
       return [.acquire]
-    // It was closed a moment ago, and is still ours.
+    // The archive was just closed and the lease is still ours.
     case .flushing: phase = .held
     case .claiming(let since, _): phase = .claiming(since: since, isClosed: false)
     case .releasing: phase = .releasing(isAwaited: true)
@@ -97,7 +93,7 @@ extension LeaseHolding {
     case .asking(let since):
       phase = .catchingUp
       until = since + term.reliable
-    // Writes go on while it is compared; `diverged` ends them.
+    // Writes continue during the comparison; `diverged` ends them.
     case .claiming(let since, _): until = max(until, since + term.reliable)
     case .free, .catchingUp, .held, .leaving, .flushing, .releasing, .lost: return []
     }
@@ -121,14 +117,14 @@ extension LeaseHolding {
     }
   }
 
-  /// The time has come to claim the lease anew.
+  /// Call when the time of `wait` has come.
   package mutating func timePassed(at now: Int64) -> [Action] {
     guard case .claiming(_, let isClosed) = phase else { return [] }
     phase = .claiming(since: now, isClosed: isClosed)
     return [.acquire]
   }
 
-  /// The copy continues the replica, or is what it has, and that is noted.
+  /// The copy equals or continues the replica, and the note is durable.
   package mutating func caughtUp() -> [Action] {
     switch phase {
     case .catchingUp, .claiming(_, isClosed: false): phase = .held
@@ -140,7 +136,7 @@ extension LeaseHolding {
     return []
   }
 
-  /// The copy could not be made what the replica has, for this reason.
+  /// The copy could not be brought to the replica's contents.
   package mutating func failed(_ kind: ReplicaError.Kind, at now: Int64) -> [Action] {
     switch phase {
     case .catchingUp:
@@ -151,36 +147,36 @@ extension LeaseHolding {
     }
   }
 
-  /// What is at the replica does not begin with what the users of the open archive have seen.
+  /// The replica's contents do not begin with what the open archive's users have seen.
   package mutating func diverged(from host: String?) -> [Action] { release() + lose(to: host) }
 
-  /// Otherwise others would wait for an unused lease.
+  /// Otherwise other hosts would wait for an unused lease.
   private func release() -> [Action] { lease.map { [.release($0)] } ?? [] }
 
   // MARK: Keeping it
 
-  /// The lease is still the newest; `asked`: when that was asked.
+  /// The lease is still the newest.
+  ///
+  /// - Parameter asked: when the question was sent.
   package mutating func renewed(_ lease: ReplicaLease, asked: Int64) {
     guard lease == self.lease else { return }
     until = max(until, asked + term.reliable)
   }
 
-  /// The replica says that a later lease has ended this one.
   package mutating func fenced(_ lease: ReplicaLease, by host: String?) -> [Action] {
     guard lease == self.lease else { return [] }
-    // The replica may not know a void lease; the claim decides.
+    // The replica may not know a void lease; the pending claim decides.
     if case .claiming = phase { return [] }
     return lose(to: host)
   }
 
-  /// Another server has taken over, which may not know the lease.
+  /// Another server has taken over and may not know the lease.
   package mutating func voided(_ lease: ReplicaLease, at now: Int64) -> [Action] {
     guard lease == self.lease else { return [] }
     switch phase {
     case .held, .leaving, .flushing:
       phase = .claiming(since: now, isClosed: phase == .flushing)
       return [.acquire]
-    // Nothing is left to ship.
     case .releasing: return released(at: now)
     case .free, .asking, .catchingUp, .claiming, .lost: return []
     }
@@ -195,7 +191,7 @@ extension LeaseHolding {
       phase = .lost(host: host)
       return [.lose(host: host)]
     case .catchingUp, .releasing(isAwaited: true): return [.refuse(.fenced(host: host))]
-    // It is no longer in use; the next opening finds out.
+    // The archive is no longer in use; the next opening notices.
     case .free, .asking, .claiming, .flushing, .releasing, .lost: return []
     }
   }
@@ -208,7 +204,6 @@ extension LeaseHolding {
     return [.leave(host: host)]
   }
 
-  /// The archive is no longer in use.
   package mutating func closed() -> [Action] {
     switch phase {
     case .held, .leaving:
@@ -221,7 +216,7 @@ extension LeaseHolding {
     return []
   }
 
-  /// Everything is at the replica, or there is no time left for the rest.
+  /// The replica has everything, or the time for the rest is over.
   package mutating func flushed() -> [Action] {
     switch phase {
     case .flushing:
@@ -233,7 +228,7 @@ extension LeaseHolding {
     return []
   }
 
-  /// The lease was given back, or could not be: then it ends by itself.
+  /// The lease was released, or could not be and will expire.
   package mutating func released(at now: Int64) -> [Action] {
     guard case .releasing(let isAwaited) = phase else { return [] }
     (phase, lease) = (.free, nil)

@@ -2,15 +2,15 @@
 
 internal import Synchronization
 
-/// Says to the replica, for all archives of a broker at once, that the broker is alive: as often as the term of its
-/// leases asks for while it has any, and when the replica calls for attention. One question is under way at a time.
+/// Renews all leases of a broker by one call: as often as their term requires while there are any, and when the replica
+/// requests it. One call runs at a time.
 final class LeaseRenewals: Sendable {
   private struct Rounds {
-    /// Refers to this object itself.
+    /// Weak, because it owns this object.
     weak var context: ReplicationContext?
     var archives: @Sendable () -> [ReplicatedArchive] = { [] }
     var isUnderWay = false
-    /// It was asked for while one was under way.
+    /// A renewal was requested while one was running.
     var isDue = false
     var isScheduled = false
   }
@@ -21,7 +21,7 @@ final class LeaseRenewals: Sendable {
     state.withLock { ($0.context, $0.archives) = (context, archives) }
   }
 
-  /// There is a lease.
+  /// Call after a lease was granted.
   func schedule() {
     let context = state.withLock { state in
       guard !state.isScheduled else { return nil as ReplicationContext? }
@@ -59,7 +59,7 @@ final class LeaseRenewals: Sendable {
     guard let context = state.withLock({ $0.context }) else { return }
     let archives = state.withLock { $0.archives }()
     let asked = context.now
-    // A lease that is granted meanwhile may be missing in the answer.
+    // The answer may lack leases that are granted meanwhile.
     let leases = archives.compactMap { archive in archive.held.map { (archive, $0) } }
     guard !leases.isEmpty || archives.contains(where: \.isAsking) else { return }
     do throws(ReplicaError) {
@@ -72,8 +72,7 @@ final class LeaseRenewals: Sendable {
     if archives.contains(where: { $0.held != nil }) { schedule() }
   }
 
-  /// Gives back leases that were granted without our hearing of it. One that was asked for just now may be heard of
-  /// yet.
+  /// Releases leases whose grant never arrived. The answer to a recent request may still come, so that lease is spared.
   private func giveBackUnknown(_ renewal: ReplicaRenewal, _ context: ReplicationContext) async {
     let archives = Dictionary(state.withLock { $0.archives }().map { ($0.application, $0) }) { $1 }
     for lease in renewal.held {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long a broker asks for an archive that another one holds, before it tells its caller: the holder is told at the
-/// first question, and needs a moment to save and to ship. Times are in milliseconds.
+/// How long a broker requests an archive that another one holds before it fails its caller. The holder is told at the
+/// first request and needs a moment to save and ship. Times in milliseconds.
 package struct LeaseRequest: Hashable, Sendable {
   package enum Action: Hashable, Sendable {
-    /// Ask again at this time.
     case ask(at: Int64)
     case giveUp(ReplicaError.Kind)
   }
@@ -16,15 +15,15 @@ package struct LeaseRequest: Hashable, Sendable {
   private let wants: Bool
 
   /// - Parameters:
-  ///   - now: When the first question is put.
-  ///   - wants: Whether the holder is told; otherwise it is not waited for.
+  ///   - now: the time of the first request.
+  ///   - wants: whether the holder is told; otherwise it is not waited for.
   package init(at now: Int64, wants: Bool) { (deadline, self.wants) = (now + Self.patience, wants) }
 
   package func refused(_ kind: ReplicaError.Kind, at now: Int64) -> Action {
     switch kind {
     case .elsewhere where !wants, .voided where !wants: .giveUp(kind)
-    // A holder may leave; a server that has just taken over can be asked anew; and what was granted without our hearing
-    // of it is found to be ours.
+    // The holder may leave, a server that has just taken over may answer, and a grant whose answer was lost may prove
+    // ours.
     case .elsewhere, .voided, .unknown: now + Self.interval <= deadline ? .ask(at: now + Self.interval) : .giveUp(kind)
     case .fenced, .away, .gap, .uncovered, .tooNew, .key, .quota, .refused: .giveUp(kind)
     }

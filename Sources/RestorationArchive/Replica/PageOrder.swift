@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether a page continues the contents where it was asked to, so that what a replica repeats, leaves out or puts in
-/// another order is noticed. What it withholds at the end is not.
+/// Checks that a page begins at the requested position, so that repetitions, gaps and a wrong order are found. It
+/// cannot find what the replica withholds at the end.
 package enum PageOrder {
-  /// Says what is wrong.
+  /// Describes the fault; `nil` if there is none.
   package static func fault(in page: ReplicaPage, from position: ReplicaPosition) -> String? {
     var end = position
     for part in page.parts {
@@ -13,10 +13,10 @@ package enum PageOrder {
       let isLast = part.number + 1 == part.count
       end = isLast ? .batches(after: part.tip.sequence) : .snapshot(part: part.number + 1)
     }
-    // There need not be a snapshot.
+    // The snapshot may be missing.
     if end == .snapshot(part: 0) { end = .batches(after: 0) }
     for (index, batch) in page.batches.enumerated() {
-      // The first one may begin before.
+      // The first batch may begin before the position.
       guard case .batches(let after) = end, batch.upto > after, index == 0 ? batch.after <= after : batch.after == after
       else { return "the batch with the changes \(batch.after &+ 1) to \(batch.upto) does not follow" }
       end = .batches(after: batch.upto)

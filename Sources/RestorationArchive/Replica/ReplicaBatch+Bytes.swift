@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Transactions, one behind the other, as a database has them and as they are sealed (`Protocol/replica-format.md`).
+/// Concatenated transactions, as stored in a database and as sealed (`Protocol/replica-format.md`).
 extension ReplicaBatch {
-  /// What a transaction takes beside its changes.
+  /// Bytes of a transaction besides its changes.
   package static let transactionBytes = 28
 
   package var encoded: [UInt8] {
@@ -17,7 +17,7 @@ extension ReplicaBatch {
   }
 
   /// - Parameters:
-  ///   - encoded: comes from outside; `nil` if it is not at least one transaction, each of at least one change.
+  ///   - encoded: untrusted; `nil` is returned unless it holds one or more transactions, each of one or more changes.
   ///   - after: where the batch begins.
   package init?(_ encoded: ArraySlice<UInt8>, after: SequenceNumber) {
     var (rest, end) = (encoded, after)

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why something that was to go to the replica did not, for people: nothing is decided by it.
+/// Why data did not reach the replica, for people; no decision depends on it.
 package struct ReplicaFailure: Hashable, Sendable {
-  /// The words of `ReplicaError.Kind`, and one more.
   package enum Cause: String, CaseIterable, Hashable, Sendable {
     case away, elsewhere, fenced, gap, key, quota, refused, tooNew, uncovered, unknown, voided
-    /// This host could not make the copy that is to go there.
+    /// This host could not make the copy to be sent.
     case disk
 
-    /// It does not end by itself, as one does that comes from a connection or from the end of a lease, and those are
-    /// told otherwise.
+    /// Whether a person must act. Lost connections and ended leases resolve by themselves and are reported in other
+    /// ways.
     var needsSomebody: Bool {
       switch self {
       case .disk, .key, .quota, .refused, .tooNew, .uncovered: true
@@ -49,17 +48,16 @@ package struct ReplicaFailure: Hashable, Sendable {
   }
 }
 
-/// What has become of one archive's way to the replica, for people: events in, what is to be told out. However often
-/// something is tried, its failure is told once for each cause, and its end once.
+/// Decides which failures of one archive's shipping are reported: each cause once, however often it recurs, and its end
+/// once. Events in, decisions out.
 struct ReplicaJournal: Hashable {
-  /// Since the replica had everything last.
+  /// The last failure since the replica had everything.
   private(set) var failure: ReplicaFailure?
   private var told: ReplicaFailure.Cause?
 
-  /// Whoever has asked is told.
+  /// The caller gets the error itself.
   mutating func refused(_ failure: ReplicaFailure) { self.failure = failure }
 
-  /// Returns whether it is to be told.
   mutating func failed(_ failure: ReplicaFailure) -> Bool {
     self.failure = failure
     guard failure.cause.needsSomebody, failure.cause != told else { return false }
@@ -67,7 +65,7 @@ struct ReplicaJournal: Hashable {
     return true
   }
 
-  /// The replica has everything. Returns whether that is to be told.
+  /// The replica has everything. Returns whether to report that.
   mutating func caughtUp() -> Bool {
     defer { self = ReplicaJournal() }
     return told != nil

@@ -2,30 +2,27 @@
 
 internal import Synchronization
 
-/// What a `ReplicatedStore` has counted since it was made, and what there is now.
+/// Counters of a `ReplicatedStore` since it was made, and its current values.
 package struct ReplicaFigures: Hashable, Sendable {
-  // Totals
   package var appends: Int64 = 0
   package var snapshots: Int64 = 0
   package var conflicts: Int64 = 0
   package var failures: [ReplicaFailure.Cause: Int64] = [:]
 
-  // Now
-  /// What the replica lacks: in changes, in bytes that wait to be sent, and the longest time in milliseconds.
+  /// Missing at the replica: changes, bytes that wait to be sent, and the longest delay in milliseconds.
   package var changes: Int64 = 0
   package var bytes = 0
   package var milliseconds: Int64 = 0
   package var leases: [Holding: Int] = [:]
 
-  /// How this host has an archive.
+  /// The state of an archive on this host.
   package enum Holding: String, CaseIterable, Hashable, Sendable {
-    /// In use.
     case held
-    /// In use, but nothing was heard of the replica for too long.
+    /// In use, but the replica has been silent for too long.
     case lapsed
-    /// Another server has taken over, and the lease is asked for again.
+    /// Another server has taken over, and the lease is requested again.
     case claiming
-    /// No longer in use; what is left is being sent.
+    /// No longer in use; the rest is being sent.
     case closing
   }
 }

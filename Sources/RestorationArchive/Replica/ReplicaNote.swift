@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a host keeps beside its copy of an archive, in a small file of text (`Protocol/archive-format.md`).
+/// A small text file beside a host's copy of an archive (`Protocol/archive-format.md`).
 package struct ReplicaNote: Hashable, Sendable {
-  /// Of the copy; `nil` if it never was at the replica.
+  /// Of the copy; `nil` if the copy was never at the replica.
   package var standing: ReplicaStanding?
-  /// Of a file that is about to take the copy's place. It counts if the copy has its UUID.
+  /// Of a file that is about to replace the copy. It counts once the copy has that file's UUID.
   package var incoming: ReplicaStanding?
 
   package init(standing: ReplicaStanding? = nil, incoming: ReplicaStanding? = nil) {
@@ -20,7 +20,7 @@ package struct ReplicaNote: Hashable, Sendable {
     return ([Self.title] + lines).map { $0 + "\n" }.joined()
   }
 
-  /// `nil` if the text is not one of these: then the copy counts as one that never was at the replica.
+  /// `nil` if the text is invalid: the copy then counts as never having been at the replica.
   package init?(_ text: String) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     guard lines.first == Self.title[...], lines.last == "" else { return nil }

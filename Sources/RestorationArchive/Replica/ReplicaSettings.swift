@@ -1,35 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package struct ReplicaSettings: Sendable {
-  /// Where the gateway is by default, at both of its ends.
+  /// The gateway's default socket, for the gateway and for brokers.
   package static let gatewaySocket = "/run/restoration-gateway/gateway.sock"
 
-  /// Where the keys are by default, in the user's configuration.
+  /// The default place of the keys, in the user's configuration.
   package static func keys(in configuration: String) -> String { "\(configuration)/keys" }
 
-  /// This host, as others name it.
+  /// This host's name for other hosts.
   package var host: String
-  /// Of this broker's leases.
   package var term: LeaseTerm
   /// When a transaction is acknowledged.
   package var promise: ShippingQueue.Promise
   package var limits: ShippingQueue.Limits
   /// How many milliseconds a transaction waits for others to share its batch, if no writer waits for it.
   package var delay: Int64 = 50
-  /// The same if what was sent before had more memory than `pace` a second.
+  /// The longest such wait, reached if former batches used more memory than `pace` a second.
   package var delayMax: Int64 = 1_000
   package var pace = 4 << 20
-  /// If transactions take so much memory, they wait for no others.
+  /// Transactions of this much memory are sent without waiting.
   package var eagerMemory = 3 << 20
-  /// Of a snapshot, at a time.
   package var partBytes = 256 << 10
-  /// Of what is loaded of one archive, its snapshot and what follows it: more than a sound replica ever has.
+  /// The most that is loaded of one archive, snapshot and batches: more than a valid replica ever has.
   package var contentsBytesMax = 256 << 20
-  /// Of all archives together.
+  /// The most that waits to be sent, of all archives together.
   package var backlogBytesMax = 16 << 20
-  /// Is told how many milliseconds each append has taken.
+  /// Receives the duration of each append in milliseconds.
   package var meter: (any ReplicaMeter)?
-  /// `nil` if what goes to the replica is not sealed.
+  /// `nil` if data is not sealed.
   package var keyring: ReplicaKeyring?
   /// How long closing waits for the replica.
   package var stopMilliseconds: Int64 = 5_000
@@ -48,10 +46,10 @@ package protocol ReplicaMeter: Sendable {
   func appended(in milliseconds: Int64)
 }
 
-/// Milliseconds of a clock that counts sleep as well, and its alarms.
+/// Milliseconds and alarms of a clock that counts sleep.
 package struct ReplicaClock: Sendable {
   package let now: @Sendable () -> Int64
-  /// Calls the body after this many milliseconds, from anywhere.
+  /// Calls the body after this many milliseconds, on any thread.
   package let wake: @Sendable (_ milliseconds: Int64, _ body: @escaping @Sendable () -> Void) -> Void
 
   package init(
@@ -62,5 +60,5 @@ package struct ReplicaClock: Sendable {
   }
 }
 
-/// Where the work for replicas is done; what waits there comes back there.
+/// Runs the work for replicas; suspended calls resume on it.
 package typealias ReplicaExecutor = any SerialExecutor & TaskExecutor

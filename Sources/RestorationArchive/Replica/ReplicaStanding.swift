@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a host has noted beside its copy of an archive: how the copy and the replica belong together.
+/// A note beside a host's copy of an archive: the relation of the copy to the replica.
 ///
-/// Each step of an opening is durable before the next, so that wherever a host is interrupted, its next opening neither
-/// ships what does not continue the replica nor loses what the replica does not have:
-/// 1. `lease` is noted, so that the broker's next life may claim it.
-/// 2. `catchingUp` is noted before the first batch is applied. A snapshot is noted with the UUID of its file before the
-///    file takes the copy's place: until then the former note is the copy's, so both are kept; which one counts, the
-///    UUID of the copy says.
-/// 3. If the copy may have what the replica does not have, it is set aside before anything takes its place.
-/// 4. `held` is noted. Only now may the host write: a note of the lease's epoch says that nothing of an earlier one is
+/// Each step of an opening is durable before the next. So after any interruption the next opening neither ships what
+/// does not continue the replica nor loses what the replica lacks:
+/// 1. `lease` is noted, so that this host's next broker may claim it.
+/// 2. `catchingUp` is noted before the first batch is applied. A snapshot is noted with its file's UUID before the file
+///    replaces the copy. Until then the former note remains as well; the UUID of the copy says which note counts.
+/// 3. If the copy may have what the replica lacks, it is set aside before it is replaced.
+/// 4. `held` is noted. Only then may the host write: a note of the lease's epoch says that nothing of an earlier one is
 ///    missing.
-/// 5. When everything was shipped and the lease was given back, `released` is noted.
+/// 5. When everything was shipped and the lease was released, `released` is noted.
 package struct ReplicaStanding: Hashable, Sendable {
   package enum Phase: String, CaseIterable, Hashable, Sendable {
-    /// The copy has nothing of its own, and need not be complete.
+    /// The copy has no changes of its own and may be incomplete.
     case catchingUp
     case held, released
   }
 
   /// The replica's UUID of the contents.
   package var history: String
-  /// The newest lease that this host has had.
+  /// The newest lease this host has had.
   package var lease: ReplicaEpoch
-  /// The contents are known up to this lease: nothing that was written under it or an earlier one is unknown here.
+  /// The copy has everything that was written under this lease and all earlier ones.
   package var epoch: ReplicaEpoch
   package var phase: Phase
-  /// The UUID of the copy; another one in its place is not what was shipped.
+  /// The copy's UUID; a file with another UUID is not what was shipped.
   package var archive: String
 
   package init(history: String, lease: ReplicaEpoch, epoch: ReplicaEpoch, phase: Phase, archive: String) {
@@ -34,6 +33,6 @@ package struct ReplicaStanding: Hashable, Sendable {
     (self.phase, self.archive) = (phase, archive)
   }
 
-  /// A broker of this host held it when it ended: it is not alive, if another one asks.
+  /// A broker of this host held the lease when it ended. If another one asks now, that broker is dead.
   package var isClaim: Bool { phase != .released }
 }

@@ -1,37 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How one archive and its replica stand, for people.
+/// The state of one archive and its replica, for people.
 package struct ReplicaState: Hashable, Sendable {
-  /// Who may write the archive.
   package enum Lease: String, CaseIterable, Hashable, Sendable {
-    /// This host.
     case held
-    /// Another host.
     case elsewhere
     case free
-    /// The replica does not answer, and this host does not have it.
+    /// The replica does not answer, and this host does not hold the archive.
     case unknown
   }
 
   package let application: String
   package var lease = Lease.unknown
-  /// Who has it, as the replica says.
+  /// The lease's holder, as the replica says.
   package var holder: ReplicaHolder?
-  /// Where the copy ends; `nil` while it is not in use.
+  /// The end of the copy; `nil` while it is not in use.
   package var sequence: SequenceNumber?
-  /// Where the replica's contents end, as far as that is known.
+  /// The end of the replica's contents, if known.
   package var stored: SequenceNumber?
-  /// Committed changes that the replica lacks; `nil` if a former broker has left some, or may have.
+  /// Number of committed changes that the replica lacks; `nil` if a former broker may have left some.
   package var changes: SequenceNumber? = 0
-  /// Of what waits in memory to be sent.
+  /// Of the data that waits in memory to be sent.
   package var bytes = 0
-  /// For how long the replica has not had everything, in milliseconds.
+  /// How long the replica has lacked changes, in milliseconds.
   package var milliseconds: Int64 = 0
-  /// A copy of the archive takes the place of what has waited.
+  /// A copy of the archive will be sent instead of the waiting batches.
   package var isSnapshotDue = false
-  /// The last one since the replica had everything.
+  /// The last failure since the replica had everything.
   package var failure: ReplicaFailure?
-  /// Names of files with what only this host had.
+  /// Names of the files with changes that only this host had.
   package var conflicts: [String] = []
 
   package init(of application: String) { self.application = application }
@@ -43,11 +40,10 @@ package struct ReplicaState: Hashable, Sendable {
   }
 }
 
-/// The keys with which what goes to the replica is sealed, as far as a store has to do with them.
+/// The sealing keys, as far as a store needs them.
 package struct ReplicaKeyring: Sendable {
-  /// Names the one with which is sealed.
   package let currentID: @Sendable () -> String
-  /// Reads them again; returns why that has failed.
+  /// Reads the keys again; returns why that failed, `nil` on success.
   package let reread: @Sendable () async -> String?
 
   package init(currentID: @escaping @Sendable () -> String, reread: @escaping @Sendable () async -> String?) {

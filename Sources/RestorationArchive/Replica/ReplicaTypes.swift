@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names a lease among all that an archive ever had at its replica; later ones are greater.
-///
-/// One number, so that epochs which two timelines have given are never equal.
+/// Names a lease among all leases an archive ever had at its replica; later ones are greater. Epochs of two timelines
+/// are never equal.
 package struct ReplicaEpoch: Hashable, Comparable, Sendable {
   /// `timeline · 2³² + number`.
   package let rawValue: Int64
@@ -14,18 +13,18 @@ package struct ReplicaEpoch: Hashable, Comparable, Sendable {
 
   package init(timeline: UInt32, number: UInt32) { rawValue = Int64(timeline) << 32 + Int64(number) }
 
-  /// Counts how often another server has taken over from the one that was written to.
+  /// Counts the take-overs by another server.
   package var timeline: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 32) }
-  /// Counts the leases of an archive.
+  /// Counts the archive's leases.
   package var number: UInt32 { UInt32(truncatingIfNeeded: rawValue) }
 
   package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 }
 
-/// Where contents end: the last sequence, and the transaction that wrote it.
+/// The end of contents: the last sequence, and the transaction that wrote it.
 package struct ReplicaTip: Hashable, Sendable {
   package var sequence: SequenceNumber
-  /// `nil` if there are no contents.
+  /// `nil` if the contents are empty.
   package var change: ChangeID?
 
   package init(sequence: SequenceNumber = 0, change: ChangeID? = nil) {
@@ -36,7 +35,6 @@ package struct ReplicaTip: Hashable, Sendable {
 /// The right to continue an archive at its replica.
 package struct ReplicaLease: Hashable, Sendable {
   package var application: String
-  /// The replica's number of the archive.
   package var archive: Int64
   package var epoch: ReplicaEpoch
 
@@ -45,15 +43,15 @@ package struct ReplicaLease: Hashable, Sendable {
   }
 }
 
-/// On what grounds a broker asks for a lease.
+/// A broker's request for a lease.
 package struct ReplicaClaim: Hashable, Sendable {
-  /// `nil` if this host has never held it.
+  /// `nil` if this host has never held the archive.
   package var standing: ReplicaStanding?
-  /// The newest version of contents that the broker reads.
+  /// The newest version of contents that the broker can read.
   package var reader: Int
-  /// The holder is to hear of it, and to leave; otherwise only an archive that is free is asked for.
+  /// Whether the holder is asked to leave; otherwise the claim succeeds only for a free archive.
   package var wants: Bool
-  /// The user says that the holder is to lose it, alive or not.
+  /// Forced take-over: revoke the lease even if its holder is alive.
   package var isForced: Bool
 
   package init(standing: ReplicaStanding? = nil, reader: Int, wants: Bool = false, isForced: Bool = false) {
@@ -61,22 +59,22 @@ package struct ReplicaClaim: Hashable, Sendable {
   }
 }
 
-/// A lease, and what there is at the replica.
+/// A lease, and the state of the replica's contents.
 package struct ReplicaGrant: Hashable, Sendable {
   package var lease: ReplicaLease
-  /// A UUID; another one than before: the contents do not continue the former ones, which were removed.
+  /// A UUID. If it differs from before, the former contents were removed and these do not continue them.
   package var history: String
-  /// Where the snapshot ends; 0 without one.
+  /// The end of the snapshot; 0 without one.
   package var base: SequenceNumber
   package var tip: ReplicaTip
-  /// Under which lease the last change was made.
+  /// The lease under which the last change was made.
   package var tipEpoch: ReplicaEpoch
-  /// Where the newest former lease up to the epoch of the claimant's standing has left the contents; `nil` if there was
-  /// none.
+  /// Where the newest former lease, up to the epoch of the claimant's standing, left the contents; `nil` if there was
+  /// no such lease.
   package var reign: ReplicaTip?
-  /// Whether the last holder left in order, with everything shipped.
+  /// Whether the last holder released the lease with everything shipped.
   package var wasFlushed: Bool
-  /// Who held the lease before; `nil` if this is the first one.
+  /// The former holder; `nil` for the first lease.
   package var former: ReplicaHolder?
 
   package init(
@@ -94,19 +92,18 @@ package struct ReplicaGrant: Hashable, Sendable {
   }
 }
 
-/// Who holds a lease.
 package struct ReplicaHolder: Hashable, Sendable {
   package var host: String
-  /// Milliseconds since 1970, by the replica's clock; information only.
+  /// Milliseconds since 1970 by the replica's clock; for information only.
   package var since: Int64
 
   package init(host: String, since: Int64) { (self.host, self.since) = (host, since) }
 }
 
 package struct ReplicaRenewal: Hashable, Sendable {
-  /// The broker's leases that are the newest of their archives.
+  /// This broker's leases that are the newest of their archives.
   package var held: Set<ReplicaLease>
-  /// Of these, the ones that another host waits for.
+  /// Those of `held` that another host waits for.
   package var wanted: [ReplicaLease: String]
 
   package init(held: Set<ReplicaLease> = [], wanted: [ReplicaLease: String] = [:]) {
@@ -114,9 +111,8 @@ package struct ReplicaRenewal: Hashable, Sendable {
   }
 }
 
-/// What one transaction of an archive has changed.
 package struct ReplicaTransaction: Hashable, Sendable {
-  /// It made the changes `after + 1 … upto`.
+  /// The transaction made the changes `after + 1 … upto`.
   package var after: SequenceNumber
   package var upto: SequenceNumber
   package var change: ChangeID
@@ -128,11 +124,10 @@ package struct ReplicaTransaction: Hashable, Sendable {
 }
 
 extension Sequence<ReplicaTransaction> {
-  /// Of their changes.
   var bytes: Int { reduce(0) { $0 + $1.changes.count } }
 }
 
-/// Transactions, one behind the other, that are stored together.
+/// Concatenated transactions that are stored together.
 package struct ReplicaBatch: Hashable, Sendable {
   /// At least one.
   package let transactions: [ReplicaTransaction]
@@ -144,16 +139,15 @@ package struct ReplicaBatch: Hashable, Sendable {
 
   package var after: SequenceNumber { transactions[0].after }
   package var upto: SequenceNumber { transactions[transactions.count - 1].upto }
-  /// The last transaction's; names the batch.
+  /// The last transaction's change; names the batch.
   package var change: ChangeID { transactions[transactions.count - 1].change }
   package var bytes: Int { transactions.bytes }
 }
 
 /// A piece of a copy of a whole archive.
 package struct SnapshotPart: Hashable, Sendable {
-  /// Which copy it is; at random, above 0. Two copies that end at the same change need not have the same bytes.
+  /// Names the copy; random, above 0. Two copies that end at the same change may differ in their bytes.
   package var attempt: Int64
-  /// Where the copy ends.
   package var tip: ReplicaTip
   /// The version of a reader that the copy needs.
   package var reader: Int
@@ -169,17 +163,16 @@ package struct SnapshotPart: Hashable, Sendable {
 }
 
 package enum ReplicaPosition: Hashable, Sendable {
-  /// From this part of the snapshot on.
   case snapshot(part: Int)
   /// From the first batch on that ends behind this sequence.
   case batches(after: SequenceNumber)
 }
 
-/// A piece of an archive's contents at the replica: parts of the snapshot or batches, in order.
+/// A piece of an archive's contents: parts of the snapshot or batches, in order.
 package struct ReplicaPage: Hashable, Sendable {
   package var parts: [SnapshotPart]
   package var batches: [ReplicaBatch]
-  /// Where to go on; `nil` at the end.
+  /// Where the next page begins; `nil` at the end.
   package var next: ReplicaPosition?
 
   package init(parts: [SnapshotPart] = [], batches: [ReplicaBatch] = [], next: ReplicaPosition? = nil) {
@@ -187,25 +180,22 @@ package struct ReplicaPage: Hashable, Sendable {
   }
 }
 
-/// How a lease is given back.
+/// The fate of an archive when its lease is released.
 package enum ReplicaEnd: Hashable, Sendable {
-  /// The archive stays. `isFlushed`: everything was shipped. `summary`: what lists say of it; if it is empty, what they
-  /// said before.
+  /// The archive stays. `isFlushed`: everything was shipped. `summary`: the archive's description in lists; if empty,
+  /// the former one stays.
   case left(isFlushed: Bool, summary: [UInt8])
-  /// The archive goes, and older copies of it with it.
   case removed
 }
 
-/// A page of the archives of a user, in ascending order of application.
+/// A page of a user's archives, in ascending order of application.
 package struct ReplicaListing: Hashable, Sendable {
-  /// With the longest summaries and names, so many take 2 MB.
+  /// With the longest summaries and names this many take 2 MB.
   package static let pageMax = 256
-  /// Archives of a user, with those that were removed.
+  /// The most archives of a user, including removed ones.
   package static let archivesMax = 1_000
 
-  /// At most `pageMax`.
   package var archives: [ReplicaSummary]
-  /// Whether there are others behind the last one.
   package var hasMore: Bool
 
   package init(archives: [ReplicaSummary] = [], hasMore: Bool = false) {
@@ -215,12 +205,10 @@ package struct ReplicaListing: Hashable, Sendable {
 
 package struct ReplicaSummary: Hashable, Sendable {
   package var application: String
-  /// `nil` if it is not held.
   package var holder: ReplicaHolder?
   package var wasFlushed: Bool
-  /// Where the contents end.
   package var sequence: SequenceNumber
-  /// As the last holder left it; empty before that.
+  /// As the last holder left it; empty if none did.
   package var summary: [UInt8]
 
   package init(
@@ -234,6 +222,5 @@ package struct ReplicaSummary: Hashable, Sendable {
     (self.sequence, self.summary) = (sequence, summary)
   }
 
-  /// Another host than this one holds it.
   func isElsewhere(_ host: String) -> Bool { holder.map { $0.host != host } ?? false }
 }

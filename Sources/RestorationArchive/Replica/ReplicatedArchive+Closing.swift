@@ -10,8 +10,8 @@ extension ReplicatedArchive {
     await leave()
   }
 
-  /// Sends what is left, as long as that is waited for, closes the copy, and gives the lease back if the replica has
-  /// everything. If not, the rest is sent when it can be, by this broker or by the next one.
+  /// Sends the rest within the closing time, closes the copy, and releases the lease if the replica has everything.
+  /// Otherwise this broker or the next one sends the rest later.
   func leave(waiting: Bool = true) async {
     takeCommitted()
     wantedBy = nil
@@ -30,14 +30,14 @@ extension ReplicatedArchive {
     drained = nil
   }
 
-  /// What was closed with something left has been sent now.
+  /// Called when the rest of a closed archive has been sent.
   func leaveLate() async {
     await begin()
     defer { end() }
     if lease == nil { await giveBack() }
   }
 
-  /// The same, as long as that is waited for.
+  /// The same, until the deadline.
   func leaveLate(by deadline: Int64) async {
     let latch = context.latch(openingAt: deadline)
     start {
@@ -47,7 +47,7 @@ extension ReplicatedArchive {
     _ = await latch.wait()
   }
 
-  /// Sends what a former broker of this host has left, and gives the lease back then. Nobody waits for that.
+  /// Sends what a former broker of this host has left, then releases the lease. Runs in the background.
   ///
   /// Returns false if the replica does not answer.
   func sendLeft() async -> Bool {
@@ -73,7 +73,7 @@ extension ReplicatedArchive {
     guard queue.lag == 0 || holding.isClaiming else { return }
     for case .release(let lease) in holding.flushed() {
       publish()
-      // The process is about to end, and the replica may not answer.
+      // The process is about to end, and the replica may be silent.
       guard now < context.stopping.withLock({ $0 }) ?? .max else { continue }
       do {
         let summary = await base.summary(of: application)?.text ?? []
@@ -81,7 +81,7 @@ extension ReplicatedArchive {
         note.standing?.phase = .released
         if note.standing != nil { try await base.keep(note, of: application) }
       } catch {
-        // It ends by itself; and the next broker of this host may claim it.
+        // The lease expires, and this host's next broker may claim it.
       }
     }
     perform(holding.released(at: now))
@@ -89,7 +89,7 @@ extension ReplicatedArchive {
 
   // MARK: Removing
 
-  /// As `opening`.
+  /// `remove` with its error as a value, as `opening`.
   func removal(damaged: Bool) async -> Result<Void, ArchiveError> {
     do throws(ArchiveError) {
       return .success(try await remove(damaged: damaged))
@@ -98,7 +98,7 @@ extension ReplicatedArchive {
     }
   }
 
-  /// Removes the archive, which is not open, for all hosts.
+  /// Removes the archive, which must be closed, for all hosts.
   private func remove(damaged: Bool) async throws(ArchiveError) {
     await begin()
     defer { end() }
@@ -123,7 +123,7 @@ extension ReplicatedArchive {
         let grant = try await acquire(wants: false)
         _ = holding.granted(grant.lease)
         _ = holding.caughtUp()
-        // No other host has anything of it.
+        // No other host has any of it.
         if grant.tip.sequence == 0 { end = .left(isFlushed: true, summary: []) }
       }
       _ = holding.closed()

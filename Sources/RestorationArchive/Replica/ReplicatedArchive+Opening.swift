@@ -3,7 +3,7 @@
 internal import Synchronization
 
 extension ReplicatedArchive {
-  /// The same with its error as a value, by a trap of Swift 6.3 (`Sources/ARCHITECTURE.md`).
+  /// `open` with its error as a value, because of a trap of Swift 6.3 (`Sources/ARCHITECTURE.md`).
   func opening(for purpose: ArchivePurpose) async -> Result<ArchiveOpening, ArchiveError> {
     do throws(ArchiveError) {
       return .success(try await open(for: purpose))
@@ -12,14 +12,14 @@ extension ReplicatedArchive {
     }
   }
 
-  /// Opens the copy, once it is what the replica has. Whoever is to write it has another host leave it; anybody else is
-  /// refused if another one has it.
+  /// Opens the copy once it has the replica's contents. To write, the caller makes another host leave the archive; to
+  /// read, it is refused if another host has the archive.
   private func open(for purpose: ArchivePurpose) async throws(ArchiveError) -> ArchiveOpening {
     await begin()
     defer { end() }
     defer { gate.withLock { $0.isForced = false } }
     queue.endFlush()
-    // After a failed transaction: whoever uses the archive hears of its loss, and does not take it back unasked.
+    // A transaction has failed: the archive's user must hear of the loss, and must not regain the archive by itself.
     if lease != nil, case .lost(let host) = holding.permission(at: now) {
       await leave()
       throw lost(to: host)
@@ -36,14 +36,14 @@ extension ReplicatedArchive {
       tellWanted()
       return opening
     } catch {
-      // It is open for no caller, so that no caller closes it.
+      // No caller has opened it, so no caller closes it.
       await leave()
       throw error
     }
   }
 
-  /// Asks whether a lease that was kept to send what is left is still this host's. If another one has taken it by force
-  /// meanwhile, whoever opens the archive now is to get what is there.
+  /// Checks whether this host still has a lease that was retained to send the rest. If another host has taken it by
+  /// force, the caller must get the replica's contents.
   private func confirm(_ kept: ReplicaLease) async {
     let asked = now
     do throws(ReplicaError) {
@@ -53,14 +53,14 @@ extension ReplicatedArchive {
     }
   }
 
-  /// Gets the lease, unless it is still this host's.
+  /// Acquires the lease unless this host has it.
   func hold(for purpose: ArchivePurpose) async throws(ArchiveError) {
     let isNew = holding.opened(at: now).contains(.acquire)
     publish()
     if isNew { try await take(for: purpose) }
   }
 
-  /// Gets the lease; asks again while that may be of use.
+  /// Acquires the lease; repeats the request while that can help.
   func take(for purpose: ArchivePurpose) async throws(ArchiveError) {
     wantedBy = nil
     let request = LeaseRequest(at: now, wants: purpose.wants)
@@ -91,7 +91,7 @@ extension ReplicatedArchive {
     }
   }
 
-  /// Opens the copy, if there is one, and reads what is noted of it.
+  /// Opens the copy, if there is one, and reads its note.
   private func prepare(creating: Bool) async throws(ArchiveError) {
     note = try await base.note(of: application)
     do throws(ArchiveError) {
@@ -101,7 +101,7 @@ extension ReplicatedArchive {
       if !creating { try await mustBeThere() }
     }
     if let incoming = note.incoming, incoming.archive == copy { note.standing = incoming }
-    // What was found when it was opened for nobody is told to the next one.
+    // Damage found by an opening without a caller is reported to the next caller.
     damage = prepared?.damage ?? damage
     if copy == nil, note.standing?.phase == .held {
       damage = "this host's copy of the archive of \(application) was missing"
@@ -114,7 +114,7 @@ extension ReplicatedArchive {
     (lease, copy, prepared) = (opening.lease, opening.archive, opening)
   }
 
-  /// Whoever needs the copy while that lasts opens it again, behind this.
+  /// Callers that need the copy during this open it again afterwards.
   func closeCopy() async {
     let closing = lease
     (lease, copy, prepared) = (nil, nil, nil)
@@ -137,7 +137,7 @@ extension ReplicatedArchive {
 
   // MARK: The lease
 
-  /// The lease is void: another server has taken over.
+  /// Another server has taken over and voided the lease.
   func claimAgain() async {
     if lease != nil {
       do throws(ClaimFailure) {
@@ -147,17 +147,17 @@ extension ReplicatedArchive {
       }
       return
     }
-    // It was closed meanwhile.
+    // The archive was closed meanwhile.
     perform(holding.flushed())
-    // Or is being opened again.
+    // Or it is being opened again.
     if holding.isClaiming { return perform(holding.refused(.away, at: now)) }
-    // What was not sent is claimed once more, as what a former broker has left.
+    // The rest is claimed again like what a former broker has left.
     if queue.lag > 0 { start { _ = await $0.sendLeft() } }
   }
 
-  /// Asks for the lease, and makes the copy what the replica has.
+  /// Acquires the lease, and brings the copy to the replica's contents.
   ///
-  /// - Parameter isOpen: whether the copy is in use, and so cannot become another one.
+  /// - Parameter isOpen: whether the copy is in use, and so cannot be replaced.
   private func claim(isOpen: Bool, wants: Bool) async throws(ClaimFailure) {
     let grant: ReplicaGrant
     do throws(ReplicaError) {
@@ -175,7 +175,7 @@ extension ReplicatedArchive {
     } catch {
       switch error {
       case .replica(let error): perform(holding.failed(error.kind, at: now))
-      // An open archive is claimed again.
+      // The claim of an open archive is repeated.
       case .archive: perform(holding.failed(isOpen ? .away : .refused, at: now))
       }
       throw error
@@ -202,10 +202,10 @@ extension ReplicatedArchive {
     ReplicaError(.fenced(host: nil), "lease \(grant.lease.epoch.rawValue) was lost; open the archive again")
   }
 
-  /// What a change has at least, as a rule.
+  /// The least size of a typical change.
   private static let changeBytes = 128
 
-  /// The copy is what the replica has, and that is noted: it can be written.
+  /// The copy has the replica's contents and the note is durable: writing may begin.
   private func begin(_ grant: ReplicaGrant, at tip: ReplicaTip, _ isOpen: Bool) {
     if isOpen { takeCommitted() } else { renewQueue() }
     perform(holding.caughtUp())
@@ -215,7 +215,7 @@ extension ReplicatedArchive {
 
   // MARK: Catching up
 
-  /// Returns where the copy ends; `nil` if it cannot be used: it is open, and its users have seen something else.
+  /// Returns the end of the copy; `nil` if it is open and its users have seen something else.
   private func catchUp(_ grant: ReplicaGrant, _ isOpen: Bool) async throws(ClaimFailure) -> ReplicaTip? {
     var (step, conflict) = (CatchingUp.Step?.none, CatchingUp.Copy?.none)
     try await local { () async throws(ArchiveError) in (step, conflict) = try await prepareStep(grant, isOpen) }
@@ -240,13 +240,13 @@ extension ReplicatedArchive {
     return try await local { () async throws(ArchiveError) in
       if lease == nil { try await openCopy(for: .writing) }
       try await noteHeld(grant)
-      // The copy may have been opened again meanwhile, and this fail: then all of it is done again.
+      // The copy may have been opened again meanwhile, and this step fails: then everything is repeated.
       guard let lease else { return ReplicaTip() }
       return try await base.tip(lease)
     }
   }
 
-  /// Notes the lease; says what is next, and which copy is to be set aside then, if one is.
+  /// Notes the lease. Returns the next step, and the copy to be set aside before it, if any.
   private func prepareStep(
     _ grant: ReplicaGrant,
     _ isOpen: Bool
@@ -272,7 +272,7 @@ extension ReplicatedArchive {
     )
   }
 
-  /// The copy stays as it is until what takes its place is here, whole.
+  /// The copy stays as it is until its replacement is complete.
   private func install(_ grant: ReplicaGrant, settingAside conflict: CatchingUp.Copy?) async throws(ClaimFailure) {
     await closeCopy()
     let arrived: CatchingUp.Copy
@@ -292,7 +292,7 @@ extension ReplicatedArchive {
     }
   }
 
-  /// Loads the snapshot; without one it is an empty archive.
+  /// Loads the snapshot; without one the result is an empty archive.
   private func receive(_ grant: ReplicaGrant) async throws(ClaimFailure) -> CatchingUp.Copy {
     try await local { () async throws(ArchiveError) in try await base.beginIncoming(application) }
     var reading = reading(grant, from: .snapshot(part: 0))
@@ -310,7 +310,7 @@ extension ReplicatedArchive {
     ContentsReading(grant, from: position, bytesMax: context.settings.contentsBytesMax)
   }
 
-  /// Returns `nil` at the end. Between two pages it is seen whether anybody still waits for the archive.
+  /// Returns `nil` at the end. Between two pages it checks whether a caller still waits for the archive.
   private func nextPage(
     of reading: inout ContentsReading,
     _ grant: ReplicaGrant
@@ -337,7 +337,7 @@ extension ReplicatedArchive {
     var reading = reading(grant, from: .batches(after: end))
     while let page = try await nextPage(of: &reading, grant) {
       for batch in page.batches where batch.upto > end {
-        // All or nothing: the last transaction of a batch may have replaced what the first one wrote.
+        // All or nothing: the last transaction of a batch may replace what the first one wrote.
         let rest = batch.transactions.drop { $0.after < end }
         var changes: [ArchiveChange] = []
         for transaction in rest { changes += try decoded(transaction) }
@@ -367,7 +367,7 @@ extension ReplicatedArchive {
     return .replica(ReplicaError(.refused, text))
   }
 
-  /// Comes from outside.
+  /// Untrusted: the transaction comes from outside.
   private func decoded(_ transaction: ReplicaTransaction) throws(ClaimFailure) -> [ArchiveChange] {
     let problem: String
     do throws(ChangeBatchError) {
@@ -407,7 +407,7 @@ extension ReplicatedArchive {
 }
 
 extension ArchiveError {
-  /// - Parameter host: this one. If it is said to have the archive itself, the replica does not give it back yet.
+  /// - Parameter host: this host. If the error names it as the holder, the replica does not return the lease yet.
   init(_ error: ReplicaError, of application: String, at host: String) {
     let kind: Kind
     switch error.kind {

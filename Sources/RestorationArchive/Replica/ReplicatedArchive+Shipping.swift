@@ -3,7 +3,7 @@
 internal import Synchronization
 
 extension ReplicatedArchive {
-  /// After how long a copy is made again that could not be made: a full disk does not become empty at once.
+  /// The pause before a failed copy is repeated: a full disk does not become empty at once.
   private static let copyPause: Int64 = 30_000
 
   func send(_ batch: ReplicaBatch, _ era: Int) async {
@@ -43,9 +43,9 @@ extension ReplicatedArchive {
     ended(kind, lease)
   }
 
-  /// Returns where the copy ends.
+  /// Returns the end of the copy.
   private func sendParts(_ lease: ReplicaLease) async throws(ClaimFailure) -> ReplicaTip {
-    // What was closed with something left to send is opened for it.
+    // If the archive was closed before everything was sent, the copy is opened for this.
     let isOpen = self.lease != nil
     copies += 1
     let number = copies
@@ -85,26 +85,24 @@ extension ReplicatedArchive {
     } catch {
       result = .failure(error)
     }
-    // After a failover another one may have been begun, in the same file.
+    // After a fail-over another copy may have begun in the same file.
     if number == copies { await base.endCopy(of: application) }
     if !isOpen, self.lease == nil { await base.close(opened) }
     return try result.get()
   }
 
-  /// Nobody writes, and there is nothing else to tidy.
+  /// Call when the archive is not being written and no other maintenance is due.
   func compact() async {
     guard let bytes = await base.summary(of: application)?.bytes, lease != nil else { return }
     perform(queue.compact(archiveBytes: bytes, at: now))
   }
 
-  /// The broker is about to end.
   func hurry() {
     takeCommitted()
     perform(queue.flush(at: now))
   }
 }
 
-/// Why something failed that is about both the replica and the copy.
 enum ClaimFailure: Error {
   case replica(ReplicaError)
   case archive(ArchiveError)

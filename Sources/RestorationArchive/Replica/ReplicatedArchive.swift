@@ -2,26 +2,24 @@
 
 internal import Synchronization
 
-/// One archive that follows its user: asks, reads and writes what `LeaseHolding`, `CatchingUp` and `ShippingQueue`
-/// decide.
+/// One archive that follows its user: carries out what `LeaseHolding`, `CatchingUp` and `ShippingQueue` decide.
 ///
 /// Invariants:
-/// 1. Openings, closings and removals follow each other (`begin`, `end`).
-/// 2. What writers look at (`gate`) changes after the observer has been told.
-/// 3. An answer to what was sent counts only if the queue is still the one that sent it (`era`).
+/// 1. Openings, closings and removals run one after the other (`begin`, `end`).
+/// 2. `gate`, which writers read, changes after the observer has been told.
+/// 3. The answer to a shipment counts only if its queue is still in use (`era`).
 actor ReplicatedArchive {
   struct Gate {
     var holding: LeaseHolding
-    /// Nothing may be written until the replica answers.
+    /// No writes until the replica answers.
     var isAway = false
-    /// The lease is being asked for.
     var isAsking = false
     var isForced = false
-    /// Transactions that have been begun and are not answered.
+    /// Number of transactions begun and unanswered.
     var unanswered = 0
     var committed: CommittedTransactions
-    /// The replica does not have everything: what it has, when some of it has arrived last, since when it is so, and
-    /// how much it lacks.
+    /// Set while the replica lacks changes: what it has, when the last of that arrived, since when it lacks some, and
+    /// how many.
     var progress: (stored: SequenceNumber, time: Int64, since: Int64, lag: SequenceNumber)?
   }
 
@@ -30,25 +28,22 @@ actor ReplicatedArchive {
   nonisolated let gate: Mutex<Gate>
   var holding: LeaseHolding
   var queue: ShippingQueue
-  /// Counts queues, and their halts.
+  /// Counts queues and their halts.
   var era = 0
-  /// Counts the copies that were begun to be sent.
+  /// Counts the copies begun for sending.
   var copies = 0
-  /// As it was read or kept last.
+  /// As last read or stored.
   var note = ReplicaNote()
-  /// The store's, of the copy; `nil` while that is closed.
+  /// The inner store's lease of the copy; `nil` while the copy is closed.
   var lease: ArchiveLease?
   /// The UUID of the copy; `nil` if it does not exist.
   var copy: String?
-  /// The copy as it was opened, until something is done with it.
   var prepared: ArchiveOpening?
-  /// What was found when the copy was opened.
   var damage: String?
-  /// The host that waits for the archive.
   var wantedBy: String?
-  /// Who waits until a transaction is stored.
+  /// Writers that wait until a transaction is stored.
   private var waiting: [(upto: SequenceNumber, latch: Latch)] = []
-  /// Opened when everything was sent.
+  /// Opened when everything has been sent.
   var drained: Latch?
   private var backlog = 0
   private var alarm: Int64?
@@ -72,7 +67,7 @@ actor ReplicatedArchive {
   nonisolated var held: ReplicaLease? { gate.withLock { $0.holding.lease } }
   nonisolated var isAsking: Bool { gate.withLock { $0.isAsking } }
 
-  /// So long is awaited that some of what is sent arrives.
+  /// How long shipping may go without progress.
   static let progressPatience: Int64 = 60_000
 
   nonisolated var isShipping: Bool {
@@ -100,10 +95,10 @@ actor ReplicatedArchive {
 
   // MARK: Writing
 
-  /// Fails unless the archive may be written now; `finished` follows if it may.
+  /// Fails unless the archive may be written now. On success the caller must call `finished`.
   ///
-  /// Whoever waits for the archive is told one error. If another transaction is under way, it may be stored already, so
-  /// that nothing definite can be said.
+  /// All writers that wait for the archive get the same error. If another transaction is in progress, it may be stored
+  /// already, so the error must not claim otherwise.
   nonisolated func begun() throws(ArchiveError) {
     let (permission, isAway, isFirst) = gate.withLock { gate in
       gate.unanswered += 1
@@ -115,7 +110,7 @@ actor ReplicatedArchive {
     }
     guard let error else { return }
     finished()
-    // A machine that has slept may have it still.
+    // After sleep the machine may still have the lease.
     if permission == .lapsed { context.leases.renew() }
     throw error.kind == .definite && !isFirst ? ArchiveError(.unconfirmed, error.message) : error
   }
@@ -136,7 +131,7 @@ actor ReplicatedArchive {
     ArchiveError(.lost(host: host), "\(host ?? "another host") has taken over \(application); end it there")
   }
 
-  /// Has a transaction sent. Returns at once, or if that is the promise, when the replica has it.
+  /// Ships a transaction. Returns at once or, if the setting requires it, when the replica has the transaction.
   nonisolated(nonsending) func ship(_ transaction: CommittedTransaction) async throws(ArchiveError) {
     let (step, permission) = gate.withLock { gate in
       (gate.committed.add(transaction, at: now), gate.holding.permission(at: now))
@@ -144,7 +139,7 @@ actor ReplicatedArchive {
     switch context.settings.promise {
     case .disk:
       perform(step)
-      // The process may have been frozen since it began, and have taken in what came later.
+      // The process may have been frozen since the transaction began, and may have read later messages.
       switch permission {
       case .granted: break
       case .closed, .lapsed:
@@ -181,7 +176,7 @@ actor ReplicatedArchive {
     gate.withLock { $0.committed.take(at: now) }.map { $0.encoded(shared: context.shared) }
   }
 
-  /// Why it is not known that the replica has everything up to here; `nil` when it has.
+  /// Waits until the replica has everything up to `sequence`; returns an error if that is not known.
   private func stored(_ sequence: SequenceNumber) async -> ArchiveError? {
     takeCommitted()
     guard queue.stored < sequence else { return nil }
@@ -201,7 +196,7 @@ actor ReplicatedArchive {
     return ArchiveError(.unconfirmed, text)
   }
 
-  /// Returns when the replica has everything that is committed now, or at the deadline: how many changes it lacks then.
+  /// Returns when the replica has all present commits, or at the deadline: the number of changes it lacks then.
   func sent(by deadline: Int64) async -> SequenceNumber {
     takeCommitted()
     let target = queue.tail
@@ -214,7 +209,7 @@ actor ReplicatedArchive {
     return holding.lease == nil ? 0 : max(0, target - queue.stored)
   }
 
-  /// Changes that this host has to send: what another host has gone on without is told as lost.
+  /// Number of changes this host must send. Changes that another host continued without are reported as lost.
   var unsent: SequenceNumber { holding.lease == nil ? 0 : queue.lag }
 
   // MARK: What is decided
@@ -223,7 +218,7 @@ actor ReplicatedArchive {
     for action in actions {
       switch action {
       case .acquire: start { await $0.claimAgain() }
-      // That is for whoever has asked.
+      // Addressed to the caller of the opening.
       case .catchUp, .refuse: break
       case .leave(let host):
         wantedBy = host
@@ -232,7 +227,7 @@ actor ReplicatedArchive {
       case .release(let lease):
         start { try? await $0.context.replica.release(lease, .left(isFlushed: false, summary: [])) }
       case .lose(let host):
-        // Counted, and not sent any more.
+        // Counted, but no longer sent.
         _ = queue.add(encodedTransactions(), at: now)
         if let lease { context.tell(.lost(lease, ArchiveLoss(host: host, unshipped: queue.lag))) }
       case .wait(let time):
@@ -271,14 +266,13 @@ actor ReplicatedArchive {
     for (_, latch) in all { latch.open(error) }
   }
 
-  /// For people.
   func report(_ failure: ReplicaFailure) {
     context.figures.withLock { $0.failures[failure.cause, default: 0] += 1 }
     guard journal.failed(failure) else { return }
     context.tell(.behind(application: application, ArchiveLag(failure, changes: queue.lag)))
   }
 
-  /// Shows writers what has been decided.
+  /// Publishes the decision to writers.
   func publish() {
     let (stored, unsent, now) = (queue.stored, unsent, now)
     gate.withLock { gate in
@@ -295,7 +289,7 @@ actor ReplicatedArchive {
     context.backlog.withLock { $0 += added }
   }
 
-  /// The lease is gone, or void: what is under way does not count.
+  /// The lease is gone or void: the shipment in progress does not count.
   func haltShipping() {
     era += 1
     queue.stop()
@@ -304,7 +298,7 @@ actor ReplicatedArchive {
     drained?.open()
   }
 
-  /// Nothing of before is to be sent.
+  /// Drops everything that waited.
   func renewQueue() {
     gate.withLock { _ = $0.committed.take(at: now) }
     era += 1
@@ -328,7 +322,7 @@ actor ReplicatedArchive {
       self.claimTime = nil
       perform(holding.timePassed(at: now))
     }
-    // The alarm may have been an earlier one, of the queue.
+    // The alarm may have been an earlier one of the queue.
     if let claimTime { wake(at: claimTime) }
     perform(queue.timePassed(at: now))
   }

@@ -2,28 +2,29 @@
 
 internal import Synchronization
 
-/// What a person asks for who looks after the archives.
+/// Operations for people who manage archives.
 extension ReplicatedStore {
   package nonisolated var host: String { context.settings.host }
   package nonisolated var promise: ShippingQueue.Promise { context.settings.promise }
-  /// Names the key with which is sealed; `nil` if nothing is.
+  /// The name of the sealing key; `nil` if data is not sealed.
   package nonisolated var keyID: String? { context.settings.keyring?.currentID() }
 
-  /// How archives stand, in ascending order of application, and whether the replica has answered.
+  /// The states of archives in ascending order of application, and whether the replica has answered.
   ///
-  /// - Parameter application: `nil` for all that this host or the replica knows.
+  /// - Parameter application: `nil` for all archives known to this host or the replica.
   nonisolated(nonsending) package func states(
     of application: String?
   ) async -> (states: [ReplicaState], isReachable: Bool) {
     await ReplicaOperator(of: self).states { other in application == nil || other == application }
   }
 
-  /// Waits until the replica has everything that was committed before.
+  /// Waits until the replica has everything committed before the call.
   ///
   /// - Parameters:
   ///   - application: `nil` for all.
-  ///   - milliseconds: for how long.
-  /// - Returns: what it lacks then, by application; `nil` if that is not known, because a former broker has left it.
+  ///   - milliseconds: the longest wait.
+  /// - Returns: the number of changes the replica still lacks, by application; `nil` if a former broker left an unknown
+  ///   number.
   nonisolated(nonsending) package func flush(
     _ application: String?,
     milliseconds: Int64
@@ -31,10 +32,10 @@ extension ReplicatedStore {
     await ReplicaOperator(of: self).flush(by: context.now + milliseconds) { application == nil || $0 == application }
   }
 
-  /// Sends a new snapshot of an archive that is not in use, sealed with the present key and for the present reader.
-  /// The keys are read again before.
+  /// Reads the keys again, then sends a new snapshot of an archive that is not in use, sealed with the present key and
+  /// for the present reader.
   ///
-  /// - Parameter milliseconds: for how long it is awaited.
+  /// - Parameter milliseconds: the longest wait.
   nonisolated(nonsending) package func migrate(
     _ application: String,
     milliseconds: Int64
@@ -47,7 +48,7 @@ extension ReplicatedStore {
   }
 }
 
-/// Works where the store's archives do: calls of other actors that fail come back there.
+/// Runs on the executor of the store's archives: calls of other actors that fail resume there.
 private actor ReplicaOperator {
   private let store: ReplicatedStore
   private nonisolated let executor: ReplicaExecutor
@@ -83,13 +84,13 @@ private actor ReplicaOperator {
     let applications = Set((try? await base.noted()) ?? []).union(store.all.map(\.application)).filter(isMeant)
     var unsent: [String: SequenceNumber?] = [:]
     for archive in applications.sorted().map(store.archive) {
-      // Without the replica each would take its time.
+      // Without the replica each archive would use up its time.
       if store.context.now < deadline { _ = await archive.sendLeft() }
       let changes = await archive.left(by: deadline)
       if changes != 0 { unsent.updateValue(changes, forKey: archive.application) }
     }
     guard store.context.now < deadline, unsent.values.contains(nil) else { return unsent }
-    // What another host has continued is not to be sent.
+    // Archives that another host has continued are not sent.
     let lost = Set((await store.context.look() ?? []).filter { $0.isElsewhere(store.host) }.map(\.application))
     return unsent.filter { $0.value != nil || !lost.contains($0.key) }
   }
@@ -109,7 +110,8 @@ extension ReplicatedArchive {
     return state
   }
 
-  /// What the replica lacks when it has everything, or at the deadline; `nil` if a former broker has left it.
+  /// Number of changes the replica lacks at the end or at the deadline; `nil` if a former broker left an unknown
+  /// number.
   func left(by deadline: Int64) async -> SequenceNumber? {
     let changes = await sent(by: deadline)
     guard lease == nil, holding.lease == nil else { return changes }
@@ -128,8 +130,8 @@ extension ReplicatedArchive {
     return .failure(ArchiveError(.definite, "the snapshot of \(application) is not sent yet\(reason)"))
   }
 
-  /// Returns where the snapshot ends that takes the place of all that is at the replica. The archive may be opened
-  /// while that is sent.
+  /// Returns the end of the snapshot that replaces all contents of the replica. The archive may be opened while the
+  /// snapshot is sent.
   private func snapshotBegun() async -> Result<SequenceNumber, ArchiveError> {
     await begin()
     defer { end() }
@@ -148,8 +150,8 @@ extension ReplicatedArchive {
     return sequence
   }
 
-  /// The snapshot ends behind a change of its own, which changes nothing: two snapshots that end at one place are one
-  /// to the replica.
+  /// Commits an empty change, so that the snapshot has an end of its own: the replica takes two snapshots with equal
+  /// ends for one.
   private func beginAnew() async throws(ArchiveError) -> SequenceNumber {
     if lease == nil { try await openCopy(for: .reading) }
     guard let lease else { throw ArchiveError(.absent, "there is no archive of \(application)") }

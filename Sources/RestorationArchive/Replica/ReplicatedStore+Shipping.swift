@@ -2,13 +2,13 @@
 
 internal import Synchronization
 
-/// What is sent without anybody writing or closing.
+/// Shipping in the background, apart from writing and closing.
 extension ReplicatedStore {
-  /// How long after the replica has not answered it is asked again what it lacks.
+  /// The pause after the replica did not answer, before former brokers' changes are looked for again.
   private static let leftPause: Int64 = 30_000
 
-  /// Sends what former brokers of this host have left, one archive after the other. What another host has is left to
-  /// it: the next opening decides what becomes of the copy.
+  /// Sends what former brokers of this host have left, one archive after the other. Archives that another host has are
+  /// skipped: the next opening decides about the copy.
   package func sendLeft() {
     context.start { [weak self] in
       guard let applications = try? await self?.context.base.noted() else { return }
@@ -37,14 +37,14 @@ extension ReplicatedStore {
 
   package nonisolated var isShipping: Bool { isSendingLeft.withLock { $0 } || all.contains(where: \.isShipping) }
 
-  /// The broker is about to end: sends what is left, and has all closings from now on wait until one common time.
+  /// The broker is about to end: sends the rest; all closings share one deadline from now on.
   package func drain() {
     context.stopping.withLock { $0 = context.now + context.settings.stopMilliseconds }
     for archive in all { context.start { await archive.hurry() } }
   }
 
-  /// After `drain`: returns when the replica has everything, or at that time; and how many changes it lacks, by
-  /// application.
+  /// Call after `drain`. Returns when the replica has everything, or at the deadline: the number of changes it lacks,
+  /// by application.
   nonisolated(nonsending) package func drained() async -> [String: SequenceNumber] {
     var unsent: [String: SequenceNumber] = [:]
     for archive in all {

@@ -4,30 +4,28 @@ internal import Synchronization
 
 /// A store around another one, whose archives follow their user from host to host.
 ///
-/// Transactions are committed by the store within, and go to the replica from there: reading and writing wait for no
-/// host but this one, unless what is written is acknowledged only when the replica has it. Opening and closing wait for
-/// the replica.
+/// The inner store commits transactions, and they are shipped to the replica from there. Reads and writes wait for this
+/// host only, unless the setting requires the replica's acknowledgement. Opening and closing wait for the replica.
 ///
-/// What is bounded by what:
-/// - What waits to be sent, by `ShippingQueue.Limits.backlogBytesMax` an archive and by `backlogBytesMax` in all; a
-///   snapshot takes its place, of which a part is in memory at a time. What is gathered before that is sent
-///   when it has `eagerMemory`.
-/// - How long a transaction waits for the replica, by `Limits.patience`. Then those that wait fail as `unconfirmed`,
-///   and later ones are refused at once until the replica answers.
-/// - How long opening waits for another host, by `LeaseRequest.patience`, and closing for the replica, by
-///   `stopMilliseconds`; after `drain` all closings have that in common.
-/// - How long this host writes without having heard of the replica, by the term of its leases.
-/// - What is known of archives that are not open, by their number.
+/// Bounds:
+/// - Data that waits to be sent: `ShippingQueue.Limits.backlogBytesMax` an archive and `backlogBytesMax` in all. Beyond
+///   that a snapshot replaces it, of which one part at a time is in memory. Transactions gathered before are sent at
+///   `eagerMemory`.
+/// - The wait of a transaction for the replica: `Limits.patience`. Then waiting ones fail as `unconfirmed`, and later
+///   ones are refused at once until the replica answers.
+/// - The wait of an opening for another host: `LeaseRequest.patience`. Of a closing for the replica:
+///   `stopMilliseconds`, which all closings share after `drain`.
+/// - How long this host writes without an answer of the replica: the term of its leases.
+/// - Memory for archives that are not open: their number.
 package final class ReplicatedStore: ArchiveStore {
   let context: ReplicationContext
-  /// What former brokers have left is being sent.
   let isSendingLeft = Mutex(false)
   private let archives = Mutex<[String: ReplicatedArchive]>([:])
 
   /// - Parameters:
-  ///   - executor: does all the work for the replica; a thread of its own if nil.
-  ///   - shared: makes of a session's record what other hosts are told of it.
-  ///   - replica: makes the way to the replica; it is given what is to be called when another host waits for a lease.
+  ///   - executor: runs all work for the replica; `nil`: a separate thread.
+  ///   - shared: reduces a session's record to what other hosts may know.
+  ///   - replica: makes the replica; its argument must be called when another host waits for a lease.
   package init(
     around base: any ArchiveCarrying,
     _ settings: ReplicaSettings,
@@ -103,7 +101,7 @@ package final class ReplicatedStore: ArchiveStore {
     await archive(lease.application).close(lease)
   }
 
-  /// Removes it for all hosts.
+  /// Removes the archive for all hosts.
   nonisolated(nonsending) package func remove(_ application: String, damaged: Bool) async throws(ArchiveError) {
     try await archive(application).removal(damaged: damaged).get()
   }
@@ -148,9 +146,10 @@ package final class ReplicatedStore: ArchiveStore {
 
   nonisolated(nonsending) package func backUp(
     _ lease: ArchiveLease,
-    replacingFormer: Bool
+    replacingFormer: Bool,
+    leavingRoom: Bool
   ) async throws(ArchiveError) -> Int {
-    try await base.backUp(lease, replacingFormer: replacingFormer)
+    try await base.backUp(lease, replacingFormer: replacingFormer, leavingRoom: leavingRoom)
   }
 
   // MARK: All applications
@@ -162,7 +161,7 @@ package final class ReplicatedStore: ArchiveStore {
   package nonisolated var progress: StoreProgress { base.progress }
   package nonisolated var sizes: ArchiveSizes { base.sizes }
 
-  /// Those of this host; which ones others hold, `others` says.
+  /// The archives of this host; `others` has those of other hosts.
   nonisolated(nonsending) package func list() async throws(ArchiveError) -> [ArchiveSummary] { try await base.list() }
 }
 
@@ -194,7 +193,7 @@ extension ReplicatedStore: ArchiveCopying {
   }
 }
 
-/// A failed call of the replica comes back here, and so to whoever asks.
+/// Runs replica calls, so that failures resume on this executor.
 private actor ReplicaQuestion {
   private let replica: any ArchiveReplica
   private nonisolated let executor: ReplicaExecutor
@@ -212,7 +211,7 @@ private actor ReplicaQuestion {
   }
 }
 
-/// What the archives of a `ReplicatedStore` have in common.
+/// State shared by the archives of a `ReplicatedStore`.
 final class ReplicationContext: Sendable {
   let base: any ArchiveCarrying
   let replica: any ArchiveReplica
@@ -222,13 +221,11 @@ final class ReplicationContext: Sendable {
   let shared: @Sendable (SessionRecord) -> SessionRecord
   let leases: LeaseRenewals
   let observer = Mutex<(@Sendable (ArchiveRoamingEvent) -> Void)?>(nil)
-  /// Bytes that wait to be sent.
   let backlog = Mutex(0)
-  /// Until when closings wait; `nil` before the end.
+  /// The deadline of closings; `nil` before `drain`.
   let stopping = Mutex<Int64?>(nil)
-  /// Totals; what there is now is not in it.
+  /// Totals only, without current values.
   let figures = Mutex(ReplicaFigures())
-  /// What the replica had when it answered last.
   let known = Mutex<[ReplicaSummary]>([])
 
   init(
@@ -246,14 +243,14 @@ final class ReplicationContext: Sendable {
 
   var now: Int64 { clock.now() }
 
-  /// Returns what the replica has; `nil` if it does not answer.
+  /// Returns the replica's archives; `nil` if it does not answer.
   nonisolated(nonsending) func look() async -> [ReplicaSummary]? {
     guard let summaries = await ReplicaQuestion(to: replica, on: executor).list() else { return nil }
     known.withLock { $0 = summaries }
     return summaries
   }
 
-  /// Returns whether it has answered in time.
+  /// Returns whether the replica has answered in time.
   nonisolated(nonsending) func look(within milliseconds: Int64?) async -> Bool {
     let (latch, silence) = (Latch(), ArchiveError(.definite, "the fleet's store does not answer"))
     let asking = start { latch.open(await self.look() == nil ? silence : nil) }
@@ -266,7 +263,7 @@ final class ReplicationContext: Sendable {
     return await latch.wait() == nil
   }
 
-  /// Opens at this time, if it is not opened before.
+  /// A latch that opens at this time at the latest.
   func latch(openingAt time: Int64) -> Latch {
     let latch = Latch()
     clock.wake(max(0, time - now)) { latch.open() }

@@ -1,51 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What one archive is to send to its replica: in which pieces, when again, and what takes its place if it becomes too
-/// much. Events in, actions out; times are in milliseconds. Each opening has a new one.
+/// Decides what one archive sends to its replica: in which pieces, when to repeat, and when a snapshot replaces a long
+/// queue. Events in, actions out; times in milliseconds. Each opening makes a new one.
 ///
 /// Invariants:
-/// 1. One batch or snapshot is under way at a time. A batch whose outcome is unknown is repeated as it was, or gives
-///    way to a snapshot.
-/// 2. What is sent begins where the replica's contents end, and has no gap. What was added together, and has no gap,
-///    ends in one batch.
-/// 3. No more than `backlogBytesMax` wait, and no more than `addedBytesMax` was added at one time. What would exceed
-///    that is dropped together with all that waits: a snapshot of the archive, which has all of it, takes its place.
+/// 1. One batch or snapshot is in progress at a time. A batch with unknown outcome is repeated unchanged, or replaced
+///    by a snapshot.
+/// 2. A shipment begins at the end of the replica's contents and has no gap. Transactions added together without a gap
+///    end in one batch.
+/// 3. At most `backlogBytesMax` wait, and at most `addedBytesMax` are added at once. Beyond that everything that waits
+///    is dropped, and a snapshot of the archive, which has all of it, is sent instead.
 package struct ShippingQueue: Hashable, Sendable {
-  /// When whoever writes is told that it is stored.
   package enum Promise: String, Sendable {
-    /// When it is on this host's disk.
     case disk
-    /// When the replica has it too.
+    /// When the replica has it as well.
     case replica
   }
 
   package enum Action: Hashable, Sendable {
-    /// Send it, and tell `appended` or `failed`.
+    /// Send it, then call `appended` or `failed`.
     case append(ReplicaBatch)
-    /// Copy the archive, send the copy, and tell `copied` or `failed`.
+    /// Copy the archive, send the copy, then call `copied` or `failed`.
     case copy
     /// The replica has everything up to here.
     case stored(upTo: SequenceNumber)
-    /// Whoever waits is told that it is unknown whether the replica will have it; it is sent all the same.
+    /// Tell waiting writers that the outcome at the replica is unknown; sending continues.
     case unconfirmed
-    /// There is nothing left to send.
     case drained
-    /// Tell `timePassed` at this time.
+    /// Call `timePassed` at this time.
     case wait(until: Int64)
   }
 
   package struct Limits: Hashable, Sendable {
-    /// A batch has no more, unless it is what was added at one time.
+    /// The most bytes of a batch, except for transactions added at once.
     package var batchBytesMax = 1 << 20
     /// More cannot be sent as one batch.
     package var addedBytesMax = 4 << 20
     package var addedMax = 16_384
     package var backlogBytesMax = 8 << 20
-    /// After how long something is tried again.
     package var retry: Int64 = 500
-    /// After how long a copy is made again at the latest.
+    /// The longest pause before a failed copy is repeated.
     package var copyRetryMax: Int64 = 30_000
-    /// With more bytes in batches a snapshot may take their place, if it is less than half as long.
+    /// Beyond this size of batches a snapshot replaces them, if it is less than half as long.
     package var compactionBytes = 1 << 20
     /// How long a writer waits for the replica.
     package var patience: Int64 = 2_000
@@ -54,7 +50,6 @@ package struct ShippingQueue: Hashable, Sendable {
   }
 
   private enum Phase: Hashable {
-    /// Without a lease nothing is sent.
     case stopped
     case idle
     case appending, copying
@@ -63,56 +58,51 @@ package struct ShippingQueue: Hashable, Sendable {
 
   private struct Waiting: Hashable {
     let transaction: ReplicaTransaction
-    /// When it was added.
     let since: Int64
-    /// A batch may end with it.
     let isEnd: Bool
   }
 
-  /// A batch of more than `batchBytesMax` is repeated so often.
+  /// How often a batch of more than `batchBytesMax` is repeated.
   private static let unknownBatchesMax = 2
 
   private let limits: Limits
   private let promise: Promise
   private var phase = Phase.stopped
-  /// Where the replica's contents end, as far as that is known.
+  /// The end of the replica's contents, as far as known.
   package private(set) var stored: SequenceNumber = 0
-  /// Where the archive ends.
   package private(set) var tail: SequenceNumber = 0
-  /// In ascending order.
   private var waiting: [Waiting] = []
-  /// Bytes of what waits; what is under way counts until the replica has it.
+  /// Bytes that wait, including the batch in progress.
   package private(set) var bytes = 0
-  /// How many of those that wait are under way, or were when their outcome became unknown.
+  /// How many of `waiting` are in progress, or were when their outcome became unknown.
   private var sent = 0
-  /// One after the other. Each has written as much as the archive has.
+  /// Number of failures in a row. Each has written as much as the archive has.
   private var failedCopies = 0
-  /// How often it has become unknown whether the batch that is under way has arrived.
+  /// How often the outcome of the batch in progress became unknown.
   private var unknownBatches = 0
-  /// Up to here only a snapshot can bring what is missing.
+  /// Changes up to here can be sent only by a snapshot.
   private var dropped: SequenceNumber = 0
-  /// A snapshot is to take the place of batches.
+  /// Whether the next shipment is a snapshot that replaces batches.
   private var isCompacting = false
-  /// Bytes of the replica's batches, as far as that is known.
+  /// Bytes of the replica's batches, as far as known.
   private var batchBytes = 0
   private var isFlushing = false
-  /// The replica has kept a writer waiting for too long: until it answers, nothing may be written under `.replica`.
+  /// A writer has waited too long: until the replica answers, writes under `.replica` are refused.
   package private(set) var isAway = false
-  /// When a writer will have waited for too long.
+  /// When a writer will have waited too long.
   private var overdue: Int64?
 
   package init(_ promise: Promise, limits: Limits = Limits()) { (self.promise, self.limits) = (promise, limits) }
 }
 
 extension ShippingQueue {
-  /// Changes that the replica does not have.
   package var lag: SequenceNumber { tail - stored }
   package var isSnapshotDue: Bool { dropped > stored || isCompacting }
 
-  /// The archive is open under a lease: it ends at `tip`, the replica's contents at `stored`. What is missing there and
-  /// does not wait here is brought by a snapshot.
+  /// The archive is open under a lease: it ends at `tip`, the replica's contents at `stored`. Missing changes that do
+  /// not wait here are sent by a snapshot.
   ///
-  /// - Parameter behind: about how many bytes its batches have.
+  /// - Parameter behind: about how many bytes of batches the replica has.
   package mutating func start(
     stored: SequenceNumber,
     tip: SequenceNumber,
@@ -128,20 +118,19 @@ extension ShippingQueue {
     return [.stored(upTo: stored)] + next(at: now)
   }
 
-  /// The lease is gone, or void: what is under way comes to nothing. What waits stays.
+  /// The lease is gone or void: the shipment in progress does not count. Waiting transactions stay.
   package mutating func stop() {
     phase = .stopped
     sent = 0
   }
 
-  /// Transactions are on the disk.
   package mutating func add(_ transactions: [ReplicaTransaction], at now: Int64) -> [Action] {
     for (index, transaction) in transactions.enumerated() {
       tail = max(tail, transaction.upto)
       // A snapshot has it already.
       guard transaction.upto > stored else { continue }
       if promise == .replica, overdue == nil { overdue = now + limits.patience }
-      // Answers of the disk may come in another order.
+      // The disk may answer in another order.
       let place = waiting.lastIndex { $0.transaction.after < transaction.after }.map { $0 + 1 } ?? waiting.startIndex
       let isEnd = index + 1 == transactions.count || transactions[index + 1].after != transaction.upto
       waiting.insert(Waiting(transaction: transaction, since: now, isEnd: isEnd), at: place)
@@ -152,18 +141,18 @@ extension ShippingQueue {
     return next(at: now)
   }
 
-  /// Gives up what waits, for a snapshot: also when all archives together have too much waiting.
+  /// Drops what waits in favour of a snapshot. Also called when too much waits of all archives together.
   package mutating func drop() {
     dropped = tail
-    // What is under way may have arrived, and is found out first.
+    // The batch in progress may have arrived; that is resolved first.
     waiting.removeLast(waiting.count - sent)
     bytes = waiting.lazy.map(\.transaction).bytes
   }
 
-  /// Nobody writes. Whoever reads the contents reads the snapshot and all batches: if these have become long, a new
-  /// snapshot takes their place.
+  /// Call when the archive is not being written. If batches have become long, a new snapshot replaces them: readers
+  /// load the snapshot and all batches.
   ///
-  /// - Parameter archiveBytes: about how long it will be.
+  /// - Parameter archiveBytes: about how long the snapshot will be.
   package mutating func compact(archiveBytes: Int, at now: Int64) -> [Action] {
     guard phase == .idle, tail == stored, batchBytes > max(limits.compactionBytes, 2 * archiveBytes) else { return [] }
     // A writer that comes meanwhile would wait for it.
@@ -172,20 +161,19 @@ extension ShippingQueue {
     return next(at: now)
   }
 
-  /// The archive ends here, and a snapshot of all of it is wanted.
+  /// Replaces everything at the replica by a snapshot; the archive ends at `sequence`.
   package mutating func renew(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
     tail = max(tail, sequence)
     drop()
     return next(at: now)
   }
 
-  /// Whoever closes the archive waits: `drained` says that all of it has arrived.
+  /// The archive is closing: `drained` follows when everything has arrived.
   package mutating func flush(at now: Int64) -> [Action] {
     isFlushing = true
     return next(at: now)
   }
 
-  /// The archive is in use again.
   package mutating func endFlush() { isFlushing = false }
 
   package mutating func timePassed(at now: Int64) -> [Action] {
@@ -204,7 +192,7 @@ extension ShippingQueue {
     return arrived(upTo: waiting[sent - 1].transaction.upto, at: now)
   }
 
-  /// The replica has a copy of the archive that ends here.
+  /// The replica has a copy of the archive up to `sequence`.
   package mutating func copied(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
     guard phase == .copying else { return [] }
     (isCompacting, batchBytes) = (false, 0)
@@ -231,31 +219,31 @@ extension ShippingQueue {
     bytes = waiting.lazy.map(\.transaction).bytes
   }
 
-  /// What was under way has failed. What ends the lease is told `stop` as well.
+  /// The shipment in progress has failed. If the lease has ended, call `stop` as well.
   package mutating func failed(_ kind: ReplicaError.Kind, at now: Int64) -> [Action] {
     guard phase == .appending || phase == .copying else { return [] }
     var pause = limits.retry
     if phase == .copying {
       pause = min(limits.copyRetryMax, limits.retry << min(failedCopies, 16))
       failedCopies += 1
-      // It can wait until as much has come again; batches go on.
+      // Compaction can wait until as many bytes have been added again; batches continue.
       if isCompacting { (isCompacting, batchBytes) = (false, 0) }
     }
     phase = .resting(until: now + pause)
     switch kind {
     case .away: break
-    // It may have arrived. What is too long for a slow way gives way to a snapshot, which goes in pieces; that has it
-    // too.
+    // The batch may have arrived. If it is too long for a slow connection, a snapshot replaces it, which is sent in
+    // pieces.
     case .unknown:
       unknownBatches += sent > 0 ? 1 : 0
       if sentBytes > limits.batchBytesMax, unknownBatches > Self.unknownBatchesMax {
         sent = 0
         drop()
       }
-    // The replica has less than it had, or what was sent is too much for it.
+    // The replica has less than before, or the shipment is too large for it.
     case .gap, .quota, .refused, .uncovered, .elsewhere, .fenced, .voided, .tooNew, .key:
       sent = 0
-      // A snapshot may take less room than the batches that it replaces.
+      // A snapshot may take less space than the batches it replaces.
       let isTooLong = if case .quota = kind { batchBytes > limits.compactionBytes } else { false }
       if case .gap = kind { drop() } else if isTooLong { drop() }
     }
@@ -276,7 +264,7 @@ extension ShippingQueue {
       actions = [.copy]
     case .idle where tail == stored: if isFlushing { actions = [.drained] }
     case .idle:
-      // One that comes late is waited for.
+      // A late transaction is waited for.
       if waiting.first?.transaction.after == stored { actions = append(batchCount()) }
     }
     return actions + (wake.compactMap { $0 }.min().map { [.wait(until: $0)] } ?? [])
@@ -287,7 +275,7 @@ extension ShippingQueue {
     return [.append(ReplicaBatch(waiting[..<count].map(\.transaction)))]
   }
 
-  /// How many of those that wait become the next batch: without a gap, and not too large.
+  /// How many of `waiting` form the next batch: without a gap, and not too large.
   private func batchCount() -> Int {
     var (count, size, end) = (0, 0, stored)
     for (index, next) in waiting.enumerated() {

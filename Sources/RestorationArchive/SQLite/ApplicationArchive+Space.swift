@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What becomes of space when there is none.
+/// Frees space when the disk is full.
 extension ApplicationArchive {
-  /// Bytes that one transaction gives up: as many as its pages may take up in memory, or as few as it is worth its own.
+  /// Bytes that one transaction frees. The most bounds its pages in memory; the least is worth a transaction of its
+  /// own.
   private static let portions = (most: 64 << 20, least: 1 << 14)
 
-  /// Runs what writes the changes. If it fails for lack of space, what nobody can read makes room, with the ballast
-  /// lent for that, and it is tried once more. Only what removes something may need the ballast for itself.
+  /// Writes changes. If space is lacking, purges dead rows with the ballast lent, then tries once more. Only removals
+  /// may use the ballast for themselves.
   func withRoom<Value>(
     for changes: [ArchiveChange],
     in archive: OpenArchive<SQLiteArchive>,
@@ -25,10 +26,8 @@ extension ApplicationArchive {
     }
   }
 
-  /// Gives up all that nobody can read, as far as there is room to do so.
-  ///
-  /// Pages that a transaction cuts off the end of the file need no place in the log. So a large one logs less than
-  /// small ones do, which move pages into gaps again and again; they are for what must be moved anyway.
+  /// Deletes all dead rows, as far as there is room to do so. A large transaction logs less than small ones: pages cut
+  /// off the file's end need no place in the log, while small transactions move pages into gaps again and again.
   private func makeRoom(
     in archive: OpenArchive<SQLiteArchive>,
     holding: [SequenceNumber]
@@ -63,8 +62,8 @@ extension ApplicationArchive {
 }
 
 extension [ArchiveChange] {
-  /// Whether they may take the ballast: removals, and the notes they need, add little. What empties the head
-  /// frees more than the nodes it leaves take.
+  /// Whether the changes may use the ballast: removals and their notes add little, and emptying the head frees more
+  /// than it adds.
   fileprivate var areSmall: Bool {
     let emptiesHead = contains(.removeAll)
     return allSatisfy { change in

@@ -2,14 +2,14 @@
 
 internal import Synchronization
 
-/// One application's archive: all that is done with its files is done here, one call after the other in a lane of its
-/// own, so that no other application waits for its disk.
+/// One application's archive. It does all work on its files, one call after the other in a lane of its own, so that no
+/// other application waits for its disk.
 ///
 /// Invariants:
 /// 1. Only this actor opens, moves, writes and removes files of the application, also those of a closed archive.
 /// 2. No method suspends: each runs as one job of the lane, so calls take effect in the order in which they were made.
-/// 3. It waits for no other archive. What archives share lies in the register, which never waits for a disk.
-/// 4. After each change of what is open, `note` tells the register.
+/// 3. It waits for no other archive. Archives share only the register, which never waits for a disk.
+/// 4. After each change of the open files, `note` updates the register.
 actor ApplicationArchive {
   nonisolated let application: String
   private let executor: any SerialExecutor
@@ -22,16 +22,16 @@ actor ApplicationArchive {
   private var current: OpenArchive<SQLiteArchive>?
   /// Why the archive is not opened by this process: its log could not be synced.
   private var unsynced: ArchiveError?
-  /// What others did to the files while they were parked, until an opening has dealt with it.
+  /// Changes that others made to the parked files, until an opening has handled them.
   private var change: String?
   /// The bytes of the files as they were seen last, and how many were noted for lists and limits.
   private var seen: (main: Int, log: Int, noted: Int)?
   /// The log moves into the main file as soon as the waiting work is done.
   private var isCheckpointDue = false
-  /// How long the log may become before: so that it has room in the main file, a quarter of what was free at the last
-  /// checkpoint at most.
+  /// The log's limit in bytes: at most a quarter of the free space at the last checkpoint, so that the log fits into
+  /// the main file.
   private var logBytesMax: Int
-  /// What lists say of the archive while its files are open: they must not wait for it.
+  /// The archive's summary while its files are open: lists must not wait for it.
   private nonisolated let published = Mutex<ArchiveSummary?>(nil)
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -95,6 +95,7 @@ actor ApplicationArchive {
   private func opening(of archive: OpenArchive<SQLiteArchive>) throws(ArchiveError) -> ArchiveOpening {
     var opening = try archive.opening()
     opening.hasFormer = (try? directory.entry(files.former)) != .absent
+    if archive.rows.isInMemory { opening.readOnly = "\(directory.path) is read-only" }
     return opening
   }
 
@@ -115,7 +116,8 @@ actor ApplicationArchive {
     guard let archive = current, archive.epoch == lease.epoch else { return }
     defer { note() }
     _ = try? hasItsFiles(archive)
-    let summary = try? archive.summary()
+    // An archive in memory differs from its files.
+    let summary = archive.rows.isInMemory ? nil : try? archive.summary()
     close(archive)
     keep(summary)
   }
@@ -134,8 +136,8 @@ actor ApplicationArchive {
     current = nil
     isCheckpointDue = false
     published.withLock { $0 = nil }
-    // What others made of its files, the next opening finds as it is.
-    guard !archive.rows.isParked else { return }
+    // The next opening finds changes that others made to its files.
+    guard archive.rows.hasFiles else { return }
     archive.rows.close(keepingLog: archive.failure != nil)
     if (try? directory.entry(files.log)) == .absent { try? directory.remove(files.mark) }
   }
@@ -155,7 +157,7 @@ actor ApplicationArchive {
     }
   }
 
-  /// Puts a closed archive in the place of this one, which is not open.
+  /// Replaces this archive, which is not open, by a closed one.
   func replace(with name: String) throws(ArchiveError) {
     try checkClosed()
     defer { note() }
@@ -180,7 +182,7 @@ actor ApplicationArchive {
     register.note(
       application,
       isKept: current != nil || change != nil || unsynced != nil,
-      hasFiles: current.map { !$0.rows.isParked } ?? false
+      hasFiles: current?.rows.hasFiles ?? false
     )
     noteSize()
   }
@@ -190,7 +192,7 @@ actor ApplicationArchive {
     register.sizes.note(application, bytes: seen?.noted)
   }
 
-  /// The log may have grown by a commit; while it fills what was reserved, its file does not.
+  /// The log may have grown by a commit; its file only grows beyond the reserved length.
   private func noteLog(of archive: OpenArchive<SQLiteArchive>) {
     guard let (main, log, noted) = seen else { return }
     let bytes = main + max(log, archive.rows.logBytes, archive.rows.connection.reservedLogBytes)
@@ -211,8 +213,7 @@ actor ApplicationArchive {
 
   // MARK: Parking
 
-  /// A log whose file is longer is moved into the main file before an archive is parked: waking it reads the log, and
-  /// many archives may be parked.
+  /// A longer log is moved into the main file before parking: waking reads the log, and many archives may be parked.
   private static let parkedLogBytesMax = 1 << 20
 
   private func takePlace() {
@@ -222,7 +223,7 @@ actor ApplicationArchive {
     }
   }
 
-  /// Fails as `changed` if the files are not as they were left, and then until the archive is opened anew.
+  /// Fails as `changed` if the files are not as they were left, until the archive is opened anew.
   private func wakeIfParked(_ archive: OpenArchive<SQLiteArchive>) throws(ArchiveError) {
     guard archive.rows.isParked else { return }
     if let change { throw ArchiveError(.changed, "archive of \(application): \(change)") }
@@ -244,9 +245,9 @@ actor ApplicationArchive {
     }
   }
 
-  /// Closes the files as a kill would, and keeps what is known of them.
+  /// Closes the files as a kill would, and keeps the index.
   func park() {
-    guard let archive = current, !archive.rows.isParked else { return }
+    guard let archive = current, archive.rows.hasFiles else { return }
     defer { note() }
     let log = (try? directory.entry(files.log)) ?? .absent
     if isCheckpointDue || log.bytes > Self.parkedLogBytesMax {
@@ -289,7 +290,7 @@ actor ApplicationArchive {
   /// In a burst, makes the log's file longer, unless space is scarce.
   private func reserveLog(of archive: OpenArchive<SQLiteArchive>) {
     guard let bytes = archive.rows.missingLogBytes(upkeep),
-      // What is in the log needs as much room in the main file.
+      // The log's content needs as much room in the main file.
       2 * bytes <= directory.freeBytes ?? 0
     else { return }
     archive.rows.reserveLog(bytes: bytes)
@@ -316,12 +317,12 @@ actor ApplicationArchive {
   /// A shorter log is not moved because of its length.
   private static let scarceLogBytesMax = 1 << 16
 
-  /// Moves the log into the main file if there is room for all of it: half of it would take the room of deletions, and
-  /// the log would be as long as before.
+  /// Moves the log into the main file if all of it fits. Half a log would take the room of deletions, and stay as long.
   func checkpoint(
     _ archive: OpenArchive<SQLiteArchive>,
     _ kind: SQLiteConnection.Checkpoint
   ) throws(ArchiveError) {
+    guard !archive.rows.isInMemory else { return }
     let growth = try archive.rows.mainBytes() - ((try? directory.entry(files.main).bytes) ?? 0)
     let free = directory.freeBytes ?? .max
     guard growth <= free else {
@@ -387,8 +388,14 @@ actor ApplicationArchive {
     return !isDone
   }
 
-  func backUp(_ lease: ArchiveLease, replacingFormer: Bool) throws(ArchiveError) -> Int {
+  func backUp(_ lease: ArchiveLease, replacingFormer: Bool, leavingRoom: Bool) throws(ArchiveError) -> Int {
     let archive = try archive(lease)
+    if leavingRoom, let free = directory.freeBytes {
+      let bytes = try archive.rows.mainBytes()
+      guard bytes <= free / 4 else {
+        throw ArchiveError(.full, "backup: it would take \(bytes) of \(free) bytes that are free; free some space")
+      }
+    }
     // If the log is lost later, the main file must not be older than the backup.
     try checkpoint(archive, .keepingFile)
     do throws(OpeningFailure) {
@@ -411,7 +418,7 @@ actor ApplicationArchive {
 
   // MARK: Listing
 
-  /// What is known without waiting for the disk; `nil` if the archive is not open.
+  /// The summary, without waiting for the disk; `nil` if the archive is not open.
   nonisolated var publishedSummary: ArchiveSummary? { published.withLock { $0 } }
 
   private func publish(_ archive: OpenArchive<SQLiteArchive>) {
@@ -424,7 +431,7 @@ actor ApplicationArchive {
     published.withLock { $0 = summary }
   }
 
-  /// The same after a transaction: nothing is read from the file.
+  /// The same after a transaction, without reading the file.
   private func publish(_ archive: OpenArchive<SQLiteArchive>, after changes: [ArchiveChange]) {
     let isUpdated = published.withLock { summary in
       guard summary?.state == .available else { return false }
@@ -434,7 +441,7 @@ actor ApplicationArchive {
     if !isUpdated { publish(archive) }
   }
 
-  /// What is known of it, or can be read without opening it; `nil` if there is no archive.
+  /// The summary, read without opening the archive if it is closed; `nil` if there is no archive.
   func summary() -> ArchiveSummary? {
     if let current, !current.rows.isParked { return publishedSummary }
     guard let stamp = directory.stamp(of: application) else { return nil }

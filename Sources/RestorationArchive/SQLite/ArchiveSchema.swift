@@ -74,7 +74,6 @@ enum ArchiveSchema {
     """
 }
 
-/// The statements an open archive keeps compiled.
 enum ArchiveStatement: Int, CaseIterable {
   case begin, noteUnclosed, commit, rollBack
   case insertState, insertEarly, insertNode, insertEmptied, insertContext, insertGeneration, insertWithheld

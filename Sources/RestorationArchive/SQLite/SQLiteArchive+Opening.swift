@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why an archive could not be opened.
 enum OpeningFailure: Error {
   /// It is not sound: it goes aside (R32).
   case damaged(String)
   /// It may be sound, and is left exactly as it is.
   case unreadable(String)
-  /// Its log cannot be synced: nobody knows what is on disk.
+  /// Its log cannot be synced, so the content on disk is unknown.
   case unsynced(String)
   /// There is no room to open it.
   case full(String)
-  /// It does not exist, and was not to be created.
+  /// It does not exist, and may not be created.
   case absent
   /// Another archive is not allowed: the limit, its value, and the value with one more.
   case limit(name: String, max: Int, value: Int)
@@ -48,7 +47,7 @@ enum OpeningFailure: Error {
 }
 
 extension ArchiveError {
-  /// Damage is told as `unreadable`: nothing else can take the archive's place.
+  /// Reports damage as `unreadable`: nothing else can take the archive's place.
   init(_ failure: OpeningFailure, of application: String) {
     switch failure {
     case .damaged(let text), .unreadable(let text):
@@ -66,8 +65,7 @@ extension ArchiveError {
 }
 
 extension SQLiteArchive {
-  /// Passes a connection to a file on; if that fails, the connection is closed, and damage that came with a read error
-  /// is not called damage.
+  /// Passes a connection to `body`. If that fails, closes it; damage with a read error becomes the read error.
   static func opening<Value>(
     _ path: String,
     in system: any FileSystem,
@@ -101,9 +99,7 @@ extension SQLiteArchive {
     }
   }
 
-  /// Checks the whole file of a connection.
-  ///
-  /// Nothing is written until the file is known to be a sound archive of a version that is understood.
+  /// Checks the whole file of a connection. Writes nothing until it is a sound archive of a known version.
   init(checking connection: SQLiteConnection, mark path: String, in system: any FileSystem) throws(OpeningFailure) {
     try Self.identify(connection)
     self = try OpeningFailure.deciding { () throws(SQLiteFailure) in
@@ -136,10 +132,14 @@ extension SQLiteArchive {
       throw .unreadable("the archive has format \(version), newer than \(ArchiveSchema.version)")
     }
     guard !connection.isReadOnly else { throw .unreadable("the archive may not be written") }
-    let (mode, keyID) = try OpeningFailure.deciding { () throws(SQLiteFailure) in
-      (try connection.text("PRAGMA journal_mode = WAL"), try connection.text("SELECT keyId FROM archive"))
+    let (mode, keyID) = try OpeningFailure.deciding { () throws(SQLiteFailure) -> (String?, String?) in
+      // In memory there is nothing to recover.
+      let setting = connection.isInMemory ? "PRAGMA journal_mode" : "PRAGMA journal_mode = WAL"
+      return (try connection.text(setting), try connection.text("SELECT keyId FROM archive"))
     }
-    guard mode == "wal" else { throw .unreadable("the file system does not allow a write-ahead log") }
+    guard mode == "wal" || connection.isInMemory else {
+      throw .unreadable("the file system does not allow a write-ahead log")
+    }
     guard keyID == nil else { throw .unreadable("the archive is encrypted") }
   }
 
@@ -147,6 +147,12 @@ extension SQLiteArchive {
   static func create(at path: String, in system: any FileSystem) throws(SQLiteFailure) {
     let connection = try SQLiteConnection(path, in: system)
     connection.checkpointsOnClose = true
+    try create(in: connection, of: system)
+    try connection.checkpoint(.emptyingFile)
+  }
+
+  /// The same of an empty database.
+  static func create(in connection: SQLiteConnection, of system: any FileSystem) throws(SQLiteFailure) {
     try connection.execute(ArchiveSchema.shape)
     try connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE")
     try connection.execute(ArchiveSchema.tables)
@@ -157,15 +163,14 @@ extension SQLiteArchive {
       COMMIT
       """
     )
-    try connection.checkpoint(.emptyingFile)
   }
 
-  /// Makes of a file a closed archive of its own: it gets a new UUID, because sequences known from the old one do not
-  /// hold for it, and it needs no log.
+  /// Makes a file a closed archive of its own: it needs no log, and has a new UUID, because sequences known from the
+  /// old one do not hold for it.
   ///
   /// - Parameters:
-  ///   - damage: what its next opening reports; `nil` if it is a copy of a sound archive.
-  ///   - faults: what is mended.
+  ///   - damage: the report of its next opening; `nil` if it is a copy of a sound archive.
+  ///   - faults: the rows to mend.
   /// - Returns: the UUID.
   @discardableResult
   static func settle(
@@ -177,10 +182,7 @@ extension SQLiteArchive {
     let connection = try SQLiteConnection(path, in: system)
     defer { connection.close() }
     try connection.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE")
-    try connection.mend(faults)
-    let uuid = newUUID(of: system)
-    try connection.execute("UPDATE archive SET uuid = '\(uuid)'; DELETE FROM unclosed; DELETE FROM damage")
-    if let damage { try connection.prepare("INSERT INTO damage VALUES (1, ?1)").run(damage) }
+    let uuid = try connection.settle(damage, mending: faults, of: system)
     try connection.execute("COMMIT")
     try connection.checkpoint(.emptyingFile)
     // Until the text is durable, only the log shows the damage.
@@ -199,5 +201,20 @@ extension SQLiteArchive {
     }.joined()
     let groups = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32]
     return groups.map { digits.dropFirst($0.lowerBound).prefix($0.count) }.joined(separator: "-")
+  }
+}
+
+extension SQLiteConnection {
+  /// Mends an archive inside a transaction, and makes it one of its own that reports the damage; returns its UUID.
+  func settle(
+    _ damage: String?,
+    mending faults: RowFaults,
+    of system: any FileSystem
+  ) throws(SQLiteFailure) -> String {
+    try mend(faults)
+    let uuid = SQLiteArchive.newUUID(of: system)
+    try execute("UPDATE archive SET uuid = '\(uuid)'; DELETE FROM unclosed; DELETE FROM damage")
+    if let damage { try prepare("INSERT INTO damage VALUES (1, ?1)").run(damage) }
+    return uuid
   }
 }

@@ -8,11 +8,11 @@ extension SQLiteArchive {
   /// Bytes in the write-ahead log that are not known to be in the main file.
   var logBytes: Int { connection.frames * Self.frameBytes }
 
-  /// How long the log's file should be before the next commit; `nil` if it is long enough.
+  /// The length that the log's file should have before the next commit; `nil` if it is long enough.
   ///
-  /// To lengthen it takes a commit about as long as everything else. So in a burst that is done in advance, step by
-  /// step, until a checkpoint comes before the file is full. An archive that is seldom used gets no zeros, a single
-  /// large commit neither, and nobody gets more of them than was logged.
+  /// Lengthening it takes about as long as a commit. So a burst lengthens it step by step in advance, until a
+  /// checkpoint. An archive that is seldom used, or has a single large commit, gets no zeros. No archive gets more
+  /// zeros than it logged.
   func missingLogBytes(_ upkeep: ArchiveUpkeep) -> Int? {
     let used = logBytes
     let step = upkeep.logBytesMax / 8
@@ -24,15 +24,15 @@ extension SQLiteArchive {
 
   func reserveLog(bytes: Int) { connection.reserveLog(bytes: bytes) }
 
-  /// How long the main file has to be for what is in it and in the log.
+  /// The length of the main file with the content of the log.
   func mainBytes() throws(ArchiveError) -> Int {
     try reading("size") { () throws(SQLiteFailure) in
       try Int(connection.integer("PRAGMA page_count")) * Self.pageBytes
     }
   }
 
-  /// Whether transactions log as little as possible: what is deleted is not overwritten with zeros where that writes
-  /// pages that are otherwise unused, and all pages stay in memory until it is known which are left.
+  /// Whether transactions log as little as possible: deleted bytes are not zeroed in pages that are otherwise unused,
+  /// and all pages stay in memory until the remaining ones are known.
   func setSparing(_ isSparing: Bool) throws(ArchiveError) {
     try writing("set") { () throws(SQLiteFailure) in
       let (erasing, spilling) = isSparing ? ("FAST", "OFF") : ("ON", "ON")
@@ -72,13 +72,13 @@ extension SQLiteArchive {
     return faults
   }
 
-  /// Writes a copy of everything committed to an empty file; it is an archive of its own.
+  /// Copies everything committed to an empty file, as an archive of its own.
   func copy(to path: String) throws(SQLiteFailure) {
     try connection.prepare("VACUUM INTO ?1").run(path)
     try Self.settle(at: path, in: system, damage: nil)
   }
 
-  /// Keeps such a copy beside the archive; an earlier one stays until it is complete.
+  /// Keeps such a copy beside the archive; an earlier copy stays until the new one is complete.
   func copy(to target: String, by draft: String, in directory: ArchiveDirectory) throws(OpeningFailure) {
     try OpeningFailure.deciding { () throws(SystemError) in _ = try directory.createEmpty(draft) }
     try OpeningFailure.deciding { () throws(SQLiteFailure) in try copy(to: directory.pathname(draft)) }
@@ -89,23 +89,14 @@ extension SQLiteArchive {
     }
   }
 
-  /// Reads what is known of an archive that is not open, and leaves its files as they are.
+  /// Reads the summary of an archive that is not open, and leaves its files unchanged.
   static func summary(
     of application: String,
     in directory: ArchiveDirectory,
     log: FileEntry
   ) -> ArchiveSummary {
-    let path = directory.pathname(ArchiveFiles(application).main)
-    let hasLog = log.bytes > 0
     do throws(SQLiteFailure) {
-      let uri = "file:\(escaped(path))"
-      // If there is no log, the main file is complete and not being written: reading it needs no lock and no new files.
-      // If there is one, the archive was not closed, and another process may still have it open.
-      let connection = try SQLiteConnection(
-        hasLog ? uri : uri + "?immutable=1",
-        in: directory.system,
-        isReadOnly: !hasLog
-      )
+      let connection = try reader(of: ArchiveFiles(application).main, in: directory, hasLog: log.bytes > 0)
       try connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -200")
       let version = try connection.integer("PRAGMA user_version")
       guard try connection.integer("PRAGMA application_id") == ArchiveSchema.applicationID, version > 0 else {
@@ -121,6 +112,20 @@ extension SQLiteArchive {
     } catch {
       return .unreadable(application, error.description)
     }
+  }
+
+  private static func reader(
+    of name: String,
+    in directory: ArchiveDirectory,
+    hasLog: Bool
+  ) throws(SQLiteFailure) -> SQLiteConnection {
+    if hasLog, directory.readOnly != nil, let image = try? ArchiveImage(of: name, in: directory) {
+      return try SQLiteConnection(inMemory: image.bytes, in: directory.system)
+    }
+    let uri = "file:\(escaped(directory.pathname(name)))"
+    // Without a log, the main file is complete and not being written: reading needs no lock and no new files. With a
+    // log, the archive was not closed, and another process may still have it open.
+    return try SQLiteConnection(hasLog ? uri : uri + "?immutable=1", in: directory.system, isReadOnly: !hasLog)
   }
 
   /// The path as SQLite reads it in a URI.

@@ -17,11 +17,11 @@ struct SQLiteArchive: ArchiveRows {
   private var mark: AcknowledgedMark?
   /// The archive holds the `unclosed` row, durably.
   private(set) var isUnclosed: Bool
-  /// So does its main file, unless the checkpoint failed: then the next one moves the row there.
+  /// The main file holds it too, unless the checkpoint failed: then the next one moves the row there.
   private(set) var isMainUnclosed = false
-  /// Somebody has removed or replaced the files: those at their names are not this connection's.
+  /// The files were removed or replaced: those at their names are not this connection's.
   private var isLost = false
-  /// How the files were left when they were parked; `nil` if that is unknown.
+  /// The stamp of the files when they were parked; `nil` if it is unknown.
   var left: FileStamp?
 
   init(
@@ -44,7 +44,11 @@ struct SQLiteArchive: ArchiveRows {
     connection.close()
   }
 
-  /// Whether the files are closed until the next use.
+  /// Whether it was opened in a read-only directory: nothing that is written reaches a file.
+  var isInMemory: Bool { connection.isInMemory }
+
+  var hasFiles: Bool { !isParked && !isInMemory }
+
   var isParked: Bool { connection.isClosed }
 
   /// Closes the files and leaves them, with log and mark, as a kill would.
@@ -72,8 +76,9 @@ struct SQLiteArchive: ArchiveRows {
     }
   }
 
-  /// Notes what is durable; called before the broker is told.
+  /// Notes the durable sequence; called before the broker is told.
   mutating func acknowledge(_ sequence: SequenceNumber) {
+    guard !isInMemory else { return }
     if let mark { return mark.write(sequence) }
     mark = AcknowledgedMark(markPath, of: system, archive: archive, sequence: sequence)
   }

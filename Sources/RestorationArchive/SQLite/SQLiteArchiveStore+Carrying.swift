@@ -32,8 +32,8 @@ extension SQLiteArchiveStore: ArchiveCarrying {
     try await visiting(application) { archive throws(ArchiveError) in try await archive.keep(note) }
   }
 
-  /// This host has no replica: what is noted of copies is forgotten, because what is written from now on makes it
-  /// wrong. A replica that there is later takes them for archives that it has not had. Returns their applications.
+  /// Deletes the notes of copies on a host without a replica: later writes make them wrong. A later replica treats the
+  /// archives as new. Returns their applications.
   package nonisolated func forgetReplica() throws(ArchiveError) -> [String] {
     let noted = try files(ArchiveFiles.application(ofNote:))
     do throws(SystemError) {
@@ -212,7 +212,7 @@ extension ApplicationArchive {
     } else {
       tip = try checkIncoming(path)
     }
-    // One that is installed twice is not the same archive: what was done to the first one is unknown to the second.
+    // An archive that is installed twice gets a new identity: the second does not know the changes of the first.
     let archive = try inDatabase { () throws(SQLiteFailure) in
       try SQLiteArchive.settle(at: path, in: directory.system, damage: nil)
     }
@@ -220,7 +220,7 @@ extension ApplicationArchive {
     return CatchingUp.Copy(archive: archive, tip: tip)
   }
 
-  /// It comes from outside. Returns where it ends.
+  /// Checks a copy from outside. Returns its tip.
   private func checkIncoming(_ path: String) throws(ArchiveError) -> ReplicaTip {
     do throws(OpeningFailure) {
       return try SQLiteArchive.opening(path, in: directory.system) { connection throws(OpeningFailure) in
@@ -265,7 +265,7 @@ extension ApplicationArchive {
 }
 
 extension SQLiteArchive {
-  /// Makes of a closed copy what other hosts are told.
+  /// Turns a closed copy into the form shared with other hosts.
   fileprivate static func share(
     _ path: String,
     in system: any FileSystem,
@@ -274,7 +274,7 @@ extension SQLiteArchive {
     do throws(SQLiteFailure) {
       let connection = try SQLiteConnection(path, in: system)
       defer { connection.close() }
-      // What is overwritten must not be found in the file.
+      // Overwritten bytes must not be found in the file.
       try connection.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA secure_delete = ON; BEGIN IMMEDIATE")
       for record in try connection.sessions() {
         let shared = shared(record)

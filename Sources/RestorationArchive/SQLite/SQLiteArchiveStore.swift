@@ -2,9 +2,9 @@
 
 /// Keeps each application's archive in one SQLite file of a directory (`Protocol/archive-format.md`).
 ///
-/// What is done with an application's files happens in its `ApplicationArchive`, on a lane of its own: no application
-/// waits for another one's disk unless as many do so as there are threads. The store itself, on a lane too, does what
-/// is about the directory. The text of an error may name files; it is for logs.
+/// Each `ApplicationArchive` handles its files on a lane of its own, so that applications wait for another's disk only
+/// when all threads are busy. The store handles the directory on its lane. An error text may name files; it is for
+/// logs.
 package actor SQLiteArchiveStore: ArchiveStore {
   private let threads: ArchiveThreads?
   private let newLane: @Sendable () -> any SerialExecutor
@@ -18,10 +18,9 @@ package actor SQLiteArchiveStore: ArchiveStore {
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// Creates the directory if it is missing, and makes it accessible to its owner only; fails as `unreadable` if it
-  /// cannot be used.
+  /// Creates the directory if it is missing, for its owner only; fails as `unreadable` if it cannot be used.
   ///
-  /// - Parameter executor: where the store runs with all archives; `nil` for threads of its own.
+  /// - Parameter executor: runs the store and all archives; `nil` for threads of its own.
   package init(
     directory: String,
     of system: any FileSystem = SystemFiles(),
@@ -58,6 +57,8 @@ package actor SQLiteArchiveStore: ArchiveStore {
   }
 
   package nonisolated var sizes: ArchiveSizes { register.sizes }
+
+  package nonisolated var isReadOnly: Bool { directory.readOnly != nil }
 
   package nonisolated var progress: StoreProgress { threads?.progress ?? StoreProgress() }
 
@@ -139,9 +140,10 @@ package actor SQLiteArchiveStore: ArchiveStore {
 
   nonisolated(nonsending) package func backUp(
     _ lease: ArchiveLease,
-    replacingFormer: Bool
+    replacingFormer: Bool,
+    leavingRoom: Bool
   ) async throws(ArchiveError) -> Int {
-    try await archive(lease).backUp(lease, replacingFormer: replacingFormer)
+    try await archive(lease).backUp(lease, replacingFormer: replacingFormer, leavingRoom: leavingRoom)
   }
 
   nonisolated func archive(_ lease: ArchiveLease) throws(ArchiveError) -> ApplicationArchive {
@@ -151,7 +153,6 @@ package actor SQLiteArchiveStore: ArchiveStore {
     return archive
   }
 
-  /// Has the archive of an application, open or not, do something.
   nonisolated(nonsending) func visiting<Value: Sendable>(
     _ application: String,
     _ body: nonisolated(nonsending) (ApplicationArchive) async throws(ArchiveError) -> Value

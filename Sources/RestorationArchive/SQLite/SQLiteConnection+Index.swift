@@ -31,10 +31,9 @@ extension SQLiteConnection {
     }.last
   }
 
-  /// Reads every row of an archive, states without their texts, which lie behind the columns read. Rows of nodes and
-  /// contexts that are not as they were written are left out.
+  /// Reads every row of an archive, states without their texts. Leaves out damaged rows of nodes and contexts.
   ///
-  /// Fails as damage if a table holds a number that the tip has not given out: a later row would collide with it.
+  /// Fails as damage if a number is beyond the tip: a later row would collide with it.
   func archiveIndex() throws(SQLiteFailure) -> (index: ArchiveIndex, faults: RowFaults) {
     var index = ArchiveIndex()
     var faults = RowFaults()
@@ -108,7 +107,6 @@ extension SQLiteConnection {
     }
   }
 
-  /// Returns the parents that rows name.
   private func loadNodes(
     into index: inout ArchiveIndex,
     _ faults: inout RowFaults
@@ -132,7 +130,7 @@ extension SQLiteConnection {
     return parents
   }
 
-  /// Finds what sound rows of the head need and is not there. A state that is damaged itself proves nothing.
+  /// Finds missing rows that sound rows of the head need. A damaged state proves nothing.
   private func findMissing(
     in index: ArchiveIndex,
     _ parents: [(child: StateRow, parent: NodeID)],
@@ -157,7 +155,6 @@ extension SQLiteConnection {
     return record.node == row.node
   }
 
-  /// Compares the small tables with the tip.
   private func check(_ tip: ArchiveTip) throws(SQLiteFailure) {
     let tables = [
       ("emptied", "sequence", tip.sequence), ("generation", "sequence", tip.sequence),

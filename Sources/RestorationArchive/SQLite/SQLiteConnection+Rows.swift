@@ -4,16 +4,23 @@ internal import CSQLite
 
 /// The rows of a table that have a checksum over integers and texts (`Protocol/archive-format.md`).
 struct CheckedRow {
-  fileprivate let table: String
-  /// What is selected before the checksum: the integers and texts that it is over, and then what is not.
+  let table: String
+  /// The selected columns before the checksum: first those it covers, then the others.
   let columns: String
   fileprivate let integers: Range<Int32>
   fileprivate let texts: Range<Int32>
   /// The column that repeats how many bytes the texts have.
   fileprivate let bytes: Int32?
-  /// The column of the checksum itself.
-  fileprivate let checksum: Int32
+  let checksum: Int32
 
+  static let state = CheckedRow(
+    table: "state",
+    columns: "sequence, node, context, session, revision, written, text, links, elements, bytes",
+    integers: 0..<6,
+    texts: 6..<9,
+    bytes: 9,
+    checksum: 10
+  )
   static let node = CheckedRow(
     table: "node",
     columns: """
@@ -36,16 +43,21 @@ struct CheckedRow {
 
   /// In ascending order of the first column.
   var selection: String { "SELECT \(columns), checksum FROM \(table) ORDER BY 1" }
-  /// The same of format 1, which has no checksums.
+  /// The same for format 1, which has no checksums.
   var formerSelection: String { "SELECT \(columns), NULL FROM \(table) ORDER BY 1" }
 }
 
 extension SQLiteStatement {
-  /// Whether a selected row is as it was written.
   func isSound(_ row: CheckedRow) -> Bool {
     let found = contents(row)
     let hasBytes = row.bytes.map { integer($0) == Int64(found.bytes) } ?? true
     return hasBytes && !isNull(row.checksum) && integer(row.checksum) == Int64(found.checksum)
+  }
+
+  /// Whether a row that `CheckedRow.state` selects says that its node has no state.
+  var isRemoval: Bool {
+    let hasZeros = ([2, 3, 4, 5, 9] as [Int32]).allSatisfy { !isNull($0) && integer($0) == 0 }
+    return hasZeros && integer(1) > 0 && isNull(6) && isNull(10)
   }
 
   /// The checksum that a selected row ought to have, and how many bytes its texts have.
@@ -73,7 +85,6 @@ extension SQLiteStatement {
     return (checksum.value, bytes)
   }
 
-  /// The node of a row that `CheckedRow.node` selects.
   var nodeRecord: NodeRecord {
     NodeRecord(
       node: integer(1),
@@ -101,7 +112,7 @@ extension SQLiteConnection {
     for name in ArchiveStatement.allCases where !isFormer || !name.usesChecksums { _ = try prepare(name.sql) }
   }
 
-  /// Makes an archive of format 1 one of format 2, inside a transaction: what it holds stays the same.
+  /// Migrates an archive from format 1 to 2, inside a transaction; its content stays the same.
   func addChecksums() throws(SQLiteFailure) {
     try execute(ArchiveSchema.checksums)
     let nodes = try rows(CheckedRow.node.formerSelection) { ($0.integer(0), $0.contents(.node)) }

@@ -13,12 +13,10 @@ struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
 
   private var primary: Int32 { code & 0xff }
 
-  /// The file is not what SQLite wrote: damaged, cut off (SQLITE_IOERR_SHORT_READ), or never a database.
+  /// The file is damaged, cut off (SQLITE_IOERR_SHORT_READ), or never was a database.
   var isDamage: Bool { primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || code == SQLITE_IOERR | 2 << 8 }
 
-  /// The disk or the quota is full, and the write did not happen.
-  ///
-  /// A sync that fails for lack of space does not count: everything was written before, and may be there.
+  /// The disk or the quota is full, and nothing was written. A failed sync does not count: its data may be on disk.
   var isFull: Bool {
     primary == SQLITE_FULL || primary == SQLITE_IOERR && !isSync && SystemError.isOutOfSpace(systemError)
   }
@@ -32,10 +30,8 @@ struct SQLiteFailure: Error, Hashable, CustomStringConvertible {
   /// A read failed. SQLITE_IOERR_READ or SQLITE_IOERR_CORRUPTFS, cast macros that are not imported.
   var isRead: Bool { code == SQLITE_IOERR | 1 << 8 || code == SQLITE_IOERR | 33 << 8 }
 
-  /// Another connection has the file.
   var isBusy: Bool { primary == SQLITE_BUSY || primary == SQLITE_LOCKED }
 
-  /// The schema is not the one expected.
   var isSchema: Bool { primary == SQLITE_ERROR }
 
   static func missing(_ what: String) -> SQLiteFailure { unsound("\(what) is missing") }
@@ -55,10 +51,11 @@ final class SQLiteConnection {
   /// Bytes that the log's file was made long in advance; 0 since it was last emptied.
   private(set) var reservedLogBytes = 0
   private(set) var isClosed = false
+  /// Whether its content is lost when it is closed.
+  let isInMemory: Bool
 
-  /// Opens a database file that exists already.
-  ///
-  /// Until `checkpointsOnClose` is set, closing does not touch the file: it may not be an archive.
+  /// Opens an existing database file. Closing does not touch the file until `checkpointsOnClose` is set: it may not be
+  /// an archive.
   init(_ path: String, in system: any FileSystem, isReadOnly: Bool = false) throws(SQLiteFailure) {
     _ = Self.pages
     var opened: OpaquePointer?
@@ -74,6 +71,7 @@ final class SQLiteConnection {
       throw failure
     }
     handle = opened
+    isInMemory = path == Self.memory
     logFrames = .allocate(capacity: 1)
     logFrames.initialize(to: 0)
     sqlite3_extended_result_codes(handle, 1)
@@ -88,7 +86,7 @@ final class SQLiteConnection {
     ] as [(Int32, Int32)] {
       restoration_sqlite3_db_config(handle, option, value)
     }
-    // A long statement, as of a copy or a check, must not look like a hang.
+    // A long statement, such as a copy or a check, must not look like a hang.
     sqlite3_progress_handler(
       handle,
       Self.progressSteps,
@@ -114,6 +112,41 @@ final class SQLiteConnection {
     logFrames.deallocate()
   }
 
+  // MARK: In memory
+
+  private static let memory = ":memory:"
+
+  /// Opens a copy of a file's pages in memory; an empty database if there are none.
+  convenience init(inMemory pages: [UInt8], in system: any FileSystem) throws(SQLiteFailure) {
+    try self.init(Self.memory, in: system)
+    guard !pages.isEmpty else { return }
+    guard let copy = sqlite3_malloc64(UInt64(pages.count)) else {
+      throw SQLiteFailure(code: SQLITE_NOMEM, systemError: 0, message: "out of memory")
+    }
+    let buffer = UnsafeMutableRawBufferPointer(start: copy, count: pages.count)
+    buffer.copyBytes(from: pages)
+    try show(buffer, SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE)
+  }
+
+  /// Reads these pages from now on. The caller owns them, and keeps them in place until the next ones or the end.
+  func show(_ pages: UnsafeMutableRawBufferPointer) throws(SQLiteFailure) {
+    try show(pages, SQLITE_DESERIALIZE_READONLY)
+  }
+
+  private func show(_ pages: UnsafeMutableRawBufferPointer, _ flags: Int32) throws(SQLiteFailure) {
+    let (start, count) = (pages.baseAddress?.assumingMemoryBound(to: UInt8.self), Int64(pages.count))
+    let code = sqlite3_deserialize(handle, "main", start, count, count, UInt32(flags))
+    guard code == SQLITE_OK else { throw failure(code) }
+  }
+
+  /// The first page of a database in memory; empty if there is none.
+  var firstPage: [UInt8] {
+    var count: sqlite3_int64 = 0
+    guard let pages = sqlite3_serialize(handle, "main", &count, 0) else { return [] }
+    defer { sqlite3_free(pages) }
+    return Array(UnsafeMutableBufferPointer(start: pages, count: min(Int(count), ArchiveImage.pageBytes)))
+  }
+
   /// Releases the file; every later statement fails.
   func close() {
     guard !isClosed else { return }
@@ -122,8 +155,7 @@ final class SQLiteConnection {
     sqlite3_close_v2(handle)
   }
 
-  /// Instructions of SQLite's machine per step that is noted: far less than a second, and enough that counting costs
-  /// nothing.
+  /// Instructions of SQLite's machine per noted step: far less than a second, and counting costs nothing.
   private static let progressSteps: Int32 = 20_000
 
   /// Set once for the process. Many archives may be open and idle.
@@ -137,12 +169,10 @@ final class SQLiteConnection {
   /// Frames in the write-ahead log after the last commit.
   var frames: Int { Int(logFrames.pointee) }
 
-  /// Whether the file could only be opened for reading.
   var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") != 0 }
 
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
-  /// Runs SQL text and drops its rows.
   func execute(_ sql: String) throws(SQLiteFailure) {
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
     guard code == SQLITE_OK else { throw failure(code) }
@@ -179,7 +209,6 @@ final class SQLiteConnection {
     return SQLiteStatement(pointer, of: handle)
   }
 
-  /// How much of the write-ahead log a checkpoint moves, and what it does with the file.
   enum Checkpoint {
     /// The file keeps its size, and the next commit writes from its beginning.
     case keepingFile
@@ -197,8 +226,8 @@ final class SQLiteConnection {
     sqlite3_db_release_memory(handle)
   }
 
-  /// Appends zeros to the log's file until it is so long, so that commits write over them. What cannot be written is
-  /// left out: whether there is room for a commit shows when it is written.
+  /// Appends zeros until the log's file has this length, so that commits overwrite them. Ignores failures: the next
+  /// commit shows whether there is room.
   func reserveLog(bytes: Int) {
     reservedLogBytes = bytes
     var end: sqlite3_int64 = 0
@@ -215,14 +244,14 @@ final class SQLiteConnection {
     }
   }
 
-  /// Zeros written by one call. With longer calls the kernel may cache the file in larger pieces, and then account for
-  /// a whole piece with each commit that writes into it.
+  /// Zeros per write. Longer writes may make the kernel cache larger pieces, and account for a whole piece with each
+  /// commit.
   private static let zeroBytes = 4096
 
   private func failure(_ code: Int32) -> SQLiteFailure { Self.failure(of: handle, code: code) }
 
   static func failure(of handle: OpaquePointer?, code: Int32) -> SQLiteFailure {
-    // The connection's own errno may be of another call than the one that failed on a file.
+    // The connection's own errno may be of another call than the failed one.
     let fileError = code & 0xff == SQLITE_IOERR ? systemError(of: handle) : 0
     return SQLiteFailure(
       code: code,
@@ -233,6 +262,7 @@ final class SQLiteConnection {
 
   /// Whether the main file or the log is no longer at its name, so that nothing written to them can be read again.
   func hasMoved(in system: any FileSystem) -> Bool {
+    guard !isInMemory else { return false }
     var hasMoved: Int32 = 0
     sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
     guard hasMoved == 0, let log = sqlite3_db_filename(handle, "main").flatMap({ sqlite3_filename_wal($0) }) else {
@@ -241,11 +271,11 @@ final class SQLiteConnection {
     return (try? system.entry(String(cString: log))) == .absent
   }
 
-  /// The `errno` of the call that failed on a file, whatever SQLite made of it; 0 if no call failed.
+  /// The `errno` of the failed file call, before SQLite's translation; 0 if no call failed.
   var fileError: Int32 { Self.systemError(of: handle) }
 
-  /// The last error of the files themselves: if a commit fails SQLite does not pass it on, and it takes some read
-  /// errors for damage. If both files have one, an error that is not about space counts.
+  /// The last error of the files: SQLite hides it if a commit fails, and takes some read errors for damage. If both
+  /// files have an error, one that is not about space counts.
   private static func systemError(of handle: OpaquePointer?) -> Int32 {
     var errors: [Int32] = []
     for pointer in [SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER] {
@@ -256,7 +286,7 @@ final class SQLiteConnection {
     return errors.first { !SystemError.isOutOfSpace($0) } ?? errors.first ?? 0
   }
 
-  /// The main file or the log as SQLite has it open, and its functions; `nil` if it is not open.
+  /// SQLite's handle of the main file or the log, with its functions; `nil` if it is not open.
   private static func file(
     _ pointer: Int32,
     of handle: OpaquePointer?
@@ -269,7 +299,7 @@ final class SQLiteConnection {
   }
 }
 
-/// One compiled statement: bind, step, read, in this order; then bind again.
+/// A compiled statement. Bind, step and read, in this order; then bind again.
 final class SQLiteStatement {
   private let pointer: OpaquePointer
   private let connection: OpaquePointer
@@ -284,14 +314,14 @@ final class SQLiteStatement {
 
   // MARK: Binding
 
-  /// Binds the parameters from the first on; `nil` is NULL. Texts are copied.
+  /// Binds all parameters in order; `nil` is NULL. Texts are copied.
   func bind(_ values: [(any SQLiteValue)?]) {
     for (index, value) in zip((1 as Int32)..., values) {
       if let value { value.bind(to: self, at: index) } else { bindNull(index) }
     }
   }
 
-  /// The same for one parameter: what each encode binds makes no list.
+  /// Binds one parameter, without a list for each encode.
   func bind(_ index: Int32, _ value: (some SQLiteValue)?) {
     if let value { value.bind(to: self, at: index) } else { bindNull(index) }
   }
@@ -339,7 +369,6 @@ final class SQLiteStatement {
     return false
   }
 
-  /// Runs a statement that yields no row.
   func run(_ values: [(any SQLiteValue)?] = []) throws(SQLiteFailure) {
     bind(values)
     while try step() {}
@@ -350,7 +379,6 @@ final class SQLiteStatement {
     while try step() {}
   }
 
-  /// Ends reading before the last row.
   func reset() {
     sqlite3_reset(pointer)
     bindingCode = SQLITE_OK
@@ -384,6 +412,16 @@ final class SQLiteStatement {
 
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
 
+  var values: [(any SQLiteValue)?] {
+    (0..<sqlite3_column_count(pointer)).map { column in
+      switch sqlite3_column_type(pointer, column) {
+      case SQLITE_NULL: nil
+      case SQLITE_INTEGER: integer(column)
+      default: string(column)
+      }
+    }
+  }
+
   func string(_ column: Int32) -> String? { text(column).map { String(decoding: $0, as: UTF8.self) } }
 
   func bytes(_ column: Int32) -> [UInt8]? { text(column).map { Array($0) } }
@@ -395,7 +433,6 @@ final class SQLiteStatement {
   }
 }
 
-/// A value of a column besides NULL.
 protocol SQLiteValue {
   func bind(to statement: SQLiteStatement, at index: Int32)
 }

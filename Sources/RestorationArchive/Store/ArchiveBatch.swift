@@ -2,10 +2,8 @@
 
 internal import Synchronization
 
-/// Changes on their way to a store, which share one transaction.
-///
-/// More can be added until the store begins to write them, so that the store need not wait for a new batch between two
-/// transactions.
+/// Changes that share one transaction. More can be added until the store begins to write them, so that the store never
+/// waits for a batch between two transactions.
 package final class ArchiveBatch: Sendable {
   private struct Content {
     var changes: [ArchiveChange]
@@ -26,7 +24,7 @@ package final class ArchiveBatch: Sendable {
     }
   }
 
-  /// Has `takeKept` return what the store has taken.
+  /// Makes `takeKept` return the changes that the store has taken.
   package func keep() { state.withLock { $0.isKept = true } }
 
   /// Hands all changes over to the store; afterwards no more can be added.
@@ -38,7 +36,7 @@ package final class ArchiveBatch: Sendable {
     }
   }
 
-  /// What the store has taken; once.
+  /// The changes that the store has taken; once.
   package func takeKept() -> [ArchiveChange] {
     state.withLock { state in
       defer { state.changes = [] }

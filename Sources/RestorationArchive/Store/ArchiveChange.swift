@@ -5,8 +5,8 @@ package enum ArchiveChange: Hashable, Sendable {
   /// Appends the description of a node as it is from now on (registration, move, removal).
   case node(NodeRecord)
   case state(StateRecord)
-  /// Was a state that a later change has replaced, which no reader can reach: has only its sequence number. An archive
-  /// that follows its user has it on hosts that did not write the state.
+  /// A replaced state that no reader can reach: has only its sequence number. An archive that follows its user has it
+  /// on hosts that did not write the state.
   case superseded
   /// Appends the removal of a node's state.
   case removeState(NodeID)
@@ -14,8 +14,8 @@ package enum ArchiveChange: Hashable, Sendable {
   case removeAll
   /// Removes the early mark of every state row these nodes have (R19).
   case settle([NodeID])
-  /// Keeps these rows until they are released, even if newer ones replace them (R35); rows that no reader can reach are
-  /// ignored. `since`: milliseconds since 1970.
+  /// Keeps these rows until release, even if newer ones replace them (R35); unreachable rows are ignored. `since`:
+  /// milliseconds since 1970.
   case withhold([StateRow], since: Int64)
   /// Releases withheld rows; those that no reader can reach are then dead.
   case release([StateRow])
@@ -33,9 +33,8 @@ package enum ArchiveChange: Hashable, Sendable {
   case session(SessionRecord)
   /// Forgets sessions that are no longer named by a claim.
   case forgetSessions([SessionID])
-  /// Writes who claims a node, replacing the node's earlier claim.
+  /// Replaces the node's claim.
   case claim(ClaimRecord)
-  /// Replaces the record of the current or last run.
   case run(RunRecord)
 }
 
@@ -50,7 +49,7 @@ extension ArchiveChange {
     }
   }
 
-  /// Its approximate memory while it waits for the disk.
+  /// Approximate bytes of memory while it waits for the disk.
   package var memory: Int {
     let content =
       switch self {
@@ -65,7 +64,6 @@ extension ArchiveChange {
     return content + Self.overhead
   }
 
-  /// Bytes of its texts.
   var textBytes: Int {
     switch self {
     case .state(let record): record.bytes
@@ -90,7 +88,6 @@ package struct StateRow: Hashable, Sendable {
   package init(node: NodeID, sequence: SequenceNumber) { (self.node, self.sequence) = (node, sequence) }
 }
 
-/// A node as described from one sequence on.
 package struct NodeRecord: Hashable, Sendable {
   package var node: NodeID
   /// The restoration parent; `nil` for a root.
@@ -132,7 +129,6 @@ package struct NodeRecord: Hashable, Sendable {
   }
 }
 
-/// The role of a node in its application.
 package enum NodeKind: Int64, Hashable, Sendable {
   case object = 0
   case viewController = 1
@@ -182,7 +178,7 @@ package struct StateRecord: Hashable, Sendable {
 package struct GenerationRecord: Hashable, Sendable {
   /// 1, 2, 3 …; never reused.
   package var generation: Int64
-  /// Its cause: `startup`, later `round`.
+  /// `startup` or `round`.
   package var kind: String
   /// Milliseconds since 1970, UTC.
   package var committed: Int64
@@ -202,7 +198,7 @@ package struct SessionRecord: Hashable, Sendable {
   package var session: SessionID
   /// 128 random bits in hex; resumes the session.
   package var token: String
-  /// JSON object with what `initialize` said and which process it is; opaque to the store.
+  /// JSON object with the `initialize` parameters and the process; opaque to the store.
   package var facts: String
   /// How it ended; `nil` while it lives.
   package var ending: String?
@@ -239,16 +235,15 @@ package struct ClaimRecord: Hashable, Sendable {
     self.restorationsAtRelease = restorationsAtRelease
   }
 
-  /// What becomes of what was saved when an object was claimed (R29).
+  /// The delivery of the state that was saved when an object was claimed (R29).
   package enum Delivery: Int64 {
-    /// There is nothing for the owner, or it has it.
+    /// There is nothing for the owner, or it has the state.
     case none = 0
     case due = 1
-    /// The owner has it, and is still to be told that its restoration is over (R21).
+    /// The owner has the state, and must still be told that its restoration is over (R21).
     case given = 2
   }
 
-  /// A claim that is held.
   package init(node: NodeID, session: SessionID, handle: Int64, _ delivery: Delivery) {
     self.init(node: node, session: session, handle: handle, restorationsAtRelease: delivery.rawValue)
   }

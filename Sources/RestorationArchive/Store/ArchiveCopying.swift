@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A store that keeps files can copy an archive to a file. Not in `ArchiveStore`, which knows no paths.
+/// Copies an archive to a file. Not in `ArchiveStore`, which knows no paths.
 package protocol ArchiveCopying: Sendable {
-  /// Copies everything committed to a new file that only its owner can read; it gets its name when it is complete and
-  /// synced.
+  /// Copies everything committed to a new file for its owner only; it gets its name when it is complete and synced.
   ///
   /// - Parameter path: absolute; nothing may be there.
   /// - Returns: bytes of the copy.
@@ -12,9 +11,7 @@ package protocol ArchiveCopying: Sendable {
 
 /// Why an archive was not copied; it is unchanged, and there is no new file.
 package enum ArchiveCopyError: Error, Hashable, Sendable {
-  /// The file cannot be made there, for this reason.
   case target(String)
-  /// The archive cannot be copied.
   case archive(ArchiveError)
 }
 

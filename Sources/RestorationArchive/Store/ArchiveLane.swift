@@ -2,10 +2,10 @@
 
 internal import Synchronization
 
-/// Runs jobs one after the other, in the order in which they came, on whichever of the threads is free.
+/// Runs jobs in their order, on any free thread.
 ///
-/// Invariant: from the first job that waits until none does (`isScheduled`), the lane is either ready once or taken by
-/// one thread; so no two of its jobs run at a time, and each sees what the former ones did.
+/// Invariant: while jobs wait (`isScheduled`), the lane is either ready once or taken by one thread. So its jobs never
+/// overlap, and each sees the effects of the former ones.
 ///
 /// A lane with an urgent job (of more than medium priority) goes before others.
 final class ArchiveLane: SerialExecutor, TaskExecutor {
@@ -36,13 +36,12 @@ final class ArchiveLane: SerialExecutor, TaskExecutor {
     }
   }
 
-  /// Whether it goes before other lanes.
   var isUrgent: Bool { state.withLock { $0.isUrgent } }
 
-  /// Runs the jobs that wait; returns whether more have come meanwhile, and then the lane is still scheduled.
+  /// Runs the waiting jobs; returns whether more have come: then the lane is still scheduled.
   ///
   /// - Parameters:
-  ///   - jobs: empty, before and afterwards; its memory is used.
+  ///   - jobs: an empty buffer, before and afterwards.
   ///   - noteStep: called after each job.
   func run(_ jobs: inout [UnownedJob], noting noteStep: () -> Void) -> Bool {
     state.withLock { state in

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How much all archives of a store may take up together; an archive that exists is always opened.
+/// Limits for all archives of a store together; an existing archive is always opened.
 package struct ArchiveQuota: Hashable, Sendable {
   package var applicationsMax: Int
-  /// Bytes of all archives at rest.
   package var allArchivesBytesMax: Int
-  /// So many have their files open at a time; those of others are closed, and opened again when they are used.
+  /// The most archives with open files; others are closed until their next use.
   package var openArchivesMax: Int
 
   package init(applicationsMax: Int = 1_024, allArchivesBytesMax: Int = 1 << 30, openArchivesMax: Int = 64) {
@@ -16,19 +15,18 @@ package struct ArchiveQuota: Hashable, Sendable {
 
 /// When a store does its upkeep, and in which portions.
 package struct ArchiveUpkeep: Sendable {
-  /// Above this many dead bytes, or `deadPerReachable` times the reachable ones if that is more, commits delete dead
-  /// rows.
+  /// Above this many dead bytes, and above `deadPerReachable` times the reachable ones, commits delete dead rows.
   package var deadBytesMax: Int
   package var deadPerReachable: Int
   /// One batch of deletions.
   package var batchRowsMax: Int
   package var batchBytesMax: Int
-  /// Above this size the write-ahead log is moved into the main file even if the store is busy. Commits wait meanwhile,
-  /// a millisecond or two for each MiB.
+  /// Above this size the write-ahead log is moved even if the store is busy. Commits wait a millisecond or two for each
+  /// MiB.
   package var logBytesMax: Int
   /// Above this many unused bytes the main file is shortened when idle.
   package var freeBytesMax: Int
-  /// Size of the file that is released so that deletions still work on a full disk.
+  /// Size of the file that is released so that deletions work on a full disk.
   package var ballastBytes: Int
 
   package init(

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// For what an archive is opened; each may do what those before it may.
+/// The purpose of an opening; each includes those before it.
 package enum ArchivePurpose: Int, Comparable, Sendable {
   /// It must exist.
   case reading
-  /// A session of before is resumed: the archive is created if it does not exist.
+  /// Resumes a session; creates the archive if it does not exist.
   case resuming
-  /// If another host has it, that one is to leave.
+  /// Asks another host that has it to leave.
   case writing
-  /// If another host has it, that one loses it at once.
+  /// Takes it from another host at once.
   case taking
 
   package var creates: Bool { self >= .resuming }
@@ -17,7 +17,7 @@ package enum ArchivePurpose: Int, Comparable, Sendable {
   package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 }
 
-/// An archive as found when opened: everything the broker needs for decisions, without the text of any state.
+/// An archive as opened: the data for the broker's decisions, without the text of any state.
 package struct ArchiveOpening: Sendable {
   package var lease: ArchiveLease
   /// Names the archive for ever; numbers cached elsewhere are compared together with it.
@@ -30,11 +30,13 @@ package struct ArchiveOpening: Sendable {
   package var damage: String?
   /// Whether a copy in an earlier format is kept, from before the archive was migrated.
   package var hasFormer = false
+  /// Why writes are lost when the archive is closed; `nil` if they are kept.
+  package var readOnly: String?
   /// Nodes at the head with their states at the head, in ascending order of id, removed ones with a successor included.
   package var nodes: [NodeReading]
   package var contexts: [ContextID: String]
-  /// Those of them that only rows name which no reader can reach. They can be read at held sequences still, but no row
-  /// may name them from now on: another host, which has deleted those rows, may have deleted them too.
+  /// Contexts that only unreachable rows name. Held sequences can still read them. No new row may name them, because
+  /// another host may have deleted them.
   package var buriedContexts: Set<ContextID>
   /// Kept generations in ascending order, with the sequence each one seals.
   package var generations: [SealedGeneration]
@@ -114,7 +116,6 @@ package struct NodeReading: Hashable, Sendable {
   }
 }
 
-/// A state without its text.
 package struct StateSummary: Hashable, Sendable {
   package var sequence: SequenceNumber
   package var context: ContextID

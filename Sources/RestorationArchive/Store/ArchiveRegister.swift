@@ -2,31 +2,30 @@
 
 internal import Synchronization
 
-/// What the archives of a store have in common, and the only thing they share: which are in use, whose files are open,
-/// and what is known of those that are not. Nothing here waits for a disk.
+/// The shared data of a store's archives: which are in use, which files are open, and summaries of the closed ones. It
+/// never waits for a disk.
 ///
 /// Invariants:
-/// 1. An application has at most one `ApplicationArchive` whose files are open: it is in the register from the first
-///    visit until nothing is kept of it and nobody visits. So openings, closings and removals of the same application
-///    follow each other in its lane.
-/// 2. Who opens files takes a place for them before (`open`). If all places are taken, those used least recently are to
-///    leave theirs: their archives are asked to park, in lanes of their own, and nobody waits for it. Until they have
-///    done so, more than `openArchivesMax` have files open: at most as many more as there are threads, because such a
-///    request goes before all other work.
+/// 1. An application has at most one `ApplicationArchive` with open files. It is in the register from the first visit
+///    until it is neither kept nor visited. So openings, closings and removals of the same application follow each
+///    other in its lane.
+/// 2. Before opening files, an archive takes a place for them (`open`). If all places are taken, the least recently
+///    used archives are asked to park, in lanes of their own, without a wait for it. Until then more than
+///    `openArchivesMax` have open files: at most as many more as there are threads, because such a request goes before
+///    all other work.
 /// 3. Epochs of leases grow, over all archives.
 final class ArchiveRegister: Sendable {
   private enum Place {
     case none
     case taken
-    /// The archive was asked to park.
     case leaving
   }
 
   private struct Entry {
     let archive: ApplicationArchive
-    /// Calls under way that may be the first or the last one.
+    /// Calls under way.
     var visits = 0
-    /// It is open or parked, or something is known of it that the next opening must be told.
+    /// It is open or parked, or the next opening needs a finding.
     var isKept = false
     var place = Place.none
     var lastUse: UInt64 = 0
@@ -46,8 +45,7 @@ final class ArchiveRegister: Sendable {
       entries[application] = nil
     }
 
-    /// Chooses the archives that are to leave their places: those used least recently, until no more than allowed have
-    /// one.
+    /// Chooses the least recently used archives to park, until `openArchivesMax` holds.
     mutating func displaced(sparing application: String? = nil) -> [ApplicationArchive] {
       let surplus = entries.values.count { $0.place == .taken } - openArchivesMax
       guard surplus > 0 else { return [] }
@@ -66,7 +64,7 @@ final class ArchiveRegister: Sendable {
 
   // MARK: Who is in use
 
-  /// The archive of an application, made if there is none; it stays in the register until `leave`.
+  /// The archive of an application, made if there is none; registered until `leave`.
   func visit(_ application: String, making make: () -> ApplicationArchive) -> ApplicationArchive {
     state.withLock { state in
       state.uses += 1
@@ -85,7 +83,7 @@ final class ArchiveRegister: Sendable {
     }
   }
 
-  /// The archive of an application if something is kept of it or it is visited; notes the use.
+  /// The archive of an application if it is kept or visited; notes the use.
   func use(_ application: String) -> ApplicationArchive? {
     state.withLock { state in
       guard let index = state.entries.index(forKey: application) else { return nil }
@@ -95,7 +93,6 @@ final class ArchiveRegister: Sendable {
     }
   }
 
-  /// The archive of an application if its files are open, or are being opened.
   func opened(_ application: String) -> ApplicationArchive? {
     state.withLock { state in
       guard let entry = state.entries[application], entry.place != .none else { return nil }
@@ -110,7 +107,7 @@ final class ArchiveRegister: Sendable {
     }
   }
 
-  /// Lets go of all archives, which refer to the register themselves.
+  /// Releases all archives, which refer to the register themselves.
   func clear() {
     let entries = state.withLock { state in
       defer { state.entries = [:] }
@@ -122,7 +119,7 @@ final class ArchiveRegister: Sendable {
 
   // MARK: Open files
 
-  /// An archive is about to open its files; returns those that are to park.
+  /// Takes a place for an archive's files; returns the archives to park.
   func takePlace(_ application: String) -> [ApplicationArchive] {
     state.withLock { state in
       state.entries[application]?.place = .taken
@@ -130,7 +127,6 @@ final class ArchiveRegister: Sendable {
     }
   }
 
-  /// What has become of an archive.
   func note(_ application: String, isKept: Bool, hasFiles: Bool) {
     state.withLock { state in
       state.entries[application]?.isKept = isKept
@@ -139,7 +135,7 @@ final class ArchiveRegister: Sendable {
     }
   }
 
-  /// Returns the archives that are to park, also those that were asked before and have not done so.
+  /// Returns the archives to park, also those that were asked before and still have open files.
   func setOpenArchivesMax(_ max: Int) -> [ApplicationArchive] {
     state.withLock { state in
       state.openArchivesMax = max
@@ -150,7 +146,7 @@ final class ArchiveRegister: Sendable {
 
   // MARK: Summaries
 
-  /// The summary of an archive whose files are closed; `nil` if they are not as they were then.
+  /// The summary of an archive whose files are closed; `nil` if the files have changed.
   func summary(of application: String, _ stamp: FileStamp) -> ArchiveSummary? {
     state.withLock { state in
       guard let known = state.summaries[application], known.stamp == stamp else { return nil }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An engine's storage for the rows of one open archive; `OpenArchive` decides what is written and read.
-///
-/// The kind of an error says what became of the transaction: after `.indeterminate` it is unknown; after all others
-/// nothing was written.
+/// An engine's storage for the rows of one open archive; `OpenArchive` decides about writes and reads. After
+/// `.indeterminate` the transaction's outcome is unknown; after all other errors nothing was written.
 protocol ArchiveRows {
   /// Names the archive for ever.
   var archive: String { get }
@@ -11,7 +9,7 @@ protocol ArchiveRows {
   mutating func begin() throws(ArchiveError)
   /// Returns once everything since `begin` is durable.
   mutating func commit() throws(ArchiveError)
-  /// Gives up everything since `begin`, if a transaction is open.
+  /// Does nothing if no transaction is open.
   mutating func rollBack()
 
   // Inside a transaction:
@@ -21,11 +19,9 @@ protocol ArchiveRows {
   mutating func delete(_ contexts: [ContextID]) throws(ArchiveError)
 
   func index() throws(ArchiveError) -> ArchiveIndex
-  /// The state row of a sequence that the index names.
   func state(at sequence: SequenceNumber) throws(ArchiveError) -> StateReading
-  /// The node row of a sequence that the index names.
   func node(at sequence: SequenceNumber) throws(ArchiveError) -> NodeRecord
-  /// Runs a body that reads many rows: together they take less time.
+  /// Runs a body that reads many rows, which take less time together.
   func readMany<Value>(_ body: () throws(ArchiveError) -> Value) throws(ArchiveError) -> Value
   func contexts() throws(ArchiveError) -> [ContextID: String]
   /// In ascending order of id.
@@ -46,7 +42,7 @@ protocol ArchiveRows {
 
 /// The numbers of an archive that every commit writes anew.
 struct ArchiveTip: Hashable {
-  /// More than an archive ever comes to; a file or another host that says more is not believed. Handles are made of it.
+  /// No archive reaches this number. A higher one from a file or another host is refused. Handles are made of it.
   static let sequenceMax: SequenceNumber = 1 << 44 - 1
 
   var sequence: SequenceNumber = 0
@@ -62,16 +58,16 @@ struct ArchiveTip: Hashable {
   var content: SequenceNumber = 0
 }
 
-/// What an engine must write for a change besides the change's own row.
+/// The rows that an engine writes for a change, besides the change's own.
 struct ChangeEffect {
   /// False if the row would say nothing new, as when a missing state is removed.
   var writesRow = true
   /// A removed node had a state: a removal row of the same sequence goes into the state log too.
   var removesState = false
-  /// State rows that lose their early mark.
+  /// State rows to lose their early mark.
   var settled: [SequenceNumber] = []
-  /// State rows that are withheld or released.
+  /// State rows to withhold or release.
   var rows: [StateRow] = []
-  /// Contexts that are deleted.
+  /// Contexts to delete.
   var contexts: [ContextID] = []
 }

@@ -2,8 +2,7 @@
 
 internal import Synchronization
 
-/// How many archives there are and how many bytes they have, as the store last saw their files: for decisions that wait
-/// for no disk.
+/// Number and bytes of the archives, as last seen, for decisions that must not wait for a disk.
 package final class ArchiveSizes: Sendable {
   package struct Sum: Hashable, Sendable {
     package var archives: Int
@@ -31,7 +30,7 @@ package final class ArchiveSizes: Sendable {
 
   package var all: Sum { state.withLock { $0.all } }
 
-  /// Of an application with all its instances. Looks at all archives: only those in a sandbox are asked about so.
+  /// The sum of an application's instances. Looks at all archives, so only sandboxed applications are asked for.
   package func of(_ name: String) -> Sum {
     let instances = name + "@"
     return state.withLock { state in
@@ -45,10 +44,10 @@ package final class ArchiveSizes: Sendable {
 
   package func has(_ application: String) -> Bool { state.withLock { $0.bytes[application] != nil } }
 
-  /// An archive has that size now; `nil` if it is gone.
+  /// Sets an archive's size; `nil` if it is gone.
   func note(_ application: String, bytes: Int?) { state.withLock { $0.set(application, bytes) } }
 
-  /// Notes an archive that is about to be made, unless one too many would be; returns the limit that forbids it.
+  /// Adds an archive before it is made; returns the limit that forbids it.
   func add(_ application: String, bytes: Int, within quota: ArchiveQuota) -> ArchiveError.Kind? {
     state.withLock { state in
       let sum = Sum(archives: state.all.archives + 1, bytes: state.all.bytes + bytes)

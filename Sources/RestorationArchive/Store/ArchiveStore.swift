@@ -15,12 +15,10 @@
 /// 6. Calls for one application take effect in the order in which they were made. No call waits for another
 ///    application's disk, but for those that are about all of them.
 package protocol ArchiveStore: Sendable {
-  /// Opens an application's archive and takes the write lease.
+  /// Opens an application's archive and takes the write lease. Moves a damaged file aside, never deletes it, and uses
+  /// the last good backup (R32); the opening says so.
   ///
-  /// If the file is damaged it is moved aside, never deleted, and the last good backup takes its place (R32); the
-  /// opening says so.
-  ///
-  /// - Parameter purpose: whether to create the archive if it does not exist; otherwise fails as `absent`.
+  /// - Parameter purpose: whether to create a missing archive; otherwise the call fails as `absent`.
   nonisolated(nonsending) func open(
     _ application: String,
     for purpose: ArchivePurpose
@@ -32,12 +30,11 @@ package protocol ArchiveStore: Sendable {
     _ work: @Sendable () -> sending Value
   ) async -> sending Value
 
-  /// Makes all changes of the batch durable in one transaction, including those added before the transaction begins.
+  /// Makes all changes of the batch durable in one transaction, with those added before it begins.
   ///
   /// - Parameter expecting: the last sequence the caller knows; another value on disk fails as `fenced`.
-  /// - Parameter changeID: names this transaction; if the last one is repeated, it writes nothing and returns the same.
-  /// - Parameter holding: sequences that open cursors still read at: if upkeep does not keep pace, a commit deletes
-  ///   dead rows.
+  /// - Parameter changeID: names this transaction; repeating the last one writes nothing and returns the same.
+  /// - Parameter holding: sequences that open cursors read at; an overdue purge must not delete their rows.
   nonisolated(nonsending) func apply(
     _ batch: ArchiveBatch,
     lease: ArchiveLease,
@@ -61,7 +58,7 @@ package protocol ArchiveStore: Sendable {
     lease: ArchiveLease
   ) async throws(ArchiveError) -> [NodeReading]
 
-  /// Does a bounded piece of upkeep (deletes dead rows, moves the log into the main file).
+  /// Does a bounded piece of upkeep: deletes dead rows, moves the log into the main file.
   ///
   /// - Parameter holding: sequences that open cursors still read at.
   /// - Returns: whether there is more to do.
@@ -70,38 +67,44 @@ package protocol ArchiveStore: Sendable {
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> Bool
 
-  /// Checks a bounded piece of the stored rows and changes nothing; other calls run between two pieces.
-  ///
-  /// Every row that a reader can reach is compared with its checksum. The caller gets the text, because a store does
-  /// not interpret it. Begin with `nil`, then pass the position that each piece names.
+  /// Checks a bounded piece of the rows and changes nothing; other calls run between two pieces. Compares every
+  /// reachable row with its checksum, and returns its text to the caller. Begin with `nil`, then pass the position of
+  /// each piece.
   nonisolated(nonsending) func verify(
     _ lease: ArchiveLease,
     from position: VerificationPosition?
   ) async throws(ArchiveError) -> VerificationPiece
 
-  /// Keeps a copy of the archive as the last good one (R32); returns its size in bytes.
+  /// Keeps a copy of the archive as the last good one (R32); returns its bytes.
   ///
-  /// - Parameter replacingFormer: whether a copy in an earlier format, from before the archive was migrated, goes then.
-  @discardableResult
-  nonisolated(nonsending) func backUp(_ lease: ArchiveLease, replacingFormer: Bool) async throws(ArchiveError) -> Int
+  /// - Parameters:
+  ///   - replacingFormer: whether to delete the copy from before a migration.
+  ///   - leavingRoom: whether to fail as `full` above a quarter of the free space.
+  nonisolated(nonsending) func backUp(
+    _ lease: ArchiveLease,
+    replacingFormer: Bool,
+    leavingRoom: Bool
+  ) async throws(ArchiveError) -> Int
 
   nonisolated(nonsending) func close(_ lease: ArchiveLease) async
 
-  /// Changes how many archives have their files open at a time.
   nonisolated(nonsending) func setOpenArchivesMax(_ max: Int) async
 
-  /// Removes an archive that is not open, with its backup; its name is free then.
+  /// Removes an archive that is not open, with its backup.
   ///
-  /// - Parameter damaged: whether files that were moved aside because of damage go as well (R32).
+  /// - Parameter damaged: whether to remove the files set aside for damage too (R32).
   nonisolated(nonsending) func remove(_ application: String, damaged: Bool) async throws(ArchiveError)
 
-  /// Returns after a turn through the store; how often it has been called.
+  /// Returns after a turn through the store, with the number of turns.
   @discardableResult
   nonisolated(nonsending) func comeRound() async -> UInt64
 
   nonisolated var progress: StoreProgress { get }
 
   nonisolated var sizes: ArchiveSizes { get }
+
+  /// Whether nothing can be written at the moment.
+  nonisolated var isReadOnly: Bool { get }
 
   /// The summary of every archive, open or not, in ascending order of application.
   nonisolated(nonsending) func list() async throws(ArchiveError) -> [ArchiveSummary]
@@ -110,6 +113,16 @@ package protocol ArchiveStore: Sendable {
 extension ArchiveStore {
   /// An engine without files has none to close.
   nonisolated(nonsending) package func setOpenArchivesMax(_ max: Int) async {}
+
+  package nonisolated var isReadOnly: Bool { false }
+
+  @discardableResult
+  nonisolated(nonsending) package func backUp(
+    _ lease: ArchiveLease,
+    replacingFormer: Bool
+  ) async throws(ArchiveError) -> Int {
+    try await backUp(lease, replacingFormer: replacingFormer, leavingRoom: false)
+  }
 
   package func open(_ application: String) async throws(ArchiveError) -> ArchiveOpening {
     try await open(application, for: .writing)

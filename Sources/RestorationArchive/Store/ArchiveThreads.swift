@@ -5,12 +5,11 @@ internal import DequeModule
 internal import Glibc
 internal import Synchronization
 
-/// The threads on which a store reads, writes and syncs, so that a slow disk blocks nobody else. Each takes the next
-/// *lane* that has jobs (`ArchiveLane`).
+/// The threads on which a store reads, writes and syncs, so that a slow disk blocks no other thread. Each takes the
+/// next ready *lane* (`ArchiveLane`).
 ///
-/// The first one starts with the store. Another one starts when a lane has jobs and all threads are at work, up to
-/// `countMax`. If the system does not allow it, the lane waits for the threads there are. A thread without work is
-/// blocked and makes no system call.
+/// The first thread starts with the store. Another starts when a lane has jobs and all threads are busy, up to
+/// `countMax`. If the system refuses it, the lane waits. An idle thread is blocked and makes no system call.
 final class ArchiveThreads: Sendable {
   static let countMax = 8
   private let pool = Pool()
@@ -28,7 +27,7 @@ final class ArchiveThreads: Sendable {
 
   var progress: StoreProgress { pool.progress }
 
-  /// Has the jobs of a lane run; wakes or starts at most one thread.
+  /// Makes a lane run its jobs; wakes or starts at most one thread.
   func schedule(_ lane: ArchiveLane) {
     switch pool.add(lane) {
     case .nothing: break
@@ -37,16 +36,15 @@ final class ArchiveThreads: Sendable {
     }
   }
 
-  /// A lane that is scheduled has become urgent.
   func hurry(_ lane: ArchiveLane) { pool.hurry(lane) }
 
-  /// A long job of the calling thread, which may be any, has made a step.
+  /// Notes a step of a long job on the calling thread, which may be any.
   static func noteStep() {
     guard let worker = pthread_getspecific(currentWorker) else { return }
     Unmanaged<Worker>.fromOpaque(worker).takeUnretainedValue().noteStep()
   }
 
-  /// Under it each thread finds its `Worker`.
+  /// The key of each thread's `Worker`.
   fileprivate static let currentWorker: pthread_key_t = {
     var key = pthread_key_t()
     pthread_key_create(&key, nil)
@@ -54,7 +52,6 @@ final class ArchiveThreads: Sendable {
   }()
 }
 
-/// One thread, as the others see it.
 private final class Worker: Sendable {
   private let steps = Atomic<UInt64>(0)
   // A semaphore is made to be used by several threads, but pointers are never Sendable.
@@ -75,13 +72,13 @@ private final class Worker: Sendable {
   func noteStep() { steps.wrappingAdd(1, ordering: .relaxed) }
 }
 
-/// What the threads look at; outlives `ArchiveThreads` by the job that released it.
+/// The shared state of the threads; outlives `ArchiveThreads` by the job that released it.
 private final class Pool: Sendable {
   private struct State {
     /// Lanes with jobs that no thread has taken.
     var ready: Deque<ArchiveLane> = []
     var workers: [Worker] = []
-    /// Those that sleep; the last one is woken first.
+    /// Sleeping workers; the last one is woken first.
     var idle: [Worker] = []
     var isStopped = false
 
@@ -112,7 +109,7 @@ private final class Pool: Sendable {
 
   func remove(_ worker: Worker) { state.withLock { $0.workers.removeAll { $0 === worker } } }
 
-  /// Makes a lane ready; returns what is to be done for it.
+  /// Makes a lane ready; returns the action for it.
   func add(_ lane: ArchiveLane) -> Summons {
     state.withLock { state in
       state.makeReady(lane)
@@ -124,7 +121,7 @@ private final class Pool: Sendable {
     }
   }
 
-  /// Puts a lane that waits before the others; one that a thread has taken goes there afterwards.
+  /// Puts a waiting lane first; a taken one goes there afterwards.
   func hurry(_ lane: ArchiveLane) {
     state.withLock { state in
       guard let place = state.ready.firstIndex(where: { $0 === lane }) else { return }
@@ -178,7 +175,6 @@ private final class Pool: Sendable {
     return code
   }
 
-  /// What a new thread is given.
   private final class Start {
     let pool: Pool
     let worker: Worker
@@ -199,21 +195,20 @@ private final class Pool: Sendable {
     }
   }
 
-  /// - Parameter unfinished: a lane that got more jobs while its former ones ran: other lanes go first, unless it is
-  ///   urgent.
+  /// - Parameter unfinished: a lane that got more jobs: other lanes go first, unless it is urgent.
   private func next(for worker: Worker, after unfinished: ArchiveLane?) -> Next {
     state.withLock { state in
       if let unfinished { state.makeReady(unfinished) }
       if let lane = state.ready.popFirst() { return .lane(lane) }
       if state.isStopped { return .end }
-      // Even if there was nothing to do, it did not hang.
+      // A thread without work did not hang.
       worker.noteStep()
       state.idle.append(worker)
       return .sleep
     }
   }
 
-  /// So that `ps -L` and debuggers tell the threads apart from others.
+  /// Lets `ps -L` and debuggers tell the threads apart from others.
   private func nameThread() {
     let descriptor = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return }

@@ -12,7 +12,6 @@ package typealias ContextID = Int64
 /// Names a client session inside an archive; never reused.
 package typealias SessionID = Int64
 
-/// Names one transaction, for idempotent repeats.
 package struct ChangeID: Hashable, Sendable {
   package let high: UInt64
   package let low: UInt64
@@ -31,19 +30,16 @@ package struct ArchiveLease: Hashable, Sendable {
   package init(application: String, epoch: Int64) { (self.application, self.epoch) = (application, epoch) }
 }
 
-/// Which contents of an archive a reader sees.
 package enum ArchivePoint: Hashable, Sendable {
   /// The newest row of each node.
   case head
-  /// The newest row of each node that is not early (R19): what an owner that has not decoded yet gets.
+  /// The newest row of each node that is not early (R19), for an owner that has not decoded yet.
   case beforeClaim
   /// The contents when this sequence had just been written: a generation, or a cursor's fixed view.
   case sequence(SequenceNumber)
 }
 
-/// What `apply` reports once its changes are durable.
 package struct ArchiveReceipt: Hashable, Sendable {
-  /// The sequence of the last change.
   package let sequence: SequenceNumber
   /// Bytes of the texts a reader can still reach: of states, of the contexts that those name, and of nodes.
   package let reachableBytes: Int
@@ -55,7 +51,6 @@ package struct ArchiveReceipt: Hashable, Sendable {
   }
 }
 
-/// Why a store could not do what it was asked.
 package struct ArchiveError: Error, Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
     /// Nothing was written; the caller may continue.
@@ -68,7 +63,7 @@ package struct ArchiveError: Error, Hashable, Sendable {
     case unreadable
     /// Others changed the files while the store had them closed; nothing was touched. The next opening deals with it.
     case changed
-    /// The archive does not exist, and was not to be created.
+    /// The archive does not exist, and may not be created.
     case absent
     /// A configured limit on archives is reached; nothing was created.
     case limit(name: String, max: Int, value: Int)
@@ -76,11 +71,10 @@ package struct ArchiveError: Error, Hashable, Sendable {
     case full
     /// Another host holds the archive, in milliseconds since 1970 `since`; nothing was touched here.
     case elsewhere(host: String, since: Int64)
-    /// Another host has taken the archive from this one: what was written here does not count. `nil` if it is unknown
-    /// which one.
+    /// Another host has taken the archive: writes here do not count. `nil` if that host is unknown.
     case lost(host: String?)
-    /// It is on this host's disk, but the fleet's store has not confirmed it, and may not have it. It is still sent,
-    /// unless another host has gone on.
+    /// The write is provisional: it is on this disk, but the replica has not confirmed it. It is still sent, unless
+    /// another host has continued the archive.
     case unconfirmed
 
     /// The broker must end: to continue would break a promise.
@@ -93,7 +87,7 @@ package struct ArchiveError: Error, Hashable, Sendable {
   }
 
   package let kind: Kind
-  /// For logs and for people: what happened and what to do next.
+  /// For logs and people: the error and the next step.
   package let message: String
 
   package init(_ kind: Kind, _ message: String) { (self.kind, self.message) = (kind, message) }

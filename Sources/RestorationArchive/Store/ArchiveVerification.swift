@@ -2,7 +2,6 @@
 
 internal import DequeModule
 
-/// Where the next piece of a verification begins.
 package enum VerificationPosition: Hashable, Sendable {
   /// With the rows of the first node after this one.
   case rows(after: NodeID)
@@ -10,9 +9,8 @@ package enum VerificationPosition: Hashable, Sendable {
   case structure
 }
 
-/// The result of checking one bounded piece of an archive.
 package struct VerificationPiece: Hashable, Sendable {
-  /// A state row that some reader can reach, as it was read.
+  /// A reachable state row, as it was read.
   package struct Row: Hashable, Sendable {
     package var node: NodeID
     package var reading: StateReading
@@ -21,7 +19,7 @@ package struct VerificationPiece: Hashable, Sendable {
     package var shown: Shown
   }
 
-  /// Something wrong that is not about one state.
+  /// A fault that is not about one state.
   package struct Fault: Hashable, Sendable {
     /// The node whose description it is; `nil` if it is about the whole file.
     package var node: NodeID?
@@ -29,11 +27,10 @@ package struct VerificationPiece: Hashable, Sendable {
     package var shown: Shown
   }
 
-  /// Which contents show a row.
   package struct Shown: Hashable, Sendable {
-    /// The head does, or an owner that decodes is given it (R19).
+    /// The head shows it, or an owner that decodes is given it (R19).
     package var isCurrent: Bool
-    /// The kept generations that do, ascending.
+    /// The kept generations that show it, ascending.
     package var generations: [Int64]
   }
 
@@ -139,7 +136,7 @@ extension OpenArchive {
 }
 
 extension Deque where Element: LogRow {
-  /// Rows that a reader can reach, with their readers.
+  /// Reachable rows, with their readers.
   ///
   /// - Parameter isGiven: whether a reader is given the row although the head does not show it.
   fileprivate func reachable(

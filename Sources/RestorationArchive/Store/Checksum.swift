@@ -2,15 +2,13 @@
 
 internal import CChecksum
 
-/// CRC-32 as zlib's `crc32` computes it, so that anybody can check a row (`Protocol/archive-format.md`).
-///
-/// By multiplication without carries, where the processor has it; what is left, and elsewhere all, sixteen bytes a step
-/// by sixteen tables ("slicing-by-16").
+/// CRC-32 as zlib's `crc32` computes it (`Protocol/archive-format.md`): by carry-less multiplication where the
+/// processor has it, otherwise sixteen bytes a step by sixteen tables ("slicing-by-16").
 package struct Checksum: Sendable {
   private var register: UInt32 = .max
   private let folds: Bool
 
-  /// - Parameter byTables: by tables alone, as on a processor that has nothing better.
+  /// - Parameter byTables: whether to use tables alone, as on a processor without the multiplication.
   package init(byTables: Bool = false) { folds = !byTables && Self.canFold }
 
   package var value: UInt32 { ~register }
@@ -89,8 +87,8 @@ package struct Checksum: Sendable {
 }
 
 extension Checksum {
-  /// The checksum stored in the row of a node or a context, over its integers (−1 for null), the byte lengths of its
-  /// texts (−1 for null), and these texts.
+  /// The stored checksum of a node or context row, over its integers, its texts' byte lengths (−1 for null), and its
+  /// texts.
   init(integers: [Int64?], texts: [String?]) {
     self.init()
     let header = (integers + texts.map { $0.map { Int64($0.utf8.count) } }).map { ($0 ?? -1).littleEndian }
@@ -110,7 +108,7 @@ extension NodeRecord {
 }
 
 extension StateRecord {
-  /// The checksum stored beside the state, over its sequence, every column and every text.
+  /// The stored checksum of a state, over its sequence, every column and every text.
   func checksum(at sequence: SequenceNumber) -> UInt32 {
     var checksum = Checksum()
     let header: (Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64) = (

@@ -2,10 +2,8 @@
 
 internal import Synchronization
 
-/// Has calls wait, without a thread, until it is opened. A continuation would resume them by way of a thread of the
-/// runtime's own.
-///
-/// Each waiting call is a job of this executor, which runs it only when it is open.
+/// Makes calls wait, without a thread, until it is opened. Each call is a job of this executor, which runs jobs only
+/// when open. A continuation would resume them on a thread of the runtime.
 final class Latch: SerialExecutor {
   private struct Waiters {
     var jobs: [UnownedJob] = []
@@ -25,10 +23,10 @@ final class Latch: SerialExecutor {
     var error: ArchiveError? { latch.state.withLock { $0.error } }
   }
 
-  /// Returns what it is opened with.
+  /// Returns the error of `open`.
   nonisolated(nonsending) func wait() async -> ArchiveError? { await Waiting(at: self).error }
 
-  /// Only the first time counts.
+  /// Only the first call counts.
   func open(_ error: ArchiveError? = nil) {
     let jobs = state.withLock { state in
       guard !state.isOpen else { return [UnownedJob]() }

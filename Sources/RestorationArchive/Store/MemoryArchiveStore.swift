@@ -6,7 +6,6 @@ package actor MemoryArchiveStore: ArchiveStore {
   private let newIdentifier: @Sendable () -> String
   private let quota: ArchiveQuota
   private let upkeep: ArchiveUpkeep
-  /// Every archive there is, open or closed.
   private var archives: [String: OpenArchive<MemoryArchive>] = [:]
   private var lastEpoch: Int64 = 0
   private var rounds: UInt64 = 0
@@ -15,8 +14,8 @@ package actor MemoryArchiveStore: ArchiveStore {
   package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// - Parameters:
-  ///   - executor: does all the work; a lane of the store's own if nil.
-  ///   - newIdentifier: makes a name for a new archive; random if nil.
+  ///   - executor: does all the work; `nil` for a lane of the store's own.
+  ///   - newIdentifier: makes a new archive's name; random if `nil`.
   package init(
     on executor: (any SerialExecutor)? = nil,
     newIdentifier: (@Sendable () -> String)? = nil,
@@ -52,7 +51,7 @@ package actor MemoryArchiveStore: ArchiveStore {
     _ work: @Sendable () -> sending Value
   ) async -> sending Value { work() }
 
-  /// What an opening would say now; takes no lease.
+  /// The content of an opening; takes no lease.
   package func contents(of application: String) -> ArchiveOpening? { try? archives[application]?.opening() }
 
   package func comeRound() async -> UInt64 {
@@ -114,7 +113,11 @@ package actor MemoryArchiveStore: ArchiveStore {
   }
 
   /// Only checks the lease: a backup in memory would be of no use.
-  package func backUp(_ lease: ArchiveLease, replacingFormer: Bool) async throws(ArchiveError) -> Int {
+  package func backUp(
+    _ lease: ArchiveLease,
+    replacingFormer: Bool,
+    leavingRoom: Bool
+  ) async throws(ArchiveError) -> Int {
     try archive(lease).rows.bytes
   }
 

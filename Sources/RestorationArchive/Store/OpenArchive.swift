@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One open archive of either engine: checks, decides and answers; its rows lie in `rows`.
-///
-/// Used from one actor only: its store's, or the archive's own.
+/// One open archive of either engine: checks, decides and answers. Used from one actor only.
 final class OpenArchive<Rows: ArchiveRows> {
   let application: String
   var rows: Rows
@@ -10,13 +8,12 @@ final class OpenArchive<Rows: ArchiveRows> {
   /// The epoch of the newest lease.
   private(set) var epoch: Int64
   private let upkeep: ArchiveUpkeep
-  /// Contexts that no row named when the archive was opened; the opening did not list them. Those that rows name which
-  /// nobody can reach are listed: they may be read still, and are told once their rows have gone.
+  /// Contexts that no row named at the opening, which did not list them. It lists those of unreachable rows until they
+  /// are deleted.
   private var unusedContexts: [ContextID]
-  /// Why nothing can be written: the outcome of the last commit is unknown.
+  /// Why writing fails: the outcome of the last commit is unknown.
   private(set) var failure: ArchiveError?
-  /// A transaction failed for another reason than lack of space: its files are to be looked at before they are used
-  /// again.
+  /// A transaction failed for another reason than space: the files must be checked before the next use.
   private(set) var isDoubtful = false
 
   init(_ application: String, rows: Rows, index: ArchiveIndex, epoch: Int64, upkeep: ArchiveUpkeep) {
@@ -32,7 +29,6 @@ final class OpenArchive<Rows: ArchiveRows> {
     unusedContexts = index.totals.unnamed.sorted()
   }
 
-  /// Fails unless the lease is the newest and writing is still possible.
   func check(_ lease: ArchiveLease) throws(ArchiveError) {
     guard lease.epoch == epoch else {
       throw ArchiveError(.fenced, "the archive of \(application) has been reopened since")
@@ -186,16 +182,15 @@ final class OpenArchive<Rows: ArchiveRows> {
 
   // MARK: Upkeep
 
-  /// Makes every later write fail: a sync failed outside of `apply`.
+  /// Makes every later write fail, after a failed sync outside of `apply`.
   func fail(_ error: ArchiveError) { failure = error }
 
-  /// Deletes one batch of dead rows; returns whether there was anything to delete.
+  /// Deletes one batch of dead rows; returns whether there were any.
   func purge(holding: [SequenceNumber]) throws(ArchiveError) -> Bool {
     try purge(ArchivePurge(rowsMax: upkeep.batchRowsMax, bytesMax: upkeep.batchBytesMax), holding: holding)
   }
 
-  /// - Parameter finish: ends the transaction; it is run even if there is nothing to delete, and returns whether it did
-  ///   anything.
+  /// - Parameter finish: ends the transaction, even without rows to delete; returns whether it did anything.
   func purge(
     _ purge: ArchivePurge,
     holding: [SequenceNumber],
@@ -215,8 +210,7 @@ final class OpenArchive<Rows: ArchiveRows> {
     return true
   }
 
-  /// If idle time did not suffice, deletes with a commit somewhat more than the commit adds, so that dead rows become
-  /// fewer even under lasting load.
+  /// If idle time did not suffice, deletes somewhat more than the commit adds, so that dead rows decrease under load.
   private func purgeIfOverdue(for changes: [ArchiveChange], holding: [SequenceNumber]) throws(ArchiveError) {
     let limit = max(upkeep.deadBytesMax, upkeep.deadPerReachable * index.totals.reachableBytes)
     guard index.totals.deadBytes > limit else { return }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How far the threads of a store have come: from two of these follows whether one of them hangs.
+/// The progress of a store's threads; two of these tell whether one hangs.
 package struct StoreProgress: Sendable {
   package struct Thread: Sendable {
-    /// Jobs that it has ended, and steps that a long one has made.
+    /// Ended jobs, and steps of long ones.
     package var steps: UInt64
     package var isAtWork: Bool
 

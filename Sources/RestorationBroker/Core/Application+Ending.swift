@@ -4,7 +4,7 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
-  /// Ends a session; how it ended decides what happens to its objects (R30).
+  /// Ends a session. The ending decides what happens to its objects (R30).
   func end(_ session: Session, _ ending: SessionEnding) {
     guard sessions[session.id] === session else { return }
     abandonPoll(of: session)
@@ -13,10 +13,9 @@ extension Application {
     announceEnd(of: session, ending)
     if !session.isDiscarded { leaveObjects(of: session, ending) }
     for handle in session.objects.keys { tree.release(handle) }
-    // What ended has no roles.
     (session.facts.restorationClasses, session.facts.sharedClasses, session.facts.dataSources) = ([], [], [])
     session.facts.fresh = RangeSet()
-    // What completes with it has still had its objects.
+    // The session still counts as the owner of its objects here, so they count for the completion.
     checkCompletion()
     sessions.end(session, ending, restorations: runs.restorations, in: &turn)
     turn.ask(.unwatch(id, session.id))
@@ -31,7 +30,7 @@ extension Application {
   private func leaveObjects(of session: Session, _ ending: SessionEnding) {
     switch ending {
     case .userQuit where quitsApplication(session) && turn.settings.isDeveloperMode:
-      // What a developer quits is to be there again; nothing is emptied.
+      // In developer mode a quit keeps the state: the developer wants it again after the next start.
       settle(session)
       vacate(session)
     case .userQuit where quitsApplication(session):
@@ -39,11 +38,12 @@ extension Application {
       announceDiscard(.userQuit)
       runs.userQuit()
     case .closed, .userQuit:
+      settle(session)
       let objects = session.objects.values.sorted { $0.id < $1.id }
       for node in objects { node.claim = nil }
       close(objects)
     case .logout where session.hasExited, .stopped:
-      // It has not declared that its blank pushes may hide older states (R19).
+      // It has not declared that its provisional states may replace older ones (R19).
       vacate(session)
     case .restart, .logout, .expired:
       settle(session)
@@ -55,7 +55,7 @@ extension Application {
     closeWindows(of: session)
   }
 
-  /// Whether the user quits the whole application by it, not only this process.
+  /// Whether this goodbye quits the whole application, not only its process.
   private func quitsApplication(_ session: Session) -> Bool {
     session.facts.isDelegate || isLast(session) && liveDelegate == nil
   }
@@ -79,7 +79,7 @@ extension Application {
     writeRun()
   }
 
-  /// Empties the head in one row; writes of the given sessions are no longer stored (R30).
+  /// Removes all objects and states by one change. Later writes of the given sessions are not stored (R30).
   func emptyHead(discarding discarded: [Session]) {
     clearHead()
     for node in tree.nodes.values { node.claim = nil }
@@ -94,7 +94,7 @@ extension Application {
     runs.units = []
   }
 
-  /// The archive's head and the shelf hold nothing from here on; the tree, which the caller changes, is to be counted.
+  /// Clears the archive's head and the shelf. The caller changes the tree and counts the head anew.
   func clearHead() {
     note(.headGivenUp)
     forgetBlame()
@@ -105,10 +105,10 @@ extension Application {
 
   // MARK: Single objects
 
-  /// Removes an object and its state; its node stays, vacant, while it has descendants (R3).
+  /// Removes an object and its state. If it has descendants, its node stays as a vacant one (R3).
   func drop(_ node: Node) {
     let wasClaimed = node.claim != nil
-    if let claim = node.claim { release(claim) }
+    if let claim = node.claim { release(claim, of: node) }
     node.claim = nil
     for session in sessions.values { session.revisions[node.id] = nil }
     forgetBlame(of: node)
@@ -125,7 +125,7 @@ extension Application {
     if wasClaimed { note(.released(node.id, isGone: true)) }
   }
 
-  /// What is pushed to its path later is another object's.
+  /// Keeps only the node's place: a state pushed to its path later belongs to another object.
   private func forgetDescription(of node: Node) {
     let (record, kind) = (node.record, node.record.kind)
     let blank = NodeRecord(node: node.id, parent: record.parent, component: record.component, kind: kind)
@@ -134,7 +134,7 @@ extension Application {
     write(node)
   }
 
-  /// Drops a vacant object with all vacant ones below it; nodes above live objects stay (R3, R13).
+  /// Drops a vacant object and all vacant ones below it; nodes above live objects stay (R3, R13).
   func forget(_ node: Node) {
     for node in tree.subtree(of: node).reversed() where node.isVacant && tree.nodes[node.id] === node {
       drop(node)
@@ -151,21 +151,20 @@ extension Application {
     reach.note(references, node.references, in: tree)
   }
 
-  /// Releases an object whose session continues; the state stays if it is saved (R4, R13).
+  /// Releases an object whose session continues. The state stays if it is saved (R4, R13).
   func releaseKeepingState(_ node: Node) {
     guard canKeepState(node) else { return drop(node) }
+    if !isAwaitingDelivery(node) { settle([node]) }
     let claim = node.claim
     if let claim {
-      release(claim)
+      release(claim, of: node)
       if claim.revision > 0 { sessions[claim.session]?.revisions[node.id] = claim.revision }
     }
     node.claim = nil
-    settle([node])
     writeRelease(of: node, at: turn.now.wall, by: claim?.session ?? 0)
     note(.released(node.id, isGone: false))
   }
 
-  /// Whether its state may outlive its owner's claim.
   func canKeepState(_ node: Node) -> Bool { node.record.component != nil && !isUnsaved(node) }
 
   func writeClaim(_ record: ClaimRecord, of node: Node) {
@@ -173,9 +172,7 @@ extension Application {
     write(.claim(record))
   }
 
-  /// When the node became unclaimed; 0 if it must not be retired (R13).
-  ///
-  /// - Parameter session: the one that had it until then; 0 if there was none.
+  /// Records when the node became unclaimed (0 if it must not be retired), and its last owner (0 if it had none) (R13).
   func writeRelease(of node: Node, at released: Int64, by session: SessionID = 0) {
     let record = ClaimRecord(
       node: node.id,
@@ -187,14 +184,15 @@ extension Application {
     writeClaim(record, of: node)
   }
 
-  private func release(_ claim: Node.Claim) {
+  private func release(_ claim: Node.Claim, of node: Node) {
     tree.release(claim.handle)
+    deliveries.cancel(node.id, for: claim.session, isLost: true)
     sessions[claim.session]?.objects[claim.handle] = nil
   }
 
-  /// Removes a node that is only a placeholder without descendants, and then each ancestor that is one.
+  /// Removes a placeholder without descendants, and then each ancestor that has become one.
   ///
-  /// - Parameter claimed: is about to be claimed, so it stays.
+  /// - Parameter claimed: stays, because it is about to be claimed.
   func prune(_ node: Node, besides claimed: Node? = nil) {
     var current: Node? = node
     while let node = current, node !== claimed, node.isPlaceholder, node.children.isEmpty, tree.nodes[node.id] === node
@@ -208,8 +206,8 @@ extension Application {
 
   // MARK: Orphans
 
-  /// Closes orphans that were unclaimed for 90 days and for 20 completed restorations (R13). Neither suffices: a clock
-  /// may have been wrong, and a program may be started twenty times a day.
+  /// Closes orphans that were unclaimed for 90 days and for 20 completed restorations (R13). Neither suffices alone:
+  /// the clock may have been wrong, and a program may start twenty times a day.
   func retireOrphans() {
     let days90: Int64 = 90 * 24 * 3_600 * 1_000
     let orphans = tree.nodes.values.filter { node in

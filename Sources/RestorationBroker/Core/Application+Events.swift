@@ -4,9 +4,9 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// The events of an application; each is made where the decision is made.
+/// The events of an application. Each is announced by the code that decides it.
 extension Application {
-  /// Notifies subscribers. The event is made only if there are any.
+  /// Notifies subscribers. `event` is called only if there are any.
   func announce<Event: RestorationEvent>(_ condition: Announcement.Condition = .stored, _ event: () -> Event) {
     turn.announce(condition, event)
   }
@@ -49,7 +49,7 @@ extension Application {
     }
   }
 
-  /// Called while the node is still claimed.
+  /// The node must still be claimed.
   func announceUnregistration(of node: Node, _ cause: ObjectUnregistered.Cause, stateKept: Bool) {
     guard let claim = node.claim else { return }
     announce {
@@ -64,8 +64,8 @@ extension Application {
     }
   }
 
-  /// A state was stored. If no caller waits for an answer, subscribers are also told if it was not stored (R15).
-  /// Without a caller, the broker has asked for it.
+  /// Announces a stored state; `caller` is `nil` if the broker asked for it. If no caller waits for an answer,
+  /// subscribers also learn of a failed store (R15).
   func announceEncoding(at node: Node, bytes: Int, by session: Session?, for caller: Caller?) {
     announce {
       StateEncoded().with {
@@ -87,7 +87,6 @@ extension Application {
     }
   }
 
-  /// The archive has been opened.
   func announceOpening(damage: String?) {
     if let damage { announce(.settled) { ArchiveDamaged().with { $0.message = damage } } }
     announce(.settled) {
@@ -101,7 +100,7 @@ extension Application {
   }
 
   func announceDiscard(_ cause: ApplicationDiscarded.Cause, reason: String? = nil, generations: Bool = false) {
-    // For people, so its beginning is enough.
+    // The reason is for people, so its beginning is enough.
     let reason = reason.map { String($0.unicodeScalars.prefix(200)) }
     announce {
       ApplicationDiscarded().with {

@@ -3,7 +3,7 @@
 package import RestorationArchive
 internal import RestorationWire
 
-/// An archive as it was opened, with the tree of its head.
+/// An opened archive and the tree of its head.
 package struct OpenedArchive {
   package let opening: ArchiveOpening
   let tree: NodeTree
@@ -19,17 +19,16 @@ package struct OpenedArchive {
 }
 
 extension Application {
-  /// Loads the archive as it was opened.
-  ///
-  /// Earlier sessions exist again, without a connection. A live process resumes its session by its token; the service
-  /// reports which processes have ended.
+  /// Loads the archive. Earlier sessions exist again, without a connection: a live process resumes its session by its
+  /// token, and the service reports which processes have ended.
   func load(_ opened: OpenedArchive) {
     let opening = opened.opening
     let connected = sessions.values
     let former = formerSessions
-    // What was asked for has come, and was lost with its transaction.
+    // These states were received, but lost with their transaction.
     let hasLost = tree.claimed.values.contains { ($0.pulled?.sequence ?? 0) > opening.sequence }
     reset(at: opening.sequence)
+    turn.readOnly = opening.readOnly
     turn.begin(opening.archive, after: opening.sequence, content: opening.contentSequence)
     budget = ArchiveBudget(counted: opening.sequence)
     reach = Reach()
@@ -55,7 +54,7 @@ extension Application {
     turn.phase = .open
     if opening.damage != nil { writeRun() }
     loadWithheld(opening.withheld)
-    // What was only there for a former broker is gone with it.
+    // Placeholders that existed only for a former broker are removed.
     for node in tree.nodes.values where node.isPlaceholder && node.children.isEmpty { prune(node) }
     note(.sessionsChanged)
     trials.resume(former.trials) { sessions[$0] != nil }
@@ -71,7 +70,7 @@ extension Application {
 
   /// - Parameter former: claims from before a transaction failed.
   private func loadClaims(_ claims: [ClaimRecord], former: [ObjectHandle: Node.Claim]) {
-    // A fresh object may have got another number since.
+    // A fresh object may have another number since its registration.
     let freshOf = sessions.inOrder.reduce(into: [:]) { fresh, session in
       fresh[session.id] = tree.nodes(in: session.facts.fresh)
     }
@@ -79,7 +78,7 @@ extension Application {
       guard let node = tree.nodes[record.node] else { continue }
       node.claimRecord = record
       guard record.released == 0, let session = sessions[record.session] else { continue }
-      // Former brokers did not note what was due. If its last push was early, the owner had not got what there was.
+      // Former brokers did not record pending deliveries. If the last push was provisional, a delivery was pending.
       let isEarly = node.state.map { $0.isEarly && $0.session == session.id } ?? false
       let classes = node.record.classes.map { StateOrigin.classes(inText: $0) } ?? []
       let before = former[record.handle]
@@ -90,14 +89,14 @@ extension Application {
       if record.delivery == .given, before == nil { trials.fetched(node.id, by: session.id) }
       claim.isFresh = freshOf[session.id]?.contains(node.id) ?? false
       (claim.isRolledBack, claim.hasMoved) = (before?.isRolledBack ?? false, before?.hasMoved ?? false)
-      // What it has given to a former broker is unknown.
+      // The states that the owner has sent to a former broker are unknown.
       let mayBeUnstored = before == nil && !node.hasState && !session.serves(.encodeRestorableStateWithCoder)
       if mayBeUnstored || !tree.isIncluded(node) { noteUnstored(node) }
       hold(node, claim, by: session)
     }
   }
 
-  /// As a claim of the delegate: what it has been shown is unknown.
+  /// Treats the application's own state like a claim of the delegate, whose deliveries are unknown.
   private func loadOwnState(former: [SessionID: Session]) {
     guard let state = tree.applicationNode?.state, state.isEarly, let delegate = liveDelegate else { return }
     if former[delegate.id] == nil { delegate.hasOwnState = state.session != delegate.id }

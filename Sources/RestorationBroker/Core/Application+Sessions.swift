@@ -5,30 +5,28 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
-  /// Sessions whose processes may have ended, so that they do not keep the application in use; nil if there are none,
-  /// or it is known.
+  /// Sessions whose processes may have ended without notice; `nil` if there are none or the probe has run. They must
+  /// not keep the application in use.
   var unverifiedSessions: [SessionID]? {
     guard !sessions.isVerifying else { return nil }
     let others = sessions.values.filter { $0.facts.process != nil && !$0.facts.isDetached }
     return others.isEmpty ? nil : others.map(\.id)
   }
 
-  /// Passes a message to `probed` once it is known which of the sessions' processes have ended; the client waits.
+  /// Probes the sessions' processes. The client waits, and `probed` handles its message afterwards.
   func probe(_ sessions: [SessionID], for message: IncomingMessage, _ client: Client) {
     client.isProbing = true
     self.sessions.probe(sessions, for: .message(message), in: &turn)
   }
 
-  /// Has the end of the session's process noticed.
+  /// Asks for `processExited` when the session's process ends.
   func watch(_ session: Session, for client: Client) {
     guard let process = session.facts.process else { return }
-    // A connection that is gone does not know its process, which may live.
+    // A closed connection cannot name its process, which may be alive.
     turn.ask(client.hasLeft ? .watchProcess(process, id, session.id) : .watch(client.id, id, session.id))
   }
 
-  /// Adds a session, and begins a run if there is none.
-  ///
-  /// - Parameter unit: the unit of its process.
+  /// Begins a run as well if there is none.
   func beginSession(_ facts: SessionFacts, client: ClientID?, unit: String? = nil) -> Session {
     endAbandonedSessions(of: facts.process)
     if sessions.allAreDiscarded { beginRun() }
@@ -41,7 +39,7 @@ extension Application {
     return session
   }
 
-  /// A process that connects again without its token leaves its former session; if that owns nothing, it ends.
+  /// If a process connects again without its token, its former session ends, provided that it owns nothing.
   private func endAbandonedSessions(of process: ClientProcess?) {
     guard let process else { return }
     for session in sessions.inOrder
@@ -52,7 +50,6 @@ extension Application {
     }
   }
 
-  /// The saved state as reported to the session (R20).
   func situation(for session: Session) -> RestorationSituation {
     if case .unreadable = phase {
       return RestorationSituation().with {
@@ -77,23 +74,23 @@ extension Application {
 
   // MARK: Runs
 
-  /// Seals the state that the last run left, and pins it until this run has restored it (R16).
+  /// Seals the state that the last run left, and pins that generation until this run has restored it (R16).
   private func beginRun() {
-    // Ended sessions are kept while they were the last to claim some node (R13).
+    // An ended session stays recorded while it is the last owner of a node (R13).
     sessions.forgetEnded(besides: Set(tree.nodes.values.compactMap { $0.claimRecord?.session }), in: &turn)
     let hasState = tree.nodes.values.contains { $0.hasState }
     if hasState, hasUnsealedContent {
       _ = generations.seal("startup", of: tree, omitting: tree.unreachedNodes, in: &turn)
     }
     generations.pinNewest(in: &turn)
-    // What was left by brokers that kept it, or has been excluded since its session ended (R4).
+    // Former brokers stored these states, or the objects were excluded after their session had ended (R4).
     for node in tree.unsaved(among: tree.nodes.values) where tree.nodes[node.id] === node { drop(node) }
     runs.begin(hasState: tree.nodes.values.contains { $0.hasState }, after: sequence, at: turn.now.wall)
     trials.beginRun()
     writeRun()
   }
 
-  /// The newest one is kept.
+  /// Keeps the newest affinity only.
   func noteAffinity(_ affinity: String) {
     guard affinity != runs.affinity else { return }
     runs.affinity = affinity
@@ -105,17 +102,16 @@ extension Application {
   }
 }
 
-/// Sessions that are lost, detached, or from before the broker was restarted.
+/// Lost and detached sessions, and those of a former broker.
 extension Application {
-  /// How long a lost connection's process has to end before the session counts as merely disconnected (R30).
+  /// After this time a session whose process lives counts as disconnected, not as crashed (R30).
   static let lostMilliseconds: Int64 = 1_000
-  /// A detached session ends after this long without a call.
+  /// A detached session expires after this time without a call.
   static let detachedMilliseconds: Int64 = 600_000
 
-  /// The connection of a session has broken (R30).
   func lost(_ session: Session) {
     session.client = nil
-    // If a process had ended before it could be identified, its session ends with the connection.
+    // An unidentified process has already ended, so its session ends with the connection.
     if session.hasExited || session.facts.process == nil {
       died(session)
     } else {
@@ -123,7 +119,7 @@ extension Application {
     }
   }
 
-  /// Nothing is in progress, and no caller waits. (The core knows the clients of detached sessions.)
+  /// Nothing is in progress, and no caller waits. Clients of detached sessions are known to the core only.
   package var isIdle: Bool {
     parentWaits.isEmpty && trials.isIdle && sessions.isIdle && jobs.isIdle && !isRestoring && saving.isIdle
       && calls.isEmpty && !turn.isLong
@@ -139,7 +135,8 @@ extension Application {
     }
   }
 
-  /// Earlier sessions: those whose processes have ended have crashed, the others may be resumed by their token.
+  /// Continues the sessions of a former broker. If a process has ended, its session has crashed; the others can be
+  /// resumed.
   func resumeSessions(ended: Set<SessionID>) {
     for session in sessions.inOrder {
       if ended.contains(session.id) {
@@ -154,7 +151,7 @@ extension Application {
         turn.ask(.watchProcess(process, id, session.id))
       }
     }
-    // The processes that are alive have not been logged out.
+    // Live processes were not logged out.
     if runs.logIn() { writeRun() }
     goOnRestoring()
     turn.beginTrials()
@@ -175,6 +172,7 @@ extension Application {
     if request.keepState {
       releaseKeepingState(node)
     } else {
+      if !isAwaitingDelivery(node) { settle([node]) }
       close([node])
     }
     if request.generations { forgetGenerations() }

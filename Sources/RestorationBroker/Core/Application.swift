@@ -7,12 +7,12 @@ package import RestorationWire
 /// One application with an open archive: its tree, its sessions, its run.
 ///
 /// Invariants:
-/// 1. Everything here is what the archive will hold once the changes written so far are durable, except between two
-///    pieces of a long turn.
-/// 2. When a transaction fails, this state is dropped: the application is loaded again from the archive.
-/// 3. A part that changes gets the turn and cannot reach the application. `restoring` alone may ask it while it decides
-///    (`RestorationFacts`), and no answer reads `restoring`. So accesses never overlap, and Swift need not
-///    check that at run time (`@exclusivity`).
+/// 1. This state equals what the archive will hold once all changes so far are durable, except between two pieces of a
+///    long turn.
+/// 2. If a transaction fails, this state is dropped and the application is loaded again from the archive.
+/// 3. A part gets the turn and cannot reach the application. Only `restoring` may ask it while it decides
+///    (`RestorationFacts`), and no answer reads `restoring`. So accesses never overlap, and Swift need not check for
+///    that at run time (`@exclusivity`).
 package final class Application {
   @exclusivity(unchecked) var turn: Turn
   @exclusivity(unchecked) package internal(set) var tree = NodeTree()
@@ -35,7 +35,7 @@ package final class Application {
   package enum Phase {
     case opening
     case open
-    /// The archive is there and cannot be used; why (R20).
+    /// The archive exists but cannot be used, for this reason (R20).
     case unreadable(String)
   }
 
@@ -49,13 +49,13 @@ package final class Application {
   package var phase: Phase { turn.phase }
   package var sequence: SequenceNumber { turn.sequence }
 
-  /// Calls wait: for the archive, for what becomes of a transaction after one that failed, or for a long turn.
+  /// Calls wait: the archive is opening, the transaction after a failed one is not durable yet, or a long turn runs.
   var isUnsettled: Bool { if case .opening = phase { true } else { turn.isOnTrial || turn.isLong } }
 
-  /// The head holds what no generation does (R16).
+  /// The head holds content that no generation holds (R16).
   var hasUnsealedContent: Bool { generations.hasUnsealedContent(in: turn) }
 
-  /// Nothing is in the archive, and nothing would be restored from it.
+  /// The archive is empty, and nothing would be restored from it.
   var isBlank: Bool {
     guard case .open = phase, sessions.isEmpty, generations.all.isEmpty, runs.facts.damage == nil,
       runs.facts.shelf.subtrees.isEmpty
@@ -65,7 +65,6 @@ package final class Application {
 
   // MARK: Writing
 
-  /// Adds a change to the next transaction, if the archive is open.
   @discardableResult
   func write(_ change: ArchiveChange) -> SequenceNumber {
     if case .open = phase, change.isContent {
@@ -77,7 +76,7 @@ package final class Application {
   }
 
   func write(_ node: Node) {
-    // The texts of a removed node are of no use.
+    // A removed node needs no texts.
     let record = node.record.isRemoved ? .removal(of: node.id, successor: node.record.successor) : node.record
     budget.growTexts(by: record.textBytes - node.countedText, at: write(.node(record)))
     node.countedText = record.textBytes
@@ -96,18 +95,16 @@ package final class Application {
 
   // MARK: Finding
 
-  /// The session that claims the node, if one does.
   func owner(of node: Node) -> Session? { node.claim.flatMap { sessions[$0.session] } }
 
   func node(_ reference: ObjectReference) -> Node? { tree.node(reference) }
 
-  /// The node of a reference in a call; throws the error for the call.
   func requireNode(_ reference: ObjectReference, at pointer: String = "/object") throws(ErrorObject) -> Node {
     if let node = node(reference) { return node }
     throw .unknownObject(reference, at: pointer)
   }
 
-  /// The caller's own object.
+  /// Throws `notOwner`, or `replaced` after a take-over, unless the session owns the object.
   func requireOwn(_ reference: ObjectReference, _ session: Session?) throws(ErrorObject) -> Node {
     if case .handle(let handle) = reference, let session, session.replaced.contains(handle) {
       throw .replaced()

@@ -4,7 +4,7 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension ApplicationOverview {
-  /// Those that the client may use: of open archives as they are now, of the others as the store lists them.
+  /// Overviews of all applications the client may use: open ones from memory, closed ones from the store's summaries.
   static func all(
     in core: BrokerCore,
     _ summaries: [ArchiveSummary],
@@ -44,13 +44,12 @@ extension ApplicationOverview {
 }
 
 extension ArchiveSummary {
-  /// Whole days since the newest write, or the end of the last session; `nil` if neither is known.
+  /// Whole days since the newest write or the end of the last session; `nil` if neither is known.
   fileprivate func unusedDays(_ facts: RunFacts, at wall: Int64) -> Int? {
     let used = max(modified, facts.used)
     return used == 0 ? nil : Int(max(0, wall - used) / (24 * 3_600 * 1_000))
   }
 
-  /// What the closed archive has to restore.
   fileprivate func availability(_ facts: RunFacts) -> RestorationState {
     guard state == .available else { return .unreadable }
     guard objects > 0 else { return .none }

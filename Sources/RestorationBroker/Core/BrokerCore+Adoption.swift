@@ -4,18 +4,18 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Clients whose connections outlive a broker: what the next broker is told, and how it adopts them.
+/// Hands clients over to the next broker, and adopts those of the former one. Their connections outlive both.
 extension BrokerCore {
-  /// The text for `adopted`; empty if there is nothing to know of the client.
+  /// The text for the next broker's `adopted`; empty if it need not know anything about the client.
   package func record(of id: ClientID) -> [UInt8] {
-    // A client that is still being adopted is as it was.
+    // While a client is being adopted, its record has not changed.
     guard let record = clients[id].map({ $0.pendingAdoption ?? ClientSnapshot(of: $0, in: self) }),
       record != ClientSnapshot()
     else { return [] }
     return Array(record.stored.utf8)
   }
 
-  /// Adopts a client of the former broker. Its messages wait until its sessions are loaded.
+  /// Adopts a client of the former broker. Its messages wait until the archives of its sessions are open.
   package mutating func adopted(
     _ id: ClientID,
     process: ClientProcess?,
@@ -23,7 +23,7 @@ extension BrokerCore {
     afterKill: Bool,
     at now: Moment
   ) {
-    // Perhaps it is confined: its peer sees the connection end, and is judged anew when it comes again.
+    // The client may have been confined, so its connection ends. It is judged anew when it connects again.
     guard var record = ClientSnapshot(record: text) else { return context.emit(.disconnect(id)) }
     connected(id, process: process, confinement: record.confinement, at: now)
     guard let client = clients[id] else { return }
@@ -33,7 +33,7 @@ extension BrokerCore {
     for entry in record.subscriptions {
       let subscriber = Subscriber(client: id, number: entry.number)
       context.subscriptions.add(subscriber, to: entry.names, of: entry.application, within: client.confinement)
-      // Durable changes may not have been reported.
+      // After a kill, events of durable changes may be missing.
       if afterKill { context.emit(.tellLoss(subscriber)) }
     }
     context.emit(.clientChanged(id))
@@ -42,7 +42,6 @@ extension BrokerCore {
     adopt(client)
   }
 
-  /// Resumes the client as soon as all its archives are open.
   mutating func adopt(_ client: Client) {
     guard let record = client.pendingAdoption else { return }
     for name in record.detached + (record.session.map { [$0] } ?? []) {
@@ -60,7 +59,6 @@ extension BrokerCore {
     drain(client)
   }
 
-  /// The application, open or opening.
   private mutating func reopened(_ name: ApplicationName) -> Application {
     if let id = applicationIDs[name], let application = applications[id]?.settled { return application }
     return open(name, for: .reading)
@@ -92,7 +90,7 @@ extension BrokerCore {
     client.detached[application.id] = name.token
   }
 
-  /// The client's session no longer exists, and only a new connection shows that clearly.
+  /// The client's session no longer exists. Only a new connection makes that clear to it.
   mutating func giveUp(_ client: Client) {
     client.pendingAdoption = nil
     client.queue = []
@@ -101,12 +99,12 @@ extension BrokerCore {
   }
 }
 
-/// What the next broker must know of a client, besides its sessions in the archive.
+/// The record of a client for the next broker, besides its sessions in the archive.
 struct ClientSnapshot: StoredFacts, Equatable {
   struct SessionName: WireObject, Equatable {
     var application = ApplicationName.blank
     var token = ""
-    /// A detached session that nobody else knows of: it ends with the connection.
+    /// No other client knows this detached session: it ends with the connection.
     var isOwn = false
 
     init() {}
@@ -122,16 +120,13 @@ struct ClientSnapshot: StoredFacts, Equatable {
     }
   }
 
-  /// The session it initialized or resumed.
   var session: SessionName?
-  /// That session fetches its calls by `nextRequest`.
   var polls = false
-  /// The detached sessions that its calls opened, one for each application.
+  /// Detached sessions, one for each application.
   var detached: [SessionName] = []
   var subscriptions: [Subscriptions.Entry] = []
   var lastSubscription: Int64 = 0
   var canBeCalled = true
-  /// The application that it is confined to, without instance.
   var confinement: String?
   /// Whether the former broker was killed. Not part of the text.
   var isAfterKill = false
@@ -154,7 +149,8 @@ struct ClientSnapshot: StoredFacts, Equatable {
     confinement = client.confinement
   }
 
-  /// `nil` if the text does not say for sure what the client is confined to; it may be invalid elsewhere.
+  /// Returns `nil` if the text leaves in doubt what the client is confined to. Other invalid members keep their
+  /// defaults.
   init?(record text: [UInt8]) {
     guard !text.isEmpty else { return }
     guard let slice = Self.scan(text), let record = Self(slice),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import JSONRPC
-package import RestorationArchive
+package import JSONRPC
+internal import RestorationArchive
 internal import RestorationWire
 
-/// Whole archives: checking, copying, exporting and importing.
 extension BrokerCore {
   mutating func rollBack(_ call: MethodTable.Call<RollBack>) throws(ErrorObject) {
     if !call.request.force, let others = call.application.unverifiedSessions {
@@ -16,7 +15,7 @@ extension BrokerCore {
     }
   }
 
-  /// Removes an application; its sessions end, and their clients have none.
+  /// Removes an application. Its sessions end, and their clients continue without one.
   mutating func forget(_ call: MethodTable.Call<ForgetApplication>) throws(ErrorObject) {
     let (application, request) = (call.application, call.request)
     if !request.force {
@@ -37,21 +36,34 @@ extension BrokerCore {
     close(application, ArchiveRemoval(caller: call.caller, withDamaged: request.damaged))
   }
 
-  /// The store has finished a job.
-  package mutating func jobFinished(
+  // MARK: Reports
+
+  /// Answers a report's question; `nil` if the application is open no more.
+  package mutating func ask<Value>(
     _ id: ApplicationID,
-    _ job: StoreJob,
-    _ result: Result<StoreJob.Outcome, ArchiveCopyError>,
+    _ question: (Application) throws(ErrorObject) -> Value,
     at now: Moment
-  ) {
+  ) -> Result<Value, ErrorObject>? {
     context.now = now
-    guard let application = applications[id]?.settled else { return }
-    application.jobFinished(job, result)
+    guard let application = applications[id]?.settled else { return nil }
+    do throws(ErrorObject) {
+      return .success(try question(application))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// The report is over. It may have begun what is done in a long turn.
+  package mutating func reportEnded(_ id: ReportID, at now: Moment) {
+    context.now = now
+    guard let application = applications[id.application] else { return }
+    application.jobs.end(id.number)
+    application.beginWaiting()
   }
 
   // MARK: Importing
 
-  /// Reads a document or a part. With the last part, the document is checked before its archive is opened, so that a
+  /// Reads a document or a part of one. The complete document is checked before its archive is opened, so that a
   /// refused document creates none.
   mutating func importArchive(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     do throws(ErrorObject) {
@@ -63,9 +75,8 @@ extension BrokerCore {
     dropUpload(of: client)
   }
 
-  /// Does a piece of what the call says; it is handled again until all is done.
-  ///
-  /// - Returns: whether the document was imported.
+  /// Does a piece of the import, and returns whether the document was imported. The message is handled again until all
+  /// pieces are done.
   private mutating func goOn(importing message: IncomingMessage, _ client: Client) throws(ErrorObject) -> Bool {
     guard let target = try namedApplication(message, client) else {
       throw client.loss.map { ErrorObject.fenced($0.loss) } ?? Self.noApplication()
@@ -73,7 +84,7 @@ extension BrokerCore {
     let request = try ImportArchive(message.parameters)
     if client.upload?.isUnderWay != true { try begin(request, into: target, client) }
     let roomLeft = 2 * context.limits.archiveBytesMax - clients.values.reduce(0) { $0 + ($1.upload?.charge ?? 0) }
-    // 0 while the archive is not open.
+    // 0 if the archive is not open.
     let last = applicationIDs[target].flatMap { applications[$0]?.settled.tree.last } ?? 0
     let plan: ImportPlan
     switch try client.upload?.goOn(request, context.limits, roomLeft: roomLeft, above: last) {
@@ -97,7 +108,7 @@ extension BrokerCore {
     return true
   }
 
-  /// The call goes on a little later; messages behind it wait.
+  /// Schedules the next piece of the import. The client's later messages wait.
   private mutating func pause(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
     guard !context.isEnding else { throw .shuttingDown() }
     client.isImporting = true
@@ -105,7 +116,6 @@ extension BrokerCore {
     context.emit(.setTimer(.upload(client.id), milliseconds: ArchiveUpload.pauseMilliseconds))
   }
 
-  /// The client's import has paused long enough.
   mutating func goOnImporting(_ client: Client) {
     client.isImporting = false
     resume(client)
@@ -113,11 +123,11 @@ extension BrokerCore {
 
   mutating func uploadTimerFired(of client: Client) {
     if client.isImporting { return goOnImporting(client) }
-    // A complete document that waits for its archive is not idle.
+    // An upload is not idle while its complete document waits for the archive.
     if client.upload?.isUnderWay == false { dropUpload(of: client) }
   }
 
-  /// Begins with the part of a call; the first one begins an upload.
+  /// Begins a part; the first one begins an upload.
   private mutating func begin(
     _ request: ImportArchive,
     into application: ApplicationName,
@@ -136,7 +146,7 @@ extension BrokerCore {
     }
   }
 
-  /// A part was read, and others follow.
+  /// Answers a part that others follow.
   private mutating func endPart(_ request: ImportArchive, of message: IncomingMessage, _ client: Client) {
     guard let upload = client.upload else { return }
     context.emit(.setTimer(.upload(client.id), milliseconds: ArchiveUpload.idleMilliseconds))
@@ -150,7 +160,8 @@ extension BrokerCore {
     context.emit(.respond(message.caller, .result(reply)))
   }
 
-  /// The archive need not be open yet, so a detached session cannot be checked. It would also block the last part.
+  /// Reports to the session of the connection only. The archive may not be open yet, so a detached session cannot be
+  /// checked; it would also block the last part.
   private func tellProgress(of upload: ArchiveUpload, token: ProgressToken?, for caller: Caller, _ client: Client) {
     let (application, session) = boundSession(client) ?? (nil, nil)
     var call = LongCall(caller, by: session, token: token, at: context.now)

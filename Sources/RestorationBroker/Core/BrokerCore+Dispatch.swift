@@ -19,7 +19,7 @@ extension BrokerCore {
       client.chosenInstance = nil
       closeUnwritten(of: client)
       if message.caller.call == nil {
-        // Only names of existing methods are logged; other names are a client's text.
+        // Other names are text of a client and not logged.
         let method = MethodTable.rows[message.method] != nil ? message.method : "an unknown method"
         let text = "\(method) as a notification failed: \(error.kind)"
         context.emit(.log(.warning, text, of: subject(of: message).application))
@@ -35,7 +35,7 @@ extension BrokerCore {
   }
 
   private func row(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> MethodTable.Row {
-    // Most clients repeat the last method.
+    // Most clients call the same method repeatedly.
     if let last = client.lastRow, last.name == message.method { return last }
     guard let row = MethodTable.rows[message.method] else { throw Self.noSuchMethod(message.method) }
     client.lastRow = row
@@ -46,11 +46,11 @@ extension BrokerCore {
     .methodNotFound(name, hint: "Call rpc.discover for the methods that exist; names are case sensitive.")
   }
 
-  /// A registration makes a detached session if the call has none.
+  /// If the call has no session, the registration begins a detached one.
   mutating func register(_ call: MethodTable.Call<RegisterObjectForStateRestoration>) throws(ErrorObject) {
     counters.registrations += 1
     try SessionQuota(applications).requireTextRoom(for: call.client.process, in: call.application)
-    // A refused call opens no session, and makes no archive.
+    // The check comes first: a refused call begins no session and creates no archive.
     if call.session == nil { try call.application.check(call.request) }
     let owner = if let session = call.session { session } else { try detachedSession(call.client, call.application) }
     let waiting = call.application.parentWaits.count
@@ -68,7 +68,7 @@ extension BrokerCore {
     closeIfUseless(application)
   }
 
-  /// Reading does not create an application: without a write it is unknown.
+  /// Throws if the application has no write: reading does not create it.
   func requireKnown(_ application: Application, _ session: Session?) throws(ErrorObject) {
     guard session == nil, application.sequence == 0, case .open = application.phase else { return }
     throw .unknownApplication("unknown application \(application.name)")
@@ -87,7 +87,6 @@ extension BrokerCore {
 
   // MARK: Scope
 
-  /// The application and session of a call; `nil` if the call waits for the archive.
   mutating func scope(of message: IncomingMessage, _ client: Client) throws(ErrorObject) -> (Application, Session?)? {
     let scope = try CallScope(message.parameters, after: client.lastApplication?.text ?? "")
     if let (application, session) = boundSession(client) {
@@ -109,8 +108,8 @@ extension BrokerCore {
     return (application, try detached(scope.session, client, application))
   }
 
-  /// The application of a call, which may have no archive: that of the connection's session, otherwise the named one;
-  /// `nil` if none is named.
+  /// The application of a call, without opening its archive: that of the connection's session, else the named one, else
+  /// `nil`.
   func namedApplication(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) -> ApplicationName? {
     let named = try CallScope(message.parameters).application
     guard let (application, _) = boundSession(client) else {
@@ -121,7 +120,6 @@ extension BrokerCore {
     return application.name
   }
 
-  /// Throws if a call names another application than that of the connection's session.
   private func require(_ named: String, of application: Application, _ client: Client) throws(ErrorObject) {
     guard !application.name.isSpelled(named) else { return }
     _ = try client.application(named: named)
@@ -140,13 +138,12 @@ extension BrokerCore {
     )
   }
 
-  /// The open application that a call names; `nil` if the client must wait for it.
   private mutating func application(
     _ text: String,
     for client: Client,
     _ message: IncomingMessage
   ) throws(ErrorObject) -> Application? {
-    // An application that was named before needs neither a look-up by name nor counting.
+    // A repeated name needs neither a look-up nor counting.
     if let last = client.lastApplication, let application = applications[last.id],
       application.name.isSpelled(text), !application.isUnsettled
     {
@@ -161,7 +158,7 @@ extension BrokerCore {
     return application
   }
 
-  /// Counts the connection against the application's limit when it first names it.
+  /// Counts a connection against the application's limit when it first names the application.
   func count(_ client: Client, _ application: Application) throws(ErrorObject) {
     guard !client.applications.contains(application.id) else { return }
     try application.sessions.connect(client.id, in: application.turn)
@@ -170,7 +167,7 @@ extension BrokerCore {
 
   // MARK: Detached sessions
 
-  /// The detached session of a call: the one its token names, or the one the connection's calls made.
+  /// The detached session of a call, by its token or else by its connection.
   private func detached(
     _ token: String?,
     _ client: Client,
@@ -213,7 +210,7 @@ extension BrokerCore {
     return session
   }
 
-  /// From now on, calls on this connection belong to this detached session, unless they give another token.
+  /// Binds later calls on this connection to the detached session, unless they give another token.
   func remember(_ session: Session, of application: Application, _ client: Client) {
     client.detached[application.id] = session.token
     context.emit(.setTimer(.detached(application.id, session.id), milliseconds: Application.detachedMilliseconds))

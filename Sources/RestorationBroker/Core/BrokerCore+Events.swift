@@ -6,21 +6,19 @@ internal import RestorationWire
 
 /// Subscriptions, and events that do not belong to an application.
 extension BrokerCore {
-  /// Subscriptions of all connections.
   package var subscriptionCount: Int { context.subscriptions.count }
 
-  /// Whether the subscription still exists.
   package func isSubscribed(_ subscriber: Subscriber) -> Bool { context.subscriptions.contains(subscriber) }
 
-  /// Whether the client reads an event of that length; it has given a limit only if it has a session.
+  /// Whether the client reads an event of that length. Without a session, the default limit holds.
   package func reads(_ parameters: JSONText, _ client: ClientID) -> Bool {
     let session = clients[client].flatMap { boundSession($0) }?.1
     return Session.fits(EventNotification.method, parameters, in: session?.pushBytesMax ?? Session.pushBytesDefault)
   }
 
-  /// Does not open an archive: the application need not exist yet.
+  /// Does not open the archive; the application need not exist yet.
   func subscribe(_ message: IncomingMessage, _ client: Client) throws(ErrorObject) {
-    // `nil` for all applications.
+    // `nil` means all applications.
     let application = try namedApplication(message, client)
     let request = try Subscribe(message.parameters)
     guard client.canBeCalled else {
@@ -31,9 +29,9 @@ extension BrokerCore {
       )
     }
     try context.subscriptions.requireRoom(for: client, among: clients.values, context.limits)
-    // The number could not be reported.
+    // Without an answer the client would not learn the number.
     guard message.caller.call != nil else { return }
-    // Of what is under way, the events may have been made.
+    // A long turn may have announced some of its events already, so it is finished before the subscription begins.
     for other in applications.values where application == nil || other.name == application { _ = other.settled }
     client.lastSubscription += 1
     let subscriber = Subscriber(client: client.id, number: client.lastSubscription)
@@ -60,14 +58,14 @@ extension BrokerCore {
 
   // MARK: Notifications that fail
 
-  /// A notification that is invalid.
+  /// Handles an invalid notification.
   package mutating func refused(_ message: IncomingMessage, _ error: ErrorObject, at now: Moment) {
     context.now = now
     guard let client = clients[message.caller.client] else { return }
     announceFailure(of: message, client, error)
   }
 
-  /// An encode without an answer has failed: only subscribers can be told.
+  /// Tells subscribers that an encode without an answer has failed.
   func announceFailure(of message: IncomingMessage, _ client: Client, _ error: ErrorObject) {
     guard context.hasSubscribers, message.caller.call == nil, message.method == EncodeRestorableState.method,
       let name = applicationName(of: message, client)
@@ -78,7 +76,7 @@ extension BrokerCore {
       let reference = EncodeRestorableState.object(of: message.parameters)
       let node = reference.flatMap { application?.node($0) }
       var path = node.flatMap { application?.tree.path(of: $0) }
-      // The given path may be invalid.
+      // The path of the message may be invalid.
       if path == nil, case .path(let sent) = reference, sent.bytes <= context.limits.pathBytesMax { path = sent }
       return EncodeFailed().with {
         $0.object = node?.claim?.handle
@@ -89,7 +87,7 @@ extension BrokerCore {
     }
   }
 
-  /// `nil` if the application of the event is unknown, or none of the client's.
+  /// `nil` if the application of the message is unknown, or the client may not use it.
   private func applicationName(of message: IncomingMessage, _ client: Client) -> ApplicationName? {
     if let (application, _) = boundSession(client) { return application.name }
     return (try? CallScope(message.parameters))?.application.flatMap { try? client.application(named: $0) }
@@ -102,7 +100,7 @@ extension BrokerCore {
     return (named ?? client.detached[application.id]).flatMap { application.sessions[token: $0] }
   }
 
-  /// What a message is about, for the log: the session's number, because its token is a secret.
+  /// The application and session of a message, for the log. The session's token is a secret, so its number is given.
   func subject(of message: IncomingMessage) -> (application: ApplicationName?, session: SessionID?) {
     guard let client = clients[message.caller.client] else { return (nil, nil) }
     let name = applicationName(of: message, client)

@@ -31,11 +31,11 @@ extension BrokerCore {
     guard let application = try application(named: name, for: client, message) else { return }
     try count(client, application)
     let others = application.sessions.values.filter { other in
-      other.facts.process != nil && !other.facts.isDetached && !other.hasExited
-        && other.client != client.id && !application.sessions.isVerified(other)
+      other.facts.process != nil && !other.facts.isDetached && other.client != client.id
+        && !(other.hasExited && other.token == request.session) && !application.sessions.isVerified(other)
     }
     guard others.isEmpty || application.sessions.isVerifying else {
-      // Processes that have just ended must not count as alive: the reason of the run depends on it (R16, R20).
+      // A process that has just ended must not count as alive: the reason of the run depends on it (R16, R20).
       application.probe(others.map(\.id), for: message, client)
       return
     }
@@ -74,7 +74,7 @@ extension BrokerCore {
   ) throws(ErrorObject) -> ApplicationName? {
     guard let instance = request.instance else { return request.application }
     if instance == Initialize.automaticInstance {
-      // Kept until the session exists: the call may wait for the archive and be handled again.
+      // The choice is retained until the session exists: if the call waits for the archive, it is handled again.
       if let chosen = client.chosenInstance { return chosen }
       client.choosesInstance = true
       listInstances(of: request.application, for: message)
@@ -130,7 +130,7 @@ extension BrokerCore {
       context.emit(.disconnect(before))
     }
     if resumed.facts.isDetached, client.canBeCalled {
-      // From now on it is bound to this connection, and no longer to those that used its token.
+      // The session is now bound to this connection, and no longer to those that used its token.
       context.emit(.cancelTimer(.detached(application.id, resumed.id)))
       for other in clients.values where other.detached[application.id] == resumed.token {
         other.detached[application.id] = nil
@@ -154,15 +154,14 @@ extension BrokerCore {
 
   // MARK: Listings
 
-  /// Lists the instances once it is known which of their processes are gone: one that has just ended must not keep its
-  /// instance.
+  /// Lists the instances after a probe of their processes: an ended process must not occupy its instance.
   mutating func listInstances(
     of name: ApplicationName,
     for message: IncomingMessage,
     known: Set<ApplicationID> = []
   ) {
     for application in applications.values where application.name.base == name.base && !known.contains(application.id) {
-      // The last messages of one that is known to have ended are still read.
+      // The last messages of a session with an ended process are still to be read.
       guard let sessions = application.unverifiedSessions?.filter({ application.sessions[$0]?.hasExited == false }),
         !sessions.isEmpty
       else { continue }
@@ -172,7 +171,6 @@ extension BrokerCore {
     context.emit(.list(.chooseInstance(message)))
   }
 
-  /// The store has listed all archives.
   package mutating func listingFinished(
     _ purpose: ListingPurpose,
     _ result: Result<ArchiveListing, ArchiveError>,

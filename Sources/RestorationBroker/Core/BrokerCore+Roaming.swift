@@ -4,16 +4,16 @@ internal import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// Archives that follow their user from host to host (R36).
+/// Archives that follow their user: each is used on one host at a time (R36).
 extension BrokerCore {
-  /// How long clients have to save what they have when another host waits for their archive.
+  /// Time for clients to save when another host waits for their archive.
   private static let leavingMilliseconds: Int64 = 3_000
 
   func isOpen(_ name: ApplicationName) -> Bool {
     if case .open? = applicationIDs[name].flatMap({ applications[$0] })?.phase { true } else { false }
   }
 
-  /// Another host waits for the archive: it is left once everything is saved.
+  /// Another host waits for the archive. It is released after a save round.
   package mutating func wanted(_ id: ApplicationID, by host: String, at now: Moment) {
     context.now = now
     guard let application = applications[id]?.settled, case .open = application.phase else { return }
@@ -21,23 +21,23 @@ extension BrokerCore {
     application.saveBeforeLeaving(to: host, milliseconds: milliseconds)
   }
 
-  /// Everything is saved, or there is no time left: sessions end as if their user logged out, and the store hands over
-  /// what it has (R30).
+  /// After the save round or its timeout, ends the sessions as a logout does; then the store hands the archive over
+  /// (R30).
   mutating func leave(_ id: ApplicationID) {
     guard let application = applications[id]?.settled, let host = application.saving.leavesTo else { return }
-    // What sessions leave could not be written.
+    // The ends of the sessions cannot be written while the archive is opening.
     if case .opening = application.phase { return context.emit(.setTimer(.leave(id), milliseconds: 100)) }
     end(application, .logout, for: ArchiveLoss(host: host, since: context.now.wall))
   }
 
-  /// Another host has the archive: what is written here counts no longer.
+  /// Another host has the archive, so writes here no longer count.
   package mutating func lost(_ id: ApplicationID, _ loss: ArchiveLoss, at now: Moment) {
     context.now = now
     if let application = applications[id]?.settled { lose(application, loss) }
   }
 
   mutating func lose(_ application: Application, _ loss: ArchiveLoss) {
-    // Changes are dropped from here on.
+    // From here on changes are dropped.
     application.turn.phase = .unreadable("another host has it")
     end(application, .expired, for: loss)
   }
@@ -62,7 +62,7 @@ extension Application {
     for session in sessions.inOrder { tell(session, ArchiveLost(loss)) }
     endWaiting(for: error)
     note(.archiveReopened)
-    jobs.abandon(for: error, in: &turn)
+    jobs.cancelAll(for: error, isClosed: true, in: &turn)
     saving.reset(in: &turn)
     for session in sessions.inOrder { end(session, ending) }
     announce(.settled) { ArchiveLost(loss) }
@@ -70,8 +70,8 @@ extension Application {
 }
 
 extension IncomingMessage {
-  /// For what it has an archive opened. A session may have ended on this host without its client's knowing: it does not
-  /// drive away the host that has the application now.
+  /// Why the message opens an archive. A session may have ended here without its client's knowledge; resuming it
+  /// must not take the archive from another host.
   var purpose: ArchivePurpose {
     guard MethodTable.rows[method]?.makesArchive == true else { return .reading }
     let beginning = method == Initialize.method ? try? Initialize(parameters) : nil
@@ -82,12 +82,13 @@ extension IncomingMessage {
 }
 
 extension Client {
-  /// For what it waits for an archive.
+  /// Why the client waits for an archive.
   var purpose: ArchivePurpose { pendingAdoption == nil ? queue.first?.purpose ?? .reading : .reading }
 }
 
 extension CoreContext {
-  /// After such an end of its session a client's calls are refused, but for the goodbye, which has nothing left to do.
+  /// Refuses a call of a client whose session ended because another host has the archive. A goodbye is answered: there
+  /// is nothing left to end.
   ///
   /// - Returns: whether the call was answered.
   func isOver(
@@ -105,7 +106,7 @@ extension CoreContext {
 extension ArchiveLoss {
   var time: Timestamp? { since.map { Timestamp(milliseconds: $0) } }
 
-  /// `nil` if the archive could not be opened for another reason.
+  /// `nil` if the error has another cause than a loss to another host.
   init?(_ error: ArchiveError) {
     switch error.kind {
     case .elsewhere(let host, let since): self.init(host: host, since: since)

@@ -3,11 +3,11 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Which applications leave memory, though nobody has asked for it. None does that has a session, or in which something
-/// is under way. The archive has all of it; its next call opens it again.
+/// Closes applications that nobody uses, to free their memory. They have no session and nothing under way; their next
+/// call opens them again.
 extension BrokerCore {
-  /// An unreadable archive is tried again once all clients that were told so have left. A blank one is removed when
-  /// all that have named it have.
+  /// Closes an unreadable archive when no client waits for it, so that the next call tries again, and a blank one when
+  /// all clients that named it have left.
   mutating func closeIfUseless(_ application: Application) {
     guard application.sessions.isEmpty, applications[application.id] != nil else { return }
     var isNamed: Bool { clients.values.contains { $0.applications.contains(application.id) } }
@@ -30,17 +30,17 @@ extension BrokerCore {
   }
 }
 
-/// Applications without sessions, in which nothing is under way, from the least recently used on.
+/// Applications without sessions and without anything under way, least recently used first.
 struct UnusedApplications {
-  /// Larger ones, and as many as are too many, leave so long after their last call.
+  /// A large or surplus application leaves this long after its last call.
   static let milliseconds: Int64 = 5_000
-  /// What is smaller stays, so that it need not be opened again, unless there are too many.
+  /// Smaller applications stay open unless there are too many.
   private static let lightBytes = 4 << 20
-  /// All of them together; beyond that some leave at once.
+  /// Memory of all unused applications; above it some leave at once.
   private static let bytesMax = 32 << 20
 
   private let all: [Application]
-  /// By how many a further application would exceed what may be open.
+  /// Number of applications above `openArchivesMax`, with a further one.
   private let excess: Int
 
   init(in core: BrokerCore) {
@@ -50,15 +50,14 @@ struct UnusedApplications {
     excess = core.applications.count + 1 - core.context.limits.openArchivesMax
   }
 
-  /// Whether it leaves some time after its last call: it has no session, and is large or one of too many.
+  /// Whether the application leaves some time after its last call: it has no session, and is large or surplus.
   static func leaves(_ application: Application, _ core: BrokerCore) -> Bool {
     guard application.sessions.isEmpty else { return false }
     return core.applications.count > core.context.limits.openArchivesMax || bytes(of: application) > lightBytes
   }
 
-  /// Those that leave before a further application comes: the excess, and as many as take too much memory. A blank one
-  /// is removed although a client that has named it may still be there. All others stay; the store closes the files of
-  /// those that it has not used for longest.
+  /// The applications that leave before a further one opens: the excess, and as many as exceed `bytesMax`. A blank one
+  /// is removed even if a client that named it is connected.
   var surplus: [Application] {
     var bytes = all.reduce(0) { $0 + Self.bytes(of: $1) }
     return all.enumerated().prefix { index, application in
@@ -67,7 +66,7 @@ struct UnusedApplications {
     }.map(\.element)
   }
 
-  /// About the memory of its objects and of what is recorded of their states.
+  /// Estimated memory of the objects and of the summaries of their states.
   private static func bytes(of application: Application) -> Int {
     application.budget.texts + application.origins.usedBytes + 1_024 * application.tree.count
   }

@@ -4,10 +4,10 @@ package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// Decides everything that the broker does: events in, effects out, which the service carries out.
+/// Decides everything that the broker does: it takes events, and returns effects that the service carries out.
 ///
-/// It does no I/O and reads no clock. Requests of one client take effect in arrival order; while a client waits for an
-/// archive to open, its later messages wait behind it.
+/// It does no I/O and reads no clock. Requests of one client take effect in the order of their arrival. While a client
+/// waits for an archive to open, its later messages wait, too.
 package struct BrokerCore {
   package let context: CoreContext
   var clients: [ClientID: Client] = [:]
@@ -20,7 +20,7 @@ package struct BrokerCore {
     self.context = CoreContext(limits: limits, settings: settings)
   }
 
-  /// Hands over what the last event led to, for an empty outcome.
+  /// Swaps the outcome of the last event for an empty one.
   package mutating func swapOutcome(with outcome: inout Outcome) { context.swapOutcome(with: &outcome) }
 
   package var sessionCount: Int { applications.values.reduce(0) { $0 + $1.sessions.count } }
@@ -41,11 +41,11 @@ package struct BrokerCore {
     counters.connections += 1
     guard let confinement else { return }
     context.emit(.confine(id, to: confinement))
-    // The next broker must know it, whatever the client does.
+    // The next broker must confine it, too, even if nothing else of the client changes.
     context.emit(.clientChanged(id))
   }
 
-  /// Nothing more comes of what the client has sent.
+  /// The client is gone, and all its messages were handled.
   package func isDone(with client: ClientID) -> Bool { clients[client] == nil }
 
   package mutating func received(_ message: IncomingMessage, at now: Moment) {
@@ -55,7 +55,7 @@ package struct BrokerCore {
     if client.isWaiting { client.enqueue(message) } else { process(message, client) }
   }
 
-  /// The client asks for metrics by a GET.
+  /// Answers a GET of the metrics.
   package mutating func requested(_ page: MetricsPage, by caller: Caller, at now: Moment) {
     context.now = now
     counters.requests += 1
@@ -74,7 +74,7 @@ package struct BrokerCore {
     if waiting(for: application.id).allSatisfy(\.wantsNothing) { application.turn.giveUp() }
   }
 
-  /// All messages of the client were handled.
+  /// Removes a client that has left. All its messages must have been handled.
   mutating func leave(_ client: Client) {
     let id = client.id
     clients[id] = nil
@@ -103,7 +103,7 @@ package struct BrokerCore {
 
   // MARK: Archives
 
-  /// The archive was opened, or could not be; `ended` are its sessions whose processes have ended.
+  /// The archive was opened, or its opening failed; `ended` lists its sessions whose processes have ended.
   package mutating func opened(
     _ id: ApplicationID,
     _ result: Result<OpenedArchive, ArchiveError>,
@@ -113,7 +113,7 @@ package struct BrokerCore {
     context.now = now
     guard let application = applications[id] else { return }
     if case .failure(let error) = result {
-      // Of an earlier failed transaction: its callers no longer wait.
+      // These callers still waited because of an earlier failed transaction.
       application.parentWaits.abandon(for: .storeError(error), in: &application.turn) { _ in true }
     }
     switch result {
@@ -131,10 +131,10 @@ package struct BrokerCore {
       context.emit(.log(.error, error.message, of: application.name, .archiveUnusable))
     case .failure(let error):
       if let loss = ArchiveLoss(error), !application.sessions.isEmpty { return lose(application, loss) }
-      application.jobs.abandon(for: .storeError(error), in: &application.turn)
+      application.jobs.cancelAll(for: .storeError(error), isClosed: true, in: &application.turn)
       close(application)
       for client in waiting(for: id) {
-        // Another client may have come since, or made a call that creates the archive, or has another host leave it.
+        // A client that came later may have the archive created, or released by another host.
         let mayOpen = client.purpose > application.turn.purpose && error.dependsOnPurpose
         let isNew = application.turn.isGivenUp && !client.hasLeft
         if mayOpen || isNew { resume(client) } else { refuse(client, with: .storeError(error)) }
@@ -146,7 +146,7 @@ package struct BrokerCore {
     closeIfUseless(application)
   }
 
-  /// Sessions that were not durable when a transaction failed are lost; their numbers will be used again.
+  /// Unbinds clients from sessions that were lost with a failed transaction. Their numbers will be used again.
   private func forgetLostSessions(of application: Application) {
     for client in clients.values {
       if let bound = client.bound, bound.application == application.id,
@@ -160,7 +160,7 @@ package struct BrokerCore {
     }
   }
 
-  /// A call was refused: an archive that was made for it, and has had no write, goes at once.
+  /// After a refused call, closes archives that were created for it and have no write.
   mutating func closeUnwritten(of client: Client) {
     for application in client.applications.compactMap({ applications[$0] }) {
       guard application.sequence == 0, application.isBlank else { continue }
@@ -171,18 +171,16 @@ package struct BrokerCore {
     }
   }
 
-  /// Open archives without content.
   package var blankApplications: Set<ApplicationID> { Set(applications.values.filter(\.isBlank).map(\.id)) }
 
-  /// Whether a client waits for the archive.
   func isAwaited(_ id: ApplicationID) -> Bool { clients.values.contains { $0.waitsFor == id } }
 
-  /// Clients that wait for the archive, the longest first.
+  /// Clients that wait for the archive, longest wait first.
   func waiting(for id: ApplicationID) -> [Client] {
     clients.values.filter { $0.waitsFor == id }.sorted { $0.waitsSince < $1.waitsSince }
   }
 
-  /// A client's call fails because its archive did not open; its later messages are handled.
+  /// Refuses the call that waited for the archive, and handles the client's later messages.
   mutating func refuse(_ client: Client, with error: ErrorObject) {
     (client.waitsFor, client.chosenInstance) = (nil, nil)
     guard client.pendingAdoption == nil else { return giveUp(client) }
@@ -195,7 +193,6 @@ package struct BrokerCore {
     resume(client)
   }
 
-  /// Handles the message that was blocked.
   mutating func resume(_ client: Client) {
     client.waitsFor = nil
     guard client.pendingAdoption == nil else { return adopt(client) }
@@ -203,7 +200,7 @@ package struct BrokerCore {
     drain(client)
   }
 
-  /// Has the messages queued behind it follow.
+  /// Handles the client's queued messages, and removes the client if it has left.
   mutating func drain(_ client: Client) {
     client.drain()
     if client.hasLeft, !client.isWaiting, clients[client.id] === client { leave(client) }
@@ -212,9 +209,7 @@ package struct BrokerCore {
   /// There may be room for the answer to the client's next message.
   package func hasRoom(_ client: ClientID) { clients[client]?.awaitRoom() }
 
-  /// The client's next message may begin.
-  ///
-  /// - Parameter isRefused: it was answered already.
+  /// Handles the client's next queued message, unless it was answered already (`isRefused`).
   package mutating func goOn(_ caller: Caller, isRefused: Bool, at now: Moment) {
     context.now = now
     guard let client = clients[caller.client], client.isDraining, client.queue.first?.caller == caller else { return }
@@ -224,10 +219,10 @@ package struct BrokerCore {
     drain(client)
   }
 
-  /// Does the next piece of a long turn; who waits for its end goes on after the last one.
+  /// Does the next piece of a long turn. After the last one, waiting clients continue.
   package mutating func goOn(_ id: ApplicationID, at now: Moment) {
     context.now = now
-    // It may have been closed since another event had the rest done.
+    // Another event may have finished the turn and closed the application.
     let application = applications[id]
     if application?.takePiece() == true { return context.emit(.goOn(id)) }
     application?.beginWaiting()
@@ -235,7 +230,7 @@ package struct BrokerCore {
     if let application { closeIfUseless(application) }
   }
 
-  /// Everything up to this sequence is durable.
+  /// Everything up to the receipt's sequence is durable.
   package mutating func committed(_ id: ApplicationID, _ receipt: ArchiveReceipt, at now: Moment) {
     context.now = now
     guard let application = applications[id], !application.defers(receipt) else { return }
@@ -243,8 +238,8 @@ package struct BrokerCore {
     if application.turn.endTrouble() { for client in waiting(for: id) { resume(client) } }
   }
 
-  /// A transaction failed, and nothing may rely on it: the application is loaded again from the archive, unless the
-  /// broker is stopping: what has ended would be written again, and fail again, for ever. The next broker finds it.
+  /// A transaction failed, so nothing may rely on it: the application is loaded again from the archive. If the broker
+  /// is stopping (`pause` is `nil`), it stays closed: the ends of sessions would be written, and fail, again and again.
   package mutating func commitFailed(_ id: ApplicationID, _ error: ErrorObject, pause: Int64?, at now: Moment) {
     context.now = now
     guard let application = applications[id] else { return }
@@ -256,7 +251,7 @@ package struct BrokerCore {
     if pause != nil { context.emit(.open(id, application.name, for: .writing)) }
   }
 
-  /// The answer to a decode whose row was read.
+  /// Makes the answer to a decode from the row that was read.
   package mutating func decoded(_ id: ApplicationID, _ record: StateRecord, at row: SequenceNumber) -> DecodedState? {
     guard let application = applications[id]?.settled else { return nil }
     application.jobs.endRead()
@@ -271,7 +266,7 @@ package struct BrokerCore {
   ) {
     context.now = now
     guard let application = applications[id]?.settled else {
-      // It could not be opened anew after a failed transaction.
+      // After a failed transaction the archive could not be opened again.
       let error = ErrorObject.storeFailed("the archive was closed meanwhile", indeterminate: false)
       if request.caller.call != nil { context.emit(.respond(request.caller, .error(error))) }
       return
@@ -282,16 +277,18 @@ package struct BrokerCore {
       application.finishDecode(readings.first ?? nil, node: node, isResolving: isResolving, for: request.caller)
     case (.success(let readings), .nameElements(let view)): application.name(readings.first ?? nil, of: view)
     case (.success(let readings), .restoring(let number, let purpose)):
-      application.finishReading(purpose, of: number, request, readings)
-    case (.failure, .restoring(let number, let purpose)):
-      application.finishReading(purpose, of: number, request, nil)
-    case (.success(let readings), .page(let page)): application.finishPage(readings, page, for: request.caller)
+      application.finishReading(purpose, of: number, readings)
+    case (.failure, .restoring(let number, let purpose)): application.finishReading(purpose, of: number, nil)
+    case (_, .delivery(let session, let batch)):
+      application.take(try? result.get(), of: request.rows, for: session, batch: batch)
+    case (_, .dropProvisional): application.dropProvisional((try? result.get()) ?? [])
     case (.success(let readings), .decision(let round)):
       application.askWhetherToSave(readings.first ?? nil, round: round)
     case (.failure, .decision(let round)): application.askWhetherToSave(nil, round: round)
+    case (.success(let readings), .reinstating(let row)):
+      application.reinstate(readings.first ?? nil, row, for: request.caller)
     case (.success(let readings), .reopening(let subtree)):
       application.finishReopening(subtree, readings, for: request.caller)
-    case (.success(let readings), .export(let page)): application.finishPage(readings, page, for: request.caller)
     case (.success(let readings), .quarantine(let page)): application.finishPage(readings, page, for: request.caller)
     case (.failure(let error), _): context.emit(.respond(request.caller, .error(.storeError(error))))
     }
@@ -312,12 +309,12 @@ package struct BrokerCore {
       application.died(session)
       closeIfUseless(application)
     } else {
-      // Messages sent before its end are read first, but a descriptor that outlives it must not delay this.
+      // Messages sent before its end are read first. A descriptor that outlives the process must not delay its end.
       context.emit(.setTimer(.lost(id, session.id), milliseconds: Application.lostMilliseconds))
     }
   }
 
-  /// Answers a `probe`: the processes of these sessions have ended, the others are alive.
+  /// Handles the answer to a `probe`: the processes in `ended` have ended, those of the other sessions live.
   package mutating func probed(
     _ id: ApplicationID,
     _ sessions: [SessionID],
@@ -337,7 +334,7 @@ package struct BrokerCore {
     case .message(let message):
       guard let client = clients[message.caller.client] else { break }
       client.isProbing = false
-      // If the archive was closed meanwhile, it is opened again.
+      // If the archive was closed meanwhile, the message opens it again.
       process(message, client)
       application?.sessions.endVerification()
       drain(client)
@@ -386,7 +383,6 @@ package struct BrokerCore {
 
   // MARK: Applications
 
-  /// The application, open or opening; `nil` if the client must wait for it.
   mutating func application(
     named name: ApplicationName,
     for client: Client,
@@ -426,7 +422,7 @@ package struct BrokerCore {
     client.queue.insert(message, at: 0)
   }
 
-  /// - Parameter removal: whether its files go; those of a blank one do anyway.
+  /// - Parameter removal: removes the archive's files; a blank archive's files are removed anyway.
   mutating func close(_ application: Application, _ removal: ArchiveRemoval? = nil) {
     let removal = removal ?? (application.isBlank ? ArchiveRemoval() : nil)
     applications[application.id] = nil
@@ -441,7 +437,7 @@ package struct BrokerCore {
   }
 }
 
-/// Totals since the broker began.
+/// Totals since the broker started.
 package struct Counters: Sendable {
   package var connections: Int64 = 0
   package var requests: Int64 = 0

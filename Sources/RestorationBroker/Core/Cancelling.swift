@@ -4,12 +4,12 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Cancelled calls. A call that is done already, or cannot be stopped, is answered as usual.
+/// Cancels calls. A call that is done already, or cannot be stopped, is answered as usual.
 extension BrokerCore {
   package mutating func cancelled(_ caller: Caller, at now: Moment) {
     context.now = now
     if let client = clients[caller.client], client.queue.contains(where: { $0.caller == caller }) {
-      // It has not begun, and never will; later messages keep their order.
+      // It never begins; it is refused in its turn, so later messages keep their order.
       client.cancelled.insert(caller)
     } else if clients[caller.client]?.applications.contains(where: { applications[$0]?.settled.cancel(caller) == true })
       == true
@@ -25,10 +25,10 @@ extension BrokerCore {
 }
 
 extension Application {
-  /// - Returns: whether the caller was waiting, and does so no more.
+  /// - Returns: whether the caller was waiting.
   func cancel(_ caller: Caller) -> Bool {
     cancelSaving(caller) || restoring.leave(caller, in: &turn) || cancelPoll(caller)
       || parentWaits.cancel(caller, in: &turn)
-      || trials.cancel(caller, in: &turn) || jobs.cancel(caller)
+      || trials.cancel(caller, in: &turn) || jobs.cancel(caller, in: &turn)
   }
 }

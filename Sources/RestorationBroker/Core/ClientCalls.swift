@@ -4,13 +4,11 @@ package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// Numbers a call of the broker to a client; positive, below 2^53, never used twice, even after a restart.
+/// Number of a call of the broker to a client: positive, below 2^53, never reused, even after a restart.
 package typealias CallNumber = Int64
 
-/// How a call of the broker to a client ended.
 package enum CallAnswer: Sendable {
   case result(JSONSlice)
-  /// The client answered with an error.
   case error(code: Int, message: String)
   /// No answer can come: the connection is gone, or the client has ended its sending direction.
   case lost
@@ -26,24 +24,28 @@ extension CallAnswer {
       }
   }
 
-  /// The error as explanations report it.
   var message: String? { if case .error(_, let message) = self { Self.brief(message) } else { nil } }
 
-  /// The beginning of a client's message, for people; `nil` if there is none.
+  /// Why it was never read, which the client need not know; or why the client has not written it.
+  var fault: ErrorCode? {
+    guard case .error(let code, _) = self else { return nil }
+    return [ErrorCode.parseError, .limitExceeded].first { $0.rawValue == code }
+  }
+
+  /// The beginning of a client's message, for people; `nil` if it is empty.
   static func brief(_ message: String) -> String? {
     guard !message.isEmpty else { return nil }
     guard message.utf8.count > messageBytesMax else { return message }
-    // An index inside a character means its beginning.
+    // `String` rounds an index inside a character down to its beginning.
     return message[..<message.utf8.index(message.startIndex, offsetBy: messageBytesMax - 3)] + "…"
   }
 
   private static let messageBytesMax = 256
 }
 
-/// A call of the broker to a client that has not ended.
 package struct PendingCall {
   package let session: SessionID
-  /// `nil` if the session fetches it by `nextRequest`.
+  /// `nil` if the session fetches the call by `nextRequest`.
   package internal(set) var client: ClientID?
   let purpose: CallPurpose
 
@@ -52,14 +54,14 @@ package struct PendingCall {
   }
 }
 
-/// The purpose of a call to a client: it decides who gets the answer.
+/// The purpose decides who gets the answer.
 package enum CallPurpose {
-  /// For the current save round.
   case save(SaveRound.Question)
-  /// For the states of objects that were invalidated.
   case pull
   case restoring(RestoringCall)
-  /// An element of a view is looked for, for the resolution with this number.
+  /// Delivers states to their owner, in the batch with this number.
+  case delivery(batch: Int)
+  /// Asks for an element of a view, for the resolution with this number.
   case resolving(Int)
 }
 
@@ -79,23 +81,21 @@ extension Application {
     return number
   }
 
-  /// The trace of the request that has caused such a call.
   func trace(of purpose: CallPurpose) -> TraceContext? {
     switch purpose {
     case .save: saving.round?.trace
-    case .restoring: restoring.trace
+    case .restoring, .delivery: restoring.trace
     case .pull, .resolving: nil
     }
   }
 
-  /// Notifies the client of a session once everything written so far is durable, if the client is reachable and serves
-  /// that.
+  /// Notifies the client once everything written so far is durable, if it is reachable and serves the notification.
   func notify<Notification: RestorationNotification>(_ session: Session, _ notification: Notification) {
     guard let (recipient, parameters) = readable(notification, by: session) else { return }
     turn.ask(.notify(id, recipient, method: Notification.method.rawValue, parameters: parameters))
   }
 
-  /// Notifies at once, for notifications that are not about a change.
+  /// Notifies at once; for notifications that are not about a change.
   func tell<Notification: RestorationNotification>(_ session: Session, _ notification: Notification) {
     guard let (recipient, parameters) = readable(notification, by: session) else { return }
     tell(recipient, Notification.method, parameters)
@@ -108,8 +108,8 @@ extension Application {
     }
   }
 
-  /// How a notification reaches the session; `nil` if the session is unreachable, does not serve it, or does not read
-  /// that much.
+  /// The recipient of the notification; `nil` if the session is unreachable, does not serve it, or does not read that
+  /// length.
   private func readable<Notification: RestorationNotification>(
     _ notification: Notification,
     by session: Session
@@ -125,7 +125,6 @@ extension Application {
     return recipient.map { ($0, parameters) }
   }
 
-  /// The answer is no longer wanted.
   func endCall(_ number: CallNumber) { _ = giveUp(number) }
 
   private func giveUp(_ number: CallNumber) -> PendingCall? {
@@ -134,12 +133,11 @@ extension Application {
     return call
   }
 
-  /// The session whose connection was lost with this call, if it was resumed meanwhile and can be asked again.
+  /// The session of a lost call, if it was resumed meanwhile and can be asked again.
   func sessionBack(after call: PendingCall) -> Session? {
     sessions[call.session].flatMap { $0.isReachable && ($0.isPolling || $0.client != call.client) ? $0 : nil }
   }
 
-  /// A call has ended, answered or not.
   func callEnded(_ number: CallNumber, _ answer: CallAnswer) {
     if let call = calls.end(number) { callEnded(number, call, answer) }
   }
@@ -147,34 +145,32 @@ extension Application {
   private func callEnded(_ number: CallNumber, _ call: PendingCall, _ answer: CallAnswer) {
     if case .lost = answer {} else if let session = sessions[call.session] { heard(from: session) }
     switch call.purpose {
-    case .save(let question): saveCallEnded(call, question, answer)
-    case .pull: encoded(answer, to: call, isPull: true)
-    case .restoring(let purpose):
-      callEnded(purpose, answer, by: call.session)
-      // It has come back by another connection before the old one was gone.
-      if case .lost = answer, let session = sessionBack(after: call) { note(.sessionReturned(session.id)) }
-    case .resolving(let resolution): elementFound(resolution, answer)
+    case .save(let question): return saveCallEnded(call, question, answer)
+    case .pull: return encoded(answer, to: call, isPull: true)
+    case .resolving(let resolution): return elementFound(resolution, answer)
+    case .restoring(let purpose): callEnded(purpose, answer, by: call.session)
+    case .delivery(let batch): deliveryEnded(answer, batch: batch, by: call.session)
     }
+    // The session may have resumed on another connection before the old one was gone.
+    if case .lost = answer, let session = sessionBack(after: call) { note(.sessionReturned(session.id)) }
   }
 
-  /// The answers to these calls are no longer wanted.
   func endCalls(where isOver: (PendingCall) -> Bool) { for number in calls.numbers(where: isOver) { endCall(number) } }
 
-  /// A session has ended, though its connection may go on.
+  /// Ends the calls of a session that has ended, even if its connection continues.
   func loseCalls(of session: SessionID) {
     for number in calls.numbers(where: { $0.session == session }) {
       if let call = giveUp(number) { callEnded(number, call, .lost) }
     }
   }
 
-  /// A connection is gone: nothing more comes from it.
+  /// Ends the calls of a closed connection.
   func loseCalls(of client: ClientID) {
     for number in calls.numbers(where: { $0.client == client }) { callEnded(number, .lost) }
   }
 }
 
 extension BrokerCore {
-  /// A call to a client has ended, with or without answer.
   package mutating func callEnded(_ id: ApplicationID, _ number: CallNumber, _ answer: CallAnswer, at now: Moment) {
     context.now = now
     applications[id]?.settled.callEnded(number, answer)

@@ -3,12 +3,12 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// What a client in a sandbox may do: it is confined to one application and its instances.
+/// A client in a sandbox is confined to one application and its instances.
 extension Client {
-  /// Whether it may use the application, and hear of it.
+  /// Whether it may use the application, and get its events.
   func mayUse(_ name: ApplicationName) -> Bool { confinement.map { $0 == name.base } ?? true }
 
-  /// Throws if it may not use the application. The error is the same whether there is such an application or not.
+  /// Throws if the client may not use the application, with the same error whether it exists or not.
   func require(_ name: ApplicationName) throws(ErrorObject) {
     guard let confinement, !mayUse(name) else { return }
     throw .restoration(
@@ -18,7 +18,6 @@ extension Client {
     )
   }
 
-  /// The application that a call names.
   func application(named text: String) throws(ErrorObject) -> ApplicationName {
     guard let name = ApplicationName(text) else {
       throw Misfit(ApplicationName.invalid(text), at: "application").invalidParameter(at: "/application")
@@ -27,7 +26,7 @@ extension Client {
     return name
   }
 
-  /// Throws if only a client outside of sandboxes may do that.
+  /// Throws if the client is in a sandbox.
   func requireHost(to what: String) throws(ErrorObject) {
     guard confinement != nil else { return }
     throw .restoration(

@@ -4,27 +4,26 @@ package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// Numbers an application for as long as the broker runs.
+/// Number of an application, unique while the broker runs.
 package typealias ApplicationID = Int
 
-/// The receiver of an answer; `call` is `nil` for a notification, which has none.
+/// Who gets an answer; `call` is `nil` for a notification, which gets none.
 package struct Caller: Hashable, Sendable {
   package let client: ClientID
   package let call: Conversation.Call?
 
   package init(client: ClientID, call: Conversation.Call?) { (self.client, self.call) = (client, call) }
 
-  /// A request of the broker itself.
+  /// The broker itself.
   static let nobody = Caller(client: 0, call: nil)
 }
 
-/// The answer to a call.
 package enum Answer: Sendable {
   case result(any JSONWritable & Sendable)
   case error(ErrorObject)
 }
 
-/// What an event led to: the changes of one transaction, then what else is to be done, in this order.
+/// The result of an event: the changes of one transaction, then the effects, in this order.
 package struct Outcome: Sendable {
   package fileprivate(set) var changes: [(application: ApplicationID, change: ArchiveChange)] = []
   package fileprivate(set) var effects: [Effect] = []
@@ -38,7 +37,7 @@ package struct Outcome: Sendable {
     effects.removeAll(keepingCapacity: true)
   }
 
-  /// The changes will not be stored: what promises that they are becomes a refusal, or is not said.
+  /// The changes will not be stored: effects that promise their durability become refusals or are dropped.
   mutating func lose(for error: ErrorObject) {
     changes = []
     effects = effects.compactMap { effect in
@@ -49,9 +48,9 @@ package struct Outcome: Sendable {
         return request.caller.call == nil ? nil : .respond(request.caller, .error(error))
       case .notify: return nil
       case .announce(let id, let announcement): return announcement.lost.map { .announce(id, $0) }
-      case .respond, .carryOut, .open, .takeOver, .goOn, .hurry, .giveUp, .close, .list, .openSocket, .reportStatistics,
-        .reportMetrics, .call, .endCall, .tell, .tellLoss, .hold, .release, .confine, .clientChanged, .endSubscription,
-        .park, .unpark, .replica,
+      case .respond, .report, .endReport, .open, .takeOver, .goOn, .hurry, .giveUp, .close, .list, .openSocket,
+        .reportStatistics, .reportMetrics, .call, .endCall, .tell, .tellLoss, .hold, .release, .confine, .clientChanged,
+        .endSubscription, .park, .unpark, .replica,
         .watch, .watchProcess, .probe, .unwatch, .setTimer, .cancelTimer, .checkUnit, .startUnit, .backUp, .setWaiting,
         .expect, .awaitRoom, .disconnect, .log:
         return effect
@@ -66,34 +65,35 @@ package struct Outcome: Sendable {
   }
 }
 
-/// What the core wants done besides writing.
+/// An action for the service, besides writing.
 package enum Effect: Sendable {
   case respond(Caller, Answer)
-  /// Respond when the application's change with this number is durable; an error if it cannot be (R15).
+  /// Respond once this change of the application is durable, or with an error if it fails (R15).
   case respondAfter(ApplicationID, SequenceNumber, Caller, Answer)
-  /// Answer a decode with this row once it is durable: `decoded` makes the answer, or `readingFinished`.
+  /// Answer a decode with this row once it is durable. The answer comes from `decoded` or `readingFinished`.
   case readState(ApplicationID, StateRequest.Row, Caller)
-  /// Read states once the changes up to `after` are durable, and bring them to `readingFinished`.
+  /// Read states once the changes up to `after` are durable, and pass them to `readingFinished`.
   case read(ApplicationID, StateRequest, after: SequenceNumber)
-  /// Do a piece of work once the changes up to `after` are durable, and bring its outcome to `jobFinished`.
-  case carryOut(ApplicationID, StoreJob, after: SequenceNumber)
+  /// Run a report once the changes up to `after` are durable, answer its caller, and call `reportEnded`.
+  case report(any Report, ReportID, LongCall, after: SequenceNumber)
+  /// The report's caller was answered: it ends with the piece that is under way.
+  case endReport(ReportID)
   /// Open the archive, and call `opened`.
   case open(ApplicationID, ApplicationName, for: ArchivePurpose)
-  /// Whichever host has the archive is to lose it to this one when it is opened (R36).
+  /// Take the archive from the host that has it when it is opened (R36).
   case takeOver(ApplicationName)
   /// Call `goOn` in another turn of the loop.
   case goOn(ApplicationID)
-  /// A client waits for what becomes of the archive after a failed transaction.
+  /// Retry at once, without the pause after a failed transaction: a client waits for the outcome.
   case hurry(ApplicationID)
-  /// No client waits any longer for the opening of the archive: it may fail.
+  /// No client waits for the opening of the archive any longer: it may fail.
   case giveUp(ApplicationID)
-  /// Close the archive, and then remove its files if that is said.
+  /// Close the archive, then remove its files if requested.
   case close(ApplicationID, ArchiveRemoval?)
   /// List all archives, and pass the list to `listingFinished`.
   case list(ListingPurpose)
-  /// Have a socket for the application, of which there may be so many in all, and answer where it is.
+  /// Open the application's socket, at most `socketsMax` in total; reply with its path.
   case openSocket(application: String, socketsMax: Int, Caller)
-  /// Ask the store for it, and answer.
   case replica(ReplicaRequest, Caller)
   /// Answer `statistics`: counters and gauges of core and service together.
   case reportStatistics(Caller)
@@ -101,119 +101,113 @@ package enum Effect: Sendable {
   case reportMetrics(Caller, MetricsPage, [ApplicationOverview])
   /// Call the client, and pass the outcome to `callEnded`.
   case call(ApplicationID, CallNumber, ClientID, method: String, parameters: JSONText)
-  /// The call's answer is no longer wanted.
   case endCall(ClientID, CallNumber, of: ApplicationID)
-  /// If the client is still connected, send a notification once everything that this event wrote is durable.
+  /// If the client is still connected, notify it once everything that this event wrote is durable.
   case notify(ApplicationID, Recipient, method: String, parameters: JSONText)
-  /// If the client is still connected, send a notification at once: it is not about a change.
+  /// If the client is still connected, notify it at once: it is not about a change.
   case tell(ClientID, method: String, parameters: JSONText)
-  /// Tell a subscription that it has missed an unknown number of events.
+  /// Tell a subscriber that it has missed an unknown number of events.
   case tellLoss(Subscriber)
-  /// A message of the client begins to wait in the core, or ends waiting; both are reported equally often.
+  /// A message of the client begins to wait in the core, or no longer waits. Both come equally often.
   case hold(ClientID)
   case release(ClientID)
-  /// The client is confined to one application, and not told what is outside of it.
+  /// Confine the client to one application: it learns nothing about others.
   case confine(ClientID, to: String)
-  /// The client's context for the next broker has changed.
   case clientChanged(ClientID)
   /// Tell subscribers of an event when its condition is met.
   case announce(ApplicationID, Announcement)
-  /// Report a subscription's losses now, because it has ended.
+  /// Report a subscription's losses at once, because it has ended.
   case endSubscription(Subscriber)
-  /// The call may wait long, so it does not count as in flight.
+  /// The call may wait long, so it does not count as in flight until `unpark`.
   case park(Caller)
   case unpark(Caller)
-  /// Call `processExited` when the client's process ends.
   case watch(ClientID, ApplicationID, SessionID)
   /// The same for a process of a former broker's client.
   case watchProcess(ClientProcess, ApplicationID, SessionID)
   /// Check whether the processes of these sessions have ended, and call `probed`.
   case probe(ApplicationID, [SessionID], ProbedCall)
   case unwatch(ApplicationID, SessionID)
-  /// Call `timerFired` after this many milliseconds; replaces a timer of the same name.
+  /// Call `timerFired` after this many milliseconds. It replaces a timer of the same name.
   case setTimer(TimerName, milliseconds: Int64)
   case cancelTimer(TimerName)
   /// Read the files of a session's unit, and pass them to `unitChecked`.
   case checkUnit(ApplicationID, SessionID, unit: UnitName)
-  /// Start a unit for the application if its file permits that; otherwise call `unitFailed` (R22).
+  /// Start a unit for the application if its file permits that, else call `unitFailed` (R22).
   case startUnit(ApplicationID, unit: UnitName)
-  /// Keep a copy of the archive as the last good one (R32), also in place of one in an earlier format if that is due.
+  /// Make a copy of the archive as the last good one (R32); it also replaces one in an earlier format if
+  /// `replacingFormer`.
   case backUp(ApplicationID, replacingFormer: Bool)
   /// Pause reading from the client while too many of its messages wait, or resume it.
   case setWaiting(ClientID, Bool)
-  /// The caller will get about so many bytes, which count from now on.
+  /// Count this many bytes as the caller's from now on: about the length of its answer.
   case expect(Int, Caller)
-  /// Pass this message to `goOn` once there is room for its answer; those of its client behind it wait.
+  /// Call `goOn` once there is room for the message's answer. The client's later messages wait.
   case awaitRoom(Caller)
   /// End the connection after its output.
   case disconnect(ClientID)
   case log(LogLevel, String, of: ApplicationName?, Incident? = nil)
 }
 
-/// How a notification reaches its session.
 package enum Recipient: Hashable, Sendable {
   case client(ClientID)
   /// It fetches notifications by `nextRequest`; pass this one to `notified`.
   case poller(SessionID)
 }
 
-/// The severity of a log entry.
 package enum LogLevel: Sendable {
   case info, warning, error
 }
 
-/// How the files of an archive are removed, and who is answered then.
+/// How to remove an archive's files, and who gets the answer.
 package struct ArchiveRemoval: Sendable {
   var caller = Caller.nobody
-  /// Files that were set aside because of damage go as well (R32).
+  /// Also removes files that were set aside because of damage (R32).
   var withDamaged = false
 }
 
-/// Names a timer of the core.
+/// Names a timer of the core; each case says what is to be done when it fires.
 package enum TimerName: Hashable, Sendable {
-  /// The time for a lost connection's process to end is over (R30).
+  /// End a session if its process has ended (R30).
   case lost(ApplicationID, SessionID)
-  /// A detached session has been idle long enough.
+  /// Expire an idle detached session.
   case detached(ApplicationID, SessionID)
-  /// The earliest decode window of the application closes (R31).
+  /// Close the earliest decode windows (R31).
   case windows(ApplicationID)
-  /// Early marks of claims that are old enough are cleared (R19).
+  /// Confirm provisional states of claims that are old enough (R19).
   case early(ApplicationID)
-  /// Suspects of the application have been on trial long enough (R31).
+  /// End the trial of suspects (R31).
   case trial(ApplicationID)
-  /// A registration has waited long enough for its parent, or others are looked at (R3).
+  /// End a registration's wait for its parent, or look again (R3).
   case parent(ApplicationID, Int)
-  /// Idle exports of the application are dropped.
+  /// Drop idle exports.
   case exports(ApplicationID)
-  /// The open restoration has waited long enough (R21).
+  /// End the restoration at its deadline, or look again (R21).
   case restoration(ApplicationID)
-  /// The time for a data source's answer is over (R28).
+  /// Continue without the data source's answer (R28).
   case elements(ApplicationID, Int)
-  /// The archive has changed, and its daily copy is due (R32).
+  /// Make the daily copy of a changed archive (R32).
   case backup(ApplicationID)
-  /// An application without sessions may leave memory: it is large, or one of too many.
+  /// Close an application without sessions that is large or surplus.
   case unused(ApplicationID)
-  /// An idle import is dropped.
+  /// Drop an idle import, or do its next piece.
   case upload(ClientID)
-  /// The save round continues without the sessions that have not answered, or ends (R12).
+  /// Continue the save round without the sessions that have not answered, or end it (R12).
   case round(ApplicationID)
-  /// An automatic round may be due (R18).
+  /// Begin an automatic round if it is due (R18).
   case changes(ApplicationID)
-  /// Objects that were invalidated are pulled (R18).
+  /// Pull invalidated objects (R18).
   case invalidated(ApplicationID)
-  /// The time for pulls is over.
+  /// End pulls without an answer.
   case pulls(ApplicationID)
-  /// A session's `nextRequest` has waited long enough.
+  /// Answer a `nextRequest` that has waited long enough.
   case poll(ApplicationID, SessionID)
-  /// What another host waits for is saved, or there is no time left for that (R36).
+  /// Release the archive for another host, saved or not (R36).
   case leave(ApplicationID)
 }
 
-/// States that the core reads, and their purpose.
 package struct StateRequest: Sendable {
   package var caller: Caller
   package var purpose: Purpose
-  /// The rows asked for.
   package var rows: [Row]
 
   package init(caller: Caller, purpose: Purpose, rows: [Row]) {
@@ -223,7 +217,7 @@ package struct StateRequest: Sendable {
   package struct Row: Hashable, Sendable {
     package var node: NodeID
     package var sequence: SequenceNumber
-    /// Those of the text, if it is for an answer to a client.
+    /// Bytes of the text, if it is for an answer to a client.
     package var bytes: Int
 
     package init(node: NodeID, sequence: SequenceNumber, bytes: Int = 0) {
@@ -231,39 +225,38 @@ package struct StateRequest: Sendable {
     }
   }
 
-  /// About as long the answer will be.
+  /// Approximate length of the answer.
   var bytes: Int { rows.reduce(0) { $0 + $1.bytes } }
 
   package enum Purpose: Sendable {
-    /// Answer a decode; an owner's is `isResolving`, if its elements are found in the current data first (R28).
+    /// Answer a decode. If `isResolving`, the elements of an owner's state are resolved to current index paths first
+    /// (R28).
     case decode(node: NodeID, isResolving: Bool = false)
-    /// Ask the view's data source for identifiers of elements that were pushed (R28).
+    /// Ask the view's data source for identifiers of elements in a pushed state (R28).
     case nameElements(of: NodeID)
-    /// Something for the restoration with this number.
+    /// For the restoration with this number.
     case restoring(Int, RestoringRead)
-    /// Answer one page of `readArchive`.
-    case page(ArchivePage)
-    /// Answer one page of `exportArchive`.
-    case export(ExportPage)
-    /// Answer one page of `listQuarantine`.
+    case delivery(SessionID, batch: Int)
+    /// Store the older states again that replace provisional ones: their owners have received them (R19).
+    case dropProvisional
     case quarantine(QuarantinePage)
-    /// Ask the delegate whether to save; the number of the round.
+    /// Ask the delegate whether to save, in the round with this number.
     case decision(round: Int64)
-    /// Open again what was closed.
+    /// Restore a retained text as the object's state.
+    case reinstating(StateRow)
     case reopening(ClosedShelf.Subtree)
   }
 }
 
-/// A call that continues once it is known whether the blocking processes are alive.
+/// A call that continues once it is known which of the blocking processes live.
 package enum ProbedCall: Sendable {
   case message(IncomingMessage)
-  /// A registration whose parent was registered (R3).
+  /// A registration whose parent has appeared (R3).
   case registration(Caller, SessionID, RegisterObjectForStateRestoration)
-  /// `initialize` with `instance: "auto"`; the processes of these applications are known.
+  /// `initialize` with `instance: "auto"`. The processes of the `known` applications were probed.
   case instance(IncomingMessage, known: Set<ApplicationID>)
 }
 
-/// A request or notification of a client.
 package struct IncomingMessage: Sendable {
   package var caller: Caller
   package var method: String
@@ -272,38 +265,35 @@ package struct IncomingMessage: Sendable {
   package var canBeCalled = true
 }
 
-/// All archives that are known here.
 package struct ArchiveListing: Sendable {
   package var summaries: [ArchiveSummary]
-  /// The fleet's store was asked, but has not answered in time: what only other hosts have may be missing.
+  /// The fleet's store did not answer in time, so archives that only other hosts have may be missing.
   package var isIncomplete = false
 }
 
-/// The purpose of a listing of the archives.
 package enum ListingPurpose: Sendable {
   case listApplications(Caller)
-  /// A page of the metrics.
   case metrics(Caller, MetricsPage)
-  /// `initialize` with `instance: "auto"`, which continues with the instance found.
+  /// `initialize` with `instance: "auto"`, which continues with the chosen instance.
   case chooseInstance(IncomingMessage)
 }
 
-/// Limits, clock, numbers and outgoing effects that all parts of the core share.
+/// Limits, clock, numbers and outgoing effects, shared by all parts of the core.
 package final class CoreContext {
   package var limits: Limits
   package internal(set) var settings: CoreSettings
-  /// Times of the event being handled.
+  /// The time of the event being handled.
   package var now = Moment()
   @exclusivity(unchecked) package internal(set) var outcome = Outcome()
   var subscriptions = Subscriptions()
-  /// When save rounds end because the broker ends, in monotonic milliseconds (R33).
+  /// Deadline of save rounds while the broker ends, in monotonic milliseconds (R33).
   var roundsEnd: Int64?
-  /// The broker is ending: no call may begin to wait.
+  /// The broker is ending, so no call may begin to wait.
   var isEnding = false
-  /// Whether not too much of what the client's process has sent waits already.
+  /// False if too much of what the client's process has sent waits already.
   package var mayPark: (ClientID) -> Bool = { _ in true }
-  /// Why the application may not have so many bytes more, or, without a number, an archive if it has none: beside what
-  /// all others have.
+  /// An error if the application may not grow by this many bytes beside all others; with `nil`, if it has no archive
+  /// and may not get one.
   package var refusal: (ApplicationName, _ growth: Int?) -> ErrorObject? = { _, _ in nil }
 
   package init(limits: Limits, settings: CoreSettings) { (self.limits, self.settings) = (limits, settings) }
@@ -319,9 +309,9 @@ package final class CoreContext {
   }
 }
 
-/// A point in time by both clocks, in milliseconds.
+/// A point in time by two clocks, in milliseconds.
 package struct Moment: Hashable, Sendable {
-  /// For deadlines; monotonic.
+  /// Monotonic, for deadlines.
   package var monotonic: Int64 = 0
   /// Since 1970, UTC; for information only.
   package var wall: Int64 = 0
@@ -329,16 +319,15 @@ package struct Moment: Hashable, Sendable {
   package init(monotonic: Int64 = 0, wall: Int64 = 0) { (self.monotonic, self.wall) = (monotonic, wall) }
 }
 
-/// The environment of the core.
 package struct CoreSettings: Sendable {
   package var version: String
   package var systemVersion: String?
   /// For development: nothing is quarantined, and a quit by the user empties nothing.
   package var isDeveloperMode: Bool
   package var loginPolicies = LoginPolicies()
-  /// How many objects are looked at in one piece (`LongTurn`), if about a microsecond is spent on each.
+  /// Number of objects in one piece of a `LongTurn`; each should take about a microsecond.
   package var pieceObjects = 4_096
-  /// 128 fresh random bits, for session tokens and the first change id.
+  /// Returns 128 fresh random bits, for session tokens and the first change id.
   package var random: @Sendable () -> (UInt64, UInt64)
 
   package init(

@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// The broker is ending: callers need not wait for what the next broker can do.
+/// The broker is ending: callers do not wait for what the next broker can do.
 extension BrokerCore {
   /// Ends all waits. Calls in progress are answered when they are done.
   package mutating func endWaiting(at now: Moment) {
@@ -19,7 +19,7 @@ extension BrokerCore {
 }
 
 extension Application {
-  /// Callers no longer wait for what others would have to do.
+  /// Refuses callers that wait for other processes.
   func endWaiting(for error: ErrorObject) {
     endPolls()
     parentWaits.abandon(for: error, in: &turn) { _ in true }

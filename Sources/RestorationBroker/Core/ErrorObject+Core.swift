@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What the core refuses, in the words of `Protocol/errors.md`: each names the offending value and the next step.
+/// The errors of the core (`Protocol/errors.md`): each names the offending value and the next step.
 extension ErrorObject {
   static func invalidComponent(of path: IdentifierPath, _ pointer: String) -> ErrorObject {
     let component = path.components.first { RestorationIdentifier.split($0) == nil } ?? ""
@@ -39,7 +39,7 @@ extension ErrorObject {
     )
   }
 
-  /// The path has an object, or the state of a former one.
+  /// The path has an object or the state of a former one.
   static func occupied(
     _ path: IdentifierPath?,
     by owner: Session?,
@@ -79,7 +79,7 @@ extension ErrorObject {
     }
   }
 
-  /// What those are told who wait for a transaction that has failed.
+  /// The error for callers that wait for a failed transaction.
   static func commitFailed(_ error: ArchiveError) -> ErrorObject {
     switch error.kind {
     case .elsewhere, .lost, .unconfirmed: storeError(error)
@@ -107,7 +107,7 @@ extension ErrorObject {
     )
   }
 
-  /// For a session that has ended by that.
+  /// For a session that ended because another host has the archive.
   static func fenced(_ loss: ArchiveLoss) -> ErrorObject {
     .restoration(
       .fenced,
@@ -128,7 +128,7 @@ extension ErrorObject {
     .restoration(.unknownApplication, message, hint: "See listApplications for the known applications.")
   }
 
-  /// If it was not a write, or none that only lacks room.
+  /// For reads, and for writes that failed for another reason than lack of space.
   private static let failedCallHint = "Nothing was changed. Fix the problem above, then call again."
 
   static func storeFailed(_ message: String, indeterminate: Bool, hint: String? = nil) -> ErrorObject {
@@ -223,13 +223,13 @@ extension ErrorObject {
 }
 
 extension Session {
-  /// For people.
+  /// The session as messages for people name it.
   var words: String {
     let role = facts.role.map { "\"\($0)\"" } ?? "a session without role"
     return facts.process.map { "\(role) (pid \($0.pid))" } ?? role
   }
 
-  /// As `data.owners` of an error names it.
+  /// The session as an entry of `data.owners`.
   var ownerJSON: JSONValue {
     var object: JSONObject = ["process": facts.role.map { .string($0) } ?? .null]
     object["pid"] = facts.process.map { .integer($0.pid) } ?? .null

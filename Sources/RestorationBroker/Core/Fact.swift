@@ -4,38 +4,37 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What has come true in an application, for whoever has to act on it. It names nobody: who hears of it, and in which
-/// order, stands in `handOn`.
+/// A fact about an application. `handOn` lists who hears of it, in which order.
 enum Fact {
-  /// A path leads somewhere that led nowhere before.
+  /// A path that led nowhere leads to an object now.
   case appeared
   case claimed(NodeID)
-  /// The owner has let go of the object, which is gone for good or may be claimed again.
+  /// The owner has released the object. It is gone for good or can be claimed again.
   case released(NodeID, isGone: Bool)
-  /// What the head holds is about to be replaced, or is not to be restored.
+  /// The content of the head is about to be replaced, or must not be restored.
   case headGivenUp
-  /// The archive was opened, and sessions of before are there, or a session began.
+  /// A session began, or the archive was opened with its former sessions.
   case sessionsChanged
-  /// The session serves other methods.
   case servedChanged(SessionID)
-  /// A session that was lost can be called again.
+  /// A lost session can be called again.
   case sessionReturned(SessionID)
   case sessionEnded(Session, SessionEnding)
   case clientLeft(ClientID)
   case delegateJoined
   case classesRegistered
-  /// An owner has answered for a state, or has stopped holding back the end of the restoration.
+  /// An owner has confirmed a state, or no longer holds back the end of the restoration.
   case windowsClosed
   /// A state was proven, or is no longer suspected.
   case trialsEnded
   case restorationEnded
-  /// A transaction has failed: the archive is opened anew.
+  case deliverable
+  /// A transaction failed, so the archive is opened again.
   case archiveReopened
 }
 
 extension Application {
-  /// Says what has come true. What follows from it is done before this returns, unless it follows from another fact
-  /// that is being handed on: then after that.
+  /// Reports a fact. Its consequences are complete when this returns, unless it follows from another fact that is still
+  /// being handled; then they come after those of that fact.
   func note(_ fact: Fact) {
     guard turn.note(fact) else { return }
     while let fact = turn.fact {
@@ -50,7 +49,7 @@ extension Application {
     case .claimed(let node): drive(.claimed(node))
     case .released(let node, let isGone): drive(.released(node, isGone: isGone))
     case .headGivenUp:
-      interruptRound()
+      endRound(.interrupted)
       trials.empty()
       deliveries.forgetAll()
       restoring.giveHeadUp()
@@ -73,12 +72,12 @@ extension Application {
       trials.abandon(in: &turn) { $0.session == session.id }
       updatePulling()
       loseCalls(of: session.id)
-      saving.ended(session.id)
+      saving.pull { $0.ended(session.id) }
       trials.sessionEnded(session.id)
       providers.remove(session.id)
       deliveries.forget(session.id)
       drive(.ended(session.id))
-      // Before the run ends: one that ends with the last goodbye has still been restored.
+      // Before the run ends: a run that ends with its last goodbye still counts as restored.
       checkCompletion()
       noteOutcome(of: session, ending)
     case .clientLeft(let client):
@@ -97,12 +96,13 @@ extension Application {
       drive(.rolesChanged)
       goOnHandingOut()
     case .trialsEnded: goOnHandingOut()
+    case .deliverable: deliverNext()
     case .restorationEnded:
       restorationEnded()
       resumeDelivering()
       restorePostponed()
     case .archiveReopened:
-      interruptRound()
+      endRound(.interrupted)
       abandonRestoration()
       abandonResolutions()
       deliveries.archiveReopened()

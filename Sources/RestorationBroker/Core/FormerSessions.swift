@@ -3,13 +3,13 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What the broker knows of an application's sessions besides its archive, while that is opened anew after a failure.
+/// Facts about sessions that the archive does not have. They outlive a reopening after a failure.
 struct FormerSessions {
   let sessions: [SessionID: Session]
   let claims: [ObjectHandle: Node.Claim]
-  /// What sessions are still to be asked for.
+  /// Objects whose states are still to be pulled.
   let pulled: [ObjectHandle]
-  /// What the restoration still waits for (R19).
+  /// Confirmations and extensions that the end of the restoration waits for (R19).
   let trials: DecodeTrials
 }
 
@@ -18,7 +18,7 @@ extension Application {
     FormerSessions(
       sessions: sessions.byNumber,
       claims: tree.claimed.compactMapValues(\.claim),
-      pulled: saving.pulled.compactMap { tree.nodes[$0]?.claim?.handle },
+      pulled: saving.pulls.nodes.compactMap { tree.nodes[$0]?.claim?.handle },
       trials: trials
     )
   }

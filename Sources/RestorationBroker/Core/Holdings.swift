@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What clients, and calls under way, make the broker hold: each account by its name, with what it counts. When every
-/// client has left, its sessions have ended and nothing is under way, all of it is zero: what remains was leaked.
+/// Accounts of what clients and calls hold in the broker, by name. If every client has left, its sessions have ended
+/// and nothing is under way, each is zero; the rest was leaked.
 package typealias Holdings = [String: Int]
 
 extension Holdings {

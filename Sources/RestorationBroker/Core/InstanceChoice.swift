@@ -3,11 +3,10 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// The instance that `initialize` with `instance: "auto"` gets.
+/// Chooses the instance for `initialize` with `instance: "auto"`.
 struct InstanceChoice {
   private let application: ApplicationName
   private let affinity: String?
-  /// Instances in use.
   private var taken: Set<String> = []
 
   init(of application: ApplicationName, affinity: String?) {
@@ -18,11 +17,10 @@ struct InstanceChoice {
     if name.base == application.base, let instance = name.instance { taken.insert(instance) }
   }
 
-  /// The most recently used instance not in use that the user has not quit, one of the same affinity if there is one;
-  /// otherwise the first number not in use.
+  /// The most recently used vacant instance that the user has not quit, preferably one of the same affinity; else the
+  /// first vacant number.
   ///
-  /// The number may be one that the user has quit, which begins empty: otherwise every run that the user quits would
-  /// leave an archive.
+  /// The number may be one that the user has quit, which begins empty. Otherwise each quit would leave an archive.
   func choose(among summaries: [ArchiveSummary]) -> ApplicationName? {
     let vacant = summaries.compactMap { summary -> (name: ApplicationName, isAkin: Bool, used: Int64)? in
       guard let name = ApplicationName(summary.application), name.base == application.base,
@@ -30,8 +28,8 @@ struct InstanceChoice {
       else { return nil }
       let facts = summary.run.map { RunFacts(stored: $0.facts) } ?? RunFacts()
       guard !facts.endedByUserQuit else { return nil }
-      // What was written after the end of the sessions is no use, and neither is a backup copy. Of a run whose end was
-      // not recorded, the last write is all that is known.
+      // Writes after the end of the sessions do not count as use, and neither does a backup copy. If the end of a run
+      // was not recorded, the last write counts.
       let used = facts.isOpen || facts.used == 0 ? summary.modified : facts.used
       return (name, affinity != nil && facts.affinity == affinity, used)
     }

@@ -3,33 +3,33 @@
 internal import JSONRPC
 internal import RestorationArchive
 
-/// What takes too long for one event: it is done in pieces, between which the loop serves others.
+/// Work that takes too long for one event. It is done in pieces, and the loop serves others between them.
 ///
 /// To others it happens at its end: until then its changes and effects are held back, and calls of the application wait
-/// (`isUnsettled`). Whatever else reaches the application has the rest done first (`settled`).
+/// (`isUnsettled`). Any other event of the application finishes it first (`settled`).
 ///
-/// It is a task, because a task can pause in the middle of a function, and its own executor, because the pieces are to
-/// be done when the core says so, within an event. It waits for nothing but its next piece.
+/// It is a task, because a task can pause in the middle of a function. It is its own executor, because the core decides
+/// when a piece runs, within an event. It waits for nothing but its next piece.
 final class LongTurn: TaskExecutor, @unchecked Sendable {
   typealias Body = (LongTurn) async throws(ErrorObject) -> Void
 
   private let body: Body
-  /// Answered if it fails.
+  /// Gets the refusal if the turn fails.
   fileprivate let caller: Caller
-  /// The next piece; nil while one is done, and at the end.
+  /// The next piece; `nil` while one runs, and at the end.
   private var piece: UnownedJob?
   private var pause: UnsafeContinuation<Void, Never>?
-  /// How many objects are looked at in one piece, and how many were in this one.
+  /// The most objects of one piece, and those of this one.
   private let objectsMax: Int
   private var objects = 0
-  /// What it has led to that takes long as well.
+  /// Further long turns that its pieces have caused.
   fileprivate var following: [(LongTurn) async -> Void] = []
   fileprivate private(set) var failure: ErrorObject?
-  /// What the pieces have led to.
+  /// Changes and effects of the pieces, held back until the end.
   fileprivate var outcome = Outcome()
-  /// Why nothing of it will be stored.
+  /// A former transaction has failed: with this error the changes are dropped.
   fileprivate var loss: ErrorObject?
-  /// Of transactions before it, which became durable meanwhile.
+  /// Receipts of former transactions that became durable meanwhile.
   fileprivate var receipts: [ArchiveReceipt] = []
 
   fileprivate init(for caller: Caller, objectsMax: Int, _ body: @escaping Body) {
@@ -48,7 +48,7 @@ final class LongTurn: TaskExecutor, @unchecked Sendable {
 
   func enqueue(_ job: consuming ExecutorJob) { piece = UnownedJob(job) }
 
-  /// So many objects were looked at. Ends the piece if that was enough; the rest goes on in a later event.
+  /// Counts objects. If the piece is long enough, the rest continues in a later event.
   func did(_ count: Int) async {
     objects += count
     guard objects >= objectsMax else { return }
@@ -56,14 +56,13 @@ final class LongTurn: TaskExecutor, @unchecked Sendable {
     await withUnsafeContinuation { pause = $0 }
   }
 
-  /// Does the next piece; returns whether it was the last one.
+  /// - Returns: whether this was the last piece.
   fileprivate func goOn() -> Bool {
     pause.take()?.resume()
     piece.take()?.runSynchronously(on: asUnownedTaskExecutor())
     return pause == nil
   }
 
-  /// Refuses the call if it has failed.
   fileprivate func end(in turn: inout Turn) {
     turn.long = nil
     if let failure { turn.refuse(caller, failure) }
@@ -72,14 +71,15 @@ final class LongTurn: TaskExecutor, @unchecked Sendable {
 }
 
 extension Application {
-  /// Does what may have no place in one event. Throws if it fails in the first piece, which is done at once.
+  /// Runs `body` as a long turn. The first piece runs at once; its error is thrown.
   func takeLong(for caller: Caller, _ body: @escaping LongTurn.Body) throws(ErrorObject) {
     if let failure = begin(LongTurn(for: caller, objectsMax: turn.settings.pieceObjects, body)) { throw failure }
   }
 
-  /// The same, for what cannot fail and answers its callers itself.
+  /// Runs a long turn that cannot fail and answers its callers itself.
   ///
-  /// What its first piece writes is held back as well, but not what follows in the event: then it writes nothing.
+  /// The changes of its first piece are held back as well, but later writes of the same event are not: that event must
+  /// not write afterwards.
   func takeLong(_ body: @escaping (LongTurn) async -> Void) {
     if turn.isLong {
       turn.long?.following.append(body)
@@ -88,7 +88,7 @@ extension Application {
     }
   }
 
-  /// - Returns: why it has failed; nil if it has not, or goes on later.
+  /// - Returns: the error of the first piece; `nil` if the turn has succeeded so far.
   private func begin(_ long: LongTurn) -> ErrorObject? {
     precondition(!turn.isLong, "calls wait for what is under way")
     turn.long = long
@@ -96,45 +96,45 @@ extension Application {
       turn.long = nil
       return long.failure
     }
-    // Until it is done, the connection of a notification is not idle: nobody else waits for it.
+    // The connection of a notification would count as idle: no answer is pending.
     let caller = long.caller
     if caller.call == nil { turn.ask(.hold(caller.client)) }
-    // At the end of the broker there may be no later event.
+    // While the broker ends, there may be no later event.
     if turn.isEnding { _ = settled } else { turn.ask(.goOn(id)) }
     return nil
   }
 
-  /// The application with what is under way done, for what cannot wait.
+  /// Finishes the long turn under way, for events that cannot wait.
   var settled: Application {
     while takePiece() {}
     return self
   }
 
-  /// A transaction before it has failed: nothing of it is stored, as of all that was written since.
+  /// A former transaction has failed, so nothing of the turn is stored.
   func abandonLong(for error: ErrorObject) {
     turn.long?.loss = error
     _ = settled
   }
 
-  /// Whether the receipt has to wait: what it leads to would be written before what is held back.
+  /// Whether the receipt must wait: its changes would precede those that are held back.
   func defers(_ receipt: ArchiveReceipt) -> Bool {
     turn.long?.receipts.append(receipt)
     return turn.isLong
   }
 
-  /// Does the next piece, if something is under way; returns whether another follows.
+  /// Does the next piece, and returns whether another follows.
   func takePiece() -> Bool {
     guard let long = turn.long else { return false }
     if takePiece(of: long) { return true }
     long.end(in: &turn)
-    // After a failure they are of no use: the archive is opened anew.
+    // After a failure receipts are useless: the archive is opened again.
     guard long.loss == nil, !long.receipts.isEmpty else { return false }
     for receipt in long.receipts { committed(receipt) }
     _ = turn.endTrouble()
     return false
   }
 
-  /// What the pieces lead to is held back until the last one is done.
+  /// Does the next piece, and holds back its outcome until the last one is done.
   private func takePiece(of long: LongTurn) -> Bool {
     turn.swapOutcome(with: &long.outcome)
     let isLast = long.goOn()

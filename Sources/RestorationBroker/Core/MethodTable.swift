@@ -9,7 +9,6 @@ package enum MethodTable {
   final class Row: Sendable {
     let method: any RestorationMethod.Type
     let name: String
-    /// Whether it creates a missing archive.
     let makesArchive: Bool
     /// Throws if the parameters are invalid, so that a refused call creates no empty archive.
     let check: @Sendable (Parameters) throws(ErrorObject) -> Void
@@ -27,7 +26,6 @@ package enum MethodTable {
     }
   }
 
-  /// A call to an application.
   struct Call<Request> {
     let request: Request
     let message: IncomingMessage
@@ -38,14 +36,11 @@ package enum MethodTable {
     var caller: Caller { message.caller }
   }
 
-  /// All methods for clients.
   package static let methods: [any RestorationMethod.Type] = all.map(\.method)
 
-  /// The answers to `rpc.discover`.
   package static let document = OpenRPCDocument(of: methods)
   package static let generatorDocument = OpenRPCDocument(forGeneratorsOf: methods)
 
-  /// By name.
   static let rows: [String: Row] = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
   /// In the order of `Protocol/README.md`.
@@ -155,7 +150,7 @@ package enum MethodTable {
 }
 
 extension MethodTable.Call {
-  /// Begins at once, or when fewer such calls are under way. What waits must not keep the message.
+  /// Begins at once, or later if too many such calls are under way. So `begin` must not capture the message.
   func inTurn(isRollback: Bool = false, _ begin: @escaping ArchiveJobs.Beginning) throws(ErrorObject) {
     let call = ArchiveJobs.Waiting(caller: caller, isRollback: isRollback, begin: begin)
     if application.jobs.canBegin(call) { try begin(application) }
@@ -163,8 +158,8 @@ extension MethodTable.Call {
 }
 
 extension MethodTable.Row {
-  /// A method about the broker, or one that finds its application itself (`Client.application(named:)`). It answers
-  /// confined clients for their application alone.
+  /// A method about the broker, or one that finds its application itself (`Client.application(named:)`). Confined
+  /// clients get answers about their application only.
   fileprivate static func broker<Method: RestorationMethod>(
     _: Method.Type,
     takesNotifications: Bool = true,
@@ -214,7 +209,7 @@ extension MethodTable.Row {
     }
   }
 
-  /// A method for any caller; with the call's session, if there is one.
+  /// A method for any caller, with the call's session if there is one.
   fileprivate typealias Open<Method: RestorationMethod> =
     @Sendable (Application) -> (Method, Session?, Caller) throws(ErrorObject) -> Void
 
@@ -228,7 +223,6 @@ extension MethodTable.Row {
     }
   }
 
-  /// A report.
   fileprivate static func reading<Method: RestorationMethod>(_: Method.Type, _ method: @escaping Open<Method>)
     -> MethodTable.Row
   {
@@ -237,7 +231,7 @@ extension MethodTable.Row {
 
   /// A method that reads the archive piece by piece.
   ///
-  /// - Parameter givesPages: whether its answer may have as many bytes as a page; they count also while it waits.
+  /// - Parameter givesPages: whether the answer may be as long as a page; its bytes count even while the call waits.
   fileprivate static func long<Method: RestorationMethod>(
     _: Method.Type,
     givesPages: Bool = false,
@@ -271,14 +265,13 @@ extension MethodTable.Row {
     }
   }
 
-  /// A method about objects of the session.
   fileprivate static func owned<Method: RestorationMethod>(_: Method.Type, _ method: @escaping Open<Method>)
     -> MethodTable.Row
   {
     application(isKnown: false, method)
   }
 
-  /// The same, refused without a session.
+  /// A method that needs a session.
   fileprivate static func owned<Method: RestorationMethod>(
     _: Method.Type,
     _ method: @escaping @Sendable (Application) -> (Method, Session, Caller) throws(ErrorObject) -> Void

@@ -15,14 +15,12 @@ package struct OutgoingCalls {
 
   package subscript(number: CallNumber) -> PendingCall? { calls[number] }
 
-  package func contains(where isMeant: (PendingCall) -> Bool) -> Bool { calls.values.contains(where: isMeant) }
-
-  /// In the order in which they were made.
+  /// In the order of the calls.
   package func numbers(where isMeant: (PendingCall) -> Bool) -> [CallNumber] {
     calls.isEmpty ? [] : calls.filter { isMeant($0.value) }.keys.sorted()
   }
 
-  /// Adds a call; without a client, the session fetches it under the given number.
+  /// Adds a call. If it has no client, the session fetches it by `nextRequest`.
   package mutating func make(
     _ call: PendingCall,
     _ method: String,
@@ -35,7 +33,7 @@ package struct OutgoingCalls {
     return number
   }
 
-  /// Makes a call over a connection, because the session has not fetched it.
+  /// Sends a call over a connection, because the session has not fetched it.
   package mutating func send(
     _ number: CallNumber,
     _ method: String,
@@ -47,7 +45,6 @@ package struct OutgoingCalls {
     turn.ask(.call(turn.application, number, client, method: method, parameters: parameters))
   }
 
-  /// Removes a call that has ended, answered or not.
   package mutating func end(_ number: CallNumber) -> PendingCall? { calls.removeValue(forKey: number) }
 
   /// Removes a call whose answer is no longer needed.

@@ -3,13 +3,12 @@
 package import RestorationArchive
 internal import RestorationWire
 
-/// What is told of an archive and its replica (R36).
+/// A fact about an archive and its replica in the fleet's store (R36).
 package enum ReplicaFact: Hashable, Sendable {
   case conflict(ArchiveConflict)
   case behind(ArchiveLag)
   case caughtUp
 
-  /// For people.
   static func lack(of changes: Int64) -> String {
     "the fleet's store lacks \(changes == 1 ? "1 change" : "\(changes) changes") of this host"
   }

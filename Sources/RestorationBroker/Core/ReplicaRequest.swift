@@ -3,7 +3,7 @@
 internal import JSONRPC
 package import RestorationWire
 
-/// What a person asks for who looks after archives that follow their user (R36).
+/// A request of an administrator of the fleet (R36).
 package enum ReplicaRequest: Hashable, Sendable {
   /// `nil` for all applications.
   case report(ApplicationName?)

@@ -3,68 +3,66 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// The record of the current or last run besides its number (R16, R20).
+/// The archive's record of the current or last run, besides its number (R16, R20).
 package struct RunFacts: StoredFacts, Hashable {
   package enum Outcome: String, WireWord {
     case clean, crashed
   }
 
-  /// What was decided about restoring in a run, if it was.
   package enum Decision: String, WireWord {
     case undecided, restoring, declined
   }
 
-  /// Whether a session of the run is live, as the archive knows.
+  /// Whether a session of the run is live, as far as the archive knows.
   package var isOpen = false
-  /// The outcome of the run so far; `crashed` stays until the next run begins.
+  /// The outcome so far; `crashed` stays until the next run begins.
   package var outcome: Outcome = .clean
-  /// The outcome of the former run.
   package var previousOutcome: Outcome = .clean
   /// Whether there was nothing to restore when the run began.
   package var beganPristine = true
   /// How the last session of each process role ended.
   package var outcomeByRole: [String: Outcome] = [:]
   package var endedByUserQuit = false
-  /// Whether the restoration of this run has completed (R19).
+  /// Whether the restoration of this run has completed.
   package var hasCompletedRestoration = false
-  /// The last change before the run.
+  /// Number of the last change before the run.
   package var began: Int64 = 0
-  /// Whether the run restores, and what restoration classes refused in it (R29).
+  /// Whether the run restores, and the objects that it must not restore because their restoration classes refused them
+  /// (R29).
   package var decision = Decision.undecided
-  /// A restoration of all there is is under way; the next broker goes on with it.
+  /// A restoration of the whole application is under way; the next broker continues it.
   package var isRestoring = false
   package var refused: Set<NodeID> = []
-  /// What was closed last (R13).
+  /// The subtrees closed last (R13).
   package var shelf = ClosedShelf()
-  /// Milliseconds since 1970 when a session last ended; 0 if that was not recorded.
+  /// Milliseconds since 1970 when a session last ended; 0 if unknown.
   package var used: Int64 = 0
-  /// Milliseconds since 1970 when the run began, when the former one did, and when the last session of that ended.
+  /// Milliseconds since 1970: the beginnings of this run and the former one, and the end of the former one's last
+  /// session.
   package var begun: Int64 = 0
   package var formerBegun: Int64 = 0
   package var formerEnd: Int64 = 0
-  /// The newest that a session gave, by which `auto` chooses.
+  /// The newest affinity that a session gave; `instance: "auto"` chooses by it.
   package var affinity: String?
   /// Milliseconds since 1970 of the last backup copy (R32).
   package var backedUp: Int64 = 0
-  /// The copy from before the archive was migrated; `nil` if there is none.
+  /// The copy in an earlier format, from before the archive was migrated.
   package var former: Former?
-  /// The objects and the application that crashes count against (R31).
   package var blame = Blame()
   /// When the whole archive was quarantined, in milliseconds since 1970; 0 if it was not.
   package var quarantined: Int64 = 0
-  /// Objects whose state is withheld, and whether those are all that have one.
+  /// Number of objects whose state is withheld, and whether these are all that have one.
   package var withheld: Int64 = 0
   package var withholdsAll = false
 
-  /// The damage found when the archive was opened, and what was done; kept until a run ends (R32).
+  /// The damage found at the opening of the archive, and its repair; retained until a run ends (R32).
   package var damage: String?
 
   /// Units that start the application's processes again, the delegate's first (R22).
   package var units: [Unit] = []
-  /// Whether the broker ended because the user's session did: processes that have ended since have not crashed (R30).
+  /// Whether the broker ended because the user logged out: processes that have ended since have not crashed (R30).
   package var isLogout = false
 
-  /// A unit, and the last run with a session of it.
   package struct Unit: StoredFacts, Hashable {
     package var name = ""
     package var isDelegate = false
@@ -79,9 +77,8 @@ package struct RunFacts: StoredFacts, Hashable {
     }
   }
 
-  /// A copy of the archive in an earlier format.
   package struct Former: StoredFacts, Hashable {
-    /// Milliseconds since 1970 when it was first seen, and how many restorations had completed by then.
+    /// Milliseconds since 1970 when the broker first saw the copy, and the number of restorations completed by then.
     package var since: Int64 = 0
     package var restorations: Int64 = 0
 
@@ -135,7 +132,7 @@ package struct RunFacts: StoredFacts, Hashable {
     units.removeAll { $0.name.isEmpty }
   }
 
-  /// Former brokers noted a no, and the first session after a yes.
+  /// Reads the decision as former brokers recorded it: a no, or the first session after a yes.
   private mutating func walkFormerDecision(_ members: inout some MemberWalk) throws(Misfit) {
     var (isDeclined, firstLate): (Bool, SessionID?) = (false, nil)
     try members.stored("declined", &isDeclined, unless: false)

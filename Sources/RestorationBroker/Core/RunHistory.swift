@@ -5,17 +5,17 @@ package import RestorationWire
 
 /// The current or last run of an application, and its record in the archive (R16, R20).
 ///
-/// Invariant: the record is written by whoever changes it, in the same event, and only then becomes durable.
+/// Invariant: the code that changes the record writes it in the same event, so that it becomes durable.
 package struct RunHistory {
   private var record = RunRecord(run: 0, restorations: 0, facts: "{}")
   package private(set) var facts = RunFacts()
 
-  /// The content has changed since the last backup copy, and the timer for the next one is set.
   private var isBackupAwaited = false
-  /// Rows that states written before a no took the place of; they count while nothing was written since.
+  /// Older states that provisional ones had replaced when the delegate declined. Each counts while nothing newer than
+  /// `upTo` was written.
   private var declined: [NodeID: (state: StateSummary, upTo: SequenceNumber)] = [:]
 
-  /// Nodes of which a state may be withheld.
+  /// Nodes that may have a withheld state.
   package private(set) var withholding: Set<NodeID> = []
 
   package init() {}
@@ -23,33 +23,26 @@ package struct RunHistory {
   package var number: Int64 { record.run }
   /// Completed restorations of all runs.
   package var restorations: Int64 { record.restorations }
-  /// The objects and the application that crashes count against (R31).
   package var blame: Blame {
     get { facts.blame }
     set { facts.blame = newValue }
   }
-  /// Units that start the application's processes again (R22).
   package var units: [RunFacts.Unit] {
     get { facts.units }
     set { facts.units = newValue }
   }
 
-  /// The newest that a session gave, by which `auto` chooses.
   var affinity: String? {
     get { facts.affinity }
     set { facts.affinity = newValue }
   }
 
-  /// - Parameter record: `nil` if the archive has none.
   package mutating func load(_ record: RunRecord?, damage: String?) {
     self.record = record ?? self.record
     facts = RunFacts(stored: self.record.facts)
     if let damage { facts.damage = damage }
   }
 
-  /// - Parameters:
-  ///   - withheld: how many objects have a state that is withheld.
-  ///   - withholdsAll: whether all states are.
   package mutating func write(withheld: Int, withholdsAll: Bool, in turn: inout Turn) {
     (facts.withheld, facts.withholdsAll) = (Int64(withheld), withholdsAll)
     record.facts = facts.stored
@@ -72,7 +65,7 @@ package struct RunHistory {
     forgetRefusals()
   }
 
-  /// - Parameter isLast: whether no session of the run is left.
+  /// - Parameter isLast: whether the run has no other session.
   package mutating func sessionEnded(_ outcome: RunFacts.Outcome, role: String?, isLast: Bool, at wall: Int64 = 0) {
     facts.used = wall
     if outcome == .crashed { facts.outcome = .crashed }
@@ -84,12 +77,11 @@ package struct RunHistory {
     facts.damage = nil
   }
 
-  /// Somebody has used the application without a session of it.
   mutating func noteUse(in turn: borrowing Turn) { facts.used = turn.now.wall }
 
   package mutating func userQuit() { facts.endedByUserQuit = true }
 
-  /// How earlier runs ended does not matter for the new state (R20).
+  /// A new state does not depend on the ends of earlier runs (R20).
   package mutating func forgetOutcomes() {
     facts.outcome = .clean
     facts.outcomeByRole = [:]
@@ -98,7 +90,7 @@ package struct RunHistory {
 
   package mutating func forgetRoles() { facts.outcomeByRole = [:] }
 
-  /// The reason that a session is given to restore, or not to (R20).
+  /// The reason reported to a session of the role (R20).
   package func reason(for role: String?, hasState: Bool, isToRestore: Bool) -> RestorationReason {
     if facts.damage != nil { return .recover }
     guard hasState else { return .pristine }
@@ -110,7 +102,6 @@ package struct RunHistory {
 
   // MARK: Restorations
 
-  /// - Returns: whether this is the first time in this run.
   package mutating func completeRestoration() -> Bool {
     guard !facts.hasCompletedRestoration else { return false }
     facts.hasCompletedRestoration = true
@@ -118,12 +109,12 @@ package struct RunHistory {
     return true
   }
 
-  /// The delegate has declined what this run started from, which may be asked for again (R22).
+  /// The delegate has declined what this run started from; it may be asked for again (R22).
   ///
-  /// - Parameter tops: the objects that it was asked about, with all below them; nil for all there are.
+  /// - Parameter tops: the objects it was asked about, with all below them; `nil` for all.
   mutating func decline(_ nodes: some Sequence<Node>, below tops: [NodeID]?, upTo sequence: SequenceNumber) {
     for node in nodes {
-      // Only what is settled now and was in the generation with which the run began.
+      // Only states that are confirmed just now and were in the generation the run started from.
       let isSettled = node.state.map { $0.isEarly && $0.sequence > facts.began } ?? false
       let former = isSettled ? node.beforeClaim.flatMap { $0.sequence <= facts.began ? $0 : nil } : nil
       declined[node.id] = (declinedState(of: node) ?? former).map { (state: $0, upTo: sequence) }
@@ -131,17 +122,15 @@ package struct RunHistory {
     if let tops { refuse(tops) } else { facts.decision = .declined }
   }
 
-  /// The run restores from now on.
-  ///
-  /// - Parameter isUnderWay: there is something to be restored.
+  /// The run restores from now on; `isUnderWay` if anything is to be restored.
   package mutating func restore(isUnderWay: Bool = false) {
     (facts.decision, facts.isRestoring) = (.restoring, isUnderWay)
   }
 
-  /// The restoration is over.
   mutating func endRestoration() { facts.isRestoring = false }
 
-  /// Whether a state is for whoever registers its object in this run: in a declined one only what was written in it.
+  /// Whether the state is delivered to any session that registers its object; in a declined run only if written in it
+  /// (R29).
   func delivers(_ state: StateSummary) -> Bool {
     switch facts.decision {
     case .undecided: false
@@ -150,16 +139,16 @@ package struct RunHistory {
     }
   }
 
-  /// What the run started from, if a no has settled that something else took its place, and nothing came after.
+  /// The state that the run started from, if a no has confirmed a newer one and nothing was written since.
   func declinedState(of node: Node) -> StateSummary? {
     guard !declined.isEmpty, let state = node.state, let declined = declined[node.id] else { return nil }
     return state.sequence <= declined.upTo ? declined.state : nil
   }
 
-  /// Nobody is to have these objects again as they were saved.
+  /// The objects must not be restored as they were saved.
   ///
   /// - Parameters:
-  ///   - asked: all that was asked about, whose former refusals are void.
+  ///   - asked: all objects that were asked about; their former refusals are void.
   ///   - settled: the objects and all below them.
   package mutating func refuse(_ nodes: [NodeID], of asked: [NodeID] = [], settling settled: [NodeID] = []) {
     facts.refused.subtract(asked)
@@ -171,18 +160,17 @@ package struct RunHistory {
     (facts.decision, facts.isRestoring, facts.refused, declined) = (.undecided, false, [], [:])
   }
 
-  /// The object was dropped; its refusal counts for what is below it, unless its node is gone as well.
+  /// A dropped object's refusal still counts for the objects below it, unless its node is gone.
   mutating func forget(_ node: NodeID, isGone: Bool) {
     if isGone, !facts.refused.isEmpty { facts.refused.remove(node) }
   }
 
-  /// Whether the saved state of the node, or of one above it, was declined or refused in this run: what is written now
-  /// hides nothing (R19).
+  /// Whether the saved state of the node, or of one above it, was declined or refused in this run. New states then hide
+  /// nothing (R19).
   func isGivenUp(_ node: Node) -> Bool {
     facts.decision == .declined && (node.stateBeforeClaim?.sequence ?? 0) <= facts.began || isRefused(node)
   }
 
-  /// Whether the node or one above it was refused in this run.
   func isRefused(_ node: Node) -> Bool {
     guard !facts.refused.isEmpty else { return false }
     var current: Node? = node
@@ -195,61 +183,58 @@ package struct RunHistory {
 
   // MARK: The shelf
 
-  /// - Returns: what has no room there any longer.
+  /// - Returns: the subtrees that no longer fit.
   mutating func close(_ subtree: ClosedShelf.Subtree) -> [ClosedShelf.Subtree] { facts.shelf.add(subtree) }
 
   mutating func reopen(_ subtree: ClosedShelf.Subtree) { facts.shelf.remove(subtree) }
 
-  /// - Returns: the rows that nobody needs now.
+  /// - Returns: the rows that are no longer needed.
   mutating func emptyShelf() -> [StateRow] {
     defer { facts.shelf = ClosedShelf() }
     return facts.shelf.rows
   }
 
-  /// Units whose processes were missing when a restoration completed are no longer started (R13, R23).
+  /// Forgets units whose processes were missing when a restoration completed (R13, R23).
   package mutating func forgetOldUnits() { facts.units.removeAll { $0.run < record.run } }
 
   // MARK: Backup copies
 
   private static let backupMilliseconds: Int64 = 24 * 3_600 * 1_000
-  /// The copy holds what is written at about the same time.
+  /// The copy waits for more writes of about the same time.
   private static let settlingMilliseconds: Int64 = 300_000
 
-  /// The content has changed: sees to it that it is copied, if the last copy is a day old (R32).
+  /// Schedules a backup copy after a change of content, if the last one is a day old (R32).
   package mutating func awaitBackup(in turn: inout Turn) {
     guard !isBackupAwaited else { return }
     let age = turn.now.wall - facts.backedUp
-    // A copy of the future was made while the clock was wrong.
+    // If the copy is from the future, the clock was wrong.
     guard age >= Self.backupMilliseconds || age < 0 else { return }
     isBackupAwaited = true
     turn.ask(.setTimer(.backup(turn.application), milliseconds: Self.settlingMilliseconds))
   }
 
-  /// The time has come for the copy.
-  ///
-  /// - Returns: whether it is to be made.
+  /// - Returns: whether the copy is still due.
   package mutating func backUp(in turn: borrowing Turn) -> Bool {
     defer { isBackupAwaited = false }
     if isBackupAwaited { facts.backedUp = turn.now.wall }
     return isBackupAwaited
   }
 
-  /// Notes since when a copy in an earlier format is kept.
+  /// Notes since when a copy in an earlier format exists.
   package mutating func keepFormer(_ isKept: Bool, in turn: borrowing Turn) {
     facts.former = isKept ? facts.former ?? RunFacts.Former(since: turn.now.wall, restorations: restorations) : nil
   }
 
-  /// Whether that copy is no longer needed: the present format has proved itself for 30 days and in 3 restorations, of
-  /// which the first may have begun before. Neither suffices: the clock may have been wrong.
+  /// Whether that copy is no longer needed: the present format has worked for 30 days and in 3 restorations. Neither
+  /// suffices alone, because the clock may have been wrong. The first restoration may have begun before.
   package mutating func isFormerDue(in turn: borrowing Turn) -> Bool {
     guard var former = facts.former else { return false }
-    // A time of the future was noted while the clock was wrong.
+    // A time in the future was recorded while the clock was wrong.
     former.since = min(former.since, turn.now.wall)
     facts.former = former
     return restorations - former.restorations >= 3 && turn.now.wall - former.since >= 30 * 24 * 3_600 * 1_000
   }
 
-  /// Quarantines the whole archive.
   package mutating func quarantine(in turn: borrowing Turn) { facts.quarantined = turn.now.wall }
 
   mutating func withhold(_ nodes: some Sequence<NodeID>) { withholding.formUnion(nodes) }
@@ -262,10 +247,10 @@ package struct RunHistory {
 
   // MARK: Logging out
 
-  /// Processes that have ended since have not crashed (R30).
+  /// Processes that end from now on have not crashed (R30).
   package mutating func logOut() { facts.isLogout = true }
 
-  /// - Returns: whether the user had logged out; live processes have not been.
+  /// - Returns: whether the user had logged out. Live processes were not logged out.
   package mutating func logIn() -> Bool {
     defer { facts.isLogout = false }
     return facts.isLogout

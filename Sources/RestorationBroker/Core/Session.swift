@@ -4,14 +4,12 @@ internal import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// Names a connection to the service that carries out the effects.
 package typealias ClientID = UInt64
 
-/// Identifies a client's process even after a restart of the broker.
 package struct ClientProcess: StoredFacts, Hashable {
   package var pid: Int64 = 0
   package var uid: Int64 = 0
-  /// Start time in clock ticks since boot, and the boot's id: with the pid they name the process for ever.
+  /// Start time in clock ticks since boot, and the boot's id: together with the pid they are unique.
   package var startTicks: Int64 = 0
   package var bootID = ""
 
@@ -25,85 +23,80 @@ package struct ClientProcess: StoredFacts, Hashable {
   }
 }
 
-/// A client process's session; owns the objects that it registers.
-///
-/// Confined to the application that holds it.
+/// A session of a client process. It owns the objects that it registers, and belongs to one application.
 package final class Session {
   package let id: SessionID
   package let token: String
   package var facts: SessionFacts
 
-  /// The connection that it is bound to; `nil` while it is lost or detached.
+  /// The connection it is bound to; `nil` while it is lost or detached.
   package var client: ClientID?
-  /// Whether it fetches the broker's calls and notifications by `nextRequest`; otherwise they are sent over its
+  /// Whether it fetches the broker's calls and notifications by `nextRequest` instead of getting them over its
   /// connection.
   var isPolling = false
-  /// Its unfetched entries, and its waiting `nextRequest`.
   var polled = PollQueue()
   var poll: Caller?
   package var objects: [ObjectHandle: Node] = [:]
-  /// Objects of which it has not been told where they are.
+  /// Objects that have moved without its knowledge.
   var moved: [Node] { objects.values.filter { $0.claim?.hasMoved == true }.sorted { $0.id < $1.id } }
-  /// Handles that another session has taken over, the newest 1,024 (R8).
+  /// Handles that other sessions have taken over, the newest 1,024 (R8).
   package private(set) var replaced: Set<ObjectHandle> = []
-  /// Their nodes, for calls that name them by path; as many.
+  /// Their nodes, for calls by path; as many.
   package private(set) var replacedNodes: Set<NodeID> = []
-  /// Highest revisions of nodes that it does not claim (R15). Only the claimed ones outlive the broker: what is sent
-  /// again after its end is stored again.
+  /// Highest revisions for nodes that it does not claim (R15). Only those of claimed nodes outlive the broker: later
+  /// repetitions of the others are stored again.
   var revisions: [NodeID: Int64] = [:]
-  /// The application's state was emptied while it lived; its writes are answered and not stored (R30).
+  /// Where its objects were before others moved them, for a push that names them so.
+  private(set) var formerPaths: [IdentifierPath: NodeID] = [:]
+  /// The application's state was emptied during the session: its writes are answered but not stored (R30).
   package var isDiscarded: Bool {
     get { facts.isDiscarded }
     set { facts.isDiscarded = newValue }
   }
-  /// Its process has ended; what it sent before is still read.
+  /// Its process has ended; messages sent before are still handled.
   package var hasExited: Bool { exit != nil }
-  /// How its process ended, once it has.
   package var exit: ProcessEnd?
-  /// The unit its process says it is of, or was seen in.
+  /// The unit that its process has named, or was seen in.
   var unitName: String?
-  /// It declared its own restoration complete: its pushes are no longer early (R19).
+  /// It declared its own restoration complete, so its states are no longer provisional (R19).
   package var hasCompletedRestoration = false
-  /// The application's own state was shown to it, or is its own (R22).
+  /// The application's own state was shown to it, or comes from it (R22).
   var hasOwnState = false
-  /// Monotonic milliseconds of when it began or registered its last object.
+  /// Monotonic milliseconds when it began or registered its last object.
   package var lastRegistered: Int64 = 0
-  /// Monotonic milliseconds of when it began, or this broker did.
+  /// Monotonic milliseconds when the session began, or this broker.
   var began: Int64 = 0
-  /// When a call last named its token, and whether that was ever on another connection than its own.
+  /// When a call last named its token, and whether one ever came over another connection.
   package var lastUsed: Int64 = 0
   package var usedElsewhere = false
-  /// A detached session whose token the client has not been told yet.
+  /// A detached session whose client has not learned its token yet.
   package var isUnannounced = false
 
   package init(id: SessionID, token: String, facts: SessionFacts) {
     (self.id, self.token, self.facts) = (id, token, facts)
   }
 
-  /// A session of the archive.
-  ///
-  /// - Parameters:
-  ///   - former: what this broker knew of it before the archive was reopened.
-  ///   - lastUsed: the default for when it was last used.
+  /// A session from the archive. `former` is the session as it was before the archive was reopened, `lastUsed` the
+  /// default for its last use.
   convenience init(_ record: SessionRecord, former: Session?, lastUsed: Int64) {
     self.init(id: record.session, token: record.token, facts: SessionFacts(stored: record.facts))
     guard let former, former.token == token else {
       (self.lastUsed, lastRegistered, began) = (lastUsed, lastUsed, lastUsed)
-      // What it was shown before is unknown, as it is of its objects.
+      // Deliveries by a former broker are unknown, as they are for its objects.
       hasOwnState = true
       unitName = facts.storyboard ?? facts.unit
       isPolling = facts.isDetached && !facts.serves.isEmpty
       return
     }
     self.lastUsed = former.lastUsed
-    // What the session did last may be what was not stored.
+    // The last change of the session may be the one that was not stored.
     if former.facts.isConfined { facts.isConfined = true }
     client = former.client
     exit = former.exit
     unitName = former.unitName
     replaced = former.replaced
     replacedNodes = former.replacedNodes
-    revisions = former.revisions
+    (revisions, formerPaths) = (former.revisions, former.formerPaths)
     usedElsewhere = former.usedElsewhere
     hasCompletedRestoration = former.hasCompletedRestoration
     (hasOwnState, lastRegistered, began) = (former.hasOwnState, former.lastRegistered, former.began)
@@ -113,15 +106,23 @@ package final class Session {
     poll = former.poll
   }
 
-  /// Another session has taken an object over: writes to it fail from now on (R8).
+  /// Another session has taken over an object: later writes to it fail with `replaced` (R8).
   package func lose(_ handle: ObjectHandle? = nil, at node: NodeID) {
     if let handle { replaced.insert(newest: handle) }
     replacedNodes.insert(newest: node)
   }
 
-  /// - Returns: whether another session had taken the node over.
+  /// - Returns: whether another session had taken over the node.
   @discardableResult
   package func regain(_ node: NodeID) -> Bool { replacedNodes.remove(node) != nil }
+
+  /// Another session has moved its object.
+  func noteMove(of node: NodeID, from path: IdentifierPath) {
+    if formerPaths.count >= Self.formerPathsMax { formerPaths = [:] }
+    formerPaths[path] = node
+  }
+
+  private static let formerPathsMax = 1_024
 
   /// The highest revision that it has pushed to the node (R15).
   func revision(of node: Node) -> Int64 {
@@ -130,7 +131,7 @@ package final class Session {
     return max(stored, revisions[node.id] ?? 0)
   }
 
-  /// Of its two counts the higher one goes on: it may send again what it has sent to either (R15).
+  /// Merges the revisions of two nodes to the higher one: the session may repeat a push to either (R15).
   func joinRevisions(of gone: Node, into: Node) {
     let revision = max(revision(of: gone), revision(of: into))
     revisions[gone.id] = nil
@@ -146,19 +147,17 @@ package final class Session {
 
   package var record: SessionRecord { SessionRecord(session: id, token: token, facts: facts.stored) }
 
-  /// No message is sent unasked that is larger than this, in bytes, where a client does not say what it reads.
+  /// The most bytes of an unrequested message, unless the client says what it reads.
   static let pushBytesDefault = 65_536
-  /// What a message has besides its method and parameters, also where `nextRequest` gives it.
+  /// Bytes of a message besides its method and parameters, including those that `nextRequest` adds.
   private static let envelopeBytes = 96
 
-  /// No message is sent to it unasked that is larger than this, in bytes.
   var pushBytesMax: Int { facts.messageBytesMax.map { Int(clamping: $0) } ?? Session.pushBytesDefault }
 
-  /// Bytes of a batch of objects for it, and about of its answer (`Protocol/limits.md`). A message has 192 bytes around
-  /// them.
+  /// Bytes of one batch of objects, and roughly of its answer (`Protocol/limits.md`). The message adds 192 bytes.
   func batchBytesMax(frameBytesMax: Int) -> Int { max(0, min(pushBytesMax, frameBytesMax) - 192) / 2 }
 
-  /// Whether a message may be sent unasked to who reads so many bytes.
+  /// Whether an unrequested message fits into what a client reads.
   static func fits(_ method: String, _ parameters: JSONText, in bytesMax: Int) -> Bool {
     parameters.count + method.utf8.count + envelopeBytes <= bytesMax
   }
@@ -170,23 +169,22 @@ package final class Session {
   /// Whether it can be called and notified. A session that polls over other connections does not need its own.
   var isReachable: Bool { client != nil || isPolling && (facts.isDetached || usedElsewhere) }
 
-  /// Its name in answers and steps.
   var owner: ObjectOwner { facts.owner }
 
-  package func serves(_ method: ServedMethod) -> Bool { facts.serves.contains(method) }
+  /// What was refused is told in any case.
+  package func serves(_ method: ServedMethod) -> Bool { method == .encodeFailed || facts.serves.contains(method) }
 }
 
 extension Set<Int64> {
-  /// Numbers rise: beyond 1,024, the lowest one is the oldest.
+  /// Numbers rise, so the lowest of more than 1,024 is the oldest.
   fileprivate mutating func insert(newest number: Int64) {
     insert(number)
     if count > 1_024, let oldest = self.min() { remove(oldest) }
   }
 }
 
-/// A session's data from `initialize`, and its process; kept in the archive until the session ends.
+/// The data of a session from `initialize`, and its process. The archive retains it until the session ends.
 package struct SessionFacts: StoredFacts, Hashable {
-  /// The process role, such as `editor`.
   package var role: String?
   package var process: ClientProcess?
   package var bundleVersion: String?
@@ -197,19 +195,19 @@ package struct SessionFacts: StoredFacts, Hashable {
   package var isDelegate = false
   package var isDetached = false
   package var isDiscarded = false
-  /// A client in a sandbox has used it: it is not told who others are.
+  /// A client in a sandbox has used it: it is not told about other clients.
   package var isConfined = false
   package var serves: Set<ServedMethod> = []
   package var messageBytesMax: Int64?
   package var aliases = Aliases()
-  /// Its restoration classes, those of them that others may make as well, and the views of its data sources (R9).
+  /// Its restoration classes, the shared ones among them, and the views of its data sources (R9).
   package var restorationClasses: Set<String> = []
   package var sharedClasses: Set<String> = []
   package var dataSources: Set<NodeID> = []
-  /// Objects that it registered as new ones and has not encoded: what is saved at their paths is not theirs (R29).
+  /// Objects that it registered as `fresh` and has not encoded: states saved at their paths are not theirs (R29).
   var fresh = RangeSet<NodeID>()
 
-  /// The most bytes of the text: from `initialize`, and with later roles.
+  /// The most bytes of the text as `initialize` gives it, and with later roles.
   static let initialBytesMax = 64 << 10
   static let bytesMax = 2 * initialBytesMax
 
@@ -220,7 +218,7 @@ package struct SessionFacts: StoredFacts, Hashable {
 
   var owner: ObjectOwner { ObjectOwner(process: role, pid: process?.pid ?? 0) }
 
-  /// What is needed of a session that has ended while its objects are there (R13, R22, R23).
+  /// Facts about an ended session that its vacant objects still need (R13, R22, R23).
   var ofEnded: SessionFacts {
     var facts = SessionFacts()
     (facts.role, facts.process, facts.unit) = (role, process, knownUnit)
@@ -250,12 +248,11 @@ package struct SessionFacts: StoredFacts, Hashable {
   }
 }
 
-/// How a session ended, for the next one (R20, R30).
+/// How a session ended; the next one learns of it (R20, R30).
 package enum SessionEnding: String, Sendable {
   case closed, userQuit, restart, logout
   /// The service manager stopped its unit, which is not a crash.
   case stopped
-  /// The process ended without a goodbye.
   case crashed
   /// A detached session expired, which is never a crash.
   case expired

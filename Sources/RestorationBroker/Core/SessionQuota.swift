@@ -4,15 +4,15 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Whether another session may begin. Connections bound most sessions, but not those that are detached or lost.
+/// Limits on new sessions. Limits on connections cover most sessions, but not detached and lost ones.
 ///
-/// The last tenth of an application's sessions is kept for processes without one.
+/// The last tenth of an application's sessions is reserved for processes without one.
 struct SessionQuota {
   let applications: [ApplicationID: Application]
 
   init(_ applications: [ApplicationID: Application]) { self.applications = applications }
 
-  /// - Parameter process: `nil` if it is not known; its sessions then count only for the application.
+  /// - Parameter process: if it is `nil`, its sessions count for the application only.
   func requireRoom(for process: ClientProcess?, in application: Application) throws(ErrorObject) {
     let limits = application.turn.limits
     var own = 0
@@ -25,10 +25,10 @@ struct SessionQuota {
     try Self.require("sessionsPerApplicationMax", own > 0 ? max - max / 10 : max, application.sessions.count + 1)
   }
 
-  /// The texts of applications are in memory as long as they have sessions, so those that one process keeps there have
-  /// together as much room as one application has.
+  /// Texts stay in memory while their application has a session. So those of all applications of one process together
+  /// get as much room as one application.
   func requireTextRoom(for process: ClientProcess?, in application: Application) throws(ErrorObject) {
-    // That many applications may have little.
+    // Many applications may have this little each.
     guard application.budget.texts > 1 << 20, let process else { return }
     let own = applications.values.filter { $0 === application || $0.sessions.count(of: process) > 0 }
     let (texts, max) = (own.reduce(0) { $0 + $1.budget.texts }, application.turn.limits.archiveBytesMax)

@@ -7,18 +7,16 @@ internal import RestorationWire
 /// The sessions of an application, and the connections that name it.
 ///
 /// Invariants:
-/// 1. The number of a session that became durable is never given again; tokens are random.
-/// 2. A session is live until it ends; its record then stays while it was the last to claim some node (R13).
+/// 1. The number of a durable session is never reused; tokens are random.
+/// 2. A session is live until it ends. Its record stays while it is the last owner of a node (R13).
 package struct SessionTable {
   private var live: [SessionID: Session] = [:]
   private var ended: [SessionID: SessionRecord] = [:]
-  /// The newest there ever was.
   package private(set) var last: SessionID = 0
   private var clients: Set<ClientID> = []
   private var verified: Set<SessionID> = []
-  /// Questions which processes have ended whose answers have not come.
+  /// Probes without an answer.
   private var probes = 0
-  /// Monotonic milliseconds of the last call.
   package private(set) var lastUsed: Int64 = 0
 
   package init() {}
@@ -34,18 +32,16 @@ package struct SessionTable {
   package var inOrder: [Session] { live.values.sorted { $0.id < $1.id } }
   package var count: Int { live.count }
   package var isEmpty: Bool { live.isEmpty }
-  /// Zero when every client has left, its sessions have ended and nothing is under way.
   package var held: Int {
     live.values.reduce(live.count + clients.count + verified.count + probes) { $0 + $1.polled.count + $1.objects.count }
   }
-  /// No session with the current state is left.
   package var allAreDiscarded: Bool { live.values.allSatisfy(\.isDiscarded) }
 
   package func ended(_ number: SessionID) -> SessionRecord? { ended[number] }
 
   // MARK: Coming and going
 
-  /// The archive was opened; sessions continue from what is known of them.
+  /// Loads the sessions of an opened archive. They continue with what is known about them.
   package mutating func load(
     _ records: [SessionRecord],
     last: SessionID,
@@ -72,7 +68,7 @@ package struct SessionTable {
     return session
   }
 
-  /// - Parameter restorations: how many had completed by then.
+  /// - Parameter restorations: the number of restorations completed by then.
   package mutating func end(_ session: Session, _ ending: SessionEnding, restorations: Int64, in turn: inout Turn) {
     var record = SessionRecord(session: session.id, token: session.token, facts: session.facts.ofEnded.stored)
     record.ending = ending.rawValue
@@ -83,14 +79,14 @@ package struct SessionTable {
     turn.write(.session(record))
   }
 
-  /// Since when a node is unclaimed, and how many restorations had completed by then (R13).
+  /// Since when the node is unclaimed, and the number of restorations completed by then (R13).
   func orphaned(_ node: Node) -> (since: Int64, restorations: Int64)? {
     guard node.isVacant, let claim = node.claimRecord else { return nil }
     if claim.released != 0 { return (claim.released, claim.restorationsAtRelease) }
     return ended[claim.session].map { ($0.ended, $0.restorationsAtEnd) }
   }
 
-  /// How it has ended, also if only its process has; nil if it lives, or is unknown.
+  /// How it has ended, also if only its process has; `nil` if it lives or is unknown.
   func ending(of session: SessionID) -> SessionEnding? {
     if let session = live[session] { return session.exit.map { SessionEnding($0) } }
     return ended[session]?.ending.flatMap { SessionEnding(rawValue: $0) }
@@ -120,25 +116,24 @@ package struct SessionTable {
     clients.insert(client)
   }
 
-  /// The application is called.
   package mutating func use(in turn: borrowing Turn) { lastUsed = turn.now.monotonic }
 
   package mutating func disconnect(_ client: ClientID) { clients.remove(client) }
 
   // MARK: Processes
 
-  /// Nothing is expected of any session.
+  /// No session is expected to do anything.
   package var isIdle: Bool {
     probes == 0 && live.values.allSatisfy { $0.client == nil && $0.poll == nil && !$0.hasExited }
   }
 
-  /// Brings a call to `probed` when it is known which of the sessions' processes are gone.
+  /// Passes the call to `probed` once it is known which of the sessions' processes have ended.
   package mutating func probe(_ sessions: [SessionID], for call: ProbedCall, in turn: inout Turn) {
     probes += 1
     turn.ask(.probe(turn.application, sessions, call))
   }
 
-  /// Those that still live count as alive while the call that asked goes on (R1).
+  /// The sessions that still live count as alive while the probing call continues (R1).
   package mutating func probed(_ sessions: [SessionID]) {
     probes -= 1
     verified = Set(sessions)

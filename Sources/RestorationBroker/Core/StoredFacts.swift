@@ -5,7 +5,7 @@ internal import RestorationArchive
 package import RestorationWire
 
 /// Facts stored as text, in an archive or for the next broker. A missing or invalid member keeps its default, so that
-/// damage or another version costs only that member.
+/// damage or another version affects only that member.
 package protocol StoredFacts: WireObject {}
 
 extension StoredFacts {
@@ -13,9 +13,8 @@ extension StoredFacts {
     self = Self.scan(text).flatMap { Self($0) } ?? Self()
   }
 
-  /// `nil` if it is not JSON.
   static func scan(_ text: some Collection<UInt8>) -> JSONSlice? {
-    // The limits of peers do not apply to text that the broker wrote.
+    // Limits for peers do not apply to the broker's own text.
     try? JSONSlice.scan(Array(text), vocabulary: EncodedState.vocabulary, limits: .unframed)
   }
 
@@ -28,11 +27,9 @@ extension StoredFacts {
 
   package init(stored text: String) { self.init(stored: text.utf8) }
 
-  /// Equal facts have equal texts.
   package var stored: String { text.string }
 }
 
-/// Reads members, and skips invalid ones.
 private struct StoredMemberReader: MemberWalk {
   private var reader: MemberReader
 
@@ -91,12 +88,12 @@ extension MemberWalk {
     try added(name, &value, .none, "")
   }
 
-  /// A member that is left out if it is nil.
+  /// A member that is omitted if it is `nil`.
   mutating func stored<Value: WireValue>(_ name: StaticString, _ value: inout Value?) throws(Misfit) {
     try optional(name, &value, .none, "")
   }
 
-  /// A member that is left out if it is empty.
+  /// A member that is omitted if it is empty.
   mutating func stored<Value: WireValue & Equatable>(
     _ name: StaticString,
     _ value: inout Value,
@@ -112,23 +109,23 @@ extension MemberWalk {
     count = stored.value
   }
 
-  /// A count that is left out if it is nil.
+  /// A count that is omitted if it is `nil`.
   mutating func stored(_ name: StaticString, count: inout Int64?) throws(Misfit) {
     var stored = count.map { StoredCount($0) }
     try optional(name, &stored, .none, "")
     count = stored?.value
   }
 
-  /// A count that is left out if it is 0.
+  /// A count that is omitted if it is 0.
   mutating func stored(_ name: StaticString, someCount count: inout Int64) throws(Misfit) {
     var some = count == 0 ? nil : count
     try stored(name, count: &some)
     count = some ?? 0
   }
 
-  /// Nodes as ranges: there may be thousands, and the record is written with each of them that somebody registers.
+  /// Nodes as ranges: there may be thousands, and each registration of a fresh object writes the record.
   ///
-  /// A range is its first node and how many there are. Before there were ranges, each node was listed.
+  /// A range is its first node and its length. Former brokers listed each node.
   mutating func stored(_ name: StaticString, nodes: inout RangeSet<NodeID>, listed: StaticString) throws(Misfit) {
     var ranges = nodes.ranges.flatMap { [$0.lowerBound, $0.upperBound - $0.lowerBound] }
     var list: [NodeID] = []
@@ -141,7 +138,7 @@ extension MemberWalk {
     }
   }
 
-  /// Words in order; those of a later version are left out.
+  /// Words in order; unknown words of a later version are skipped.
   mutating func stored<Word: RawRepresentable<String>>(_ name: StaticString, words: inout Set<Word>) throws(Misfit) {
     var texts = words.map(\.rawValue).sorted()
     try added(name, &texts, "")

@@ -3,7 +3,6 @@
 internal import JSONRPC
 package import RestorationWire
 
-/// Names one subscription: its connection, and its number there.
 package struct Subscriber: Hashable, Sendable {
   package let client: ClientID
   package let number: Int64
@@ -11,13 +10,12 @@ package struct Subscriber: Hashable, Sendable {
   package init(client: ClientID, number: Int64) { (self.client, self.number) = (client, number) }
 }
 
-/// The subscriptions of all clients.
 struct Subscriptions {
   struct Entry: WireObject, Equatable {
     var number: Int64 = 0
-    /// `nil` for all.
+    /// `nil` for all events.
     var names: Set<EventName>?
-    /// `nil` for all.
+    /// `nil` for all applications.
     var application: ApplicationName?
 
     init() {}
@@ -38,19 +36,18 @@ struct Subscriptions {
   }
 
   private var entries: [ClientID: [Entry]] = [:]
-  /// The applications, without instance, of clients that get events of these only.
+  /// The applications, without instance, that clients are confined to.
   private var confinements: [ClientID: String] = [:]
-  /// Clients with subscriptions to all applications, and to one application, in order of subscription.
+  /// Clients with subscriptions to all applications, and to one, in order of subscription.
   private var general: [ClientID] = []
   private var particular: [ApplicationName: [ClientID]] = [:]
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
-  /// Zero when every client has left.
   var held: Int { count + entries.count + confinements.count + general.count + particular.count }
 
-  /// Throws if the connection has as many as it may, or all of its process have four times as many: each event is
-  /// written for every one of them.
+  /// Throws if the connection has `subscriptionsMax` subscriptions, or all of its process have four times as many: each
+  /// event is written for every one of them.
   func requireRoom(for client: Client, among clients: some Sequence<Client>, _ limits: Limits) throws(ErrorObject) {
     try Self.require(entries(of: client.id).count + 1, atMost: limits.subscriptionsMax)
     guard let process = client.process else { return }
@@ -68,7 +65,6 @@ struct Subscriptions {
     entries[subscriber.client]?.contains { $0.number == subscriber.number } ?? false
   }
 
-  /// - Parameter confinement: the application, without instance, that the client is confined to.
   mutating func add(
     _ subscriber: Subscriber,
     to names: Set<EventName>?,
@@ -87,7 +83,6 @@ struct Subscriptions {
     }
   }
 
-  /// False if there is no such subscription.
   mutating func remove(_ subscriber: Subscriber) -> Bool {
     guard let index = entries[subscriber.client]?.firstIndex(where: { $0.number == subscriber.number }),
       let entry = entries[subscriber.client]?.remove(at: index)
@@ -99,7 +94,6 @@ struct Subscriptions {
     return true
   }
 
-  /// The connection has ended.
   mutating func removeAll(of client: ClientID) {
     confinements[client] = nil
     guard let removed = entries.removeValue(forKey: client) else { return }
@@ -113,7 +107,6 @@ struct Subscriptions {
     if particular[application]?.isEmpty == true { particular[application] = nil }
   }
 
-  /// The subscriptions that get an event.
   func subscribers(to name: EventName, of application: ApplicationName) -> [Subscriber] {
     var found: [Subscriber] = []
     var general = general
@@ -140,19 +133,18 @@ struct Subscriptions {
   }
 }
 
-/// An event and its subscriptions.
 package struct Announcement: Sendable {
-  /// When it may be sent. Each event waits for the earlier changes, so that events come in order.
+  /// When the event may be sent. It always waits for the changes before it, so that events come in order.
   package enum Condition: Sendable {
-    /// After they are durable; never if the transaction fails, because then it has not happened (R15).
+    /// Once they are durable; never if the transaction fails, because then the event has not happened (R15).
     case stored
-    /// Only where the transaction fails.
+    /// Only if the transaction fails.
     case notStored
-    /// After they are durable or have failed: it has happened anyway.
+    /// Once they are durable or have failed: the event has happened in any case.
     case settled
   }
 
-  /// What is told of it if the changes before it are lost; nil if nothing is.
+  /// The announcement if the changes before it are lost; `nil` if there is none.
   var lost: Announcement? {
     if case .stored = condition { return nil }
     return Announcement(application: application, event: event, condition: .settled, recipients: recipients)

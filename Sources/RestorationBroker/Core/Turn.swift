@@ -4,26 +4,28 @@ internal import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// One application's turn in the event being handled: what it changes, answers and asks for.
+/// One application's turn in the event being handled: its changes, answers and effects.
 ///
-/// It is passed `inout` to whatever decides, and exists once: queries cannot write, and a part cannot call back into
-/// the application while it writes.
+/// It is passed `inout` to all code that decides, and exists once. So queries cannot write, and a part cannot call back
+/// into the application while it writes.
 ///
 /// Invariants:
-/// 1. All that is written during one event is one list, and so is all that is asked for, across applications. The
-///    changes of an event share a transaction and precede what it asks for.
-/// 2. `sequence` is the number of the last change written; the archive gives the same numbers.
-/// 3. An answer that promises durability leaves when its change is durable (R15).
+/// 1. All changes of an event form one list across applications, and so do its effects. The changes share a transaction
+///    and precede the effects.
+/// 2. `sequence` is the number of the last change; the archive gives the same numbers.
+/// 3. An answer that promises durability is sent when its change is durable (R15).
 package struct Turn: ~Copyable {
   package let application: ApplicationID
   package let name: ApplicationName
   package var phase = Application.Phase.opening
   /// All clients that waited for the archive to open have left.
   private(set) var isGivenUp = false
-  /// For what it was opened.
+  /// Why the archive was opened.
   var purpose = ArchivePurpose.reading
+  /// Why what is written ends with the broker; nil if it is kept.
+  var readOnly: String?
   package private(set) var sequence: SequenceNumber = 0
-  /// The newest change of a node or state.
+  /// Number of the newest change of a node or state.
   package private(set) var contentSequence: SequenceNumber = 0
   /// The archive's id; empty if it was never open.
   package private(set) var archive = "" { didSet { handleBase = Self.handleBase(of: archive) } }
@@ -33,17 +35,16 @@ package struct Turn: ~Copyable {
   private var callCounter: Int64 = 0
   private var trouble: Trouble?
   private let context: CoreContext
-  /// What has come true and was not handed on to the end, in order.
+  /// Facts that are not handled yet, and the one that is, in order.
   private var facts: [Fact] = []
-  /// What takes more than one event, while it is under way.
   var long: LongTurn?
 
-  /// The last transaction has failed, and nothing was stored since.
+  /// The last transaction has failed, and none was stored since.
   private struct Trouble {
     let error: ErrorObject
-    /// Nothing is tried before, in monotonic milliseconds; `.max` if nothing is tried any more.
+    /// No content is written before this time, in monotonic milliseconds; `.max` means never again.
     let until: Int64
-    /// Changes of clients after this one are being tried.
+    /// The number of the last change before clients wrote again.
     var sequence: SequenceNumber
   }
 
@@ -60,7 +61,7 @@ package struct Turn: ~Copyable {
 
   // MARK: Writing
 
-  /// Numbers go on from those of the archive, which has been opened.
+  /// Numbers continue from those of the opened archive.
   mutating func begin(_ archive: String? = nil, after sequence: SequenceNumber, content: SequenceNumber) {
     self.archive = archive ?? self.archive
     self.sequence = sequence
@@ -71,7 +72,7 @@ package struct Turn: ~Copyable {
   /// Adds a change to the next transaction, if the archive is open.
   @discardableResult
   package mutating func write(_ change: ArchiveChange) -> SequenceNumber {
-    // Changes while the archive cannot be written are dropped: it is loaded again before it can be.
+    // Changes are dropped while the archive is not open: it is loaded again before they could be written.
     guard case .open = phase else { return sequence }
     sequence += 1
     if change.isContent { contentSequence = sequence }
@@ -79,19 +80,27 @@ package struct Turn: ~Copyable {
     return sequence
   }
 
-  /// Throws if nothing can be written now.
   func requireWritable() throws(ErrorObject) {
     if case .unreadable(let why) = phase { throw .unreadable(why) }
   }
 
-  /// Throws if nothing can be written now, or if content was refused so lately that it is not tried again yet. What
-  /// removes or ends something is tried all the same: it may make room.
+  /// Throws if nothing can be written, or nothing of it would be kept. Registrations do not ask: a program is to get
+  /// its states back.
+  func requireKept() throws(ErrorObject) {
+    try requireWritable()
+    guard let readOnly else { return }
+    let hint = "Make it writable, then restart the broker. Until then, what is saved can be read."
+    throw .storeFailed("nothing can be saved: \(readOnly)", indeterminate: false, hint: hint)
+  }
+
+  /// Throws if nothing can be written now, or if storing content failed too recently to try again. Removals do not ask:
+  /// they may make room.
   func requireStorable() throws(ErrorObject) {
     try requireWritable()
     if let trouble, now.monotonic < trouble.until { throw trouble.error }
   }
 
-  /// If the archive is still being opened, nobody needs it any longer.
+  /// Gives up an opening that is under way, because no client waits for it.
   mutating func giveUp() {
     guard case .opening = phase else { return }
     isGivenUp = true
@@ -100,30 +109,31 @@ package struct Turn: ~Copyable {
 
   // MARK: Failed transactions
 
-  /// The last transaction has failed; nothing is written for the pause, in milliseconds, or ever again without one.
+  /// The last transaction has failed. No content is written for `pause` milliseconds; never again if it is `nil`.
   mutating func fail(_ error: ErrorObject, pause: Int64?) {
     (phase, isGivenUp) = (.opening, false)
     trouble = Trouble(error: error, until: pause.map { now.monotonic + $0 } ?? .max, sequence: sequence)
   }
 
-  /// Throws if the archive is not opened again after a failed transaction: nobody may wait for that.
+  /// Throws if the archive is not opened again after a failed transaction: no call may wait for it.
   func requireReopening() throws(ErrorObject) { if let trouble, trouble.until == .max { throw trouble.error } }
 
-  /// Calls wait until it is known what becomes of what is being tried: what they read of it may never be durable.
+  /// Whether changes of clients follow a failed transaction. Calls wait until they are durable, because what they read
+  /// may never become so.
   var isOnTrial: Bool { if let trouble { sequence > trouble.sequence } else { false } }
 
-  /// What was written so far is no client's: nobody waits for it.
+  /// No client waits for the changes written so far.
   mutating func beginTrials() { trouble?.sequence = sequence }
 
-  /// A transaction was stored; returns whether there was trouble before.
+  /// - Returns: whether this was the first stored transaction after a failure.
   mutating func endTrouble() -> Bool { trouble.take() != nil }
 
-  /// Throws if the archive may not grow by so many bytes beside all others.
+  /// Throws if the archive may not grow by this many bytes beside all others.
   func requireRoom(besideOthersFor bytes: Int) throws(ErrorObject) {
     if let refusal = context.refusal(name, bytes) { throw refusal }
   }
 
-  /// Throws if so many calls of a client wait that no other may, or too much that its process has sent does.
+  /// Throws if too many calls of the client wait, or too many bytes that its process has sent.
   func requireRoom(toWaitBeside count: Int, of client: ClientID) throws(ErrorObject) {
     guard !isEnding else { throw .shuttingDown() }
     guard context.mayPark(client) else {
@@ -136,49 +146,47 @@ package struct Turn: ~Copyable {
 
   // MARK: Facts
 
-  /// - Returns: whether no other fact is being handed on.
+  /// - Returns: whether no other fact is being handled.
   mutating func note(_ fact: Fact) -> Bool {
     facts.append(fact)
     return facts.count == 1
   }
 
-  /// The fact to be handed on now; nil if none is left.
   var fact: Fact? { facts.first }
 
   mutating func endFact() { facts.removeFirst() }
 
   // MARK: Long turns
 
-  /// Something is under way that takes more than this event. (A pattern, because `!= nil` copies.)
+  /// A pattern, because `!= nil` would copy.
   var isLong: Bool { if case nil = long { false } else { true } }
 
-  /// Exchanges what was written and asked for with what was held back.
+  /// Exchanges the changes and effects of this event with those that were held back.
   func swapOutcome(with other: inout Outcome) { context.swapOutcome(with: &other) }
 
-  /// What was held back happens.
   func append(_ outcome: Outcome) { context.append(outcome) }
 
   // MARK: Asking
 
   mutating func ask(_ effect: consuming Effect) { context.emit(effect) }
 
-  /// Notifies subscribers. The event is made only if there are any; making it may read the turn, so this does not count
-  /// as a change of it.
+  /// Notifies subscribers. `event` is called only if there are any. It may read the turn, so this method does not count
+  /// as a change of the turn.
   func announce<Event: RestorationEvent>(_ condition: Announcement.Condition = .stored, _ event: () -> Event) {
     guard hasSubscribers else { return }
-    // A change that cannot be written is dropped, with its consequences.
+    // A change that cannot be written is dropped, and its event with it.
     if case .stored = condition, case .opening = phase { return }
     context.announce(application, name, condition, event)
   }
 
   // MARK: Answering
 
-  /// Answers when everything written so far is durable.
+  /// Answers once everything written so far is durable.
   mutating func answer(_ caller: Caller, _ result: any JSONWritable & Sendable) {
     answer(caller, after: sequence, result)
   }
 
-  /// Answers when the change of this sequence is durable. A notification has no answer to keep.
+  /// Answers once the change with this number is durable. A notification gets no answer.
   mutating func answer(_ caller: Caller, after sequence: SequenceNumber, _ result: any JSONWritable & Sendable) {
     guard caller.call != nil else { return }
     ask(.respondAfter(application, sequence, caller, .result(result)))
@@ -186,7 +194,6 @@ package struct Turn: ~Copyable {
 
   mutating func refuse(_ caller: Caller, _ error: ErrorObject) { ask(.respond(caller, .error(error))) }
 
-  /// Refuses a call that was parked and will not be done.
   mutating func refuse(parked caller: Caller, _ error: ErrorObject) {
     ask(.unpark(caller))
     refuse(caller, error)
@@ -194,14 +201,14 @@ package struct Turn: ~Copyable {
 
   // MARK: Numbering
 
-  /// For the object that the next change registers. A handle is the number of that change, so that the archive never
-  /// gives it again, below a number of the archive, so that others hardly ever do: one may take the place of another.
+  /// The handle for the object that the next change registers. It consists of a number of the archive and the number of
+  /// the change. So the archive never reuses it, and other archives hardly ever give the same: one may replace another.
   var nextHandle: ObjectHandle { lastHandle + 1 }
 
-  /// No handle that the archive has given so far is above it; those of earlier brokers are all lower.
+  /// No handle of the archive so far is above it, including those of earlier brokers.
   var lastHandle: ObjectHandle { handleBase + sequence }
 
-  /// Below it a sequence has room, so that a handle is below 2^53.
+  /// Leaves room for a sequence, so that a handle stays below 2^53.
   private static func handleBase(of archive: String) -> ObjectHandle {
     let hash = archive.utf8.reduce(UInt32(0)) { $0 &* 31 &+ UInt32($1) }
     return Int64(1 << 20 + hash % (1 << 20 - 1 << 12)) << 32

@@ -3,9 +3,7 @@
 internal import NIOCore
 internal import RestorationTransport
 
-/// How much a broker has to do.
 package struct BrokerActivity: Hashable, Sendable, CustomStringConvertible {
-  /// Applications with live sessions.
   package var applications: Int
   package var sessions: Int
   package var objects: Int
@@ -25,8 +23,8 @@ package struct BrokerActivity: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Tells others how much there is to do, and when there has been nothing to do for long. Used on the event loop only;
-/// no timer runs while nothing happens, but the one that ends an idle broker.
+/// Reports the broker's activity, and ends an idle broker. Used on the event loop only. While nothing happens, no timer
+/// runs but the one that ends the idle broker.
 final class ActivityMonitor {
   private let eventLoop: any EventLoop
   private var report: (@Sendable (BrokerActivity) -> Void)?
@@ -34,7 +32,7 @@ final class ActivityMonitor {
   private var nextReport: NIODeadline
   private var isReportDue = false
   private var idleLimit: TimeAmount?
-  /// Ends the broker; false when it is needed after all.
+  /// Ends the broker; false if it is in use after all.
   private var endIfUnused: (@Sendable () -> Bool)?
   private var idleTimer: Scheduled<Void>?
 
@@ -43,7 +41,7 @@ final class ActivityMonitor {
     nextReport = eventLoop.now
   }
 
-  /// Reports follow each other by a second at least.
+  /// Reports are at least a second apart.
   func begin(reporting report: @escaping @Sendable (BrokerActivity) -> Void, _ service: isolated BrokerService) {
     self.report = report
     noteEvent(of: service)
@@ -61,7 +59,6 @@ final class ActivityMonitor {
     noteEvent(of: service)
   }
 
-  /// Something has happened.
   func noteEvent(of service: isolated BrokerService) {
     if report != nil, !isReportDue {
       isReportDue = true
@@ -102,17 +99,14 @@ final class ActivityMonitor {
 }
 
 extension Broker {
-  /// Calls `report` on the event loop with what there is to do: soon after each change, at most once a second.
+  /// Calls `report` on the event loop: soon after each change, at most once a second.
   package func reportActivity(_ report: @escaping @Sendable (BrokerActivity) -> Void) {
     let service = service
     service.eventLoop.execute { service.assumeIsolated { $0.activity.begin(reporting: report, $0) } }
   }
 
-  /// Stops accepting when for so long nobody was connected, no session was there and nothing was to be done; then calls
-  /// `end`, once. Whoever connects from that moment on waits in the queue of the listening socket, which has to be
-  /// open elsewhere too.
-  ///
-  /// - Parameter seconds: 0 for never.
+  /// After `seconds` without clients, sessions and work (0: never), stops accepting and calls `end` once. Later clients
+  /// wait in the queue of the listening socket, which another process must hold open.
   package func endWhenIdle(seconds: Int, _ end: @escaping @Sendable () -> Void) {
     let (service, listener) = (service, listener)
     let limit = seconds > 0 ? TimeAmount.seconds(Int64(seconds)) : nil

@@ -6,22 +6,22 @@ internal import NIOCore
 internal import RestorationTransport
 internal import RestorationWire
 
-/// Sockets that lead to one application each, beside the broker's own. Used on the event loop only.
+/// The sockets of single applications, beside the broker's own. Used on the event loop only.
 ///
-/// A descriptor store keeps them for the next process. The directories stay when the sockets go: sandboxes have mounted
-/// them, and see a socket that is made anew.
+/// A descriptor store holds the sockets for the next process. A directory stays when its socket is removed: sandboxes
+/// have mounted it, and see a new socket in it.
 final class ApplicationSockets {
   private let listener: UnixListener
-  /// Has a directory for each application.
+  /// The parent of the applications' directories.
   private let directory: String
   private let store: (any DescriptorStore)?
   private let backlog: Int
   private let logger: Logger
-  /// By application; those that are just being opened as well.
+  /// By application, including sockets that are being opened.
   private var sockets: [String: EventLoopFuture<UnixListener>] = [:]
   private var isStopped = false
 
-  /// - Parameter store: nil if sockets end with this process.
+  /// - Parameter store: `nil` if sockets end with this process.
   init(
     beside listener: UnixListener,
     below directory: String,
@@ -35,9 +35,7 @@ final class ApplicationSockets {
 
   var isEmpty: Bool { sockets.isEmpty }
 
-  /// Where the socket of the application is; it is made if there is none.
-  ///
-  /// - Parameter max: so many sockets there may be.
+  /// Opens the application's socket unless it is open, at most `max` sockets in total; answers with its path.
   func open(_ application: String, max: Int, whenDone: @escaping (Answer) -> Void) {
     do {
       let path = try SocketPath.ofApplication(application, below: directory)
@@ -57,7 +55,7 @@ final class ApplicationSockets {
     guard !isStopped else { throw ErrorObject.shuttingDown() }
     if let socket = sockets[application] {
       if path.hasSocket { return socket }
-      // Somebody has removed its name.
+      // The socket's name was removed.
       forget(application)
     }
     guard sockets.count < max else {
@@ -82,7 +80,7 @@ final class ApplicationSockets {
     return opening
   }
 
-  /// Goes on accepting on sockets that the former process had, and stored.
+  /// Continues to accept on stored sockets of the former process.
   func adopt(_ inherited: [(application: String, descriptor: Int32)]) {
     for (application, descriptor) in inherited {
       do throws(TransportError) {
@@ -94,15 +92,15 @@ final class ApplicationSockets {
     }
   }
 
-  /// Stops accepting. Without a store the sockets' names go as well, so that clients see that no broker runs.
+  /// Stops accepting. Without a store the sockets' names are removed, so that clients see that no broker runs.
   nonisolated(nonsending) func stop() async {
     isStopped = true
     for socket in sockets.values { await (try? await socket.get())?.stop(keepsName: store != nil) }
   }
 
-  /// Nobody can reach the socket any more.
+  /// Drops a socket that no client can reach.
   private func forget(_ application: String) {
-    // Its lock goes with it.
+    // This releases its lock.
     sockets[application]?.whenSuccess { _ = $0.stopIfUnused() }
     drop(application)
   }
@@ -118,7 +116,6 @@ final class ApplicationSockets {
 }
 
 extension ErrorObject {
-  /// No socket can be made for a sandbox.
   static func noSocket(_ why: String) -> ErrorObject {
     .restoration(
       .storeFailed,

@@ -2,14 +2,23 @@
 
 package import RestorationArchive
 
-/// What is read from archives, and pieces of work about what is in them.
 extension ArchiveGateway {
-  /// The row if it is durable and at hand.
+  /// The row, if it is durable and cached.
   package func cached(_ row: StateRequest.Row, of id: ApplicationID) -> StateRecord? {
     guard let session = sessions[id] else { return nil }
     session.upkeep.noteRead()
     guard row.sequence <= session.queue.durable else { return nil }
     return cache.record(id, row.node, sequence: row.sequence)
+  }
+
+  /// The rows if all of them are cached.
+  func cached(_ rows: [StateRequest.Row], of id: ApplicationID) -> [StateReading?]? {
+    var readings: [StateReading?] = []
+    for row in rows {
+      guard let record = cache.record(id, row.node, sequence: row.sequence) else { return nil }
+      readings.append(.state(record, sequence: row.sequence))
+    }
+    return readings
   }
 
   package func read(
@@ -19,23 +28,16 @@ extension ArchiveGateway {
     for delegate: isolated some Delegate
   ) {
     guard let session = sessions[id] else { return }
-    if case .export(let page) = request.purpose { session.held.hold(page.holds, at: now) }
     guard after <= session.queue.durable else {
       session.queue.await(request, after: after)
       return hurry(session.id, for: delegate)
     }
-    var readings: [StateReading?] = []
-    for row in request.rows {
-      guard let record = cache.record(id, row.node, sequence: row.sequence) else {
-        session.missing.append(request)
-        return scheduleFlush(id, for: delegate)
-      }
-      readings.append(.state(record, sequence: row.sequence))
-    }
-    delegate.report(.read(id, request, .success(readings)))
+    if let readings = cached(request.rows, of: id) { return delegate.report(.read(id, request, .success(readings))) }
+    session.missing.append(request)
+    scheduleFlush(id, for: delegate)
   }
 
-  /// Brings everything the cache had not in one call of the store.
+  /// Reads all rows that the cache lacks, by one call of the store.
   func readMissing(_ session: ArchiveSession, for delegate: isolated some Delegate) {
     guard let lease = session.lease, !session.missing.isEmpty else { return }
     let requests = session.missing
@@ -57,37 +59,36 @@ extension ArchiveGateway {
     }
   }
 
-  /// Does a piece of work; others are answered, and write, between two of them.
-  package func carryOut(
-    _ id: ApplicationID,
-    _ job: StoreJob,
-    after: SequenceNumber,
-    for delegate: isolated some Delegate
-  ) {
-    guard let session = sessions[id] else { return }
-    // Already while it waits: what is written meanwhile must not take away what it is about.
-    session.held.hold(job.holds, at: now)
-    // Before it is known whether it waits: the change may be one that was lost.
-    guard let lease = session.lease else {
-      let error = ArchiveError(.definite, "the archive of \(session.name) is being opened anew")
-      return delegate.report(.carriedOut(id, job, .failure(.archive(error))))
-    }
-    guard after <= session.queue.durable else {
-      session.queue.await(job, after: after)
-      return hurry(session.id, for: delegate)
-    }
-    session.callBegins()
-    Task {
-      let result = await store.outcome(of: job, lease)
-      await turns.next()
-      delegate.report(.carriedOut(id, job, result))
-      delegate.carryOut()
-      if case .failure(.archive(let error)) = result { failIfChanged(session, error, for: delegate) }
-      callEnds(session, for: delegate)
-    }
+  // MARK: Reports
+
+  /// Keeps the contents at these sequences readable.
+  package func hold(_ sequences: [SequenceNumber], of id: ApplicationID) -> SnapshotHold {
+    sessions[id]?.held.hold(sequences)
+    return SnapshotHold { [self] in sessions[id]?.held.release(sequences, at: now) }
   }
 
-  private func callEnds(_ session: ArchiveSession, for delegate: isolated some Delegate) {
+  /// Begins to wait until the change is durable, or never will be.
+  package func wait(
+    for sequence: SequenceNumber,
+    in id: ApplicationID,
+    for delegate: isolated some Delegate
+  ) -> DurabilityWait {
+    let wait = DurabilityWait(turns)
+    // Before it is known whether it waits: the change may be one that was lost.
+    guard let session = sessions[id], session.lease != nil, !session.hasFailed else {
+      wait.end(with: ArchiveError(.definite, "the archive is being opened anew"))
+      return wait
+    }
+    guard sequence > session.queue.durable else {
+      wait.end(with: nil)
+      return wait
+    }
+    session.queue.await(after: sequence) { wait.end(with: $0) }
+    hurry(id, for: delegate)
+    return wait
+  }
+
+  func callEnds(_ session: ArchiveSession, for delegate: isolated some Delegate) {
     session.callEnded()
     becomeIdle(session, for: delegate)
   }
@@ -95,10 +96,31 @@ extension ArchiveGateway {
   package func list(_ purpose: ListingPurpose, for delegate: isolated some Delegate) {
     Task {
       let listing = await store.listing(for: purpose)
-      // Others are served between the answers to listings.
+      // Serves others between the answers to listings.
       await turns.next()
       delegate.report(.listed(purpose, listing))
       delegate.carryOut()
     }
+  }
+}
+
+/// A wait for a change, which begins before its task is suspended. It ends once: with `nil` when the change is durable,
+/// else with the reason why it never will be.
+package final class DurabilityWait {
+  private let turns: TurnQueue
+  private var result: Result<Void, ArchiveError>?
+  private var task: CheckedContinuation<Void, Never>?
+
+  init(_ turns: TurnQueue) { self.turns = turns }
+
+  func end(with error: ArchiveError?) {
+    result = error.map { .failure($0) } ?? .success(())
+    task?.resume()
+  }
+
+  nonisolated(nonsending) package func failure() async -> ArchiveError? {
+    if result == nil { await turns.suspend { if result == nil { task = $0 } else { $0.resume() } } }
+    if case .failure(let error)? = result { return error }
+    return nil
   }
 }

@@ -5,10 +5,9 @@ package import RestorationWire
 
 /// Archives that follow their user from host to host (R36).
 extension ArchiveGateway {
-  /// Counts for the opening that is under way or follows.
+  /// Forces the opening in progress, or the next one, to take the archive from another host.
   package func takeOver(_ name: ApplicationName) { (store as? any ArchiveRoaming)?.takeOver(name.description) }
 
-  /// Something is being sent to where archives follow their user, and nobody waits for it.
   var isShipping: Bool { (store as? any ArchiveRoaming)?.isShipping ?? false }
 
   func answer(_ request: ReplicaRequest, to caller: Caller, for delegate: isolated some Delegate) {
@@ -23,7 +22,7 @@ extension ArchiveGateway {
     switch event {
     case .wanted(let lease, let host):
       guard let session = session(of: lease) else { return }
-      // Told again once it is open, whatever its lease is then.
+      // Reported again once the archive is open, whatever its lease is then.
       if session.lease == nil { return session.wantedBy = host }
       delegate.report(.wanted(session.id, host: host))
     case .lost(let lease, let loss):
@@ -42,13 +41,13 @@ extension ArchiveGateway {
     if let name = ApplicationName(application) { delegate.report(.replica(name, fact)) }
   }
 
-  /// The archive is open: what was told meanwhile holds now.
+  /// Handles the events that came while the archive was being opened.
   func takeEarlyEvents(of session: ArchiveSession, for delegate: isolated some Delegate) {
     if let host = session.wantedBy.take() { delegate.report(.wanted(session.id, host: host)) }
     if let (lease, loss) = session.loss.take(), session.lease == lease { delegate.report(.lost(session.id, loss)) }
   }
 
-  /// The one that is open or being opened under a lease, unless it is being closed.
+  /// The session that is open or being opened under a lease; `nil` if it is being closed.
   private func session(of lease: ArchiveLease) -> ArchiveSession? {
     sessions.values.first { $0.name.description == lease.application && !$0.isClosing }
   }

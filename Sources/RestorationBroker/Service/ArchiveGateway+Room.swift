@@ -5,13 +5,10 @@ internal import RestorationArchive
 internal import RestorationTransport
 internal import RestorationWire
 
-/// Room beside all other archives.
+/// Space for an archive beside all others.
 extension ArchiveGateway {
-  /// Why an archive may not grow, or not be made; `nil` if it may. The store itself refuses to make one too many.
-  ///
-  /// - Parameters:
-  ///   - growth: in bytes; `nil` if the archive is to be opened, and made if there is none.
-  ///   - isConfined: whether the application is in a sandbox.
+  /// Why an archive may not grow or be made; `nil` if it may. The store itself limits the number of archives.
+  /// `growth` is in bytes; `nil` opens the archive, and makes it if it does not exist.
   func refusal(
     to name: ApplicationName,
     growingBy growth: Int?,
@@ -27,7 +24,7 @@ extension ArchiveGateway {
         ArchiveError(.limit(name: limit, max: limits.allArchivesBytesMax, value: bytes), "no further byte is allowed")
       )
     }
-    // Who is to give something up can.
+    // Giving up space is always allowed.
     if let growth, growth < 0 { return nil }
     let (base, known) = (name.base, store.sizes)
     let own = sessions.values.filter { $0.base == base }

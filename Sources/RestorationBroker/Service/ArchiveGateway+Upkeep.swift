@@ -4,10 +4,10 @@ internal import Logging
 internal import NIOCore
 internal import RestorationArchive
 
-/// What is done for archives while nobody waits.
+/// Maintenance of archives in idle time.
 extension ArchiveGateway {
-  /// A while after the last write the archive is tidied, a bounded piece at a time, until nothing is left to do; then
-  /// there is no timer, and an idle broker makes no system call.
+  /// Some time after the last write, tidies the archive in bounded pieces until nothing is left. Then no timer runs,
+  /// and an idle broker makes no system call.
   func scheduleUpkeep(_ session: ArchiveSession, at now: Int64, for delegate: isolated some Delegate) {
     guard !session.isClosing, session.queue.isIdle, !session.upkeep.isUnderWay else { return }
     let wait = session.upkeep.written(at: now)
@@ -37,13 +37,13 @@ extension ArchiveGateway {
     }
   }
 
-  /// Keeps a copy of the archive as the last good one (R32).
+  /// Copies the archive as the last good one, unless the disk is rather full (R32).
   package func backUp(_ id: ApplicationID, replacingFormer: Bool, for delegate: isolated some Delegate) {
     guard let session = sessions[id], let lease = session.lease else { return }
     Task {
-      _ = delegate  // whose executor this runs on
+      _ = delegate  // the caller's isolation: this runs on its executor
       do throws(ArchiveError) {
-        try await store.backUp(lease, replacingFormer: replacingFormer)
+        _ = try await store.backUp(lease, replacingFormer: replacingFormer, leavingRoom: true)
       } catch {
         let text = "no backup copy was made: \(error.message)"
         logger.report(.backupFailed, .warning, text, ["application": "\(session.name)"])

@@ -7,48 +7,44 @@ package import RestorationArchive
 package import RestorationTransport
 package import RestorationWire
 
-/// The traffic with the archive store: what is open, what waits for the disk, what is read from it.
+/// The traffic with the archive store: open archives, writes that wait for the disk, reads.
 ///
-/// An object, because what it asks of the store comes back while others use it. Used by its delegate only, on whose
-/// executor all of it runs.
+/// An object, because the store's answers arrive while others use it. Used by its delegate only; all of it runs on the
+/// delegate's executor.
 package final class ArchiveGateway {
   package protocol Delegate: Actor {
     var archives: ArchiveGateway { get }
-    /// `carryOut` follows if this comes later than in the call that asked for it.
+    /// The gateway calls `carryOut` afterwards, unless it reports within the call that caused the event.
     func report(_ event: ArchiveEvent)
     func carryOut()
     func send(_ answer: Answer, to caller: Caller)
     func send(_ notice: WriteQueue.Notice, of id: ApplicationID)
     /// Notifications of these clients are durable, or never will be.
     func settled(_ clients: [ClientID])
-    /// To continue would break a promise.
+    /// The broker cannot continue without breaking a promise.
     func broke(_ message: String)
   }
 
   let eventLoop: any EventLoop
-  /// Resumes what has waited.
   private let executor: EventLoopTaskExecutor
-  /// Where pieces of long work wait.
+  /// The queue of the pieces of long jobs.
   let turns: TurnQueue
   package let store: any ArchiveStore
-  /// Held for as long as the archives are used.
   private let lock: LockFile?
   let logger: Logger
   @exclusivity(unchecked) private(set) var sessions: [ApplicationID: ArchiveSession] = [:]
   @exclusivity(unchecked) var cache = StateCache(bytesMax: 8 << 20)
-  /// Archives on their way to be closed; the same one is opened again only after that.
+  /// Archives being closed; an archive is opened again only after that.
   private var closings: [ApplicationName: ArchiveSession] = [:]
-  /// Applications with changes or reads that the end of this tick takes to the archive.
+  /// Applications with changes or reads to be passed to the archive at the end of this tick.
   private var dirty: Set<ApplicationID> = []
   private var isFlushScheduled = false
-  /// Notices of the event being carried out.
   private var notices: [(ApplicationID, WriteQueue.Notice)] = []
   package private(set) var transactions: Int64 = 0
-  /// Of the last one.
   private var changeID: ChangeID
-  /// How long each transaction took from when the archive was given it until it was durable.
+  /// The time from handing a transaction to the archive until it is durable.
   @exclusivity(unchecked) package private(set) var commits = Durations()
-  /// Counts what was added to an archive for which too much waits already.
+  /// Counts writes to an archive that already has too many waiting.
   package private(set) var overflows = 0
   package private(set) var isStopping = false
   private var hasClosedAll = false
@@ -69,7 +65,7 @@ package final class ArchiveGateway {
   package var count: Int { sessions.count }
   package var cachedBytes: Int { cache.bytes }
   package var isAtWork: Bool { !closings.isEmpty || sessions.values.contains { $0.isBusy || $0.upkeep.isUnderWay } }
-  /// So little waits for the disk that those who wrote too fast may go on.
+  /// Whether paused writers may resume, because little waits for the disk.
   package var hasRoom: Bool { sessions.values.allSatisfy(\.queue.hasRoom) }
 
   var holdings: Holdings {
@@ -105,9 +101,9 @@ package final class ArchiveGateway {
         scheduleFlush(id, for: delegate)
         delegate.report(.opened(id, .success(opened)))
         takeEarlyEvents(of: session, for: delegate)
-        // Steps of before have come back meanwhile, and asked for what is durable.
+        // Steps of the former opening have returned meanwhile and asked for durable rows.
         for request in session.queue.readyReads() { read(id, request, after: 0, for: delegate) }
-        // What was opened before had upkeep to do, or has failed.
+        // The former opening had maintenance to do, or has failed.
         if before != nil { scheduleUpkeep(session, at: now, for: delegate) }
       } catch {
         session.hasFailed = true
@@ -121,10 +117,9 @@ package final class ArchiveGateway {
     }
   }
 
-  /// No client waits any longer for it to be opened. Pages that are still to come from a replica are not fetched then.
+  /// Cancels an opening that no client waits for; a replica's remaining pages are not loaded.
   package func giveUp(_ id: ApplicationID) { sessions[id]?.opening?.cancel() }
 
-  /// Closes an archive once everything written to it is durable and answered.
   package func close(_ id: ApplicationID, _ removal: ArchiveRemoval? = nil, for delegate: isolated some Delegate) {
     guard let session = sessions[id] else { return }
     (session.isClosing, session.removal) = (true, removal)
@@ -166,7 +161,7 @@ package final class ArchiveGateway {
     }
   }
 
-  /// Makes durable what was written and answers it; upkeep ends.
+  /// Makes durable what was written and answers it; maintenance ends.
   nonisolated(nonsending) package func drain() async {
     isStopping = true
     for session in sessions.values { session.upkeepTimer?.cancel() }
@@ -174,9 +169,8 @@ package final class ArchiveGateway {
     for closing in closings.values { await closing.idle() }
   }
 
-  /// After `drain`. What happens meanwhile is not written: the next broker finds it out, as after a kill.
-  ///
-  /// - Parameter blank: archives without content, which are removed.
+  /// Call after `drain`. Later events are not written; the next broker notices them, as after a kill. Removes `blank`
+  /// archives, which have no content.
   nonisolated(nonsending) package func closeAll(removing blank: Set<ApplicationID> = []) async {
     let closing = sessions
     (sessions, hasClosedAll) = ([:], true)
@@ -189,11 +183,11 @@ package final class ArchiveGateway {
 
   // MARK: Writing
 
-  /// Adds a change to the next transaction, and its state to the cache.
   package func write(_ change: ArchiveChange, to id: ApplicationID, for delegate: isolated some Delegate) {
     if let session = sessions[id] {
       if case .state(var record) = change {
-        // A slice of a frame gets its own copy, so that the frame is free at once. Others begin where their array does.
+        // Copies a slice of a frame, so that the frame can be freed at once. Other texts start at the beginning of
+        // their array.
         if record.text.startIndex > 0 { record.text = Array(record.text)[...] }
         cache.insert(record, sequence: session.queue.tail + 1, of: id)
         session.queue.add(.state(record))
@@ -209,7 +203,7 @@ package final class ArchiveGateway {
     if session.queue.isOverfull { overflows &+= 1 }
   }
 
-  /// Answers once the change with this number is durable; with an error if it cannot be (R15).
+  /// Answers once the change with this number is durable, or with an error if it cannot be (R15).
   package func respond(
     _ answer: Answer,
     to caller: Caller,
@@ -218,7 +212,7 @@ package final class ArchiveGateway {
     for delegate: isolated some Delegate
   ) {
     if hasClosedAll { return delegate.send(.error(.shuttingDown()), to: caller) }
-    // Nobody waits for what becomes of a notification.
+    // No caller awaits the outcome of a notification.
     guard caller.call != nil, let session = sessions[id], session.queue.durable < sequence else {
       return delegate.send(answer, to: caller)
     }
@@ -226,11 +220,11 @@ package final class ArchiveGateway {
     hurry(session.id, for: delegate)
   }
 
-  /// Keeps what clients are to be told until `sendNotices`.
+  /// Holds a notice back until `sendNotices`.
   package func add(_ notice: WriteQueue.Notice, of id: ApplicationID) { notices.append((id, notice)) }
 
-  /// Sends what clients are told when it has come true on disk; called when an event's changes are all written.
-  /// Returns whether there was anything.
+  /// Call after all changes of an event were written: sends its notices as soon as the changes are durable. Returns
+  /// whether there were any.
   package func sendNotices(for delegate: isolated some Delegate) -> Bool {
     guard !notices.isEmpty else { return false }
     for (id, notice) in notices {
@@ -245,8 +239,8 @@ package final class ArchiveGateway {
     return true
   }
 
-  /// The client has sent a notification whose effects are written: reports it `settled` once for each archive in which
-  /// they are not durable. Returns how many these are.
+  /// Call after the effects of a client's notification were written. Reports the client as `settled` once for each
+  /// archive in which they are not durable yet, and returns the number of these archives.
   package func awaitSettling(of client: ClientID) -> Int {
     var count = 0
     for session in dirty.compactMap({ sessions[$0] }) where session.queue.durable < session.queue.tail {
@@ -256,7 +250,7 @@ package final class ArchiveGateway {
     return count
   }
 
-  /// Has the archives of `dirty` looked after at the end of the tick: what many connections wrote shares a transaction.
+  /// Schedules the end of the tick for this archive, so that writes of many connections share a transaction.
   func scheduleFlush(_ id: ApplicationID, for delegate: isolated some Delegate) {
     dirty.insert(id)
     guard !isFlushScheduled else { return }
@@ -295,12 +289,12 @@ package final class ArchiveGateway {
         )
         let end = eventLoop.now
         commits.add(nanoseconds: (end - begin).nanoseconds)
-        // The replica may have answered when one before it had waited for too long.
+        // The replica may have answered after an earlier transaction had waited too long.
         guard !session.hasFailed else { return }
         endCommit(session, receipt, for: delegate)
         scheduleUpkeep(session, at: end.milliseconds, for: delegate)
       } catch {
-        // After a failure the batches handed over behind it count as failed too; that has been dealt with.
+        // After a failure, the batches behind it count as failed too; that was handled then.
         if !session.hasFailed { failCommit(session, error, for: delegate) }
       }
     }
@@ -312,13 +306,13 @@ package final class ArchiveGateway {
     delegate.settled(session.queue.settledClients())
     for notice in session.queue.readyNotices() { delegate.send(notice, of: session.id) }
     for request in session.queue.readyReads() { read(session.id, request, after: 0, for: delegate) }
-    for job in session.queue.readyJobs() { carryOut(session.id, job, after: 0, for: delegate) }
+    for reader in session.queue.readyReaders() { reader(nil) }
     delegate.report(.committed(session.id, receipt))
     delegate.carryOut()
     becomeIdle(session, for: delegate)
   }
 
-  /// What was not durable before never will be; the core starts again from what is.
+  /// Fails everything that is not durable; the core restarts from the durable state.
   private func failCommit(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
     let isFatal = error.kind.isFatal
     if session.isToLogFailure(at: now) || isFatal {
@@ -331,23 +325,22 @@ package final class ArchiveGateway {
     delegate.settled(failure.clients)
     for notice in failure.notices { delegate.send(notice, of: session.id) }
     session.hasFailed = true
-    // If it failed for lack of space, the next one can make more.
+    // If space ran out, the next transaction may free some.
     session.held.expire(at: now)
     if isFatal {
-      // A failed sync cannot be repeated: the kernel may have dropped the pages. A new process reads what is there.
+      // A failed sync cannot be repeated: the kernel may have dropped the pages. A new process reads what is on disk.
       isStopping = true
-      for job in failure.jobs { delegate.send(answer, to: job.caller) }
+      for reader in failure.readers { reader(error) }
       return delegate.broke(error.message)
     }
     pause(session, for: delegate)
     delegate.report(.commitFailed(session.id, refusal, pause: isStopping ? nil : ArchiveSession.pause))
-    // After that: what waits for their end must not begin before the archive is open again.
-    for job in failure.jobs { delegate.report(.carriedOut(session.id, job, .failure(.archive(error)))) }
+    for reader in failure.readers { reader(error) }
     delegate.carryOut()
     becomeIdle(session, for: delegate)
   }
 
-  /// Others changed the files: what is known of the archive does not hold for them, even if nothing was being written.
+  /// Another program has changed the files: all knowledge about the archive is invalid, even without a write.
   func failIfChanged(_ session: ArchiveSession, _ error: ArchiveError, for delegate: isolated some Delegate) {
     guard error.kind == .changed, !session.hasFailed, sessions[session.id] === session else { return }
     failCommit(session, error, for: delegate)
@@ -363,7 +356,7 @@ package final class ArchiveGateway {
     }
   }
 
-  /// A client waits until a transaction has succeeded or failed.
+  /// A client waits for the next transaction: send it without delay.
   package func hurry(_ id: ApplicationID, for delegate: isolated some Delegate) {
     guard let session = sessions[id], session.failed != nil else { return }
     session.isHurried = true

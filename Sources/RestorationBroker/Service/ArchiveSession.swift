@@ -4,47 +4,44 @@ internal import NIOCore
 package import RestorationArchive
 internal import RestorationWire
 
-/// One opening of an application's archive, until it is closed or opened again.
 final class ArchiveSession {
-  /// Milliseconds after a failed transaction before the next one: a writer that tries again and again must not keep a
-  /// thread from others, and is to hear soon that there is room.
+  /// Milliseconds between a failed transaction and the next one: a writer that tries again and again must not keep a
+  /// thread from others, and should soon learn that there is space again.
   static let pause: Int64 = 80
-  /// The same if nobody waits for the next one: what the broker has to write of itself, it writes after each reopening.
+  /// The pause if no client waits. The broker's own writes recur after each reopening.
   static let longPause: Int64 = 1_000
 
   let id: ApplicationID
   let name: ApplicationName
-  /// The name without instance.
   let base: String
-  /// The core no longer needs it; it is closed as soon as nothing is under way.
+  /// The core no longer needs the archive; it is closed when nothing is in progress.
   var isClosing = false
-  /// How its files are removed when it is closed; nil if they stay.
+  /// How its files are removed on closing; `nil` if they stay.
   var removal: ArchiveRemoval?
   var lease: ArchiveLease?
-  /// Until the lease is here or it has failed.
+  /// Set until the lease is here or the opening has failed.
   var opening: Task<Void, Never>?
   var hasFailed = false
-  /// When the last transaction failed; nil if it was stored.
+  /// The time of the last transaction if it failed; `nil` if it was stored.
   var failed: Int64? { didSet { isHurried = false } }
-  /// Whether a client waits for the next one that the queue does not know of.
+  /// Whether a client outside of the queue waits for the next transaction.
   var isHurried = false
   private var failureLogged: Int64?
   var queue = WriteQueue()
-  /// Reads that the cache had no answer to; one call of the store brings all of them.
+  /// Reads that the cache could not answer; one call of the store reads them all.
   var missing: [StateRequest] = []
   var held = HeldSequences()
   var upkeep = UpkeepSchedule()
   var upkeepTimer: Scheduled<Void>?
-  /// What was told of the archive while it was being opened (R36).
+  /// Events of other hosts that came while the archive was being opened.
   var wantedBy: String?
   var loss: (lease: ArchiveLease, loss: ArchiveLoss)?
-  /// Calls of the store that have not come back.
   private var callsUnderWay = 0
   private var whenIdle: [CheckedContinuation<Void, Never>] = []
 
   init(id: ApplicationID, name: ApplicationName) { (self.id, self.name, base) = (id, name, name.base) }
 
-  /// Somebody still waits for an answer of the store.
+  /// Whether an answer of the store is awaited.
   var isBusy: Bool { !queue.isIdle || callsUnderWay > 0 || !missing.isEmpty || lease == nil && !hasFailed }
 
   var holdings: Holdings {
@@ -55,7 +52,7 @@ final class ArchiveSession {
     ]
   }
 
-  /// Whoever still waited for the archive as it was opened before now waits for this one, and for it alone.
+  /// Moves all waiters of the former opening to this one.
   func takeOver(from before: ArchiveSession) {
     before.upkeepTimer?.cancel()
     swap(&whenIdle, &before.whenIdle)
@@ -64,13 +61,13 @@ final class ArchiveSession {
     isHurried = before.isHurried
   }
 
-  /// A transaction has failed just now: what is added waits.
+  /// Whether writes wait because the last transaction has just failed.
   func isPaused(at now: Int64) -> Bool {
     guard let failed else { return false }
     return now < failed + (isHurried || queue.isAwaited ? Self.pause : Self.longPause)
   }
 
-  /// While the disk is full one entry every few seconds is enough.
+  /// While the disk is full, one entry every few seconds is enough.
   func isToLogFailure(at now: Int64) -> Bool {
     if let failureLogged, now - failureLogged < 5_000 { return false }
     failureLogged = now
@@ -81,9 +78,8 @@ final class ArchiveSession {
 
   func callEnded() { callsUnderWay -= 1 }
 
-  /// Returns when nothing is under way.
   nonisolated(nonsending) func idle() async {
-    // Asked where it begins to wait: on the way there this task can let others go first.
+    // Checked inside, because the task may be suspended on the way here.
     await withCheckedContinuation { waiting in
       if isBusy { whenIdle.append(waiting) } else { waiting.resume() }
     }
@@ -96,53 +92,68 @@ final class ArchiveSession {
   }
 }
 
-/// Sequences that pages and pieces of work are still read at, each for a while after it was last used.
+/// Keeps sequences readable for as long as it exists, and a minute longer: for the next page.
+package struct SnapshotHold: ~Copyable {
+  private let release: () -> Void
+
+  init(_ release: @escaping () -> Void) { self.release = release }
+
+  deinit { release() }
+}
+
+/// Sequences that reports read at, each for a while after the last one that did.
 package struct HeldSequences {
   private static let milliseconds: Int64 = 60_000
 
-  private var held: [(sequence: SequenceNumber, until: Int64)] = []
+  /// How many read at each.
+  private var held: [SequenceNumber: Int] = [:]
+  private var released: [(sequence: SequenceNumber, until: Int64)] = []
 
   package init() {}
 
-  package var sequences: [SequenceNumber] { held.map(\.sequence) }
+  package var sequences: [SequenceNumber] { held.keys + released.map(\.sequence) }
 
-  package mutating func hold(_ sequences: [SequenceNumber], at now: Int64) {
-    held.removeAll { $0.until <= now || sequences.contains($0.sequence) }
-    held += sequences.map { ($0, now + Self.milliseconds) }
+  package mutating func hold(_ sequences: [SequenceNumber]) {
+    for sequence in sequences { held[sequence, default: 0] += 1 }
   }
 
-  package mutating func expire(at now: Int64) { held.removeAll { $0.until <= now } }
+  package mutating func release(_ sequences: [SequenceNumber], at now: Int64) {
+    for sequence in sequences { held[sequence] = held[sequence].flatMap { $0 > 1 ? $0 - 1 : nil } }
+    released.removeAll { $0.until <= now || sequences.contains($0.sequence) }
+    released += sequences.map { ($0, now + Self.milliseconds) }
+  }
+
+  package mutating func expire(at now: Int64) { released.removeAll { $0.until <= now } }
 }
 
-/// When an archive is tidied: a while after the last write, if readers pause as well or have been waited for once, and
-/// a bounded piece at a time. All times are in milliseconds.
+/// Decides when to tidy an archive: some time after the last write, if readers pause as well or were waited for once,
+/// in bounded pieces. All times in milliseconds.
 package struct UpkeepSchedule {
   private static let quiet: Int64 = 500
   private static let deferralsMax = 1
-  /// Between two pieces the archive and its disk are left to others for this many times as long as the piece took.
+  /// The pause between two pieces is this many times as long as the piece took.
   private static let restFactor: Int64 = 4
 
-  /// Between `begin` and `ended`.
   package private(set) var isUnderWay = false
-  /// Reads so far, and how many there were when upkeep was last put off.
+  /// The reads so far, and their number when maintenance was last postponed.
   private var reads = 0
   private var readsBefore = 0
   private var deferrals = 0
-  /// When there will have been quiet for long enough.
+  /// The time at which it has been quiet for long enough.
   private var due: Int64 = 0
 
   package init() {}
 
   package mutating func noteRead() { reads &+= 1 }
 
-  /// Something was written; returns how long to wait. Whoever waits already need not do so anew.
+  /// Returns how long to wait; an earlier wait may continue.
   package mutating func written(at now: Int64) -> Int64 {
     deferrals = 0
     due = now + Self.quiet
     return wait(Self.quiet)
   }
 
-  /// The time has come: begins, or returns how long to wait.
+  /// Begins a piece, or returns how long to wait.
   package mutating func begin(at now: Int64) -> Int64? {
     guard now >= due else { return due - now }
     guard reads == readsBefore || deferrals >= Self.deferralsMax else {
@@ -153,7 +164,7 @@ package struct UpkeepSchedule {
     return nil
   }
 
-  /// A piece is done; returns how long to wait for the next one.
+  /// Returns how long to wait for the next piece.
   package mutating func ended(after milliseconds: Int64) -> Int64 {
     isUnderWay = false
     return wait(max(1, milliseconds * Self.restFactor))

@@ -3,10 +3,10 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What the core asks of a store, in calls of the store. Errors are values, by a trap of Swift 6.3
+/// The core's requests as calls of the store. Errors are values, because of a trap of Swift 6.3
 /// (`Sources/ARCHITECTURE.md`).
 extension ArchiveStore {
-  /// Opens an archive, and makes the tree of its head before the loop has to take it: of many objects that takes long.
+  /// Opens an archive and builds the tree of its head off the event loop: many objects take long.
   nonisolated(nonsending) func opened(
     _ name: ApplicationName,
     for purpose: ArchivePurpose
@@ -35,52 +35,50 @@ extension ArchiveStore {
 
   typealias Reading = (request: StateRequest, result: Result<[StateReading?], ArchiveError>)
 
-  /// Brings what all the requests ask for, in one call if nothing was written between their rows.
+  /// Reads the rows of all requests, by one call if nothing was written between them.
   nonisolated(nonsending) func readings(of requests: [StateRequest], _ lease: ArchiveLease) async -> [Reading] {
-    let rows = requests.flatMap(\.rows)
-    let newest = rows.map(\.sequence).max() ?? 0
-    var results: [Reading] = []
-    do throws(ArchiveError) {
-      var readings = try await read(rows.map(\.node), at: .sequence(newest), lease: lease)[...]
-      for request in requests {
-        var own = Array(readings.prefix(request.rows.count))
-        readings = readings.dropFirst(request.rows.count)
-        for (index, row) in request.rows.enumerated() where own[index]?.sequence != row.sequence {
-          // Another request of the lot was younger than this one's row.
-          own[index] = try await read([row.node], at: .sequence(row.sequence), lease: lease).first ?? nil
-        }
-        results.append((request, .success(own)))
+    switch await states(in: requests.flatMap(\.rows), lease) {
+    case .success(let readings):
+      var rest = readings[...]
+      return requests.map { request in
+        defer { rest = rest.dropFirst(request.rows.count) }
+        return (request, .success(Array(rest.prefix(request.rows.count))))
       }
-    } catch {
-      return requests.map { ($0, .failure(error)) }
+    case .failure(let error): return requests.map { ($0, .failure(error)) }
     }
-    return results
   }
 
-  nonisolated(nonsending) func outcome(
-    of job: StoreJob,
+  nonisolated(nonsending) func states(
+    in rows: [StateRequest.Row],
     _ lease: ArchiveLease
-  ) async -> Result<StoreJob.Outcome, ArchiveCopyError> {
+  ) async -> Result<[StateReading?], ArchiveError> {
+    do throws(ArchiveError) {
+      let newest = rows.map(\.sequence).max() ?? 0
+      var readings = try await read(rows.map(\.node), at: .sequence(newest), lease: lease)
+      for (index, row) in rows.enumerated() where readings[index]?.sequence != row.sequence {
+        // A row of the lot is younger than this one.
+        readings[index] = try await read([row.node], at: .sequence(row.sequence), lease: lease).first ?? nil
+      }
+      return .success(readings)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// Copies an archive, to a file or as its own backup copy.
+  nonisolated(nonsending) func copied(_ lease: ArchiveLease, to path: String?) async -> Result<Int, ArchiveCopyError> {
     do throws(ArchiveCopyError) {
-      if case .backUp(let path?) = job.step {
+      if let path {
         guard let store = self as? any ArchiveCopying else {
           return .failure(.archive(ArchiveError(.definite, "this store keeps no files to copy")))
         }
-        return .success(.copied(bytes: try await store.copy(lease, to: path)))
+        return .success(try await store.copy(lease, to: path))
       }
     } catch {
       return .failure(error)
     }
     do throws(ArchiveError) {
-      switch job.step {
-      case .nodes(let node, let sequence):
-        let max = StoreJob.nodesMax
-        return .success(.nodes(try await scan(after: node, limit: max, at: .sequence(sequence), lease: lease)))
-      case .states(let nodes, let sequence):
-        return .success(.states(try await read(nodes, at: .sequence(sequence), lease: lease)))
-      case .check(let position): return .success(.checked(try await verify(lease, from: position)))
-      case .backUp: return .success(.copied(bytes: try await backUp(lease, replacingFormer: false)))
-      }
+      return .success(try await backUp(lease, replacingFormer: false))
     } catch {
       return .failure(.archive(error))
     }
@@ -88,10 +86,10 @@ extension ArchiveStore {
 }
 
 extension ListingPurpose {
-  /// What only other hosts have counts as well.
+  /// Whether archives of other hosts count.
   fileprivate var isOfFleet: Bool { if case .metrics = self { false } else { true } }
 
-  /// Milliseconds. A person who waits for a list wants what is known.
+  /// In milliseconds. A person who waits for a list prefers what is known.
   fileprivate var patience: Int64? { if case .listApplications = self { 1_000 } else { nil } }
 }
 

@@ -7,7 +7,7 @@ internal import RestorationArchive
 package import RestorationTransport
 package import RestorationWire
 
-/// A running broker: the listening socket, the service behind it, the store behind that.
+/// A running broker: the listening socket, its service and its store.
 package final class Broker: Sendable {
   package static let version = ProtocolVersion.program
 
@@ -16,21 +16,21 @@ package final class Broker: Sendable {
   let store: any ArchiveStore
   private let replicated: ReplicatedStore?
   private let logger: Logger
-  /// The broker's, if it is one that can be moved.
+  /// `nil` if the broker uses the computer's clock.
   package let clock: TestClock?
   private let watcher: ProcessWatcher
 
-  /// Takes the socket and begins to accept; returns when it does. Blocks its thread, which must not be the event
-  /// loop's.
+  /// Binds the socket and returns once connections are accepted. Blocks its thread, which must not be the event loop's.
   ///
   /// - Parameters:
-  ///   - descriptors: keeps connections when this process ends; nil if nothing does.
-  ///   - inherited: the connections that it has kept of the process before.
-  ///   - meter: that of the event loop, if it has one.
-  ///   - manager: the user's service manager; nil where there is none.
-  ///   - replica: makes the way to where archives follow their user, if that is configured.
-  ///   - whenLost: no client can connect from now on, for this reason: the process is to end in order, with an error.
-  ///   - whenFatal: to continue would break a promise: the process is to end with an error, at once.
+  ///   - descriptors: holds connections when this process ends; `nil` ends them with it.
+  ///   - inherited: the connections held for the former process.
+  ///   - manager: the user's service manager; `nil` if there is none.
+  ///   - replica: makes the replica of archives that follow their user, if that is configured.
+  ///   - whenLost: called with the reason when no client can connect any longer. The process must end in order, with an
+  ///     error.
+  ///   - whenFatal: called when the broker cannot continue without breaking a promise. The process must end at once,
+  ///     with an error.
   package init(
     _ configuration: BrokerConfiguration,
     handingOverTo descriptors: (any DescriptorStore)? = nil,
@@ -47,16 +47,11 @@ package final class Broker: Sendable {
     Self.raiseDescriptorLimit(limits, logger)
     Host.keepLittleMemory()
     let archives = try PrivateDirectory(preparing: configuration.archives, use: .dedicated)
-    // A second broker must not get at the same archives, whatever socket it is to listen on.
-    let lock = try LockFile(
-      path: "\(archives.path)/archives.lock",
-      subject: "the archives in \(archives.path)",
-      remedy: "stop it first or give another --archives DIR"
-    )
+    let lock = try Self.lock(archives.path, logger)
     let files = try Self.files(limits, in: archives.path)
     replicated = try Self.replicated(configuration, around: files, eventLoop, replica)
     let store: any ArchiveStore = replicated ?? files
-    if replicated == nil { try Self.forgetReplica(of: files, logger) }
+    if replicated == nil, !files.isReadOnly { try Self.forgetReplica(of: files, logger) }
     let watcher = try ProcessWatcher()
     let clock = configuration.testClock.map { TestClock(over: eventLoop, offset: .milliseconds($0)) }
     let service = BrokerService(
@@ -102,6 +97,19 @@ package final class Broker: Sendable {
     logger.info("serving", metadata: ["socket": "\(configuration.socket)", "archives": "\(archives.path)"])
   }
 
+  /// A second broker must not use the same archives, on whatever socket. In a read-only directory it may.
+  private static func lock(_ archives: String, _ logger: Logger) throws -> LockFile? {
+    guard SystemFiles().refusal(toWriteIn: archives) == nil else {
+      logger.warning("\(archives) is read-only: what is saved there is read, and nothing is stored")
+      return nil
+    }
+    return try LockFile(
+      path: "\(archives)/archives.lock",
+      subject: "the archives in \(archives)",
+      remedy: "stop it first or give another --archives DIR"
+    )
+  }
+
   private static func files(_ limits: Limits, in directory: String) throws -> SQLiteArchiveStore {
     let quota = ArchiveQuota(
       applicationsMax: limits.applicationsMax,
@@ -140,7 +148,6 @@ package final class Broker: Sendable {
     }
   }
 
-  /// Serves the sockets of applications beside the listener's.
   private func openSockets(
     below directory: String,
     _ backlog: Int,
@@ -162,7 +169,7 @@ package final class Broker: Sendable {
     }.wait()
   }
 
-  /// How long connections have to come to the end of what their peers have begun to send.
+  /// How long peers have to complete what they have begun to send.
   private static let drainMilliseconds: Int64 = 3_000
 
   private static func connections(_ limits: TransportLimits, _ meter: LoopMeter?) -> ConnectionSettings {
@@ -187,16 +194,14 @@ package final class Broker: Sendable {
     )
   }
 
-  /// `stop` for a caller that is not asynchronous; blocks its thread, which must not be the event loop's.
+  /// `stop` for a synchronous caller. Blocks its thread, which must not be the event loop's.
   @discardableResult
   package func stopAndWait(milliseconds: Int64) throws -> Int {
     try EventLoopTaskExecutor(service.eventLoop).wait { await self.stop(milliseconds: milliseconds) }
   }
 
-  /// Stops accepting, makes durable and answers what was asked, closes all archives.
-  ///
-  /// - Parameter milliseconds: after so long the process is to end as it is: a disk may never answer.
-  /// - Returns: of how many applications something was not sent to where they follow their user.
+  /// Stops accepting, makes durable and answers all requests, closes all archives; within `milliseconds`, because a
+  /// disk may never answer. Returns the number of applications with unsent changes to archives that follow their user.
   private func stop(milliseconds: Int64) async -> Int {
     let limit = listener.eventLoop.scheduleTask(in: .milliseconds(milliseconds)) { [service] in
       service.whenFatal("the archives could not be closed within \(milliseconds) milliseconds")
@@ -216,8 +221,8 @@ package final class Broker: Sendable {
 }
 
 extension PeerOrigin {
-  /// The application, without instance, that a client is confined to which has come through the broker's own socket;
-  /// `nil` if it may use all.
+  /// The application, without instance, to which a client of the broker's own socket is confined; `nil` if it may use
+  /// all.
   package var confinement: Result<String?, ErrorObject> {
     switch self {
     case .host: .success(nil)
@@ -235,7 +240,7 @@ extension PeerOrigin {
 }
 
 extension TransportLimits {
-  /// The limits of the protocol that concern connections.
+  /// The protocol's limits that concern connections.
   package init(_ limits: Limits) {
     self.init()
     connectionsMax = limits.connectionsMax
@@ -257,7 +262,7 @@ extension TransportLimits {
 }
 
 extension BrokerConfiguration {
-  /// What is in effect after `configuration` was read again: only what `Broker.reload` has taken over is new.
+  /// The configuration in effect after a reload: only the parts that `Broker.reload` has applied are new.
   package func reloaded(_ configuration: BrokerConfiguration) -> BrokerConfiguration {
     var result = self
     result.logLevel = configuration.logLevel
@@ -271,13 +276,11 @@ extension BrokerConfiguration {
 }
 
 extension Broker {
-  /// Takes over what may change while clients are connected.
-  ///
-  /// - Returns: names of settings that are different now but change only when the broker is started again.
+  /// Applies settings that may change while clients are connected. Returns the names of those that need a restart.
   package func reload(_ configuration: BrokerConfiguration, from former: BrokerConfiguration) throws -> [String] {
     let service = service
     var rest: [String] = []
-    // Where it was given a socket, the configuration has no say.
+    // An inherited socket overrides the configuration.
     if case .path(let new) = configuration.socket, case .path(let old) = former.socket, new != old {
       rest.append("socket")
     }

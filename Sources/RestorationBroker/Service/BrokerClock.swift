@@ -2,9 +2,9 @@
 
 internal import NIOCore
 
-/// Reads the clocks for the core: the event loop's, so that whoever moves its time moves all deadlines.
+/// Reads the clocks for the core. Uses the event loop's, so that a test that moves that clock moves all deadlines.
 struct BrokerClock {
-  /// The wall clock is looked at this often; in between it follows the monotonic one.
+  /// How often the wall clock is read; in between it follows the monotonic one.
   private static let wallMilliseconds: Int64 = 1_000
 
   private let eventLoop: any EventLoop

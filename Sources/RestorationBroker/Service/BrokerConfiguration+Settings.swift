@@ -4,15 +4,15 @@ internal import JSONRPC
 internal import RestorationWire
 
 extension BrokerConfiguration {
-  /// What the files say, the stronger ones over the weaker ones, and which of them said it.
+  /// The merged contents of the configuration files, and which file has set each member.
   struct Settings {
     private var values = JSONObject()
-    /// Files by `member`, and by `member/member of it`.
+    /// Files by `member`, and by `member/inner member`.
     private var origins: [String: String] = [:]
 
     subscript(_ member: String) -> JSONValue? { values[member] }
 
-    /// The file that has the last word about a member, or about one inside it, and the member.
+    /// The file that decides a member or a member inside it, and the member, for messages.
     func place(of member: String, _ inner: String? = nil) -> String {
       let origin = inner.flatMap { origins["\(member)/\($0)"] } ?? origins[member]
       return origin.map { "\($0): \(member)" } ?? member
@@ -60,9 +60,7 @@ extension BrokerConfiguration {
       }
     }
 
-    /// A time that is 0, for never, or inside a range.
-    ///
-    /// - Parameter said: on the command line, with this flag; it goes over the files.
+    /// A time of 0 (never) or inside a range. `said`: the flag's value, which overrides the files.
     func seconds(_ member: String, or said: Int?, _ flag: String, _ range: ClosedRange<Int>) throws -> Int {
       let time = said ?? values[member]?.integer.flatMap { Int(exactly: $0) } ?? 0
       guard time == 0 || range.contains(time) else {
@@ -84,7 +82,7 @@ extension BrokerConfiguration {
       }
     }
 
-    /// Words by application, by application without instance, or `*` for all others.
+    /// Policies by application, by application without instance, or `*` for all others.
     func policies() throws -> LoginPolicies {
       var policies: [String: LoginPolicy] = [:]
       for (name, value) in values["restoreAtLogin"]?.object?.members ?? [] {
@@ -101,9 +99,7 @@ extension BrokerConfiguration {
       return LoginPolicies(policies)
     }
 
-    /// `nil` if archives stay on this host.
-    ///
-    /// - Parameter directory: where keys are, if nothing else is said.
+    /// `nil` if archives stay on this host. `directory`: the default directory of keys.
     func replica(keys directory: () -> String?) throws -> ReplicaConfiguration? {
       guard let object = values["replica"]?.object else { return nil }
       return try ReplicaConfiguration(object, place: { place(of: "replica", $0) }, keys: directory)

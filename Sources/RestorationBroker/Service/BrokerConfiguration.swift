@@ -5,41 +5,39 @@ internal import RestorationArchive
 package import RestorationTransport
 package import RestorationWire
 
-/// Where the broker listens and keeps archives, and what it allows (`Protocol/limits.md`).
+/// Where the broker listens, where it stores archives, and its limits (`Protocol/limits.md`).
 ///
-/// Flags go over the environment, over the user's file, over the system's file, over defaults.
+/// Flags override the environment, which overrides the user's file, then the system's file, then defaults.
 package struct BrokerConfiguration: Sendable {
   package var socket: Endpoint
   package var archives: String
-  /// Holds the sockets that lead to one application each: beside the broker's own. Nil if that has no absolute path.
+  /// The directory of the applications' sockets, beside the broker's own; `nil` if that has no absolute path.
   package private(set) var sandboxes: String?
   package var limits = Limits()
-  /// Whom to bring back when the user logs in.
   package var restoreAtLogin = LoginPolicies()
-  /// A level of swift-log, by name, and where it was said.
+  /// The name of a swift-log level, and the place that set it.
   package var logLevel = "info"
   package private(set) var logLevelOrigin = "the default"
-  /// Nothing is ever quarantined or discarded by the broker itself.
+  /// The broker itself never quarantines or discards state.
   package var developerMode = false
-  /// Seconds without clients and work after which a broker ends that can be started by its socket; 0 for never.
+  /// Seconds without clients and work after which a socket-activated broker ends; 0 for never.
   package var idleExitSeconds = 0
-  /// Where archives go that follow their user; nil if they stay on this host.
+  /// The replica of archives that follow their user; `nil` if they stay on this host.
   package private(set) var replica: ReplicaConfiguration?
-  /// By how many milliseconds a clock that can be moved is ahead at the start; nil if the clock is the computer's.
+  /// By how many milliseconds a test's clock is ahead at the start; `nil` for the computer's clock.
   package var testClock: Int64?
-  /// What the save rounds before the end may take.
+  /// The longest time of the save rounds at the end.
   package var stopRoundMilliseconds: Int { limits.stopRoundMilliseconds }
 
-  /// Where clients connect.
   package enum Endpoint: Sendable {
     case path(SocketPath)
     /// A descriptor that listens already.
     case inherited(Int32)
   }
 
-  /// What was said on the command line, and by whoever started us; nil where nothing was.
+  /// Settings from the command line and from the starting process; `nil` for each that is not given.
   package struct Flags: Sendable {
-    /// A descriptor that listens already; it goes over every other socket.
+    /// A descriptor that listens already; overrides every other socket.
     package var inheritedSocket: Int32?
     package var socket: String?
     package var archives: String?
@@ -52,7 +50,7 @@ package struct BrokerConfiguration: Sendable {
     package init() {}
   }
 
-  /// A file or variable says something that cannot be used; the message says where and what to do.
+  /// An invalid setting in a file or variable. The message says where, and what to do.
   package struct Fault: Error, CustomStringConvertible {
     package let description: String
 
@@ -116,7 +114,7 @@ package struct BrokerConfiguration: Sendable {
     return offset
   }
 
-  /// - Parameter said: what goes over the files.
+  /// - Parameter said: overrides the files.
   private static func socketPath(
     _ said: String?,
     _ settings: Settings,
@@ -142,11 +140,11 @@ package struct BrokerConfiguration: Sendable {
     }
   }
 
-  /// Started again as often as somebody asks, the broker stays below the manager's limit, also below its usual one of 5
-  /// starts in 10 seconds: beyond that the manager gives up the service and its socket.
+  /// A broker that is started again as soon as it ends must stay below the manager's limit, usually 5 starts in 10
+  /// seconds: beyond it the manager gives up the service and its socket.
   private static let idleExitRange = 3...86_400
 
-  /// The files to read, the weakest first.
+  /// The files to read, in ascending order of precedence.
   private static func files(_ flags: Flags, _ variable: (String) -> String?) -> [String] {
     if let file = flags.file { return [file] }
     var files = ["/etc/restorationd/config.json"]
@@ -173,7 +171,7 @@ extension BrokerConfiguration.Endpoint: CustomStringConvertible {
     }
   }
 
-  /// Takes the socket, for at most `backlog` connections that wait.
+  /// Opens the socket; at most `backlog` connections wait for it.
   func listen(backlog: Int) throws(TransportError) -> ListeningSocket {
     switch self {
     case .path(let path): try ListeningSocket(binding: path, backlog: backlog)

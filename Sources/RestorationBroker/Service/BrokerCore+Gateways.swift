@@ -4,7 +4,7 @@ internal import RestorationArchive
 internal import RestorationTransport
 internal import RestorationWire
 
-/// What gateways report, in the core's words.
+/// Translates reports of gateways into events of the core.
 extension BrokerCore {
   mutating func take(_ event: ArchiveEvent, _ processes: ProcessGateway, at now: Moment) {
     switch event {
@@ -14,7 +14,6 @@ extension BrokerCore {
     case .committed(let id, let receipt): committed(id, receipt, at: now)
     case .commitFailed(let id, let error, let pause): commitFailed(id, error, pause: pause, at: now)
     case .read(let id, let request, let result): readingFinished(id, request, result, at: now)
-    case .carriedOut(let id, let job, let result): jobFinished(id, job, result, at: now)
     case .listed(let purpose, let result): listingFinished(purpose, result, at: now)
     case .wanted(let id, let host): wanted(id, by: host, at: now)
     case .lost(let id, let loss): lost(id, loss, at: now)
@@ -33,7 +32,6 @@ extension BrokerCore {
 }
 
 extension BrokerStatistics {
-  /// Without counters and gauges.
   init(of core: BrokerCore, uptime: Int64) {
     self.init()
     broker = BrokerVersion().with {
@@ -44,7 +42,6 @@ extension BrokerStatistics {
     uptimeMilliseconds = uptime
   }
 
-  /// Adds those of core and service together.
   mutating func add(
     _ core: BrokerCore,
     _ archives: ArchiveGateway,
@@ -68,7 +65,7 @@ extension BrokerStatistics {
       "connections": Int64(clients.count), "openArchives": Int64(archives.count),
       "sessions": Int64(core.sessionCount), "objects": Int64(core.objectCount),
       "cachedBytes": Int64(archives.cachedBytes), "timers": Int64(timers.count),
-      "subscriptions": Int64(core.subscriptionCount),
+      "subscriptions": Int64(core.subscriptionCount), "readOnly": archives.store.isReadOnly ? 1 : 0,
     ]
     if let store = archives.store as? ReplicatedStore { add(store.figures, store.appendDurations) }
   }
@@ -89,7 +86,7 @@ extension BrokerStatistics {
     durations["append"] = appends.map(DurationCounts.init)
   }
 
-  /// Adds what there is of one application and its instances, for clients confined to it. Totals are of all clients.
+  /// Adds the gauges of one application and its instances, for clients confined to it. Totals cover all clients.
   mutating func add(_ core: BrokerCore, only application: String) {
     let own = core.applications.values.filter { $0.name.base == application }
     let clients = core.clients.values.filter { $0.confinement == application }

@@ -7,12 +7,11 @@ internal import RestorationArchive
 internal import RestorationTransport
 internal import RestorationWire
 
-/// The service's log entries about what clients did; nothing of what they wrote gets into it. A process, and an
-/// application, causes so many entries a minute at most; then one says how many were left out.
+/// Log entries about what clients did, without any text of theirs. The entries of one process or application a minute
+/// are limited; then one entry says how many were left out.
 final class BrokerLog {
-  /// Who is to blame for an entry.
   enum Cause: Hashable, Sendable {
-    /// A client's; `nil` if it has left.
+    /// `nil` if the client has left.
     case process(Int32?)
     case application(String)
   }
@@ -20,9 +19,7 @@ final class BrokerLog {
   private let logger: Logger
   private let eventLoop: any EventLoop
   private var quota = LogQuota<Cause>()
-  /// The notification being handled.
   var notification: IncomingMessage?
-  /// The process whose message is being handled.
   var process: Int32?
 
   init(_ logger: Logger, on eventLoop: any EventLoop) { (self.logger, self.eventLoop) = (logger, eventLoop) }
@@ -46,14 +43,11 @@ final class BrokerLog {
     write(priority, text, metadata, incident, cause)
   }
 
-  /// Nobody is told but the log: a notification has no answer.
-  ///
-  /// - Parameter peer: who has sent it; `nil` if it has left.
+  /// Logs a failed notification, because it has no answer. `peer`: its sender; `nil` if it has left.
   func failure(_ error: ErrorObject, of message: IncomingMessage, by peer: PeerCredentials?, _ core: BrokerCore) {
     write(.warning, "a notification failed: \(error.kind)", Self.metadata(of: message, core), nil, .process(peer?.pid))
   }
 
-  /// An entry about a client's process.
   func note(_ level: Logger.Level, _ text: String, of peer: PeerCredentials, _ incident: Incident? = nil) {
     write(level, text, ["pid": "\(peer.pid)"], incident, .process(peer.pid))
   }
@@ -77,7 +71,7 @@ final class BrokerLog {
     logger.report(incident, level, text, metadata)
   }
 
-  /// Says how many entries were left out, and begins anew.
+  /// Logs how many entries were left out, and starts the count again.
   func tellLeftOut() {
     for (cause, count) in quota.takeLeftOut() {
       let text = "left out: \(count) \(count == 1 ? "entry" : "entries") about what"
@@ -91,7 +85,7 @@ final class BrokerLog {
 
   static func metadata(of message: IncomingMessage, _ core: BrokerCore) -> Logger.Metadata {
     let (application, session) = core.subject(of: message)
-    // Another method's name is a client's text and does not get into the log.
+    // An unknown method's name is the client's text and must not get into the log.
     let method = MethodTable.rows[message.method]?.name ?? MetricsPage(rawValue: message.method)?.rawValue
     return metadata(method, application, session, TraceContext(message.parameters))
   }
@@ -118,7 +112,6 @@ final class BrokerLog {
 }
 
 extension Logger {
-  /// Writes an entry that names the incident.
   package func report(
     _ incident: Incident,
     _ level: Level,

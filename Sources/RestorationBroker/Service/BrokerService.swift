@@ -7,14 +7,14 @@ package import RestorationArchive
 package import RestorationTransport
 package import RestorationWire
 
-/// Takes events from connections and gateways into the core, and hands what the core decided to the gateways.
+/// Passes events of connections and gateways to the core, and the core's effects to the gateways.
 ///
 /// Its executor is one event loop: a message is handled within the read that brought it. Effects are carried out after
-/// the core has left them, so that no access to it overlaps another (`@exclusivity`).
+/// the core has returned them, so that accesses to it never overlap (`@exclusivity`).
 package actor BrokerService {
   nonisolated let eventLoop: any EventLoop
   private let meter: LoopMeter?
-  /// Stored, because it is asked for with every message.
+  /// Stored, because each message uses it.
   nonisolated package let unownedExecutor: UnownedSerialExecutor
 
   package let archives: ArchiveGateway
@@ -27,30 +27,30 @@ package actor BrokerService {
   @exclusivity(unchecked) package private(set) var core: BrokerCore
   @exclusivity(unchecked) private var outcome = Outcome()
   @exclusivity(unchecked) private var isCarryingOut = false
-  /// Memory will be given back to the kernel.
   private var isMemoryDue = false
-  /// Pieces of long work that wait for their turn.
+  /// Number of pieces of long jobs that wait for their turn.
   private var piecesDue = 0
-  /// Waits until the last save rounds are over (R33). A list: each event looks at it, and to compare an
-  /// optional continuation with nil copies it.
+  var reports: [ReportID: ReportUnderWay] = [:]
+  /// Callers that wait for the end of the last save rounds (R33). A list, because each event checks it, and comparing
+  /// an optional continuation with `nil` copies it.
   private var whenSaved: [CheckedContinuation<Void, Never>] = []
   nonisolated let whenFatal: @Sendable (String) -> Void
   /// Told after each event.
   let activity: ActivityMonitor
-  /// Nil until `open`, and for good if the broker has no place for them.
+  /// `nil` until `open`, and for good if the broker has no directory for them.
   private var sockets: ApplicationSockets?
-  /// Calls that came before `open`: connections are taken over and accepted before their listener can be used here. Nil
-  /// if no more are to wait.
+  /// Calls that came before `open`, because connections are accepted before their listener can be used here. `nil` if
+  /// calls no longer wait.
   private var callsBeforeSockets: [(application: String, max: Int, caller: Caller)]?
 
-  /// Time, randomness, archives and processes are handed in, so that a test can own them.
+  /// Time, randomness, archives and processes are passed in, so that a test can control them.
   ///
   /// - Parameters:
-  ///   - meter: that of the event loop, if it has one.
-  ///   - lock: held for as long as the archives are used.
+  ///   - lock: held as long as the archives are used.
   ///   - manager: `nil` if the broker runs without a service manager.
   ///   - opensSockets: whether `open(_:adopting:)` will be called.
-  ///   - whenFatal: called when to continue would break a promise; the process is to end with an error.
+  ///   - whenFatal: called when the broker cannot continue without breaking a promise. The process must end with an
+  ///     error.
   package init(
     on eventLoop: any EventLoop,
     meter: LoopMeter? = nil,
@@ -94,7 +94,7 @@ package actor BrokerService {
     follow(store)
   }
 
-  /// Hears of archives that other hosts want or have.
+  /// Subscribes to events about archives that other hosts want or have.
   nonisolated private func follow(_ store: any ArchiveStore) {
     (store as? any ArchiveRoaming)?.observe { [weak self] event in
       guard let self else { return }
@@ -106,13 +106,13 @@ package actor BrokerService {
 
   // MARK: Events and effects
 
-  /// Lets the core handle one event and carries out what it decided.
+  /// Lets the core handle one event, then carries out the effects.
   func handle(_ event: (inout BrokerCore, Moment) -> Void) {
     event(&core, clock.now)
     carryOut()
   }
 
-  /// Carries out effects until there are none; an effect that brings a further event adds to the list.
+  /// Carries out effects until none are left; an effect may cause events that add more.
   package func carryOut() {
     guard !isCarryingOut else { return }
     isCarryingOut = true
@@ -132,7 +132,7 @@ package actor BrokerService {
     activity.noteEvent(of: self)
   }
 
-  /// One exhaustive switch, however long: an effect that it forgets does not compile.
+  /// One exhaustive switch despite its length, so that a forgotten effect does not compile.
   private func perform(_ effect: Effect) {
     switch effect {
     case .respond(let caller, let answer): send(answer, to: caller)
@@ -142,7 +142,8 @@ package actor BrokerService {
     case .read(let id, let request, let after):
       clients.expect(request.bytes, for: request.caller)
       archives.read(id, request, after: after, for: self)
-    case .carryOut(let id, let job, let after): archives.carryOut(id, job, after: after, for: self)
+    case .report(let report, let id, let call, let after): begin(report, id, for: call, after: after)
+    case .endReport(let id): reports[id]?.task?.cancel()
     case .open(let id, let name, let purpose): archives.open(id, name, purpose, for: self)
     case .takeOver(let name): archives.takeOver(name)
     case .goOn(let id): goOn(id)
@@ -196,12 +197,15 @@ package actor BrokerService {
     case .openSocket(let application, let max, let caller): openSocket(application, max, caller)
     case .replica(let request, let caller): archives.answer(request, to: caller, for: self)
     case .reportStatistics(let caller): send(.result(statistics(for: caller)), to: caller)
-    case .reportMetrics(let caller, let page, let applications):
-      requests.end(.ofClient(caller), "answered", core)
-      let metrics = BrokerMetrics(statistics: statistics(for: caller), applications: applications)
-      if let call = caller.call { clients.respond(metrics, on: page, to: call, of: caller.client) }
+    case .reportMetrics(let caller, let page, let applications): report(applications, on: page, to: caller)
     case .log(let level, let text, let name, let incident): log.log(level, text, of: name, incident, core)
     }
+  }
+
+  private func report(_ applications: [ApplicationOverview], on page: MetricsPage, to caller: Caller) {
+    requests.end(.ofClient(caller), "answered", core)
+    let metrics = BrokerMetrics(statistics: statistics(for: caller), applications: applications)
+    if let call = caller.call { clients.respond(metrics, on: page, to: call, of: caller.client) }
   }
 
   private func statistics(for caller: Caller) -> BrokerStatistics {
@@ -223,7 +227,7 @@ package actor BrokerService {
     sockets.open(application, max: max) { answer in self.assumeIsolated { $0.send(answer, to: caller) } }
   }
 
-  /// Opens and adopts sockets from now on. Without it, clients come through the broker's own socket only.
+  /// Opens and adopts sockets from now on. Before that, clients can use the broker's own socket only.
   func open(_ sockets: ApplicationSockets, adopting inherited: InheritedConnections) {
     self.sockets = sockets
     sockets.adopt(inherited.applicationSockets)
@@ -246,11 +250,11 @@ package actor BrokerService {
   private func timerFired(_ name: TimerName) {
     timers.fired(name)
     handle { $0.timerFired(name, at: $1) }
-    // By then the archive of an application that has left is closed.
+    // By then the archive of the unused application is closed.
     if case .unused = name { giveMemoryBackSoon() }
   }
 
-  /// Once for all applications that leave about then.
+  /// Once for all applications that leave at about the same time.
   private func giveMemoryBackSoon() {
     guard !isMemoryDue else { return }
     isMemoryDue = true
@@ -272,7 +276,7 @@ package actor BrokerService {
 
   // MARK: Ending
 
-  /// Saves what clients have (R33); afterwards no call waits for anything but what is being done.
+  /// Saves all clients (R33). Afterwards calls wait only for work in progress.
   package func prepareToStop() async {
     await withCheckedContinuation { waiting in
       whenSaved.append(waiting)
@@ -282,7 +286,7 @@ package actor BrokerService {
     handle { $0.endWaiting(at: $1) }
   }
 
-  /// Makes durable what was written, answers it, and closes all archives.
+  /// Makes durable and answers what was written, and closes all archives.
   package func stop() async {
     clients.stopReading()
     await archives.drain()
@@ -297,20 +301,20 @@ package actor BrokerService {
 
   var isStopping: Bool { archives.isStopping }
 
-  /// No client is connected, and none is expected to resume what is kept in memory. Nobody else would start the broker
-  /// for a client that comes through the socket of an application.
+  /// Whether no client is connected and no session in memory awaits its client. An open socket of an application
+  /// prevents it: a client of that socket could not start the broker.
   var isUnused: Bool { clients.count == 0 && core.sessionCount == 0 && sockets?.isEmpty ?? true }
 
-  /// Something is still being done, though nobody waits for it.
+  /// Whether work is in progress, even if no client waits for it.
   var isAtWork: Bool {
     archives.isAtWork || archives.isShipping || processes.isStartingUnits
       || core.applications.values.contains { $0.isRestoring }
   }
 
-  /// What timers have begun is not done. What archives have to do for it says `archives.isAtWork`.
+  /// Whether work that timers have begun is unfinished. For archives see `archives.isAtWork`.
   var isAtOwnWork: Bool { piecesDue > 0 || processes.isAsking }
 
-  /// Zero of each account when every client has left, its sessions have ended and nothing is under way.
+  /// All accounts are zero when every client has left, its sessions have ended and no work is in progress.
   package var holdings: Holdings {
     let own = [
       "timers": timers.count, "requests in the log": requests.count,
@@ -321,7 +325,7 @@ package actor BrokerService {
 
   var currentActivity: BrokerActivity { BrokerActivity(core, connections: clients.count) }
 
-  /// Takes over what may change while clients are connected.
+  /// Applies the settings that may change while clients are connected.
   package func configure(_ limits: Limits, _ policies: LoginPolicies) {
     core.context.limits.change(to: limits)
     core.context.settings.loginPolicies = policies
@@ -395,7 +399,7 @@ extension BrokerService: ConnectionDelegate {
   }
 
   nonisolated package func received(_ delivery: Conversation.Delivery, from connection: Connection) {
-    // A function, because a closure would check once more by itself that this is the right executor.
+    // A function, because a closure would check its executor once more.
     func take(on service: isolated BrokerService) { service.take(delivery, of: connection) }
     assumeIsolated(take)
   }
@@ -409,7 +413,7 @@ extension BrokerService: ConnectionDelegate {
     var message: IncomingMessage
     switch delivery {
     case .request(let call, let request):
-      // If nobody can be answered, only what the request does counts, as that of a notification.
+      // If no client can be answered, only the request's effect counts, as for a notification.
       let caller = Caller(client: client, call: connection.isGone ? nil : call)
       message = IncomingMessage(caller: caller, method: request.method, parameters: request.parameters)
     case .notification(let notification):

@@ -5,37 +5,33 @@ internal import Logging
 internal import RestorationTransport
 internal import RestorationWire
 
-/// The clients' connections, and what is under way on them.
-///
-/// An object, because a connection may report something while it is told something.
+/// The clients' connections, and the calls in progress on them.
+/// An object, because a connection may report an event during a call to it.
 final class ClientGateway {
-  /// A call of the broker to a client, as the core knows it.
+  /// A call of the broker to a client, as the core names it.
   struct Call: Hashable {
     let application: ApplicationID
     let number: CallNumber
   }
 
-  /// Whether connections continue in another process when this one ends.
   private let handsConnectionsOver: Bool
   private let log: BrokerLog
   private var connections: [ClientID: Connection] = [:]
-  /// Calls that have not ended, by the connection's id of the call.
+  /// Unfinished calls, by the connection's id of the call.
   private var calls: [ClientID: [Int: Call]] = [:]
-  /// Clients that are not told what is outside of their application.
+  /// Clients that must not learn of anything outside of their application.
   private var confined: [ClientID: String] = [:]
-  /// How many clients each application in a sandbox has.
   private var sandboxes: [String: Int] = [:]
   private var pauses = InputPauses()
-  /// Events on their way to subscribers.
   private(set) var outlet = EventOutlet()
-  /// Clients with something that waits no more, until the effects of that are carried out.
+  /// Clients with a call that waits no longer, until the effects of its release are carried out.
   private var released: [ClientID] = []
 
   init(handsConnectionsOver: Bool, log: BrokerLog) {
     (self.handsConnectionsOver, self.log) = (handsConnectionsOver, log)
   }
 
-  /// Calls that were answered with an error since the broker began.
+  /// Calls answered with an error since the start.
   private(set) var errors: Int64 = 0
 
   var count: Int { connections.count }
@@ -69,7 +65,7 @@ final class ClientGateway {
 
   private func isConfined(_ client: ClientID) -> Bool { !confined.isEmpty && confined[client] != nil }
 
-  /// Whether the application, of this name without instance, has clients in a sandbox.
+  /// Whether the application, a name without instance, has clients in a sandbox.
   func isConfined(_ application: @autoclosure () -> String) -> Bool {
     !sandboxes.isEmpty && sandboxes[application()] != nil
   }
@@ -125,12 +121,12 @@ final class ClientGateway {
     connections[client]?.forget(callID)
   }
 
-  /// The call that ends with this; nil if it has ended.
+  /// The call that this answer ends; `nil` if it has ended already.
   func ended(_ callID: Int, of client: ClientID) -> Call? { calls[client]?.removeValue(forKey: callID) }
 
   // MARK: Requests under way
 
-  /// The request that the client wants to cancel, while it awaits its answer.
+  /// The request that the client wants to cancel; `nil` if it has been answered.
   func cancelled(_ parameters: Parameters, by client: ClientID) -> Caller? {
     guard let id = CancelRequest(parameters)?.id, let call = connections[client]?.pendingCall(withID: id)
     else { return nil }
@@ -145,7 +141,7 @@ final class ClientGateway {
     do throws(ErrorObject) {
       try connection.park(call)
     } catch {
-      // Too many wait already: this one stays in the count of calls in flight, which pauses reading.
+      // Too many calls wait: this one stays in the count of calls in flight, which pauses reading.
       log.note(.notice, "a client has too many waiting calls", of: connection.peer)
     }
   }
@@ -162,16 +158,16 @@ final class ClientGateway {
 
   func resumeWriters() { for client in pauses.resumeWriters() { connections[client]?.setInputPaused(false) } }
 
-  /// Answers that are short do not count: those to as many calls as may be in flight are about one long one.
+  /// Shorter answers do not count: those to all calls in flight equal about one long answer.
   private static let shortAnswer = 4_096
 
-  /// The caller will get an answer of about so many bytes.
+  /// Announces an answer of about this many bytes.
   func expect(_ bytes: Int, for caller: Caller) {
     guard bytes > Self.shortAnswer, let call = caller.call else { return }
     connections[caller.client]?.expect(bytes, from: call)
   }
 
-  /// Whether a message that the client has sent may be handled, as far as its answer is concerned.
+  /// Whether the output has room for the answer to this message.
   func admit(_ caller: Caller) -> Connection.Admission {
     guard let call = caller.call, let connection = connections[caller.client] else { return .granted }
     return connection.admit(call)
@@ -182,7 +178,6 @@ final class ClientGateway {
     connections[client]?.setInputPaused(isPaused)
   }
 
-  /// Stops reading all clients.
   func stopReading() {
     pauses.stop()
     for connection in connections.values { connection.setInputPaused(true) }
@@ -190,7 +185,7 @@ final class ClientGateway {
 
   // MARK: Handing over
   //
-  // A connection goes on in another process only if nothing of what its client has sent waits, or is not durable yet.
+  // A connection can continue in another process only if all input of its client is handled and durable.
 
   func setContext(_ context: @autoclosure () -> [UInt8], of client: ClientID) {
     if handsConnectionsOver { connections[client]?.setContext(context()) }
@@ -200,14 +195,14 @@ final class ClientGateway {
 
   func release(_ client: ClientID) { if handsConnectionsOver { released.append(client) } }
 
-  /// The client's notification has effects; `unsettled` says how many archives they still have to become durable in.
+  /// Call when a notification has effects; `unsettled` is the number of archives in which they are not durable yet.
   func notified(by client: ClientID, _ unsettled: @autoclosure () -> Int) {
     guard handsConnectionsOver else { return }
     let unsettled = unsettled()
     if unsettled > 0 { connections[client]?.countUnsettled(unsettled) }
   }
 
-  /// Called when all effects are carried out: what those brought about that were released is known now.
+  /// Call when all effects are carried out: the effects of released calls are known now.
   func settleReleased(_ unsettled: (ClientID) -> Int) {
     guard !released.isEmpty else { return }
     for client in released { connections[client]?.countUnsettled(unsettled(client) - 1) }
@@ -218,8 +213,7 @@ final class ClientGateway {
 
   // MARK: Events
 
-  /// Sends an event to the subscriptions that there still are; if its client does not read so much, it is counted as
-  /// lost.
+  /// Sends an event to the subscriptions that still exist. If the client does not read, the event counts as lost.
   func send(
     _ announcement: Announcement,
     ifSubscribed: (Subscriber) -> Bool,
@@ -237,12 +231,12 @@ final class ClientGateway {
         isTooLong = !reads(parameters, client)
         return !isTooLong && connection.offer(method: EventNotification.method, parameters: parameters)
       }
-      // There is room to say so.
+      // Reports the loss at once, because a small message fits.
       if isTooLong { tellLosses(to: client) { reads($0, client) } }
     }
   }
 
-  /// The client has read so much that it can be told what it has lost.
+  /// Call when the client can read again.
   func tellLosses(to client: ClientID, reads: (JSONText) -> Bool) {
     guard let connection = connections[client] else { return }
     outlet.tellLosses(to: client) { number, lost in
@@ -251,18 +245,18 @@ final class ClientGateway {
     }
   }
 
-  /// The last loss is told before the answer to `unsubscribe`, whatever else waits: it is small, and there is one.
+  /// Reports the last loss before the answer to `unsubscribe`, even if other output waits: it is small and single.
   func endSubscription(_ subscriber: Subscriber) {
     if let lost = outlet.take(subscriber) { tellLoss(of: lost, to: subscriber) }
   }
 
-  /// - Parameter lost: 0 if nobody knows how many.
+  /// - Parameter lost: 0 if unknown.
   func tellLoss(of lost: Int64, to subscriber: Subscriber) {
     let parameters = Self.loss(of: lost, to: subscriber.number)
     notify(subscriber.client, method: EventNotification.method, parameters: parameters)
   }
 
-  /// Nothing is known of losses in the next process, so all of them are told now, whatever else waits.
+  /// Reports all losses now, even if other output waits, because the next process does not know of them.
   func tellAllLosses() {
     for client in connections.keys {
       outlet.tellLosses(to: client) { number, lost in

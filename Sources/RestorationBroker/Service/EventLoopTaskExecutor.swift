@@ -2,10 +2,10 @@
 
 internal import NIOCore
 
-/// Resumes what has waited on the event loop.
+/// Resumes suspended tasks on the event loop.
 ///
-/// Without it they would run on the global executor, whose thread pool looks after itself with a timer every second
-/// for as long as the process lives: an idle broker is to make no system call.
+/// The global executor's thread pool wakes a timer every second as long as the process lives, but an idle broker must
+/// make no system call.
 final class EventLoopTaskExecutor: TaskExecutor {
   let eventLoop: any EventLoop
 
@@ -18,7 +18,7 @@ final class EventLoopTaskExecutor: TaskExecutor {
     }
   }
 
-  /// Runs `body` to its end; blocks the calling thread, which must not be the event loop's.
+  /// Runs `body` to its end. Blocks its thread, which must not be the event loop's.
   func wait<Value: Sendable>(for body: @escaping @Sendable () async throws -> Value) throws -> Value {
     let promise = eventLoop.makePromise(of: Value.self)
     Task(executorPreference: self) {

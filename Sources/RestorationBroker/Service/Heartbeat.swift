@@ -4,8 +4,8 @@ internal import NIOCore
 package import RestorationArchive
 internal import RestorationTransport
 
-/// Beats as long as the event loop and the threads of the archives get on: a beat has gone through the loop and the
-/// store, and no thread hangs.
+/// Beats as long as the event loop and the archives' threads make progress: each beat has passed through the loop and
+/// the store, and no thread hangs.
 package final class Heartbeat: Sendable {
   private struct State {
     var beats = BeatDecision()
@@ -17,7 +17,6 @@ package final class Heartbeat: Sendable {
   private let state: NIOLoopBoundBox<State>
   private let beat: @Sendable () -> Void
 
-  /// On the event loop.
   fileprivate init(
     _ store: any ArchiveStore,
     on eventLoop: any EventLoop,
@@ -30,7 +29,7 @@ package final class Heartbeat: Sendable {
     state.value.task = eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: interval) { _ in self.pulse() }
   }
 
-  /// Ends it; it may beat once more.
+  /// Ends the heartbeat; one more beat may follow.
   package func cancel() {
     executor.eventLoop.execute {
       self.state.value.task?.cancel()
@@ -49,27 +48,26 @@ package final class Heartbeat: Sendable {
   }
 }
 
-/// Decides when to beat.
 package struct BeatDecision {
-  /// A question is on its way to the store and back.
+  /// Whether the store has a question to answer.
   private var isUnderWay = false
-  /// The store has answered while a thread seemed to hang.
+  /// Whether the store has answered while a thread seemed to hang.
   private var isOwed = false
   private var hangs = HangDetector()
 
   package init() {}
 
-  /// Looks at the store; returns whether to beat now, and whether to ask it.
+  /// Evaluates the store's progress; returns whether to beat now, and whether to ask the store.
   package mutating func look(at progress: StoreProgress) -> (beats: Bool, asks: Bool) {
     let hasAdvanced = hangs.hasAdvanced(to: progress)
-    // Behind a long queue, which is no fault as long as it gets shorter.
+    // A question behind a long queue is no fault as long as the queue gets shorter.
     let beats = !hangs.isHanging && (isOwed || isUnderWay && hasAdvanced)
     if beats { isOwed = false }
     defer { isUnderWay = true }
     return (beats, !isUnderWay)
   }
 
-  /// The store has answered; returns whether to beat now. Otherwise the next look without a hang makes up for it.
+  /// The store has answered. Returns whether to beat now; otherwise the next look without a hang does.
   package mutating func cameRound() -> Bool {
     isUnderWay = false
     isOwed = hangs.isHanging
@@ -77,10 +75,10 @@ package struct BeatDecision {
   }
 }
 
-/// Finds out whether a thread of the store hangs: it is at work and makes no step from one look to the next.
+/// Detects a thread of the store that hangs: it is at work and makes no step from one look to the next.
 ///
-/// It is over when every thread that was at work at the last look without a hang has made a step. So no row of looks
-/// with a hang is longer than the longest step of a single thread, however many threads are slow in turn.
+/// A hang ends when every thread that was at work at the last look without a hang has made a step. So no series of
+/// looks with a hang is longer than the longest step of one thread, however many threads are slow in turn.
 package struct HangDetector {
   private var steps: UInt64 = 0
   private var suspects: [StoreProgress.Thread] = []
@@ -88,7 +86,7 @@ package struct HangDetector {
 
   package init() {}
 
-  /// Looks at the store; returns whether any thread has made a step since the last look.
+  /// Returns whether any thread has made a step since the last look.
   package mutating func hasAdvanced(to progress: StoreProgress) -> Bool {
     isHanging = zip(suspects, progress.threads).contains { before, now in
       before.isAtWork && now.isAtWork && before.steps == now.steps
@@ -101,9 +99,9 @@ package struct HangDetector {
 }
 
 extension Broker {
-  /// Calls `beat` on the event loop, at once and then every so many microseconds, as long as the broker gets on.
+  /// Calls `beat` on the event loop, at once and then at this interval, as long as the broker makes progress.
   package func beat(everyMicroseconds interval: UInt64, _ beat: @escaping @Sendable () -> Void) throws -> Heartbeat {
-    // Real time: it is a service manager's that waits.
+    // Real time, because a service manager waits.
     let (store, eventLoop) = (store, listener.eventLoop)
     let interval = TimeAmount.microseconds(Int64(clamping: max(1, interval)))
     return try eventLoop.submit { Heartbeat(store, on: eventLoop, every: interval, beat) }.wait()

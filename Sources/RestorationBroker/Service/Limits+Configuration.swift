@@ -4,9 +4,7 @@ package import JSONRPC
 package import RestorationWire
 
 extension Limits {
-  /// Why limits of a configuration cannot be used.
   package struct Fault: Error, Hashable, CustomStringConvertible {
-    /// The limit it is about.
     package let limit: String
     /// For people: what is wrong and what would be right.
     package let description: String
@@ -15,7 +13,7 @@ extension Limits {
   /// Free levels that a frame needs around a state, for the results that carry states.
   package static let depthAroundState = 8
 
-  /// The defaults, with the members of `object` in their place.
+  /// The defaults, overridden by the members of `object`.
   package init(overriding object: JSONObject) throws(Fault) {
     self.init()
     for (name, value) in object.members {

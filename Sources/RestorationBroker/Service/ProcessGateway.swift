@@ -6,29 +6,26 @@ package import RestorationArchive
 internal import RestorationTransport
 internal import RestorationWire
 
-/// What the gateway of processes reports.
 package enum ProcessEvent: Sendable {
   case exited(ProcessGateway.SessionKey, ProcessEnd)
-  /// How these of the sessions' processes have ended; the others live.
+  /// The ends of these sessions' processes; the others live.
   case probed(ApplicationID, [SessionID], ended: [SessionID: ProcessEnd], ProbedCall)
   case unitChecked(ProcessGateway.SessionKey, UnitName, [String]?)
   case unitFailed(ApplicationID, UnitName, String)
 }
 
-/// Processes of sessions: watching them end, finding out how, and starting them again by their units.
-///
-/// Used by its delegate only, on whose executor all of it runs.
+/// Watches the processes of sessions, finds out how they ended, and starts their units again.
+/// Used by its delegate only; all of it runs on the delegate's executor.
 package final class ProcessGateway {
   package protocol Delegate: Actor {
     var processes: ProcessGateway { get }
-    /// `carryOut` follows if this comes later than in the call that asked for it.
+    /// The gateway calls `carryOut` afterwards, unless it reports within the call that caused the event.
     func report(_ event: ProcessEvent)
     func carryOut()
-    /// Why the unit is not to be started for the application; nil if it is.
+    /// Why the unit must not be started for the application; `nil` if it may.
     func refusal(to unit: UnitName, for application: ApplicationID, _ files: [String]?) -> String?
   }
 
-  /// A session of an application.
   package struct SessionKey: Hashable, Sendable {
     let application: ApplicationID
     let session: SessionID
@@ -36,31 +33,28 @@ package final class ProcessGateway {
 
   private struct WatchedProcess {
     let process: any HostProcess
-    /// The unit it belongs to.
     let unit: String?
     let endWatch: @Sendable () -> Void
   }
 
-  /// What is known so far of several ends that are asked for at once.
+  /// The ends known so far, of several that were asked for together.
   private final class ProcessEnds { var bySession: [SessionID: ProcessEnd] = [:] }
 
-  /// The service manager has this long to say how a process ended; then what the kernel says must do.
+  /// How long the service manager has to say how a process ended; then the kernel's answer must do.
   private static let endingLimit = TimeAmount.milliseconds(300)
-  /// It has this long to say whether the user's session ends; then the session is taken to continue.
+  /// How long it has to say whether the user's session ends; then the session is taken to continue.
   private static let sessionLimit = TimeAmount.seconds(2)
 
   private let eventLoop: any EventLoop
-  /// Resumes what has waited.
   private let executor: EventLoopTaskExecutor
   package let host: any ProcessHost
-  /// Nil if the broker runs without one.
+  /// `nil` if the broker runs without one.
   private let manager: (any ServiceManager)?
   private let logger: Logger
   private var watched: [SessionKey: WatchedProcess] = [:]
   /// Questions how a process ended, by number.
   private var questions: [Int: CheckedContinuation<ProcessEnd, Never>] = [:]
   private var questionCounter = 0
-  /// Units that the manager is starting.
   private var unitStarts = 0
 
   package init(on eventLoop: any EventLoop, host: any ProcessHost, manager: (any ServiceManager)?, logger: Logger) {
@@ -69,14 +63,14 @@ package final class ProcessGateway {
   }
 
   package var isStartingUnits: Bool { unitStarts > 0 }
-  /// How processes have ended is being asked.
+  /// Whether the end of a process is being asked for.
   package var isAsking: Bool { !questions.isEmpty }
 
   var holdings: Holdings {
     ["watched processes": watched.count, "questions about ends": questions.count, "starts of units": unitStarts]
   }
 
-  /// Stops watching processes, and answers what was asked.
+  /// Stops watching processes and answers pending questions.
   package func stop() {
     for process in watched.values { process.endWatch() }
     watched = [:]
@@ -108,7 +102,7 @@ package final class ProcessGateway {
     }
     Task {
       let end = await end(of: watch, manager, for: delegate)
-      // Meanwhile the session may have been resumed by another process.
+      // Meanwhile another process may have resumed the session.
       guard watched[key]?.process === watch.process else { return }
       delegate.report(.exited(key, end))
       delegate.carryOut()
@@ -141,13 +135,13 @@ package final class ProcessGateway {
     }
   }
 
-  /// Whether the session of the user ends with the broker, as far as the manager says so in time.
+  /// Whether the user's session ends with the broker, if the manager answers in time.
   package func isUserSessionEnding(for delegate: isolated some Delegate) async -> Bool {
     guard let manager else { return false }
     return await end(of: nil, manager, within: Self.sessionLimit, for: delegate).isLogout
   }
 
-  /// How a process ended: what the kernel says, and what the manager knows of its unit if it says so in time.
+  /// How a process ended: the kernel's answer, and the manager's about its unit if that comes in time.
   private func end(
     of watch: WatchedProcess?,
     _ manager: any ServiceManager,
@@ -175,12 +169,12 @@ package final class ProcessGateway {
     }
   }
 
-  /// The first answer to a question holds.
+  /// The first answer counts.
   private func answer(_ end: ProcessEnd, to number: Int) {
     questions.removeValue(forKey: number)?.resume(returning: end)
   }
 
-  /// Sessions the archive knows as live whose processes are gone.
+  /// Sessions that the archive lists as live though their processes have ended.
   func endedSessions(of records: [SessionRecord]) -> Set<SessionID> {
     var ended: Set<SessionID> = []
     for record in records where record.ending == nil {
@@ -196,7 +190,7 @@ package final class ProcessGateway {
   /// The unit of a process that has just connected.
   package func unit(of process: (any HostProcess)?) -> String? {
     guard let manager, let process, let unit = manager.unit(ofProcess: process.pid) else { return nil }
-    // As long as the process lives, its number is its own.
+    // The number of a live process is not reused.
     return process.hasExited ? nil : unit
   }
 
@@ -208,7 +202,7 @@ package final class ProcessGateway {
         delegate.report(.unitChecked(key, unit, files))
         delegate.carryOut()
       } catch {
-        // What was known of it before still holds.
+        // The earlier result still holds.
         logger.debug("unit \(unit) was not read: \(error)")
       }
     }
@@ -237,7 +231,7 @@ package final class ProcessGateway {
 }
 
 extension ClientProcess {
-  /// The process at the other end of a connection; nil where it cannot be told apart from a later one of its number.
+  /// The process of a connection; `nil` if it is indistinguishable from a later one with its number.
   init?(_ process: (any HostProcess)?, _ peer: PeerCredentials) {
     guard let identity = process?.identity else { return nil }
     self.init()

@@ -3,25 +3,22 @@
 package import NIOCore
 package import RestorationTransport
 
-/// Where clients' processes are: the kernel, or a test.
+/// The source of clients' processes: the kernel, or a test.
 package protocol ProcessHost: Sendable {
-  /// The process at the other end of a connection; nil if it ended before it could be held.
+  /// The process of a connection; `nil` if it had ended before it could be held.
   func process(of peer: PeerCredentials) -> (any HostProcess)?
-  /// A process known from before; nil if it has ended.
+  /// A process known from before; `nil` if it has ended.
   func process(_ identity: ProcessIdentity) -> (any HostProcess)?
 }
 
-/// A hold on one process of a host.
 package protocol HostProcess: AnyObject, Sendable {
   var pid: Int32 { get }
-  /// Nil once the process has ended.
+  /// `nil` after the process has ended.
   var identity: ProcessIdentity? { get }
   var hasExited: Bool { get }
-  /// How the process ended, as far as its host tells.
+  /// How the process ended, as far as its host knows.
   var ending: ProcessEnding { get }
-  /// Calls back once, on the event loop, when the process has ended.
-  ///
-  /// - Returns: what ends the watch.
+  /// Calls back once, on the event loop, when the process has ended. Returns a function that ends the watch.
   func watch(
     on eventLoop: any EventLoop,
     _ callback: @escaping @Sendable () -> Void

@@ -3,25 +3,21 @@
 internal import JSONRPC
 package import RestorationArchive
 
-/// Where archives that follow their user go, and what that costs (`Protocol/service.md`): the setting `replica`.
+/// The setting `replica` (`Protocol/service.md`): where archives that follow their user go, and their limits.
 package struct ReplicaConfiguration: Hashable, Sendable {
-  /// Where the key comes from with which everything is encrypted that leaves this host.
+  /// The source of the key that encrypts all data leaving this host.
   package enum Keys: Hashable, Sendable {
-    /// A directory of keys.
     case directory(String)
-    /// A program that prints them.
     case command([String])
-    /// The fleet's store reads everything.
+    /// No encryption: the database can read everything.
     case none
   }
 
-  /// The socket of the gateway.
   package var socket = ReplicaSettings.gatewaySocket
-  /// When whoever writes is answered.
   package var acknowledgement = ShippingQueue.Promise.disk
   package var leaseSeconds = ShippingQueue.Promise.disk.leaseSeconds
   package var keys: Keys
-  /// What users of other hosts are told; `nil` for the name of the machine.
+  /// This host's name for users of other hosts; `nil` for the machine's name.
   package var host: String?
 }
 
@@ -29,10 +25,7 @@ extension ReplicaConfiguration {
   private static let leaseRange = 3...86_400
   private static let hostBytesMax = 255
 
-  /// - Parameters:
-  ///   - object: the setting.
-  ///   - place: says which file has the last word about a member of it.
-  ///   - directory: where keys are, if nothing else is said; `nil` if that cannot be known.
+  /// `place` returns the file that decides a member, for messages; `directory` is that of keys, `nil` if unknown.
   init(
     _ object: JSONObject,
     place: (String) -> String,
@@ -120,8 +113,8 @@ extension ReplicaConfiguration {
 }
 
 extension ShippingQueue.Promise {
-  /// Seconds for which a lease holds. A broker that answers by its own disk continues without the fleet's store for
-  /// that long; one that waits for it gains nothing by a long one.
+  /// The seconds of a lease. A broker that acknowledges by its own disk continues without the database for that long;
+  /// one that waits for the database gains nothing from a long lease.
   fileprivate var leaseSeconds: Int {
     switch self {
     case .disk: 900

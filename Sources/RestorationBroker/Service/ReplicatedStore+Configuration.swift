@@ -6,15 +6,15 @@ package import RestorationArchive
 internal import RestorationTransport
 internal import Synchronization
 
-/// Makes the way to where archives follow their user.
+/// Makes the replica of archives that follow their user.
 package struct ReplicaSource {
-  /// The last argument is called when another host has begun to wait for an archive.
+  /// The last argument must be called when another host has begun to wait for an archive.
   package typealias Way = (ReplicaConfiguration, LeaseTerm, @escaping @Sendable () -> Void) -> any ArchiveReplica
 
   let keyring: ReplicaKeyring?
   let way: Way
 
-  /// - Parameter keyring: `nil` if what goes there is not sealed.
+  /// - Parameter keyring: `nil` if data is not sealed.
   package init(_ keyring: ReplicaKeyring?, way: @escaping Way) { (self.keyring, self.way) = (keyring, way) }
 }
 
@@ -39,7 +39,6 @@ extension ReplicatedStore {
   }
 }
 
-/// How long appends took.
 private final class AppendMeter: ReplicaMeter {
   let durations = Mutex(Durations())
 
@@ -51,9 +50,7 @@ extension ReplicatedStore {
 }
 
 extension ReplicatedStore {
-  /// Waits for what is still being sent, and says in the log what is left.
-  ///
-  /// - Returns: of how many applications.
+  /// Waits for the data being sent, and logs the rest. Returns the number of applications with unsent changes.
   nonisolated(nonsending) func reportUnsent(_ logger: Logger) async -> Int {
     let unsent = await drained()
     for (application, changes) in unsent.sorted(by: { $0.key < $1.key }) {
@@ -65,7 +62,7 @@ extension ReplicatedStore {
 }
 
 extension SessionRecord {
-  /// What other hosts are told: its process and token mean nothing there, so it has ended if it has not.
+  /// The record for other hosts. Its process and token mean nothing there, so the session counts as ended.
   package var shared: SessionRecord {
     var record = self
     record.token = ""

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What a person asks for, in the protocol's words.
+/// Requests of people who manage archives, in the protocol's words.
 extension ReplicatedStore {
   nonisolated(nonsending) func answer(_ request: ReplicaRequest) async -> Answer {
     switch request {
@@ -55,7 +55,7 @@ extension ReplicatedApplication {
 }
 
 extension ReplicaRequest {
-  /// Where archives stay on this host nothing is left to be sent, and nothing else can be done.
+  /// If archives stay on this host, nothing is left to send and the other requests are impossible.
   var answerWithoutReplica: Answer {
     if case .flush = self { return .result(FlushReplica.Reply()) }
     return .error(

@@ -4,8 +4,8 @@ internal import JSONRPC
 internal import Logging
 internal import NIOCore
 
-/// Requests of clients and of the broker, for those who look closer: `debug` has an entry when one has ended, and
-/// `trace` another when it begins.
+/// Logs the requests of clients and of the broker: one entry at `debug` when a request has ended, another at `trace`
+/// when it begins.
 struct RequestLog {
   enum Request: Hashable {
     case ofClient(Caller)
@@ -60,7 +60,7 @@ struct RequestLog {
     logger.debug("\(request) \(outcome())", metadata: metadata)
   }
 
-  /// The client has left: nothing it asked for is answered, and it answers nothing.
+  /// The client has left: its requests and the broker's calls to it get no answer.
   mutating func end(allOf client: ClientID, _ core: @autoclosure () -> BrokerCore) {
     guard !entries.isEmpty else { return }
     for request in entries.keys where request.client == client {

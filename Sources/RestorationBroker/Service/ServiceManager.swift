@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The user's service manager, as far as the broker needs it. Asynchronous functions run where they are called from, up
-/// to where they wait for something else: the broker needs no other threads for them.
+/// The user's service manager, as far as the broker needs it. Asynchronous functions run on the caller's executor up to
+/// their first wait, so the broker needs no more threads.
 package protocol ServiceManager: Sendable {
-  /// Texts of the unit's file and of its drop-ins, in the order in which they apply; nil where there is no such unit.
+  /// The unit's file and its drop-ins, in the order in which they apply; `nil` if the unit does not exist.
   nonisolated(nonsending) func unitFiles(of unit: String) async throws(ServiceManagerError) -> [String]?
-  /// Starts the unit; returns when its start job is done.
+  /// Starts the unit; returns when its start job has ended.
   nonisolated(nonsending) func startUnit(_ unit: String) async throws(ServiceManagerError)
-  /// The unit the process belongs to, from its cgroup; nil where it belongs to none. Does not block.
+  /// The unit of a process, from its control group; `nil` if it has none. Does not block.
   func unit(ofProcess pid: Int32) -> String?
-  /// What the manager knows of the unit and its main process.
+  /// The manager's properties of the unit and its main process.
   nonisolated(nonsending) func result(ofUnit unit: String) async throws(ServiceManagerError) -> UnitResult
-  /// The user's session ends.
+  /// Whether the user's session is ending.
   nonisolated(nonsending) func isStopping() async -> Bool
 }
 
-/// The service manager did not do it, or did not answer; why, for people.
+/// A failed or unanswered call of the service manager; why, for people.
 package struct ServiceManagerError: Error, Hashable, CustomStringConvertible {
   package let description: String
 
   package init(_ description: String) { self.description = description }
 }
 
-/// Properties of a unit, in the words of systemd.
+/// Properties of a unit, in systemd's terms.
 package struct UnitResult: Hashable, Sendable {
   /// `success`, `exit-code`, `signal`, `core-dump`, `watchdog`, `timeout`, `oom-kill` or another word.
   package var result = "success"
   /// `active`, `deactivating`, `inactive`, `failed` or another word.
   package var activeState = "active"
-  /// The main process that ended last, or runs.
+  /// The main process that runs or ended last.
   package var mainProcess: Int32 = 0
-  /// How that ended: 1 exited, 2 killed, 3 killed and dumped, 0 not yet; and the code or signal.
+  /// How it ended: 1 exited, 2 killed, 3 killed and dumped, 0 not yet; and the code or signal.
   package var mainCode: Int32 = 0
   package var mainStatus: Int32 = 0
-  /// The unit was being stopped before that process ended.
+  /// The unit was being stopped before the process ended.
   package var wasStopped = false
-  /// The unit was forgotten since its processes ran, as happens to those that ended well.
+  /// The unit was unloaded after its processes ran, as units are that ended with success.
   package var wasCollected = false
 
   package init() {}
@@ -44,10 +44,10 @@ package struct UnitResult: Hashable, Sendable {
 extension ProcessEnding {
   private static let (sigkill, sigterm): (Int32, Int32) = (9, 15)
 
-  /// What is known of the process when the manager has told of its unit.
+  /// The process's end, after the manager has described its unit.
   ///
-  /// Being ended by SIGTERM is being stopped: that is how the manager ends a unit, and when it is asked the unit may be
-  /// gone already, or run again. So is ending well when the unit has ended well with it, and was forgotten.
+  /// An end by SIGTERM counts as stopped: that is how the manager stops a unit, and by now the unit may be unloaded or
+  /// running again. So does a successful end if the unit has ended with success and was unloaded.
   package func refined(by unit: UnitResult, process: Int32) -> ProcessEnding {
     let isMain = unit.mainProcess == process
     var ending = self

@@ -3,16 +3,16 @@
 internal import HeapModule
 package import NIOCore
 
-/// Time that runs as the real one does and can be moved ahead, and the timers that wait for it, by number.
+/// A clock that runs with real time and can be moved ahead, and its timers by number.
 package struct ShiftedTime {
-  /// By how much it is ahead of the real time.
+  /// How far it is ahead of real time.
   package private(set) var offset: TimeAmount
-  /// Those that were removed stay until their time has come.
+  /// Removed timers stay until they are due.
   private var timers = Heap<Timer>()
   private var waiting: Set<Int> = []
   private var last = 0
 
-  /// Timers of one deadline fire in the order in which they were added.
+  /// Timers of one deadline fire in the order of their addition.
   private struct Timer: Comparable {
     let deadline: NIODeadline
     let number: Int
@@ -34,7 +34,7 @@ package struct ShiftedTime {
 
   package mutating func remove(_ number: Int) { waiting.remove(number) }
 
-  /// When the next timer is due, in real time; `nil` if none waits.
+  /// The deadline of the next timer in real time; `nil` if none waits.
   package var nextDeadline: NIODeadline? {
     mutating get {
       while let first = timers.min, !waiting.contains(first.number) { timers.removeMin() }
@@ -42,17 +42,15 @@ package struct ShiftedTime {
     }
   }
 
-  /// Takes the next timer that is due at this real time.
-  ///
-  /// One at a time: it may remove another one that is due as well.
+  /// Removes and returns the next timer due at this real time. One at a time: it may remove another that is due.
   package mutating func takeDue(at real: NIODeadline) -> Int? {
     guard let next = nextDeadline, next <= real, let timer = timers.popMin() else { return nil }
     waiting.remove(timer.number)
     return timer.number
   }
 
-  /// Moves ahead to the next timer if it is due within `rest`, otherwise by all of it; takes from `rest` what it has
-  /// moved. Returns whether there is a timer to be fired first, before the next step.
+  /// Moves ahead to the next timer if it is due within `rest`, otherwise by all of `rest`; subtracts the move from
+  /// `rest`. Returns whether a timer must fire before the next step.
   package mutating func step(at real: NIODeadline, _ rest: inout TimeAmount) -> Bool {
     let next = nextDeadline.map { max(.zero, $0 - real) }.flatMap { $0 <= rest ? $0 : nil }
     offset += next ?? rest

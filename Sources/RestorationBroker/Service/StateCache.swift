@@ -3,25 +3,23 @@
 internal import JSONRPC
 package import RestorationArchive
 
-/// Texts that were written or read lately, so that a decode need not ask the archive's lane for them.
+/// Recently written or read texts, so that most decodes need not read the archive.
+/// A row may be here before it is durable; a caller that answers with it must check that first.
 ///
-/// A row may be here before it is durable; whoever answers with one looks at that first.
-///
-/// Counted and bounded: the archive, not this, is where states live. Entries leave in the order they came, except that
-/// one used since gets another round.
+/// Bounded, because the archive is where states live. Entries leave in the order of their arrival, except that an entry
+/// used since gets another round.
 package struct StateCache {
   private struct Key: Hashable {
     let application: ApplicationID
     let node: NodeID
   }
 
-  /// An object, so that a new record takes the place of the former one with a single look-up.
+  /// An object, so that a new record replaces the former one by a single look-up.
   private final class Entry {
     let key: Key
-    /// Nil where the newest one is too large, and after the entry has left.
+    /// `nil` if the newest record is too large, and after the entry was evicted.
     var record: StateRecord?
     var sequence: SequenceNumber
-    /// What is counted for it.
     var bytes: Int
     var wasUsed = false
 
@@ -30,13 +28,13 @@ package struct StateCache {
     }
   }
 
-  /// Bytes an entry takes besides its text.
+  /// Bytes of an entry besides its text.
   private static let overhead = 256
 
   package let bytesMax: Int
   package private(set) var bytes = 0
   private var entries: [Key: Entry] = [:]
-  /// All of `entries`; those before `hand` have left or come again.
+  /// All of `entries`; those before `hand` were evicted or appended again.
   private var order: [Entry] = []
   private var hand = 0
 
@@ -49,7 +47,7 @@ package struct StateCache {
     return entry.record
   }
 
-  /// Takes a row; the text must not be a slice of something larger, which would stay alive for it.
+  /// Adds a row. The text must not be a slice of a larger array, which would stay in memory.
   package mutating func insert(_ record: StateRecord, sequence: SequenceNumber, of application: ApplicationID) {
     let key = Key(application: application, node: record.node)
     let size = record.bytes + Self.overhead
@@ -82,7 +80,7 @@ package struct StateCache {
   private mutating func remove(_ entry: Entry) {
     entries[entry.key] = nil
     bytes -= entry.bytes
-    // `order` may hold the entry for a while; its text must not stay for as long.
+    // `order` may hold the entry for longer than its text should live.
     entry.record = nil
   }
 

@@ -5,28 +5,26 @@ package import NIOCore
 internal import RestorationTransport
 internal import Synchronization
 
-/// An event loop of which a test moves the time ahead. Otherwise it is the loop behind: time runs as it does there, and
-/// there everything is done.
+/// An event loop whose time a test can move ahead. It passes all work to the real loop behind it and runs with that
+/// loop's time.
 package final class TestClock: NIOSerialEventLoopExecutor {
   private struct Moved {
     var time: ShiftedTime
     var tasks: [Int: @Sendable () -> Void] = [:]
-    /// Fires on the loop behind, when the next timer is due or before.
+    /// Fires on the real loop, when the next timer is due or before.
     var alarm: (due: NIODeadline, timer: Scheduled<Void>)?
   }
 
-  /// What waits for less than this waits for the loop, not for a clock.
+  /// A timer shorter than this waits for the loop's work, not for a clock.
   private static let shortest = TimeAmount.milliseconds(1)
-  /// Milliseconds by which it can be ahead: a hundred years.
+  /// By how many milliseconds it can be ahead: a hundred years.
   package static let offsets: ClosedRange<Int64> = 0...36_525 * 24 * 3_600 * 1_000
 
   package let description = "TestClock"
   private let real: any EventLoop
   private let state: Mutex<Moved>
 
-  /// - Parameters:
-  ///   - real: the loop behind.
-  ///   - offset: by how much this clock is ahead at the beginning.
+  /// - Parameter offset: how far this clock is ahead at the beginning.
   package init(over real: any EventLoop, offset: TimeAmount = .zero) {
     self.real = real
     state = Mutex(Moved(time: ShiftedTime(offset: offset)))
@@ -37,7 +35,7 @@ package final class TestClock: NIOSerialEventLoopExecutor {
   fileprivate var realNow: NIODeadline { real.now }
   package var inEventLoop: Bool { real.inEventLoop }
 
-  /// Milliseconds since 1970, UTC, as far ahead as this clock is.
+  /// Milliseconds since 1970, UTC, moved ahead as this clock is.
   package var wallMilliseconds: Int64 { Host.wallMilliseconds + offset.nanoseconds / 1_000_000 }
 
   package func execute(_ task: @escaping @Sendable () -> Void) { real.execute(task) }
@@ -76,15 +74,15 @@ package final class TestClock: NIOSerialEventLoopExecutor {
 
   // MARK: Moving it
 
-  /// Moves ahead to the next timer if it is due within `rest`, otherwise by all of it; takes from `rest` what it has
-  /// moved, and fires what is due. Returns whether more may be due. Called on the loop.
+  /// Moves ahead to the next timer if it is due within `rest`, otherwise by all of `rest`; subtracts the move from
+  /// `rest` and fires due timers. Returns whether more may be due. Called on the loop.
   package func step(_ rest: inout TimeAmount) -> Bool {
     let isMore = state.withLock { $0.time.step(at: real.now, &rest) }
     fire()
     return isMore
   }
 
-  /// Returns after this real time, when the loop has done what it was given before.
+  /// Returns after this real time, when the loop has done its earlier work.
   nonisolated(nonsending) fileprivate func pause(_ time: TimeAmount) async {
     try? await real.scheduleTask(in: time) {}.futureResult.get()
   }
@@ -100,7 +98,7 @@ package final class TestClock: NIOSerialEventLoopExecutor {
     }
   }
 
-  /// An alarm that comes too early finds nothing to do, and sets the next one.
+  /// An early alarm finds nothing to do and sets the next one.
   private func setAlarm() {
     state.withLock { state in
       guard let due = state.time.nextDeadline, state.alarm.map({ due < $0.due }) ?? true else { return }
@@ -114,15 +112,15 @@ package final class TestClock: NIOSerialEventLoopExecutor {
   }
 }
 
-/// Decides how long a move of the clock waits for what is at work, with a look a millisecond.
+/// Decides how long a move of the clock waits for work in progress, with one look a millisecond.
 package struct MoveBudget {
   package struct UsedUp: Error, CustomStringConvertible {
     package var description: String { "the broker was not done within \(MoveBudget.seconds) seconds" }
   }
 
-  /// Of real time. The proof kits wait longer.
+  /// Of real time. The test kits wait longer.
   private static let seconds: Int64 = 50
-  /// Clients can keep archives at work: after so many looks of a step, or of all, they are waited for no longer.
+  /// Clients can keep archives at work: after this many looks in a step, or in all, the move no longer waits for them.
   private static let stepLooksMax = 1_000
   private var archiveLooks = 10_000
   private let end: NIODeadline
@@ -130,11 +128,7 @@ package struct MoveBudget {
   /// - Parameter now: in real time.
   package init(at now: NIODeadline) { end = now + .seconds(Self.seconds) }
 
-  /// Returns whether to look again. Throws if the move has taken too long.
-  ///
-  /// - Parameters:
-  ///   - look: its number in this step, from 0.
-  ///   - now: in real time.
+  /// Returns whether to look again; throws if it took too long. `look` counts from 0 in each step; `now` is real time.
   package mutating func isWaiting(
     forOwnWork isAtOwnWork: Bool,
     forArchives areArchivesAtWork: Bool,
@@ -150,9 +144,9 @@ package struct MoveBudget {
 }
 
 extension BrokerService {
-  /// Moves the clock that this runs on, from timer to timer; returns when what became due was done, with all that the
-  /// broker has begun of itself. Clients are not waited for: a time limit that is passed on the way is over for them.
-  /// If this throws, the clock stays where it is.
+  /// Moves the clock from timer to timer. Returns when the due work is done, with all that the broker has begun by
+  /// itself. Clients are not waited for: a deadline of theirs that the clock passes is over. After an error the clock
+  /// stays where it is.
   func advance(_ clock: TestClock, by time: TimeAmount) async throws(MoveBudget.UsedUp) {
     var (rest, budget) = (time, MoveBudget(at: clock.realNow))
     try await settle(clock, &budget)
@@ -176,8 +170,8 @@ extension BrokerService {
 }
 
 extension Broker {
-  /// Does what a line of whoever has started this broker asks of its clock, and returns the answer: `ok`, and by how
-  /// many milliseconds the clock is ahead; or `error`, and why. Blocks its thread, which must not be the event loop's.
+  /// Carries out a clock command of the process that has started this broker. Returns `ok` and by how many milliseconds
+  /// the clock is ahead, or `error` and the reason. Blocks its thread, which must not be the event loop's.
   package func obey(_ line: String, on clock: TestClock) -> String {
     let (words, ahead) = (line.split(separator: " "), clock.offset.nanoseconds / 1_000_000)
     let range = 0...TestClock.offsets.upperBound - ahead

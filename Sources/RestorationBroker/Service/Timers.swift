@@ -2,7 +2,7 @@
 
 package import NIOCore
 
-/// The core's timers by name. A timer replaces the one of its name; one that was cancelled never fires.
+/// The core's timers by name. A timer replaces the one of its name; a cancelled one never fires.
 package struct Timers {
   private let eventLoop: any EventLoop
   private var scheduled: [TimerName: Scheduled<Void>] = [:]
@@ -12,7 +12,7 @@ package struct Timers {
   package var count: Int { scheduled.count }
   package var names: some Collection<TimerName> { scheduled.keys }
 
-  /// - Parameter fire: has to tell `fired`.
+  /// - Parameter fire: must call `fired`.
   package mutating func set(_ name: TimerName, milliseconds: Int64, _ fire: @escaping @Sendable () -> Void) {
     cancel(name)
     scheduled[name] = eventLoop.scheduleTask(in: .milliseconds(milliseconds), fire)

@@ -3,14 +3,13 @@
 package import NIOCore
 package import RestorationTransport
 
-/// Lets pieces of long work go on, one in each turn of the event loop, so that the loop looks for input between any two
-/// of them. Used on that loop only.
+/// Runs pieces of long jobs, one in each turn of the event loop, so that the loop reads input between them. Used on
+/// that loop only.
 package final class TurnQueue {
   private let eventLoop: any EventLoop
   private let meter: LoopMeter?
-  /// Resumes what has waited.
   private let executor: EventLoopTaskExecutor
-  /// The first one is scheduled, or has been resumed and does not run yet.
+  /// The first one is scheduled, or was resumed and does not run yet.
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
   package init(of eventLoop: any EventLoop, _ meter: LoopMeter?) {
@@ -20,12 +19,18 @@ package final class TurnQueue {
   /// Returns in a turn of its own.
   nonisolated(nonsending) package func next() async { await withTaskExecutorPreference(executor) { await wait() } }
 
+  /// Suspends the caller until the continuation is resumed. The caller never leaves the loop: without the preference a
+  /// resumed task begins on another thread.
+  nonisolated(nonsending) func suspend(_ body: (CheckedContinuation<Void, Never>) -> Void) async {
+    await withTaskExecutorPreference(executor) { await withCheckedContinuation(body) }
+  }
+
   nonisolated(nonsending) private func wait() async {
     await withCheckedContinuation { piece in
       waiting.append(piece)
       if waiting.count == 1 { schedule() }
     }
-    // Only now: a task may be resumed in one turn and run in a later one.
+    // Not earlier: a task may be resumed in one turn and run in a later one.
     waiting.removeFirst()
     if !waiting.isEmpty { schedule() }
   }

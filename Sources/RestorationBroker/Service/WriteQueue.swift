@@ -4,14 +4,14 @@ package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// Group commit of one application: what waits for the next transaction, and who waits for it.
+/// Group commit of one application: the changes for the next transaction, and the answers that wait for it.
 ///
 /// Invariants:
-/// 1. Whatever is written while a transaction is under way shares the next one, which is handed over at once, so that
-///    the archive's lane continues without waiting for this one.
+/// 1. Changes written during a transaction share the next one, which is handed over at once, so that the archive's
+///    thread continues without waiting for this queue.
 /// 2. An answer that promises durability leaves only when its change is durable (R15).
-/// 3. `answers` is in ascending order of what it waits for; one that waits for less leaves with the one before it.
-/// 4. The archive gives changes the numbers `durable + 1, durable + 2 …` in the order they were added.
+/// 3. `answers` is in ascending order of awaited changes; an answer that waits for less leaves with the one before it.
+/// 4. The archive numbers changes `durable + 1, durable + 2 …` in the order of their addition.
 package struct WriteQueue {
   package struct Waiting {
     package let after: SequenceNumber
@@ -23,22 +23,22 @@ package struct WriteQueue {
     }
   }
 
-  /// Something clients are told without having asked just now.
+  /// An unsolicited message to clients.
   package enum Notice: Sendable {
     case notification(Recipient, method: String, parameters: JSONText)
     case announcement(Announcement)
 
-    /// Whether it is told when the changes before it are durable.
+    /// Whether it is sent when the changes before it are durable.
     package var followsSuccess: Bool {
       if case .announcement(let announcement) = self { announcement.condition != .notStored } else { true }
     }
 
-    /// Whether it is told when they never will be.
+    /// Whether it is sent when they failed.
     fileprivate var followsFailure: Bool {
       if case .announcement(let announcement) = self { announcement.condition != .stored } else { false }
     }
 
-    /// About the memory it takes while it waits.
+    /// Its approximate memory while it waits.
     fileprivate var memory: Int {
       switch self {
       case .notification(_, _, let parameters): 256 + parameters.bytes.count
@@ -47,13 +47,14 @@ package struct WriteQueue {
     }
   }
 
-  /// What is to be done next.
+  /// Gets `nil` when the change that it waits for is durable, or the error if it never will be.
+  package typealias Reader = (ArchiveError?) -> Void
+
   package enum Action {
     case none
     case commit(ArchiveBatch, expecting: SequenceNumber)
   }
 
-  /// A batch the archive has been given.
   private struct HandedOver {
     let batch: ArchiveBatch
     var count: Int
@@ -62,13 +63,13 @@ package struct WriteQueue {
 
   private var isOpen = false
   package private(set) var durable: SequenceNumber = 0
-  /// Added since the last hand-over.
+  /// Added since the last batch was handed over.
   private var changes: [ArchiveChange] = []
   private var changesBytes = 0
-  /// In the order in which they are carried out; at most the last one can still take more.
+  /// In the order of execution; at most the last one can still be extended.
   private var handedOver: [HandedOver] = []
   private var handedOverCount = 0
-  /// About the memory of what waits for the disk: pauses those who write faster than it takes that.
+  /// Approximate memory of what waits for the disk; writers that are faster than the disk are paused by it.
   package private(set) var pendingBytes = 0
   /// Notifications are not counted as calls in flight, so the memory of what they leave waiting for the disk is: beyond
   /// this many bytes their sender is not read, until half of them are durable.
@@ -76,11 +77,11 @@ package struct WriteQueue {
   private var answers: [Waiting] = []
   private var notices = Waits<Notice>()
   private var reads = Waits<StateRequest>()
-  private var jobs = Waits<StoreJob>()
-  /// Clients that are told nothing, but whose connections are not idle before.
+  private var readers = Waits<Reader>()
+  /// Clients that get no message, but whose connections are not idle before.
   private var clients = Waits<ClientID>()
 
-  /// What waits for changes, in any order.
+  /// Elements that wait for changes, in any order.
   private struct Waits<Element> {
     private(set) var all: [(element: Element, after: SequenceNumber)] = []
 
@@ -96,31 +97,30 @@ package struct WriteQueue {
     }
   }
 
-  /// What ends with a transaction that has failed.
+  /// Everything that ends with a failed transaction.
   package struct Failure {
-    /// Who is to get the error.
+    /// Callers that get the error.
     package let callers: [Caller]
-    /// Work that will not be done; who began it waits for its end.
-    package let jobs: [StoreJob]
-    /// Notices that go all the same.
+    /// Readers whose changes will never be durable.
+    package let readers: [Reader]
+    /// Notices that are sent nevertheless.
     package let notices: [Notice]
     package let clients: [ClientID]
   }
 
   package var isIdle: Bool { handedOver.isEmpty && changes.isEmpty }
 
-  /// What is not durable, and who waits for that.
+  /// Number of changes that are not durable and of their waiters.
   package var waiting: Int {
     changes.count + handedOver.count + handedOverCount + changesBytes + answers.count + notices.count + reads.count
-      + jobs.count + clients.count
+      + readers.count + clients.count
   }
 
-  /// A client waits for what is not durable.
-  package var isAwaited: Bool { !answers.isEmpty || !reads.isEmpty || !jobs.isEmpty || !clients.isEmpty }
+  /// Whether a client waits for a change that is not durable.
+  package var isAwaited: Bool { !answers.isEmpty || !reads.isEmpty || !readers.isEmpty || !clients.isEmpty }
 
   package init() {}
 
-  /// The number of the last change added.
   package var tail: SequenceNumber { durable + Int64(handedOverCount + changes.count) }
 
   package mutating func opened(at sequence: SequenceNumber) {
@@ -129,7 +129,7 @@ package struct WriteQueue {
   }
 
   var isOverfull: Bool { pendingBytes > Self.pauseBytes }
-  /// So little waits that who wrote too fast may go on.
+  /// Whether paused writers may resume.
   var hasRoom: Bool { pendingBytes <= Self.pauseBytes / 2 }
 
   package mutating func add(_ change: ArchiveChange) {
@@ -146,12 +146,14 @@ package struct WriteQueue {
 
   package mutating func await(_ request: StateRequest, after: SequenceNumber) { reads.add(request, after: after) }
 
-  package mutating func await(_ job: StoreJob, after: SequenceNumber) { jobs.add(job, after: after) }
+  package mutating func await(after sequence: SequenceNumber, _ reader: @escaping Reader) {
+    readers.add(reader, after: sequence)
+  }
 
-  /// The client has sent a notification: it waits for everything added so far.
+  /// The client's notification waits for everything added so far.
   package mutating func await(_ client: ClientID) { clients.add(client, after: tail) }
 
-  /// Hands over what was added, with the batch the archive has not begun yet if there is one.
+  /// Hands over the added changes, together with the batch that the archive has not begun yet, if any.
   package mutating func next() -> Action {
     guard isOpen, !changes.isEmpty else { return .none }
     let expecting = durable + Int64(handedOverCount)
@@ -169,7 +171,7 @@ package struct WriteQueue {
     return .commit(batch, expecting: expecting)
   }
 
-  /// The transaction is durable; returns the answers that may go.
+  /// The transaction is durable; returns the answers to send.
   package mutating func committed(_ receipt: ArchiveReceipt) -> [Waiting] {
     durable = receipt.sequence
     let done = handedOver.removeFirst()
@@ -186,7 +188,7 @@ package struct WriteQueue {
     return ready
   }
 
-  /// The notice leaves when everything added so far is durable.
+  /// The notice is sent when everything added so far is durable.
   package mutating func await(_ notice: Notice) {
     pendingBytes += notice.memory
     notices.add(notice, after: tail)
@@ -198,26 +200,23 @@ package struct WriteQueue {
     return due.filter(\.followsSuccess)
   }
 
-  /// What is read by those who wait here: meanwhile the archive may not delete a row that is shown then.
+  /// Sequences that waiting reads will use: the archive must not delete rows visible there.
   package var awaitedSequences: [SequenceNumber] {
-    reads.all.flatMap(\.element.rows).map(\.sequence) + jobs.all.map(\.after)
+    reads.all.flatMap(\.element.rows).map(\.sequence) + readers.all.map(\.after)
   }
 
-  /// Reads whose changes are durable now.
   package mutating func readyReads() -> [StateRequest] { reads.take(upTo: durable) }
 
-  /// Pieces of work whose changes are durable now.
-  package mutating func readyJobs() -> [StoreJob] { jobs.take(upTo: durable) }
+  /// Readers whose changes are durable now.
+  package mutating func readyReaders() -> [Reader] { readers.take(upTo: durable) }
 
-  /// Clients whose notifications are durable now.
   package mutating func settledClients() -> [ClientID] { clients.take(upTo: durable) }
 
-  /// The transaction failed: nothing that was not durable before will be.
+  /// The transaction failed: everything that is not durable is lost.
   package mutating func fail() -> Failure {
-    let (reads, jobs) = (reads.all.map(\.element), jobs.all.map(\.element))
     let failure = Failure(
-      callers: answers.map(\.caller) + reads.map(\.caller),
-      jobs: jobs,
+      callers: answers.map(\.caller) + reads.all.map(\.element.caller),
+      readers: readers.all.map(\.element),
       notices: notices.all.map(\.element).filter(\.followsFailure),
       clients: clients.all.map(\.element)
     )

@@ -4,11 +4,6 @@ public import RestorationWire
 
 // On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
-  /// Applications that have live sessions or an archive, by name.
-  public func listApplications() async throws -> [ApplicationOverview] {
-    try await perform(ListApplications()).applications
-  }
-
   /// An application's sessions and all its objects, without their states. Reads all pages.
   public func describeApplication(_ application: String? = nil) async throws -> ApplicationDescription {
     var description = try await perform(DescribeApplication(), application: application)
@@ -32,7 +27,7 @@ extension BrokerConnection {
     }
   }
 
-  /// How a path can go on: the components that begin so, and whether something is below each.
+  /// The next components below a path, and whether something is below each.
   ///
   /// - Parameter path: `nil` lists first components.
   package func listPathComponents(
@@ -55,12 +50,7 @@ extension BrokerConnection {
     }
   }
 
-  /// The generations of an application's archive, by number.
-  public func listGenerations(of application: String? = nil) async throws -> [GenerationDescription] {
-    try await perform(ListGenerations(), application: application).generations
-  }
-
-  /// Everything an application has saved, object by object. It changes nothing and opens no decode window.
+  /// The saved state of an application, object by object. Changes nothing and opens no decode window.
   ///
   /// - Parameters:
   ///   - generation: `nil` reads the head.
@@ -72,49 +62,6 @@ extension BrokerConnection {
   ) -> SavedObjects {
     SavedObjects(connection: self, generation: generation, reveal: reveal, application: application)
   }
-
-  /// A socket for a sandbox: whoever comes through it may use this application and its instances only. It is made if
-  /// there is none. Not for clients in sandboxes.
-  public func openSocket(of application: String) async throws -> ApplicationSocket {
-    let name = try ApplicationName(sending: application)
-    return try await perform(OpenApplicationSocket().with { $0.application = name })
-  }
-
-  /// What the fleet's store has of archives that follow their user, and what it lacks.
-  ///
-  /// - Parameter application: `nil` for all.
-  public func replicaStatus(of application: String? = nil) async throws -> ReplicaStatus {
-    let name = try application.map { try ApplicationName(sending: $0) }
-    return try await perform(ReportReplica().with { $0.application = name })
-  }
-
-  /// Waits until the fleet's store has what was stored before.
-  ///
-  /// - Parameters:
-  ///   - application: `nil` for all.
-  ///   - limit: for so long; `nil` for 5 seconds.
-  /// - Returns: of which applications the store does not have everything.
-  public func flushReplica(of application: String? = nil, within limit: Duration? = nil) async throws -> [UnsentChanges]
-  {
-    let name = try application.map { try ApplicationName(sending: $0) }
-    let milliseconds = limit.map { $0 / .milliseconds(1) }.map { Int64($0) }
-    return try await perform(FlushReplica().with { ($0.application, $0.milliseconds) = (name, milliseconds) }).unsent
-  }
-
-  /// Sends the archive of an application that is not in use to the fleet's store anew, sealed with the present key.
-  public func migrateReplica(of application: String) async throws {
-    let name = try ApplicationName(sending: application)
-    _ = try await perform(MigrateReplica().with { $0.application = name })
-  }
-
-  /// The limits that the broker enforces.
-  public func limits() async throws -> Limits { try await perform(ReportLimits()) }
-
-  /// The broker's activity since its start, and its present content.
-  public func statistics() async throws -> BrokerStatistics { try await perform(ReportStatistics()) }
-
-  /// Returns when the broker has answered, and so has read all that was sent before.
-  public func ping() async throws { _ = try await perform(Ping()) }
 
   /// States that are withheld after crashes or suspected of one. Reads all pages.
   ///
@@ -131,12 +78,35 @@ extension BrokerConnection {
     return report
   }
 
-  /// Hands out withheld states again, and clears suspicions.
+  /// The differences between two generations, or a generation and the head, path by path. Reads all pages.
   ///
-  /// - Parameter path: the object; `nil` releases everything, the archive as a whole included.
-  /// - Returns: how many objects' states were withheld until now.
-  @discardableResult
-  public func releaseQuarantine(of path: IdentifierPath? = nil, application: String? = nil) async throws -> Int {
-    try await perform(ReleaseQuarantine().with { $0.path = path }, application: application).released
+  /// - Parameters:
+  ///   - to: `nil` compares with the head.
+  ///   - reveal: show the keys of confidential objects.
+  public func diffGenerations(
+    of application: String? = nil,
+    from: Int64,
+    to: Int64? = nil,
+    reveal: Bool = false,
+    progress: ArchiveProgress.Handler? = nil
+  ) async throws -> GenerationDifference {
+    try await withProgress(progress) { token in
+      var call = DiffGenerations().with {
+        $0.from = from
+        $0.to = to
+        $0.reveal = reveal
+        $0.progressToken = token
+      }
+      var difference = try await perform(call, application: application)
+      while let cursor = difference.cursor {
+        call.cursor = cursor
+        let page = try await perform(call, application: application)
+        difference.added += page.added
+        difference.removed += page.removed
+        difference.changed += page.changed
+        difference.cursor = page.cursor
+      }
+      return difference
+    }
   }
 }

@@ -4,33 +4,12 @@ public import RestorationWire
 
 // On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
-  /// Checks everything that is stored of an application, and changes nothing. Others are served meanwhile.
-  public func verifyArchive(
-    of application: String? = nil,
-    progress: ArchiveProgress.Handler? = nil
-  ) async throws -> ArchiveVerification {
-    try await perform(VerifyArchive(), application: application, progress: progress)
-  }
-
-  /// Copies an archive to a file, or renews the copy the broker falls back to when the archive is damaged (R32).
-  ///
-  /// - Parameter path: absolute, of a file that does not exist yet. The broker makes it, readable only for its owner;
-  ///   it appears when it is complete. `nil` renews the archive's own backup.
-  @discardableResult
-  public func backUpArchive(
-    of application: String? = nil,
-    to path: String? = nil,
-    progress: ArchiveProgress.Handler? = nil
-  ) async throws -> ArchiveBackup {
-    try await perform(BackupArchive().with { $0.to = path }, application: application, progress: progress)
-  }
-
-  /// The saved state of an application at one moment, as the text of a document that `importArchive` accepts
-  /// (`Protocol/export-format.md`). Equal saved states give the same text, byte by byte.
+  /// The saved state of an application at one moment, as a document for `importArchive` (`Protocol/export-format.md`).
+  /// Equal saved states give the same bytes.
   ///
   /// - Parameters:
   ///   - generation: `nil` exports the head.
-  ///   - reveal: whether confidential states are part of it; without them it is imported only by force.
+  ///   - reveal: include confidential states; a document without them needs `force` to be imported.
   public func exportArchive(
     of application: String? = nil,
     generation: Int64? = nil,
@@ -55,11 +34,11 @@ extension BrokerConnection {
     }
   }
 
-  /// Replaces the saved state of an application by a document from `exportArchive`: completely, or not at all if this
-  /// throws. The application must not be in use. A document too large for one message is sent in parts.
+  /// Replaces the saved state of an application by a document from `exportArchive`. If this throws, nothing is changed.
+  /// The application must not be in use. A document too large for one message is sent in parts.
   ///
-  /// - Parameter force: replace existing state, which stays as the newest generation, and accept a document in which
-  ///   states are missing.
+  /// - Parameter force: replace existing state, which stays as the newest generation; accept a document without some
+  ///   states.
   @discardableResult
   public func importArchive(
     _ document: String,
@@ -71,7 +50,7 @@ extension BrokerConnection {
     let total = Int64(parts.objectCount)
     var told: ArchiveProgress.Handler?
     if let progress {
-      // The broker does not know how many are to come.
+      // The broker does not know the number of parts.
       told = { come in progress(come.with { $0.total = total }) }
     }
     return try await withProgress(told) { token in
@@ -98,17 +77,6 @@ extension BrokerConnection {
     let last = try parts.part(parts.count - 1)
     if parts.count == 1 { call.document = last } else { call.part = last }
     return try await perform(call, application: application)
-  }
-
-  /// Calls a method that tells how far it has come.
-  func perform<Method: LongMethod>(
-    _ call: Method,
-    application: String?,
-    progress: ArchiveProgress.Handler?
-  ) async throws -> Method.Reply {
-    try await withProgress(progress) { token in
-      try await perform(call.with { $0.progressToken = token }, application: application)
-    }
   }
 
   /// Calls `body` with a token for the broker's `progress` notifications; without a token if there is no handler.

@@ -3,10 +3,10 @@
 public import RestorationWire
 
 extension BrokerConnection {
-  /// Opens a session on this connection, or resumes a session after its connection or the broker was lost.
+  /// Opens a session, or resumes one after its connection or the broker was lost.
   ///
-  /// - Parameter token: of the session to resume. If the broker no longer knows it, a new session is opened; see
-  ///   `SessionInfo.wasResumed`.
+  /// - Parameter token: of the session to resume. If the broker does not know it, it opens a new session
+  ///   (`SessionInfo.wasResumed`).
   @discardableResult
   public func initialize(_ options: SessionOptions, resuming token: String? = nil) async throws -> SessionInfo {
     let reply = try await perform(try options.wire(resuming: token))
@@ -14,11 +14,9 @@ extension BrokerConnection {
     return SessionInfo(reply, resuming: token)
   }
 
-  /// Opens or resumes a session that answers the broker's calls (`Protocol/calls.md`): parameters as JSON text in, the
-  /// result's JSON text out. A thrown error becomes an error answer.
-  ///
-  /// For clients that want the raw calls; `RestorationSession` offers them as methods of objects. Calls are answered as
-  /// they come, several at the same time if the broker makes several.
+  /// Opens or resumes a session that answers the broker's calls (`Protocol/calls.md`) as JSON text;
+  /// `RestorationSession` offers them as methods of objects. A thrown error becomes an error answer. Several calls may
+  /// be answered at the same time.
   ///
   /// - Parameter served: names of the calls; besides the notifications that `options` names.
   @discardableResult
@@ -48,12 +46,7 @@ extension BrokerConnection {
     return SessionInfo(reply, resuming: token)
   }
 
-  /// Says that this session has restored its objects (R19, R31). Returns how many sessions of the application are still
-  /// restoring.
-  @discardableResult
-  public func completeStateRestoration() async throws -> Int64 { try await perform(CompleteStateRestoration()).pending }
-
-  /// Ends the session and says what becomes of its objects (R30).
+  /// Ends the session; the reason decides whether its objects stay (R30).
   public func goodbye(_ reason: GoodbyeReason) async throws {
     _ = try await perform(Goodbye().with { $0.reason = reason })
     sessionEnded()

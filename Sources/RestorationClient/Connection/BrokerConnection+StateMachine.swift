@@ -32,7 +32,7 @@ extension BrokerConnection {
       case refused(RestorationError)
     }
 
-    /// To be carried out in the order given.
+    /// Carried out in this order.
     package enum Action: Equatable {
       /// To be reported by `sent(_:as:)`.
       case sendCall(Ticket)
@@ -40,7 +40,6 @@ extension BrokerConnection {
       case sendNotification(Ticket)
       /// To be reported by `sentPing(as:)`.
       case sendPing
-      /// The answer to this call is no longer expected.
       case forget(callID: Int)
       /// The current answer belongs to this ticket.
       case complete(Ticket)
@@ -56,7 +55,6 @@ extension BrokerConnection {
       case ended(Ending)
     }
 
-    /// A message that waits for room in the window.
     private struct Waiting {
       var expectsAnswer: Bool
       var bytes: Int
@@ -74,7 +72,7 @@ extension BrokerConnection {
     /// In order of submission; tickets that are no longer in `waiting` are skipped.
     private var queue: Deque<Ticket> = []
     private var waiting: [Ticket: Waiting] = [:]
-    /// Handed out to be sent; without an id because it was not reported yet, or because the connection is about to end.
+    /// Calls that are being sent; without an id before their report, or when the connection is about to end.
     private var sending: [Ticket: Int] = [:]
     private var pingsToSend: [Int] = []
     private var sent: [Int: Sent] = [:]
@@ -87,7 +85,6 @@ extension BrokerConnection {
     /// - Parameter windowBytes: the most bytes of parameters on their way to the broker.
     package init(windowBytes: Int) { self.windowBytes = windowBytes }
 
-    /// Tickets that have not ended.
     package var pending: Int { waiting.count + sending.count + callIDs.count }
 
     /// Why no more answers come; `nil` while the connection is open.
@@ -98,7 +95,6 @@ extension BrokerConnection {
       }
     }
 
-    /// A name for the next message.
     package mutating func makeTicket() -> Ticket {
       lastTicket += 1
       return lastTicket
@@ -106,7 +102,7 @@ extension BrokerConnection {
 
     // MARK: Messages
 
-    /// Submits a message; `bytes` is its share of the window.
+    /// `bytes` is the message's share of the window.
     package mutating func submit(_ ticket: Ticket, expectsAnswer: Bool, bytes: Int) -> [Action] {
       switch state {
       case .open:
@@ -118,7 +114,7 @@ extension BrokerConnection {
       }
     }
 
-    /// A call was sent under this id. `nil` if it could not be: the end of the connection, which follows, says why.
+    /// A call was sent under this id; `nil` if it could not be sent: the end of the connection follows.
     package mutating func sent(_ ticket: Ticket, as callID: Int?) -> [Action] {
       guard let callID else { return [] }
       guard let bytes = sending.removeValue(forKey: ticket) else { return [.forget(callID: callID)] }
@@ -127,7 +123,7 @@ extension BrokerConnection {
       return []
     }
 
-    /// A ping was sent under this id; `nil` if it could not be, and the connection is about to end.
+    /// A ping was sent under this id; `nil` if it could not be sent.
     package mutating func sentPing(as callID: Int?) {
       guard !pingsToSend.isEmpty else { return }
       let bytes = pingsToSend.removeFirst()
@@ -143,7 +139,6 @@ extension BrokerConnection {
       return [.complete(ticket)] + drain()
     }
 
-    /// The caller of the ticket has given up.
     package mutating func cancelled(_ ticket: Ticket) -> [Action] {
       if waiting.removeValue(forKey: ticket) != nil { return [.cancel(ticket)] + drain() }
       if sending.removeValue(forKey: ticket) != nil { return [.cancel(ticket)] }
@@ -156,13 +151,13 @@ extension BrokerConnection {
 
     // MARK: The end
 
-    /// Our side closes the connection; what was sent still reaches the broker.
+    /// Closes the connection; sent messages still reach the broker.
     package mutating func close() -> [Action] {
       guard state == .open else { return [] }
       return end(as: .ending(.closed), .closed) + [.close(afterOutput: true)]
     }
 
-    /// The broker has said its last word: no further answer can come.
+    /// The broker has closed its output: no further answer can come.
     package mutating func inputEnded() -> [Action] {
       guard state == .open else { return [] }
       return end(as: .ending(.lost), .lost) + [.close(afterOutput: false)]
@@ -197,7 +192,7 @@ extension BrokerConnection {
 
     private func hasRoom(for bytes: Int) -> Bool { unconfirmedBytes == 0 || unconfirmedBytes + bytes <= windowBytes }
 
-    /// Sends what there is room for, from the front of the queue.
+    /// Sends messages while the window has room, from the front of the queue.
     private mutating func drain() -> [Action] {
       guard state == .open else { return [] }
       var actions: [Action] = []

@@ -5,14 +5,23 @@ public import RestorationWire
 
 // On a connection without a session, `application` names the application; with a session it is omitted.
 extension BrokerConnection {
-  /// Stores the state of an object, whole; returns when it is on disk (R15), or is not stored (R4).
+  /// Registers an object under its path and gives it a handle (R1–R4, R8). Registering again changes the description.
+  @discardableResult
+  public func register(
+    _ registration: ObjectRegistration,
+    application: String? = nil
+  ) async throws -> RegisteredObject {
+    try await perform(registration.wire, application: application)
+  }
+
+  /// Stores the whole state of an object; returns when it is on disk (R15), or when the broker does not store it (R4).
   ///
   /// - Parameters:
   ///   - object: of this session, or a path that no live session owns.
   ///   - elements: selected and topmost rows of a view (R28).
   ///   - revision: at least 1, counting up per object; makes sending again safe (R15).
-  ///   - expecting: `sequence` of the state that was decoded before, 0 if there was none. The call throws
-  ///     `stateChanged` if the object has another one by now.
+  ///   - expecting: `sequence` of the decoded state; 0 if there was none. The call throws `stateChanged` if another
+  ///     state is stored.
   @discardableResult
   public func encode(
     _ state: RestorableState,
@@ -26,10 +35,8 @@ extension BrokerConnection {
     return try await perform(call, application: application)
   }
 
-  /// Hands the state of an object to the broker without waiting for the disk, which gets it within 250 ms.
-  ///
-  /// The outcome is not reported; a later call on this connection sees the state. Waits only while more messages are on
-  /// their way than the broker accepts.
+  /// Sends the state of an object without waiting for the disk, which gets it within 250 ms. The outcome is not
+  /// reported; a later call on this connection sees the state. If the broker's window is full, waits for room.
   public func encodeUnacknowledged(
     _ state: RestorableState,
     for object: ObjectReference,
@@ -45,44 +52,11 @@ extension BrokerConnection {
     try await notify(call, application: application)
   }
 
-  /// Gives an object its state back (R10, R19, R25). For the object's owner this opens a decode window (R31).
+  /// Gives an object its state (R10, R19, R25). For the object's owner this opens a decode window (R31).
   public func decode(_ object: ObjectReference, application: String? = nil) async throws -> DecodedState {
     let reply = try await perform(DecodeRestorableState().with { $0.object = object }, application: application)
     guard let decoded = DecodedState(reply) else { throw unexpectedAnswer(to: DecodeRestorableState.method) }
     return decoded
-  }
-
-  /// Empties the application's head (R30).
-  ///
-  /// - Parameters:
-  ///   - reason: for people and logs.
-  ///   - generations: whether the generations go as well.
-  ///   - force: discard even if live sessions lose state, or the state cannot be restored.
-  public func discardApplicationState(
-    reason: String? = nil,
-    generations: Bool = false,
-    force: Bool = false,
-    application: String? = nil
-  ) async throws {
-    let call = DiscardApplicationState().with {
-      $0.reason = reason
-      $0.generations = generations
-      $0.force = force
-    }
-    _ = try await perform(call, application: application)
-  }
-
-  /// Removes an application with its archive; its name is free then.
-  ///
-  /// - Parameters:
-  ///   - force: remove it even while sessions are live.
-  ///   - damaged: remove files as well that were set aside because of damage (R32).
-  public func forgetApplication(_ application: String? = nil, force: Bool = false, damaged: Bool = false) async throws {
-    let call = ForgetApplication().with {
-      $0.force = force
-      $0.damaged = damaged
-    }
-    _ = try await perform(call, application: application)
   }
 
   /// The call that stores a state. Throws a `RestorationError` if the text is not a state.

@@ -2,16 +2,16 @@
 
 internal import JSONRPC
 internal import RestorationTransport
-internal import RestorationWire
+public import RestorationWire
 internal import Synchronization
 
-/// One connection to the broker: the methods of the protocol as Swift calls.
+/// One connection to the broker, with the methods of the protocol as Swift calls.
 ///
-/// Any task may make calls, any number at a time; they share the connection and are answered when the broker is done
-/// with them. Messages of one task that awaits each call take effect in that order. A call throws
+/// Any task may make calls, any number at a time. Messages of one task that awaits each call take effect in that order.
+/// A call throws
 ///
-/// - a `RestorationError` if the broker refuses it, or the library does before it is sent,
-/// - a `BrokerConnectionError` if there will be no answer, because the connection has ended,
+/// - a `RestorationError` if the broker, or the library, refuses it,
+/// - a `BrokerConnectionError` if the connection has ended without an answer,
 /// - a `CancellationError` if its task is cancelled. It may have taken effect all the same.
 ///
 /// A connection that has ended stays ended: reconnect and give the `session` token to `initialize(_:resuming:)`, or use
@@ -25,7 +25,7 @@ internal import Synchronization
 /// try await broker.encode(RestorableState(jsonText: #"{"cursor":42}"#), for: editor.reference)
 /// ```
 public final class BrokerConnection: Sendable {
-  /// Of this library; a broker built from the same sources has the same.
+  /// The version of this library; a broker from the same sources has the same.
   public static let version = ProtocolVersion.program
 
   /// The path of the socket this is connected to.
@@ -34,7 +34,6 @@ public final class BrokerConnection: Sendable {
   let link: BrokerLink
   private let known = Mutex(Known())
 
-  /// Reports of the broker on this connection.
   private struct Known {
     var session: String?
     var limits: Limits?
@@ -49,10 +48,9 @@ public final class BrokerConnection: Sendable {
     link.abandon()
   }
 
-  /// Connects to the broker's socket: the one given, otherwise `$RESTORATIOND_SOCKET`, otherwise
-  /// `$XDG_RUNTIME_DIR/restorationd/broker.sock`.
-  ///
-  /// Throws a `BrokerConnectionError` whose message says what to start if no broker runs.
+  /// Connects to the broker's socket: the given one, otherwise `$RESTORATIOND_SOCKET`, otherwise
+  /// `$XDG_RUNTIME_DIR/restorationd/broker.sock`. If no broker runs, throws a `BrokerConnectionError` that says how to
+  /// start it.
   public static func connect(to socketPath: String? = nil) async throws -> BrokerConnection {
     BrokerConnection(link: try await BrokerLink.connect(by: SocketRoute(socket: try resolve(socketPath))))
   }
@@ -68,21 +66,41 @@ public final class BrokerConnection: Sendable {
     }
   }
 
-  /// Closes the connection and waits for its end. Notifications sent before reach the broker, unless it does not take
-  /// them for five seconds; calls without an answer fail. The session is not ended by it: say `goodbye` first if it
-  /// is over.
+  /// Closes the connection and waits for its end, at most five seconds for a broker that does not read. Earlier
+  /// notifications are sent; pending calls fail. The session stays: say `goodbye` first to end it.
   public func close() async { await link.close() }
 
   /// Token of the session that `initialize` opened on this connection; `nil` before it and after `goodbye`.
   public var session: String? { known.withLock { $0.session } }
 
-  /// The broker's notifications to this session; ends with the connection. Each notification is delivered once, so read
-  /// them in one place. Up to 1,024 unread notifications wait; beyond that `missed` says how many were lost.
+  /// The broker's notifications to this session; ends with the connection. Each is delivered once, to one reader. Up to
+  /// 1,024 unread notifications are retained; `missed` counts the lost ones.
   public var notifications: AsyncStream<BrokerNotification> { AsyncStream { [link] in await link.nextNotification() } }
 
-  /// Makes any call of the protocol: parameters as JSON text of an object or array in, the result's JSON text out.
+  /// Makes a call of the protocol (`Protocol/methods`) and gives its result: `try await broker.call(ListGenerations(),
+  /// of: "org.example.A")`.
   ///
-  /// For calls without a method here. `session` does not know sessions opened this way.
+  /// - Parameters:
+  ///   - application: on a connection without a session, the application; with a session it is omitted.
+  ///   - progress: receives the progress of a long call, such as `VerifyArchive`.
+  @discardableResult
+  public func call<Call: BrokerCall>(
+    _ call: Call,
+    of application: String? = nil,
+    progress: ArchiveProgress.Handler? = nil
+  ) async throws -> Call.Reply {
+    let reply: any Sendable =
+      switch call {
+      case let call as any LongMethod: try await perform(call, application: application, progress: progress)
+      case let call as any RestorationMethod: try await perform(call, application: application)
+      default: preconditionFailure("\(Call.self) is no call of the protocol")
+      }
+    guard let reply = reply as? Call.Reply else { preconditionFailure("\(Call.self) has another reply") }
+    return reply
+  }
+
+  /// Makes any call of the protocol: JSON text of an object or array in, the result's JSON text out. `session` does not
+  /// know sessions opened this way.
   public func call(_ method: String, _ parametersText: String? = nil) async throws -> String {
     let parameters = try JSONInput.parameters(parametersText)
     return try await answer(to: method, parameters).compactText.string
@@ -91,21 +109,29 @@ public final class BrokerConnection: Sendable {
 
 // For the calls of the protocol, which are in files of their own
 extension BrokerConnection {
-  /// Calls a method and reads its result.
   func perform<Method: RestorationMethod>(_ call: Method, application: String? = nil) async throws -> Method.Reply {
     let slice = try await answer(to: Method.method, Self.parameters(of: call, application: application))
     guard let reply = Method.Reply(slice) else { throw unexpectedAnswer(to: Method.method) }
     return reply
   }
 
-  /// Sends a method as a notification.
+  private func perform<Method: LongMethod>(
+    _ call: Method,
+    application: String?,
+    progress: ArchiveProgress.Handler?
+  ) async throws -> Method.Reply {
+    try await withProgress(progress) { token in
+      try await perform(call.with { $0.progressToken = token }, application: application)
+    }
+  }
+
   func notify<Method: RestorationMethod>(_ call: Method, application: String? = nil) async throws {
     let parameters = Self.parameters(of: call, application: application)
     try await check(parameters, of: Method.method)
     try await link.notify(Method.method, parameters)
   }
 
-  /// Subscribes, and gives the subscription's number. `capacity` events are kept until they are read.
+  /// Subscribes, and gives the subscription's number. Retains `capacity` unread events.
   func subscribe(_ parameters: JSONText, capacity: Int) async throws -> Int64 {
     try await check(parameters, of: Subscribe.method)
     let result = try await link.call(Subscribe.method, parameters, eventsMax: capacity).get()
@@ -117,12 +143,11 @@ extension BrokerConnection {
     .unexpectedAnswer(to: method, path: socketPath)
   }
 
-  /// Remembers what `initialize` said.
+  /// Remembers the reply of `initialize`.
   func sessionBegan(_ reply: Initialize.Reply) {
     known.withLock { $0 = Known(session: reply.session, limits: reply.limits) }
   }
 
-  /// Forgets the session after `goodbye`.
   func sessionEnded() { known.withLock { $0.session = nil } }
 
   private func answer(to method: String, _ parameters: JSONText?) async throws -> JSONSlice {
@@ -139,13 +164,13 @@ extension BrokerConnection {
     return JSONText(validated: writer.bytes)
   }
 
-  /// Refuses a message that the broker would skip because it exceeds a limit of frames. The broker's error does not
-  /// name the call, so the call would wait forever.
+  /// Refuses a message above the broker's frame limits: the broker's error would not name the call, which would wait
+  /// forever.
   private func check(_ parameters: JSONText?, of method: String) async throws {
     guard let parameters else { return }
     let check = FrameCheck(method: method, parameters: parameters)
     if let limits = known.withLock({ $0.limits }) { return try check.run(limits) }
-    // Whatever the broker's limits are, most messages are within them.
+    // Most messages are within the limits of any broker.
     if check.passes(.lowest) { return }
     let answer = try await link.call(ReportLimits.method, nil)
     let limits = (try? answer.get()).flatMap { Limits($0) } ?? Limits()

@@ -20,7 +20,7 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
     public static let refused = Code(value: .refused)
     /// The file system does not let this user connect, or the broker this process.
     public static let notPermitted = Code(value: .notPermitted)
-    /// The broker did not take the connection for seconds, or has as many as it may have.
+    /// The broker did not accept the connection for seconds, or has no connection left.
     public static let busy = Code(value: .busy)
     /// A system call failed.
     public static let failed = Code(value: .failed)
@@ -28,8 +28,7 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
     public static let closed = Code(value: .closed)
     /// The broker closed the connection or ended. Calls without an answer may have taken effect or not.
     public static let lost = Code(value: .lost)
-    /// The peer does not speak the protocol, could not read a message, or an answer has another form than the protocol
-    /// gives it.
+    /// The peer does not speak the protocol, could not read a message, or sent an answer of another form.
     public static let unexpectedAnswer = Code(value: .unexpectedAnswer)
   }
 
@@ -38,7 +37,7 @@ public struct BrokerConnectionError: Error, Hashable, Sendable {
   public let socketPath: String?
   /// The error and the next step, for people.
   public let message: String
-  /// What the broker has said, if it ended the connection by an error.
+  /// The broker's error, if it ended the connection by one.
   public internal(set) var refusal: RestorationError?
 
   /// Whether no broker runs there at all, so that starting one helps.
@@ -51,13 +50,11 @@ extension BrokerConnectionError: CustomStringConvertible {
 
 // Making
 extension BrokerConnectionError {
-  /// How a user starts the broker.
   private static let start = "start it with `restorationd` or `systemctl --user start restorationd.socket`"
-  /// The step before that if the service manager has given up the broker.
+  /// The step before that if the service manager has stopped restarting the broker.
   private static let reset =
     "if it was given up, first `systemctl --user reset-failed restorationd.service restorationd.socket`"
 
-  /// Why connecting failed.
   init(_ error: TransportError, path: String?) {
     let socket = path ?? "the socket"
     let (code, message): (Code, String) =
@@ -80,7 +77,6 @@ extension BrokerConnectionError {
     self.init(code: code, socketPath: path, message: message)
   }
 
-  /// Why a call of a connection did not get its answer.
   init(_ ending: BrokerConnection.StateMachine.Ending, path: String) {
     switch ending {
     case .closed:
@@ -108,7 +104,7 @@ extension BrokerConnectionError {
     }
   }
 
-  /// An answer that was read and makes no sense.
+  /// The answer is not the method's.
   static func unexpectedAnswer(to method: String, path: String) -> BrokerConnectionError {
     BrokerConnectionError(
       code: .unexpectedAnswer,

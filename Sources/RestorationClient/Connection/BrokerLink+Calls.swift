@@ -4,7 +4,6 @@ internal import JSONRPC
 internal import RestorationTransport
 internal import RestorationWire
 
-/// The broker's calls to this client.
 extension BrokerLink {
   func take(_ call: Conversation.Call, _ request: Request) {
     if let observer {
@@ -20,13 +19,12 @@ extension BrokerLink {
 
   func respond(by responder: BrokerCallResponder) { self.responder = responder }
 
-  /// Answers a call that came on this connection; does nothing once that has ended.
+  /// Answers a call of this connection; does nothing after its end.
   func answer(_ call: Conversation.Call, with outcome: Outcome) { connection?.respond(to: call, with: outcome) }
 }
 
-/// Handlers of the progress of calls.
 extension BrokerLink {
-  /// A token for the calls of one operation; its progress goes to `handler`.
+  /// A token for the calls of one operation; `handler` receives its progress.
   func add(_ handler: @escaping ArchiveProgress.Handler) -> ProgressToken {
     lastProgress += 1
     let token = ProgressToken("progress-\(lastProgress)")
@@ -36,7 +34,7 @@ extension BrokerLink {
 
   func removeProgress(_ token: ProgressToken?) { if let token { progressHandlers[token] = nil } }
 
-  /// Whether the notification is about progress; if so, its handler is called.
+  /// Whether the notification is about progress; then its handler is called.
   func tellProgress(_ notification: JSONRPC.Notification) -> Bool {
     guard notification.method == ArchiveProgress.method.rawValue else { return false }
     if notification.fault == nil, case .named(let parameters) = notification.parameters,
@@ -50,7 +48,7 @@ extension BrokerLink {
 
 /// Receives everything of one connection, instead of waiting tasks. Always called on the link's event loop.
 protocol BrokerLinkObserver: AnyObject, Sendable {
-  /// The answer to what `begin` sent. Without one the connection ends.
+  /// The answer to a message of `begin`. Without one the connection ends.
   func answered(_ ticket: BrokerLink.Ticket, _ answer: Response.Outcome, by link: BrokerLink)
 
   /// To be answered once, by `BrokerLink.answer`, unless the connection ends before.

@@ -5,9 +5,8 @@ internal import NIOCore
 internal import RestorationTransport
 internal import RestorationWire
 
-/// The I/O side of one connection: carries out the decisions of the state machine and wakes waiting tasks.
-///
-/// It lives on the connection's event loop, which is its executor.
+/// The I/O side of one connection: carries out the state machine's decisions and wakes waiting tasks. It runs on the
+/// connection's event loop.
 actor BrokerLink {
   typealias Ticket = BrokerConnection.StateMachine.Ticket
   typealias Ending = BrokerConnection.StateMachine.Ending
@@ -50,17 +49,16 @@ actor BrokerLink {
   /// Why the connection has ended.
   private var ending: Ending?
 
-  /// A message and the task that waits for its end.
   private struct Waiter {
     enum Continuation {
       case answer(CheckedContinuation<Response.Outcome, any Error>)
       case sent(CheckedContinuation<Void, any Error>)
-      /// Of the observer, which learns of the connection's end separately.
+      /// The observer learns of the connection's end separately.
       case observer
     }
 
     let method: String
-    /// Given up once they are sent.
+    /// Released after sending.
     var parameters: JSONText?
     let continuation: Continuation
   }
@@ -70,7 +68,6 @@ actor BrokerLink {
     let continuation: CheckedContinuation<BrokerNotification?, Never>
   }
 
-  /// Events that have come, or the task that waits for them.
   private struct Subscription {
     var queue: NotificationQueue<BrokerEvent>
     var waiters: [(ticket: Ticket, continuation: CheckedContinuation<BrokerEvent?, any Error>)] = []
@@ -81,9 +78,7 @@ actor BrokerLink {
     heldCalls = isToBeObserved ? [] : nil
   }
 
-  /// Connects to the broker.
-  ///
-  /// - Parameter isToBeObserved: calls of the broker are kept for an observer, which is going to come.
+  /// - Parameter isToBeObserved: retain calls of the broker for a later observer.
   nonisolated(nonsending) static func connect(
     by route: any BrokerRoute,
     isToBeObserved: Bool = false
@@ -91,7 +86,7 @@ actor BrokerLink {
     let link = BrokerLink(by: route, isToBeObserved: isToBeObserved)
     var limits = TransportLimits()
     limits.frame = .ofAnswers
-    // The window bounds what we send, and how long an answer takes is the broker's matter.
+    // The window bounds the output, and the broker may take any time to answer.
     limits.outQueueBytesMax = .max
     limits.partialFrameMilliseconds = 86_400_000
     // An error without an id is about one of our messages, which will get no other answer, and it is unknown which.
@@ -102,7 +97,7 @@ actor BrokerLink {
         delegate: link
       )
     } catch {
-      // A connection that has ended at once has told the link why; so will the first call.
+      // If the connection has ended at once, the first call throws the reason.
       guard error.code == .closed, await link.wasOpened else { throw BrokerConnectionError(error, path: route.path) }
     }
     return link
@@ -110,9 +105,9 @@ actor BrokerLink {
 
   // MARK: Messages
 
-  /// Calls the broker and gives its answer, good or bad. Cancelling the task gives the call up.
+  /// Calls the broker and gives its answer, good or bad. Cancelling the task cancels the call.
   ///
-  /// - Parameter eventsMax: from the answer on so many events are kept for `nextEvent`, until `endSubscription`.
+  /// - Parameter eventsMax: events retained for `nextEvent` from the answer to `endSubscription`.
   func call(_ method: String, _ parameters: JSONText?, eventsMax: Int? = nil) async throws -> Response.Outcome {
     try Task.checkCancellation()
     let ticket = machine.makeTicket()
@@ -126,7 +121,7 @@ actor BrokerLink {
     }
   }
 
-  /// Returns when the notification has its place in the order of messages and is being sent.
+  /// Returns when the notification has its place in the order of messages.
   func notify(_ method: String, _ parameters: JSONText?) async throws {
     try Task.checkCancellation()
     let ticket = machine.makeTicket()
@@ -165,7 +160,7 @@ actor BrokerLink {
 
   // MARK: The observer
 
-  /// Reports everything to an observer, on this event loop; false if the connection has ended already.
+  /// Reports everything to an observer, on this event loop; false if the connection has ended.
   func observe(by observer: any BrokerLinkObserver) -> Bool {
     guard connection != nil else { return false }
     self.observer = observer
@@ -183,7 +178,6 @@ actor BrokerLink {
     return ticket
   }
 
-  /// The answer is no longer expected.
   func giveUp(_ ticket: Ticket) { run(machine.cancelled(ticket)) }
 
   private func tellObserver() {
@@ -196,7 +190,7 @@ actor BrokerLink {
 
   // MARK: Notifications of the broker
 
-  /// The next notification; `nil` when the connection has ended and all were taken, or the task was cancelled.
+  /// The next notification; `nil` after the end of the connection, or if the task was cancelled.
   func nextNotification() async -> BrokerNotification? {
     let ticket = machine.makeTicket()
     return await withTaskCancellationHandler {
@@ -299,7 +293,7 @@ actor BrokerLink {
     }
   }
 
-  /// Closes the connection without waiting, when no reference to it is left.
+  /// Closes the connection without waiting, after its last reference.
   nonisolated func abandon() { enter { $0.run($0.machine.close()) } }
 
   /// Closes the connection at once: unsent messages do not reach the broker.

@@ -2,10 +2,9 @@
 
 internal import DequeModule
 
-/// The calls of a session from submission to end, in order: which wait, which are with the broker.
-///
-/// Tickets count up in the order of submission. A call that returns to the queue goes to its place by ticket, so that
-/// each connection sends in the order of submission.
+/// The calls of a session in order: those that wait, and those at the broker. Tickets count up in the order of
+/// submission. A call that returns to the queue takes its place by ticket, so that each connection keeps the order of
+/// submission.
 package struct CallQueue {
   /// Names one call from its submission to its end.
   package typealias Ticket = Int
@@ -29,7 +28,7 @@ package struct CallQueue {
     }
   }
 
-  /// What there is no more of while there is no broker: as many as an application may have objects, and bytes.
+  /// The limits of calls that wait without a broker: an application's objects, and bytes.
   package enum Limit: Equatable, Sendable {
     case calls, bytes
 
@@ -52,7 +51,6 @@ package struct CallQueue {
     case sent
   }
 
-  /// Calls that wait for one object.
   private struct Parked {
     var tickets: [Ticket] = []
     var names: Set<ObjectID> = []
@@ -74,14 +72,13 @@ package struct CallQueue {
   package var count: Int { entries.count }
   package var isEmpty: Bool { entries.isEmpty }
   package var tickets: [Ticket] { entries.keys.sorted() }
-  /// Whether calls wait for an object.
   package var hasParked: Bool { parked.values.contains { !$0.tickets.isEmpty } }
-  /// The length of the order of calls; some that no longer wait stay for a while.
+  /// The length of the order, with some calls that no longer wait.
   package var length: Int { order.count }
 
   package subscript(ticket: Ticket) -> Entry? { entries[ticket] }
 
-  /// What keeps one more call from waiting where no broker is.
+  /// The limit that keeps one more call from waiting without a broker.
   package func limit(for call: Call) -> Limit? {
     count >= Limit.calls.max ? .calls : bytes + call.bytes > Limit.bytes.max ? .bytes : nil
   }
@@ -102,7 +99,6 @@ package struct CallQueue {
     return entry
   }
 
-  /// The first that waits.
   package mutating func first() -> Ticket? {
     while let first = order.first, entries[first]?.place != .waiting { order.removeFirst() }
     return order.first
@@ -117,7 +113,7 @@ package struct CallQueue {
     sentBytes += entry.call.bytes
   }
 
-  /// Puts a call that was sent back to its place.
+  /// Returns a sent call to its place.
   package mutating func putBack(_ ticket: Ticket) {
     guard let entry = entries[ticket], entry.place == .sent else { return }
     sentBytes -= entry.call.bytes
@@ -125,7 +121,7 @@ package struct CallQueue {
     order = Deque((order.filter { $0 != ticket } + [ticket]).sorted())
   }
 
-  /// Lets a call wait for an object while others proceed.
+  /// Makes a call wait for an object while others proceed.
   package mutating func park(_ ticket: Ticket, for object: ObjectID) {
     guard let call = entries[ticket]?.call else { return }
     entries[ticket]?.place = .parked(object)
@@ -141,7 +137,7 @@ package struct CallQueue {
     blockers.isEmpty ? nil : call.objects.lazy.compactMap { blockers[$0]?.first }.first
   }
 
-  /// Puts what waited for the object back to its place.
+  /// Returns the calls that wait for the object to their places.
   package mutating func unpark(_ object: ObjectID) {
     guard let parked = parked.removeValue(forKey: object) else { return }
     for name in parked.names {
@@ -152,7 +148,7 @@ package struct CallQueue {
     order = Deque((order + parked.tickets).filter { entries[$0]?.place == .waiting }.sorted())
   }
 
-  /// The connection is lost: everything waits again, for a broker that is gone since then.
+  /// Requeues all calls after the connection is lost; they wait for a broker from `since`.
   package mutating func requeue(since: Int64) {
     for (ticket, entry) in entries {
       entries[ticket]?.place = .waiting

@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// Holds a message against the broker's limits of one frame before it is sent.
+/// Checks a message against the broker's limits of one frame.
 struct FrameCheck {
   let method: String
   let parameters: JSONText
@@ -16,7 +16,6 @@ struct FrameCheck {
 
   private var bytes: Int { Self.envelopeBytes + method.utf8.count + parameters.count }
 
-  /// Whether the message is within all limits.
   func passes(_ limits: Limits) -> Bool {
     bytes <= limits.frameBytesMax
       && scans(

@@ -3,11 +3,10 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// JSON text of the caller, looked at before it is sent.
+/// Checks the caller's JSON text.
 enum JSONInput {
-  /// The value in the text, of any kind and size.
-  ///
-  /// Throws a `RestorationError` with code `parseError`; `subject` names the text in its message.
+  /// The value in the text, of any kind and size. Throws a `RestorationError` with code `parseError`, whose message
+  /// names the text by `subject`.
   static func scan(_ text: String, subject: String) throws -> JSONSlice { try scan(Array(text.utf8), subject: subject) }
 
   /// Parameters of any call: an object or an array; `nil` if there are none.
@@ -22,7 +21,6 @@ enum JSONInput {
     return slice.compactText
   }
 
-  /// The value in text in UTF-8.
   static func scan(_ text: [UInt8], subject: String) throws -> JSONSlice {
     do throws(JSONError) {
       return try JSONSlice.scan(text, vocabulary: EncodedState.vocabulary, limits: .ofAnswers)
@@ -50,8 +48,7 @@ extension Sequence<UInt8> {
 }
 
 extension FrameLimits {
-  /// The client reads frames of any size: the broker bounds what it sends, and a skipped frame would leave a call
-  /// without its answer.
+  /// Frames of any size: the broker bounds its output, and a skipped frame would leave a call without its answer.
   static let ofAnswers = FrameLimits(
     frameBytesMax: Int(Int32.max) - 1,
     depthMax: 1_024,
@@ -60,17 +57,15 @@ extension FrameLimits {
   )
 }
 
-/// How JSON text is laid out for people or for programs. Values stay as they are: no number is rounded, no member
-/// moved.
+/// The layout of JSON text. Values keep their digits, and members their order.
 public enum JSONLayout: Hashable, Sendable {
   /// One line without white space.
   case compact
   /// One member a line, indented by two columns.
   case pretty
 
-  /// Lays one JSON value out; no line feed follows it.
-  ///
-  /// Throws a `RestorationError` with code `parseError` if the text is not JSON.
+  /// Lays out one JSON value, without a final line feed. Throws a `RestorationError` with code `parseError` if the text
+  /// is not JSON.
   public func format(_ jsonText: String) throws -> String {
     let compact = try JSONInput.scan(jsonText, subject: "the text").compactText
     switch self {

@@ -7,14 +7,14 @@ public import RestorationWire
 public struct BrokerEvent: Hashable, Sendable {
   /// The name of the event; later brokers know more names than `EventName` has.
   public let name: String
-  /// The application, with its instance if it has one; `nil` if events were lost.
+  /// The application, with its instance; `nil` if events were lost.
   public let application: ApplicationName?
-  /// Its members; `nil` if the name, or a word in a member, is unknown to this version.
+  /// The members; `nil` if the name, or a word in a member, is unknown to this version.
   public let facts: Facts?
   /// All members as JSON text, on one line.
   public let jsonText: String
 
-  /// The members of an event; its type says what happened.
+  /// The members of an event; the type is the kind of event.
   public enum Facts: Hashable, Sendable {
     case sessionBegan(SessionBegan)
     case sessionEnded(SessionEnded)
@@ -49,7 +49,7 @@ extension BrokerEvent: CustomStringConvertible {
 
 // Reading
 extension BrokerEvent {
-  /// Reads the parameters of the notification; `nil` unless they have the form that every event has.
+  /// `nil` unless the notification has the form that every event has.
   init?(_ parameters: JSONSlice) {
     guard let name = parameters["name"]?.string() else { return nil }
     self.name = name

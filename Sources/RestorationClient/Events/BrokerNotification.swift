@@ -5,8 +5,7 @@ public import RestorationWire
 
 /// A notification of the broker to a session.
 public enum BrokerNotification: Hashable, Sendable {
-  /// An object has another path, because it or an ancestor was moved or renamed (R6). The path is `nil` if the
-  /// object's own identifier is `nil`.
+  /// A move or renaming of the object or an ancestor changed its path (R6); `nil` if its own identifier is `nil`.
   case pathChanged(PathChanged)
   /// Another session has taken the object's path over; writes to it now fail with `replaced` (R8).
   case registrationReplaced(RegistrationReplaced)
@@ -16,17 +15,19 @@ public enum BrokerNotification: Hashable, Sendable {
   case applicationStateSaved(ApplicationStateSaved)
   /// The saved state was replaced as a whole by this generation; objects may be restored again.
   case headReplaced(HeadReplaced)
-  /// An object of the session is saved from now on, and what was encoded before was not stored: encode it.
+  /// An object of the session is saved from now on, and its former state was not stored: encode it.
   case stateWanted(StateWanted)
-  /// Another host has the application from now on, and the session has ended; further calls fail with `fenced`.
+  /// The broker did not store a state that it had asked this session for.
+  case encodeFailed(EncodeFailed)
+  /// Another host has the application, and the session has ended; further calls fail with `fenced`.
   case archiveLost(ArchiveLost)
-  /// So many notifications came faster than they were taken and are lost: ask `describeApplication` how things are.
+  /// The count of notifications lost because they were not read in time: ask `describeApplication`.
   case missed(count: Int)
 
   /// The notifications a session can ask for.
   public enum Kind: String, CaseIterable, Hashable, Sendable {
     case pathChanged, registrationReplaced, applicationFinishedRestoringState, applicationStateSaved, headReplaced,
-      stateWanted, archiveLost
+      stateWanted, encodeFailed, archiveLost
 
     var wire: ServedMethod {
       switch self {
@@ -36,6 +37,7 @@ public enum BrokerNotification: Hashable, Sendable {
       case .applicationStateSaved: .applicationStateSaved
       case .headReplaced: .headReplaced
       case .stateWanted: .stateWanted
+      case .encodeFailed: .encodeFailed
       case .archiveLost: .archiveLost
       }
     }
@@ -59,6 +61,7 @@ public enum BrokerNotification: Hashable, Sendable {
       case .applicationStateSaved: .applicationStateSaved(try ApplicationStateSaved(wire: slice))
       case .headReplaced: .headReplaced(try HeadReplaced(wire: slice))
       case .stateWanted: .stateWanted(try StateWanted(wire: slice))
+      case .encodeFailed: .encodeFailed(try EncodeFailed(wire: slice))
       case .archiveLost: .archiveLost(try ArchiveLost(wire: slice))
       }
   }

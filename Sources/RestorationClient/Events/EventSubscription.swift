@@ -3,13 +3,11 @@
 internal import JSONRPC
 public import RestorationWire
 
-/// A subscription made by `BrokerConnection.subscribe`: events in the order in which they happened, while the object
-/// exists.
+/// The events of a `BrokerConnection.subscribe`, in their order.
 ///
-/// Each event is delivered once, so read them in one place. Up to 1,024 unread events wait; beyond that `eventsLost`
-/// says how many were lost. The sequence ends after `cancel()`, after `close()` on the connection and when its task is
-/// cancelled; it throws a `BrokerConnectionError` when the broker has ended. It also ends with the last reference to
-/// this object.
+/// Each event is delivered once, to one reader. Up to 1,024 unread events are retained; `eventsLost` counts the lost
+/// ones. The sequence ends after `cancel()`, after `close()` on the connection, when its task is cancelled, and with
+/// the last reference to this object. It throws a `BrokerConnectionError` when the broker has ended.
 ///
 /// ```swift
 /// for try await event in try await broker.subscribe(to: [.stateEncoded], application: "org.example.Notes") {
@@ -19,7 +17,7 @@ public import RestorationWire
 public final class EventSubscription: AsyncSequence, Sendable {
   public typealias Element = BrokerEvent
 
-  // Kept, because the connection ends with the last reference to it.
+  // The connection ends with its last reference.
   private let connection: BrokerConnection
   private let link: BrokerLink
   private let number: Int64
@@ -32,16 +30,14 @@ public final class EventSubscription: AsyncSequence, Sendable {
     link.endSubscription(number)
   }
 
-  /// Ends the subscription. Unread events are dropped, and the sequence ends.
+  /// Drops unread events and ends the sequence.
   public func cancel() { link.endSubscription(number) }
 
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription: self) }
 
-  /// Reads the events one after the other.
   public struct AsyncIterator: AsyncIteratorProtocol {
     let subscription: EventSubscription
 
-    /// The next event; `nil` at the end.
     public mutating func next() async throws -> BrokerEvent? {
       try await subscription.link.nextEvent(of: subscription.number)
     }
@@ -53,15 +49,14 @@ extension BrokerConnection {
   ///
   /// - Parameters:
   ///   - names: `nil` for all events, including those of later brokers.
-  ///   - application: the application, which need not exist yet. On a connection with a session, `nil` means the
-  ///     session's application; without a session, all applications.
+  ///   - application: it need not exist. `nil` means the session's application, or without a session, all applications.
   public func subscribe(to names: Set<EventName>? = nil, application: String? = nil) async throws -> EventSubscription {
     try await subscribe(toNamed: names?.map(\.rawValue).sorted(), application: application)
   }
 
-  /// The same with names of any kind; the broker refuses those it does not know.
+  /// Takes names of any kind; the broker refuses unknown ones.
   ///
-  /// - Parameter capacity: unread events that wait.
+  /// - Parameter capacity: unread events to retain.
   package func subscribe(
     toNamed names: [String]?,
     application: String?,

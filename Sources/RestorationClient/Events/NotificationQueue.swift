@@ -2,14 +2,14 @@
 
 internal import DequeModule
 
-/// A set of notifications of which one says how many others were lost.
+/// Notifications of which one counts the lost ones.
 package protocol CountsMissed: Sendable {
   static func missed(count: Int) -> Self
 }
 
 extension BrokerNotification: CountsMissed {}
 
-/// Unread notifications: the first `capacity` of them, then how many were lost.
+/// Unread notifications: the first `capacity`, then the number of lost ones.
 package struct NotificationQueue<Notification: Sendable>: Sendable {
   private let capacity: Int
   private let missedNotification: @Sendable (_ count: Int64) -> Notification?
@@ -18,14 +18,14 @@ package struct NotificationQueue<Notification: Sendable>: Sendable {
   private var missed: Int64 = 0
 
   /// - Parameters:
-  ///   - capacity: notifications kept.
-  ///   - missed: makes the notification that says how many were lost.
+  ///   - capacity: notifications retained.
+  ///   - missed: makes the notification with the number of lost ones.
   package init(capacity: Int, missed: @escaping @Sendable (_ count: Int64) -> Notification?) {
     self.capacity = capacity
     missedNotification = missed
   }
 
-  /// Adds a notification, or counts it as lost; as `count` if it itself reports that many lost ones.
+  /// Adds a notification, or counts `count` as lost, if it itself reports that many.
   package mutating func append(_ notification: Notification, standingFor count: Int64 = 1) {
     // After a loss, later notifications are lost too until the loss is reported; otherwise they would precede it.
     if missed > 0 || notifications.count >= capacity {
@@ -35,7 +35,6 @@ package struct NotificationQueue<Notification: Sendable>: Sendable {
     }
   }
 
-  /// The next notification; `nil` if there is none.
   package mutating func next() -> Notification? {
     if let notification = notifications.popFirst() { return notification }
     guard missed > 0 else { return nil }
@@ -45,6 +44,5 @@ package struct NotificationQueue<Notification: Sendable>: Sendable {
 }
 
 extension NotificationQueue where Notification: CountsMissed {
-  /// - Parameter capacity: notifications kept.
   package init(capacity: Int) { self.init(capacity: capacity) { .missed(count: Int(clamping: $0)) } }
 }

@@ -42,7 +42,6 @@ final class SessionEvents: Sendable {
     for waiter in waiters { waiter.continuation.resume(returning: nil) }
   }
 
-  /// The present state and those that follow, to the end.
   func states() -> AsyncStream<SessionState> {
     let (stream, watcher) = AsyncStream.makeStream(
       of: SessionState.self,
@@ -77,7 +76,7 @@ final class SessionEvents: Sendable {
     waiter?.resume(returning: notification)
   }
 
-  /// The next notification; `nil` when the session has ended and all were taken, or the task was cancelled.
+  /// The next notification; `nil` after the end of the session, or if the task was cancelled.
   func nextNotification() async -> SessionNotification? {
     let number = contents.withLock { $0.nextNumber() }
     return await withTaskCancellationHandler {

@@ -2,7 +2,7 @@
 
 internal import Synchronization
 
-/// A property that comes back: part of its object's state, under a key of its own.
+/// A property that is restored: a part of its object's state, under its key.
 ///
 /// ```swift
 /// @MainActor final class Editor {
@@ -14,10 +14,9 @@ internal import Synchronization
 /// editor.cursor += 1                                      // saved within 100 ms
 /// ```
 ///
-/// `register(_:below:binding:)` restores and binds the properties of an object: before it a property has its initial
-/// value, after it what was saved. From then on each write marks the object. What was written in one turn of the
-/// object's actor is pushed together, as one state, at most 100 ms later, and at once before the session saves, says
-/// goodbye or is released.
+/// `register(_:below:binding:)` restores the properties of an object, and binds them. Until then a property has its
+/// initial value. Afterwards each write marks the object. The writes of one turn of the object's actor are pushed as
+/// one state, within 100 ms, and before the session saves, says goodbye or is released.
 ///
 /// Beside `@Observable`, write `@ObservationIgnored @Restorable("cursor") var cursor = 0`.
 @propertyWrapper
@@ -25,11 +24,11 @@ public struct Restorable<Value: Codable & Sendable>: Sendable {
   let box: RestorableBox<Value>
 
   /// - Parameters:
-  ///   - wrappedValue: the value if there is no saved one.
-  ///   - key: its name in the state; each property of an object has another one.
+  ///   - wrappedValue: the value if none is saved.
+  ///   - key: its name in the state; unique in the object.
   public init(wrappedValue: Value, _ key: String) { box = RestorableBox(key, wrappedValue) }
 
-  /// The present value. May be read and written on any thread, as far as the property's object permits it.
+  /// Any thread may read and write it, as far as the property's object permits it.
   public var wrappedValue: Value {
     get { box.value }
     nonmutating set { box.write(newValue) }
@@ -41,7 +40,6 @@ extension Restorable where Value: ExpressibleByNilLiteral {
   public init(_ key: String) { self.init(wrappedValue: nil, key) }
 }
 
-/// A `Restorable` of any type.
 protocol RestorableWrapper {
   var property: any RestorableProperty { get }
 }
@@ -50,7 +48,6 @@ extension Restorable: RestorableWrapper {
   var property: any RestorableProperty { box }
 }
 
-/// The value of a property, wherever the property itself is.
 protocol RestorableProperty: AnyObject, Sendable {
   var key: String { get }
 
@@ -59,10 +56,10 @@ protocol RestorableProperty: AnyObject, Sendable {
 
   func encoded() throws -> StateNode
 
-  /// Takes the saved value, or throws; what was written before no longer counts.
+  /// Takes the saved value, or throws; earlier writes no longer count.
   func restore(from saved: StateDecoder) throws
 
-  /// From now on `properties` are marked by a write.
+  /// Marks `properties` at each write from now on.
   func bind(to properties: RestorableProperties)
 }
 

@@ -2,20 +2,19 @@
 
 internal import Synchronization
 
-/// The `@Restorable` properties of one object, which are its state.
-///
-/// It does not keep the object alive. The values stay after the object, until the session has no use for them.
+/// The `@Restorable` properties of one object. They do not keep it alive. The values outlive the object, until the
+/// session has no use for them.
 final class RestorableProperties: Sendable {
   private struct Content {
-    /// Whether something was written that no state holds yet.
+    /// Whether a write is in no state yet.
     var isMarked = false
-    /// Whether a push is going to come.
+    /// Whether a push follows.
     var isAwaited = false
-    /// The actor that the object belongs to, between whose turns the properties go together.
+    /// The actor of the object; writes of one turn are pushed together.
     weak var home: (any Actor)?
     weak var session: SessionDriver?
     var object: ObjectPlan.ObjectID = 0
-    /// Saved values that no property has taken: of an unknown key, or another type. They stay in the state.
+    /// Saved values of unknown keys or other types. They stay in the state.
     var unread: [String: SavedValue] = [:]
   }
 
@@ -29,9 +28,8 @@ final class RestorableProperties: Sendable {
 
   private var home: (any Actor)? { content.withLock { $0.home } }
 
-  /// Finds the properties of an object, on the actor that it belongs to: nothing changes it meanwhile.
-  ///
-  /// Throws a `RestorationError` if two of them have one key.
+  /// Finds the properties of an object, on its actor: nothing changes it meanwhile. Throws a `RestorationError` if two
+  /// properties have one key.
   static func found(in object: AnyObject, on isolation: isolated (any Actor)?) async throws -> RestorableProperties {
     let (found, actor): ([any RestorableProperty], (any Actor)?) =
       if let actor = object as? any Actor {
@@ -58,8 +56,8 @@ final class RestorableProperties: Sendable {
 
   // MARK: Restoring
 
-  /// Takes the saved values over, those that there are, and follows all writes from then on. Returns what could not be
-  /// restored, for people: then the property keeps its value.
+  /// Restores the properties and follows all writes from then on. Returns the failures, for people: those properties
+  /// keep their values.
   func bind(
     to object: RestorableObject,
     of session: SessionDriver,
@@ -92,14 +90,13 @@ final class RestorableProperties: Sendable {
     let unread = members.mapValues(\.asSaved)
     content.withLock { $0.unread = unread }
     for property in properties { property.bind(to: self) }
-    // What was written before is not saved yet, and there may be no further write.
+    // An earlier write is not saved yet, and no further write may come.
     if properties.contains(where: \.isWritten) { mark() }
     return failures
   }
 
   // MARK: Saving
 
-  /// One of the properties was written.
   func mark() {
     let (session, object) = content.withLock { content -> (SessionDriver?, ObjectPlan.ObjectID) in
       content.isMarked = true
@@ -110,10 +107,9 @@ final class RestorableProperties: Sendable {
     session?.pushSoon(object)
   }
 
-  /// Whether a push is due.
   var isMarked: Bool { content.withLock { $0.isMarked } }
 
-  /// The state to push, as it is between two turns of the object's actor; `nil` if there is nothing new.
+  /// The state to push, as between two turns of the object's actor; `nil` if nothing is new.
   func take() async throws -> RestorableState? { try await take(on: home) }
 
   private func take(on actor: isolated (any Actor)?) throws -> RestorableState? {
@@ -131,6 +127,6 @@ final class RestorableProperties: Sendable {
     return RestorableState(node.state)
   }
 
-  /// The state that was taken is not saved: it goes with the next one, which may be awaited.
+  /// Returns a state that was not saved; the next push includes it.
   func putBack(isAwaited: Bool) { content.withLock { ($0.isMarked, $0.isAwaited) = (true, $0.isAwaited || isAwaited) } }
 }

@@ -24,7 +24,7 @@ struct BrokerCallResponder: Sendable {
 }
 
 extension ErrorObject {
-  /// How a call of the broker is answered if the application threw an error.
+  /// The answer to the broker's call for an error of the application.
   init(thrown error: any Error) {
     if let object = error as? ErrorObject {
       self = object
@@ -40,7 +40,7 @@ extension ErrorObject {
 }
 
 extension Error {
-  /// For the broker, which would not read an answer with the full output of a file's parser.
+  /// Without the full output of a file's parser, which the broker would not read.
   var shortDescription: String {
     let description = String(describing: self)
     return description.utf8.count <= 1_024 ? description : "\(description.prefix(250))…"

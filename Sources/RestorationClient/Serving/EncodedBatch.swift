@@ -9,8 +9,7 @@ extension EncodedState {
   /// Values of an answer besides its one state: the envelope, and the entry's other members.
   private static let valuesAround = 32
 
-  /// A state in the form of an answer. Throws a `RestorationError` if the broker could not read the answer; the broker
-  /// checks everything else.
+  /// A state in the form of an answer. Throws a `RestorationError` if the answer is beyond the frame limits.
   init(_ state: RestorableState, within limits: Limits) throws {
     let frame = FrameLimits(
       frameBytesMax: limits.frameBytesMax / 2,
@@ -30,10 +29,8 @@ extension EncodedState {
   }
 }
 
-/// The answer to a call for states, kept within the broker's limits of one frame.
-///
-/// The broker would skip an answer that is too large, so each state is checked against the limits on its own, and
-/// states beyond half a frame in total are postponed.
+/// The answer to a call for states, within the broker's frame limits. The broker would skip a larger answer. So each
+/// state is checked on its own, and states beyond half a frame in total are postponed.
 struct EncodedBatch {
   private let limits: Limits
   private(set) var states: [EncodedObject] = []
@@ -46,10 +43,10 @@ struct EncodedBatch {
 
   init(limits: Limits) { self.limits = limits }
 
-  /// Whether nothing more is to be encoded for this answer.
+  /// Whether the answer takes no more states.
   private(set) var isFull = false
 
-  /// To be asked for again.
+  /// Postpones the object's state to another call.
   mutating func putOff(_ object: ObjectHandle) { states.append(EncodedObject(object: object, .later)) }
 
   mutating func fail(_ object: ObjectHandle, _ error: any Error) {
@@ -72,7 +69,7 @@ struct EncodedBatch {
       guard bytes <= bytesMax else {
         throw RestorationError(.limitExceeded("stateBytesMax", max: limits.stateBytesMax, value: bytes))
       }
-      // A single state is always sent: on its own it was within the limits of a frame.
+      // A single state is always sent: it is within the frame limits.
       let isFirst = self.bytes == 0
       guard isFirst || self.bytes + bytes <= bytesMax && self.values + values <= limits.valuesPerFrameMax / 2 else {
         isFull = true

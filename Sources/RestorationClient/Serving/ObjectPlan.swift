@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Plans the repeated registration of a session's objects: which are registered, and which wait for which.
-///
-/// Identities count up in the order of registration.
+/// Plans the repeated registration of a session's objects. Identities count up in the order of registration.
 package struct ObjectPlan {
   /// Names an object for as long as its session lives, whatever handles it has.
   package typealias ObjectID = Int
 
   package enum Status: Equatable {
     case registered
-    /// The broker no longer knows it and has not been told yet.
+    /// The broker no longer knows it, and its registration is not sent.
     case pending
-    /// The broker has been told and has not answered.
+    /// Its registration is sent and not answered.
     case registering
   }
 
@@ -23,19 +21,18 @@ package struct ObjectPlan {
   private var entries: [ObjectID: Entry] = [:]
   /// Pending objects by the parent that they wait for.
   private var dependents: [ObjectID: [ObjectID]] = [:]
-  /// The number of objects that are not registered now.
   package private(set) var unsettled = 0
 
   package init() {}
 
   package var count: Int { entries.count }
 
-  /// `nil` if the object is not the session's: it was never registered, or is lost.
+  /// `nil` if the object was never registered, or is lost.
   package func status(of object: ObjectID) -> Status? { entries[object]?.status }
 
-  /// An existing object may be about to be registered again; this does not settle it.
+  /// May add an existing object that is about to be registered again; does not settle it.
   ///
-  /// - Parameter parent: `nil` for a root, and if the parent is not of this session.
+  /// - Parameter parent: `nil` for a root, or if the parent is not of this session.
   package mutating func add(_ object: ObjectID, below parent: ObjectID?) {
     entries[object] = Entry(parent: parent, status: entries[object]?.status ?? .registered)
   }
@@ -50,17 +47,14 @@ package struct ObjectPlan {
   }
 
   /// The broker has forgotten everything.
-  package mutating func forgetRegistrations() { forgetRegistrations(of: Array(entries.keys)) }
-
-  /// The broker does not know these.
-  package mutating func forgetRegistrations(of objects: [ObjectID]) {
-    for object in objects where entries[object]?.status == .registered {
+  package mutating func forgetRegistrations() {
+    for (object, entry) in entries where entry.status == .registered {
       entries[object]?.status = .pending
       unsettled += 1
     }
   }
 
-  /// The connection is lost: unanswered registrations must be sent again.
+  /// Makes unanswered registrations pending after the connection is lost.
   package mutating func interrupt() {
     dependents = [:]
     for (object, entry) in entries where entry.status == .registering { entries[object]?.status = .pending }
@@ -78,7 +72,7 @@ package struct ObjectPlan {
         ready.append(object)
       }
     }
-    // If the answer to a move was lost, objects may appear to be below each other: one of them comes first.
+    // If the answer to a move was lost, objects may seem to be below each other: one of them comes first.
     var reached: Set<ObjectID> = []
     var next = ready + entries.keys.filter { entries[$0]?.status == .registering }
     for object in pending {

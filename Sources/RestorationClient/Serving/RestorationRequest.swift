@@ -2,23 +2,21 @@
 
 public import RestorationWire
 
-/// The request to a restoration class or the delegate to make an object as it was (R24).
-///
-/// Making the object and giving it its state are two steps: `state` is for inspection, and comes again to
-/// `StateRestoring.decodeRestorableState`.
+/// Asks a restoration class or the delegate to make an object (R24). `state` is for inspection; the object gets it
+/// later by `StateRestoring.decodeRestorableState`.
 public struct RestorationRequest: Sendable {
   /// Makes or finds the object of a restoration class. `nil` leaves it and everything below it unrestored (R22, R23).
   /// It may throw one of `Instead`.
   public typealias Factory = @Sendable (RestorationRequest) async throws -> RestorableObject?
 
-  /// What a factory throws that neither gives an object nor leaves it unrestored.
+  /// The errors by which a factory gives another answer than an object or `nil`.
   public enum Instead: Error, Hashable {
-    /// A session, this one or another, is about to register the object: it is awaited.
+    /// A session, this one or another, is about to register the object: the restoration waits for it.
     case awaited
-    /// Another session that makes objects of the class is to be asked.
+    /// The broker asks another session that serves the class.
     case pass
-    /// The object's path, and all below it that no session has, are forgotten (R13): it is not asked for again. `nil`
-    /// is a no for this restoration only.
+    /// The broker forgets the object's path, and all vacant objects below it (R13). `nil` refuses only this
+    /// restoration.
     case forget
 
     var located: LocatedObject {
@@ -32,15 +30,14 @@ public struct RestorationRequest: Sendable {
 
   /// Name of the restoration class; `nil` if the delegate is asked.
   public let restorationClass: String?
-  /// The whole path that the object had.
+  /// The former path of the object.
   public let path: IdentifierPath
   public let kind: ObjectKind
-  /// The class that it had; `nil` if none was named.
+  /// The former class; `nil` if none was named.
   public let objectClass: String?
-  /// The state it wrote; `nil` if it wrote none.
+  /// The saved state; `nil` if there is none.
   public let state: RestorableState?
   public let origin: ReservedKeys?
-  /// The session that is asked.
   public let session: RestorationSession
 
   init(
@@ -57,7 +54,6 @@ public struct RestorationRequest: Sendable {
     (self.state, self.origin, self.session) = (state, origin, session)
   }
 
-  /// The registration of the object at its former place.
   public var registration: ObjectRegistration {
     let (identifier, position) = path.components.last.flatMap { RestorationIdentifier.split($0) } ?? ("", nil)
     return ObjectRegistration(
@@ -70,8 +66,8 @@ public struct RestorationRequest: Sendable {
     )
   }
 
-  /// Registers an object at its former place; it gets its state later. Keep the object alive: the session does not, and
-  /// takes a released one for closed.
+  /// Registers an object at its former place; it gets its state later. Keep the object alive: if it is released, it
+  /// counts as closed.
   public func register(_ restoring: any StateRestoring) async throws -> RestorableObject {
     try await session.register(registration, restoring: restoring)
   }

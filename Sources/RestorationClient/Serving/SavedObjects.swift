@@ -2,9 +2,7 @@
 
 public import RestorationWire
 
-/// The objects of an archive, read page by page on demand.
-///
-/// One iteration shows the archive at one moment, whatever is written meanwhile. Each iteration reads again.
+/// The objects of an archive, read page by page. Each iteration reads again, and shows the archive at one moment.
 public struct SavedObjects: AsyncSequence, Sendable {
   public typealias Element = ArchivedObject
 
@@ -15,7 +13,6 @@ public struct SavedObjects: AsyncSequence, Sendable {
 
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(objects: self) }
 
-  /// Reads the objects one after the other.
   public struct AsyncIterator: AsyncIteratorProtocol {
     let objects: SavedObjects
     private var page: [ArchivedObject] = []
@@ -25,7 +22,7 @@ public struct SavedObjects: AsyncSequence, Sendable {
 
     init(objects: SavedObjects) { self.objects = objects }
 
-    /// The next object; `nil` after the last one. Throws what a call throws.
+    /// Throws what a call throws.
     public mutating func next() async throws -> ArchivedObject? {
       while index == page.count {
         if hasEnded { return nil }

@@ -5,10 +5,9 @@ internal import DequeModule
 /// The broker's calls to a session, from their arrival to their end. Pure: events in, actions out.
 ///
 /// Invariants:
-/// 1. Of the ordered calls at most one runs; they begin in the order of their arrival. 2. Other calls run at once: an
-///    ordered call may wait for them, as for a data source that is asked for an element of a state that is fetched
-///    while it is decoded. 3. A call that is dropped before it began never begins. A running call is cancelled, and the
-///    next waits for its end.
+/// 1. At most one ordered call runs; ordered calls begin in the order of their arrival.
+/// 2. Other calls run at once: an ordered call may wait for them, such as for a data source during a decode.
+/// 3. A dropped call never begins. If a running call is dropped, it is cancelled, and the next waits for its end.
 package struct ServedCallQueue {
   /// Names one call from its arrival to its end.
   package typealias Number = Int
@@ -20,13 +19,12 @@ package struct ServedCallQueue {
     case notice
   }
 
-  /// To be carried out in the order given.
+  /// Carried out in this order.
   package enum Action: Equatable, Sendable {
     /// To be reported by `ended`.
     case begin(Number)
     /// The answer of this call is no longer awaited; `ended` must still report it.
     case cancel(Number)
-    /// It will not begin.
     case drop(Number)
   }
 
@@ -37,16 +35,13 @@ package struct ServedCallQueue {
 
   package init() {}
 
-  /// Those that have not ended.
   package var count: Int { waiting.count + (current == nil ? 0 : 1) + others.count }
 
-  /// A name for the next call.
   package mutating func makeNumber() -> Number {
     lastNumber += 1
     return lastNumber
   }
 
-  /// A call has come.
   package mutating func add(_ number: Number, _ lane: Lane) -> [Action] {
     if lane == .atOnce {
       others.insert(number)
@@ -63,7 +58,7 @@ package struct ServedCallQueue {
     return next()
   }
 
-  /// The connection that they came on is lost.
+  /// Drops the calls of a lost connection.
   package mutating func drop() -> [Action] {
     var actions = others.sorted().map { Action.cancel($0) }
     if let current, current.lane == .inOrder { actions.append(.cancel(current.number)) }

@@ -2,7 +2,7 @@
 
 public import RestorationWire
 
-/// An object that writes its state down and takes it back: what `UIStateRestoring` is in UIKit.
+/// An object that encodes and decodes its state, like `UIStateRestoring` in UIKit.
 ///
 /// ```swift
 /// @MainActor final class Editor: StateRestoring {
@@ -13,18 +13,17 @@ public import RestorationWire
 /// let object = try await session.register(ObjectRegistration("Editor"), restoring: editor)
 /// ```
 ///
-/// The session does not keep it alive: what the program releases counts as closed, and is unregistered in the next
-/// round or after two seconds in which the session lives on. All calls of one session come one after the other, in the
-/// order in which the broker makes them, each on the actor that the object belongs to; the session's own calls may be
-/// made from inside.
+/// The session does not keep it alive: a released object counts as closed. It is unregistered in the next round, or
+/// after the session has lived on for two seconds. The calls of one session come in the broker's order, one after the
+/// other, on the object's actor, and after `register` has returned. The object may call the session from inside.
 public protocol StateRestoring: AnyObject, Sendable {
   /// Returns the state of the object to save. A thrown error keeps the state saved before (R12).
   func encodeRestorableState() async throws -> ObjectState
 
-  /// Restores the saved state. Objects that it refers to exist, but may not have their own state yet (R14).
+  /// Restores the saved state. Referenced objects exist, but may not have their own state yet (R14).
   func decodeRestorableState(_ saved: ObjectState) async
 
-  /// All objects of the application have their states (R21). Once for each object that was restored.
+  /// All objects of the application have their states (R21). Called once for each restored object.
   func applicationFinishedRestoringState() async
 }
 
@@ -32,7 +31,6 @@ extension StateRestoring {
   public func applicationFinishedRestoringState() async {}
 }
 
-/// State and elements of one object.
 public struct ObjectState: Hashable, Sendable {
   /// The object's keys and values.
   public var state: RestorableState
@@ -41,17 +39,16 @@ public struct ObjectState: Hashable, Sendable {
   /// Who wrote it and when (R10); `nil` for a state that is not saved yet.
   public let origin: ReservedKeys?
 
-  /// The state of an object to save.
   public init(_ state: RestorableState, elements: [RestorableElement] = []) {
     self.init(state, elements: elements, origin: nil)
   }
 
-  /// The state that a value of any `Codable` type makes, as `RestorableState(encoding:)`.
+  /// The state of a `Codable` value, as `RestorableState(encoding:)` makes it.
   public init(encoding value: some Encodable, elements: [RestorableElement] = []) throws {
     self.init(try RestorableState(encoding: value), elements: elements)
   }
 
-  /// The value that the state was made of. Throws a `DecodingError` if the state does not fit the type.
+  /// The encoded value. Throws a `DecodingError` if the state does not fit the type.
   public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try state.decode(type) }
 
   init(_ state: RestorableState, elements: [RestorableElement], origin: ReservedKeys?) {
@@ -72,19 +69,18 @@ extension ObjectState: ExpressibleByDictionaryLiteral {
   }
 }
 
-/// Knows which element of the model a view shows where, like `UIDataSourceModelAssociation` in UIKit (R28).
-///
-/// The view may belong to another process. With a data source, selected and topmost rows are found again when the data
-/// has changed. The session does not keep the data source alive; it may ask for several elements at the same time.
+/// Associates a view's rows with elements of the model, like `UIDataSourceModelAssociation` in UIKit (R28): selected
+/// and topmost rows are found again after the data has changed. The view may belong to another process. The session
+/// does not keep the data source alive, and may ask for several elements at the same time.
 public protocol ModelAssociating: AnyObject, Sendable {
-  /// The element shown there now; `nil` to drop it.
+  /// The element shown at the place; `nil` drops it.
   func modelIdentifierForElement(
     at indexPath: [Int],
     role: RestorableElement.Role,
     in view: IdentifierPath
   ) async -> String?
 
-  /// Where that element is shown now; `nil` if it is gone.
+  /// The present place of the element; `nil` if it is gone.
   func indexPathForElement(
     withModelIdentifier identifier: String,
     role: RestorableElement.Role,

@@ -3,7 +3,7 @@
 internal import RestorationWire
 internal import Synchronization
 
-/// The objects of a session by handle and by path, for every thread.
+/// The objects of a session by handle and by path, for any thread.
 final class LiveObjects: Sendable {
   private struct Index {
     var byHandle: [Int64: RestorableObject] = [:]
@@ -25,7 +25,6 @@ final class LiveObjects: Sendable {
 
   func object(at path: IdentifierPath) -> RestorableObject? { index.withLock { $0.byPath[path] } }
 
-  /// The object was registered, perhaps again.
   func registered(_ object: RestorableObject, as registered: RegisteredObject) {
     index.withLock { index in
       index.removePath(of: object)
@@ -51,6 +50,6 @@ final class LiveObjects: Sendable {
     }
   }
 
-  /// The broker has forgotten everything, perhaps also which handles it has given out.
+  /// The broker has lost the session, and may give the handles to other objects.
   func forgetHandles() { index.withLock { $0.byHandle = [:] } }
 }

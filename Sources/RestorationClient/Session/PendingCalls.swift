@@ -2,9 +2,8 @@
 
 internal import JSONRPC
 
-/// The calls of a session that have not ended, and what was asked over the present connection.
-///
-/// Invariant: each call that was added ends once, by `complete` or `fail`.
+/// The calls of a session that have not ended, and the questions to the present connection. Invariant: each added call
+/// ends once, by `complete` or `fail`.
 struct PendingCalls {
   typealias Ticket = RestorationSession.StateMachine.Ticket
 
@@ -55,14 +54,13 @@ struct PendingCalls {
     if case .call(let ticket) = question { linkTickets[ticket] = linkTicket }
   }
 
-  /// The link has an answer.
   mutating func takeQuestion(of linkTicket: BrokerLink.Ticket) -> Question? {
     guard let question = questions.removeValue(forKey: linkTicket) else { return nil }
     if case .call(let ticket) = question { linkTickets[ticket] = nil }
     return question
   }
 
-  /// The answer is not awaited, but the changes of a call that has some are tracked. Returns what the link may give up.
+  /// Drops the answer, unless the call has an effect to track. Returns the ticket that the link may give up.
   mutating func abandon(_ ticket: Ticket) -> BrokerLink.Ticket? {
     guard let linkTicket = linkTickets.removeValue(forKey: ticket) else { return nil }
     if let call = waiters[ticket]?.call, call.hasEffect {
@@ -73,7 +71,6 @@ struct PendingCalls {
     return linkTicket
   }
 
-  /// The connection has ended.
   mutating func forgetQuestions() { (questions, linkTickets) = ([:], [:]) }
 
   /// Keeps the answer until it is the call's turn to end.

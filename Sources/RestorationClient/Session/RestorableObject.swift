@@ -3,13 +3,10 @@
 public import RestorationWire
 internal import Synchronization
 
-/// An object that a session has registered. It stays the same while connections and brokers come and go.
-///
-/// Equal only to itself. Its properties are the broker's last report: a move by another process while the session was
-/// reconnecting is unknown.
+/// An object that a session has registered; it outlives connections and brokers. Equal only to itself. Its properties
+/// are the broker's last report: they lack moves by other processes during a reconnection.
 public final class RestorableObject: Sendable {
   let id: ObjectPlan.ObjectID
-  /// The session's driver.
   let session: ObjectIdentifier
   private let known: Mutex<RegisteredObject>
   private let owner = Mutex(Owner())
@@ -28,32 +25,32 @@ public final class RestorableObject: Sendable {
   /// Whether the walk of the next save round reaches the object (R4, R7), as registering or renaming it reported.
   public var included: Bool { known.withLock { $0.included } }
 
-  /// Whether the session had the path already when it was registered, as after a resumption (R1).
+  /// Whether the session had the path when it was registered, as after a resumption (R1).
   public var existing: Bool { known.withLock { $0.existing } }
 
   /// Whether there was a saved state to decode when the object was registered.
   public var state: RestorationState { known.withLock { $0.restoration.state } }
 
-  /// Whether the broker hands the state out by itself, because the process came late (R29).
+  /// Whether the broker delivers the state by itself, because the process came late (R29).
   public var handing: Bool { known.withLock { $0.restoration.handing } }
 
   /// False if decoding would have answered `classMismatch` when the object was registered (R25).
   public var classMatches: Bool { known.withLock { $0.restoration.classMatches } }
 
-  /// The handle, for calls without a method in this library. It changes if the broker loses the session: do not keep
+  /// The handle, for calls without a method in this library. It changes if the broker loses the session: do not retain
   /// it.
   public var handle: Int64 { known.withLock { $0.object } }
 
-  /// The program's own object, which was registered with it; `nil` if there was none or the program has released it.
+  /// The program's own object; `nil` if none was registered, or it was released.
   ///
   /// `session.object(at: path)?.restoring as? Editor` leads from a path to the editor, and
   /// `saved.state["front"]?.reference?.restoring` from a reference in a saved state.
   public var restoring: (any StateRestoring)? { owner.withLock { $0.restoring } }
 
-  /// Whether it is still the session's: not unregistered, taken over, or refused at a repeated registration.
+  /// Whether the session still has it: false after it was unregistered, taken over, or refused at a repeated
+  /// registration.
   public var isRegistered: Bool { loss.withLock { $0 == nil } }
 
-  /// To be used as a parent or child, or for decoding.
   public var reference: RestorableReference { .object(self) }
 
   var lossError: RestorationSessionError? { loss.withLock { $0 } }
@@ -79,13 +76,12 @@ extension RestorableObject: Hashable {
 }
 
 extension RestorableObject: CustomStringConvertible {
-  /// For people: the path's components joined by `/`.
+  /// The path's components joined by `/`, for people.
   public var description: String { path?.description ?? "an object without a path" }
 }
 
-/// Names an object in a call of a session: its own object, or any object by path.
+/// Names an object in a call of a session.
 public enum RestorableReference: Hashable, Sendable {
-  /// An object of this session.
   case object(RestorableObject)
   /// Components from the outermost ancestor to the object; each is an identifier or `identifier#position`.
   case path(IdentifierPath)
@@ -105,6 +101,5 @@ extension RestorableReference {
 }
 
 extension RestorableReference: ExpressibleByArrayLiteral {
-  /// A path: `["Main", "Editor"]`.
   public init(arrayLiteral components: String...) { self = .path(IdentifierPath(components)) }
 }

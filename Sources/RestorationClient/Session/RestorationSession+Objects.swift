@@ -3,22 +3,22 @@
 public import RestorationWire
 
 extension RestorationSession {
-  /// Makes an object known under its path (R1–R4, R8). Registering a path of this session's again changes its
-  /// description, and gives the same object.
+  /// Registers an object under its path (R1–R4, R8). Registering a path of this session again changes its description,
+  /// and gives the same object.
   ///
   /// - Parameters:
-  ///   - registration: its description. Its `restorationParent` should be a path; a handle may be invalid after the
-  ///     broker has lost the session.
+  ///   - registration: its description. `restorationParent` should be a path; a handle may be invalid after the broker
+  ///     has lost the session.
   ///   - parent: an object of this session, instead of `restorationParent`.
-  ///   - restoring: encodes and decodes the object's state, if the session answers calls. The session does not keep it
-  ///     alive: if it is released, as of a tab that was closed, the object is unregistered with its state at the next
-  ///     round, or after 2 seconds in which the session has not ended. Without `restoring`, a round saves the state
-  ///     encoded last.
+  ///   - restoring: encodes and decodes the object's state, if the session answers calls; otherwise a round saves the
+  ///     last encoded state. The session does not keep it alive. After its release the object is unregistered with its
+  ///     state, at the next round or after 2 seconds in which the session has not ended.
   @discardableResult
   public func register(
     _ registration: ObjectRegistration,
     below parent: RestorableObject? = nil,
-    restoring: (any StateRestoring)? = nil
+    restoring: (any StateRestoring)? = nil,
+    isolation: isolated (any Actor)? = #isolation
   ) async throws -> RestorableObject {
     let call = SessionCall(
       RegisterObjectForStateRestoration.self,
@@ -30,6 +30,7 @@ extension RestorationSession {
       return wire
     }
     let (result, registered) = try await answer(call)
+    defer { if registered != nil { driver.returns.end() } }
     guard let object = registered else {
       throw unexpectedAnswer(to: RegisterObjectForStateRestoration.method, result)
     }
@@ -37,18 +38,18 @@ extension RestorationSession {
     return object
   }
 
-  /// Makes an object known whose state are its `@Restorable` properties. When it returns, they are as they were saved;
-  /// the session pushes what is written to them from then on. Call it on the actor that the object belongs to.
+  /// Registers an object whose state is its `@Restorable` properties. When it returns, they are restored; the session
+  /// pushes later writes. Call it on the object's actor.
   ///
-  /// A property without a saved value keeps its own, and so does one whose saved value is of another type:
-  /// `notifications` tells of it (`propertiesFailed`). That value stays saved until the property is written, and a key
-  /// that no property has, of a newer version of the program, stays. A state that the broker withholds is reported too;
-  /// the first write replaces it. The session keeps the values, but not the object: unregister it when it is closed.
+  /// A property keeps its value if none is saved, or if the saved one is of another type: then `propertiesFailed`
+  /// reports it, and the saved value stays until the property is written. Keys without a property stay. A withheld
+  /// state is reported too; the first write replaces it. The session retains the values, not the object: unregister it
+  /// when it is closed.
   ///
   /// - Parameters:
   ///   - registration: its description, at least its identifier: `register("Editor", binding: editor)`.
   ///   - parent: an object of this session, instead of `restorationParent`.
-  ///   - properties: the object that has the properties.
+  ///   - properties: the object with the properties.
   @discardableResult
   public func register(
     _ registration: ObjectRegistration,
@@ -58,23 +59,24 @@ extension RestorationSession {
   ) async throws -> RestorableObject {
     let properties = try await RestorableProperties.found(in: properties, on: isolation)
     let object = try await register(registration, below: parent)
-    // If another one was bound there before, what was written to it is what is decoded.
+    // The writes of an object that was bound there before are decoded.
     await flush(object)
     await bind(properties, of: object, restoring: try await decode(object))
     return object
   }
 
-  /// Makes an object known by its identifier alone: `register("Editor")`.
+  /// Registers an object by its identifier: `register("Editor")`.
   @discardableResult
   public func register(
     _ identifier: String,
     below parent: RestorableObject? = nil,
-    restoring: (any StateRestoring)? = nil
+    restoring: (any StateRestoring)? = nil,
+    isolation: isolated (any Actor)? = #isolation
   ) async throws -> RestorableObject {
-    try await register(ObjectRegistration(identifier), below: parent, restoring: restoring)
+    try await register(ObjectRegistration(identifier), below: parent, restoring: restoring, isolation: isolation)
   }
 
-  /// Makes an object known, by its identifier alone, whose state are its `@Restorable` properties.
+  /// Registers an object by its identifier; its state is its `@Restorable` properties.
   @discardableResult
   public func register(
     _ identifier: String,
@@ -85,42 +87,42 @@ extension RestorationSession {
     try await register(ObjectRegistration(identifier), below: parent, binding: properties, isolation: isolation)
   }
 
-  /// The object of this session at that path; `nil` if there is none, or another session has it.
+  /// `nil` if this session has no object at the path.
   public func object(at path: IdentifierPath) -> RestorableObject? { live.object(at: path) }
 
-  /// Removes an object from its application, with its state unless `keepState` (R3, R13). Does nothing if the object is
-  /// no longer this session's.
+  /// Removes an object from its application, with its state unless `keepState` (R3, R13). Does nothing if the session
+  /// no longer has the object.
   public func unregister(_ object: RestorableObject, keepState: Bool = false) async throws {
     guard await owns(object) else { return }
     if keepState { await flush(object) }
     do {
       _ = try await answer(.unregistering(object, keepState: keepState))
     } catch let error as RestorationError where error.code == .unknownObject || error.code == .replaced {
-      // It no longer exists, perhaps because of this call, which was then sent again.
+      // It no longer exists, perhaps because this call was sent before.
     }
   }
 
-  /// Opens again what was closed at a path, or last: its objects are there again, vacant, with their states (R13).
-  /// Register them, or have them made by `restoreApplicationState(objects:)`.
+  /// Reopens the objects that were closed at a path, or last: they are vacant, with their states (R13). Register them,
+  /// or let `restoreApplicationState(objects:)` make them.
   @discardableResult
   public func reopenObject(at path: IdentifierPath? = nil) async throws -> ReopenedObject {
-    try await perform(ReopenObject.self, SessionCall(ReopenObject().with { $0.path = path }, isIdempotent: false))
+    try await perform(ReopenObject.self, SessionCall(ReopenObject(path: path), isIdempotent: false))
   }
 
-  /// Forgets a path that no session has, with all vacant objects below it; generations keep them (R13). Does nothing if
-  /// the path is unknown.
+  /// Forgets a vacant path, with all vacant objects below it; generations keep them (R13). Does nothing if the path is
+  /// unknown.
   public func forget(_ path: IdentifierPath) async throws {
-    let call = UnregisterObject().with { $0.object = .path(path) }
+    let call = UnregisterObject(object: .path(path))
     do {
       _ = try await perform(UnregisterObject.self, SessionCall(call, isIdempotent: true))
     } catch let error as RestorationError where error.code == .unknownObject {
-      // It is gone, perhaps because of this call, which was then sent again.
+      // It is gone, perhaps because this call was sent before.
     }
   }
 
-  /// Moves an object with all that is below it under another parent, or makes it a root, and gives its path (R6).
+  /// Moves an object with all objects below it under another parent, or makes it a root; gives its path (R6).
   ///
-  /// - Parameter takeOver: whether a state or a live object that is in the way may be displaced (R6, R8).
+  /// - Parameter takeOver: whether it may displace a state or a live object (R6, R8).
   @discardableResult
   public func setRestorationParent(
     of object: RestorableObject,
@@ -132,21 +134,17 @@ extension RestorationSession {
       of: [object.reference] + (parent.map { [$0] } ?? []),
       effect: .moves(object, below: parent)
     ) { wire, _ in
-      SetRestorationParent().with {
-        $0.object = wire[0]
-        $0.restorationParent = wire.count > 1 ? wire[1] : nil
-        $0.takeOver = takeOver
-      }
+      SetRestorationParent(object: wire[0], restorationParent: wire.dropFirst().first, takeOver: takeOver)
     }
     return try await perform(SetRestorationParent.self, call).path
   }
 
-  /// Gives an object another identifier and position; it moves with all that is below it (R4, R6).
+  /// Gives an object another identifier and position; it moves with all objects below it (R4, R6).
   ///
   /// - Parameters:
   ///   - identifier: `nil` excludes the object and everything below it (R4).
-  ///   - position: `nil` leaves the object without one.
-  ///   - takeOver: whether a state or a live object that is in the way may be displaced (R6, R8).
+  ///   - position: `nil` removes the position.
+  ///   - takeOver: whether it may displace a state or a live object (R6, R8).
   @discardableResult
   public func setRestorationIdentifier(
     of object: RestorableObject,
@@ -159,21 +157,19 @@ extension RestorationSession {
       of: [object.reference],
       effect: .renames(object, identifier: identifier, position: position)
     ) { wire, _ in
-      SetRestorationIdentifier().with {
-        $0.object = wire[0]
-        $0.restorationIdentifier = identifier
-        $0.position = position
-        $0.takeOver = takeOver
-      }
+      SetRestorationIdentifier(
+        object: wire[0],
+        restorationIdentifier: identifier,
+        position: position,
+        takeOver: takeOver
+      )
     }
     return try await perform(SetRestorationIdentifier.self, call)
   }
 
-  /// Gives the children of a container their positions 0…n−1 in one step. Returns their paths in that order; `nil` for
-  /// a child whose identifier is `nil` (R4, R6).
-  ///
-  /// If a child is named by its path, which the call changes, it is not sent again after a lost connection: then it
-  /// throws `outcomeUnknown`.
+  /// Gives the children of a container the positions 0…n−1 in one step. Returns their paths in that order; `nil` for a
+  /// child whose identifier is `nil` (R4, R6). If a child is named by its path, the call is not repeated after a lost
+  /// connection: it throws `outcomeUnknown`.
   @discardableResult
   public func setChildren(
     of object: RestorableObject,
@@ -184,12 +180,7 @@ extension RestorationSession {
       isIdempotent: children.allSatisfy { if case .object = $0 { true } else { false } },
       of: [object.reference] + children,
       effect: .orders(children)
-    ) { wire, _ in
-      SetChildren().with {
-        $0.object = wire[0]
-        $0.children = Array(wire.dropFirst())
-      }
-    }
+    ) { wire, _ in SetChildren(object: wire[0], children: Array(wire.dropFirst())) }
     return try await perform(SetChildren.self, call).paths
   }
 }

@@ -11,8 +11,7 @@ extension RestorationSession {
   ///     any ── goodbye answered, end given up, refused, fenced ──▶ ended
   ///
   /// A session that finds no broker at its start begins in `connecting` and is *alone* until it is open for the first
-  /// time: `send` is then answered from memory, and the end is not said to anybody. It is open when a broker has been
-  /// told what is in memory.
+  /// time: `send` is then answered from memory, and the end is not said to anybody.
   ///
   /// Invariants:
   /// 1. A ticket ends exactly once: completed, cancelled or failed. Nothing is sent for a ticket that has ended.
@@ -29,7 +28,7 @@ extension RestorationSession {
     package typealias ObjectID = ObjectPlan.ObjectID
     package typealias Call = CallQueue.Call
 
-    /// How often one call may be sent: it may be what ends the connections that are lost with it.
+    /// The most tries of one call: it may itself end the connections that are lost with it.
     package static let triesMax = 8
 
     /// A connection that has lived this long was useful.
@@ -45,13 +44,11 @@ extension RestorationSession {
       case refused
     }
 
-    /// Why there will be no answer.
     package enum Failure: Equatable {
       /// The session has ended; the call has not reached the broker.
       case ended
       /// No broker came in time; the call has not reached one.
       case timedOut
-      /// The call was sent and may have taken effect.
       case outcomeUnknown
       /// The object is no longer this session's.
       case notRegistered(ObjectID)
@@ -65,7 +62,7 @@ extension RestorationSession {
       case ended(Ending)
     }
 
-    /// To be carried out in the order given.
+    /// Carried out in this order.
     package enum Action: Equatable {
       /// To be reported by `connected` or `connectFailed`. A wait is over by it.
       case connect
@@ -77,20 +74,19 @@ extension RestorationSession {
       case register(ObjectID)
       /// See whether the broker is alive: `heard` if it answers.
       case ping
-      /// All objects are registered with a new session: repeat everything else the broker knew of the former one.
+      /// All objects are registered with a new session: repeat all other registrations.
       case replay
       case send(Ticket)
       /// The answer to this call is no longer expected.
       case forget(Ticket)
-      /// The current answer belongs to this ticket.
       case complete(Ticket)
       case cancel(Ticket)
       case fail(Ticket, Failure)
-      /// To be reported by `alarm`; `nil` takes it back.
+      /// To be reported by `alarm`; `nil` cancels it.
       case setAlarm(at: Int64?)
       /// Close the connection; `lost` follows.
       case disconnect
-      /// Close the connection when all output is with the kernel. Saying goodbye first if `leaving`.
+      /// Close the connection after its output. If `leaving`, say goodbye first.
       case close(leaving: Bool)
       case report(Report)
     }
@@ -105,27 +101,25 @@ extension RestorationSession {
 
     private let timeout: Int64?
     private var state: State
-    /// Whether no broker has taken the session yet.
     package private(set) var isAlone: Bool
     private var delay = ReconnectDelay()
     private var queue: CallQueue
     private var plan = ObjectPlan()
     private var lastTicket = 0
     private var goodbye: Ticket?
-    /// Another host has the application: nothing more is sent, and the session ends when what was sent is answered.
+    /// Another host has the application: nothing more is sent, and the session ends when all sent calls are answered.
     private var isFenced = false
     private var alarmTime: Int64?
-    /// Since when the broker owes an answer and has said nothing.
+    /// Start of the silence while the broker owes an answer.
     private var quietSince: Int64
     private var isReplaying = false
-    /// Whether all objects were registered again on this connection.
     private var hasRegisteredAgain = false
 
-    /// A machine that is connected and initialized. Times are milliseconds of any clock that never goes back.
+    /// A machine that is connected and initialized. Times are milliseconds of any monotonic clock.
     ///
     /// - Parameters:
     ///   - timeout: milliseconds that a call may wait for a broker; `nil` for ever.
-    ///   - isAlone: whether the first try to connect has found no broker instead; `connectFailed` is to follow.
+    ///   - isAlone: whether the first try found no broker; `connectFailed` follows.
     package init(windowBytes: Int, timeout: Int64?, isAlone: Bool = false, at now: Int64) {
       (self.timeout, self.isAlone) = (timeout, isAlone)
       state = isAlone ? .connecting : .open(since: now)
@@ -133,7 +127,6 @@ extension RestorationSession {
       queue = CallQueue(windowBytes: windowBytes)
     }
 
-    /// Tickets that have not ended.
     package var pending: Int { queue.count }
     package var hasEnded: Bool { state == .ended }
     package var isEnding: Bool { goodbye != nil || isFenced || hasEnded }
@@ -141,7 +134,6 @@ extension RestorationSession {
     /// Whether calls are answered, by a broker or from memory.
     private var isAnswering: Bool { isOpen || isAlone && !hasEnded }
 
-    /// A name for the next call.
     package mutating func makeTicket() -> Ticket {
       lastTicket += 1
       return lastTicket
@@ -173,13 +165,11 @@ extension RestorationSession {
       return drain() + updateAlarm()
     }
 
-    /// An answer has come, good or bad.
-    ///
-    /// - Parameter isFinal: whether it settles the call, rather than asks for another connection.
+    /// - Parameter isFinal: whether the answer settles the call; otherwise it needs another connection.
     package mutating func answered(_ ticket: Ticket, isFinal: Bool) -> [Action] {
       guard let entry = queue[ticket], entry.place == .sent, isAnswering else { return [] }
       if !isFinal, entry.call.isIdempotent, entry.tries < Self.triesMax {
-        // It keeps its place among those sent until the connection is gone.
+        // The call keeps its place until the connection is gone.
         return [.disconnect]
       }
       if isOpen { delay.reset() }
@@ -188,9 +178,8 @@ extension RestorationSession {
       return [.complete(ticket)] + goOn()
     }
 
-    /// The broker has answered that it is ending, and has not done the call: the call is sent again over the same
-    /// connection. This broker reads nothing more; the next one does, if the connection outlives this one. `nil` if the
-    /// answer is final.
+    /// The broker is ending, and has not done the call: it is sent again over the same connection. The next broker
+    /// reads it, if the connection outlives this one. `nil` if the answer is final.
     package mutating func shuttingDown(_ ticket: Ticket) -> [Action]? {
       guard isOpen, !isFenced, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent,
         entry.tries < Self.triesMax
@@ -199,8 +188,8 @@ extension RestorationSession {
       return drain()
     }
 
-    /// The broker has answered that it does not know a registered object: its archive is older. So all objects are
-    /// registered again, which changes nothing for known ones. `nil` if that does not help.
+    /// The broker does not know a registered object, because its archive is older: all objects are registered again,
+    /// which changes nothing for known ones. `nil` if that does not help.
     package mutating func unknownObject(_ ticket: Ticket) -> [Action]? {
       guard isOpen, !isFenced, let entry = queue[ticket], entry.place == .sent, entry.call.isIdempotent else {
         return nil
@@ -216,13 +205,11 @@ extension RestorationSession {
       return registrations + drain()
     }
 
-    /// The call turned out not to be fit for sending.
     package mutating func unsendable(_ ticket: Ticket) -> [Action] {
       guard queue.remove(ticket) != nil else { return [] }
       return goOn()
     }
 
-    /// The caller of the ticket has given up.
     package mutating func cancelled(_ ticket: Ticket) -> [Action] {
       guard ticket != goodbye else { return giveUp() }
       guard let entry = queue.remove(ticket) else { return [] }
@@ -233,7 +220,7 @@ extension RestorationSession {
     /// The broker has said something.
     package mutating func heard(at now: Int64) { quietSince = now }
 
-    /// The time set for calls without a broker, or for a silent one, has come.
+    /// The alarm for calls without a broker, or for a silent one.
     package mutating func alarm(at now: Int64) -> [Action] {
       alarmTime = nil
       guard let timeout, let silenceMax, !hasEnded else { return [] }
@@ -259,10 +246,9 @@ extension RestorationSession {
 
     package mutating func moved(_ object: ObjectID, below parent: ObjectID?) { plan.move(object, below: parent) }
 
-    /// It is no longer the session's.
     package mutating func removed(_ object: ObjectID) -> [Action] { settled(object, isRegistered: false) }
 
-    /// The broker has answered to an object's being registered again.
+    /// The broker has answered a repeated registration.
     package mutating func settled(_ object: ObjectID, isRegistered: Bool) -> [Action] {
       let ready = isRegistered ? plan.settle(object) : plan.remove(object)
       queue.unpark(object)
@@ -279,7 +265,7 @@ extension RestorationSession {
 
     // MARK: The connection
 
-    /// It is gone, whoever closed it.
+    /// The connection is gone, closed by either side.
     package mutating func lost(at now: Int64) -> [Action] {
       guard !hasEnded else { return [] }
       if isFenced { return finish(.refused) }
@@ -309,7 +295,7 @@ extension RestorationSession {
       return [.initialize]
     }
 
-    /// Looks for the first broker now.
+    /// Looks for the first broker at once.
     package mutating func look() -> [Action] { isAlone ? elapsed() : [] }
 
     package mutating func elapsed() -> [Action] {
@@ -318,45 +304,38 @@ extension RestorationSession {
       return [.connect]
     }
 
-    /// The broker has taken the session back, or given a new one.
-    ///
-    /// - Parameter missing: objects of a resumed session that the broker does not know.
-    package mutating func initialized(
-      isResumed: Bool,
-      without missing: [ObjectID] = [],
-      at now: Int64
-    ) -> [Action] {
+    /// The broker has resumed the session, or given a new one.
+    package mutating func initialized(isResumed: Bool, at now: Int64) -> [Action] {
       guard state == .initializing else { return [] }
       isAlone = false
       if !isResumed {
         if let goodbye, let entry = queue[goodbye], entry.tries > 0 {
-          // It took effect: that is why the session no longer exists.
+          // The goodbye took effect: the session no longer exists.
           _ = queue.remove(goodbye)
           return [.complete(goodbye)] + finish(.left(isConfirmed: true), leaving: true)
         }
         plan.forgetRegistrations()
         isReplaying = true
       }
-      plan.forgetRegistrations(of: missing)
       hasRegisteredAgain = !isResumed
       state = .open(since: now)
       quietSince = now
       return updateAlarm() + [.report(.connected)] + plan.begin().map { .register($0) } + replay() + drain()
     }
 
-    /// The broker cannot take the session back now.
+    /// The broker cannot resume the session now.
     package mutating func postponed() -> [Action] {
       guard state == .initializing else { return [] }
       return [.disconnect]
     }
 
-    /// The broker will not take the session back.
+    /// The broker refuses to resume the session.
     package mutating func refused() -> [Action] {
       guard state == .initializing else { return [] }
       return finish(.refused)
     }
 
-    /// Another host has the application: a call, or a new connection, would take it from there (R36).
+    /// Another host has the application: a call or a connection would take it back (R36).
     package mutating func fenced() -> [Action] {
       guard !isFenced, !hasEnded else { return [] }
       isFenced = true
@@ -374,12 +353,12 @@ extension RestorationSession {
       return queue.isEmpty ? finish(.refused) : []
     }
 
-    /// Neither the goodbye nor any other call is awaited.
+    /// Stops waiting for the goodbye and all other calls.
     package mutating func giveUp() -> [Action] {
       guard !hasEnded else { return [] }
       var last: [Action] = []
       if isOpen, let goodbye, queue[goodbye]?.place == .waiting {
-        // The calls it waited for are not sent, but the goodbye still can be.
+        // The goodbye can still be sent.
         queue.send(goodbye)
         last = [.send(goodbye)]
       }
@@ -402,7 +381,7 @@ extension RestorationSession {
       return updateAlarm() + actions + [.close(leaving: leaving), .report(.ended(ending))]
     }
 
-    /// Sends what there is room for, from the front of the queue.
+    /// Sends calls while the window has room, from the front of the queue.
     private mutating func drain() -> [Action] {
       guard isAnswering else { return [] }
       var actions: [Action] = []
@@ -423,11 +402,10 @@ extension RestorationSession {
       return actions
     }
 
-    /// How long the broker may be silent while it owes an answer.
     private var silenceMax: Int64? { timeout.map { max($0, Self.silenceMilliseconds) } }
 
-    /// The one alarm is for the call that waits longest, which is the first in order. While there is a connection it
-    /// watches the broker's silence; it is postponed when it fires, not at each answer.
+    /// The alarm is for the first call in order, which waits longest. With a connection it watches the broker's
+    /// silence; it is postponed when it fires, not at each answer.
     private mutating func updateAlarm() -> [Action] {
       guard let timeout, let silenceMax else { return [] }
       var time: Int64?

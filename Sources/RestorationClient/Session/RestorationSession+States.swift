@@ -3,13 +3,13 @@
 public import RestorationWire
 
 extension RestorationSession {
-  /// Stores the state of an object, whole; returns when it is on disk (R15), or is not stored (R4).
+  /// Stores the whole state of an object; returns when it is on disk (R15), or when the broker does not store it (R4).
   ///
-  /// States of one object are numbered in the order of these calls. After a lost connection the state is sent again
-  /// under its number; `superseded` then means that this state or a newer one was stored before.
+  /// The session numbers the states. After a lost connection it sends the state again under its number; `superseded`
+  /// then means that this state or a newer one is stored.
   ///
   /// - Parameters:
-  ///   - state: references in it should be paths; handles may be invalid after the broker has lost the session.
+  ///   - state: references should be paths; handles may be invalid after the broker has lost the session.
   ///   - elements: selected and topmost rows of a view (R28).
   @discardableResult
   public func encode(
@@ -20,8 +20,8 @@ extension RestorationSession {
     try await encode(state, as: object.reference, elements)
   }
 
-  /// Stores the application's own state, whole; returns when it is on disk (R15). While the application has a delegate,
-  /// only its session may. `decode([])` gives it back.
+  /// Stores the application's own state, whole; returns when it is on disk (R15). If there is a delegate, only its
+  /// session may. `decode([])` gives it back.
   @discardableResult
   public func encodeApplicationState(_ state: RestorableState) async throws -> EncodeOutcome {
     try await encode(state, as: [], [])
@@ -35,7 +35,7 @@ extension RestorationSession {
     try await perform(EncodeRestorableState.self, .encoding(state, as: reference, elements))
   }
 
-  /// Gives an object its state back (R10, R19, R25). For an object of this session this opens a decode window (R31).
+  /// Gives an object its state (R10, R19, R25). For an object of this session this opens a decode window (R31).
   public func decode(_ object: RestorableReference) async throws -> DecodedState {
     let call = SessionCall(DecodeRestorableState.self, of: [object]) { wire, _ in
       DecodeRestorableState().with { $0.object = wire[0] }
@@ -46,11 +46,10 @@ extension RestorationSession {
     return decoded
   }
 
-  /// Gives an object of this session its state back.
   public func decode(_ object: RestorableObject) async throws -> DecodedState { try await decode(object.reference) }
 
-  /// Stores a value of any `Codable` type as the state of an object, whole, as `encode(_:for:elements:)` does with a
-  /// `RestorableState`; `RestorableState(encoding:)` says how. An `EncodingError` names the object.
+  /// Stores a `Codable` value as the state of an object, whole (`RestorableState(encoding:)`). An `EncodingError` names
+  /// the object.
   @discardableResult
   @_disfavoredOverload
   public func encode(
@@ -61,11 +60,8 @@ extension RestorationSession {
     try await encode(try named(object) { try RestorableState(encoding: value) }, for: object, elements: elements)
   }
 
-  /// Gives an object its state back as the value that it was made of. `nil` if nothing is saved, or what is saved is
-  /// withheld; `decode(_:)` says why.
-  ///
-  /// Throws a `DecodingError` that names the object and the key if the state does not fit the type: it was written by
-  /// another version of the program.
+  /// Gives an object its state as the encoded value; `nil` if none is saved, or it is withheld (`decode(_:)` says why).
+  /// Throws a `DecodingError` that names object and key if the state, of another version of the program, does not fit.
   public func decode<Value: Decodable & Sendable>(
     _ type: Value.Type,
     for object: RestorableObject
@@ -74,7 +70,6 @@ extension RestorationSession {
     return try named(object) { try state?.decode(type) }
   }
 
-  /// Adds the object's name to an error of coding.
   private func named<Value>(_ object: RestorableObject, _ code: () throws -> Value) throws -> Value {
     do {
       return try code()
@@ -85,30 +80,25 @@ extension RestorationSession {
     }
   }
 
-  /// Says that this session has restored its objects (R19, R31). Returns how many sessions of the application are still
-  /// restoring.
+  /// The session has restored its objects (R19, R31). Returns the number of sessions that are still restoring.
   @discardableResult
   public func completeStateRestoration() async throws -> Int64 {
     let call = SessionCall(CompleteStateRestoration(), isIdempotent: true, effect: .completesRestoration)
     return try await perform(CompleteStateRestoration.self, call).pending
   }
 
-  /// Empties the application's head (R30). Not sent again after a lost connection: then it throws `outcomeUnknown`.
+  /// Empties the application's head (R30). Not repeated after a lost connection: it throws `outcomeUnknown`.
   ///
   /// - Parameters:
   ///   - reason: for people and logs.
-  ///   - generations: whether the generations go as well.
+  ///   - generations: whether to delete the generations too.
   ///   - force: discard even if live sessions lose state, or the state cannot be restored.
   public func discardApplicationState(
     reason: String? = nil,
     generations: Bool = false,
     force: Bool = false
   ) async throws {
-    let call = DiscardApplicationState().with {
-      $0.reason = reason
-      $0.generations = generations
-      $0.force = force
-    }
+    let call = DiscardApplicationState(reason: reason, generations: generations, force: force)
     _ = try await perform(DiscardApplicationState.self, SessionCall(call, isIdempotent: false))
   }
 }

@@ -8,31 +8,31 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
   /// The kind of the error. Programs decide by this; later versions add cases.
   public struct Code: Hashable, Sendable {
     private enum Value: Hashable, Sendable {
-      case ended, timedOut, outcomeUnknown, notRegistered, duplicateObject, discarded, limitExceeded
+      case ended, timedOut, outcomeUnknown, notRegistered, duplicateObject, discarded, limitExceeded, reentrant
     }
 
     private let value: Value
 
-    /// The session has ended: by `end`, or because the broker does not resume it or another host has the application
-    /// (`refusal`). The call has not reached the broker.
+    /// The session has ended: by `end`, or by the broker (`refusal`). The call has not reached the broker.
     public static let ended = Code(value: .ended)
-    /// No broker answered within the session's `brokerTimeout`. The call has not reached a broker, except perhaps that
-    /// of `start`.
+    /// No broker answered within `brokerTimeout`. Only the call of `start` may have reached a broker.
     public static let timedOut = Code(value: .timedOut)
-    /// The connection ended after the call was sent and before it was answered. It may have taken effect or not, and is
-    /// not sent again: because it is not idempotent, or was sent too often, or no broker came in time.
+    /// The connection ended before the answer. The call may have taken effect, and is not sent again: it is not
+    /// idempotent, was sent too often, or no broker came in time.
     public static let outcomeUnknown = Code(value: .outcomeUnknown)
-    /// The object is no longer this session's: it was unregistered, another session has taken it over, or it could not
-    /// be registered again after the broker had lost the session (`refusal`).
+    /// The session no longer has the object: it was unregistered, taken over, or not registered again after the broker
+    /// had lost the session (`refusal`).
     public static let notRegistered = Code(value: .notRegistered)
     /// Another object of this program is registered under the path. It stays; the one given is not registered.
     public static let duplicateObject = Code(value: .duplicateObject)
-    /// The user has quit the application, or its state was discarded, while this session lived: nothing of it is stored
-    /// any longer (R30).
+    /// The user has quit the application, or its state was discarded, during this session: it stores nothing any more
+    /// (R30).
     public static let discarded = Code(value: .discarded)
-    /// The broker is gone, and 16,384 calls, or 64 MiB of them, wait for it already. The call has not reached a broker;
-    /// those that wait stay.
+    /// Without a broker, 16,384 calls, or 64 MiB of them, wait already. This call has not reached a broker; the others
+    /// stay.
     public static let limitExceeded = Code(value: .limitExceeded)
+    /// The call would wait for the answer from which it was made. It has not reached the broker.
+    public static let reentrant = Code(value: .reentrant)
   }
 
   public let code: Code
@@ -47,7 +47,6 @@ public struct RestorationSessionError: Error, Hashable, Sendable {
 }
 
 extension RestorationSessionError: CustomStringConvertible {
-  /// The message, with the broker's error.
   public var description: String { refusal.map { "\(message): \($0)" } ?? message }
 }
 
@@ -84,6 +83,10 @@ extension RestorationSessionError {
       .limitExceeded,
       "more than \(limit.max) \(what) cannot wait for a broker on \(socketPath); call again when one is there"
     )
+  }
+
+  static func reentrant() -> RestorationSessionError {
+    RestorationSessionError(.reentrant, "a save would wait for the answer to the broker that calls for it; save later")
   }
 
   static func discarded(_ method: String) -> RestorationSessionError {

@@ -3,13 +3,13 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// One call of a session: how it is sent to the broker, repeatedly if needed, and the effect of its answer.
+/// One call of a session: its message, its repetition, and the effect of its answer.
 struct SessionCall: Sendable {
   /// The effect of a good answer on the session.
   enum Effect: Sendable {
     case none
     case registers(ObjectRegistration, below: RestorableObject?, restoring: (any StateRestoring)?)
-    case unregisters(RestorableObject)
+    case unregisters(RestorableObject, keepsState: Bool)
     case moves(RestorableObject, below: RestorableReference?)
     case renames(RestorableObject, identifier: String?, position: Int64?)
     case orders([RestorableReference])
@@ -23,7 +23,6 @@ struct SessionCall: Sendable {
   typealias Parameters = @Sendable (_ objects: SessionObjects, _ revision: Int64?) throws -> JSONText?
 
   let method: String
-  /// Whether sending it twice is as good as sending it once.
   let isIdempotent: Bool
   /// Objects of this session that it names.
   var objects: [RestorableObject] = []
@@ -33,15 +32,18 @@ struct SessionCall: Sendable {
   var isOfOneObject = false
   /// Whether it fails with the connection over which it was sent.
   var isOfOneConnection = false
-  /// Whether it is not answered from memory, even if the broker has not learnt yet what is there.
+  /// Whether memory never answers it, even before a broker has the states there.
   var needsBroker = false
-  /// The parameters' size, roughly.
+  /// The approximate size of the parameters.
   var bytes = 0
   var effect = Effect.none
   let parameters: Parameters
 
-  /// The least share of the window for each call, so that the number of calls is bounded too.
+  /// The least share of the window for each call; it bounds the number of calls.
   private static let overhead = 512
+
+  /// The object of the call; the application itself if it names none.
+  var target: RestorableReference { objects.first.map { .object($0) } ?? .path([]) }
 
   /// Whether the session learns something from the answer.
   var hasEffect: Bool { if case .none = effect { false } else { true } }
@@ -58,11 +60,9 @@ struct SessionCall: Sendable {
 
 extension SessionCall {
   static func unregistering(_ object: RestorableObject, keepState: Bool) -> SessionCall {
-    SessionCall(UnregisterObject.self, of: [object.reference], effect: .unregisters(object)) { wire, _ in
-      UnregisterObject().with {
-        $0.object = wire[0]
-        $0.keepState = keepState
-      }
+    let effect = Effect.unregisters(object, keepsState: keepState)
+    return SessionCall(UnregisterObject.self, of: [object.reference], effect: effect) { wire, _ in
+      UnregisterObject(object: wire[0], keepState: keepState)
     }
   }
 
@@ -76,7 +76,6 @@ extension SessionCall {
     }
   }
 
-  /// A call without objects of the session.
   init<Method: RestorationMethod>(_ call: Method, isIdempotent: Bool, effect: Effect = .none) {
     method = Method.method
     (self.isIdempotent, self.effect) = (isIdempotent, effect)

@@ -47,37 +47,38 @@ extension SessionDriver: BrokerLinkObserver {
 
   /// Refusals that may be over soon.
   static let transient: Set<ErrorCode> = passing.union([.limitExceeded])
-  /// Those that are because of the broker itself.
+  /// Those that are due to the broker itself.
   private static let passing: Set<ErrorCode> = [
     .storeFailed, .shuttingDown, .timedOut, .archiveUnreadable, .internalError,
   ]
 
-  /// Whether a broker refuses something because of itself, so that it is said again.
+  /// Whether a broker refuses something because of its own condition: then it is sent again.
   static func isPassing(_ error: RestorationError) -> Bool { passing.contains(error.code) }
 
   private func initialized(_ answer: Response.Outcome) {
     switch answer {
     case .error(let slice):
       let error = RestorationError(answer: slice)
-      if Self.transient.contains(error.code) { return act(machine.postponed()) }
+      if machine.isAlone { tellOnce(error) }
+      if machine.isAlone || Self.transient.contains(error.code) { return act(machine.postponed()) }
       refusal = error
       act(machine.refused())
     case .result(let slice):
       guard let reply = Initialize.Reply(slice) else { return act(machine.postponed()) }
-      let resumed = opened(reply)
-      if !resumed.wasResumed { live.forgetHandles() }
-      serveAgain(isResumed: resumed.wasResumed)
-      act(machine.initialized(isResumed: resumed.wasResumed, at: now))
+      let opened = SessionInfo(reply, resuming: info.withLock { $0.session })
+      info.withLock { $0 = opened }
+      limits = reply.limits
+      // An instance is chosen only once.
+      (options.application, options.instance, options.takeOver) = (opened.application.description, nil, false)
+      let wasAlone = machine.isAlone
+      if !opened.wasResumed { live.forgetHandles() }
+      serveAgain(isResumed: opened.wasResumed)
+      act(machine.initialized(isResumed: opened.wasResumed, at: now))
+      guard wasAlone else { return }
+      pushDue()
+      // A push may begin in the next turn of the loop, and a goodbye must not be before it.
+      enter { $0.looked() }
     }
-  }
-
-  /// The broker has taken the session.
-  func opened(_ reply: Initialize.Reply) -> SessionInfo {
-    let opened = SessionInfo(reply, resuming: info.withLock { $0.session })
-    info.withLock { $0 = opened }
-    limits = reply.limits
-    options.takeOver = false
-    return opened
   }
 
   private func registeredAgain(_ id: ObjectPlan.ObjectID, _ answer: Response.Outcome) {
@@ -92,7 +93,6 @@ extension SessionDriver: BrokerLinkObserver {
         return discarded(id)
       }
       objects.registered(id, as: reply)
-      if objects[id]?.isFresh == true { registerDataSources(of: id) }
       decodeAgain(id, reply)
       act(machine.settled(id, isRegistered: true))
     case .error(let slice):
@@ -100,8 +100,8 @@ extension SessionDriver: BrokerLinkObserver {
       if refusal.code == .shuttingDown || Self.asksForAnotherConnection(refusal) {
         link?.cut()
       } else if objects[id]?.isFresh == true, Self.isPassing(refusal) {
-        // What it has is in memory only.
-        stillKept(refusal)
+        // Its data is only in memory.
+        tellOnce(refusal)
         registerLater(id)
       } else {
         refused(id, refusal)
@@ -109,35 +109,35 @@ extension SessionDriver: BrokerLinkObserver {
     }
   }
 
-  /// An object cannot be registered again.
   func refused(_ id: ObjectPlan.ObjectID, _ refusal: RestorationError) {
     guard let object = objects[id]?.object else { return }
+    if objects[id]?.isFresh == true { tellLost(object, refusal) }
     forget(object, refusal)
     events.notify(.registrationLost(object, because: refusal))
   }
 
-  /// The user has quit the application.
   func discarded(_ id: ObjectPlan.ObjectID) {
     guard let object = objects[id]?.object else { return }
     forget(object, because: .discarded(RegisterObjectForStateRestoration.method))
   }
 
-  /// If a session has not decoded the saved state, the broker takes its pushes for blank ones and hides them from the
-  /// next decode (R19). This process has decoded it, in the former session.
+  /// Decodes the object again in the new session: otherwise the broker takes its pushes for early ones, and hides them
+  /// from the next decode (R19).
   private func decodeAgain(_ id: ObjectPlan.ObjectID, _ reply: RegisterObjectForStateRestoration.Reply) {
-    guard objects[id]?.wasDecoded == true, reply.restoration.state == .available else { return }
+    guard let record = objects[id], record.wasDecoded, !record.isFresh, reply.restoration.state == .available else {
+      return
+    }
     let call = DecodeRestorableState().with { $0.object = .handle(reply.object) }
     ask(.unawaited, DecodeRestorableState.method, parameters: BrokerConnection.parameters(of: call))
   }
 
-  /// The object is no longer the session's.
   private func forget(_ object: RestorableObject, _ refusal: RestorationError?) {
     forget(object, because: .notRegistered(object.path, refusal))
   }
 
   private func forget(_ object: RestorableObject, because error: RestorationSessionError) {
     objects.remove(object.id, error)
-    beginning.memory?.forget(object.id)
+    memory.forget(.object(object))
     unbind(object.id)
     act(machine.removed(object.id))
   }
@@ -156,9 +156,12 @@ extension SessionDriver: BrokerLinkObserver {
     case .result(let result):
       if let call = pending[ticket]?.call {
         object = follow(call.effect, result)
-        if call.method == DecodeRestorableState.method, let decoded = call.objects.first { objects.decoded(decoded.id) }
+        if call.method == DecodeRestorableState.method, let decoded = call.objects.first {
+          objects.decoded(decoded.id)
+          if result["status"]?.string() == DecodingStatus.quarantined.rawValue { tellWithheld(decoded) }
+        }
         // A state with a number is one of the program's.
-        if call.isNumbered, !machine.isAlone { saved(call.objects.first?.id) }
+        if call.isNumbered, !machine.isAlone { encoded(call, pending[ticket]?.revision, result) }
       }
     case .error(let slice):
       let error = RestorationError(answer: slice)
@@ -167,6 +170,7 @@ extension SessionDriver: BrokerLinkObserver {
       if isFarewell(ticket), isFinal { return act(machine.giveUp()) }
       if let call = pending[ticket]?.call, take(error, to: call, ticket) { return }
     }
+    if object != nil { returns.begin() }
     pending.answered(ticket, Completion(answer: answer, object: object))
     act(machine.answered(ticket, isFinal: isFinal))
     if case .error(let slice) = answer, case let error = RestorationError(answer: slice), error.code == .fenced {
@@ -177,8 +181,8 @@ extension SessionDriver: BrokerLinkObserver {
   /// Handles an error; true if the call continues.
   private func take(_ error: RestorationError, to call: SessionCall, _ ticket: Ticket) -> Bool {
     guard error.code == .unknownObject || error.code == .replaced else { return false }
-    if case .unregisters(let object) = call.effect {
-      // It is gone, perhaps since the first time that this was said.
+    if case .unregisters(let object, _) = call.effect {
+      // The object is gone, perhaps since the first time that this was sent.
       forget(object, nil)
     } else if call.isOfOneObject, error.code == .replaced {
       for object in call.objects { forget(object, error) }
@@ -189,7 +193,6 @@ extension SessionDriver: BrokerLinkObserver {
     return false
   }
 
-  /// Gives the object if the call registered one.
   private func follow(_ effect: SessionCall.Effect, _ result: JSONSlice) -> RestorableObject? {
     switch effect {
     case .none: break
@@ -203,11 +206,14 @@ extension SessionDriver: BrokerLinkObserver {
         session: ObjectIdentifier(self)
       )
       machine.registered(object.id, below: parent?.id)
-      if reply.restoration.state == .quarantined, !reply.existing { tellWithheld(object) }
-      if machine.isAlone, !reply.existing { objects.beganAlone(object.id) }
+      if reply.restoration.state == .quarantined { tellWithheld(object) }
+      if machine.isAlone, !reply.existing {
+        objects.beganAlone(object.id)
+        memory.give(to: object)
+      }
       if restoring != nil { watchForReleases() }
       return object
-    case .unregisters(let object):
+    case .unregisters(let object, _):
       forget(object, nil)
       dataSources.removeAll { $0.view == .object(object) }
     case .moves(let object, let parent):
@@ -236,7 +242,6 @@ extension SessionDriver: BrokerLinkObserver {
     return nil
   }
 
-  /// Another host has the application.
   private func fenced(_ error: RestorationError) {
     refusal = refusal ?? error
     act(machine.fenced())
@@ -265,7 +270,12 @@ extension SessionDriver: BrokerLinkObserver {
       if options.notifications.contains(.headReplaced) { events.notify(.headReplaced(generation: facts.generation)) }
     case .stateWanted(let facts):
       guard let object = objects.object(handle: facts.object) else { return }
-      if let bound = bound[object.id] { bound.properties.mark() } else { events.notify(.stateWanted(object)) }
+      if let bound = bound[object.id] {
+        bound.properties.mark()
+      } else if !pushWanted(object), options.notifications.contains(.stateWanted) {
+        events.notify(.stateWanted(object))
+      }
+    case .encodeFailed(let facts): tellRefused(facts)
     case .archiveLost(let facts):
       if options.notifications.contains(.archiveLost) {
         events.notify(.archiveLost(host: facts.host, since: facts.since, unshipped: facts.unshipped))

@@ -4,14 +4,23 @@ internal import JSONRPC
 internal import RestorationTransport
 internal import RestorationWire
 
-/// The broker's calls to a session: when each is answered. `SessionDriver+Serving.swift` has how.
+/// The order of the broker's calls to a session. `SessionDriver+Serving.swift` answers them.
 extension SessionDriver {
+  /// The session for which this task answers the broker.
+  @TaskLocal static var answering: ObjectIdentifier?
+
   /// A call that has not ended, or a notification.
   struct ServedCall {
     enum Content {
       case call(Conversation.Call, Request, BrokerLink)
       /// All objects of the application are restored, these among them.
       case finishedRestoring([ObjectPlan.ObjectID])
+
+      /// A data source does not wait for registrations that have not returned.
+      var isAtOnce: Bool {
+        guard case .call(_, let request, _) = self else { return false }
+        return SessionDriver.lane(of: request.method) == .atOnce
+      }
     }
 
     let content: Content
@@ -26,19 +35,19 @@ extension SessionDriver {
   }
 
   func finishedRestoring(_ handles: [ObjectHandle]) {
-    // By the time it is their turn a broker may have lost the session, and given them other handles.
+    // Before their turn a broker may lose the session, and give them other handles.
     enqueue(.finishedRestoring(handles.compactMap { objects.record(handle: $0)?.object.id }), as: .notice)
   }
 
-  /// A data source is asked for what another call may be waiting for.
-  private static func lane(of method: String) -> ServedCallQueue.Lane {
+  /// A data source runs at once: another call may wait for it.
+  fileprivate static func lane(of method: String) -> ServedCallQueue.Lane {
     switch ServedMethod(rawValue: method) {
     case .modelIdentifierForElementAtIndexPath, .indexPathForElementWithModelIdentifier: .atOnce
     case .shouldSaveApplicationState, .shouldRestoreApplicationState, .willEncodeRestorableState,
       .viewControllerWithRestorationIdentifierPath, .didDecodeRestorableState, .encodeRestorableStateWithCoder,
       .decodeRestorableStateWithCoder, .objectWithRestorationIdentifierPath, .applicationFinishedRestoringState,
-      .applicationStateSaved, .registrationReplaced, .pathChanged, .headReplaced, .stateWanted, .archiveLost,
-      .progress, .event, nil:
+      .applicationStateSaved, .registrationReplaced, .pathChanged, .headReplaced, .stateWanted, .encodeFailed,
+      .archiveLost, .progress, .event, nil:
       .inOrder
     }
   }
@@ -49,7 +58,7 @@ extension SessionDriver {
     act(callQueue.add(number, lane))
   }
 
-  /// The connection is lost: answers are no longer awaited.
+  /// Drops the calls of a lost connection.
   func dropCalls() { act(callQueue.drop()) }
 
   private func act(_ actions: [ServedCallQueue.Action]) {
@@ -64,19 +73,22 @@ extension SessionDriver {
 
   private func begin(_ number: ServedCallQueue.Number) {
     guard let content = calls[number]?.content else { return }
-    calls[number]?.task = Task {
-      switch content {
-      case .call(let call, let request, let link):
-        respond(to: call, with: await answer(request), on: link)
-      case .finishedRestoring(let ids):
-        await tellFinished(ids)
+    if !content.isAtOnce, returns.wait({ [weak self] in self?.enter { $0.begin(number) } }) { return }
+    calls[number]?.task = Self.$answering.withValue(ObjectIdentifier(self)) {
+      Task {
+        switch content {
+        case .call(let call, let request, let link):
+          respond(to: call, with: await answer(request), on: link)
+        case .finishedRestoring(let ids):
+          await tellFinished(ids)
+        }
+        calls[number] = nil
+        act(callQueue.ended(number))
       }
-      calls[number] = nil
-      act(callQueue.ended(number))
     }
   }
 
-  /// On the connection that the call came on; that may have ended.
+  /// Answers on the call's connection, which may have ended.
   private func respond(to call: Conversation.Call, with outcome: Outcome, on link: BrokerLink) {
     link.assumeIsolated { $0.answer(call, with: outcome) }
   }

@@ -3,15 +3,11 @@
 internal import NIOCore
 internal import RestorationWire
 
-/// The objects whose state is their `@Restorable` properties.
-///
-/// A push becomes a call in its order, and is answered later. One becomes a call after the other, so that an older
-/// state never follows a newer one. What is written while a push has no answer waits for it, unless it is flushed.
+/// Objects whose state is their `@Restorable` properties. Pushes become calls one after the other, so that an older
+/// state never follows a newer one. Writes during an unanswered push wait for its answer, unless they are flushed.
 extension SessionDriver {
-  /// What was written within this time is one push; some is left for the push itself.
+  /// Writes within this time are one push; the rest of 100 ms is for the push itself.
   private static let gatherMilliseconds: Int64 = 50
-  /// How long a session that the program has released waits for its last states to be stored.
-  private static let releaseSeconds: Int64 = 5
 
   final class BoundObject {
     let object: RestorableObject
@@ -22,11 +18,10 @@ extension SessionDriver {
     var answer: Task<Void, Never>?
     /// Calls without an answer.
     var unanswered = 0
-    /// Whether a push is to follow the answer.
+    /// Whether a push follows the answer.
     var isDue = false
-    /// The next push.
     var timer: Scheduled<Void>?
-    /// Before a push that was refused is made again.
+    /// Delays the repetition of a refused push.
     var delay = ReconnectDelay()
     /// Why the last push failed, until one is stored.
     var failure: String?
@@ -46,10 +41,8 @@ extension SessionDriver {
     }
   }
 
-  /// Nothing more is pushed.
   func unbind(_ id: ObjectPlan.ObjectID) { bound.removeValue(forKey: id)?.timer?.cancel() }
 
-  /// Something was written.
   nonisolated func pushSoon(_ id: ObjectPlan.ObjectID) {
     enter { driver in
       if let bound = driver.bound[id] { driver.push(bound, in: Self.gatherMilliseconds) }
@@ -70,7 +63,7 @@ extension SessionDriver {
     if bound.unanswered > 0 { bound.isDue = true } else { submit(bound) }
   }
 
-  /// Makes a call of what was written until now; the task ends when it has its place among the calls.
+  /// Makes a call of the present writes; the task ends when the call has its place in the order.
   @discardableResult
   private func submit(_ bound: BoundObject) -> Task<Void, Never> {
     let former = bound.submission
@@ -87,7 +80,7 @@ extension SessionDriver {
     do {
       guard let state = try await bound.properties.take() else { return }
       bound.unanswered += 1
-      // Before it suspends, it is a call.
+      // It becomes a call before it suspends.
       bound.answer = Task.immediate { await push(state, of: bound) }
     } catch {
       bound.properties.putBack(isAwaited: false)
@@ -102,12 +95,12 @@ extension SessionDriver {
     } catch let error as RestorationSessionError
       where ![.outcomeUnknown, .timedOut, .limitExceeded].contains(error.code)
     {
-      // The session or the object is gone, and with it the properties' state.
+      // The session or the object is gone.
     } catch {
       bound.properties.putBack(isAwaited: true)
       report("\(error)", of: bound)
       let wait = max(Self.gatherMilliseconds, bound.delay.next(hasWork: false))
-      // Unless another object is bound there meanwhile.
+      // Another object may be bound there by now.
       if self.bound[bound.object.id] === bound { push(bound, in: wait) }
     }
     bound.unanswered -= 1
@@ -116,34 +109,13 @@ extension SessionDriver {
     submit(bound)
   }
 
-  /// Tells of a failure, once.
   private func report(_ failure: String, of bound: BoundObject) {
     guard failure != bound.failure else { return }
     bound.failure = failure
     events.notify(.propertiesFailed(bound.object, because: failure))
   }
 
-  /// Ends the session when what was written is stored, or after the time of a goodbye.
-  nonisolated func release() { enter { $0.leave() } }
-
-  private func leave() {
-    guard !bound.isEmpty || beginning.memory != nil, !machine.isEnding else { return act(machine.giveUp()) }
-    func begin() -> Scheduled<Void> { eventLoop.scheduleTask(in: .seconds(Self.releaseSeconds)) { self.abandon() } }
-    let begun = beginning.memory == nil ? begin() : nil
-    Task {
-      // What is only in memory would be lost, and the objects' actors may be busy for longer than that.
-      await flush()
-      let limit = begun ?? begin()
-      await look()
-      for bound in Array(bound.values) { await bound.answer?.value }
-      await toldAll()
-      limit.cancel()
-      act(machine.giveUp())
-    }
-  }
-
-  /// Makes calls of what was written until now, of one object or all; they come before all later calls. That they are
-  /// answered is not awaited.
+  /// Turns the writes of one object, or all, into calls before all later calls. Does not wait for the answers.
   func flush(_ object: RestorableObject? = nil) async {
     let ids = object.map { [$0.id] } ?? bound.keys.sorted()
     for submission in ids.compactMap({ bound[$0] }).map({ submit($0) }) { await submission.value }

@@ -3,13 +3,12 @@
 internal import NIOCore
 internal import RestorationWire
 
-/// Objects that the program has released: they are as closed as a tab that is gone from the screen.
-///
-/// A program that ends releases its objects too, and then says goodbye or is gone. So an object only counts as closed
-/// if a round comes meanwhile, or the session lives on. Time in which the process was stopped does not count.
+/// Objects that the program has released: they count as closed. A program that ends releases its objects too, and then
+/// says goodbye or is gone. So an object only counts as closed at a round, or if the session lives on. Time in which
+/// the process was stopped does not count.
 extension SessionDriver {
   private static let lookMilliseconds: Int64 = 1_000
-  /// Looks that have to find an object released.
+  /// The number of looks that must find an object released.
   private static let looks = 3
 
   func watchForReleases() {

@@ -3,9 +3,8 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// How a session answers the broker: with what its delegate, objects, restoration classes and data sources say.
+/// Answers the broker by the delegate, objects, restoration classes and data sources.
 extension SessionDriver {
-  /// Knows which element of the model a view shows where.
   struct DataSource {
     let view: RestorableReference
     weak var source: (any ModelAssociating)?
@@ -31,7 +30,7 @@ extension SessionDriver {
         return try await answer(parameters) { (_: WillEncodeRestorableState) in
           let state = try await delegate?.willEncodeRestorableState()
           let encoded = try state.map { try EncodedState($0, within: limits) }
-          if let state { renew(.encoding(state, as: .path([]))) }
+          if let state { renew(.encoding(state, as: .path([])), objects.nextRevision()) }
           return WillEncodeRestorableState.Answer(state: encoded)
         }
       case .didDecodeRestorableState:
@@ -54,7 +53,7 @@ extension SessionDriver {
             .indexPathForElement(withModelIdentifier: call.identifier, role: call.role, in: call.view)
         }
       case .applicationFinishedRestoringState, .applicationStateSaved, .registrationReplaced, .pathChanged,
-        .headReplaced, .stateWanted, .archiveLost, .progress, .event, nil:
+        .headReplaced, .stateWanted, .encodeFailed, .archiveLost, .progress, .event, nil:
         return .error(.methodNotFound(request.method, hint: "Call what the client lists in serves."))
       }
     } catch {
@@ -62,7 +61,6 @@ extension SessionDriver {
     }
   }
 
-  /// Reads the parameters, and writes the answer.
   private func answer<Call: RestorationCall>(
     _ parameters: JSONSlice,
     by answer: (Call) async throws -> Call.Answer
@@ -80,11 +78,13 @@ extension SessionDriver {
     var batch = EncodedBatch(limits: limits)
     for entry in call.objects {
       if let bound = objects.object(handle: entry.object).flatMap({ bound[$0.id] }) {
-        // Without a round the broker has no state of it, whether something was written or not.
+        // Without a round the broker has no state of it, with or without writes.
         if call.round == 0 { bound.properties.mark() }
         await flush(bound.object)
         batch.keep(entry.object)
-      } else if call.round > 0, objects.record(handle: entry.object)?.isPushed == true {
+      } else if let object = objects.record(handle: entry.object), object.isPushed,
+        call.round > 0 || pushWanted(object.object)
+      {
         batch.keep(entry.object)
       } else if batch.isFull {
         batch.putOff(entry.object)
@@ -94,7 +94,7 @@ extension SessionDriver {
           // Later pushes are newer (R15).
           let revision = objects.nextRevision()
           batch.add(entry.object, state, revision: revision)
-          renew(.encoding(state.state, as: object.reference, state.elements), revision: revision)
+          renew(.encoding(state.state, as: object.reference, state.elements), revision)
         } catch {
           batch.fail(entry.object, error)
         }
@@ -114,7 +114,7 @@ extension SessionDriver {
         objects.decoded(object.id)
         await restoring.decodeRestorableState(state)
       } catch {
-        // A state that cannot be fetched does not affect the others, unless the answer is no longer awaited.
+        // A failed fetch does not affect other states, unless the call was cancelled.
         if Task.isCancelled { throw error }
         failure = failure ?? error
       }
@@ -123,7 +123,7 @@ extension SessionDriver {
     return Acknowledgement()
   }
 
-  /// The state that was sent, or otherwise is fetched.
+  /// The delivered state, or otherwise a fetched one.
   private func state(
     of entry: DecodeRestorableStateWithCoder.Object,
     _ object: RestorableObject
@@ -139,7 +139,7 @@ extension SessionDriver {
     )
   }
 
-  /// The application's own state, fetched if it was too large to be sent unrequested.
+  /// The application's own state, fetched if it was too large to be delivered.
   private func saved(_ wire: ApplicationState) async throws -> SavedApplicationState {
     guard wire.isDeferred, let fetched = try await fetch(.path([])) else {
       let origin = wire.coder.flatMap(ReservedKeys.init(coder:))
@@ -148,7 +148,7 @@ extension SessionDriver {
     return SavedApplicationState(state: fetched.state, origin: fetched.origin)
   }
 
-  /// Fetches a state that was too large to be sent unrequested.
+  /// Fetches a state that was too large to be delivered.
   private func fetch(_ reference: RestorableReference) async throws -> ObjectState? {
     let call = SessionCall(DecodeRestorableState.self, of: [reference]) { wire, _ in
       DecodeRestorableState().with { $0.object = wire[0] }
@@ -225,40 +225,34 @@ extension SessionDriver {
 
   // MARK: Another connection
 
-  /// A restarted broker may know the session, but not what it serves.
+  /// Repeats registrations to a restarted broker, which may know the session without them.
   ///
   /// - Parameter isResumed: if false, the objects are registered again first, and `replay` follows.
   func serveAgain(isResumed: Bool) {
     for (name, factory) in factories.sorted(by: { $0.key < $1.key }) {
-      let call = RegisterRestorationClass().with { ($0.restorationClass, $0.isShared) = (name, factory.isShared) }
+      let call = RegisterRestorationClass(restorationClass: name, isShared: factory.isShared)
       ask(.restorationClass(name), RegisterRestorationClass.method, parameters: BrokerConnection.parameters(of: call))
     }
     if isResumed { registerDataSources() }
   }
 
-  /// Repeats the rest for a broker that has lost the session, once it knows the objects again.
+  /// Repeats the rest to a broker that has lost the session, after its objects.
   func replay() {
     registerDataSources()
-    sayRestoring()
-  }
-
-  /// Says what the session has said of its restoring.
-  func sayRestoring() {
+    for object in objects.all where objects[object.id].map({ $0.isFresh && !$0.isPushed }) ?? false {
+      let call = InvalidateRestorableState(object: .handle(object.handle))
+      ask(.unawaited, InvalidateRestorableState.method, parameters: BrokerConnection.parameters(of: call))
+    }
     if restoring.hasCompleted { ask(.unawaited, CompleteStateRestoration.method, parameters: nil) }
     for _ in 0..<restoring.extensions { ask(.unawaited, ExtendStateRestoration.method, parameters: nil) }
   }
 
-  /// - Parameter id: only those of this object, which had no name before.
-  func registerDataSources(of id: ObjectPlan.ObjectID? = nil) {
+  private func registerDataSources() {
     dataSources.removeAll { $0.source == nil }
     for source in dataSources {
-      if case .object(let object) = source.view {
-        guard id.map({ $0 == object.id }) ?? machine.isRegistered(object.id) else { continue }
-      } else if id != nil {
-        continue
-      }
+      if case .object(let object) = source.view, !machine.isRegistered(object.id) { continue }
       guard let view = objects.wire(source.view) else { continue }
-      let parameters = BrokerConnection.parameters(of: RegisterDataSource().with { $0.view = view })
+      let parameters = BrokerConnection.parameters(of: RegisterDataSource(view: view))
       ask(.dataSource(source.view), RegisterDataSource.method, parameters: parameters)
     }
   }
@@ -275,7 +269,7 @@ extension SessionDriver {
   }
 }
 
-/// The broker asks for an object that nothing in this process answers for.
+/// No object or class of this process answers for the object.
 private struct UnservedObject: Error, CustomStringConvertible {
   let path: IdentifierPath?
 

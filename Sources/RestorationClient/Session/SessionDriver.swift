@@ -5,9 +5,8 @@ internal import NIOCore
 internal import RestorationWire
 internal import Synchronization
 
-/// The I/O side of a session: carries out the decisions of the state machine, over one connection after the other.
-///
-/// It lives on the event loop of those connections, which is its executor.
+/// The I/O side of a session: carries out the state machine's decisions, over one connection after the other. It runs
+/// on the event loop of those connections.
 actor SessionDriver {
   typealias Ticket = RestorationSession.StateMachine.Ticket
   typealias Action = RestorationSession.StateMachine.Action
@@ -15,49 +14,48 @@ actor SessionDriver {
   /// The most bytes at the broker; a frame of the broker's default limit.
   private static let windowBytes = 4 << 20
 
+  /// The timeout of a released session for its last states.
+  private static let releaseTime: Duration = .seconds(5)
+
   typealias Completion = PendingCalls.Completion
   typealias Question = PendingCalls.Question
 
-  /// What the session has said of its restoring.
+  /// Progress of the session's restoration.
   struct Restoring {
-    /// At a time when nothing held it back.
+    /// Whether it completed without an extension.
     var hasCompleted = false
     /// `extendStateRestoration` without its `completeStateRestoration`.
     var extensions = 0
   }
 
-  /// What is to come at a time, if anything.
+  /// Scheduled timers.
   struct Timers {
     /// The next try to connect.
     var connect: Scheduled<Void>?
-    /// The machine's.
     var alarm: Scheduled<Void>?
     /// The next look for released objects.
     var look: Scheduled<Void>?
   }
 
-  /// What a session without a broker has, and needs when one comes.
-  struct Beginning {
-    /// What no broker has been told; `nil` when one has been told everything, or was there from the start.
-    var memory: SessionMemory?
-    /// Who waits to know if a broker is there.
-    var lookers: [CheckedContinuation<Void, Never>] = []
-    /// Reasons that were logged.
-    var complaints: Set<String> = []
-    /// Objects a state of which a broker has refused for good.
-    var unsaved: Set<ObjectPlan.ObjectID> = []
-  }
-
-  /// The goodbye, and who waits for its end.
+  /// The goodbye, and the tasks that wait for its end.
   private struct Farewell {
-    /// Once it is a call, after all that comes before it.
+    /// Set when it is a call, after all earlier calls.
     var ticket: Ticket?
     /// `nil` before the end has begun.
     private(set) var parameters: JSONText?
     private var limit: Scheduled<Void>?
-    private var waiters: [CheckedContinuation<Bool, Never>] = []
+    private var waiters: [(Bool) -> Void] = []
+    /// Who waits to know if a broker is there.
+    private var lookers: [() -> Void] = []
 
-    mutating func wait(_ waiter: CheckedContinuation<Bool, Never>) { waiters.append(waiter) }
+    mutating func wait(_ waiter: @escaping (_ isConfirmed: Bool) -> Void) { waiters.append(waiter) }
+
+    mutating func look(_ looker: @escaping () -> Void) { lookers.append(looker) }
+
+    mutating func takeLookers() -> [() -> Void] {
+      defer { lookers = [] }
+      return lookers
+    }
 
     mutating func begin(_ reason: GoodbyeReason, limit: Scheduled<Void>) {
       self.limit = limit
@@ -67,7 +65,7 @@ actor SessionDriver {
     func stopWaiting() { limit?.cancel() }
 
     mutating func end(isConfirmed: Bool) {
-      for waiter in waiters { waiter.resume(returning: isConfirmed) }
+      for waiter in waiters { waiter(isConfirmed) }
       waiters = []
     }
   }
@@ -91,17 +89,17 @@ actor SessionDriver {
   var pending = PendingCalls()
   var restoring = Restoring()
   var refusal: RestorationError?
-  var beginning: Beginning
-  /// Objects that are made of `@Restorable` properties.
+  var memory: SessionMemory
   var bound: [ObjectPlan.ObjectID: BoundObject] = [:]
 
-  // What the broker calls
+  // Answers to the broker's calls
   private(set) weak var session: RestorationSession?
   private(set) weak var delegate: (any RestorationDelegate)?
   let served: [ServedMethod]
   var factories: [String: (make: RestorationRequest.Factory, isShared: Bool)] = [:]
   var dataSources: [DataSource] = []
   var callQueue = ServedCallQueue()
+  let returns = RegistrationReturns()
   var calls: [ServedCallQueue.Number: ServedCall] = [:]
 
   /// Actions in the order of their decision: carrying out one may add others.
@@ -111,11 +109,11 @@ actor SessionDriver {
   private var farewell = Farewell()
 
   /// - Parameters:
-  ///   - link: `nil` if there is no broker: then `memory` stands in for one.
-  ///   - options: with the application's full name if a broker has given it: an instance is chosen only once.
+  ///   - link: `nil` if there is no broker: then `memory` answers.
+  ///   - options: with the application's full name from the broker: an instance is chosen only once.
   private init(
     _ link: BrokerLink?,
-    _ memory: SessionMemory? = nil,
+    _ memory: SessionMemory = SessionMemory(because: nil),
     by route: any BrokerRoute,
     options: SessionOptions,
     delegate: (any RestorationDelegate)?,
@@ -123,17 +121,17 @@ actor SessionDriver {
     timeout: Duration?
   ) {
     (self.link, self.delegate) = (link, delegate)
-    beginning = Beginning(memory: memory)
+    self.memory = memory
     served = options.served(byDelegate: delegate != nil)
     (self.route, self.options) = (route, options)
     self.info = Mutex(info)
-    events = SessionEvents(memory == nil ? .connected : .withoutBroker)
+    events = SessionEvents(link == nil ? .withoutBroker : .connected)
     limits = info.limits
     objects = SessionObjects(live)
     machine = RestorationSession.StateMachine(
       windowBytes: Self.windowBytes,
       timeout: timeout.map(Self.milliseconds),
-      isAlone: memory != nil,
+      isAlone: link == nil,
       at: Self.now(on: route.eventLoop)
     )
   }
@@ -145,7 +143,7 @@ actor SessionDriver {
     Int64(eventLoop.now.uptimeNanoseconds / 1_000_000)
   }
 
-  /// Opens a session, which begins with `begin`; in memory if there is no broker and it may.
+  /// Opens a session; in memory if there is no broker and `withoutBroker` permits it. `begin` starts it.
   static func start(
     _ options: SessionOptions,
     delegate: (any RestorationDelegate)?,
@@ -172,7 +170,6 @@ actor SessionDriver {
     }
   }
 
-  /// Connects and opens a session.
   private static func connect(
     _ options: SessionOptions,
     _ call: Initialize,
@@ -182,7 +179,7 @@ actor SessionDriver {
   ) async throws -> SessionDriver {
     var options = options
     let link = try await BrokerLink.connect(by: route, isToBeObserved: true)
-    // A broker that is stopped takes connections all the same.
+    // A stopped broker accepts connections too.
     let timer = timeout.map { timeout in
       let silenceMax = max(milliseconds(timeout), RestorationSession.StateMachine.silenceMilliseconds)
       return link.eventLoop.scheduleTask(in: .milliseconds(silenceMax)) { link.cut() }
@@ -205,20 +202,21 @@ actor SessionDriver {
     return SessionDriver(link, by: route, options: options, delegate: delegate, info: info, timeout: timeout)
   }
 
-  /// Follows the connection, for this session.
+  /// Observes the connection, for this session.
   func begin(_ session: RestorationSession) {
     self.session = session
+    endAtExit()
     if machine.isAlone { beginAlone() }
     // It may have ended meanwhile.
     if let link, !link.assumeIsolated({ $0.observe(by: self) }) { lost(link) }
   }
 
-  /// No longer than can be counted with.
+  /// Bounded, so that sums do not overflow.
   static func milliseconds(_ duration: Duration) -> Int64 { min(duration.wholeMilliseconds, 1 << 40) }
 
   // MARK: Calls
 
-  /// Makes a call, over as many connections as it takes.
+  /// Makes a call, over as many connections as needed.
   func perform(_ call: SessionCall) async throws -> Completion {
     try Task.checkCancellation()
     for object in call.objects {
@@ -230,6 +228,7 @@ actor SessionDriver {
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let revision = call.isNumbered ? objects.nextRevision() : nil
+        if call.isNumbered { renew(call, revision) }
         pending.add(call, revision: revision, as: ticket, continuation)
         act(machine.submit(ticket, call.queued, at: now))
       }
@@ -243,20 +242,18 @@ actor SessionDriver {
     eventLoop.execute { self.assumeIsolated { body($0) } }
   }
 
-  /// Whether the object is still the session's; otherwise it needs no call to unregister it.
   func owns(_ object: RestorableObject) -> Bool { objects[object.id]?.object === object }
 
   // MARK: The end
 
-  /// Says goodbye and waits for the answer, at most for `timeout`. Returns whether the broker has confirmed it.
+  /// Says goodbye and waits for the answer until `timeout`. Returns whether the broker has confirmed it.
   func end(_ reason: GoodbyeReason, timeout: Duration) async -> Bool {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         if case .ended(let ending) = events.state {
           return continuation.resume(returning: ending == .left(isConfirmed: true))
         }
-        farewell.wait(continuation)
-        guard farewell.parameters == nil else { return }
+        farewell.wait { continuation.resume(returning: $0) }
         beginEnd(reason, timeout)
       }
     } onCancel: {
@@ -264,17 +261,37 @@ actor SessionDriver {
     }
   }
 
+  nonisolated func release() { enter { $0.beginEnd(.restart, Self.releaseTime) } }
+
+  /// The exiting process may block the actors of its objects: writes to properties are not awaited.
+  func leaveAtExit(within milliseconds: Int64, _ promise: EventLoopPromise<Void>) {
+    guard !machine.hasEnded else { return promise.succeed(()) }
+    farewell.wait { _ in promise.succeed(()) }
+    guard farewell.parameters == nil else { return }
+    farewell.begin(.restart, limit: eventLoop.scheduleTask(in: .milliseconds(milliseconds)) { self.abandon() })
+    sayGoodbye()
+  }
+
   private func beginEnd(_ reason: GoodbyeReason, _ timeout: Duration) {
+    guard farewell.parameters == nil, !machine.hasEnded else { return }
     timers.look?.cancel()
     let limit = eventLoop.scheduleTask(in: .milliseconds(Self.milliseconds(timeout))) { self.abandon() }
     farewell.begin(reason, limit: limit)
-    guard !bound.isEmpty || machine.isAlone else { return sayGoodbye() }
+    guard !bound.isEmpty else { return look { self.sayGoodbye() } }
     Task {
       await flush()
-      await look()
-      sayGoodbye()
+      look { self.sayGoodbye() }
     }
   }
+
+  /// If the session has no broker, looks for one once more before it goes on.
+  private func look(_ next: @escaping () -> Void) {
+    guard machine.isAlone, !machine.hasEnded else { return next() }
+    farewell.look(next)
+    act(machine.look())
+  }
+
+  func looked() { for looker in farewell.takeLookers() { looker() } }
 
   /// Begins the goodbye, once.
   private func sayGoodbye() {
@@ -284,7 +301,7 @@ actor SessionDriver {
     act(machine.end(ticket, bytes: 0, at: now))
   }
 
-  /// Ends the session without waiting for anything; the goodbye, if there is to be one, is sent all the same.
+  /// Ends the session without waiting; a goodbye is still sent.
   nonisolated func abandon() {
     enter {
       $0.sayGoodbye()
@@ -314,7 +331,7 @@ actor SessionDriver {
       timers.connect = eventLoop.scheduleTask(in: .milliseconds(milliseconds)) {
         self.assumeIsolated { $0.act($0.machine.elapsed()) }
       }
-    case .initialize: if let link, machine.isAlone { Task { await tell(link) } } else { initialize() }
+    case .initialize: initialize()
     case .register(let id): register(id)
     case .ping: ask(.unawaited, Ping.method, parameters: nil)
     case .replay: replay()
@@ -324,9 +341,6 @@ actor SessionDriver {
     case .complete(let ticket): pending.complete(ticket)
     case .cancel(let ticket): pending.fail(ticket, CancellationError())
     case .fail(let ticket, let failure):
-      if failure == .outcomeUnknown, let (call, revision) = pending[ticket], call.isNumbered {
-        renew(call, revision: revision)
-      }
       pending.fail(ticket, error(of: failure, ticket))
     case .setAlarm(let time): setAlarm(at: time)
     case .disconnect: link?.cut()
@@ -351,7 +365,7 @@ actor SessionDriver {
   private func connected(_ link: BrokerLink) {
     self.link = link
     // It may have ended meanwhile.
-    guard machine.isAlone || link.assumeIsolated({ $0.observe(by: self) }) else {
+    guard link.assumeIsolated({ $0.observe(by: self) }) else {
       self.link = nil
       act(machine.connectFailed())
       return looked()
@@ -366,7 +380,9 @@ actor SessionDriver {
 
   private func initialize() {
     let token = info.withLock { $0.session }
-    guard let call = try? options.forSession(serving: served, resuming: token) else { return act(machine.postponed()) }
+    guard let call = try? options.forSession(serving: served, resuming: token.isEmpty ? nil : token) else {
+      return act(machine.postponed())
+    }
     ask(.initialize, Initialize.method, parameters: BrokerConnection.parameters(of: call))
   }
 
@@ -427,7 +443,7 @@ actor SessionDriver {
     timers.look?.cancel()
     farewell.stopWaiting()
     if leaving {
-      // The session was not wanted: it must not count as a crash when the process ends.
+      // The session is unwanted: it must not count as a crash when the process ends.
       let goodbye = Goodbye().with { $0.reason = .restart }
       ask(.unawaited, Goodbye.method, parameters: BrokerConnection.parameters(of: goodbye))
     }

@@ -2,7 +2,7 @@
 
 internal import RestorationWire
 
-/// The objects that a session has registered, with all that it takes to register them again.
+/// The objects of a session, with all data to register them again.
 struct SessionObjects {
   typealias ObjectID = ObjectPlan.ObjectID
 
@@ -13,15 +13,17 @@ struct SessionObjects {
     var parent: ObjectID?
     /// Whether no encoder was ever given, so that the state pushed last is current.
     var isPushed: Bool
-    /// How often the program was found to have released the object that writes its state down.
+    /// The number of looks that found the program's object released.
     var releases = 0
-    /// Whether the session has asked for its saved state, or was given it.
+    /// Whether the session has asked for its saved state, or received it.
     var wasDecoded = false
-    /// Whether it began without a broker and no state of it is saved: what is saved at its path is older (R29).
+    /// Whether the log reports its withheld state.
+    var isToldWithheld = false
+    /// Whether it began without a broker and without a saved state: the state saved at its path is older (R29).
     var isFresh = false
   }
 
-  /// How long to wait for a parent of another process, which may have to register it again too.
+  /// The timeout for a parent of another process, which may have to be registered again too.
   private static let parentWait: Duration = .seconds(10)
 
   private var records: [ObjectID: Record] = [:]
@@ -37,7 +39,6 @@ struct SessionObjects {
   /// In the order of their registration.
   var all: [RestorableObject] { records.values.map(\.object).sorted { $0.id < $1.id } }
 
-  /// What the next new object will be.
   var nextID: ObjectID { lastID + 1 }
 
   func object(at path: IdentifierPath) -> RestorableObject? { live.object(at: path) }
@@ -46,8 +47,8 @@ struct SessionObjects {
 
   func record(handle: Int64) -> Record? { object(handle: handle).flatMap { records[$0.id] } }
 
-  /// The object of an answered registration: a new one, or the object that already has the handle. The registration of
-  /// an object that is registered with another `StateRestoring` changes nothing.
+  /// The object of an answered registration: a new one, or the one with the handle. A registration with another
+  /// `StateRestoring` changes nothing.
   mutating func registered(
     _ registration: ObjectRegistration,
     below parent: ObjectID?,
@@ -75,18 +76,17 @@ struct SessionObjects {
     return object
   }
 
-  /// It was registered again, in another session of the broker's.
+  /// It is registered again, in another session of the broker.
   mutating func registered(_ id: ObjectID, as registered: RegisteredObject) {
     records[id]?.registration.takeOver = false
     if let object = records[id]?.object { live.registered(object, as: registered) }
   }
 
-  /// It is no longer the session's.
   mutating func remove(_ id: ObjectID, _ error: RestorationSessionError) {
     guard let record = records.removeValue(forKey: id) else { return }
     live.remove(record.object)
     if let parent = record.parent { children[parent]?.remove(id) }
-    // Objects below it stay, and its path is the only name left.
+    // Objects below it stay; its path is the only name left.
     for child in children.removeValue(forKey: id) ?? [] {
       setParent(of: child, to: nil, else: record.object.path.map { .path($0) })
     }
@@ -102,13 +102,12 @@ struct SessionObjects {
 
   // MARK: Released objects
 
-  /// Whether some object has to be watched for its release.
+  /// Whether an object may be released.
   var areAsked: Bool { records.values.contains { !$0.isPushed } }
 
-  /// Whether the program has released the object that encodes its state.
   func isReleased(_ id: ObjectID) -> Bool { records[id].map { !$0.isPushed && $0.object.restoring == nil } ?? false }
 
-  /// The objects that the program is found to have released, so many times in a row.
+  /// The objects that were found released this many times in a row.
   mutating func released(times: Int) -> [RestorableObject] {
     var found: [RestorableObject] = []
     for (id, record) in records where !record.isPushed {
@@ -119,35 +118,51 @@ struct SessionObjects {
     return found.sorted { $0.id < $1.id }
   }
 
-  /// It could not be unregistered: it is to be found again.
+  /// Unregistering failed: the object is to be found again.
   mutating func stays(_ id: ObjectID) { records[id]?.releases = 0 }
 
   // MARK: States
 
   mutating func decoded(_ id: ObjectID) { records[id]?.wasDecoded = true }
 
-  /// Whether an object is another one, or below it.
-  func isBelow(_ id: ObjectID, _ other: ObjectID) -> Bool {
-    id == other || records[id]?.parent.map { isBelow($0, other) } ?? false
+  /// `nil` for a root.
+  func parent(of object: RestorableObject) -> RestorableReference? {
+    guard let record = records[object.id] else { return nil }
+    if let parent = record.parent.flatMap({ records[$0]?.object }) { return .object(parent) }
+    switch record.registration.restorationParent {
+    case .path(let path)?: return .path(path)
+    case .handle(let handle)?: return self.object(handle: handle).map { .object($0) }
+    case nil: return nil
+    }
   }
 
-  /// No broker was there when it got its path.
   mutating func beganAlone(_ id: ObjectID) { records[id]?.isFresh = true }
 
-  /// A broker has stored a state of it.
-  mutating func saved(_ id: ObjectID) { records[id]?.isFresh = false }
+  mutating func saved(_ id: ObjectID) {
+    guard records[id]?.isFresh == true else { return }
+    records[id]?.isFresh = false
+    // The saved state is the program's.
+    records[id]?.wasDecoded = true
+  }
+
+  /// Notes a withheld state; returns whether it is the first.
+  mutating func isFirstWithheld(_ id: ObjectID) -> Bool {
+    guard records[id]?.isToldWithheld == false else { return false }
+    records[id]?.isToldWithheld = true
+    return true
+  }
 
   /// The decoded state is no longer the saved state.
   mutating func forgetDecoding() { for id in records.keys { records[id]?.wasDecoded = false } }
 
-  /// The number of the next state (R15). All objects count together: if the session has had another object at the
-  /// same path before, the broker may go by the numbers of that one.
+  /// The number of the next state (R15). All objects count together: the broker may still have the number of a former
+  /// object at the same path.
   mutating func nextRevision() -> Int64 {
     lastRevision += 1
     return lastRevision
   }
 
-  /// The broker's current name of an object; `nil` if it is no longer the session's.
+  /// The broker's name of an object; `nil` if the session no longer has it.
   func wire(_ reference: RestorableReference) -> ObjectReference? {
     switch reference {
     case .object(let object): records[object.id].map { .handle($0.object.handle) }
@@ -155,7 +170,7 @@ struct SessionObjects {
     }
   }
 
-  /// The repeated registration of an object: if it was registered, and never again against another owner.
+  /// The repeated registration of an object; it displaces another owner only while the object is fresh.
   func registrationAgain(_ id: ObjectID) -> ObjectRegistration? {
     guard let record = records[id] else { return nil }
     var registration = record.registration
@@ -186,7 +201,7 @@ struct SessionObjects {
     if let object = records[id]?.object { live.moved(object, to: placement.path, included: placement.included) }
   }
 
-  /// The broker says that an object has another path: its own component may be another, and its parent's path.
+  /// The broker reports another path: the object's own component, or its parent's path, may have changed.
   mutating func moved(_ id: ObjectID, to path: IdentifierPath?) {
     guard let record = records[id] else { return }
     live.moved(record.object, to: path)

@@ -3,13 +3,12 @@
 internal import RestorationTransport
 public import RestorationWire
 
-/// What `RestorationSession.start` and `BrokerConnection.initialize` tell the broker about this process.
+/// The description of this process for `RestorationSession.start` and `BrokerConnection.initialize`.
 public struct SessionOptions: Hashable, Sendable {
-  /// Which of several instances of the application this is; each has an archive of its own.
+  /// The instance of the application; each has an archive of its own.
   public enum Instance: Hashable, Sendable {
     /// The most recently used vacant instance, otherwise a new one.
     case automatic
-    /// The instance of this name.
     case named(String)
   }
 
@@ -27,23 +26,22 @@ public struct SessionOptions: Hashable, Sendable {
   public var storyboardUnit: String?
   /// Whether this session is the application's delegate (R9).
   public var isDelegate: Bool
-  /// Whether the broker asks a `RestorationSession` to encode its objects when the application is saved, and to decode
-  /// them when it is restored. Its objects are then registered with a `StateRestoring`. A session that is not asked
-  /// encodes and decodes on its own, and the states it encoded last are saved.
+  /// Whether the broker asks a `RestorationSession` to encode its objects at a save, and to decode them at a
+  /// restoration; register them with a `StateRestoring`. Otherwise the program encodes and decodes by itself, and the
+  /// last encoded states are saved.
   public var answersCalls: Bool
-  /// What `notifications` of the session or connection will give.
+  /// The kinds of notifications to deliver.
   public var notifications: Set<BrokerNotification.Kind>
   /// Class names of earlier versions → current names (R25).
   public var classAliases: [String: String]
   /// Restoration identifiers of earlier versions → current ones.
   public var identifierAliases: [String: String]
-  /// Whether the application is taken over if another host has it; its sessions there end (R36). A session does so
-  /// once, when it is started.
+  /// Whether to take the application over from another host; its sessions there end (R36). Applies once, at the start.
   public var takeOver: Bool
-  /// Where the user works with it, such as a directory: `automatic` prefers the instance that was last given the same.
+  /// The user's context, such as a directory: `automatic` prefers the instance that last had the same.
   public var affinity: String?
 
-  /// Options for this application; everything else has the protocol's default, but all notifications are asked for.
+  /// Everything else has the protocol's default, but all notifications are delivered.
   public init(
     application: String,
     instance: Instance? = nil,
@@ -67,13 +65,12 @@ public struct SessionOptions: Hashable, Sendable {
     self.affinity = affinity
   }
 
-  /// The calls and notifications a session serves: it always follows its objects, and their archive.
+  /// The calls and notifications that a session serves: always those about its objects and archive.
   func served(byDelegate hasDelegate: Bool) -> [ServedMethod] {
     var served: [ServedMethod] = [.pathChanged, .registrationReplaced]
     if notifications.contains(.applicationStateSaved) { served.append(.applicationStateSaved) }
     if answersCalls || notifications.contains(.headReplaced) { served.append(.headReplaced) }
-    if notifications.contains(.stateWanted) { served.append(.stateWanted) }
-    served.append(.archiveLost)
+    served += [.stateWanted, .archiveLost]
     if answersCalls {
       served += [
         .encodeRestorableStateWithCoder, .decodeRestorableStateWithCoder, .objectWithRestorationIdentifierPath,
@@ -90,7 +87,7 @@ public struct SessionOptions: Hashable, Sendable {
     return served
   }
 
-  /// The largest message a served client asks for: with larger ones, states would come one by one.
+  /// The largest message of a served client, in bytes: with larger ones, states would come one by one.
   static let sessionMessageBytesMax: Int64 = 1 << 20
 
   func forSession(serving served: [ServedMethod], resuming token: String?) throws -> Initialize {
@@ -101,7 +98,7 @@ public struct SessionOptions: Hashable, Sendable {
   /// Throws a `RestorationError` if the application's name cannot be sent.
   ///
   /// - Parameters:
-  ///   - served: `nil` serves the notifications that are asked for.
+  ///   - served: `nil` serves the notifications of the options.
   ///   - messageBytesMax: of the largest message that is read; `nil` for any size.
   func wire(
     resuming session: String?,
@@ -135,17 +132,17 @@ public struct SessionOptions: Hashable, Sendable {
   }
 }
 
-/// What a `RestorationSession` does if no broker runs when it is started.
+/// The behaviour of a `RestorationSession` that starts without a broker.
 public enum WithoutBroker: Hashable, Sendable {
-  /// It works as if nothing was saved, keeps in memory what the program does, and tells a broker that comes. The log
-  /// says so, once. A broker that is being started again is awaited first, for a second at most.
+  /// The session works as if nothing was saved, and keeps states in memory. The first broker gets its objects and
+  /// states. The log says so, once. A broker that is being restarted is awaited first, for a second at most.
   ///
-  /// - `register` succeeds at once, `encode` ends with `.unsaved`, `decode` gives what this process has encoded, a save
-  ///   or a restoration does nothing.
-  /// - What only a broker can answer throws a `BrokerConnectionError`.
-  /// - What a former run has saved of these objects is not given to them when a broker comes: what is in memory takes
-  ///   its place (R29). It stays saved if the program saves nothing of them.
-  /// - What is in memory is lost if the process ends before.
+  /// - `register` succeeds at once, `encode` ends with `.unsaved`, `decode` gives this process's states; a save or a
+  ///   restoration does nothing.
+  /// - A call that only a broker can answer throws a `BrokerConnectionError`.
+  /// - States of a former run are not delivered: those in memory replace them (R29). They stay saved if the program
+  ///   saves none.
+  /// - States in memory are lost if the process ends.
   case memory
   /// Starting throws a `BrokerConnectionError`; for tools.
   case fails
@@ -157,9 +154,9 @@ public struct SessionInfo: Hashable, Sendable {
   public let broker: BrokerVersion
   /// The full name, with the instance, even if the broker chose it.
   public let application: ApplicationName
-  /// The token to resume the session by; a secret of the application. Empty if no broker has come yet.
+  /// The token to resume the session; a secret of the application. Empty before the first broker.
   public let session: String
-  /// Whether the token was known, so that objects, handles and revisions continue.
+  /// Whether the session was resumed: objects, handles and revisions continue.
   public let wasResumed: Bool
   public let restoration: RestorationSituation
   public let limits: Limits
@@ -176,7 +173,7 @@ public struct SessionInfo: Hashable, Sendable {
 }
 
 extension SessionInfo: CustomStringConvertible {
-  /// For logs: without the token.
+  /// Without the token, for logs.
   public var description: String {
     "\(application): \(restoration.state), \(restoration.reason), by \(broker.name) \(broker.version)"
   }
@@ -184,7 +181,7 @@ extension SessionInfo: CustomStringConvertible {
 
 extension ApplicationName {
   /// Throws a `RestorationError` if `text` is no such name.
-  init(sending text: String) throws {
+  package init(sending text: String) throws {
     guard let name = ApplicationName(text) else {
       throw RestorationError(
         .invalidParameter(

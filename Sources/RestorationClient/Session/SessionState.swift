@@ -2,41 +2,37 @@
 
 public import RestorationWire
 
-/// How a session stands with the broker.
+/// The session's relation to the broker.
 public enum SessionState: Hashable, Sendable {
-  /// No broker has come yet, or it has not been told everything: calls are answered from memory.
+  /// No broker has come yet: calls are answered from memory.
   case withoutBroker
-  /// Calls reach the broker.
   case connected
-  /// The connection was lost then, and the broker is looked for; calls wait.
+  /// The connection was lost at that time; calls wait while the session looks for a broker.
   case reconnecting(since: ContinuousClock.Instant)
-  /// The session is over, and nothing follows.
+  /// Nothing follows.
   case ended(SessionEnding)
 }
 
-/// How a session ended.
 public enum SessionEnding: Hashable, Sendable {
-  /// By `RestorationSession.end`, or with the last reference to it. `isConfirmed` tells whether the broker has
-  /// acknowledged the goodbye; otherwise it may not have heard it: then the objects wait for this process, and the
-  /// session has crashed when the process ends.
+  /// Ended by `RestorationSession.end`, or with the last reference. If `isConfirmed` is false, the broker may not have
+  /// heard the goodbye: then the objects wait for this process, and the session has crashed when the process ends.
   case left(isConfirmed: Bool)
-  /// The broker does not take the session back, e.g. because another process is the application's delegate by now; or
-  /// another host has the application (`fenced`).
+  /// The broker does not resume the session, e.g. because the application has another delegate; or another host has the
+  /// application (`fenced`).
   case refused(RestorationError)
 }
 
 /// A notification to a session.
 public enum SessionNotification: Hashable, Sendable, CountsMissed {
-  /// An object has another path, because it or an ancestor was moved or renamed (R6). The path is `nil` if the
-  /// object's own identifier is `nil`.
+  /// A move or renaming of the object or an ancestor changed its path (R6); `nil` if its own identifier is `nil`.
   case pathChanged(RestorableObject, path: IdentifierPath?)
-  /// Another session has taken over the object's path; the object is no longer this session's (R8).
+  /// Another session has taken over the path; this session no longer has the object (R8).
   case registrationReplaced(RestorableObject, path: IdentifierPath, by: ObjectOwner)
-  /// The broker had lost the session, and refused to register the object again: most often because it has another owner
-  /// meanwhile (`duplicatePath`). It is no longer this session's.
+  /// The broker had lost the session, and refused to register the object again, mostly because it has another owner
+  /// (`duplicatePath`). The session no longer has it.
   case registrationLost(RestorableObject, because: RestorationError)
-  /// The session was to make the objects of this restoration class, and the broker does not take it back for that: most
-  /// often because another session does so meanwhile (`alreadyServed`).
+  /// The broker refused to register the restoration class again, mostly because another session serves it
+  /// (`alreadyServed`).
   case restorationClassLost(String, because: RestorationError)
   /// The same for the data source of a view.
   case dataSourceLost(RestorableReference, because: RestorationError)
@@ -44,17 +40,16 @@ public enum SessionNotification: Hashable, Sendable, CountsMissed {
   case applicationStateSaved(generation: Int64)
   /// The saved state was replaced as a whole by this generation; objects may be restored again.
   case headReplaced(generation: Int64)
-  /// The object is saved from now on, and what was encoded before was not stored: encode it. A session that answers
-  /// calls is asked instead, and `@Restorable` properties are pushed by themselves.
+  /// The object is saved from now on, and the session has no state of it: encode it. Earlier encoded states and
+  /// `@Restorable` properties are pushed automatically; an object that answers calls is asked instead.
   case stateWanted(RestorableObject)
-  /// Another host has the application since then, as far as that is known: its user works there now (R36). The session
-  /// ends, because a call or a new connection would take the application from there. If the user is back, start another
-  /// one, with `takeOver` if the other host does not leave. Of what was stored here, it lacks so many changes.
+  /// Another host has the application since then, if known (R36). The session ends, because a call would take the
+  /// application back. If the user returns, start another session, with `takeOver` if the other host does not leave.
+  /// The other host lacks `unshipped` changes of this one.
   case archiveLost(host: String?, since: Timestamp?, unshipped: Int64)
-  /// `@Restorable` properties of the object could not be restored or saved, for the reason given. What the broker did
-  /// not save is pushed again, after at most a second, and not reported again for the same reason; what cannot be
-  /// encoded goes with the next write.
+  /// `@Restorable` properties of the object were not restored or saved. A refused push is repeated within a second, and
+  /// reported once for each reason. A value that cannot be encoded waits for the next write.
   case propertiesFailed(RestorableObject, because: String)
-  /// So many notifications came faster than they were taken and are lost.
+  /// The count of notifications lost because they were not read in time.
   case missed(count: Int)
 }

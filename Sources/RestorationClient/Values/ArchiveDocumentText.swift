@@ -3,7 +3,7 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// A document assembled from the pages of an export: its own members on the first line, then a line for each object.
+/// A document assembled from the pages of an export: its own members, then a line for each object.
 struct ExportedDocument {
   private var bytes: [UInt8] = []
   private var isEmpty = true
@@ -32,13 +32,12 @@ struct ExportedDocument {
     return true
   }
 
-  /// The whole document, with a line feed at its end.
   var text: String { String(decoding: bytes, as: UTF8.self) + "\n]}\n" }
 }
 
-/// A document cut into parts that the broker takes as messages.
+/// A document cut into parts for the broker.
 struct ImportedDocument {
-  /// A part is no larger, except for a single larger object.
+  /// The most bytes of a part, unless a single object is larger.
   private static let partBytesMax = 1 << 20
   /// Values of a message besides its objects.
   private static let envelopeValues = 64
@@ -73,7 +72,6 @@ struct ImportedDocument {
     self.ranges = ranges
   }
 
-  /// One of the parts; the document itself if there is only one.
   func part(_ index: Int) throws -> JSONSlice {
     guard count > 1, let members = whole.members else { return whole }
     var writer = JSONWriter()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What went wrong where is in the error already; whose state it was is added.
+// Adds the object's name to the error.
 extension DecodingError {
   func of(_ object: RestorableObject) -> DecodingError {
     func context(_ context: Context) -> Context {

@@ -2,18 +2,16 @@
 
 public import RestorationWire
 
-/// The description of an object for its registration.
 public struct ObjectRegistration: Hashable, Sendable {
   /// 1–255 bytes of UTF-8 without `/`, `#` and control characters; `nil` excludes a view or view controller and
   /// everything below it (R1, R4).
   public var restorationIdentifier: String?
-  /// The parent, below which the identifier is unique; it may belong to another process (R1, R3). `nil` makes a root.
+  /// The parent, which may belong to another process (R1, R3); the identifier is unique below it. `nil` makes a root.
   public var restorationParent: ObjectReference?
-  /// The role of the object in its application.
   public var kind: ObjectKind
   /// The object's class and its superclasses, own class first; empty switches the class check off (R25).
   public var classes: [String]
-  // What is nil from here on keeps what is recorded of the path.
+  // From here on, `nil` keeps the value recorded for the path.
 
   /// Name of the restoration class that will make the object again; empty removes it.
   public var restorationClass: String?
@@ -21,7 +19,7 @@ public struct ObjectRegistration: Hashable, Sendable {
   public var position: Int64?
   /// The systemd user unit whose process restores the object; empty removes it.
   public var storyboardUnit: String?
-  /// How long to wait for a parent, named by its path, that is not registered yet; `nil` fails at once.
+  /// The timeout for a parent, named by its path, that is not registered yet; `nil` fails at once.
   public var awaitParent: Duration?
   /// Take the path over from another live session (R8).
   public var takeOver: Bool
@@ -32,7 +30,7 @@ public struct ObjectRegistration: Hashable, Sendable {
   /// The object is new: the state that was saved at its path is not its own (R29).
   public var fresh: Bool
 
-  /// A registration under this identifier; everything else has the protocol's default.
+  /// Everything else has the protocol's default.
   public init(
     _ restorationIdentifier: String?,
     restorationParent: ObjectReference? = nil,

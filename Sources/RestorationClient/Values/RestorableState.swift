@@ -3,21 +3,17 @@
 internal import JSONRPC
 public import RestorationWire
 
-/// The state of an object: one JSON object, kept as text so that numbers, escapes and the order of members stay as they
-/// were written.
+/// The state of an object: one JSON object, retained as text so that numbers, escapes and the order of members stay.
 ///
-/// References to other objects are `{"$restorable": handle or path}`; text that only looks like one is protected by
-/// `{"$literal": …}`. Two states are equal when their compact texts are.
+/// References to other objects are `{"$restorable": handle or path}`; `{"$literal": …}` protects text that only looks
+/// like one. Two states are equal if their compact texts are.
 public struct RestorableState: Hashable, Sendable {
-  /// Compact text of one object, in storage of its own.
   let text: JSONText
-  /// Finds the objects that it refers to; `nil` if no session has decoded it.
+  /// Finds the referenced objects; `nil` if no session has decoded the state.
   let live: LiveObjects?
 
-  /// Takes JSON text of one object; insignificant white space goes.
-  ///
-  /// Throws a `RestorationError` with code `parseError` if it is not JSON, and `invalidParams` if it is JSON of
-  /// another kind.
+  /// Takes JSON text of one object, and removes insignificant white space. Throws a `RestorationError`: `parseError` if
+  /// the text is not JSON, `invalidParams` if it is another kind of JSON.
   public init(jsonText: String) throws {
     let slice = try JSONInput.scan(jsonText, subject: "the state")
     guard slice.kind == .object else {
@@ -32,7 +28,6 @@ public struct RestorableState: Hashable, Sendable {
 
   public func hash(into hasher: inout Hasher) { hasher.combine(text) }
 
-  /// No keys at all.
   public static let empty = RestorableState(.emptyObject)
 
   /// The state as compact JSON text.
@@ -44,22 +39,18 @@ public struct RestorableState: Hashable, Sendable {
 
 // Values of the program's own types
 extension RestorableState {
-  /// The state that a value of any `Codable` type makes. Its properties are the state's keys, by their coding keys; a
-  /// value without keys, such as a number or an array, is the state's `value`.
+  /// The state of a `Codable` value. The value's coding keys are the state's keys; a value without keys, such as a
+  /// number or an array, is the state's `value`.
   ///
   /// Bytes (`[UInt8]`, `Data`), instants (`Timestamp`, `Date`: to the millisecond) and `RestorableReference` have the
-  /// forms that all languages know; numbers keep their digits, infinities and NaN are strings. Throws what the value's
-  /// own `encode(to:)` throws.
+  /// protocol's forms; numbers keep their digits, infinities and NaN are strings. Throws the errors of `encode(to:)`.
   public init(encoding value: some Encodable) throws { self.init(try StateNode.encoding(value, at: []).state) }
 
-  /// The value that the state was made of.
-  ///
-  /// Throws a `DecodingError` that says where the state does not fit the type, or that it is too deep to be read.
+  /// The encoded value. Throws a `DecodingError` if the state does not fit the type, or is too deep to be read.
   public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
     try decoder().read(type)
   }
 
-  /// The values by their keys.
   var members: [String: StateDecoder] { get throws { try decoder().members } }
 
   private func decoder() throws -> StateDecoder {
@@ -77,12 +68,11 @@ extension RestorableState: CustomStringConvertible {
   public var description: String { jsonText }
 }
 
-/// The result of decoding an object.
 public struct DecodedState: Hashable, Sendable {
-  /// Whether there is a state, and if not why not.
+  /// Whether there is a state; otherwise the reason.
   public let status: DecodingStatus
-  /// `nil` unless the status is `available`. In its text, references are `{"$restorable": path, "object": handle or
-  /// null}` (R14).
+  /// `nil` unless the status is `available`. Its references are `{"$restorable": path, "object": handle or null}`
+  /// (R14).
   public let state: RestorableState?
   /// Who wrote the state; `nil` if there is none.
   public let origin: ReservedKeys?
@@ -92,10 +82,10 @@ public struct DecodedState: Hashable, Sendable {
   public let sequence: Int64
   /// Show the state only if you are asked to.
   public let isConfidential: Bool
-  /// Its owner is not given it, because its process failed of it (R35).
+  /// It is withheld from its owner, whose process failed because of it (R35).
   public let isWithheld: Bool
 
-  /// `nil` if a member has another form than the protocol gives it.
+  /// `nil` if a member has another form than the protocol's.
   init?(_ wire: DecodeRestorableState.Reply, _ live: LiveObjects? = nil) {
     guard let elements = RestorableElement.read(wire.elements) else { return nil }
     status = wire.status

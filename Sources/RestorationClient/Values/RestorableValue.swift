@@ -19,10 +19,10 @@ public enum RestorableValue: Hashable, Sendable {
   case real(Double)
   case string(String)
   case array([RestorableValue])
-  /// Values by name. If a name is `$restorable`, `$literal`, `$data` or `$date`, all of it is saved as it is, in
-  /// `{"$literal": …}`, and holds no references, bytes and dates.
+  /// Values by name. If a name is `$restorable`, `$literal`, `$data` or `$date`, the whole object is saved in
+  /// `{"$literal": …}`, without references, bytes and dates.
   case object([String: RestorableValue])
-  /// Another object of the application, of whatever process (R14).
+  /// Another object of the application, in any process (R14).
   case reference(RestorableReference)
   /// Bytes, such as a bookmark or a small picture: `{"$data": base64}`.
   case data([UInt8])
@@ -58,8 +58,8 @@ extension RestorableValue {
 
   public var object: [String: RestorableValue]? { if case .object(let value) = self { value } else { nil } }
 
-  /// The object referred to; `nil` if this is something else. In a state that a session has decoded, references to its
-  /// own objects are those objects, others are paths.
+  /// The referenced object, if this is a reference. After a session has decoded the state, its own objects are live,
+  /// and others are paths.
   public var reference: RestorableReference? { if case .reference(let value) = self { value } else { nil } }
 
   public var data: [UInt8]? { if case .data(let value) = self { value } else { nil } }
@@ -96,12 +96,10 @@ extension RestorableState {
     top.map { RestorableValue.values(of: $0.members, live, isLiteral: $0.isLiteral) } ?? [:]
   }
 
-  /// The value of that name at the top level.
   public subscript(name: String) -> RestorableValue? {
     top.flatMap { top in top.members[name].map { RestorableValue($0, live, isLiteral: top.isLiteral) } }
   }
 
-  /// The members, and whether they are saved as they are.
   private var top: (members: JSONSlice, isLiteral: Bool)? {
     text.scanned.map { text in
       guard let literal = RestorableValue.literal(text), literal.kind == .object else { return (text, false) }
@@ -125,7 +123,7 @@ extension RestorableValue {
   private static let dateKey = "$date"
   private static let keys = [referenceKey, literalKey, dataKey, dateKey]
 
-  /// Members in the order of their names; if one of these has a meaning, all of it is literal.
+  /// Members in the order of their names; a reserved name makes the whole object literal.
   static func object<Value>(
     _ values: [String: Value],
     isLiteral: Bool,
@@ -137,7 +135,7 @@ extension RestorableValue {
     return becomesLiteral ? [literalKey: .object(JSONObject(members))] : .object(JSONObject(members))
   }
 
-  /// - Parameter isLiteral: whether nothing in it is a reference, whatever it looks like.
+  /// - Parameter isLiteral: whether nothing in it is a reference.
   func json(isLiteral: Bool) -> JSONValue {
     switch self {
     case .null: return .null
@@ -178,17 +176,15 @@ extension RestorableValue {
     }
   }
 
-  /// A value that is saved as it is.
   static func literal(_ value: JSONValue) -> JSONValue { [literalKey: value] }
 
-  /// What is saved as it is; `nil` if this is something else.
+  /// The text of a literal; `nil` for anything else.
   static func literal(_ slice: JSONSlice) -> JSONSlice? { slice[literalKey] }
 
-  /// Whether it is a reference whose target is gone.
   static func isGone(_ slice: JSONSlice) -> Bool { slice[referenceKey].map { $0.strings == nil } ?? false }
 
-  /// The live object if the session has it: the path may have changed since the state was decoded. `nil` if the target
-  /// is gone, and for what is no reference.
+  /// The live object, if the session has it: its path may have changed since the decode. `nil` if the target is gone,
+  /// or this is no reference.
   static func reference(_ slice: JSONSlice, _ live: LiveObjects?) -> RestorableReference? {
     guard let path = slice[referenceKey]?.strings.map({ IdentifierPath($0) }) else { return nil }
     let object = slice["object"]?.integer().flatMap { live?.object(handle: $0) } ?? live?.object(at: path)

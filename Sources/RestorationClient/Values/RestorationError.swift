@@ -3,37 +3,35 @@
 internal import JSONRPC
 public import RestorationWire
 
-/// The broker refused a call, or the library did before sending it, with the code the broker would have used.
-///
-/// Nothing was changed, except if `indeterminate` is true.
+/// The broker refused a call, or the library did before sending it, with the broker's code. Nothing was changed, unless
+/// `indeterminate` is true.
 public struct RestorationError: Error, Hashable, Sendable {
   public let code: ErrorCode
-  /// One sentence for people; it may change at any time.
+  /// One sentence for people; its wording may change.
   public let message: String
-  /// One sentence that says what to do next.
+  /// The next step, in one sentence.
   public let hint: String?
   /// The object the error is about.
   public let path: IdentifierPath?
-  /// JSON pointer (RFC 6901) to the parameter that is wrong.
+  /// JSON pointer (RFC 6901) to the wrong parameter.
   public let pointer: String?
   /// Of `duplicatePath`, `notOwner` and `alreadyServed`: the present owner, then the claimant if it is named.
   public let owners: [ObjectOwner]
-  /// Of `limitExceeded`: which limit and by how much.
+  /// Of `limitExceeded`.
   public let limit: ExceededLimit?
   /// Of `stateChanged`: the change that stored the newest state; 0 if there is none.
   public let sequence: Int64?
-  /// Of `storeFailed`: the write may be on disk all the same; send it again with the same revision.
+  /// Of `storeFailed`: the write may be on disk; send it again with the same revision.
   public let indeterminate: Bool
-  /// Of an indeterminate one: it may be on this host's disk, and is sent to the fleet's store then; the broker goes on.
+  /// Of an indeterminate one: the write is provisional, the replica has not confirmed it, and the broker continues.
   let isUnconfirmed: Bool
-  /// Of `unsupportedProtocolVersion`: versions the broker speaks.
+  /// Of `unsupportedProtocolVersion`: the broker's versions.
   public let supportedVersions: [Int64]
-  /// The `data` of the error object as JSON text, with what this version of the library does not know.
+  /// The `data` of the error object as JSON text, with members unknown to this library.
   public let dataText: String?
 
-  /// A limit that a message or a registration went over.
   public struct ExceededLimit: Hashable, Sendable {
-    /// The limit's name, as `limits` reports it.
+    /// The limit's name, as in `limits`.
     public let name: String
     public let max: Int64
     public let value: Int64
@@ -41,13 +39,12 @@ public struct RestorationError: Error, Hashable, Sendable {
 }
 
 extension RestorationError: CustomStringConvertible {
-  /// The message and the hint, in one line.
   public var description: String { hint.map { "\(message). \($0)" } ?? message }
 }
 
 // Reading
 extension RestorationError {
-  /// Reads an error object as received; members that are missing or of another form become their defaults.
+  /// Missing or malformed members become their defaults.
   init(answer: JSONSlice) {
     self.init(
       answer["code"]?.integer().flatMap { Int(exactly: $0) }.map { ErrorCode(rawValue: $0) } ?? .internalError,
@@ -56,7 +53,7 @@ extension RestorationError {
     )
   }
 
-  /// An error found by the library itself, in the broker's words.
+  /// An error found by the library, in the broker's words.
   init(_ error: ErrorObject, message: String? = nil) {
     self.init(ErrorCode(rawValue: error.code), message ?? error.message, error.data.flatMap { JSONText($0).scanned })
   }

@@ -4,19 +4,17 @@ internal import JSONRPC
 
 /// Reads a value of any `Decodable` type from the text of a state.
 struct StateDecoder: Decoder {
-  /// Name of the value in a state that was made of a value without names.
+  /// The key of a value without keys.
   static let valueKey = "value"
-  /// Name of the number of a `VersionedState`'s form.
+  /// The key of the version of a `VersionedState`.
   static let versionKey = "$version"
 
   private let text: JSONSlice
   private let source: SavedSource
-  /// Whether it is the whole state.
   private let isState: Bool
   let codingPath: [any CodingKey]
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-  /// The decoder of a whole state.
   init(_ text: JSONSlice, _ live: LiveObjects?) {
     self.init(text, SavedSource(live: live), isState: true, codingPath: [])
   }
@@ -30,7 +28,7 @@ struct StateDecoder: Decoder {
     }
   }
 
-  /// What a value without names is read from; `nil` if the state has none.
+  /// The text of a value without keys; `nil` if the state has none.
   private var value: JSONSlice? { isState ? text[Self.valueKey] : text }
 
   func read<Value: Decodable>(_ type: Value.Type) throws -> Value {
@@ -40,7 +38,7 @@ struct StateDecoder: Decoder {
     return read
   }
 
-  /// The decoder of the value in its present form.
+  /// The decoder of the value in its present version.
   private func migrated(to type: Any.Type) throws -> StateDecoder {
     guard let type = type as? any VersionedState.Type, text.kind == .object else { return self }
     let number = text[Self.versionKey]
@@ -80,16 +78,13 @@ struct StateDecoder: Decoder {
 
   func singleValueContainer() -> any SingleValueDecodingContainer { self }
 
-  /// The decoders of the members of the whole state.
   var members: [String: StateDecoder] {
     let members = (text.members ?? []).map { ($0.name, child($0.value, StateKey(stringValue: $0.name))) }
     return Dictionary(members) { first, _ in first }.compactMapValues { $0 }
   }
 
-  /// The value as it is saved.
   var asSaved: SavedValue { .kept(text.compactText.detached(), isLiteral: source.isLiteral) }
 
-  /// The decoder of a value in this one.
   private func child(_ text: JSONSlice?, _ key: any CodingKey) -> StateDecoder? {
     text.map { StateDecoder($0, source, codingPath: codingPath + [key]) }
   }
@@ -109,7 +104,7 @@ struct StateDecoder: Decoder {
       : .typeMismatch(type, context("a value of \(type) was expected, not \(shown)"))
   }
 
-  /// Whether it is a reference whose object is gone (R14).
+  /// Whether the referenced object is gone (R14).
   private func isGone(_ text: JSONSlice) -> Bool { !source.isLiteral && RestorableValue.isGone(text) }
 }
 
@@ -120,14 +115,13 @@ extension StateDecoder: SingleValueDecodingContainer {
 }
 
 extension StateDecoder {
-  /// The members of an object.
   private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let decoder: StateDecoder
     let members: [String: JSONSlice]
     var codingPath: [any CodingKey] { decoder.codingPath }
     var allKeys: [Key] { members.keys.sorted().compactMap { Key(stringValue: $0) } }
 
-    /// - Parameter missing: what is read if there is no such member.
+    /// - Parameter missing: read in place of a missing member.
     private func member(_ key: any CodingKey, else missing: JSONText? = nil) throws -> StateDecoder {
       guard let child = decoder.child(members[key.stringValue] ?? missing?.scanned, key) else {
         throw DecodingError.keyNotFound(key, decoder.context("the state has no \(key.stringValue) there"))
@@ -155,7 +149,6 @@ extension StateDecoder {
     func superDecoder(forKey key: Key) throws -> any Decoder { try member(key, else: .null) }
   }
 
-  /// The elements of an array, one after the other.
   private struct Unkeyed: UnkeyedDecodingContainer {
     let decoder: StateDecoder
     let elements: [JSONSlice]
@@ -166,7 +159,7 @@ extension StateDecoder {
 
     init(decoder: StateDecoder, elements: [JSONSlice]) { (self.decoder, self.elements) = (decoder, elements) }
 
-    /// Reads the present element; the next one follows if that succeeds.
+    /// Reads the present element; advances if that succeeds.
     private mutating func element<Value>(_ read: (StateDecoder) throws -> Value) throws -> Value {
       let key = StateKey(intValue: currentIndex)
       guard let child = decoder.child(isAtEnd ? nil : elements[currentIndex], key) else {

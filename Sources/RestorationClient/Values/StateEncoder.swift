@@ -2,10 +2,9 @@
 
 internal import JSONRPC
 
-/// What an `Encodable` value has written. Its containers share it, because they may be filled in any order.
+/// The content written by an `Encodable` value. Its containers share it, because they may be filled in any order.
 final class StateNode {
   enum Content {
-    /// Nothing yet.
     case none
     case value(SavedValue)
     case object([String: StateNode])
@@ -16,7 +15,6 @@ final class StateNode {
 
   init(_ value: SavedValue? = nil) { content = value.map { .value($0) } ?? .none }
 
-  /// The node of a value.
   static func encoding(_ value: some Encodable, at path: [any CodingKey]) throws -> StateNode {
     let node = StateNode()
     try StateEncoder(node: node, codingPath: path).write(value)
@@ -32,7 +30,7 @@ final class StateNode {
     content = .object(members)
   }
 
-  /// The node of that name, which a value may already have begun.
+  /// The node of that name, which may be begun already.
   func member(_ name: String) -> StateNode {
     if case .object(let members) = content, let present = members[name] { return present }
     let node = StateNode()
@@ -54,7 +52,7 @@ final class StateNode {
 
   var count: Int { if case .array(let elements) = content { elements.count } else { 0 } }
 
-  /// - Parameter isLiteral: whether nothing in it is a reference, whatever it looks like.
+  /// - Parameter isLiteral: whether nothing in it is a reference.
   func json(isLiteral: Bool = false) -> JSONValue {
     switch content {
     case .none: return [:]
@@ -90,7 +88,7 @@ struct StateEncoder: Encoder {
       guard let saved = try? value.saved else {
         let message = "this value of \(type(of: value)) has no form in a state"
         let context = EncodingError.Context(codingPath: codingPath, debugDescription: message)
-        // Not the value itself: showing such a date traps.
+        // Without the value itself: showing such a date traps.
         throw EncodingError.invalidValue(type(of: value), context)
       }
       node.content = .value(saved)
@@ -100,7 +98,7 @@ struct StateEncoder: Encoder {
     }
   }
 
-  /// Adds the number of the form that the value has.
+  /// Adds the version of the value.
   private func note(_ type: any VersionedState.Type) throws {
     guard case .object = node.content else {
       let message = "\(type) has a version, which only a value with keys can be saved with"
@@ -130,12 +128,10 @@ extension StateEncoder: SingleValueEncodingContainer {
 }
 
 extension StateEncoder {
-  /// The members of an object.
   private struct Keyed<Key: CodingKey>: KeyedEncodingContainerProtocol {
     let node: StateNode
     let codingPath: [any CodingKey]
 
-    /// A new node below this one, and its encoder.
     private func child(_ key: any CodingKey) -> StateEncoder {
       let child = StateNode()
       node.add(child, as: key.stringValue)
@@ -146,7 +142,7 @@ extension StateEncoder {
 
     func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try child(key).write(value) }
 
-    /// That of the node that is there: if a value asks for its container again, it adds to the same one.
+    /// The node for the key: a value that asks for its container again adds to the same one.
     private func present(_ key: Key) -> StateEncoder {
       StateEncoder(node: node.member(key.stringValue), codingPath: codingPath + [key])
     }
@@ -162,7 +158,6 @@ extension StateEncoder {
     func superEncoder(forKey key: Key) -> any Encoder { child(key) }
   }
 
-  /// The elements of an array.
   private struct Unkeyed: UnkeyedEncodingContainer {
     let node: StateNode
     let codingPath: [any CodingKey]
@@ -189,7 +184,7 @@ extension StateEncoder {
   }
 }
 
-/// A place in an array, or that of a superclass.
+/// A place in an array, or a superclass.
 struct StateKey: CodingKey {
   let stringValue: String
   let intValue: Int?

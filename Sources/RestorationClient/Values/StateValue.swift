@@ -3,27 +3,27 @@
 internal import JSONRPC
 public import RestorationWire
 
-/// A type with a form of its own in a state. All other `Codable` types are made of these.
+/// A type with a form of its own in a state. All other `Codable` types consist of these.
 protocol StateValue {
-  /// Throws if the value has no form.
+  /// Throws if the value has no form in a state.
   var saved: SavedValue { get throws }
 
-  /// `nil` if the text says something else.
+  /// `nil` if the text has another form.
   init?(saved slice: JSONSlice, of state: SavedSource)
 }
 
-/// The form of a value that is to be saved.
+/// The form of a value in a state.
 enum SavedValue: Sendable {
   case json(JSONValue)
   /// Bytes, a date or a reference.
   case marked(RestorableValue)
-  /// Text of a saved state, which stays as it is.
+  /// Text of a saved state, unchanged.
   case kept(JSONText, isLiteral: Bool)
 }
 
-/// Where the text of a value comes from.
+/// The origin of a value's text.
 struct SavedSource {
-  /// Finds the objects that it refers to; `nil` if no session has decoded the state.
+  /// Finds the referenced objects; `nil` if no session has decoded the state.
   let live: LiveObjects?
   /// Whether it is inside of `{"$literal": …}`.
   var isLiteral = false
@@ -109,7 +109,7 @@ extension Float: StateValue {}
 extension Array: StateValue where Element == UInt8 {
   var saved: SavedValue { .marked(.data(self)) }
 
-  /// Also an array of numbers, as other encoders write bytes.
+  /// Reads also an array of numbers, as other encoders write bytes.
   init?(saved slice: JSONSlice, of state: SavedSource) {
     if let bytes = RestorableValue.bytesOrDate(slice)?.data {
       self = bytes
@@ -161,8 +161,8 @@ extension RestorableReference: StateValue {
   }
 }
 
-/// In a state `{"$restorable": …}`, which follows its object when that is moved (R14); other encoders get the path. It
-/// is an optional in a state: the object may be gone by the time the state is decoded (R14).
+/// In a state `{"$restorable": …}`, which follows its object's moves (R14); other encoders get the path. Declare it as
+/// optional in a state: the object may be gone at the decode (R14).
 extension RestorableReference: Codable {
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()

@@ -3,7 +3,7 @@
 public import RestorationWire
 
 extension SavingStep: CustomStringConvertible {
-  /// What happened, in a sentence for people.
+  /// A sentence for people.
   public var description: String {
     switch self {
     case .included: "the walk from the roots reached it"
@@ -25,7 +25,9 @@ extension SavingStep: CustomStringConvertible {
       "its last good state is kept: \(owner.map { "\($0) " } ?? "its owner ")\(Self.reason(why))"
         + (message.map { ": \($0)" } ?? "")
     case .pushed(let bytes): "its owner pushed a state of \(bytes) bytes"
-    case .early: "that push is early: the older state is kept until its owner has decoded it"
+    case .early: "that push is provisional: its owner has not had the older state yet"
+    case .confirmed: "what its owner has pushed is what is saved"
+    case .dropped: "what its owner has pushed is dropped: it has the older state now"
     case .ownerEnded(let owner, let ending, let outcome): outcome.sentence(of: owner, ending)
     case .saved(let generation): "it is in generation \(generation)"
     }
@@ -45,10 +47,10 @@ extension SavingStep: CustomStringConvertible {
 }
 
 extension RestoringStep: CustomStringConvertible {
-  /// What happened, in a sentence for people.
+  /// A sentence for people.
   public var description: String { sentence(\.description) }
 
-  /// The same, for a reader to whom times are told in this form.
+  /// The same, with times in the reader's form.
   package func sentence(_ time: (Timestamp) -> String) -> String {
     switch self {
     case .lookedUp(let lookup, let owner?): "looked for by \(lookup.sentence): \(owner)"
@@ -83,7 +85,7 @@ extension RestoringStep: CustomStringConvertible {
 }
 
 extension SkippedObject {
-  /// Why it was not restored, in a sentence for people.
+  /// The cause in a sentence for people.
   package var sentence: String { cause + (message.map { ": \($0)" } ?? "") }
 
   private var cause: String {
@@ -99,7 +101,7 @@ extension SkippedObject {
     case .late: "its owner did not answer in time"
     case .ended: "its owner ended"
     case .discarded: "the saved state was discarded meanwhile"
-    case nil: reason
+    case nil: reason == "declined" ? "the delegate declined the restoration" : reason
     }
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A value whose form changes from one version of the program to another: what an older program has saved is brought
-/// into the present form before it is decoded.
+/// A value with versions: the state of an older program is migrated to the present version before it is decoded.
 ///
 /// ```swift
 /// struct Draft: VersionedState {
@@ -13,21 +12,20 @@
 /// }
 /// ```
 ///
-/// The number is saved beside the value's own keys as `$version`, so the value must have keys: it is a structure, not a
-/// number or an array. Values inside of others have numbers of their own. If classes or objects have got other names,
-/// give these as `SessionOptions.classAliases` and `identifierAliases`.
+/// The number is saved beside the value's own keys as `$version`, so the value must have keys: it is no number or
+/// array. Nested values have numbers of their own. For renamed classes or objects, set `SessionOptions.classAliases`
+/// and `identifierAliases`.
 public protocol VersionedState: Codable, Sendable {
-  /// The number of the present form, from 1. Count it up whenever a program that knows only the former number could not
-  /// decode what this one saves, or this one not what that one has saved.
+  /// The present version, from 1. Increase it if programs of the former and the present version cannot decode each
+  /// other's states.
   static var version: Int { get }
 
-  /// Brings what was saved into the present form. Called only if the saved number is less than `version`.
-  ///
-  /// What it throws ends the decode. Numbers beyond 64 bits are the nearest `real` here.
+  /// Migrates a saved value to the present version. Called only if the saved number is less than `version`. An error
+  /// ends the decode. Numbers beyond 64 bits are the nearest `real` here.
   ///
   /// - Parameters:
   ///   - saved: the values by their keys, without `$version`.
-  ///   - version: the number that was saved, or 0 if the type had none then.
+  ///   - version: the saved number; 0 if the type had none.
   static func migrate(_ saved: inout [String: RestorableValue], from version: Int) throws
 }
 

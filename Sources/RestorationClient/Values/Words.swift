@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import JSONRPC
-// Parameters and results are defined once, for the broker and its clients: importing the library gives access to them.
+// Parameters and results are defined once, for the broker and its clients; this gives access to them.
 @_exported public import RestorationWire
 
 // MARK: Durations
@@ -29,10 +29,9 @@ extension BrokerStatistics {
 // MARK: States
 
 extension ReservedKeys {
-  /// The keys that this version knows as JSON text, under the names that UIKit has for them.
+  /// The known keys as JSON text, under UIKit's names.
   public var jsonText: String { text.string }
 
-  /// `nil` unless the text is a coder.
   init?(coder text: JSONText) {
     guard let slice = text.scanned else { return nil }
     try? self.init(wire: slice)
@@ -40,7 +39,7 @@ extension ReservedKeys {
 }
 
 extension ArchivedObject {
-  /// `nil` unless available or quarantined, and if it is redacted.
+  /// `nil` unless available or quarantined, and if redacted.
   public var state: RestorableState? { stateText.map { RestorableState($0) } }
 
   /// Who wrote the state; `nil` if there is none.
@@ -62,12 +61,12 @@ extension QuarantinedState {
 }
 
 extension RestorationSituation {
-  /// Who wrote last and when; `nil` if there is no write.
+  /// The last writer and time; `nil` if there is no write.
   public var origin: ReservedKeys? { coder.flatMap(ReservedKeys.init(coder:)) }
 }
 
 extension RestorableElement {
-  /// The elements of an array; `nil` unless the text is one.
+  /// `nil` unless the text is an array.
   static func read(_ text: JSONText?) -> [RestorableElement]? {
     guard let text else { return [] }
     return text.scanned.flatMap { [RestorableElement]($0) }
@@ -77,11 +76,10 @@ extension RestorableElement {
 // MARK: Others
 
 extension RegisteredObject {
-  /// The handle, to be used in further calls.
   public var reference: ObjectReference { .handle(object) }
 }
 
 extension ArchiveProgress {
-  /// Told on a thread of the library, never two at a time, and before the call returns: return soon.
+  /// Called on a thread of the library, never two at a time, and before the call returns: return soon.
   public typealias Handler = @Sendable (ArchiveProgress) -> Void
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension PostgresSchema {
-  /// For the functions below, which have a fixed search path; no role may call them.
+  /// Used by the functions below, which have a fixed search path; no role may call them.
   static let helpers = """
     -- Not pg_control_checkpoint(): until the first checkpoint after a promotion it says the former timeline. On a
     -- standby pg_current_wal_lsn() fails, which is right: nothing is asked of a standby. Of a system that has given no

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an administrator applies to a database, as the role that is to own it; again at each upgrade.
+/// The statements that an administrator applies to a database as its owner's role, again at each upgrade.
 ///
-/// The role `restoration_gateway` can call the functions of programs, and do nothing else. Their names have a version,
-/// so that gateways of two versions work on one database; what a program calls never changes its parameters.
+/// The role `restoration_gateway` may only call the functions for programs. Their names contain a version, so that
+/// gateways of two versions can share a database; the parameters of a version never change.
 package enum PostgresSchema {
   package static var text: String { [begin, tables, helpers, leases, contents, end].joined(separator: "\n") }
 

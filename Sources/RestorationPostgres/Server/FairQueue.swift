@@ -2,18 +2,18 @@
 
 internal import DequeModule
 
-/// What waits for a connection: in order for each user, and the users take turns.
+/// A queue for connections: in order for each user, and users take turns.
 package struct FairQueue<Element> {
-  /// How many of one user may wait.
+  /// How many entries of one user may wait.
   private let max: Int
   private var waiting: [String: Deque<Element>] = [:]
-  /// The users for whom something waits, each once; the first one is next.
+  /// The users with entries, each once; the first one is next.
   private var turns: Deque<String> = []
   package private(set) var count = 0
 
   package init(max: Int) { self.max = max }
 
-  /// False if too many of this user wait.
+  /// False if too many entries of this user wait.
   package mutating func append(_ element: Element, for user: String) -> Bool {
     let own = waiting[user]?.count ?? 0
     guard own < max else { return false }
@@ -23,7 +23,7 @@ package struct FairQueue<Element> {
     return true
   }
 
-  /// `nil` if the first one is not wanted, too.
+  /// `nil` also if the first one is not wanted.
   package mutating func popFirst(if isWanted: (Element) -> Bool) -> Element? {
     guard let user = turns.first, let element = waiting[user]?.first, isWanted(element) else { return nil }
     return popFirst()

@@ -2,16 +2,15 @@
 
 package import RestorationArchive
 
-/// Where the functions of the schema are called.
 package protocol PostgresServer: Sendable {
-  /// - Parameter user: Whose turn it takes among the calls that wait.
+  /// - Parameter user: whose turn the call takes among those that wait.
   nonisolated(nonsending) func run(
     _ call: PostgresCall,
     for user: String
   ) async throws(PostgresFailure) -> [PostgresRow]
 }
 
-/// What calls can be made of: nothing else is ever sent.
+/// The functions that can be called: no other statement is ever sent.
 package enum PostgresFunction: String, Sendable {
   case server = "server_1"
   case look = "look_1"
@@ -27,7 +26,7 @@ package enum PostgresFunction: String, Sendable {
   case usage = "usage_1"
   case erase = "erase_1"
 
-  /// Whether it changes anything: if its answer is lost, its outcome is unknown.
+  /// Whether it changes data: if its answer is lost, its outcome is unknown.
   var isWrite: Bool {
     switch self {
     case .take, .want, .renew, .append, .snapshot, .release, .erase: true
@@ -44,7 +43,7 @@ package struct PostgresCall: Sendable {
     (self.function, self.values) = (function, values)
   }
 
-  /// Of what may be long in it.
+  /// The size of its long values.
   var bytes: Int { values.reduce(0) { if case .bytes(let bytes) = $1 { $0 + bytes.count } else { $0 } } }
 
   /// Values are parameters, never text of the statement.
@@ -62,7 +61,7 @@ package enum PostgresValue: Sendable {
   case truth(Bool)
   case change(ChangeID?)
 
-  /// The number of its type in every server's catalogue.
+  /// The type's number in every server's catalogue.
   var type: UInt32 {
     switch self {
     case .integer: 20
@@ -73,7 +72,7 @@ package enum PostgresValue: Sendable {
     }
   }
 
-  /// As the server reads it in binary; `nil` for NULL.
+  /// In the server's binary form; `nil` for NULL.
   var encoded: [UInt8]? {
     var encoded: [UInt8] = []
     switch self {
@@ -88,7 +87,7 @@ package enum PostgresValue: Sendable {
   }
 }
 
-/// A row of an answer: its columns as the server writes them in binary. What is missing, or of another type, is `nil`.
+/// A row of an answer, in the server's binary form. A missing column, or one of another type, reads as `nil`.
 package struct PostgresRow: Sendable {
   private let columns: [[UInt8]?]
 
@@ -111,12 +110,10 @@ package struct PostgresRow: Sendable {
   }
 }
 
-/// Why a call has no answer.
 package enum PostgresFailure: Error, Hashable, Sendable {
-  /// No server carried it out.
+  /// No server executed the call.
   case away(String)
-  /// Whether it was carried out is unknown.
   case unknown(String)
-  /// The server refused it and changed nothing; its SQLSTATE, and what it says.
+  /// The server refused the call and changed nothing; its SQLSTATE and message.
   case refused(state: String, String)
 }

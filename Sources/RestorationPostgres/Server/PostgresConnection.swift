@@ -3,38 +3,37 @@
 internal import CPostgres
 internal import Glibc
 
-/// A connection to one server; it belongs to one thread, which waits for the server up to a deadline.
+/// A connection to one server. It belongs to one thread, which waits for the server up to a deadline.
 ///
-/// It has no state at the server: no prepared statement, no setting, no lock, no transaction of several calls. Nothing
-/// is ever cancelled, because a server that is to wait for another one answers a cancelled commit as a success.
+/// It has no state at the server: no prepared statement, setting, lock, or transaction of several calls. Calls are
+/// never cancelled, because a server that waits for another one answers a cancelled commit as a success.
 final class PostgresConnection {
-  /// One of the servers that a connection string names.
+  /// One of the servers in a connection string.
   struct Endpoint: Hashable, Sendable {
     fileprivate let conninfo: String
-    /// `host`, `hostaddr` and `port` of this one, as far as the string has them.
+    /// Its `host`, `hostaddr` and `port`, as far as the string has them.
     fileprivate var place: [String: String] = [:]
 
     var name: String { place["host"] ?? place["hostaddr"] ?? "the server" }
   }
 
   private final class Notices {
-    /// A commit was not carried out as it was asked for.
+    /// A commit was not carried out as requested.
     var warning: String?
   }
 
   private let handle: OpaquePointer
   private let notices = Notices()
-  /// Its place among those that the connection string names.
   let place: Int
-  /// Of its server, when it was connected.
+  /// The server's timeline at the time of connecting.
   var timeline: Int64 = 0
-  /// Another call can be made.
+  /// Whether another call can be made.
   private(set) var isUsable = true
 
-  /// - Parameter deadline: Of `Clock.now`.
+  /// - Parameter deadline: in the time of `Clock.now`.
   init(to endpoint: Endpoint, at place: Int = 0, until deadline: Int64) throws(PostgresFailure) {
     self.place = place
-    // What comes later counts.
+    // Later options override earlier ones.
     var options = [
       ("application_name", "restoration-gateway"), ("tcp_user_timeout", "2000"), ("dbname", endpoint.conninfo),
     ]
@@ -52,7 +51,7 @@ final class PostgresConnection {
 
   /// The servers of a connection string, in its order.
   static func endpoints(of conninfo: String) throws(PostgresFailure) -> [Endpoint] {
-    // What libpq would say about it may hold a piece of the password.
+    // Libpq's message may contain a part of the password.
     guard let options = PQconninfoParse(conninfo, nil) else {
       throw .away("it is not a connection string of libpq; try it with psql; write % as %25 in a URI")
     }
@@ -72,7 +71,7 @@ final class PostgresConnection {
     let count = max(1, lists["host"]?.count ?? 0, lists["hostaddr"]?.count ?? 0)
     return (0..<count).map { index in
       var endpoint = Endpoint(conninfo: conninfo)
-      // One port is that of all hosts.
+      // A single port applies to all hosts.
       for (name, list) in lists { endpoint.place[name] = index < list.count ? list[index] : list[0] }
       return endpoint
     }
@@ -105,17 +104,17 @@ final class PostgresConnection {
 
   // MARK: Calls
 
-  /// The server has not closed it; between calls nothing is to be read.
+  /// Whether the server has kept it open; between calls nothing may be readable.
   var isAlive: Bool { isUsable && !wait(for: POLLIN, until: 0) }
 
   /// Runs calls in one transaction.
   ///
-  /// - Returns: The rows of each, when the server has committed.
+  /// - Returns: the rows of each, after the server has committed.
   func run(_ calls: [PostgresCall], until deadline: Int64) throws(PostgresFailure) -> [[PostgresRow]] {
     notices.warning = nil
-    // Until all is well.
+    // Until the answer is complete.
     isUsable = false
-    // Without its end nothing is committed.
+    // Nothing is committed before the pipeline's end.
     guard PQenterPipelineMode(handle) == 1, calls.allSatisfy(send) else {
       throw .away("the call could not be sent: \(message)")
     }
@@ -132,7 +131,7 @@ final class PostgresConnection {
 
   private func send(_ call: PostgresCall) -> Bool {
     let encoded = call.values.map(\.encoded)
-    // All in one piece of memory; never empty, because then it might have no address.
+    // In one block of memory; never empty, because an empty one might have no address.
     let content = encoded.reduce(into: [UInt8](), { if let bytes = $1 { $0 += bytes } }) + [0]
     return content.withUnsafeBytes { memory in
       let base = memory.baseAddress?.assumingMemoryBound(to: CChar.self)
@@ -165,7 +164,7 @@ final class PostgresConnection {
     guard unsent == 0 else { throw lost(message) }
   }
 
-  /// Reads up to the server's word that the transaction has ended: rows alone can come before the commit.
+  /// Reads until the server reports the end of the transaction: rows alone can arrive before the commit.
   private func answers(
     until deadline: Int64,
     _ lost: (String) -> PostgresFailure
@@ -179,7 +178,7 @@ final class PostgresConnection {
         guard PQconsumeInput(handle) == 1 else { throw lost(message) }
       }
       guard let result = PQgetResult(handle) else {
-        // Once between two calls; twice, if nothing comes any longer.
+        // One end separates two calls; two in a row mean that nothing follows.
         guard !wasBetween else { throw lost(message) }
         wasBetween = true
         continue
@@ -193,7 +192,7 @@ final class PostgresConnection {
       } else if let state = restoration_pq_state(result), Self.text(restoration_pq_severity(result)) == "ERROR" {
         refusal = .refused(state: Self.text(state), Self.text(restoration_pq_message(result)))
       } else if status != PGRES_PIPELINE_ABORTED {
-        // The connection ends, maybe in the middle of the commit.
+        // The connection ends, perhaps during the commit.
         throw lost(Self.text(PQresultErrorMessage(result)))
       }
     }

@@ -4,25 +4,24 @@ internal import RestorationArchive
 internal import Synchronization
 internal import SystemdSupport
 
-/// Connections to the server that is written to, each with a thread; they start when calls wait, and end when they have
-/// had no work for a while.
+/// Connections to the primary server, each with a thread. They start when calls wait, and end when they have been idle
+/// for a while.
 ///
-/// Of several servers the one with the highest timeline that was ever seen counts: one that was replaced does not know
-/// that, and would take writes.
+/// Of several servers, the one with the highest timeline ever seen counts: a replaced server does not know that it was
+/// replaced, and would accept writes.
 package final class PostgresPool: PostgresServer {
   package struct Settings: Sendable {
-    /// As libpq reads it; it may name several hosts.
+    /// In libpq's form; it may name several hosts.
     package var conninfo: String
     /// 1 … 16.
     package var connectionsMax = 4
-    /// While so many commits, of all gateways together, have not ended though no call waits for them, no connection is
-    /// made: each of them keeps one of the server's.
+    /// No connection is made while this many commits of all gateways are unfinished and awaited by no call: each
+    /// occupies one of the server's connections.
     package var stuckMax: Int64 = 16
-    /// After so long without work a connection is closed.
+    /// A connection idle for this long is closed.
     package var idleMilliseconds: Int32 = 30_000
-    /// How long an append may take, with its wait for a connection.
+    /// The time of an append, including its wait for a connection.
     package var appendMilliseconds: Int64 = 1_500
-    /// The same for every other call.
     package var callMilliseconds: Int64 = 5_000
 
     package init(conninfo: String) { self.conninfo = conninfo }
@@ -36,13 +35,12 @@ package final class PostgresPool: PostgresServer {
 
   private struct Books {
     var queue = FairQueue<Request>(max: PostgresPool.waitingMax)
-    /// Threads that sleep; the last one is woken first.
+    /// Sleeping threads; the last one is woken first.
     var idle: [WakeUp] = []
     var threads = 0
     var isClosed = false
-    /// Which endpoint is tried first.
     var preferred = 0
-    /// The highest timeline that was seen, and of which system.
+    /// The highest timeline seen, and its system.
     var timeline: Int64 = 0
     var system: Int64?
   }
@@ -56,11 +54,11 @@ package final class PostgresPool: PostgresServer {
   package static let connectionsMax = 16
   /// Calls of one user that may wait.
   package static let waitingMax = 64
-  /// Appends that share a transaction. A commit waits for the disks of two servers, however much is in it.
+  /// Appends that share a transaction. A commit waits for the disks of two servers, whatever its size.
   private static let togetherMax = 32
-  /// Once so many bytes are together, no further append joins them.
+  /// A transaction of this size takes no further append.
   private static let togetherBytes = 1 << 18
-  /// An append may take so much longer than by itself for those that have joined it.
+  /// How much longer an append may take for the others in its transaction.
   private static let togetherMilliseconds: Int64 = 800
 
   private let settings: Settings
@@ -84,7 +82,7 @@ package final class PostgresPool: PostgresServer {
     }.get()
   }
 
-  /// Connections end after their present calls; calls that wait, or come later, fail.
+  /// Connections end after their present calls. Waiting and later calls fail.
   package func close() {
     let (idle, waiting) = state.withLock { state in
       state.isClosed = true
@@ -97,10 +95,10 @@ package final class PostgresPool: PostgresServer {
     for request in waiting { refuse(request, "the connections are being closed") }
   }
 
-  /// How many connections there are, or are being made.
+  /// Number of connections, including those being made.
   package var connections: Int { state.withLock { $0.threads } }
 
-  /// Of the connections those at which a call is under way, and calls that wait for one.
+  /// Number of connections with a call in progress, and of calls that wait for one.
   package var load: (busy: Int, waiting: Int) { state.withLock { ($0.threads - $0.idle.count, $0.queue.count) } }
 
   private func refuse(_ request: Request, _ why: String) {
@@ -200,13 +198,13 @@ package final class PostgresPool: PostgresServer {
     }
     let requests = requests.filter { $0.deadline > now }
     guard let earliest = requests.map(\.deadline).min(), let latest = requests.map(\.deadline).max() else { return }
-    // For one that came late, another's deadline is no reason to give up; its caller waits a second longer than that.
+    // A late append need not fail at another's deadline; its caller waits a second longer than that.
     let deadline = min(latest, earliest + Self.togetherMilliseconds)
     do throws(PostgresFailure) {
       let answers = try run(requests.map(\.call), until: deadline, &connection)
       for (request, rows) in zip(requests, answers) { request.continuation.resume(returning: .success(rows)) }
     } catch {
-      // One of them was refused, and with it the others.
+      // One append was refused, and with it the whole transaction.
       if case .refused = error, requests.count > 1 {
         let middle = requests.count / 2
         carryOut(Array(requests[..<middle]), &connection)
@@ -239,7 +237,7 @@ package final class PostgresPool: PostgresServer {
     }
   }
 
-  /// The next server is preferred, unless another thread has turned from this one already.
+  /// Prefers the next server, unless another thread has left this one already.
   private func turn(from place: Int) {
     state.withLock { if $0.preferred == place { $0.preferred = (place + 1) % endpoints.count } }
   }
@@ -248,7 +246,7 @@ package final class PostgresPool: PostgresServer {
   private func connect(until deadline: Int64) throws(PostgresFailure) -> PostgresConnection {
     var failures: [String] = []
     for _ in endpoints {
-      // For the next server the next call has time; this one would take it for silent as well.
+      // The next server is tried by the next call. With so little time left, it would seem silent as well.
       guard failures.isEmpty || Clock.now < deadline else { break }
       let index = state.withLock { $0.preferred }
       do throws(PostgresFailure) {
@@ -265,7 +263,7 @@ package final class PostgresPool: PostgresServer {
     throw .away("no server can be written to: \(failures.joined(separator: "; "))")
   }
 
-  /// Looks which server it is, and whether another one has taken over from it.
+  /// Checks which server it is, and whether another one has replaced it.
   private func admit(
     _ connection: PostgresConnection,
     _ name: String,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Bytes as hexadecimal digits. A key may be among them: no copy is left anywhere but in the result.
+/// Bytes as hexadecimal digits. They may be a key, so only the result holds a copy.
 enum Hexadecimal {
   static func digits(_ bytes: [UInt8]) -> [UInt8] {
     let digits = Array("0123456789abcdef".utf8)
@@ -13,7 +13,7 @@ enum Hexadecimal {
     return text
   }
 
-  /// `nil` unless there are two digits a byte, and nothing else.
+  /// `nil` unless the text consists of two digits a byte.
   static func bytes(_ digits: some Collection<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(digits.count / 2)

@@ -4,7 +4,7 @@ internal import CLinux
 internal import Glibc
 internal import Spawning
 
-/// A command that prints the keys of its user: 64 hexadecimal digits a line, first the key with which is sealed.
+/// A command that prints its user's keys: 64 hexadecimal digits a line, the sealing key first.
 ///
 /// It gets this process's environment and error output, and no input.
 package struct KeyCommand: Sendable {
@@ -13,15 +13,14 @@ package struct KeyCommand: Sendable {
   private static let outputBytesMax = 4_096
 
   /// - Parameters:
-  ///   - words: the program, which is found by `PATH` unless it has a slash, and its arguments.
-  ///   - limit: how long it may take; then it is killed, with what it has started.
+  ///   - words: the program, found by `PATH` unless it has a slash, and its arguments.
+  ///   - limit: its time; then it is killed together with the processes it has started.
   package init(_ words: [String], limit: Duration = .seconds(10)) { (self.words, self.limit) = (words, limit) }
 
-  /// Runs it, and returns when it has ended.
   package func read() throws(ReplicaKeyError) -> [ReplicaKey] {
     let sodium = try Sodium()
     var output: [UInt8] = []
-    // Never moved: no copy is left.
+    // Never reallocated, so that no copy is left in memory.
     output.reserveCapacity(Self.outputBytesMax + 1)
     defer { sodium.wipe(&output) }
     let status = try run(&output, sodium)
@@ -55,7 +54,7 @@ package struct KeyCommand: Sendable {
     } else {
       fault = Self.isReady(process, until: deadline) ? nil : "has not ended after \(limit)"
     }
-    // All of its group; what has ended already keeps its status.
+    // Kills its process group. A process that has ended retains its status.
     kill(-child, SIGKILL)
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
@@ -63,7 +62,7 @@ package struct KeyCommand: Sendable {
     return status
   }
 
-  /// Returns its number, and where it prints to.
+  /// Returns its number and its output.
   private func start() throws(ReplicaKeyError) -> (child: Int32, output: Int32) {
     var pair: [Int32] = [-1, -1]
     let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
@@ -93,7 +92,7 @@ package struct KeyCommand: Sendable {
     return variables
   }
 
-  /// Takes what it prints, to the end or until there is too much; false after the deadline.
+  /// Reads its output to the end or to the limit; false after the deadline.
   private static func takeOutput(
     _ descriptor: Int32,
     _ output: inout [UInt8],
@@ -112,7 +111,7 @@ package struct KeyCommand: Sendable {
     return true
   }
 
-  /// Waits until there is something to read, or, of a process, until it has ended; false after the deadline.
+  /// Waits until the descriptor is readable, or for a pidfd until the process has ended; false after the deadline.
   private static func isReady(_ descriptor: Int32, until deadline: ContinuousClock.Instant) -> Bool {
     while true {
       let left = ContinuousClock.now.duration(to: deadline) / .milliseconds(1)
@@ -122,7 +121,7 @@ package struct KeyCommand: Sendable {
     }
   }
 
-  /// Names the program only: what it is given may be secret.
+  /// Names only the program, because its arguments may be secret.
   private func failure(_ what: String) -> ReplicaKeyError {
     ReplicaKeyError("the command for keys, \(words.first ?? "''"), \(what)")
   }

@@ -4,26 +4,26 @@ internal import Glibc
 internal import RestorationArchive
 internal import RestorationTransport
 
-/// A directory with the keys of its user. Each key is a file that is named by the key's ID, and `current` has the ID of
-/// the one with which is sealed. Other files are left alone.
+/// A directory with its user's keys. Each key is a file named by the key's ID; the file `current` contains the ID of
+/// the sealing key. Other files are ignored.
 ///
-/// Only its user may have a right to it and to what is in it; a link is never followed.
+/// Only its user may have access to the directory and the files; links are not followed.
 package struct KeyDirectory: Sendable {
   package let path: String
   private static let current = "current"
 
   package init(_ path: String) { self.path = path }
 
-  /// The directory that a broker takes if its configuration names no other one; `nil` if no variable says where it is.
+  /// The default directory; `nil` if no variable tells where it is.
   ///
-  /// - Parameter variable: Returns the value of a variable of the environment.
+  /// - Parameter variable: returns the value of a variable of the environment.
   package static func usual(_ variable: (String) -> String?) -> String? {
     Host.configurationDirectory(variable).map { ReplicaSettings.keys(in: $0) }
   }
 
   // MARK: Reading
 
-  /// Returns all keys, the current one first.
+  /// Returns all keys, the sealing key first.
   package func read() throws(ReplicaKeyError) -> [ReplicaKey] {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else {
@@ -73,14 +73,14 @@ package struct KeyDirectory: Sendable {
     _ directory: Int32,
     _ remedy: String
   ) throws(ReplicaKeyError) -> [UInt8] {
-    // Without waiting for whoever writes to it, if it is a pipe.
+    // Does not wait for a writer if it is a pipe.
     let descriptor = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else {
       throw failure(file(name), "cannot be opened", errno == ELOOP ? "put the file itself there, not a link" : remedy)
     }
     defer { close(descriptor) }
     try check(descriptor, file(name), S_IFREG, "600")
-    // One byte more than a key and the end of its line.
+    // One byte more than a key and its line end.
     var bytes = [UInt8](repeating: 0, count: 2 * Sodium.keyBytes + 2)
     let count = Glibc.read(descriptor, &bytes, bytes.count)
     guard count >= 0 else { throw failure(file(name), "cannot be read", remedy) }
@@ -128,9 +128,9 @@ package struct KeyDirectory: Sendable {
 
   // MARK: Writing
 
-  /// Makes a key, which is current from now on, and the directory if it does not exist. Former keys stay.
+  /// Makes a new sealing key, and the directory if it does not exist. Former keys stay.
   ///
-  /// What is sealed can never be opened without the key: it has to be kept, and brought to the user's other hosts.
+  /// Sealed data can never be opened without its key. The user must keep the key and copy it to other hosts.
   package func makeKey() throws(ReplicaKeyError) -> ReplicaKeyID {
     do throws(TransportError) {
       _ = try PrivateDirectory(preparing: path, use: .dedicated)
@@ -138,13 +138,13 @@ package struct KeyDirectory: Sendable {
       throw ReplicaKeyError(error.message)
     }
     let key = try ReplicaKey()
-    // First the key, then what names it: wherever this is interrupted, the current key is there.
+    // The key's file first: after any interruption `current` names an existing key.
     try key.withDigits { digits throws(ReplicaKeyError) in try store(digits, as: key.id.description) }
     try store(Array("\(key.id)\n".utf8), as: Self.current)
     return key.id
   }
 
-  /// Writes a file at once, and returns when it is durable.
+  /// Writes a file atomically, and returns when it is durable.
   private func store(_ bytes: [UInt8], as name: String) throws(ReplicaKeyError) {
     let remedy = "make room or fix the file system, and try again"
     let draft = file("\(name).new")

@@ -2,17 +2,18 @@
 
 package import RestorationArchive
 
-/// What of a batch is sealed, as one text: the replica is not told where its transactions end, and what sealing adds is
-/// added once; a transaction is often shorter than 200 bytes.
+/// The sealed part of a batch, as one text. This hides the ends of transactions from the replica, and the overhead of
+/// sealing occurs once; many transactions are shorter than 200 bytes.
 package struct SealedBatch: Hashable, Sendable {
-  /// The change that it follows, so that batches of two branches cannot be put together; `nil` if there is none, or the
-  /// host does not know it. Not a part of the place: who begins to read in the middle of a batch does not know it.
+  /// The change before the batch, so that batches of two branches cannot be combined; `nil` if there is none or the
+  /// host does not know it. It is not a part of the place, because a reader that starts inside a batch does not know
+  /// it.
   package var preceding: ChangeID?
   package var batch: ReplicaBatch
 
   package init(_ batch: ReplicaBatch, behind preceding: ChangeID?) { (self.batch, self.preceding) = (batch, preceding) }
 
-  /// Reads a batch that begins behind a sequence; `nil` if the text is not one.
+  /// A batch after this sequence; `nil` if the text is invalid.
   package init?(_ text: [UInt8], after: SequenceNumber) {
     var rest = text[...]
     switch rest.popFirst() {

@@ -2,11 +2,11 @@
 
 package import RestorationArchive
 
-/// Sealed bytes, taken apart (`Protocol/replica-format.md`).
+/// The parts of sealed bytes (`Protocol/replica-format.md`).
 package struct SealedBytes: Sendable {
-  /// The version of the format. What is not sealed begins with a byte below 128.
+  /// The version of the format. Unsealed data begins with a byte below 128.
   package static let version: UInt8 = 0x81
-  /// How many bytes more than the text they are.
+  /// How many bytes sealing adds.
   package static let overhead = 1 + ReplicaKeyID.byteCount + Sodium.nonceBytes + Sodium.tagBytes
 
   package let keyID: ReplicaKeyID
@@ -14,7 +14,7 @@ package struct SealedBytes: Sendable {
   /// With the tag.
   let text: ArraySlice<UInt8>
 
-  /// `nil` if they are of another version or too few.
+  /// `nil` if they have another version or are too few.
   package init?(_ bytes: [UInt8]) {
     var rest = bytes[...]
     guard rest.popFirst() == Self.version, let id = rest.take(ReplicaKeyID.byteCount),
@@ -23,15 +23,15 @@ package struct SealedBytes: Sendable {
     (keyID, self.nonce, text) = (ReplicaKeyID(id), nonce, rest)
   }
 
-  /// What is before the nonce.
+  /// The bytes before the nonce.
   static func head(of id: ReplicaKeyID) -> [UInt8] { [version] + id.bytes }
 }
 
-/// What sealed bytes are, and where they belong. They can be opened for this place only.
+/// Where sealed bytes belong. They can be opened for this place only.
 ///
-/// The lease is not a part of it: what waits for the replica is stored under the next one.
+/// The lease is not a part of it, because waiting data is stored under the next lease.
 package enum SealedPlace: Sendable {
-  /// The bytes of what is sealed do not matter.
+  /// The bytes of the batch do not matter.
   case batch(ReplicaBatch, of: Archive)
   case part(SnapshotPart, of: Archive)
   case summary(of: String)
@@ -44,7 +44,7 @@ package enum SealedPlace: Sendable {
     package init(application: String, history: String) { (self.application, self.history) = (application, history) }
   }
 
-  /// As they are authenticated.
+  /// The authenticated form.
   package func bytes(under key: ReplicaKeyID) -> [UInt8] {
     var bytes = Array("rstr".utf8) + SealedBytes.head(of: key)
     switch self {

@@ -3,19 +3,18 @@
 package import RestorationArchive
 internal import Synchronization
 
-/// A replica that learns nothing of what archives contain: everything is sealed on its way there, and opened on its way
-/// back (`Protocol/replica-format.md`).
+/// A replica that learns nothing of the archives' contents: all data is sealed before it is sent, and opened when it
+/// comes back (`Protocol/replica-format.md`).
 ///
-/// What comes back is what was stored there, at that place of that archive. Otherwise the call fails: as `key` if it
-/// was sealed with a key that is not here, else as `refused`.
+/// Loaded data is what was stored at that place of that archive. Otherwise the call fails: as `key` if the data was
+/// sealed with an unknown key, else as `refused`.
 package final class SealedReplica: ArchiveReplica {
   /// An archive whose lease this host has.
   private struct Holding {
     let lease: ReplicaLease
     let archive: SealedPlace.Archive
-    /// The snapshot that is being stored.
     var stored: (attempt: Int64, id: [UInt8])?
-    /// Where the contents end, and where they ended before the last batch, which may have to be repeated.
+    /// The end of the contents, and the end before the last batch, which may have to be repeated.
     private var ends: [ReplicaTip]
     var read = Reading()
 
@@ -25,38 +24,34 @@ package final class SealedReplica: ArchiveReplica {
       ends = [grant.tip]
     }
 
-    /// Returns the change that a batch follows; `nil` if the batch is the first one, or that is unknown.
+    /// Returns the change before the batch; `nil` if there is none or it is unknown.
     mutating func append(_ batch: ReplicaBatch) -> ChangeID? {
       ends = ends.filter { $0.sequence == batch.after }.suffix(1)
       defer { ends.append(ReplicaTip(sequence: batch.upto, change: batch.change)) }
       return ends.first?.change
     }
 
-    /// Contents end with a snapshot, if they did not end behind it.
+    /// The snapshot's end becomes the end of the contents, unless they end behind it.
     mutating func replace(_ tip: ReplicaTip) { ends = ends.suffix(1) + [tip] }
   }
 
-  /// What has been read.
   private struct Reading {
-    /// The ID of the snapshot.
     var snapshot: [UInt8]?
-    /// Where it ends.
     var tip: ReplicaTip?
   }
 
-  /// How long the ID of a snapshot is. Each part's text begins with it, so that parts of two snapshots cannot be put
-  /// together, even if these end at the same change.
+  /// The length of a snapshot's ID. Each part's text begins with the ID, so that parts of two snapshots cannot be
+  /// combined, even if these end at the same change.
   private static let snapshotIDBytes = 16
 
   private let base: any ArchiveReplica
   private let keys: ReplicaKeys
   private let report: @Sendable (ReplicaError) -> Void
-  /// By application.
   private let held = Mutex<[String: Holding]>([:])
 
   /// - Parameters:
-  ///   - base: gets what is sealed.
-  ///   - report: is told of each summary that `list` gives as empty because it cannot be opened.
+  ///   - base: receives the sealed data.
+  ///   - report: called for each summary that `list` returns empty because it cannot be opened.
   package init(
     around base: any ArchiveReplica,
     keys: ReplicaKeys,
@@ -85,7 +80,7 @@ package final class SealedReplica: ArchiveReplica {
   ) async throws(ReplicaError) {
     switch end {
     case .left(let isFlushed, let summary):
-      // Without one the former one stays.
+      // An empty summary keeps the former one.
       let summary = summary.isEmpty ? [] : keys.current.seal(summary, as: .summary(of: lease.application))
       try await base.release(lease, .left(isFlushed: isFlushed, summary: summary))
     case .removed: try await base.release(lease, end)
@@ -95,7 +90,7 @@ package final class SealedReplica: ArchiveReplica {
     }
   }
 
-  /// Of an archive whose lease this is.
+  /// For an archive that this lease belongs to.
   private func withHolding<Result>(
     _ lease: ReplicaLease,
     _ body: (inout Holding) -> Result
@@ -132,7 +127,7 @@ package final class SealedReplica: ArchiveReplica {
         holding.stored = (part.attempt, key.randomBytes(Self.snapshotIDBytes))
         holding.replace(part.tip)
       }
-      // What is late of a former attempt does not count.
+      // Late parts of a former attempt do not count.
       return (holding.archive, holding.stored.flatMap { $0.attempt == part.attempt ? $0.id : nil } ?? [])
     }
     var sealed = part
@@ -154,7 +149,7 @@ package final class SealedReplica: ArchiveReplica {
       return try open(page, lease)
     } catch {
       guard case .key = error.kind else { throw error }
-      // It may have come since.
+      // The key may have been added since.
       do throws(ReplicaKeyError) {
         try await keys.reread()
       } catch let reason {
@@ -238,7 +233,7 @@ package final class SealedReplica: ArchiveReplica {
     )
   }
 
-  /// A summary that cannot be opened is empty: the archive is there, and to read it will say why.
+  /// A summary that cannot be opened becomes empty: the archive exists, and reading it will tell why.
   nonisolated(nonsending) package func list(
     after application: String?
   ) async throws(ReplicaError) -> ReplicaListing {

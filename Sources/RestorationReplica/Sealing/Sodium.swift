@@ -2,7 +2,7 @@
 
 internal import CSodium
 
-/// libsodium, which is loaded when the first one is made: whoever has one can be sure that it is there.
+/// libsodium, loaded when the first value is made: a value guarantees that the library is there.
 package struct Sodium: Sendable {
   package static let keyBytes = Int(csodium_key_bytes)
   package static let nonceBytes = Int(csodium_nonce_bytes)
@@ -15,8 +15,7 @@ package struct Sodium: Sendable {
     )
   }
 
-  /// Returns `tagBytes` more bytes than the text has. Only whoever has the key, and names the same place, gets the text
-  /// from them.
+  /// Returns `tagBytes` more bytes than the text has. Opening them takes the same key and place.
   package func seal(_ text: [UInt8], at place: [UInt8], nonce: [UInt8], key: [UInt8]) -> [UInt8] {
     precondition(nonce.count == Self.nonceBytes && key.count == Self.keyBytes)
     return [UInt8](unsafeUninitializedCapacity: text.count + Self.tagBytes) { buffer, count in
@@ -26,7 +25,7 @@ package struct Sodium: Sendable {
     }
   }
 
-  /// Returns the text; `nil` if these bytes were not sealed with this nonce and key for this place.
+  /// `nil` if the bytes were not sealed with this nonce and key for this place.
   package func open(_ sealed: ArraySlice<UInt8>, at place: [UInt8], nonce: [UInt8], key: [UInt8]) -> [UInt8]? {
     precondition(nonce.count == Self.nonceBytes && key.count == Self.keyBytes)
     guard sealed.count >= Self.tagBytes else { return nil }
@@ -49,7 +48,6 @@ package struct Sodium: Sendable {
     }
   }
 
-  /// Bytes that cannot be guessed.
   package func random(_ count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
       let code = csodium_random(buffer.baseAddress, count)

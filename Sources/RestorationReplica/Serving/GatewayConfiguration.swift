@@ -3,19 +3,16 @@
 internal import JSONRPC
 package import RestorationWire
 
-/// What the administrator has set (`Protocol/gateway.md`).
+/// The administrator's settings (`Protocol/gateway.md`).
 package struct GatewayConfiguration: WireObject {
-  /// The database, as libpq reads it; it may name several hosts and hold a password.
+  /// The database, in libpq's form; it may name several hosts and contain a password.
   package var conninfo = ""
-  /// Connections to the database.
   package var pool = 4
-  /// Whether what is stored has to be on a second server.
+  /// Whether data must be stored on a second server as well.
   package var synchronous = true
-  /// Bytes of contents that a user may have.
   package var userBytesMax = 256 << 20
   /// The name of this host; `nil` for the system's.
   package var host: String?
-  /// A level of swift-log, by name.
   package var logLevel = "info"
 
   package init() {}
@@ -29,11 +26,10 @@ package struct GatewayConfiguration: WireObject {
     try members.member("logLevel", &logLevel, default: "info", "How much is logged.")
   }
 
-  /// What a file may say, for messages.
+  /// A valid file, for messages.
   package static let example =
     #"{"conninfo": "host=db1,db2 dbname=restoration user=restoration_gateway password=… sslmode=verify-full"}"#
 
-  /// Why a file cannot be used, and what to do.
   package struct Fault: Error, CustomStringConvertible {
     package let description: String
 
@@ -41,7 +37,7 @@ package struct GatewayConfiguration: WireObject {
   }
 
   /// - Parameters:
-  ///   - text: of the file.
+  ///   - text: the file's text.
   ///   - path: for messages.
   package init(_ text: String, of path: String) throws(Fault) {
     let slice: JSONSlice

@@ -4,16 +4,13 @@ internal import JSONRPC
 internal import RestorationTransport
 internal import RestorationWire
 
-/// What a gateway has done since its start, as metrics (`Protocol/gateway.md` promises their names). Users are counted,
-/// and not named.
+/// A gateway's counters since its start, as metrics with stable names (`Protocol/gateway.md`). Users are counted, never
+/// named.
 package struct GatewayMetrics: Sendable {
-  /// How busy the connections to the database are.
   package struct Database: Sendable {
     package var connections: Int
     package var connectionsMax: Int
-    /// Of these, those at which a call is under way.
     package var busy: Int
-    /// Calls that wait for a connection.
     package var waiting: Int
 
     package init(connections: Int, connectionsMax: Int, busy: Int, waiting: Int) {
@@ -21,7 +18,6 @@ package struct GatewayMetrics: Sendable {
     }
   }
 
-  /// Who is there.
   struct Callers {
     var connections = 0
     var brokers = 0
@@ -30,19 +26,18 @@ package struct GatewayMetrics: Sendable {
 
   private struct Calls {
     var durations = Durations()
-    /// By outcome.
     var counts: [String: Int64] = [:]
   }
 
-  /// By method: a few, whatever is sent.
+  /// By method; unknown names share one entry.
   private var calls: [String: Calls] = [:]
   private var receivedBytes: Int64 = 0
   private var sentBytes: Int64 = 0
 
-  /// A call was answered.
+  /// Counts an answered call.
   ///
   /// - Parameters:
-  ///   - method: `nil` if the name that was called is unknown.
+  ///   - method: `nil` if the name is unknown.
   ///   - bytes: of its parameters.
   ///   - duration: since its arrival.
   mutating func note(_ method: String?, _ outcome: Outcome, bytes: Int, duration: Duration) {

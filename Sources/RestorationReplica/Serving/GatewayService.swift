@@ -7,27 +7,27 @@ package import RestorationArchive
 package import RestorationTransport
 internal import RestorationWire
 
-/// Serves the archives of a host's users, each to the brokers of that user only: whose they are, the kernel says.
+/// Serves the archives of a host's users, each to that user's brokers only; the kernel identifies the user.
 ///
-/// A broker comes back within `absenceSeconds` to the replica that it had, on another connection. Calls of one archive
-/// are carried out one after the other, in the order in which they came; others go on beside them. It lives on the
-/// event loop of its listener, which is its executor.
+/// A broker that returns within `absenceSeconds` on another connection keeps its replica. Calls of one archive run one
+/// after the other in the order of their arrival, and in parallel with those of others. Runs on its listener's event
+/// loop, which is its executor.
 package actor GatewayService {
-  /// Makes a broker's way to the database. The function is called when another host begins to wait for its lease.
+  /// Makes a broker's replica. The function is called when another host begins to wait for its lease.
   package typealias MakeReplica =
     @Sendable (
       _ owner: String, _ host: String, _ term: LeaseTerm, _ attention: @escaping @Sendable () -> Void
     ) -> any ArchiveReplica
 
-  /// Answers with the name of a user, which may take long, from anywhere; `nil` if the user is unknown.
+  /// Returns a user's name, which may take long, on any thread; `nil` if the user is unknown.
   package typealias FindUser =
     @Sendable (_ uid: UInt32, _ answer: @escaping @Sendable (String?) -> Void) -> Void
 
   package struct Settings: Sendable {
-    /// The name of this host, for brokers that give none.
+    /// This host's name, for brokers that send none.
     package var host: String
     package var connectionsPerUserMax = 4
-    /// Brokers of a user that are remembered; the one that was away the longest makes room.
+    /// How many brokers of a user are remembered; the one absent for the longest time is forgotten first.
     package var brokersPerUserMax = 8
     package var absenceSeconds: Int64 = 60
 
@@ -40,7 +40,7 @@ package actor GatewayService {
     var broker: BrokerKey?
   }
 
-  /// A broker, and how it has introduced itself.
+  /// A broker, as it has introduced itself.
   private struct BrokerKey: Hashable, Sendable {
     let uid: UInt32
     let user: String
@@ -51,11 +51,9 @@ package actor GatewayService {
 
   private struct Broker {
     let replica: any ArchiveReplica
-    /// The last one it has come on.
     var connection: ConnectionID?
-    /// Calls that wait for an earlier one of the same archive; an entry for each archive that a call is under way of.
+    /// Calls that wait for an earlier one of the same archive, by archive; an entry exists while a call is in progress.
     var waiting: [String: [Job]] = [:]
-    /// Calls under way.
     var calls = 0
     var absentSince = NIODeadline.now()
     var forgetting: Scheduled<Void>?
@@ -67,12 +65,12 @@ package actor GatewayService {
     let method: any ReplicaMethod
     let arrival: Arrival
 
-    /// Its caller does not wait longer, also if it has waited for an earlier call.
+    /// The caller waits no longer than this, including the wait for earlier calls.
     var deadline: ContinuousClock.Instant { arrival.time + .milliseconds(type(of: method).milliseconds) }
   }
 
   private struct Arrival: Sendable {
-    /// `nil` if the name that was called is unknown.
+    /// `nil` if the name is unknown.
     let method: String?
     let bytes: Int
     let time = ContinuousClock.now
@@ -88,9 +86,9 @@ package actor GatewayService {
   private var peers: [ConnectionID: Peer] = [:]
   private var brokers: [BrokerKey: Broker] = [:]
   private var metrics = GatewayMetrics()
-  /// Of entries about users.
+  /// For entries about users.
   private var quota = LogQuota<String>()
-  /// Why the database could not be reached at last; it is logged once.
+  /// The last reported failure of the database, so that it is logged once.
   private var complaint: String?
   private var isStopping = false
   private var whenIdle: CheckedContinuation<Void, Never>?
@@ -105,24 +103,23 @@ package actor GatewayService {
     logger = Logger(label: "restoration-gateway")
   }
 
-  /// Settings of the listener.
   package static var connectionSettings: ConnectionSettings {
     var limits = TransportLimits()
     limits.frame = GatewayProtocol.frame
     limits.connectionsMax = 4_096
     limits.connectionsPerProcessMax = 8
     limits.backlogMax = 4_096
-    // With 4 connections, 64 calls of a user are under way.
+    // With 4 connections a user has 64 calls in progress.
     limits.conversation.inFlightMax = 16
     limits.conversation.batchMax = 16
-    // Two of the largest frames. So a user's calls have at most 64 MiB, and 32 MiB what is not complete.
+    // Two of the largest frames. So a user's calls take at most 64 MiB, and incomplete frames 32 MiB.
     limits.waitingBytesPerProcessMax = 16 << 20
     return ConnectionSettings(limits: limits, vocabulary: GatewayProtocol.vocabulary)
   }
 
   // MARK: Who may come
 
-  /// Whether a peer may have a connection. On the event loop.
+  /// Whether a peer may connect. On the event loop.
   package nonisolated func admit(_ peer: PeerCredentials) -> Result<String?, ErrorObject> {
     let uid = peer.uid
     if uid == Self.nobody {
@@ -142,7 +139,7 @@ package actor GatewayService {
     }
   }
 
-  /// The kernel says this of a process whose user this user namespace does not have.
+  /// The kernel's number for a user that this user namespace does not have.
   private static let nobody: UInt32 = 65_534
 
   private static func forbidden(_ message: String, _ hint: String) -> ErrorObject {
@@ -175,7 +172,7 @@ package actor GatewayService {
     }
   }
 
-  /// Looked at first: what else another version has, is unknown.
+  /// First, because other members of another version are unknown.
   private static func checkVersion(_ parameters: Parameters) throws(ErrorObject) {
     guard case .named(let members) = parameters, let version = members["version"]?.integer(),
       version != GatewayProtocol.version
@@ -214,7 +211,7 @@ package actor GatewayService {
     )
   }
 
-  /// Logs what a user has done: every user of this host may connect, as often as it wants.
+  /// Logs a user's action, within a quota: every user of this host may connect as often as it wants.
   private func note(_ text: Logger.Message, _ metadata: Logger.Metadata, of user: String) {
     switch quota.admit(user, at: .now()) {
     case .written: logger.info(text, metadata: metadata)
@@ -231,7 +228,7 @@ package actor GatewayService {
     }
   }
 
-  /// Forgets the broker of this user that was away the longest, if there are too many.
+  /// Forgets this user's broker that has been absent for the longest time, if there are too many.
   private func makeRoom(for uid: UInt32) -> ErrorObject? {
     let own = brokers.filter { $0.key.uid == uid }
     guard own.count >= settings.brokersPerUserMax else { return nil }
@@ -264,21 +261,21 @@ package actor GatewayService {
 
   private func forget(_ key: BrokerKey) {
     guard let broker = brokers[key], broker.connection == nil else { return }
-    // Another one in its place would not wait for the calls of this one.
+    // A replacement would not wait for the calls of this one.
     guard broker.calls == 0 else { return forgetLater(key) }
     broker.forgetting?.cancel()
     brokers[key] = nil
   }
 
-  /// Runs on the event loop, soon.
+  /// Runs soon, on the event loop.
   private nonisolated func enter(_ body: @escaping @Sendable (isolated GatewayService) -> Void) {
     eventLoop.execute { self.assumeIsolated { body($0) } }
   }
 
-  /// A broker that comes back looks by itself.
+  /// A broker that comes back checks by itself.
   private func attention(to key: BrokerKey) {
     let peer = brokers[key]?.connection.flatMap { peers[$0] }
-    // One that waits to be read says as much as several.
+    // One notification that waits says as much as several.
     _ = peer?.connection.offer(method: Attention.method, parameters: nil)
   }
 
@@ -346,7 +343,7 @@ package actor GatewayService {
   }
 
   private func carryOut(_ job: Job, on replica: any ArchiveReplica, of key: BrokerKey) async {
-    // A call whose answer nothing can take was not begun, and need not be.
+    // A call whose connection has closed need not begin.
     if job.connection.isOpen {
       let outcome = await ReplicaCall.$deadline.withValue(job.deadline) {
         await self.outcome(of: job.method, on: replica)
@@ -364,14 +361,14 @@ package actor GatewayService {
       return outcome
     } catch {
       guard case .away = error.kind else { return .error(error.object) }
-      // What libpq says may have a piece of the password, if that was taken for the name of a host.
+      // A message of libpq may contain a part of the password that was parsed as a host's name.
       if complaint != error.message { logger.warning("\(error.message)") }
       complaint = error.message
       return .error(ReplicaError(.away, "the database cannot be reached; the log of the gateway says why").object)
     }
   }
 
-  /// Calls of a connection that has ended do not keep their bodies in memory until their turn comes.
+  /// Calls of a closed connection need not keep their parameters in memory until their turn.
   private func dropWaiting(of connection: ConnectionID, _ key: BrokerKey) {
     for (archive, jobs) in brokers[key]?.waiting ?? [:] {
       let rest = jobs.filter { $0.connection.id != connection }
@@ -380,7 +377,7 @@ package actor GatewayService {
     }
   }
 
-  /// What it has done so far, in the words of OpenMetrics.
+  /// The counters so far, in the format OpenMetrics.
   package func metricsText(_ database: GatewayMetrics.Database) -> String {
     var callers = GatewayMetrics.Callers()
     (callers.connections, callers.brokers) = (peers.count, brokers.count)
@@ -392,7 +389,7 @@ package actor GatewayService {
 
   // MARK: The end
 
-  /// Takes no further call, and closes all connections when those under way are answered, or the time is over.
+  /// Accepts no further calls. Closes all connections when those in progress are answered, or the time is over.
   package func stop(milliseconds: Int64) async {
     isStopping = true
     if !isIdle {
@@ -428,7 +425,7 @@ extension GatewayService: ConnectionDelegate {
   package nonisolated func received(_ delivery: Conversation.Delivery, from connection: Connection) {
     switch delivery {
     case .request(let call, let request): assumeIsolated { $0.take(call, request, from: connection) }
-    // Nothing is called, and no notification has a meaning.
+    // The gateway makes no calls, and no notification has a meaning.
     case .notification, .response, .brokenAnswer, .closeAfterOutput: break
     }
   }

@@ -3,9 +3,9 @@
 package import JSONRPC
 package import RestorationWire
 
-/// A value whose members have to go together: if they do not, it is not read, so that nobody behind it has to look.
+/// A value whose members must be consistent. Reading checks that, so that later code can rely on it.
 package protocol CheckedWireObject: WireObject {
-  /// Throws if the members, each of which is right, do not go together.
+  /// Throws if valid members contradict each other.
   func check() throws(Misfit)
 }
 

@@ -4,7 +4,7 @@ package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// The errors that only the gateway has; the others are those of `Protocol/errors.md`. The case is the word in
+/// The errors that only the gateway has; the others are in `Protocol/errors.md`. A case's name is the word in
 /// `data.kind`.
 package enum GatewayErrorCode: Int, CaseIterable, Sendable {
   case elsewhere = -32040
@@ -20,7 +20,6 @@ package enum GatewayErrorCode: Int, CaseIterable, Sendable {
   case refused = -32050
   case notAttached = -32051
 
-  /// What to do next.
   var hint: String {
     switch self {
     case .elsewhere: "End it on that host, wait for the host, or acquire with isForced."
@@ -65,9 +64,9 @@ extension ReplicaError {
     }
   }
 
-  /// The error that an answer says.
+  /// The error of an answer.
   ///
-  /// - Parameter lost: what it means if it cannot be told what has become of the call.
+  /// - Parameter lost: the result if the answer does not tell what became of the call.
   package init(_ error: JSONSlice, lost: Kind) {
     let (data, said) = (error["data"], error["message"]?.string() ?? "the gateway has answered with an error")
     let hint = data?["hint"]?.string()
@@ -81,13 +80,13 @@ extension ReplicaError {
     }
   }
 
-  /// Nothing was done, but it may be later.
+  /// Nothing was done; a repetition may succeed.
   private static let postponing: Set<ErrorCode> = [.forbidden, .shuttingDown, .unsupportedProtocolVersion]
   private static let rejecting: Set<ErrorCode> = [
     .invalidParams, .invalidRequest, .parseError, .methodNotFound, .limitExceeded,
   ]
 
-  /// `nil` if what the error is to say is missing.
+  /// `nil` if the error's data is incomplete.
   private static func kind(_ code: GatewayErrorCode, _ data: JSONSlice?) -> Kind? {
     func count(_ name: StaticString) -> Int? { data?[name].flatMap { Int($0) } }
     switch code {

@@ -4,14 +4,14 @@ package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// A method of the gateway: its words, and what a broker knows if its answer is lost.
+/// A method of the gateway: its words, and the meaning of a lost answer.
 package protocol GatewayMethod: RestorationMethod {
   static var lost: ReplicaError.Kind { get }
 
-  /// Whether the gateway answers it, well or badly, within `GatewayProtocol.briefMilliseconds`.
+  /// Whether the gateway answers or fails within `GatewayProtocol.briefMilliseconds`.
   static var isBrief: Bool { get }
 
-  /// Throws if what was answered, which is right by itself, is not an answer to this call.
+  /// Throws if a valid reply does not answer this call.
   func check(_ reply: Reply) throws(Misfit)
 }
 
@@ -21,10 +21,10 @@ extension GatewayMethod {
   package static var isBrief: Bool { false }
   package func check(_: Reply) {}
 
-  /// How long the gateway has for a call, from its arrival on.
+  /// The gateway's time for a call, from its arrival on.
   static var milliseconds: Int64 { isBrief ? GatewayProtocol.briefMilliseconds : GatewayProtocol.callMilliseconds }
 
-  /// What the gateway has answered to this call. It comes from outside: behind this, its numbers can be relied upon.
+  /// The checked reply: it comes from outside, and its numbers can be relied upon afterwards.
   package func reply(_ outcome: Response.Outcome) throws(ReplicaError) -> Reply {
     switch outcome {
     case .result(let slice):
@@ -42,7 +42,7 @@ extension GatewayMethod {
     }
   }
 
-  /// Reads the parameters. A member that the method does not have is refused: it would have no effect.
+  /// Reads the parameters. An unknown member is refused, because it would have no effect.
   package init(exactly parameters: Parameters) throws(ErrorObject) {
     if case .named(let object) = parameters {
       let known = Self.members.map(\.name)
@@ -55,19 +55,18 @@ extension GatewayMethod {
   }
 }
 
-/// One that asks the replica.
 package protocol ReplicaMethod: GatewayMethod {
-  /// The archive that it is about: calls of one archive are carried out one after the other.
+  /// The archive concerned: calls of one archive run one after the other.
   var application: String? { get }
 
   nonisolated(nonsending) func carryOut(on replica: any ArchiveReplica) async throws(ReplicaError) -> Reply
 }
 
-/// Who calls; the first call of a connection. Who the user is, the kernel says.
+/// Introduces the broker; the first call of a connection. The kernel identifies the user.
 package struct Attach: GatewayMethod {
   package static let method = "attach"
   package static let summary = "Says which broker calls."
-  /// Nothing was asked of the replica yet.
+  /// The replica has not been asked yet.
   package static let lost = ReplicaError.Kind.away
   package static let isBrief = true
 
@@ -283,7 +282,7 @@ package struct Release: ReplicaMethod {
     try members.bytes("summary", &summary, "What lists say of it.")
   }
 
-  /// Bytes of a summary: it stands in every list.
+  /// Bytes of a summary, which is part of every list.
   static let summaryBytesMax = 4 << 10
 
   package func check() throws(Misfit) {

@@ -3,24 +3,24 @@
 package import JSONRPC
 internal import RestorationTransport
 
-/// What both ends of the gateway's socket agree on (`Protocol/gateway.md`).
+/// Constants shared by both ends of the gateway's socket (`Protocol/gateway.md`).
 package enum GatewayProtocol {
   package static let version = 1
 
-  /// How long the gateway has for a call from its arrival on, and the broker a second longer.
+  /// The gateway's time for a call from its arrival on; the broker waits a second longer.
   static let callMilliseconds: Int64 = 5_000
   /// The same for an append and a new connection.
   static let briefMilliseconds: Int64 = 1_500
 
-  /// Bytes of a part of a snapshot: 256 KiB, and what sealing adds.
+  /// Bytes of a part of a snapshot: 256 KiB, and the overhead of sealing.
   package static let partBytesMax = 257 << 10
 
-  /// Bytes that a page of contents has at most, unless it is one part or batch.
+  /// The most bytes of a page, unless it is one part or batch.
   package static let pageBytesMax = 1 << 20
 
   /// A batch has at most 4 MiB of changes, which is 5.6 MB of base 64, and if it has more than 1 MiB, at most 16,384
   /// transactions (`ShippingQueue`). Each of these takes up to 87 bytes besides, and 4 values: 7.1 MB in all. 1 MiB of
-  /// the smallest transactions, of 25 bytes, takes less. A page is not larger: this holds in both directions.
+  /// the smallest transactions, of 25 bytes, takes less. A page is not larger, so this holds in both directions.
   package static let frame = FrameLimits(
     frameBytesMax: 8 << 20,
     depthMax: 16,
@@ -28,22 +28,22 @@ package enum GatewayProtocol {
     keysPerObjectMax: 64
   )
 
-  /// Nothing of it is a state: no member is special.
+  /// No part of it is a state: no member is special.
   static let vocabulary = ScanVocabulary(referenceKey: "$restorable", literalKey: "$literal")
 
-  /// At the broker's end: nothing but its own calls is sent, each of which has a deadline.
+  /// The broker's end sends its own calls only, each of which has a deadline.
   static var linkSettings: ConnectionSettings {
     var limits = TransportLimits()
     limits.frame = frame
     limits.outQueueBytesMax = .max
     limits.connectSeconds = 0
-    // An error without an id is about one of our calls, which will get no other answer, and it is unknown which.
+    // An error without an id answers one of our calls, but it is unknown which; that call gets no other answer.
     limits.conversation.strayResponsesMax = 0
     return ConnectionSettings(limits: limits, vocabulary: vocabulary)
   }
 }
 
-/// Says that another host has begun to wait for a lease of the broker, which renews at once to find out for which one.
+/// Another host has begun to wait for a lease of the broker, which renews at once to learn for which one.
 package enum Attention {
   package static let method = "attention"
 }

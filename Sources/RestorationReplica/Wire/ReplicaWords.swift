@@ -4,10 +4,8 @@ package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-// The values of a replica say their own JSON form.
-
 extension Bounds {
-  /// Numbers of changes, so that what is calculated with them fits into 64 bits.
+  /// Numbers of changes, limited so that sums fit into 64 bits.
   static let sequence = Bounds.range(0...ChangeBatch.sequenceMax)
 }
 
@@ -108,7 +106,7 @@ extension ReplicaGrant: CheckedWireObject {
   }
 }
 
-/// The transactions follow one another, so that each says only where it ends.
+/// The transactions are consecutive, so each states only its end.
 struct BatchWords: WireObject {
   var after: SequenceNumber = 0
   var transactions: [TransactionWords] = []
@@ -136,7 +134,7 @@ extension ReplicaBatch: WireValue {
   package static var expected: String { BatchWords.expected }
   package static var plural: String { "batches" }
 
-  /// Of a message that is not filled in yet.
+  /// A placeholder in messages that are not filled in yet.
   static let blank = ReplicaBatch([
     ReplicaTransaction(after: 0, upto: 1, change: ChangeID(high: 0, low: 0), changes: [])
   ])
@@ -173,7 +171,7 @@ extension ReplicaBatch: WireValue {
 extension SnapshotPart: CheckedWireObject {
   package init() { self.init(tip: ReplicaTip(), reader: 0, number: 0, count: 1, bytes: []) }
 
-  /// Of one snapshot; it makes 16 GiB of them.
+  /// Of one snapshot, which can have 16 GiB.
   static let countMax = 1 << 16
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -194,7 +192,6 @@ extension SnapshotPart: CheckedWireObject {
   }
 }
 
-/// One of the two.
 struct PositionWords: WireObject {
   var part: Int?
   var after: SequenceNumber?
@@ -241,7 +238,7 @@ extension ReplicaPage: WireObject {
     try members.optional("next", &next, "Where to go on; absent at the end.")
   }
 
-  /// The beginning of the page that is not too long: as much as fits, but at least one part or batch.
+  /// The longest beginning of the page that fits, but at least one part or batch.
   package func beginning(bytesMax: Int) -> ReplicaPage {
     var (room, kept) = (bytesMax, ReplicaPage())
     for part in parts {
@@ -276,7 +273,7 @@ extension ReplicaListing: CheckedWireObject {
   package func check() throws(Misfit) {
     guard archives.count <= Self.pageMax else { throw Misfit("a list of at most \(Self.pageMax)", at: "archives") }
     let names = archives.map(\.application)
-    // As bytes, which is how they are in order everywhere.
+    // Compared as bytes, an order that is the same everywhere.
     guard zip(names, names.dropFirst()).allSatisfy({ $0.utf8.lexicographicallyPrecedes($1.utf8) }) else {
       throw Misfit("a list in ascending order of application", at: "archives")
     }

@@ -3,7 +3,6 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// Bytes as a string of base 64.
 struct WireBytes: WireValue {
   static let schema = Schema.keywords(["type": "string", "contentEncoding": "base64"])
   static let expected = "a string of base 64 with padding"
@@ -25,7 +24,6 @@ struct WireBytes: WireValue {
 }
 
 extension MemberWalk {
-  /// A member that is a string of base 64.
   mutating func bytes(_ name: StaticString, _ value: inout [UInt8], _ about: StaticString) throws(Misfit) {
     var text = WireBytes(value)
     try required(name, &text, about)

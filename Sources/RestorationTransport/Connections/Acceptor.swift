@@ -3,8 +3,8 @@
 internal import JSONRPC
 internal import NIOCore
 
-/// Accepts or refuses each connection of a listener, and pauses the listening channel, whose handler it is, after an
-/// error. Used on its event loop only.
+/// Accepts or refuses the connections of a listener, and pauses the listening channel after an error. It is that
+/// channel's handler, used on its event loop only.
 final class Acceptor: ChannelInboundHandler {
   typealias InboundIn = any Channel
 
@@ -12,7 +12,7 @@ final class Acceptor: ChannelInboundHandler {
   private let users: AllowedUsers
   private let delegate: any ConnectionDelegate
   private let books: ConnectionBooks
-  /// Of the listener's own socket, if this one is of a further one: there all connections are counted.
+  /// For a further socket, the acceptor of the listener's own socket, which counts all connections.
   private let main: Acceptor?
   private let confine: PeerConfining
   let handoff: ConnectionHandoff?
@@ -25,7 +25,6 @@ final class Acceptor: ChannelInboundHandler {
   var isStopping = false
   /// The last error since a connection was accepted.
   private(set) var lastError: (any Error)?
-  /// Ends the pause.
   private var timer: Scheduled<Void>?
 
   init(
@@ -41,7 +40,7 @@ final class Acceptor: ChannelInboundHandler {
     (main, self.confine) = (nil, confine)
   }
 
-  /// For a further socket of the same listener, whose peers all have that confinement.
+  /// For a further socket of the same listener, which confines all its peers.
   init(besides main: Acceptor, confinement: String) {
     (settings, users, delegate) = (main.settings, main.users, main.delegate)
     (books, handoff) = (main.books, main.handoff)
@@ -54,7 +53,7 @@ final class Acceptor: ChannelInboundHandler {
     return statistics
   }
 
-  /// Each account with what it counts: nothing when all connections have closed.
+  /// Each account with its count: empty when all connections have closed.
   var holdings: [String: Int] { books.holdings.merging(["refused connections": lingering], uniquingKeysWith: +) }
 
   /// Sets up an accepted channel. If this throws, the channel is closed.
@@ -83,7 +82,7 @@ final class Acceptor: ChannelInboundHandler {
     }
   }
 
-  /// Sets up the channel of a connection that the former process had. It counts, but is not refused.
+  /// Sets up the channel of a former process's connection, which counts but is never refused.
   func adopt(_ channel: any Channel, key: UInt64, _ record: ConnectionSnapshot) throws {
     let confinement = delegate.confinement(inContext: record.context)
     try install(on: channel, peer(of: channel), confinement: confinement, adopting: (key, record))
@@ -99,8 +98,7 @@ final class Acceptor: ChannelInboundHandler {
       on: channel,
       peer: peer,
       confinement: confinement,
-      flushQueue: books.flushQueue,
-      account: books.open(channel, of: peer, confinement: confinement),
+      books: books,
       delegate: delegate,
       handoff: handoff,
       adopting: stored
@@ -135,7 +133,7 @@ final class Acceptor: ChannelInboundHandler {
     _ = try settings.install(
       on: channel,
       peer: peer,
-      flushQueue: books.flushQueue,
+      books: books,
       account: ProcessAccount(limits: settings.limits),
       delegate: nil,
       adopting: (0, refusal)

@@ -11,7 +11,7 @@
 ///
 /// Invariants:
 /// 1. States only advance. The channel may become inactive in every state.
-/// 2. The first reason is kept. Waiting for output can be cancelled, but not requested later.
+/// 2. The first reason counts. Waiting for output can be cancelled, but not requested later.
 /// 3. The end of the output is awaited once.
 /// 4. The end is reported once, and only if the connection was opened.
 package struct Closing {
@@ -25,11 +25,10 @@ package struct Closing {
 
   private enum State {
     case opening, open
-    /// Nothing is delivered; collected output is still to be written.
+    /// Nothing is delivered; collected output will be written.
     case ending
     /// All output is written; the kernel has not taken all of it.
     case flushing
-    /// Output is dropped.
     case aborting
     /// The kernel has all output, and the output is shut down.
     case lingering
@@ -48,11 +47,8 @@ package struct Closing {
   package var isClosed: Bool { state == .closed }
   /// Whether the connection ends once collected output is sent.
   package var isEnding: Bool { state == .ending || state == .flushing }
-  /// Whether collected output is dropped.
   package var dropsOutput: Bool { state == .aborting }
 
-  /// The channel is active.
-  ///
   /// - Returns: false if the connection was opened before, or has ended.
   package mutating func open() -> Bool {
     guard state == .opening else { return false }
@@ -74,7 +70,6 @@ package struct Closing {
     return true
   }
 
-  /// Collected output is written.
   package mutating func advance() -> Step? {
     if state == .aborting { return .close }
     guard state == .ending else { return nil }
@@ -82,7 +77,6 @@ package struct Closing {
     return .awaitOutput
   }
 
-  /// The kernel has all output.
   package mutating func outputIsTaken(inputHasEnded: Bool) -> Step? {
     guard state == .flushing else { return nil }
     guard lingers, !inputHasEnded else { return .close }

@@ -22,7 +22,8 @@ package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
 package final class Connection: Sendable {
   package let id: ConnectionID
   package let peer: PeerCredentials
-  /// What the delegate confines the peer to (`PeerConfining`). `nil` of an adopted connection, whose context says it.
+  /// The application to which the delegate confines the peer (`PeerConfining`). `nil` for an adopted connection, whose
+  /// context contains it.
   package let confinement: String?
   package let eventLoop: any EventLoop
   private let handler: NIOLoopBound<ConnectionHandler>
@@ -44,20 +45,19 @@ package final class Connection: Sendable {
     handler.value.respond(to: call, writing: writing)
   }
 
-  /// Answers a request for a page; one that cannot be had is answered with an error.
+  /// Answers a request for a page; an unavailable one is answered with an error.
   package func respond(to call: Conversation.Call, mediaType: String, page: String) {
     handler.value.respond(to: call, mediaType: mediaType, page: page)
   }
 
-  /// The answer to a request will be made later, and have about this many bytes, which count as if they were there.
+  /// Announces an answer of about this many bytes, which count as if they were there.
   package func expect(_ bytes: Int, from call: Conversation.Call) { handler.value.expect(bytes, from: call) }
 
-  /// Whether a request may begin that the receiver has kept waiting.
+  /// Whether a waiting request may begin.
   package enum Admission {
     case granted
     /// Earlier answers must go first; `ConnectionDelegate.hasRoomForReplies` says when to ask again.
     case later
-    /// It never may, and was answered so.
     case refused
   }
 
@@ -81,16 +81,15 @@ package final class Connection: Sendable {
     handler.value.call(method: method, parameters: parameters)
   }
 
-  /// Reads nothing more, but for the rest of a frame.
+  /// Reads only the rest of a frame that has begun.
   package func drain() { handler.value.drain() }
 
-  /// Leaves the connection to whoever continues it (`ConnectionSettings.install`); `nil` if an answer is owed.
+  /// Leaves the connection to the process that continues it (`ConnectionSettings.install`); `nil` if an answer is owed.
   package func leave() -> ConnectionSnapshot? { handler.value.leave() }
 
   /// Drops the answer to a call of ours when it comes.
   package func forget(_ callID: Int) { handler.value.conversation.forget(callID) }
 
-  /// Whether the answer to a call of ours is still expected.
   package func awaitsAnswer(to callID: Int) -> Bool { handler.value.conversation.awaitsAnswer(to: callID) }
 
   /// Stops counting a request as in flight, because its answer depends on others.
@@ -101,12 +100,12 @@ package final class Connection: Sendable {
   /// Counts a parked request as in flight again.
   package func unpark(_ call: Conversation.Call) { handler.value.conversation.unpark(call) }
 
-  /// The peer's request with that id, while it awaits its answer.
+  /// The unanswered request with that id.
   package func pendingCall(withID id: RequestID) -> Conversation.Call? {
     handler.value.conversation.pendingCall(withID: id)
   }
 
-  /// Whether nothing can reach the peer; what it had sent before is still delivered.
+  /// Whether the peer can receive nothing more; its earlier messages are still delivered.
   package var isGone: Bool { handler.value.isGone }
 
   /// Pauses or resumes reading from the peer, for a receiver that has too much to do.
@@ -116,7 +115,7 @@ package final class Connection: Sendable {
   /// taken all output so far.
   package func close(afterOutput: Bool) { handler.value.beginClosing(.closed, afterOutput: afterOutput) }
 
-  /// Stores what `ConnectionDelegate.connectionAdopted` gets if another process adopts the connection.
+  /// Stores the context that `ConnectionDelegate.connectionAdopted` gets if another process adopts the connection.
   package func setContext(_ context: [UInt8]) { handler.value.setContext(context) }
 
   /// Counts notifications of the peer whose effects are not durable yet. Until they are, the connection is not idle.
@@ -128,16 +127,13 @@ package final class Connection: Sendable {
   /// Whether another request of the peer's process may be parked.
   package var mayPark: Bool { !handler.value.account.isOver }
 
-  /// Whether output can still reach the peer.
   package var isOpen: Bool { handler.value.isOpen }
 
-  /// What the connection holds now.
   package var usage: ConnectionUsage { handler.value.usage }
 }
 
-/// What one connection holds now.
 package struct ConnectionUsage: Hashable, Sendable {
-  /// Input that is not decoded.
+  /// Not decoded yet.
   package var inputBytes = 0
   /// Requests that were read while too many were in flight.
   package var heldBackBytes = 0
@@ -145,8 +141,6 @@ package struct ConnectionUsage: Hashable, Sendable {
   package var replyBytes = 0
   /// Notifications and calls that the peer has not taken.
   package var unsolicitedBytes = 0
-  /// Offered notifications that the peer has not taken.
   package var offeredBytes = 0
-  /// Whether reading from the peer is paused.
   package var isPaused = false
 }

@@ -3,8 +3,8 @@
 internal import JSONRPC
 package import NIOCore
 
-/// What the connections of one event loop share: their numbers and what waits of them, by process, and the loop's time
-/// and load. Used on that loop only.
+/// State shared by the connections of one event loop: counts by process, waiting bytes, and the loop's time and load.
+/// Used on that loop only.
 package final class ConnectionBooks {
   private let limits: TransportLimits
   let flushQueue: FlushQueue
@@ -20,13 +20,13 @@ package final class ConnectionBooks {
 
   var connections: Int { quota.total }
 
-  /// Why the peer may have no further connection.
+  /// Why the peer must not connect; `nil` if it may.
   func refusal(to peer: PeerCredentials) -> ErrorObject? { quota.refusal(to: peer.countedProcess) }
 
-  /// Why a peer in the sandbox of this application may have no further connection.
+  /// Why a peer in this application's sandbox must not connect; `nil` if it may.
   func refusal(toConfined application: String) -> ErrorObject? { quota.refusal(toConfined: application) }
 
-  /// The account of the peer's process, which has one connection more until the channel has closed.
+  /// The account of the peer's process, which counts the connection until the channel has closed.
   func open(_ channel: any Channel, of peer: PeerCredentials, confinement: String?) -> ProcessAccount {
     let process = peer.countedProcess
     let account = accounts[process] ?? ProcessAccount(limits: limits)
@@ -44,7 +44,7 @@ package final class ConnectionBooks {
     assert(account.held == 0, "\(account.held) bytes are counted of a process without a connection")
   }
 
-  /// Each account with what it counts: nothing when all connections have closed.
+  /// Each account with its count: empty when all connections have closed.
   package var holdings: [String: Int] {
     flushQueue.holdings.merging(
       [

@@ -7,34 +7,32 @@ package import JSONRPC
 /// Always called on the connection's event loop, and never from inside a method of `Connection`. An actor whose
 /// executor is that loop may therefore implement these as `nonisolated` and enter itself by `assumeIsolated`.
 package protocol ConnectionDelegate: AnyObject, Sendable {
-  /// First call for a connection.
   func connectionOpened(_ connection: Connection)
 
-  /// First call for a connection that the former process had, with what that process last gave to `setContext`.
+  /// First call for a connection of the former process, with the context that process stored last.
   ///
   /// - Parameter afterKill: whether the former process was killed; otherwise it ended in order.
   func connectionAdopted(_ connection: Connection, context: [UInt8], afterKill: Bool)
 
-  /// What such a connection is confined to, by the same text.
+  /// The confinement of such a connection, in the form of `Connection.confinement`.
   func confinement(inContext context: [UInt8]) -> String?
 
   /// One message, in the order of arrival. `closeAfterOutput` is never delivered.
   func received(_ delivery: Conversation.Delivery, from connection: Connection)
 
-  /// The peer takes no calls, or could not read one: the connection closes as `protocolFault`, and this is the peer's
-  /// error.
+  /// The peer takes no calls, or could not read one. The connection closes as `protocolFault`; `error` is the peer's.
   func refused(_ error: JSONSlice, by connection: Connection)
 
-  /// A peer that speaks HTTP asks for one of `ConnectionSettings.pages`, to be answered exactly once.
+  /// An HTTP request for one of `ConnectionSettings.pages`. Answer it exactly once.
   func requested(_ page: String, _ call: Conversation.Call, from connection: Connection)
 
-  /// The peer has ended its input: these calls of ours will never be answered. Its own requests are still answered.
+  /// The peer has ended its input, so these calls of ours will never be answered. Its own requests are still answered.
   func callsAbandoned(_ callIDs: [Int], by connection: Connection)
 
-  /// Notifications can be offered again; called once after offers were refused.
+  /// Notifications can be offered again. Called once after offers were refused.
   func hasRoomForOffers(_ connection: Connection)
 
-  /// Requests may begin again; called once after `Connection.admit` said later.
+  /// Requests may begin again. Called once after `Connection.admit` returned `later`.
   func hasRoomForReplies(_ connection: Connection)
 
   /// Last call for a connection; all pending calls in both directions are void.
@@ -59,15 +57,12 @@ extension ConnectionDelegate {
   package func hasRoomForReplies(_ connection: Connection) {}
 }
 
-/// Why a connection has ended.
 package enum CloseReason: Hashable, Sendable {
   /// The peer closed the connection, or its process ended.
   case peerClosed
-  /// `Connection.close` was called.
   case closed
   /// The peer does not speak the protocol, or violated it irrecoverably.
   case protocolFault
-  /// A frame was incomplete for too long.
   case partialFrame
   /// The peer did not take our notifications and calls.
   case outputOverflow

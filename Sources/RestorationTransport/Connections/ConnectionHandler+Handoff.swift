@@ -59,7 +59,7 @@ extension ConnectionHandler {
     return false
   }
 
-  /// What another process needs to continue the connection; `nil` if none could. Nothing more is heard of it here.
+  /// The snapshot for the process that continues the connection; `nil` if none can. No more events follow here.
   func leave() -> ConnectionSnapshot? {
     // The delegate must not see an end: for the peer the connection stays open.
     defer { giveUpDelegate() }
@@ -89,7 +89,6 @@ extension ConnectionHandler {
 
   // MARK: Adopting
 
-  /// Continues a connection of the former process.
   func adopt(_ snapshot: ConnectionSnapshot) {
     out = snapshot.output
     // An idle page has it.

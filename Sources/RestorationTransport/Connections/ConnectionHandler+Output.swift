@@ -7,7 +7,6 @@ internal import NIOCore
 extension ConnectionHandler {
   var isOpen: Bool { closing.isOpen }
 
-  /// The channel has closed.
   var isGone: Bool { context?.channel.isActive != true }
 
   var canBeCalled: Bool { conversation.framing?.canBeCalled ?? true }
@@ -37,7 +36,7 @@ extension ConnectionHandler {
     responded(out.count - before)
   }
 
-  /// An answer has added `count` bytes to the output.
+  /// Call after an answer has added `count` bytes to the output.
   @inline(__always)
   private func responded(_ count: Int) {
     if count == 0 { output.noteUnfinished() }
@@ -101,9 +100,8 @@ extension ConnectionHandler {
   }
 }
 
-/// Writing `out` to the kernel.
 extension ConnectionHandler {
-  /// Larger storage is not kept for the next tick.
+  /// Larger storage is released after the tick.
   private static let keptBytesMax = 32 << 10
 
   /// The channel reports when its output falls below the low mark. Both marks are far below what pauses input.
@@ -115,7 +113,6 @@ extension ConnectionHandler {
   /// The exact number of bytes that wait in the channel.
   var bytesInChannel: Int { (try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 }
 
-  /// Called after each message.
   func pauseInputIfOutputIsFull() {
     guard output.mayBeFull(collected: out.count) else { return }
     output.isCrowded = flushQueue.load.isHigh
@@ -123,7 +120,7 @@ extension ConnectionHandler {
     if output.isFull(collected: out.count, unfinished: unfinished, inChannel: bytesInChannel) { gate.pause(.output) }
   }
 
-  /// Writes collected output. What the kernel does not take waits in the channel.
+  /// Writes collected output. The rest that the kernel does not take waits in the channel.
   ///
   /// While nothing waits, the socket is written directly: a write through the channel costs more than making the
   /// answer.

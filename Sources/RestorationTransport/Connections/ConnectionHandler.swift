@@ -37,12 +37,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Used instead of the decoder if the peer speaks HTTP.
   @exclusivity(unchecked) var exchanges: HTTPExchanges?
   @exclusivity(unchecked) var conversation: Conversation
-  /// Messages that were taken and wait until earlier answers have gone, the next one last.
+  /// Messages that wait until earlier answers have been sent, the next one last.
   @exclusivity(unchecked) private var deliveries: [Conversation.Delivery] = []
-  /// The delegate asked whether a request may begin, and is told when it may.
+  /// The delegate asked whether a request may begin, and must be told when it may.
   private var awaitsRoom = false
-  /// The bytes of this connection that `account` counts, among them those of a frame that is not complete, and those
-  /// that the load of all connections counts.
+  /// The bytes of this connection that `account` counts, the part of an incomplete frame among them, and those that the
+  /// load of all connections counts.
   private var counted = (waiting: 0, unfinished: 0, replies: 0)
   var unfinishedBytes: Int { counted.unfinished }
   private var timers: (frame: Scheduled<Void>?, linger: Scheduled<Void>?)
@@ -138,8 +138,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     closeForPeer(context)
   }
 
-  /// What waits for its turn, for room or for others of its process is delivered: the peer may have left after its last
-  /// notification. Requests that were held back are dropped: their answers could not be sent.
+  /// Input that waits for its turn, for space or for others of its process is delivered: the peer may have left after
+  /// its last notification. Requests that were held back are dropped, because their answers could not be sent.
   func channelInactive(context: ChannelHandlerContext) {
     gate.resume(.process)
     account.forget(self)
@@ -183,19 +183,19 @@ final class ConnectionHandler: ChannelInboundHandler {
     context.read()
   }
 
-  /// Takes more of the input than others were to wait for.
+  /// Takes a slice of the input that waited for this connection's turn.
   func takeTurn() {
     isBehind = false
     guard isOpen else { return }
     deliverRest()
     pull()
-    // There it continues to read.
+    // The end of the tick continues to read.
     queueForEndOfTick()
   }
 
   /// Delivers the available frames until input pauses, or others have their turn.
   ///
-  /// - Parameter inTurns: false at the end, where nothing will wait.
+  /// - Parameter inTurns: false at the end, when no input waits any more.
   private func pull(inTurns: Bool = true) {
     if inTurns {
       guard !isBehind else { return }
@@ -227,7 +227,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       conversation.receive(event, into: &out, &deliveries)
       if exchanges != nil, out.count > before { exchanges?.wroteResponse() }
       gate.holdBack(bytes: conversation.heldBackBytes)
-      // Before the delivery: what would wait is refused if too much does.
+      // Before the delivery: a request that would wait is refused if too much waits.
       if inTurns { chargeProcess() }
       deliver(&deliveries)
       pauseInputIfOutputIsFull()
@@ -238,7 +238,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     if !out.isEmpty { queueForEndOfTick() }
   }
 
-  /// What has come of a frame counts until its end comes.
+  /// The arrived part of a frame counts until its end arrives.
   private func noteUnfinishedFrame() {
     let position = position
     if position == .betweenFrames, unfinishedBytes == 0 { return }
@@ -252,7 +252,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     flushQueue.fallBehind(self)
   }
 
-  /// Counts what waits of this connection, and pauses its input while too much of its process does.
+  /// Counts this connection's waiting bytes, and pauses its input while its process has too many.
   private func chargeProcess() {
     let change = conversation.waitingBytes + unfinishedBytes - counted.waiting
     if change != 0 {
@@ -290,8 +290,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  /// Delivers messages, the last one first. Each request waits until answers to those before it have gone, and the
-  /// receiver has not too much to do, and others have had their turn; so what waits begins with a request.
+  /// Delivers messages, the last one first. Each request waits until earlier answers have been sent, the receiver is
+  /// not overloaded, and others have had their turn; so the rest begins with a request.
   private func deliverWhileThereIsRoom(_ deliveries: inout [Conversation.Delivery]) {
     while let delivery = deliveries.popLast() {
       if case .request(let call, _) = delivery {
@@ -309,7 +309,6 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  /// Delivers messages that have waited.
   private func deliverRest() {
     guard !deliveries.isEmpty, !isBehind else { return }
     var rest: [Conversation.Delivery] = []
@@ -320,7 +319,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     if exchanges != nil { endExchangeIfAnswered() }
   }
 
-  /// Whether a request that was read may begin. It is answered here if it never may.
+  /// Whether a request that was read may begin. If it never may, it is answered here.
   private func admit(_ call: Conversation.Call) -> Connection.Admission {
     guard isOpen else { return .granted }
     if let error = conversation.refusal(of: call) {
@@ -330,8 +329,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     return hasRoomToBegin ? .granted : .later
   }
 
-  /// The same for a request that the delegate has kept waiting; if it still has to, the delegate is told when to ask
-  /// again.
+  /// The same for a request that the delegate has kept waiting. If it must wait longer, the delegate is told when to
+  /// ask again.
   func admitWaiting(_ call: Conversation.Call) -> Connection.Admission {
     let admission = admit(call)
     if case .later = admission {
@@ -342,7 +341,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   private var hasRoomToBegin: Bool {
-    // What was taken cannot be handed over: while the connection is drained it is done, even if the peer does not read.
+    // Taken requests cannot be handed over: a draining connection executes them even if the peer does not read.
     if gate.isDraining { return conversation.expectedBytes <= settings.limits.replyBytesPause }
     return output.hasRoomToBegin(collected: out.count, expected: conversation.expectedBytes, inChannel: bytesInChannel)
   }
@@ -374,8 +373,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     if !abandoned.isEmpty, let connection { delegate?.callsAbandoned(abandoned, by: connection) }
   }
 
-  /// Limits how long a frame may stay incomplete, and how long a line that is passed over. The timer exists only while
-  /// one is and input is read.
+  /// Limits how long a frame may stay incomplete, and how long a skipped line may last. The timer exists only while one
+  /// is and input is read.
   private func watchFrame(_ context: ChannelHandlerContext) {
     guard isOpen, wantsInput, position != .betweenFrames else { return stopFrameTimer() }
     guard timers.frame == nil else { return }
@@ -435,11 +434,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
     if isOpen, gate.endIsDelivered, conversation.isDrained { beginClosing(.peerClosed, afterOutput: true) }
     perform(closing.advance(), context)
-    // Last: the answers that this brings are written at the end of the next tick, before the connection can close.
+    // Last: the resulting answers are written at the end of the next tick, before the connection can close.
     goOnIfThereIsRoom()
   }
 
-  /// Has those that wait for earlier answers to go ask again, if these have gone.
+  /// Lets requests that wait for earlier answers try again if these have been sent.
   private func goOnIfThereIsRoom() {
     guard isOpen, awaitsRoom || !deliveries.isEmpty, hasRoomToBegin else { return }
     if !deliveries.isEmpty, !gate.isPaused(.receiver), !isBehind { queueForEndOfTick() }

@@ -8,12 +8,12 @@ package struct ConnectionSettings: Sendable {
   package var limits: TransportLimits
   /// The keys of special objects in the payload.
   package var vocabulary: ScanVocabulary
-  /// Paths that a peer that speaks HTTP may GET; the delegate has what is there.
+  /// Paths that an HTTP peer may GET; the delegate supplies their pages.
   package var pages: Set<String>
-  /// That of the event loop, if it has one. Without it, to share the loop's time is less exact.
+  /// The event loop's meter, if it has one. Without it the loop's time is shared less exactly.
   package var meter: LoopMeter?
 
-  /// Most connections are idle, and keep the room of their last read; whoever sends more gets more.
+  /// Most connections are idle and keep the buffer of their last read. Busier ones get larger buffers.
   static let receiveAllocator = AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 512, maximum: 65_536)
 
   package init(
@@ -25,12 +25,12 @@ package struct ConnectionSettings: Sendable {
     (self.limits, self.vocabulary, self.pages, self.meter) = (limits, vocabulary, pages, meter)
   }
 
-  /// Makes a channel a connection whose peer is known, whatever it has for a transport. On the channel's event loop,
+  /// Turns a channel with any transport into a connection, if its peer is known. Call it on the channel's event loop,
   /// before the channel is active.
   ///
   /// - Parameters:
-  ///   - snapshot: of a former process, which has left the connection to this one.
-  ///   - books: those of the connections beside it; by default it is alone.
+  ///   - snapshot: of the former process's connection, which this one continues.
+  ///   - books: shared with the connections beside it; by default it is alone.
   @discardableResult
   package func install(
     on channel: any Channel,
@@ -40,37 +40,35 @@ package struct ConnectionSettings: Sendable {
     books: ConnectionBooks? = nil,
     delegate: any ConnectionDelegate
   ) throws -> Connection {
-    let books = books ?? ConnectionBooks(on: channel.eventLoop, limits: limits, isShared: false)
-    return try install(
+    try install(
       on: channel,
       peer: peer,
       confinement: confinement,
-      flushQueue: books.flushQueue,
-      account: books.open(channel, of: peer, confinement: confinement),
+      books: books ?? ConnectionBooks(on: channel.eventLoop, limits: limits, isShared: false),
       delegate: delegate,
       adopting: snapshot.map { (0, $0) }
     )
   }
 
-  /// Makes a new channel a connection. Called on the channel's event loop, before the channel is active.
+  /// Turns a new channel into a connection. Call it on the channel's event loop, before the channel is active.
   ///
   /// - Parameters:
-  ///   - account: of the peer's process.
+  ///   - account: `nil` counts the connection for the peer's process.
   ///   - handoff: lets the connection outlive this process.
   ///   - stored: the former process's snapshot of the connection, and its key.
   func install(
     on channel: any Channel,
     peer: PeerCredentials,
     confinement: String? = nil,
-    flushQueue: FlushQueue,
-    account: ProcessAccount,
+    books: ConnectionBooks,
+    account: ProcessAccount? = nil,
     delegate: (any ConnectionDelegate)?,
     handoff: ConnectionHandoff? = nil,
     adopting stored: (key: UInt64, record: ConnectionSnapshot)? = nil
   ) throws -> Connection {
     if let options = channel.syncOptions {
       try options.setOption(.autoRead, value: false)
-      // What is read is taken in turns: more than one read would only wait here instead of in the socket's buffer.
+      // Input is processed in turns: further reads would only wait here instead of in the socket's buffer.
       try options.setOption(.maxMessagesPerRead, value: 1)
       try options.setOption(.recvAllocator, value: Self.receiveAllocator)
       try options.setOption(.allowRemoteHalfClosure, value: true)
@@ -78,8 +76,8 @@ package struct ConnectionSettings: Sendable {
     }
     let handler = ConnectionHandler(
       settings: self,
-      flushQueue: flushQueue,
-      account: account,
+      flushQueue: books.flushQueue,
+      account: account ?? books.open(channel, of: peer, confinement: confinement),
       delegate: delegate,
       adopting: stored?.record
     )

@@ -2,54 +2,54 @@
 
 internal import NIOCore
 
-/// What the connections of one event loop share: its time and its memory. It knows which of them have work to do at the
-/// end of the current tick, of which more waits than is taken at once, and the load of all. Used on that loop only.
+/// Shares one event loop's time and memory among its connections. It knows the connections with work at the end of the
+/// current tick, those with more input than is processed at once, and the load of all. Used on that loop only.
 ///
 /// All answers of a tick are written together afterwards: writing inside the read loop was measured to be slower.
 ///
-/// A connection's first frames are taken as soon as they are read. It may go on while nobody else waits and the tick is
-/// young. Otherwise it falls behind: those that are behind go on in turns, for a slice of each tick. So a connection
-/// that sends little waits for one slice of those that send much, however many these are. When a tick is old, first
-/// frames wait for their turn as well, so that the loop looks for input in between. Turns go round the processes, and
-/// round the connections of each.
+/// A connection's first frames are processed as soon as they are read, and further ones while no other connection waits
+/// and the tick is young. Otherwise it falls behind: connections that are behind continue in turns, for a slice of each
+/// tick. So a connection that sends little waits for one slice, however many others send much. In an old tick first
+/// frames wait for their turn as well, so that the loop reads input in between. Turns go round the processes, and round
+/// the connections of each.
 final class FlushQueue {
-  /// How many frames are taken before the first question whether to go on.
+  /// How many frames are processed before the first check.
   static let framesAtOnce = 4
-  /// How often a connection that was behind may go on before it is the next one's turn.
+  /// How often a connection that was behind may continue before it is the next one's turn.
   private static let stepsPerTurn = 16
   private static let slice = TimeAmount.milliseconds(1)
-  /// Beyond it, further connections wait for their turn: answers to hundreds of short messages take less.
+  /// In an older tick, further connections wait for their turn: answers to hundreds of short messages take less.
   private static let tickMax = TimeAmount.milliseconds(4)
 
   private let eventLoop: any EventLoop
-  /// Whether there is anybody to share with.
+  /// Whether there are other connections.
   private let isShared: Bool
   private let meter: LoopMeter?
   @exclusivity(unchecked) private var waiting: [ConnectionHandler] = []
   private var spare: [ConnectionHandler] = []
   private var isScheduled = false
   private(set) var load = ReplyLoad()
-  /// The connections that are to go on when the load is no longer high.
+  /// Connections that continue when the load is no longer high.
   private var crowded: [ObjectIdentifier: ConnectionHandler] = [:]
   private var isTrimScheduled = false
   /// The processes of connections with frames left over, the next one first.
   private var behind: [ProcessAccount] = []
-  /// When the tick began, if anybody has asked. A tick ends when the loop looks for input.
+  /// When the tick began, once known. A tick ends when the loop reads input.
   private var tickBegin: NIODeadline?
   /// Its number, and that of the last one with a slice, by the meter.
   private var (tick, lastServed) = (0, 0)
   private var isServing = false
   private var stepsLeft = 0
-  /// `nil` until somebody asks for time.
+  /// `nil` before the first check.
   private var sliceEnd: NIODeadline?
-  /// Whether the next slice waits until the loop has looked for input.
+  /// Whether the next slice waits until the loop has read input.
   private var isPausing = false
 
   init(eventLoop: any EventLoop, isShared: Bool, meter: LoopMeter?) {
     (self.eventLoop, self.isShared, self.meter) = (eventLoop, isShared, meter)
   }
 
-  /// Each account with what it counts: nothing when all connections have closed and the tick is over.
+  /// Each account with its count: empty when all connections have closed and the tick is over.
   var holdings: [String: Int] {
     ["bytes of replies": load.bytes, "crowded connections": crowded.count, "turns": waiting.count + behind.count]
   }
@@ -60,10 +60,10 @@ final class FlushQueue {
     schedule()
   }
 
-  /// Whether a connection may take its first frames now, or has to wait for its turn.
+  /// Whether a connection may process its first frames now, or must wait for its turn.
   func letsBegin() -> Bool { isServing || !isOld() }
 
-  /// Whether the time has passed in which frames are taken without asking: a single one may take long.
+  /// Whether the time without checks has passed: a single frame may take long.
   func isOld() -> Bool {
     guard isShared else { return false }
     if isServing { return sliceEnd.map { NIODeadline.now() >= $0 } ?? false }
@@ -77,7 +77,7 @@ final class FlushQueue {
     return now >= tickBegin + Self.tickMax
   }
 
-  /// Whether a connection that has taken `framesAtOnce` may take as many again.
+  /// Whether a connection that has processed `framesAtOnce` may process as many again.
   func letsGoOn() -> Bool {
     guard isShared else { return true }
     if isServing {
@@ -100,7 +100,7 @@ final class FlushQueue {
     let now = NIODeadline.now()
     guard let sliceEnd else {
       sliceEnd = now + Self.slice
-      // It ends with the tick.
+      // The slice ends with the tick.
       schedule()
       return true
     }
@@ -113,8 +113,8 @@ final class FlushQueue {
     eventLoop.assumeIsolated().execute { self.run() }
   }
 
-  /// One connection holds so many bytes of replies more, or less. A second after a peak the memory is given back: the
-  /// allocator keeps it otherwise, for as long as the process lives.
+  /// Counts a change of one connection's reply bytes. A second after a peak the memory is returned: the allocator
+  /// otherwise keeps it as long as the process lives.
   func count(_ difference: Int) {
     let wasHigh = load.isHigh
     let isFarBelowPeak = load.change(by: difference)
@@ -135,10 +135,10 @@ final class FlushQueue {
     }
   }
 
-  /// The handler's `endTick` will be called when the load is no longer high: nothing else may happen to it then.
+  /// The handler's `endTick` will be called when the load is no longer high, because no other event may follow.
   func awaitLowLoad(_ handler: ConnectionHandler) { crowded[ObjectIdentifier(handler)] = handler }
 
-  /// It has closed: what it has sent may have taken much memory.
+  /// Call after it has closed: its requests may have taken much memory.
   func forget(_ handler: ConnectionHandler) {
     crowded[ObjectIdentifier(handler)] = nil
     if isShared { trimSoon() }
@@ -165,7 +165,7 @@ final class FlushQueue {
     }
   }
 
-  /// Lets those that are behind go on, each at least once if there is time.
+  /// Lets connections that are behind continue, each at least once if there is time.
   private func serve() {
     isServing = true
     lastServed = meter?.turnsEnded ?? 0

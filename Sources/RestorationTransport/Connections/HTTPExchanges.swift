@@ -4,10 +4,10 @@ package import JSONRPC
 internal import NIOCore
 package import NIOHTTP1
 
-/// The requests of a peer that speaks HTTP, one after the other. Pure: parts of requests in, actions out.
+/// The requests of an HTTP peer, one after the other. Pure: parts of requests in, actions out.
 ///
 /// Invariants:
-/// 1. A request is not looked at before the former one has its response.
+/// 1. A request is not read before the former one has its response.
 /// 2. A refused request is the last one: the rest of its body is not read.
 /// 3. Each request gets one response. If there is nothing to answer, the response has no content.
 /// 4. While the connection is drained, requests that have not begun are left to the next process.
@@ -21,11 +21,10 @@ package struct HTTPExchanges {
 
   private enum Mode {
     case betweenRequests, body, awaitingResponse
-    /// Input is ignored.
     case refused
   }
 
-  /// Stands for a request of a page, so that it is counted, waits and is answered as any other.
+  /// Stands for a request of a page, which is thus counted, delayed and answered like any other.
   private static let messageOfPage = Array(#"{"jsonrpc":"2.0","id":null,"method":"GET"}"#.utf8)
 
   private let frameBytesMax: Int
@@ -33,10 +32,10 @@ package struct HTTPExchanges {
   private var mode = Mode.betweenRequests
   private var parts = CircularBuffer<HTTPServerRequestPart>()
   private var fault: ErrorObject?
-  /// Whether the current request is the last one of its connection.
   private var isLast = false
   private var body: FrameBody
-  /// The page that the current request asks for; `nil` if it brings a message. HEAD gets the head of the response.
+  /// The page that the current request asks for; `nil` if it contains a message. HEAD gets only the head of the
+  /// response.
   package private(set) var page: (path: String, isHead: Bool)?
   /// Whether the response to the current request is in the output.
   private var responseIsWritten = false
@@ -44,7 +43,6 @@ package struct HTTPExchanges {
   private var decoderIsInRequest = false
   /// Whether the last bytes begin a head that is incomplete.
   private var headIsPartial = false
-  /// Requests for the next process.
   package private(set) var nextRequests: [UInt8] = []
 
   package init(settings: ConnectionSettings) {
@@ -81,7 +79,6 @@ package struct HTTPExchanges {
   /// The decoder does not report what it buffers. With the last byte alone, a part that it completes is visible.
   package mutating func lastByteFollows() { headIsPartial = !decoderIsInRequest }
 
-  /// The decoder has parsed a part.
   package mutating func append(_ part: HTTPServerRequestPart) {
     headIsPartial = false
     if case .end = part { decoderIsInRequest = false } else { decoderIsInRequest = true }
@@ -93,7 +90,6 @@ package struct HTTPExchanges {
     fault = .parseError(hint: "This is not HTTP/1.1 (\(message)). Send POST requests with a JSON-RPC 2.0 body.")
   }
 
-  /// The response to the current request was collected.
   package mutating func wroteResponse() { responseIsWritten = true }
 
   /// The current request is answered.
@@ -151,7 +147,7 @@ package struct HTTPExchanges {
     guard head.headers[canonicalForm: "transfer-encoding"].allSatisfy({ $0.lowercased() == "chunked" }) else {
       return refuse("415 Unsupported Media Type", .invalidRequest(hint: "The only Transfer-Encoding is chunked."))
     }
-    // What comes with a GET has no meaning.
+    // The body of a GET has no meaning.
     if page == nil, let refusal = refuseBody(of: head.headers) { return refusal }
     // After a request to upgrade, the decoder parses no further request.
     isLast = !head.isKeepAlive || head.version != .http1_1 || head.headers.contains(name: "upgrade")
@@ -189,7 +185,7 @@ package struct HTTPExchanges {
     return .send(Self.refusal(status, error, headers: headers, hasBody: hasBody), isLast: true)
   }
 
-  /// Without a query, and without the host that requests by way of a proxy name.
+  /// Without the query, and without the host that requests through a proxy name.
   private static func path(of target: String) -> String {
     let path = target.hasPrefix("http://") ? target.dropFirst(7).drop { $0 != "/" } : target[...]
     return String(path.prefix { $0 != "?" })
@@ -202,7 +198,7 @@ package struct HTTPExchanges {
     return page?.isHead == true ? head : head + text
   }
 
-  /// The response if the page cannot be had; it is the last one.
+  /// The response if the page is unavailable; it is the last one.
   package mutating func response(to error: ErrorObject) -> String {
     isLast = true
     return Self.refusal("503 Service Unavailable", error, hasBody: page?.isHead != true)

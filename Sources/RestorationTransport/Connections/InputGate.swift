@@ -6,22 +6,21 @@ package import JSONRPC
 /// held back are delivered. Pure: events in, decisions out.
 ///
 /// Invariants:
-/// 1. One read is requested at a time, and only while no input waits: what a peer sends beyond our limits stays in the
+/// 1. One read is requested at a time, and only while no input waits: a peer's bytes beyond our limits stay in the
 ///    socket's buffer. (At the end of the input NIO delivers the rest of that buffer at once; the kernel bounds it.)
 /// 2. While input is paused, no frame is taken. So the decoder holds at most one frame and one read.
 /// 3. Each reason pauses input independently, and so does more than `heldBackBytesPause` of held-back input.
-/// 4. While the connection is drained, only what must be finished is read and taken, and no call is resumed.
+/// 4. While the connection is drained, only begun frames are read and taken, and no call is resumed.
 /// 5. After the end of the input nothing is read. The end is delivered once, after all input before it.
 package struct InputGate {
   package struct Pause: OptionSet, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The receiver has too much to do.
     package static let receiver = Pause(rawValue: 1)
     /// The peer does not read its answers.
     package static let output = Pause(rawValue: 2)
-    /// Too much of what the peer's process has sent waits.
+    /// Too much input of the peer's process waits.
     package static let process = Pause(rawValue: 4)
   }
 
@@ -54,7 +53,6 @@ package struct InputGate {
 
   package mutating func readCompleted() { isReading = false }
 
-  /// The peer has ended its output.
   package mutating func inputEnded() { if end == .no { end = .reached } }
 
   package var isEnded: Bool { end != .no }
@@ -79,7 +77,7 @@ package struct InputGate {
   /// Whether the end of a tick may continue with input.
   package var hasWork: Bool { hasInput || heldBackBytes > 0 || !isReading }
 
-  /// Whether to deliver calls that were held back. They are among what waits of a process: it gets less by that.
+  /// Whether to deliver calls that were held back. They count as waiting input of their process, which this reduces.
   package func resumesCalls(inFlight: @autoclosure () -> Int) -> Bool {
     heldBackBytes > 0 && !isDraining && pauses.isSubset(of: .process) && inFlight() < inFlightMax
   }

@@ -55,11 +55,11 @@ package struct ListeningSocket: ~Copyable, Sendable {
 
   package var number: Int32 { descriptor.number }
 
-  /// Gives the descriptor away: the caller closes it.
+  /// Releases the descriptor to the caller, who must close it.
   consuming func releaseDescriptor() -> Int32 { descriptor.release() }
 }
 
-/// The name of a socket that this process has bound, and its lock, which is held while this object lives.
+/// The name of a socket that this process has bound, with the lock that it holds as long as this object lives.
 ///
 /// Invariants: the name is changed only while the lock is held. Before the bind, only a socket of this user is
 /// unlinked; after it, only the socket bound then.

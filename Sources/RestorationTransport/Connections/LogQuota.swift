@@ -2,32 +2,30 @@
 
 package import NIOCore
 
-/// How many entries of the log each of many peers may cause in a minute: what a peer does is no reason to fill a disk.
-/// Pure.
+/// Limits the log entries that each of many peers may cause in a minute, so that no peer can fill a disk. Pure.
 ///
-/// The minute begins with an entry, and is the same for all. Once one was left out, the minute lasts until
+/// The minute begins with an entry, and is the same for all. After an entry was left out, the minute lasts until
 /// `takeLeftOut` is called.
 package struct LogQuota<Peer: Hashable & Sendable>: Sendable {
   package static var entriesMax: Int { 20 }
   package static var period: TimeAmount { .minutes(1) }
-  /// Peers beyond this number have the entries of one together.
+  /// Peers beyond this number share the entries of one.
   package static var peersMax: Int { 256 }
 
   package enum Verdict: Equatable, Sendable {
     case written
     case leftOut
-    /// Call `takeLeftOut` then, and log what it says.
+    /// Call `takeLeftOut` at that time, and log its result.
     case firstLeftOut(until: NIODeadline)
   }
 
   private var begin = NIODeadline.distantPast
-  /// Those of this minute; `nil` are all peers beyond `peersMax`.
+  /// In this minute; `nil` stands for all peers beyond `peersMax`.
   private var entries: [Peer?: Int] = [:]
   private var hasLeftOut = false
 
   package init() {}
 
-  /// Counts an entry that a peer has caused.
   package mutating func admit(_ peer: Peer, at now: NIODeadline) -> Verdict {
     if !hasLeftOut, now - begin >= Self.period { entries = [:] }
     if entries.isEmpty { begin = now }
@@ -40,7 +38,7 @@ package struct LogQuota<Peer: Hashable & Sendable>: Sendable {
 
   /// Ends the minute.
   ///
-  /// - Returns: whose entries were left out, and how many; `nil` stands for all peers beyond `peersMax`.
+  /// - Returns: the number of entries left out, by peer; `nil` stands for all peers beyond `peersMax`.
   package mutating func takeLeftOut() -> [(peer: Peer?, count: Int)] {
     defer { (entries, hasLeftOut) = ([:], false) }
     return entries.filter { $0.value > Self.entriesMax }.map { ($0.key, $0.value - Self.entriesMax) }

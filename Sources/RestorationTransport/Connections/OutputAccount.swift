@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Counts the bytes that a peer has not taken: those collected until the end of the tick, and those in the channel.
-/// Pure. Asking how much waits in the channel is costly, so that is done only if the answer can matter.
+/// Pure. Reading the channel's count is costly, so it is read only if it can matter.
 ///
 /// Invariants:
 /// 1. Each byte counts in one of three sums: unsolicited output (notifications and calls), offers, and answers, which
@@ -29,7 +29,7 @@ package struct OutputAccount {
   private var writesInChannel = 0
   /// Whether the conversation may hold answers that are unfinished.
   private var hasUnfinished = false
-  /// All connections together hold so much that each may have little.
+  /// Whether all connections together hold too much, so that each gets a smaller share.
   package var isCrowded = false
   package private(set) var hasRefusedOffer = false
 
@@ -39,7 +39,6 @@ package struct OutputAccount {
     offeredBytesMax = limits.offeredBytesMax
   }
 
-  /// Whether the kernel has taken everything that was written.
   package var allIsTaken: Bool { writesInChannel == 0 }
 
   package var unsolicited: Int { unsolicitedInTick + unsolicitedInChannel }
@@ -57,7 +56,6 @@ package struct OutputAccount {
   /// An answer is in the making, or was added to its batch.
   package mutating func noteUnfinished() { hasUnfinished = true }
 
-  /// Counts a collected notification or call.
   package mutating func addUnsolicited(_ count: Int) { unsolicitedInTick += count }
 
   /// Whether more unsolicited output waits than the limit allows.
@@ -92,7 +90,7 @@ package struct OutputAccount {
     writesInChannel > 0 || hasUnfinished || collected > replyBytesPause
   }
 
-  /// Whether so many answers wait that the peer must not be read.
+  /// Whether too many answers wait to read the peer.
   package mutating func isFull(collected: Int, unfinished: Int, inChannel: @autoclosure () -> Int) -> Bool {
     if hasUnfinished { hasUnfinished = unfinished > 0 }
     return replies(collected: collected, unfinished: unfinished, inChannel: inChannel()) > repliesMax

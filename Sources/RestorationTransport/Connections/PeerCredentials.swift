@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who is at the other end of a connection, fixed by the kernel when the connection was made.
+/// The process at the other end of a connection, fixed by the kernel when the connection was made.
 package struct PeerCredentials: Sendable {
   /// 0 for a process outside our namespace.
   package let pid: Int32
@@ -14,7 +14,7 @@ package struct PeerCredentials: Sendable {
     (self.pid, self.uid, self.gid, self.process) = (pid, uid, gid, process)
   }
 
-  /// The process that the connection counts for. One that had ended counts by its number.
+  /// The process that the connection counts for. One that had ended is identified by its number.
   var countedProcess: ProcessIdentity {
     process?.identity ?? ProcessIdentity(pid: pid, startTicks: 0, bootID: "")
   }

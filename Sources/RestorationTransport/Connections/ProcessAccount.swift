@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How much of what the connections of one process have sent waits here: requests without an answer, input that is held
-/// back behind them, and frames that are not complete. While that is too much, none of these connections is read but
-/// one, which may bring its frame to an end: so each comes to its end, one after the other. Also the process's place in
-/// the queue of those that have more input than is taken at once. Used on the connections' event loop only.
+/// Counts the waiting input of one process's connections: unanswered requests, input that is held back behind them, and
+/// incomplete frames. While that is too much, only one of these connections is read, so that it can complete its frame;
+/// thus all make progress, one after the other. Also the process's place in the queue of those that are behind. Used on
+/// the connections' event loop only.
 final class ProcessAccount {
   private let waitingBytesMax: Int
   @exclusivity(unchecked) private var waitingBytes = 0
   @exclusivity(unchecked) private var paused: [ConnectionHandler] = []
-  /// Is read although too much waits.
+  /// The connection that is read although too much waits.
   private var finishing: ConnectionHandler?
   /// Connections with frames left over, the next one first.
   private var behind: [ConnectionHandler] = []
@@ -20,7 +20,6 @@ final class ProcessAccount {
 
   var isOver: Bool { waitingBytes > waitingBytesMax }
 
-  /// Whether the connection is the one that is read although too much waits.
   func letsFinish(_ handler: ConnectionHandler) -> Bool {
     if finishing === handler, handler.unfinishedBytes == 0 { letNextFinish() }
     if finishing == nil, handler.unfinishedBytes > 0 { finishing = handler }
@@ -35,10 +34,9 @@ final class ProcessAccount {
     next.resumeForProcess()
   }
 
-  /// The connection has paused its input until there is less.
+  /// The connection has paused its input until less waits.
   func addPaused(_ handler: ConnectionHandler) { paused.append(handler) }
 
-  /// It has closed.
   func forget(_ handler: ConnectionHandler) {
     if !paused.isEmpty { paused.removeAll { $0 === handler } }
     if finishing === handler { letNextFinish() }

@@ -2,9 +2,9 @@
 
 package import JSONRPC
 
-/// How many connections each process and each application in a sandbox has, and whether it may have another. Pure.
+/// Counts the connections of each process and of each application in a sandbox, and limits them. Pure.
 ///
-/// The last tenth of all connections is kept for processes without any. So one process, or a few, shut nobody out.
+/// The last tenth of all connections is reserved for processes without any. So a few processes cannot exclude others.
 package struct ProcessQuota: Sendable {
   private let connectionsMax: Int
   private let connectionsPerProcessMax: Int
@@ -17,7 +17,7 @@ package struct ProcessQuota: Sendable {
     connectionsPerProcessMax = limits.connectionsPerProcessMax
   }
 
-  /// Why the process may have no further connection.
+  /// Why the process must not connect; `nil` if it may.
   package func refusal(to process: ProcessIdentity) -> ErrorObject? {
     let own = counts[process, default: 0]
     if own >= connectionsPerProcessMax {
@@ -34,7 +34,7 @@ package struct ProcessQuota: Sendable {
     return .limitExceeded("connectionsMax", max: connectionsMax - kept, value: total + 1, hint: hint)
   }
 
-  /// Why a process in the sandbox of this application may have no further connection.
+  /// Why a process in this application's sandbox must not connect; `nil` if it may.
   package func refusal(toConfined application: String) -> ErrorObject? {
     let own = confined[application, default: 0]
     return Share.refusal(of: "connectionsMax", max: connectionsMax, own: own, others: total - own)

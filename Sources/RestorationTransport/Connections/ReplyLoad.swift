@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The bytes of replies that all connections of a listener hold: in the making, gathered for batches, and not read yet.
-/// Pure.
+/// The reply bytes of all connections of a listener: in the making, gathered for batches, and not read yet. Pure.
 package struct ReplyLoad: Sendable {
-  /// Beyond it each connection may have little.
+  /// Beyond this, each connection gets a smaller share.
   package static let bytesMax = 64 << 20
-  /// So much less than at the peak, the memory is given back to the kernel. Less than that is soon used again.
+  /// The memory is returned to the kernel when this much less is used than at the peak. A smaller amount is soon
+  /// reused.
   static let trimBytes = 32 << 20
 
   package private(set) var bytes = 0
@@ -15,7 +15,7 @@ package struct ReplyLoad: Sendable {
 
   package var isHigh: Bool { bytes > Self.bytesMax }
 
-  /// - Returns: whether memory is to be given back, until `trimmed` is called.
+  /// - Returns: whether to return memory, until `trimmed` is called.
   package mutating func change(by difference: Int) -> Bool {
     bytes += difference
     peak = max(peak, bytes)

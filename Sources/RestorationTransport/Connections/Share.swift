@@ -2,10 +2,10 @@
 
 package import JSONRPC
 
-/// Of what all applications share, one in a sandbox may have at most half of what the others leave. So it shuts nobody
-/// out, whatever its processes do.
+/// Limits an application in a sandbox to half of the shared resources that others leave, so that it cannot exclude
+/// them.
 package enum Share {
-  /// Why it may not have so much more; `nil` if it may. Says nothing of what others have.
+  /// Why the application must not have `more`; `nil` if it may. Reveals nothing about others.
   ///
   /// - Parameter max: of all together.
   package static func refusal(

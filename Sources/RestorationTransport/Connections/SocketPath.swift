@@ -44,9 +44,9 @@ package struct SocketPath: Hashable, Sendable {
     return try SocketPath("\(directory)/restorationd/broker.sock", directoryUse: .dedicated)
   }
 
-  /// The path of a socket that leads to one application, in a directory of its own that can be mounted into a sandbox.
-  /// Always the same for the same name: the directory has that name, or its beginning and a number made of all of it if
-  /// the path would be too long otherwise. The lock is outside, because it names the broker's process.
+  /// The path of a socket for one application, in a directory that can be mounted into a sandbox. It depends on the
+  /// name only: the directory has that name, or a prefix and a hash of it if the path would be too long. The lock is
+  /// outside, because it names the broker's process.
   package static func ofApplication(_ name: String, below directory: String) throws(TransportError) -> SocketPath {
     let file = "broker.sock"
     let room = bytesMax - directory.utf8.count - file.utf8.count - 2
@@ -61,7 +61,7 @@ package struct SocketPath: Hashable, Sendable {
     return try SocketPath("\(directory)/\(folder)/\(file)", directoryUse: .dedicated, lock: lock)
   }
 
-  /// Whether there is a socket of this user.
+  /// Whether a socket of this user exists there.
   package var hasSocket: Bool {
     guard let status = try? SystemCalls.status(of: path) else { return false }
     return status.kind == .socket && status.owner == SystemCalls.userID

@@ -34,14 +34,14 @@ package struct TransportError: Error, Hashable, Sendable, CustomStringConvertibl
   }
 
   package let code: Code
-  /// What happened and what to do next, for people.
+  /// The event and the next step, for people.
   package let message: String
 
   package var description: String { message }
 
   package init(_ code: Code, _ message: String) { (self.code, self.message) = (code, message) }
 
-  /// A failed system call without a code of its own.
+  /// A failed system call without a case of its own.
   init(_ error: SystemCallError, doing what: String) {
     self.init(.systemCall(number: error.number), "\(what): \(error.call): \(error.reason)")
   }

@@ -32,7 +32,6 @@ package struct TransportLimits: Sendable, Equatable {
   /// How long connecting waits for room in a broker's queue.
   package var connectSeconds = 5
   package var frame = FrameLimits()
-  /// Of the requests of one connection.
   package var conversation = ConversationLimits()
 
   package init() {}

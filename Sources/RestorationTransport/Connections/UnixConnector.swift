@@ -3,7 +3,6 @@
 package import NIOCore
 internal import NIOPosix
 
-/// Connects to a broker.
 package enum UnixConnector {
   /// The wait between two tries while the broker's queue is full.
   private static let retryMilliseconds: Int64 = 10
@@ -73,7 +72,7 @@ package enum UnixConnector {
     return socket.release()
   }
 
-  /// Nobody listens there, or it is no socket at all.
+  /// No process listens there, or the path is no socket.
   private static func refusal(by path: String) -> TransportError {
     let advice = "not a socket; give the path of the broker's socket"
     return switch (try? SystemCalls.status(of: path))?.kind {

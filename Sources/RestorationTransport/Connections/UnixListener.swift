@@ -19,10 +19,10 @@ package final class UnixListener: Sendable {
   /// Starts to accept. Connections of other users are closed at once.
   ///
   /// - Parameters:
-  ///   - store: keeps connections beyond the end of this process. `nil` ends them with it.
+  ///   - store: holds connections beyond the end of this process. `nil` ends them with it.
   ///   - inherited: connections of the former process, which are adopted first.
-  ///   - confine: says at the start of each connection what it is confined to.
-  ///   - whenAdopted: gets the outcome of that before any other connection is accepted.
+  ///   - confine: returns the confinement of each new connection.
+  ///   - whenAdopted: gets the outcome of the adoption before any other connection is accepted.
   ///   - whenLost: gets the reason if the listener closes without `stop`: no client can connect then.
   package static func start(
     _ socket: consuming ListeningSocket,
@@ -67,8 +67,8 @@ package final class UnixListener: Sendable {
     }
   }
 
-  /// A listener on a further socket. Its connections count with those of this one and are handed over with them; each
-  /// has that `confinement`. On the event loop only.
+  /// Listens on a further socket. Its connections count and are handed over with those of this listener; all are
+  /// confined. On the event loop only.
   package func listen(
     on socket: consuming ListeningSocket,
     confinement: String,
@@ -115,7 +115,7 @@ package final class UnixListener: Sendable {
   /// Stops accepting and removes the socket's name. Connections stay open, and the lock is held while this object
   /// lives.
   ///
-  /// - Parameter keepsName: whether another process goes on accepting on the socket.
+  /// - Parameter keepsName: whether another process continues to accept on the socket.
   package func stop(keepsName: Bool = false) async {
     if !keepsName { name?.unlink() }
     let (channel, acceptor) = (channel, acceptor)
@@ -155,13 +155,13 @@ package final class UnixListener: Sendable {
   /// Counts since the start; on the event loop only.
   package var statistics: AcceptStatistics { acceptor.value.statistics }
 
-  /// Each account of what connections share, with what it counts: nothing when all have closed. On the event loop only.
+  /// Each account of shared resources with its count: empty when all connections have closed. On the event loop only.
   package var holdings: [String: Int] { acceptor.value.holdings }
 }
 
-/// Whose processes may connect.
+/// Users whose processes may connect.
 package enum AllowedUsers: Hashable, Sendable {
-  /// Those of the user whose process this is.
+  /// The user of this process.
   case own
   case one(UInt32)
   case any
@@ -175,20 +175,18 @@ package enum AllowedUsers: Hashable, Sendable {
   }
 }
 
-/// What the delegate confines a peer to (`Connection.confinement`), or what the peer is told before its connection is
-/// closed. Asked on the event loop, before a byte of the peer is read.
+/// The peer's confinement (`Connection.confinement`), or the error for the peer before its connection is closed. Called
+/// on the event loop, before a byte of the peer is read.
 package typealias PeerConfining = @Sendable (PeerCredentials) -> Result<String?, ErrorObject>
 
 package struct AcceptStatistics: Hashable, Sendable {
-  /// Open connections.
   package var connections = 0
-  /// Connections ever accepted.
   package var accepted = 0
   /// Connections of other users, closed at once.
   package var refusedUsers = 0
   /// Connections above the limit, closed after an error.
   package var refusedOverLimit = 0
-  /// Connections of which nobody can tell what they are to be confined to, closed after an error.
+  /// Connections whose confinement is unknown, closed after an error.
   package var refusedUnconfined = 0
   /// How often accepting was paused, for lack of descriptors or memory.
   package var pauses = 0

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The status of a name or an open file.
 struct FileStatus: Hashable, Sendable {
   enum Kind: Hashable, Sendable {
     case directory, regular, socket, symbolicLink, other
   }
 
   let kind: Kind
-  /// The owner's user id.
   let owner: UInt32
   /// Permission bits, 0 to 07777.
   let mode: UInt32

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An exclusive lock on a file, held while this object lives; it keeps two brokers apart.
+/// An exclusive lock on a file, held while this object lives; it prevents a second broker.
 ///
-/// The kernel releases the lock when the process ends in whatever way. The file stays: if it were removed, two
-/// processes could each lock a file of that name.
+/// The kernel releases the lock at any end of the process. The file stays: if it were removed, two processes could each
+/// lock a file of that name.
 package final class LockFile: Sendable {
   package let path: String
   private let descriptor: Descriptor
 
   /// Takes the lock without waiting and writes this process's number into the file.
   ///
-  /// In messages, `subject` is what the lock protects, and `remedy` is the next step if it is taken. Throws
+  /// In messages, `subject` is the thing that the lock protects, and `remedy` is the next step if it is taken. Throws
   /// `alreadyRunning` if another process holds it, and `foreignOwner` if the file belongs to another user.
   package init(path: String, subject: String, remedy: String = "stop it first") throws(TransportError) {
     self.path = path

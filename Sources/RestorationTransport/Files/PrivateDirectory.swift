@@ -13,7 +13,7 @@ package struct PrivateDirectory: Hashable, Sendable {
   /// The path without slashes at its end.
   package let path: String
 
-  /// Creates the directory and its missing ancestors (mode 0700 whatever the umask), or checks the existing one.
+  /// Creates the directory and its missing ancestors (mode 0700, independent of the umask), or checks the existing one.
   ///
   /// Throws if it is a symbolic link, another user's, or writable by others.
   package init(preparing path: String, use: Use) throws(TransportError) {

@@ -9,7 +9,7 @@ internal import NIOCore
 /// end. If the process ends in order, all connections are adopted. Those that a process has not adopted yet when it is
 /// killed are left to the next one.
 final class ConnectionHandoff {
-  /// Connections are stored at this age, because most connections are those of a short command.
+  /// Younger connections are not stored, because most belong to a short command.
   private static let ageMilliseconds: Int64 = 50
   static let ledgerName = "ledger"
 
@@ -42,7 +42,7 @@ final class ConnectionHandoff {
     }
   }
 
-  /// A connection of the former process, which is stored already.
+  /// Adds a connection of the former process, which is stored already.
   func adopted(_ handler: ConnectionHandler, key: UInt64, on channel: any Channel) throws {
     handlers[ObjectIdentifier(handler)] = handler
     handler.page = ledger.claim(key)
@@ -116,9 +116,9 @@ final class ConnectionHandoff {
   }
 }
 
-/// Keeps descriptors by name for the next process.
+/// Stores descriptors by name for the next process.
 ///
-/// Neither call waits. The store duplicates a descriptor: the caller's stays the caller's.
+/// Neither call waits. The store duplicates a descriptor, which remains the caller's.
 package protocol DescriptorStore: Sendable {
   func store(_ descriptor: Int32, as name: String)
   /// Drops the descriptors of that name, if there are any.

@@ -18,7 +18,7 @@ internal import JSONRPC
 ///    output. It says `busy` before a byte is read or sent.
 /// 2. The rest of a page is written only while it says `busy`; the context also while it says `handedOver`, because it
 ///    is read from behind the pages then.
-/// 3. A key is never used twice, by none of the processes that use the file one after the other.
+/// 3. A key is never used twice, in all processes that use the file.
 /// 4. An inherited page says `idle` or stays as it was until its connection is adopted, so that a process that ends
 ///    before loses none.
 package final class ConnectionLedger {
@@ -115,10 +115,10 @@ package final class ConnectionLedger {
     return (ledger, records)
   }
 
-  /// Lets a page say `idle` whose connection was handed over without input or output, so that it outlives this process
-  /// as well. Nothing is answered twice or lost: from the first byte on the page says `busy`.
+  /// Marks a page as idle if its connection was handed over without input or output, so that it survives the end of
+  /// this process as well. Nothing is answered twice or lost: from the first byte on the page says `busy`.
   ///
-  /// - Returns: whether it does; otherwise the page stays as it was.
+  /// - Returns: whether the page is idle; otherwise it is unchanged.
   private static func settle(
     _ page: Int,
     of file: Int32,
@@ -129,7 +129,7 @@ package final class ConnectionLedger {
     else { return false }
     let idle = withUnsafeBytes(of: State.idle.rawValue) { Array($0) }
     try SystemCalls.write(file, record.context, at: page * pageBytes + contextStart)
-    // Last: what else an idle page has, it has already.
+    // Last: the rest of an idle page is already there.
     try SystemCalls.write(file, idle, at: page * pageBytes + 8 * Word.state.rawValue)
     return true
   }
@@ -166,7 +166,7 @@ package final class ConnectionLedger {
     freePages.append(page)
   }
 
-  /// Writes the snapshot of a connection, whatever its length.
+  /// Writes the snapshot of a connection, of any length.
   func handOver(_ record: ConnectionSnapshot, page: Int) throws(SystemCallError) {
     let bytes = record.context + record.input + record.output
     try SystemCalls.write(descriptor, bytes, at: end)

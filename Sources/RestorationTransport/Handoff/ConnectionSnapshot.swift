@@ -2,21 +2,17 @@
 
 package import JSONRPC
 
-/// What another process needs to adopt a connection, besides its socket.
+/// The state that another process needs to adopt a connection, besides its socket.
 package struct ConnectionSnapshot: Hashable, Sendable {
   /// `nil` if the peer has not sent enough to decide it.
   package var framing: Framing?
-  /// Our calls to the peer.
   package var callsMade = CallsMade()
-  /// Given by the connection's delegate.
   package var context: [UInt8] = []
-  /// Input that was read and not delivered.
   package var input: [UInt8] = []
-  /// Output that the kernel has not taken.
   package var output: [UInt8] = []
   /// Whether the connection ends after that output.
   package var isClosing = false
-  /// Whether the former process was killed: what was not durable is lost, and what the peers were told is unknown.
+  /// Whether the former process was killed: non-durable changes are lost, and what the peers were told is unknown.
   package var wasKilled = false
 
   package init(framing: Framing? = nil, callsMade: CallsMade = CallsMade()) {

@@ -2,16 +2,17 @@
 
 package import NIOCore
 
-/// What a connection has adopted from the former process, and what the next one would miss. Pure: it uses neither pages
-/// nor the store.
+/// The state adopted from the former process, and the state that the next process would lack. Pure: it uses neither
+/// pages nor the store.
 ///
 /// Invariants:
 /// 1. A snapshot is adopted once.
-/// 2. A snapshot's output is what the kernel has not taken, in the order of writing, then collected output.
+/// 2. A snapshot's output is first the output that the kernel has not taken, in the order of writing, then collected
+///    output.
 /// 3. A connection is not settled while effects of its peer's notifications are not durable.
 package struct HandoffState {
   private var adopted: ConnectionSnapshot?
-  /// Given by the connection's delegate, for another process.
+  /// From the connection's delegate, for another process.
   package private(set) var context: [UInt8]
   /// Notifications of the peer whose effects are not durable yet.
   private var unsettledNotifications = 0

@@ -3,11 +3,11 @@
 internal import NIOCore
 internal import NIOPosix
 
-/// What a `DescriptorStore` has kept for this process.
+/// The contents of a `DescriptorStore` for this process.
 package struct InheritedConnections: Sendable {
   private let ledger: Int32?
   private let sockets: [(key: UInt64, name: String, descriptor: Int32)]
-  /// Listening sockets that lead to one application each. Whoever takes them owns them.
+  /// Listening sockets for one application each. The caller that takes them owns them.
   package let applicationSockets: [(application: String, descriptor: Int32)]
   /// Descriptors of unknown names, which are closed.
   private let others: [(name: String, descriptor: Int32)]
@@ -32,18 +32,17 @@ package struct InheritedConnections: Sendable {
 
   private static let applicationPrefix = "application-"
 
-  /// The name under which the socket of an application is stored.
   package static func storedName(ofApplication name: String) -> String { applicationPrefix + name }
 
   private static func application(ofStored name: String) -> String? {
     name.hasPrefix(applicationPrefix) ? String(name.dropFirst(applicationPrefix.count)) : nil
   }
 
-  /// Ends the sockets of applications, for a process that has no place for any.
+  /// Closes the applications' sockets, for a process without a directory for them.
   package func endApplicationSockets(_ store: (any DescriptorStore)?) {
     for (application, descriptor) in applicationSockets {
       store?.remove(Self.storedName(ofApplication: application))
-      // This ends copies, too: the manager, or a process that is being started, may have one for a moment.
+      // Also ends copies that the manager, or a process being started, may have for a moment.
       SystemCalls.shutDown(descriptor)
       SystemCalls.close(descriptor)
     }
@@ -96,7 +95,7 @@ package struct InheritedConnections: Sendable {
     return (acceptor, all)
   }
 
-  /// The inherited ledger; if there is none, or it has a fault, a new one, so that no connection is adopted.
+  /// The inherited ledger; if it is missing or invalid, a new one, so that no connection is adopted.
   private func openLedger(
     _ store: any DescriptorStore,
     _ limits: TransportLimits
@@ -114,7 +113,6 @@ package struct InheritedConnections: Sendable {
     return (try ConnectionLedger.make(connectionsMax: limits.connectionsMax), [:], fault)
   }
 
-  /// The peer sees the connection end.
   private static func end(_ socket: Int32, _ name: String, _ store: any DescriptorStore) {
     SystemCalls.shutDown(socket)
     SystemCalls.close(socket)
@@ -126,7 +124,7 @@ package struct InheritedConnections: Sendable {
 package struct AdoptedConnections: Hashable, Sendable {
   package var kept = 0
   package var ended = 0
-  /// Why none could be adopted.
+  /// Why no connection could be adopted.
   package var fault: TransportError?
 
   package init(kept: Int = 0, ended: Int = 0, fault: TransportError? = nil) {

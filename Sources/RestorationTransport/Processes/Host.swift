@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The host, and the environment of this process.
 package enum Host {
   package static var processID: Int64 { Int64(SystemCalls.processID) }
 
@@ -13,26 +12,25 @@ package enum Host {
   /// Milliseconds since the machine was started, by a clock that never goes back and counts sleep.
   package static var bootMilliseconds: Int64 { SystemCalls.bootMilliseconds }
 
-  /// What the machine is called.
   package static var name: String {
     let text = (try? readFile("/proc/sys/kernel/hostname")) ?? nil
     return text?.split(separator: "\n").first.map(String.init) ?? "localhost"
   }
 
-  /// Gives the kernel the memory that the allocator keeps.
+  /// Returns the allocator's free memory to the kernel.
   package static func giveMemoryBack() { SystemCalls.trimMemory() }
 
-  /// Has this process keep little memory that it does not use. Call once, early.
+  /// Limits the allocator's unused memory. Call once, early.
   package static func keepLittleMemory() { SystemCalls.keepLittleMemory() }
 
-  /// A variable of the environment; `nil` if it is not set.
+  /// `nil` if the variable is not set.
   package static func environment(_ name: String) -> String? { SystemCalls.environment(name) }
 
-  /// Where a user's configuration of ours is; `nil` if no variable says where.
+  /// The directory of the user's configuration of ours; `nil` if no variable tells where it is.
   ///
-  /// - Parameter variable: Returns the value of a variable of the environment.
+  /// - Parameter variable: returns the value of a variable of the environment.
   package static func configurationDirectory(_ variable: (String) -> String?) -> String? {
-    // Relative values of the XDG variables are to be ignored.
+    // XDG variables with relative values must be ignored.
     if let home = variable("XDG_CONFIG_HOME"), home.hasPrefix("/") { return "\(home)/restorationd" }
     return variable("HOME").map { "\($0)/.config/restorationd" }
   }
@@ -44,7 +42,7 @@ package enum Host {
     (try? SystemCalls.raiseDescriptorLimit(to: count)) ?? 0
   }
 
-  /// `VERSION_ID` of os-release; nil if there is none, as on rolling releases (R10).
+  /// `VERSION_ID` of os-release; `nil` if there is none, as on rolling releases. Part of a state's coder (R10).
   package static var systemVersion: String? {
     for path in ["/etc/os-release", "/usr/lib/os-release"] {
       if let text = try? readFile(path) { return systemVersion(inRelease: text) }
@@ -58,13 +56,13 @@ package enum Host {
     return value.isEmpty ? nil : value
   }
 
-  /// Whether a directory is there, perhaps by a symbolic link.
+  /// Follows symbolic links.
   package static func isDirectory(_ path: String) -> Bool {
     (try? SystemCalls.status(ofTarget: path))?.kind == .directory
   }
 
-  /// The first `bytesMax` bytes of a file as text; `nil` if the file does not exist. Fails if they are not UTF-8:
-  /// another character in the place of one would be another name.
+  /// The first `bytesMax` bytes of a file as text; `nil` if the file does not exist. Fails if they are not UTF-8,
+  /// because a replaced character could make another name.
   package static func readFile(_ path: String, bytesMax: Int = 1 << 20) throws(TransportError) -> String? {
     let bytes = try TransportError.reporting("cannot read \(path)") { () throws(SystemCallError) -> [UInt8]? in
       do throws(SystemCallError) {
@@ -81,7 +79,7 @@ package enum Host {
     }
   }
 
-  /// How many bytes there are before the first that is not UTF-8.
+  /// The number of bytes before the first that is not UTF-8.
   private static func soundBytes(_ bytes: [UInt8]) -> Int {
     var (codec, input, count) = (UTF8(), bytes.makeIterator(), 0)
     while case .scalarValue(let scalar) = codec.decode(&input) { count += UTF8.width(scalar) }

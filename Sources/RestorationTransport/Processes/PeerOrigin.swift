@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where a peer's process runs, as far as that decides what the peer may use. Pure: what is known of the process in,
-/// the verdict out.
+/// Where a peer's process runs, as far as that limits the peer. Pure: facts about the process in, the verdict out.
 ///
-/// A Flatpak is recognised by two things that an application in it cannot change: the scope that its processes are in,
-/// and a file in its root. A process that has one without the other is somewhere else, or pretends.
+/// A Flatpak is recognised by two things that an application in it cannot change: the scope of its processes, and a
+/// file in its root. A process that has only one of them is somewhere else, or pretends.
 package enum PeerOrigin: Hashable, Sendable {
-  /// In no sandbox, or in one that shuts nothing out, such as a mount namespace alone.
+  /// In no sandbox, or in one that isolates nothing, such as a mount namespace alone.
   case host
-  /// In the sandbox of the Flatpak with this name.
   case flatpak(String)
-  /// Perhaps in a sandbox, but it cannot be told of which application.
+  /// Perhaps in a sandbox, but of an unknown application.
   case unclear(Doubt)
 
   package enum Doubt: Hashable, Sendable {
@@ -22,13 +20,13 @@ package enum PeerOrigin: Hashable, Sendable {
 
   package init(of process: some ProcessFacts) {
     self = Self.judge(process)
-    // The number of a process that lives is its own, so all that was read by it is about this process.
+    // The number of a live process is not reused, so all facts read by it are about this process.
     if process.hasEnded { self = .unclear(.ended) }
   }
 
-  /// The root is looked at only if the process is in a Flatpak's scope; otherwise it would decide nothing. A process in
-  /// another sandbox may have a root of its own making, on a file system that answers when it likes, and Flatpak does
-  /// not let its applications mount any.
+  /// Reads the root only if the process is in a Flatpak's scope; otherwise it would decide nothing. A process in
+  /// another sandbox may have made its own root, on a file system that answers when it likes; Flatpak does not let its
+  /// applications mount any.
   private static func judge(_ process: some ProcessFacts) -> PeerOrigin {
     guard let groups = process.controlGroups else { return .unclear(.unseen) }
     let scopes = flatpakScopes(in: groups)
@@ -61,7 +59,7 @@ package enum PeerOrigin: Hashable, Sendable {
     return !number.isEmpty && number.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
   }
 
-  /// A name within that of a unit: other bytes than these are `\x` and two digits.
+  /// A name in the form of a unit's name: other bytes become `\x` and two digits.
   private static func escaped(_ name: String) -> String {
     name.utf8.map { byte in
       let character = Character(UnicodeScalar(byte))
@@ -106,14 +104,14 @@ extension Substring {
   }
 }
 
-/// What `PeerOrigin` asks of a process, each at most once.
+/// The facts that `PeerOrigin` reads, each at most once.
 package protocol ProcessFacts {
-  /// The text of `/proc/PID/cgroup`; `nil` if it cannot be told.
+  /// The text of `/proc/PID/cgroup`; `nil` if unknown.
   var controlGroups: String? { get }
-  /// `nil` if it cannot be told.
+  /// `nil` if unknown.
   var isInOurUserNamespace: Bool? { get }
-  /// The text of `/.flatpak-info` in its root; `nil` if there is no such file, or it cannot be read.
+  /// The text of `/.flatpak-info` in its root; `nil` if the file does not exist or cannot be read.
   var flatpakInfo: String? { get }
-  /// Asked last.
+  /// Read last.
   var hasEnded: Bool { get }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What `/proc` says of a process. What it does not even say of ourselves, because the kernel has no such thing, is the
-/// same for all.
+/// A process's facts from `/proc`. A fact that is missing even for our own process, because the kernel does not have
+/// it, is taken to be the same for all.
 package struct ProcessFiles: ProcessFacts {
   private let process: ProcessHandle
 
@@ -24,8 +24,8 @@ package struct ProcessFiles: ProcessFacts {
     if let namespace = try? SystemCalls.status(ofTarget: Self.userNamespace(of: "\(process.pid)")) {
       return namespace.isSameFile(as: ours)
     }
-    // A process that may not be traced, such as a keeper of passwords, hides its namespaces, but not this. All users
-    // are in the first namespace only; that any other is ours cannot be told.
+    // An untraceable process, such as a keeper of passwords, hides its namespaces, but not this file. All users are in
+    // the first namespace only; any other namespace could be ours or not.
     let map = Self.contents(of: "/proc/\(process.pid)/uid_map", bytesMax: Self.groupBytesMax)
     return map?.split(whereSeparator: \.isWhitespace) == ["0", "0", "4294967295"] ? true : nil
   }
@@ -46,7 +46,7 @@ package struct ProcessFiles: ProcessFacts {
 }
 
 extension PeerOrigin {
-  /// Asks for one name and reads one small file of `/proc`; two small files of a Flatpak. Never waits.
+  /// Looks up one name and reads one small file of `/proc`; two small files of a Flatpak. Never waits.
   package init(of peer: PeerCredentials) {
     if let process = peer.process {
       self.init(of: ProcessFiles(process))

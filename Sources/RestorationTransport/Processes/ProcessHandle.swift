@@ -9,7 +9,6 @@ package final class ProcessHandle: Sendable {
   private let descriptor: Descriptor
   private let knownIdentity = Mutex<ProcessIdentity?>(nil)
 
-  /// The pidfd, for `ProcessWatcher`.
   var number: Int32 { descriptor.number }
 
   init(pid: Int32, descriptor: consuming Descriptor) {
@@ -17,7 +16,7 @@ package final class ProcessHandle: Sendable {
     self.descriptor = descriptor
   }
 
-  /// Whether the process has ended, even if its parent has not waited for it. Does not block.
+  /// True even if its parent has not waited for it. Does not block.
   package var hasExited: Bool { SystemCalls.isReadable(descriptor.number) }
 
   /// How the process ended; `nil` if it is alive, or if its end is unknown.
@@ -26,14 +25,13 @@ package final class ProcessHandle: Sendable {
   package var ending: Ending? {
     guard hasExited else { return nil }
     if let status = try? SystemCalls.exitStatus(number) { return Ending(status: status) }
-    // Its number cannot be reused before its parent has waited for it: what was read before the check is about it.
+    // Its number is not reused before its parent has waited for it, so the status read before this check is its own.
     if let status = ProcessIdentity.readExitStatus(ofZombie: pid), !SystemCalls.isHungUp(number) {
       return Ending(status: status)
     }
     return (try? SystemCalls.exitStatus(number)).map { Ending(status: $0) }
   }
 
-  /// How a process ended.
   package enum Ending: Hashable, Sendable {
     case exited(code: Int32)
     case signalled(signal: Int32)
@@ -45,9 +43,9 @@ package final class ProcessHandle: Sendable {
     }
   }
 
-  /// What to store to find this process again; `nil` if it has ended.
+  /// The identity to store, to find this process again; `nil` if it has ended.
   package var identity: ProcessIdentity? {
-    // The number of a live process is not reused: what was read before the check is about this process.
+    // The number of a live process is not reused: the identity read before this check is its own.
     let known = knownIdentity.withLock { $0 } ?? ProcessIdentity.current(of: pid)
     guard let known, !hasExited else { return nil }
     knownIdentity.withLock { $0 = known }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names one process for ever: a number may be reused, a number with its start time and boot is not.
+/// Names one process for ever: a number may be reused, but not together with its start time and boot.
 ///
 /// It can be stored, and compared after a restart of the broker or of the machine.
 package struct ProcessIdentity: Hashable, Sendable {
   package let pid: Int32
   /// The start time in clock ticks since boot.
   package let startTicks: UInt64
-  /// The kernel's id of the boot.
   package let bootID: String
 
   package init(pid: Int32, startTicks: UInt64, bootID: String) {

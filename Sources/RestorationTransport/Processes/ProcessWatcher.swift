@@ -136,7 +136,6 @@ private final class WaitingProcesses: Sendable {
     withExtendedLifetime(forgotten) { SystemCalls.signal(wakeUp.number) }
   }
 
-  /// The thread.
   func run() {
     while !state.withLock({ $0.hasEnded }) {
       // Fails only for a bad descriptor, and both stay open while this object lives.

@@ -4,14 +4,13 @@
 struct Descriptor: ~Copyable, Sendable {
   let number: Int32
 
-  /// Takes over an open descriptor.
   init(_ number: Int32) { self.number = number }
 
   deinit {
     SystemCalls.close(number)
   }
 
-  /// Gives the descriptor away: the caller closes it.
+  /// Releases the descriptor to the caller, who must close it.
   consuming func release() -> Int32 {
     let number = number
     discard self

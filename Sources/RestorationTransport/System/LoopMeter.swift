@@ -4,15 +4,15 @@ package import NIOCore
 package import NIOPosix
 internal import Synchronization
 
-/// Measures how long an event loop does not look for input, which is how long it keeps everybody else waiting: in CPU
-/// time of its thread, so that it does not matter what else the machine does.
+/// Measures how long an event loop does not read input and so keeps everybody waiting. Uses the CPU time of its thread,
+/// which is independent of the machine's other work.
 package final class LoopMeter: NIOEventLoopMetricsDelegate {
   private let turns = Mutex(LoopTurns())
   private let ended = Atomic<Int>(0)
 
   package init() {}
 
-  /// How many turns have ended. A change says that the loop has looked for input, and may have found some.
+  /// The number of turns that have ended. After a change the loop has read input, if there was some.
   package var turnsEnded: Int { ended.load(ordering: .relaxed) }
 
   package func processedTick(info: NIOEventLoopTickInfo) {
@@ -24,15 +24,15 @@ package final class LoopMeter: NIOEventLoopMetricsDelegate {
 
   package var durations: Durations { turns.withLock { $0.durations } }
 
-  /// All the CPU time of the loop; ask on the event loop.
+  /// All the CPU time of the loop; read it on the event loop.
   package var busyMilliseconds: Int64 { SystemCalls.threadNanoseconds / 1_000_000 }
 }
 
 extension EventLoop {
-  /// Does work in a turn after `turn`, when the loop has looked for input; called on the loop.
+  /// Runs work in a turn after `turn`, when the loop has read input; called on the loop.
   ///
-  /// What is due the loop does before it looks, and what becomes due meanwhile, too. If the work comes up too early, it
-  /// is put off for twice as long. Without a meter it is done after the pause.
+  /// The loop runs everything that is due before it reads, including what becomes due meanwhile. If the work comes up
+  /// too early, it is postponed for twice as long. Without a meter it runs after the pause.
   package func schedule(
     afterTurn turn: Int?,
     of meter: LoopMeter?,
@@ -46,25 +46,24 @@ extension EventLoop {
   }
 }
 
-/// The turns of an event loop: all that it does between two looks for input.
+/// The turns of an event loop, each from one reading of input to the next.
 ///
-/// A thread's CPU time takes a system call to read, and many turns take no longer than that. So it is read at most once
-/// a millisecond, and what ends in between counts with the next turn: the longest is told too long by less than that.
+/// Reading a thread's CPU time takes a system call, and many turns take no longer than that. So it is read at most once
+/// a millisecond, and turns that end in between count with the next one. The longest turn is reported too long by less.
 package struct LoopTurns {
   private static let resolution = TimeAmount.milliseconds(1)
 
-  /// The last reading.
   private var reading: (time: NIODeadline, nanoseconds: Int64)?
   /// In nanoseconds of CPU time.
   package private(set) var longest: Int64 = 0
-  /// Of each reading: of the turns that ended since the one before.
+  /// For each reading, the time of the turns that ended since the one before.
   package private(set) var durations = Durations()
 
   package init() {}
 
-  /// A turn has ended.
+  /// Call when a turn has ended.
   ///
-  /// - Parameter read: the CPU time of the loop, in nanoseconds.
+  /// - Parameter read: returns the CPU time of the loop, in nanoseconds.
   package mutating func ended(at now: NIODeadline, _ read: () -> Int64) {
     if let reading, now - reading.time < Self.resolution { return }
     let nanoseconds = read()

@@ -3,14 +3,10 @@
 internal import CLinux
 internal import Glibc
 
-/// A C call that failed.
 struct SystemCallError: Error, Hashable, Sendable {
-  /// The C function's name.
   let call: String
-  /// Its `errno`.
   let number: Int32
 
-  /// The system's text for the error.
   var reason: String {
     guard let text = strerror(number) else { return "error \(number)" }
     return String(cString: text)
@@ -69,7 +65,6 @@ enum SystemCalls {
   /// Never repeated: Linux has freed the number even after EINTR.
   static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
 
-  /// Reads up to `count` bytes.
   static func read(_ descriptor: Int32, count: Int) throws(SystemCallError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     let length = try checked("read") { Glibc.read(descriptor, &bytes, count) }
@@ -207,7 +202,6 @@ enum SystemCalls {
     _ = try checked("listen") { Glibc.listen(descriptor, backlog) }
   }
 
-  /// Whether a descriptor is a Unix stream socket that does, or does not, listen.
   static func isUnixStream(_ descriptor: Int32, listening: Bool) throws(SystemCallError) -> Bool {
     let domain = try intOption(SO_DOMAIN, of: descriptor)
     let type = try intOption(SO_TYPE, of: descriptor)
@@ -229,7 +223,6 @@ enum SystemCalls {
     return (value.pid, value.uid, value.gid)
   }
 
-  /// A pidfd of the process that `peer(of:)` names.
   static func peerProcess(of descriptor: Int32) throws(SystemCallError) -> Descriptor {
     Descriptor(try intOption(clinux_so_peerpidfd, of: descriptor))
   }
@@ -290,11 +283,10 @@ enum SystemCalls {
   /// Milliseconds since 1970, UTC, by a clock that people may set.
   static var wallMilliseconds: Int64 { milliseconds(of: CLOCK_REALTIME) }
 
-  /// Milliseconds of clocks that never go back, without and with the time in which the machine has slept.
+  /// Milliseconds of clocks that never go back, without and with the machine's sleep.
   static var monotonicMilliseconds: Int64 { milliseconds(of: CLOCK_MONOTONIC) }
   static var bootMilliseconds: Int64 { milliseconds(of: CLOCK_BOOTTIME) }
 
-  /// The CPU time of the calling thread.
   static var threadNanoseconds: Int64 { nanoseconds(of: CLOCK_THREAD_CPUTIME_ID) }
 
   private static func milliseconds(of clock: clockid_t) -> Int64 { nanoseconds(of: clock) / 1_000_000 }
@@ -305,7 +297,7 @@ enum SystemCalls {
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
   }
 
-  /// A variable of the environment; `nil` if it is not set.
+  /// `nil` if the variable is not set.
   static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
   /// Lets this process open at least `count` descriptors, within the hard limit. Returns how many it may open now.
@@ -382,7 +374,6 @@ enum SystemCalls {
 
   static func unmap(_ address: UnsafeMutableRawPointer, bytes: Int) { munmap(address, bytes) }
 
-  /// Writes all bytes.
   static func write(_ file: Int32, _ bytes: [UInt8], at offset: Int) throws(SystemCallError) {
     var done = 0
     while done < bytes.count {
@@ -448,7 +439,7 @@ enum SystemCalls {
     }
   }
 
-  /// A started thread, to be joined once.
+  /// A started thread; join it once.
   struct Thread: Sendable {
     fileprivate let id: pthread_t
   }
@@ -485,12 +476,12 @@ extension SystemCalls {
   /// inherit it. The set is found by a descriptor that the loop watches.
   static func closeEventLoopOnExec(watching descriptor: Int32) { clinux_close_epolls_on_exec(descriptor) }
 
-  /// Gives memory that the allocator has, and nobody uses, back to the kernel.
+  /// Returns the allocator's free memory to the kernel.
   static func trimMemory() { _ = malloc_trim(0) }
 
-  /// Has the allocator keep no more than a mebibyte that is free at the end of each thread's memory, which `trimMemory`
-  /// does not reach. By itself the allocator keeps more after each longer block. Threads share two heaps, because what
-  /// is free in a heap of its own is of no use to others.
+  /// Limits the free memory at the end of each thread's heap, which `trimMemory` does not reach, to a mebibyte. By
+  /// default the allocator keeps more after each longer block. Threads share two heaps, because free memory in a
+  /// separate heap is of no use to others.
   static func keepLittleMemory() {
     _ = mallopt(M_ARENA_MAX, 2)
     _ = mallopt(M_TRIM_THRESHOLD, 1 << 20)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Asks a view's data source what element is at an index path now, to find it again when the data has changed (R28).
+/// Asks for an identifier by which the element can be found after the data has changed (R28).
 package struct ModelIdentifierForElementAtIndexPath: RestorationCall {
   package static let method = ServedMethod.modelIdentifierForElementAtIndexPath
   package static let summary = "Asks which element of the model a view shows at this index path."
@@ -35,6 +35,6 @@ package struct IndexPathForElementWithModelIdentifier: RestorationCall {
     try members.required("role", &role, "`selected` or `topVisible`.")
   }
 
-  /// Today's index path; `nil` if the element is gone.
+  /// The present index path; `nil` if the element is gone.
   package typealias Answer = [Int]?
 }

@@ -2,11 +2,11 @@
 
 package import JSONRPC
 
-/// The application's own state, as its delegate gave it in a save round, with its reserved keys (R10, R11).
+/// The application's own state with its reserved keys, as its delegate encoded it in a save round (R10, R11).
 package struct ApplicationState: WireObject, Hashable {
-  /// `nil` if the delegate never gave one.
+  /// `nil` if the delegate never encoded one.
   package var state: JSONText?
-  /// `nil` if nothing is saved at all.
+  /// `nil` if nothing is saved.
   package var coder: JSONText?
   package var isDeferred = false
   package init() {}
@@ -26,7 +26,6 @@ package struct ApplicationState: WireObject, Hashable {
   }
 }
 
-/// A call that gives the delegate the application's own state as last saved.
 package protocol ApplicationStateCall: RestorationCall {
   var application: ApplicationState { get set }
 }
@@ -40,7 +39,6 @@ extension ApplicationStateCall {
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) { try application.walk(&members) }
 }
 
-/// Asks the delegate whether a save round may proceed (R11).
 package struct ShouldSaveApplicationState: ApplicationStateCall {
   package typealias Answer = Bool
 
@@ -61,7 +59,6 @@ package struct ShouldRestoreApplicationState: ApplicationStateCall {
   package init() {}
 }
 
-/// Tells the delegate that a save round begins, and asks for the application's own state (R11).
 package struct WillEncodeRestorableState: RestorationCall {
   package static let method = ServedMethod.willEncodeRestorableState
   package static let summary = "The round has begun."
@@ -79,7 +76,7 @@ package struct WillEncodeRestorableState: RestorationCall {
     )
     package static let expected = "null, or an object with a state"
 
-    /// `nil` leaves the saved state as it is.
+    /// `nil` leaves the saved state unchanged.
     package var state: EncodedState?
 
     package init(state: EncodedState?) { self.state = state }
@@ -97,7 +94,6 @@ package struct WillEncodeRestorableState: RestorationCall {
   }
 }
 
-/// Tells the delegate that everything was decoded, and gives the application's own state back (R21).
 package struct DidDecodeRestorableState: ApplicationStateCall {
   package typealias Answer = Acknowledgement
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A notification that the broker sends to clients that list it in `serves`; its members are the parameters.
+/// A notification for clients that list it in `serves`. Its members are the parameters.
 package protocol RestorationNotification: WireObject, Hashable {
   static var method: ServedMethod { get }
 
-  /// One sentence: what has happened.
+  /// One sentence: the event.
   static var summary: String { get }
 }
 
@@ -35,7 +35,7 @@ public struct ApplicationStateSaved: RestorationNotification {
   }
 }
 
-/// The saved state was replaced as a whole by this generation; objects may be restored again.
+/// This generation has replaced the whole saved state; objects may be restored again.
 public struct HeadReplaced: RestorationNotification {
   package static let method = ServedMethod.headReplaced
   package static let summary = "The saved state was replaced as a whole."
@@ -48,7 +48,7 @@ public struct HeadReplaced: RestorationNotification {
   }
 }
 
-/// An object has another path because an ancestor or itself was moved (R6).
+/// An object has a new path because it or an ancestor was moved (R6).
 public struct PathChanged: RestorationNotification {
   package static let method = ServedMethod.pathChanged
   package static let summary =
@@ -66,7 +66,7 @@ public struct PathChanged: RestorationNotification {
   }
 }
 
-/// Another session has taken the object's path over; writes to the object now fail with `replaced` (R8).
+/// Another session has taken over the object's path; writes to the object now fail with `replaced` (R8).
 public struct RegistrationReplaced: RestorationNotification {
   package static let method = ServedMethod.registrationReplaced
   package static let summary = "Another session has taken over the path of an object of this session (R8)."
@@ -83,7 +83,7 @@ public struct RegistrationReplaced: RestorationNotification {
   }
 }
 
-/// An object is saved from now on, and what its owner has encoded before was not stored (R4).
+/// An object is saved from now on. Its owner's earlier encodes were not stored (R4).
 public struct StateWanted: RestorationNotification {
   package static let method = ServedMethod.stateWanted
   package static let summary =
@@ -101,8 +101,8 @@ public struct StateWanted: RestorationNotification {
   }
 }
 
-/// Another host has the application from now on, and its sessions here have ended (R36). To a session, whose calls fail
-/// with `fenced` until another one begins, and to those who follow events.
+/// Another host has taken the application (R36). Sessions here have ended: their calls fail with `fenced` until another
+/// session begins. Subscribers to events get it as well.
 public struct ArchiveLost: RestorationNotification, RestorationEvent {
   package static let method = ServedMethod.archiveLost
   package static let name = EventName.archiveLost

@@ -7,7 +7,7 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
   package static let method = ServedMethod.encodeRestorableStateWithCoder
   package static let summary = "Asks for the states of these objects."
 
-  /// 0 if the objects were invalidated and no round is under way.
+  /// 0 if objects were invalidated outside of a round.
   package var round: Int64 = 0
   package var objects: [Object] = []
   package init() {}
@@ -23,7 +23,7 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
 
   package struct Object: WireObject, Hashable {
     package var object: ObjectHandle = 0
-    /// `nil` for an object whose identifier is null, which a reference led to (R7).
+    /// `nil` for an object with a null identifier that a saved object refers to (R7).
     package var path: IdentifierPath?
     package init() {}
 
@@ -45,7 +45,6 @@ package struct EncodeRestorableStateWithCoder: RestorationCall {
   }
 }
 
-/// A session's answer for one object it was asked to encode.
 package struct EncodedObject: WireValue {
   package static let schema = Schema.shared(
     "EncodedObject",
@@ -65,13 +64,12 @@ package struct EncodedObject: WireValue {
 
   package enum Outcome: Sendable {
     case encoded(Encoded)
-    /// It cannot be encoded; why, for people.
+    /// Encoding failed; the reason, for people.
     case failed(String)
-    /// To be asked for in a further batch.
+    /// The broker must ask again in another batch.
     case later
-    /// The saved state is current: its owner pushes its states, or nothing has changed.
+    /// The saved state is current: its owner pushes its states, or the state has not changed.
     case unchanged
-    /// The entry has none of these forms.
     case malformed
   }
 
@@ -114,7 +112,6 @@ package struct EncodedObject: WireValue {
     }
   }
 
-  /// A present state.
   package struct Encoded: WireObject {
     package static let isGiven = true
 
@@ -131,12 +128,12 @@ package struct EncodedObject: WireValue {
   }
 }
 
-/// Hands a session the states of some of its objects, parents first (R21).
+/// Gives a session the states of some of its objects, parents first (R21).
 package struct DecodeRestorableStateWithCoder: RestorationCall {
   package typealias Answer = Acknowledgement
 
   package static let method = ServedMethod.decodeRestorableStateWithCoder
-  package static let summary = "Fills these objects (R21)."
+  package static let summary = "Restores these objects (R21)."
 
   package var objects: [Object] = []
   package init() {}
@@ -160,7 +157,7 @@ package struct DecodeRestorableStateWithCoder: RestorationCall {
 
     package var object: ObjectHandle
     package var path: IdentifierPath?
-    /// `nil` if the state is too large to send unrequested.
+    /// `nil` if the state is too large for the call and must be fetched.
     package var content: Content?
 
     package init(object: ObjectHandle, path: IdentifierPath?, content: Content?) {
@@ -195,8 +192,8 @@ package struct DecodeRestorableStateWithCoder: RestorationCall {
   }
 }
 
-/// Asks the session of a restoration class for the object of a path; it registers the object before it answers
-/// (R22, R23, R24).
+/// Asks the session of a restoration class for the object of a path; the session registers the object before it answers
+/// (R22–R24).
 package struct ObjectWithRestorationIdentifierPath: RestorationCall {
   package typealias Answer = LocatedObject
 
@@ -213,11 +210,10 @@ package struct ObjectWithRestorationIdentifierPath: RestorationCall {
   }
 }
 
-/// The saved state of an object that a factory makes (R24).
 package struct SavedObject: WireObject, Hashable {
   package var identifierPath: IdentifierPath = []
   package var kind = ObjectKind.object
-  /// `nil` if no class was named.
+  /// `nil` if the object has no class.
   package var objectClass: String?
   /// `nil` if there is no state, or it is deferred.
   package var state: JSONText?
@@ -235,7 +231,6 @@ package struct SavedObject: WireObject, Hashable {
   }
 }
 
-/// A factory's answer.
 package enum LocatedObject: WireValue, Hashable {
   package static let schema = Schema.nullable(
     .either([
@@ -249,18 +244,17 @@ package enum LocatedObject: WireValue, Hashable {
   )
   package static let expected = "null, an object with a handle, awaited or pass"
 
-  /// It made or found this object.
   case object(ObjectHandle)
   case refused
-  /// Its path and all vacant objects below it are to be forgotten.
+  /// Forget the path and all vacant objects below it.
   case forgotten
-  /// Somebody is about to register it.
+  /// Another session is about to register it.
   case awaited
-  /// Another session is to be asked.
+  /// Ask another session.
   case passed
 
-  /// Null, or `{"object": handle}` whose handle may be null as well, then also with `forget`, or `{"awaited": true}`,
-  /// or `{"pass": true}`.
+  /// Accepts null, `{"object": handle}`, `{"awaited": true}` and `{"pass": true}`. A null handle may come with
+  /// `forget`.
   package init(wire slice: JSONSlice) throws(Misfit) {
     if slice.isNull {
       self = .refused
@@ -269,8 +263,8 @@ package enum LocatedObject: WireValue, Hashable {
     } else if slice["pass"]?.bool() == true {
       self = .passed
     } else if slice.kind == .object, let member = slice["object"] {
-      let refusal = slice["forget"]?.bool() == true ? Self.forgotten : .refused
-      self = try ObjectHandle?(wire: member).map { .object($0) } ?? refusal
+      let isForgotten = if let forget = slice["forget"] { try Bool?(wire: forget) ?? false } else { false }
+      self = try ObjectHandle?(wire: member).map { .object($0) } ?? (isForgotten ? .forgotten : .refused)
     } else {
       throw Misfit(Self.expected)
     }

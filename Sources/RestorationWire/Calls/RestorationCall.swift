@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// A name a client may list in `serves`; the broker calls and notifies a client only by these names.
+/// The names that a client may list in `serves`. The broker sends a client no others.
 public enum ServedMethod: String, WireWord {
   package static let schema = Schema.shared("ServedMethod", .words(Self.self))
   package static let expected = "the name of a broker call"
@@ -29,23 +29,22 @@ public enum ServedMethod: String, WireWord {
   case pathChanged
   case headReplaced
   case stateWanted
+  case encodeFailed
   case archiveLost
   case progress
   case event
 }
 
-/// A call of the broker to a client that lists its name in `serves` (`Protocol/calls.md`); its members are the
-/// parameters.
+/// A call for clients that list its name in `serves` (`Protocol/calls.md`). Its members are the parameters.
 package protocol RestorationCall: WireObject {
   associatedtype Answer: WireValue
 
   static var method: ServedMethod { get }
 
-  /// One sentence: the question.
   static var summary: String { get }
 }
 
-/// An answer that only says that the call has been dealt with; any value will do.
+/// The answer to a call without a result; any value is accepted.
 package struct Acknowledgement: WireValue, Hashable {
   package static let schema = Schema.any
   package static let expected = "a value"
@@ -62,7 +61,7 @@ extension ServedMethod {
   package enum Form {
     case call(any RestorationCall.Type)
     case notification(any RestorationNotification.Type)
-    /// `EventNotification`; its members depend on the event.
+    /// `EventNotification`, whose members depend on the event.
     case event
   }
 
@@ -84,6 +83,7 @@ extension ServedMethod {
     case .pathChanged: .notification(PathChanged.self)
     case .headReplaced: .notification(HeadReplaced.self)
     case .stateWanted: .notification(StateWanted.self)
+    case .encodeFailed: .notification(EncodeFailed.self)
     case .archiveLost: .notification(ArchiveLost.self)
     case .progress: .notification(ArchiveProgress.self)
     case .event: .event

@@ -24,13 +24,13 @@ public struct GenerationSealed: RestorationEvent {
   }
 }
 
-/// A generation was given up before newer ones took its place (R16).
+/// A generation was dropped to make space for newer ones (R16).
 public struct GenerationDropped: RestorationEvent {
   package static let name = EventName.generationDropped
   package static let summary = "A generation was given up before newer ones took its place (R16)."
 
   public enum Cause: String, OpenWireWord {
-    /// What is kept besides the head had more bytes than it may have (`archiveBytesMax`).
+    /// The data besides the head exceeded `archiveBytesMax`.
     case room
   }
 
@@ -44,7 +44,7 @@ public struct GenerationDropped: RestorationEvent {
   }
 }
 
-/// An archive was opened, made, or opened again after a write that failed.
+/// An archive was opened or made, or loaded again after a failed write.
 public struct ArchiveOpened: RestorationEvent {
   package static let name = EventName.archiveOpened
   package static let summary =
@@ -64,7 +64,7 @@ public struct ArchiveOpened: RestorationEvent {
   }
 }
 
-/// An archive that is not needed now was closed.
+/// An unused archive was closed.
 public struct ArchiveClosed: RestorationEvent {
   package static let name = EventName.archiveClosed
   package static let summary = "An archive that is not needed now was closed."
@@ -87,7 +87,7 @@ public struct ArchiveDamaged: RestorationEvent {
   }
 }
 
-/// An archive exists but could not be opened; it was left untouched (R20).
+/// An archive exists but could not be opened; its files are unchanged (R20).
 public struct ArchiveUnreadable: RestorationEvent {
   package static let name = EventName.archiveUnreadable
   package static let summary = "An archive exists but could not be opened; it was left untouched (R20)."
@@ -100,7 +100,7 @@ public struct ArchiveUnreadable: RestorationEvent {
   }
 }
 
-/// Another host's contents have taken the place of this host's (R36).
+/// Another host's contents have replaced those of this host (R36).
 public struct ArchiveSetAside: RestorationEvent {
   package static let name = EventName.archiveConflict
   package static let summary =
@@ -118,23 +118,23 @@ public struct ArchiveSetAside: RestorationEvent {
   }
 }
 
-/// The fleet's store does not take what was stored here (R36).
+/// The fleet's database rejects what was stored here (R36).
 public struct ReplicaBehind: RestorationEvent {
   package static let name = EventName.replicaBehind
   package static let summary =
     "The fleet's store does not take what was stored here: told once for each cause, until it has caught up (R36)."
 
   public enum Cause: String, OpenWireWord {
-    /// This host could not make the copy that is to go there.
+    /// This host could not make the copy to be sent.
     case disk
-    /// What is there was encrypted with a key that is not here.
+    /// Its contents were encrypted with a key that is not here.
     case key
-    /// The user has no more room there.
+    /// The user's space there is used up.
     case quota
     case refused
-    /// What is there needs a later version of this program.
+    /// Its contents need a later version of this program.
     case tooNew
-    /// The server has no other one that would survive it.
+    /// No second server holds the data, so it would not survive.
     case uncovered
   }
 
@@ -150,7 +150,7 @@ public struct ReplicaBehind: RestorationEvent {
   }
 }
 
-/// After `replicaBehind` (R36).
+/// Follows `replicaBehind`: the fleet's database has everything (R36).
 public struct ReplicaCaughtUp: RestorationEvent {
   package static let name = EventName.replicaCaughtUp
   package static let summary = "After `replicaBehind`: the fleet's store has everything again (R36)."
@@ -181,9 +181,9 @@ public struct ApplicationDiscarded: RestorationEvent {
   package static let summary = "The head was emptied."
 
   public enum Cause: String, OpenWireWord {
-    /// `discardApplicationState`.
+    /// By `discardApplicationState`.
     case discarded
-    /// A goodbye of this reason: registrations of the sessions still live have ended, too.
+    /// By a goodbye with this reason, which also ended the registrations of live sessions.
     case userQuit
   }
 
@@ -203,7 +203,7 @@ public struct ApplicationDiscarded: RestorationEvent {
   }
 }
 
-/// A process failed while it was processing states it had been handed (R31).
+/// A process failed while it processed states from the broker (R31).
 public struct RestorationCrashed: RestorationEvent {
   package static let name = EventName.restorationCrashed
   package static let summary = "A process failed while it was processing states it had been handed (R31)."
@@ -224,7 +224,7 @@ public struct RestorationCrashed: RestorationEvent {
   }
 }
 
-/// The state of an object is withheld from now on (R35).
+/// An object's state is withheld from now on (R35).
 public struct StateQuarantined: RestorationEvent {
   package static let name = EventName.stateQuarantined
   package static let summary = "The state of an object was quarantined: it is withheld from now on (R35)."
@@ -239,7 +239,7 @@ public struct StateQuarantined: RestorationEvent {
   }
 }
 
-/// All states there are are withheld from now on (R31).
+/// All saved states are withheld from now on (R31).
 public struct ArchiveQuarantined: RestorationEvent {
   package static let name = EventName.archiveQuarantined
   package static let summary = "All states of the archive were quarantined: they are withheld from now on (R31)."
@@ -252,16 +252,14 @@ public struct ArchiveQuarantined: RestorationEvent {
   }
 }
 
-/// States are no longer withheld (R35).
 public struct QuarantineEnded: RestorationEvent {
   package static let name = EventName.quarantineEnded
   package static let summary = "States are no longer withheld (R35)."
 
-  /// Why the quarantine ended.
   public enum Cause: String, OpenWireWord {
     /// A newer state was stored.
     case encoded
-    /// `releaseQuarantine`.
+    /// By `releaseQuarantine`.
     case released
   }
 

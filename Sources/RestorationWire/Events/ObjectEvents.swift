@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// An object was registered that its session had not registered before (R1).
+/// A session has registered an object for the first time (R1).
 public struct ObjectRegistered: RestorationEvent {
   package static let name = EventName.objectRegistered
   package static let summary = "A session registered an object that it had not registered before."
@@ -21,12 +21,11 @@ public struct ObjectRegistered: RestorationEvent {
   }
 }
 
-/// The registration of an object ended while its session continues.
+/// An object's registration ended while its session continues.
 public struct ObjectUnregistered: RestorationEvent {
   package static let name = EventName.objectUnregistered
   package static let summary = "A registration ended while its session continues."
 
-  /// Why it ended.
   public enum Cause: String, OpenWireWord {
     /// By `unregisterObject`.
     case unregistered
@@ -50,7 +49,7 @@ public struct ObjectUnregistered: RestorationEvent {
   }
 }
 
-/// The event `pathChanged`: an object was moved, and everything below it with it (R6).
+/// An object was moved with everything below it (R6). Named `pathChanged` on the wire.
 public struct ObjectMoved: RestorationEvent {
   package static let name = EventName.pathChanged
   package static let summary =
@@ -68,7 +67,6 @@ public struct ObjectMoved: RestorationEvent {
   }
 }
 
-/// The state of an object was stored.
 public struct StateEncoded: RestorationEvent {
   package static let name = EventName.stateEncoded
   package static let summary = "A state was stored."
@@ -89,13 +87,14 @@ public struct StateEncoded: RestorationEvent {
   }
 }
 
-/// An encode that was sent as a notification stored nothing, and had no answer to say so.
-public struct EncodeFailed: RestorationEvent {
+/// A state was not stored, and no answer could say so: the broker asked for it, or its encode was a notification. The
+/// session that was asked is notified as well.
+public struct EncodeFailed: RestorationNotification, RestorationEvent {
+  package static let method = ServedMethod.encodeFailed
   package static let name = EventName.encodeFailed
-  package static let summary =
-    "An encode that was sent as a notification, and so has no answer, stored nothing."
+  package static let summary = "A state that the broker asked for, or that was sent as a notification, was not stored."
 
-  /// Why, in the terms of `Protocol/errors.md`. The message is left out: it may repeat keys of the state.
+  /// The error's code (`Protocol/errors.md`), without the message, which may repeat keys of the state.
   public struct Failure: WireObject, Hashable {
     public package(set) var code: Int64 = 0
     public package(set) var kind = ""
@@ -137,5 +136,13 @@ public struct EncodeFailed: RestorationEvent {
     try members.nullable("path", &path, "The object's path; null if its own identifier is null (R4).")
     try members.required("error", &error, "The error, without a message.")
     try session.walk(&members)
+  }
+}
+
+extension EncodeFailed.Failure: CustomStringConvertible {
+  /// For people.
+  public var description: String {
+    guard let limit, let max, let value else { return kind }
+    return "\(limit) is \(max), this was \(value)"
   }
 }

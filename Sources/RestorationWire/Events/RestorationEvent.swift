@@ -2,26 +2,24 @@
 
 package import JSONRPC
 
-/// Something that happened, as subscribers are told: facts only, never a state.
+/// An event for subscribers. It contains facts, never a state.
 package protocol RestorationEvent: WireObject, Hashable {
   static var name: EventName { get }
 
-  /// One sentence: what has happened.
   static var summary: String { get }
 }
 
-/// The notification `event`: one event, written once however many subscriptions get it.
+/// The notification `event`. Its text is made once for all subscriptions.
 package struct EventNotification: Sendable {
   package static let method = "event"
   package static let summary = "Something happened that this connection has subscribed to."
-  /// The members of every event.
   package static let parameters: [Schema.Member] = [
     .required("subscription", .integer(1...), "Number of the subscription."),
     .required("name", .openWords(EventName.self), "What happened. The other members depend on it."),
     .optional("application", .applicationName, "Whose event it is; absent in `eventsLost`."),
   ]
 
-  /// An object of all members but the subscription.
+  /// The JSON object without `subscription`.
   private let members: [UInt8]
 
   /// - Parameter application: `nil` if the event is about the subscription itself.
@@ -35,12 +33,11 @@ package struct EventNotification: Sendable {
     members = writer.bytes
   }
 
-  /// The parameters for a subscription, by its number on its connection.
+  /// - Parameter subscription: its number on its connection.
   package func parameters(for subscription: Int64) -> JSONText {
     JSONText(validated: Array("{\"subscription\":\(subscription),".utf8) + members.dropFirst())
   }
 
-  /// The facts that come with a name.
   package static func facts(of name: EventName) -> any RestorationEvent.Type {
     switch name {
     case .sessionBegan: SessionBegan.self
@@ -71,7 +68,7 @@ package struct EventNotification: Sendable {
   }
 }
 
-/// Events that exceeded the client's unread bytes were dropped; this one takes their place.
+/// Stands for events that were dropped because the client did not read.
 public struct EventsLost: RestorationEvent {
   package static let name = EventName.eventsLost
   package static let summary = "Events did not fit."
@@ -121,7 +118,7 @@ public enum EventName: String, WireWord {
   case archiveQuarantined
   case quarantineEnded
 
-  /// Comes to every subscription that has lost something, whatever it asked for.
+  /// Sent to every subscription that has lost events, even if not subscribed to.
   case eventsLost
 
   package static let plural = "names of events"
@@ -136,6 +133,6 @@ public enum EventName: String, WireWord {
     self = event
   }
 
-  /// So much of a wrong name is repeated in the error.
+  /// How much of a wrong name the error repeats.
   private static let nameLengthMax = 64
 }

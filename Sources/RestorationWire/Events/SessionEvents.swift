@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which process a session is of, as events name it.
+/// The session's process, as events name it.
 public struct SessionIdentity: WireObject, Hashable {
   public package(set) var process: String?
   public package(set) var pid: Int64?
@@ -14,7 +14,7 @@ public struct SessionIdentity: WireObject, Hashable {
   }
 }
 
-/// A session was opened; resuming a session is not an event.
+/// A session was opened. Resuming a session is no event.
 public struct SessionBegan: RestorationEvent {
   package static let name = EventName.sessionBegan
   package static let summary = "A session was opened."
@@ -47,21 +47,19 @@ public struct SessionBegan: RestorationEvent {
   }
 }
 
-/// A session ended, and with it the registrations of its objects (R30).
+/// A session and the registrations of its objects ended (R30).
 public struct SessionEnded: RestorationEvent {
   package static let name = EventName.sessionEnded
   package static let summary =
     "A session ended, and with it the registrations of its objects."
 
-  /// How a session ends.
   public enum Ending: String, OpenWireWord {
-    // By goodbye
     case closed, userQuit, restart, logout
     /// The service manager stopped its unit.
     case stopped
-    /// The process ended without one.
+    /// The process ended without a goodbye.
     case crashed
-    /// A detached session was no longer used, or its process abandoned it.
+    /// A detached session was unused for too long, or its process abandoned it.
     case expired
   }
 

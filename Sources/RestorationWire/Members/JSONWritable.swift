@@ -2,13 +2,11 @@
 
 package import JSONRPC
 
-/// A value of the protocol that has one JSON form.
 package protocol JSONWritable {
   func writeJSON(to writer: inout JSONWriter)
 }
 
 extension JSONWritable {
-  /// The value as compact JSON text.
   package var text: JSONText {
     var writer = JSONWriter()
     writeJSON(to: &writer)
@@ -17,21 +15,20 @@ extension JSONWritable {
 }
 
 extension JSONWriter {
-  /// Writes a member; `nil` is written as null.
+  /// Writes null for `nil`.
   package mutating func member(_ name: StaticString, _ value: some JSONWritable) {
     key(name)
     value.writeJSON(to: &self)
   }
 
-  /// Writes a member, or nothing if there is no value.
+  /// Writes nothing for `nil`.
   package mutating func member(_ name: StaticString, ifPresent value: (some JSONWritable)?) {
     if let value { member(name, value) }
   }
 
-  /// Writes a member that is true, or nothing; for members whose default is false.
+  /// Writes nothing for false; for members whose default is false.
   package mutating func member(_ name: StaticString, ifTrue value: Bool) { if value { member(name, true) } }
 
-  /// Writes an object member by member.
   package mutating func object(_ body: (inout JSONWriter) -> Void) {
     beginObject()
     body(&self)
@@ -39,7 +36,6 @@ extension JSONWriter {
   }
 }
 
-/// A word is written as its raw value.
 extension JSONWritable where Self: RawRepresentable, RawValue == String {
   package func writeJSON(to writer: inout JSONWriter) { writer.string(rawValue) }
 }

@@ -2,8 +2,8 @@
 
 package import JSONRPC
 
-/// Takes out of a message what a client confined to one application is not told: numbers of processes, names of units,
-/// texts that may name files of the broker. Which members these are say their bounds; states are never looked into.
+/// Removes from a message what a client confined to one application must not learn: process numbers, unit names, texts
+/// that may name the broker's files. Their bounds mark these members; states are never read.
 struct MemberConcealer: MemberWalk {
   mutating func required(_: StaticString, _ value: inout some WireValue, _ bounds: Bounds, _: StaticString) {
     value.conceal(within: bounds)
@@ -13,7 +13,7 @@ struct MemberConcealer: MemberWalk {
     if bounds.isOfHost { value = nil } else { value?.conceal(within: bounds) }
   }
 
-  /// Whether there is such a member remains known.
+  /// The member's presence remains visible.
   mutating func optional(_: StaticString, _ value: inout (some WireValue)?, _ bounds: Bounds, _: StaticString) {
     value?.conceal(within: bounds)
   }
@@ -52,7 +52,7 @@ extension WireValue {
 extension WireObject {
   package mutating func conceal(within _: Bounds) {
     var concealer = MemberConcealer()
-    // It does not throw.
+    // The concealer throws no errors.
     try? walk(&concealer)
   }
 }
@@ -88,11 +88,10 @@ extension Dictionary where Key == String, Value: WireValue {
 }
 
 extension ErrorObject {
-  /// Of what all applications have together.
+  /// Limits of all applications together.
   private static let sharedLimits = ["applicationsMax", "openArchivesMax", "allArchivesBytesMax"]
 
-  /// The same error for a confined client: it does not say who the others are or how much they have, nor what the disk
-  /// said of which file, nor which host has the application.
+  /// The same error for a confined client: without other applications and their amounts, file names and hosts.
   package var concealed: ErrorObject {
     let code = ErrorCode(rawValue: code)
     let isOfFiles = code == .archiveUnreadable || code == .storeFailed

@@ -2,11 +2,11 @@
 
 package import JSONRPC
 
-/// Reads members by name, or by position in the order in which they are visited.
+/// Reads members by name, or by position in the order of the walk.
 package struct MemberReader: MemberWalk {
   private let parameters: Parameters
   private var position = 0
-  /// Members that were not visited yet. At 0, nothing needs to be looked for.
+  /// Number of members not visited yet; at 0 the search ends.
   private var unvisited = Int.max
 
   package init(_ parameters: Parameters) {
@@ -44,7 +44,7 @@ package struct MemberReader: MemberWalk {
     }
   }
 
-  /// On its own, so that a member that is absent, as most are, needs nothing of its type.
+  /// Separate and not generic, because most members are absent.
   @inline(never)
   private func assign<Value: WireValue>(
     _ slice: JSONSlice,
@@ -104,7 +104,7 @@ package struct MemberReader: MemberWalk {
 }
 
 extension Parameters {
-  /// The parameter with this name, which is the first one by position; `nil` if it is absent or null.
+  /// The parameter with this name, or the first one by position; `nil` if it is absent or null.
   func first(_ name: StaticString) -> JSONSlice? {
     let slice: JSONSlice? =
       switch self {

@@ -6,7 +6,6 @@ package import JSONRPC
 ///
 /// Members are named by static strings, which need no escaping.
 package protocol MemberWalk {
-  /// A member that is always there.
   mutating func required<Value: WireValue>(
     _ name: StaticString,
     _ value: inout Value,
@@ -14,7 +13,7 @@ package protocol MemberWalk {
     _ about: StaticString
   ) throws(Misfit)
 
-  /// A member that is always written. Older brokers leave it out; when it is read, the value then stays as it is.
+  /// A member that is always written. Older brokers leave it out; the value then stays unchanged.
   mutating func added<Value: WireValue>(
     _ name: StaticString,
     _ value: inout Value,
@@ -22,7 +21,7 @@ package protocol MemberWalk {
     _ about: StaticString
   ) throws(Misfit)
 
-  /// A member that is null if there is no value; when it is read it may be absent as well.
+  /// A member that is written as null for `nil`, and may be absent when read.
   mutating func nullable<Value: WireValue>(
     _ name: StaticString,
     _ value: inout Value?,
@@ -30,7 +29,7 @@ package protocol MemberWalk {
     _ about: StaticString
   ) throws(Misfit)
 
-  /// A member that is left out if there is no value; when it is read it may be null as well.
+  /// A member that is not written for `nil`, and may be null when read.
   mutating func optional<Value: WireValue>(
     _ name: StaticString,
     _ value: inout Value?,
@@ -38,9 +37,9 @@ package protocol MemberWalk {
     _ about: StaticString
   ) throws(Misfit)
 
-  /// A member that is left out if it has its default value.
+  /// A member that is not written if it has its default value.
   ///
-  /// - Parameter schema: `nil` for that of the type.
+  /// - Parameter schema: `nil` for the type's schema.
   mutating func member<Value: WireValue & Equatable>(
     _ name: StaticString,
     _ value: inout Value,
@@ -101,7 +100,7 @@ extension MemberWalk {
     try member(name, &value, default: other(), about, as: nil)
   }
 
-  /// A member that is false if it is left out.
+  /// A member that is false if absent.
   package mutating func flag(_ name: StaticString, _ value: inout Bool, _ about: StaticString) throws(Misfit) {
     try member(name, &value, default: false, about, as: nil)
   }
@@ -114,13 +113,13 @@ extension MemberWalk {
 
 /// A value with members: parameters, a result, an event, or a part of one.
 package protocol WireObject: WireValue {
-  /// Required members hold a value that is never sent.
+  /// Members get placeholder values that are never sent.
   init()
 
-  /// Its name in `rpc.discover` if several descriptions share the shape.
+  /// The name in `rpc.discover`, if several descriptions share the shape.
   static var sharedName: String? { get }
 
-  /// Whether clients give it: members that may be left out may be null as well, and are described so.
+  /// Whether clients send it: its optional members may then be null and are described so.
   static var isGiven: Bool { get }
 
   mutating func walk(_ members: inout some MemberWalk) throws(Misfit)
@@ -160,7 +159,6 @@ extension WireObject {
     MemberWriter.write(to: &writer) { (members) throws(Misfit) in try value.walk(&members) }
   }
 
-  /// The same value with changes, for building messages.
   package func with(_ change: (inout Self) -> Void) -> Self {
     var value = self
     change(&value)

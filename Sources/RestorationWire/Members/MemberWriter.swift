@@ -2,11 +2,11 @@
 
 internal import JSONRPC
 
-/// Writes members of an object that has been begun.
+/// Writes members of an object that the caller has begun.
 package struct MemberWriter: MemberWalk {
   private var writer = JSONWriter()
 
-  /// Writes what `walk` visits, which throws only while it reads.
+  /// `walk` throws only when it reads.
   static func write(to writer: inout JSONWriter, _ walk: (inout MemberWriter) throws(Misfit) -> Void) {
     var members = MemberWriter()
     swap(&members.writer, &writer)
@@ -37,7 +37,7 @@ package struct MemberWriter: MemberWalk {
   }
 }
 
-/// Tells the members in the words of a schema.
+/// Describes the members as a schema.
 package struct MemberDescriber: MemberWalk {
   package private(set) var members: [Schema.Member] = []
 

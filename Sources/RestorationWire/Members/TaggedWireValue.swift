@@ -2,25 +2,23 @@
 
 package import JSONRPC
 
-/// An enumeration whose cases are objects: the name of the case is on the wire, in a member. Later versions add forms.
+/// An enumeration whose cases are JSON objects; one member holds the name of the case. Later versions may add cases.
 package protocol TaggedWireValue: WireValue, Equatable {
-  /// The member that holds the name of the case.
   static var tag: StaticString { get }
 
   static var sharedName: String { get }
 
-  /// One of each form by its name; its members hold values that are never sent.
+  /// A placeholder of each case, by its name; its members are never sent.
   static var forms: KeyValuePairs<String, Self> { get }
 
-  /// The name of the case.
   var word: String { get }
 
-  /// Visits the members besides the word.
+  /// Visits the members besides the name.
   mutating func walk(_ members: inout some MemberWalk) throws(Misfit)
 }
 
 extension TaggedWireValue {
-  /// A mirror names a case with members; a case without members equals its form.
+  /// A mirror names a case with members; a case without members equals its placeholder.
   package var nameOfCase: String {
     Mirror(reflecting: self).children.first?.label ?? Self.forms.first { $0.value == self }?.key ?? ""
   }
@@ -30,7 +28,7 @@ extension TaggedWireValue {
 
   package static var schema: Schema { schema(with: []) }
 
-  /// - Parameter more: members of every form.
+  /// - Parameter more: members of every case.
   static func schema(with more: [Schema.Member]) -> Schema {
     let described = forms.map { word, form in
       var (form, members) = (form, MemberDescriber())

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package struct ListApplications: RestorationMethod {
+/// Lists applications that have live sessions or an archive, by name.
+public struct ListApplications: RestorationMethod {
   package static let method = "listApplications"
   package static let summary = "Lists applications."
   package static let isScoped = false
 
-  package init() {}
+  public init() {}
 
-  package struct Reply: WireObject, Hashable {
-    package var applications: [ApplicationOverview] = []
-    package var unreachable = false
+  public struct Reply: WireObject, Hashable {
+    public package(set) var applications: [ApplicationOverview] = []
+    public package(set) var unreachable = false
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -38,7 +39,7 @@ package struct DescribeApplication: RestorationMethod {
   }
 }
 
-/// The same call, of whose answer only the paths are read: completions are waited for.
+/// The same call for completions, which wait for the answer: reads only the paths.
 package struct DescribePaths: RestorationMethod {
   package static let method = DescribeApplication.method
   package static let summary = DescribeApplication.summary
@@ -72,7 +73,6 @@ package struct DescribePaths: RestorationMethod {
   }
 }
 
-/// Lists how a path can go on, a component at a time, as a shell completes the name of a file.
 package struct ListPathComponents: RestorationMethod {
   package static let method = "listPathComponents"
   package static let summary = "Lists how a path can go on."
@@ -106,7 +106,6 @@ package struct ListPathComponents: RestorationMethod {
   }
 }
 
-/// Reads the saved state, page by page, from the head or from a generation (R16, R29).
 package struct ReadArchive: RestorationMethod {
   package static let method = "readArchive"
   package static let summary = "Reads the saved state."
@@ -139,15 +138,19 @@ package struct ReadArchive: RestorationMethod {
 }
 
 /// Empties the application's head, on request also its generations (R30).
-package struct DiscardApplicationState: RestorationMethod {
+public struct DiscardApplicationState: RestorationMethod {
   package static let method = "discardApplicationState"
   package static let summary = "Empties the head."
   package static let errors: [ErrorCode] = [.needsForce, .unknownApplication, .archiveUnreadable, .storeFailed]
 
-  package var reason: String?
-  package var generations = false
-  package var force = false
+  public var reason: String?
+  public var generations = false
+  public var force = false
   package init() {}
+
+  public init(reason: String? = nil, generations: Bool = false, force: Bool = false) {
+    (self.reason, self.generations, self.force) = (reason, generations, force)
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("reason", &reason, "For people; written to the log.")
@@ -157,15 +160,15 @@ package struct DiscardApplicationState: RestorationMethod {
 }
 
 /// Lists what was closed last and can be opened again (R13).
-package struct ListClosedObjects: RestorationMethod {
+public struct ListClosedObjects: RestorationMethod {
   package static let method = "listClosedObjects"
   package static let summary = "Lists what was closed last."
   package static let errors: [ErrorCode] = [.unknownApplication, .archiveUnreadable]
 
-  package init() {}
+  public init() {}
 
-  package struct Reply: WireObject, Hashable {
-    package var objects: [ClosedObject] = []
+  public struct Reply: WireObject, Hashable {
+    public package(set) var objects: [ClosedObject] = []
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -174,8 +177,8 @@ package struct ListClosedObjects: RestorationMethod {
   }
 }
 
-/// Opens again what was closed: its objects are there again, vacant, with their states (R13).
-package struct ReopenObject: RestorationMethod {
+/// The reopened objects are vacant and have their states (R13).
+public struct ReopenObject: RestorationMethod {
   package static let method = "reopenObject"
   package static let summary = "Opens again what was closed."
   package static let errors: [ErrorCode] = [
@@ -183,11 +186,13 @@ package struct ReopenObject: RestorationMethod {
     .storeFailed,
   ]
 
-  package typealias Reply = ReopenedObject
+  public typealias Reply = ReopenedObject
 
-  /// `nil` for the last that was closed.
-  package var path: IdentifierPath?
+  /// `nil` for the last one closed.
+  public var path: IdentifierPath?
   package init() {}
+
+  public init(path: IdentifierPath? = nil) { self.path = path }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("path", &path, "The path it had; by default the last that was closed.")
@@ -195,14 +200,16 @@ package struct ReopenObject: RestorationMethod {
 }
 
 /// Removes an application with its archive; its name is free then (R13).
-package struct ForgetApplication: RestorationMethod {
+public struct ForgetApplication: RestorationMethod {
   package static let method = "forgetApplication"
   package static let summary = "Removes an application with its archive."
   package static let errors: [ErrorCode] = [.needsForce, .unknownApplication, .storeFailed]
 
-  package var force = false
-  package var damaged = false
+  public var force = false
+  public var damaged = false
   package init() {}
+
+  public init(force: Bool = false, damaged: Bool = false) { (self.force, self.damaged) = (force, damaged) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.flag("force", &force, "Remove it even while sessions are live; they end.")
@@ -210,7 +217,6 @@ package struct ForgetApplication: RestorationMethod {
   }
 }
 
-/// Lists states that are withheld after crashes or suspected of one (R31, R35).
 package struct ListQuarantine: RestorationMethod {
   package static let method = "listQuarantine"
   package static let summary = "Lists states that are withheld after crashes."
@@ -229,42 +235,46 @@ package struct ListQuarantine: RestorationMethod {
 }
 
 /// Ends the quarantine of one object or of all of them: their states are handed out again (R31, R35).
-package struct ReleaseQuarantine: RestorationMethod {
+public struct ReleaseQuarantine: RestorationMethod {
   package static let method = "releaseQuarantine"
   package static let summary = "Hands withheld states out again."
   package static let errors: [ErrorCode] = [
     .invalidParams, .unknownObject, .invalidIdentifier, .unknownApplication, .archiveUnreadable, .storeFailed,
   ]
 
-  /// `nil` releases everything, the archive as a whole included.
-  package var path: IdentifierPath?
+  /// `nil` releases everything, including a quarantine of the whole archive.
+  public var path: IdentifierPath?
   package init() {}
+
+  public init(path: IdentifierPath? = nil) { self.path = path }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("path", &path, "The object to release.")
   }
 
-  package struct Reply: WireObject, Hashable {
-    package var released = 0
+  public struct Reply: WireObject, Hashable {
+    public package(set) var released = 0
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("released", &released, "Objects whose states were withheld until now.")
+      try members.required("released", &released, "Objects whose states are handed out again.")
     }
   }
 }
 
-/// Makes a socket for a sandbox: whoever comes through it may use one application and its instances only.
-package struct OpenApplicationSocket: RestorationMethod {
+/// Clients of the socket may use this application and its instances only.
+public struct OpenApplicationSocket: RestorationMethod {
   package static let method = "openApplicationSocket"
   package static let summary = "Makes a socket that leads to one application, for a sandbox."
   package static let errors: [ErrorCode] = [.invalidParams, .forbidden, .limitExceeded, .storeFailed, .shuttingDown]
   package static let isScoped = false
 
-  package typealias Reply = ApplicationSocket
+  public typealias Reply = ApplicationSocket
 
-  package var application = ApplicationName.blank
+  public var application = ApplicationName.blank
   package init() {}
+
+  public init(application: ApplicationName) { self.application = application }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("application", &application, "The application's name, without instance.")

@@ -2,7 +2,6 @@
 
 package import JSONRPC
 
-/// Exports the saved state, page by page, as a document that `importArchive` accepts (`Protocol/export-format.md`).
 package struct ExportArchive: LongMethod {
   package static let method = "exportArchive"
   package static let summary = "Exports the saved state as a document."
@@ -34,7 +33,7 @@ package struct ExportArchive: LongMethod {
   }
 }
 
-/// Puts a document that `exportArchive` gave in the place of the application's head, all of it or nothing.
+/// Replaces the head by an exported document, completely or not at all.
 package struct ImportArchive: LongMethod {
   package static let method = "importArchive"
   package static let summary = "Replaces the saved state by a document."
@@ -45,7 +44,7 @@ package struct ImportArchive: LongMethod {
 
   package typealias Reply = ImportedArchive
 
-  /// Either the whole document, or a part: a document with some of the objects.
+  /// The whole document, or a part with some of the objects.
   package var document: JSONSlice?
   package var part: JSONSlice?
   package var upload: String?
@@ -84,20 +83,22 @@ package struct ImportArchive: LongMethod {
   }
 }
 
-/// Copies the archive: as its own last good copy, or to a file (R32).
-package struct BackupArchive: LongMethod {
+/// Makes the archive's own last good copy, or a file (R32).
+public struct BackupArchive: LongMethod {
   package static let method = "backupArchive"
   package static let summary = "Copies the archive."
   package static let errors: [ErrorCode] = [
     .invalidParams, .forbidden, .unknownApplication, .archiveUnreadable, .storeFailed,
   ]
 
-  package typealias Reply = ArchiveBackup
+  public typealias Reply = ArchiveBackup
 
   /// `nil` for the archive's own backup copy.
-  package var to: String?
+  public var to: String?
   package var progressToken: ProgressToken?
   package init() {}
+
+  public init(to: String? = nil) { self.to = to }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("to", &to, .file, "Absolute path of a file that must not exist yet.")
@@ -106,15 +107,15 @@ package struct BackupArchive: LongMethod {
 }
 
 /// Checks everything that is stored of an application, and changes nothing (R32).
-package struct VerifyArchive: LongMethod {
+public struct VerifyArchive: LongMethod {
   package static let method = "verifyArchive"
   package static let summary = "Checks the stored states."
   package static let errors: [ErrorCode] = [.unknownApplication, .archiveUnreadable, .requestCancelled]
 
-  package typealias Reply = ArchiveVerification
+  public typealias Reply = ArchiveVerification
 
   package var progressToken: ProgressToken?
-  package init() {}
+  public init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("progressToken", &progressToken, "Asks for `progress`, which counts objects.")

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package struct ListGenerations: RestorationMethod {
+/// Lists the generations of an application's archive, by number (R16).
+public struct ListGenerations: RestorationMethod {
   package static let method = "listGenerations"
   package static let summary = "Lists generations."
   package static let errors: [ErrorCode] = [.unknownApplication, .archiveUnreadable]
 
-  package init() {}
+  public init() {}
 
-  package struct Reply: WireObject, Hashable {
-    package var generations: [GenerationDescription] = []
+  public struct Reply: WireObject, Hashable {
+    public package(set) var generations: [GenerationDescription] = []
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -17,7 +18,6 @@ package struct ListGenerations: RestorationMethod {
   }
 }
 
-/// Tells what differs between two generations, or a generation and the head, path by path.
 package struct DiffGenerations: LongMethod {
   package static let method = "diffGenerations"
   package static let summary = "Tells what differs between two generations."
@@ -42,8 +42,8 @@ package struct DiffGenerations: LongMethod {
   }
 }
 
-/// Copies a generation into the head and seals that as the next one (R16).
-package struct RollBack: LongMethod {
+/// Copies a generation into the head and seals that as the next generation (R16).
+public struct RollBack: LongMethod {
   package static let method = "rollBack"
   package static let summary = "Goes back to a generation."
   package static let errors: [ErrorCode] = [
@@ -51,14 +51,18 @@ package struct RollBack: LongMethod {
     .requestCancelled, .storeFailed,
   ]
 
-  package typealias Reply = RolledBackArchive
+  public typealias Reply = RolledBackArchive
 
-  package var generation: Int64 = 0
-  package var force = false
+  public var generation: Int64 = 0
+  public var force = false
   package var progressToken: ProgressToken?
-  /// `nil` for everything.
-  package var objects: [IdentifierPath]?
+  /// `nil` for all objects.
+  public var objects: [IdentifierPath]?
   package init() {}
+
+  public init(generation: Int64, force: Bool = false, objects: [IdentifierPath]? = nil) {
+    (self.generation, self.force, self.objects) = (generation, force, objects)
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("generation", &generation, .generation, "The generation to go back to.")

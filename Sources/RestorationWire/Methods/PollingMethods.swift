@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// Fetches the next call or notification of the broker, for clients that cannot be called over their connection.
+/// Fetches the next call or notification, for clients that cannot be called over their connection.
 package struct NextRequest: RestorationMethod {
   package static let method = "nextRequest"
   package static let summary = "Fetches a call of the broker."
@@ -10,12 +10,12 @@ package struct NextRequest: RestorationMethod {
     .notInitialized, .unknownApplication, .invalidParams, .requestCancelled, .limitExceeded,
   ]
 
-  /// The call or notification fetched; null if nothing came in time.
+  /// `nil` if nothing came in time.
   package typealias Reply = PolledRequest?
 
   package static let waitMillisecondsMax: Int64 = 30_000
 
-  /// `nil` does not wait.
+  /// `nil`: no wait.
   package var waitMilliseconds: Int64?
   package var serves: [ServedMethod]?
   package init() {}
@@ -31,7 +31,6 @@ package struct NextRequest: RestorationMethod {
   }
 }
 
-/// A call or a notification of the broker as `nextRequest` gives it.
 package struct PolledRequest: WireObject, Hashable {
   package static let sharedName: String? = "PolledRequest"
 
@@ -52,7 +51,7 @@ package struct AnswerRequest: RestorationMethod {
   package static let summary = "Answers a call of the broker."
   package static let errors: [ErrorCode] = [.notInitialized, .unknownApplication, .invalidParams]
 
-  /// The result a call is answered with, which may be null.
+  /// The result of a call; may be null.
   package struct Result: WireValue {
     package static let schema = Schema.any
     package static let expected = "a value"
@@ -70,7 +69,7 @@ package struct AnswerRequest: RestorationMethod {
     package var message = ""
     package init() {}
 
-    /// Both are for people, so any other form is accepted and ignored.
+    /// Any other form is ignored, because both members are for people.
     package init(wire slice: JSONSlice) throws(Misfit) {
       guard slice.kind == .object else { throw Misfit("an object with code and message") }
       code = slice["code"]?.integer() ?? 0
@@ -84,7 +83,6 @@ package struct AnswerRequest: RestorationMethod {
   }
 
   package var id: Int64 = 0
-  /// `nil` if there is an error.
   package var result: Result?
   package var error: Failure?
   package init() {}
@@ -96,7 +94,7 @@ package struct AnswerRequest: RestorationMethod {
   }
 
   package mutating func check() throws(Misfit) {
-    // By position, an error comes after a null result, so that null is a result only without an error.
+    // By position, an error follows a null result. So null is a result only without an error.
     if error != nil, result?.slice.isNull == true { result = nil }
     switch (result, error) {
     case (_?, nil), (nil, _?): break

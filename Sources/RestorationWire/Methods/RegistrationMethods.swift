@@ -2,7 +2,6 @@
 
 package import JSONRPC
 
-/// Makes an object known under its restoration path and gives it a handle (R1–R4, R8).
 package struct RegisterObjectForStateRestoration: RestorationMethod {
   package static let method = "registerObjectForStateRestoration"
   package static let summary = "Registers an object and gives it a handle."
@@ -12,10 +11,10 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
   ]
   package static let mayBeDiscarded = true
 
-  /// Positions stay exact in every language's numbers.
+  /// Exact in every language's numbers.
   package static let positionMax: Int64 = 1 << 53 - 1
 
-  /// A day; longer waits are asked for again.
+  /// A day; for longer waits the client repeats the call.
   package static let awaitParentMillisecondsMax: Int64 = 86_400_000
 
   package typealias Reply = RegisteredObject
@@ -25,7 +24,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
   package var restorationParent: ObjectReference?
   package var kind = ObjectKind.object
   package var classes: [String] = []
-  /// What is nil here and in the following keeps what is recorded; empty removes it.
+  /// Here and below `nil` keeps the recorded value; an empty value removes it.
   package var restorationClass: String?
   package var position: Int64?
   package var storyboard: Storyboard?
@@ -87,7 +86,7 @@ package struct RegisterObjectForStateRestoration: RestorationMethod {
 }
 
 /// Removes an object from its application, with its state unless `keepState` (R3, R13).
-package struct UnregisterObject: RestorationMethod {
+public struct UnregisterObject: RestorationMethod {
   package static let method = "unregisterObject"
   package static let summary = "Removes an object."
   package static let errors: [ErrorCode] = [
@@ -95,10 +94,14 @@ package struct UnregisterObject: RestorationMethod {
   ]
   package static let mayBeDiscarded = true
 
-  package var object = ObjectReference.blank
-  package var keepState = false
-  package var generations = false
+  public var object = ObjectReference.blank
+  public var keepState = false
+  public var generations = false
   package init() {}
+
+  public init(object: ObjectReference, keepState: Bool = false, generations: Bool = false) {
+    (self.object, self.keepState, self.generations) = (object, keepState, generations)
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, "The object; of this session, or a vacant path.")
@@ -107,8 +110,8 @@ package struct UnregisterObject: RestorationMethod {
   }
 }
 
-/// Gives the children of a container their positions 0…n−1 in one step (R6).
-package struct SetChildren: RestorationMethod {
+/// Gives the children of a container the positions 0…n−1 in one step (R6).
+public struct SetChildren: RestorationMethod {
   package static let method = "setChildren"
   package static let summary = "Gives children their positions."
   package static let errors: [ErrorCode] = [
@@ -118,17 +121,21 @@ package struct SetChildren: RestorationMethod {
   ]
   package static let mayBeDiscarded = true
 
-  package var object = ObjectReference.blank
-  package var children: [ObjectReference] = []
+  public var object = ObjectReference.blank
+  public var children: [ObjectReference] = []
   package init() {}
+
+  public init(object: ObjectReference, children: [ObjectReference]) {
+    (self.object, self.children) = (object, children)
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, "The container; of this session.")
     try members.required("children", &children, "Children in order; each gets its index as position, 0 … n−1.")
   }
 
-  package struct Reply: WireObject, Hashable {
-    package var paths: [IdentifierPath?] = []
+  public struct Reply: WireObject, Hashable {
+    public package(set) var paths: [IdentifierPath?] = []
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -138,7 +145,7 @@ package struct SetChildren: RestorationMethod {
 }
 
 /// Gives an object another identifier; it moves with everything below it (R4, R6).
-package struct SetRestorationIdentifier: RestorationMethod {
+public struct SetRestorationIdentifier: RestorationMethod {
   package static let method = "setRestorationIdentifier"
   package static let summary = "Renames or excludes an object."
   package static let errors: [ErrorCode] = [
@@ -147,15 +154,20 @@ package struct SetRestorationIdentifier: RestorationMethod {
   ]
   package static let mayBeDiscarded = true
 
-  package typealias Reply = ObjectPlacement
+  public typealias Reply = ObjectPlacement
 
-  package var object = ObjectReference.blank
+  public var object = ObjectReference.blank
   /// `nil` excludes the object and everything below it (R4).
-  package var restorationIdentifier: String?
+  public var restorationIdentifier: String?
   /// `nil` leaves the object without a position.
-  package var position: Int64?
-  package var takeOver = false
+  public var position: Int64?
+  public var takeOver = false
   package init() {}
+
+  public init(object: ObjectReference, restorationIdentifier: String?, position: Int64? = nil, takeOver: Bool = false) {
+    (self.object, self.restorationIdentifier) = (object, restorationIdentifier)
+    (self.position, self.takeOver) = (position, takeOver)
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, "The object; of this session.")
@@ -180,7 +192,7 @@ package struct SetRestorationIdentifier: RestorationMethod {
 }
 
 /// Moves an object and everything below it under another parent, or makes it a root (R6).
-package struct SetRestorationParent: RestorationMethod {
+public struct SetRestorationParent: RestorationMethod {
   package static let method = "setRestorationParent"
   package static let summary = "Moves a subtree under another parent."
   package static let errors: [ErrorCode] = [
@@ -190,11 +202,15 @@ package struct SetRestorationParent: RestorationMethod {
   ]
   package static let mayBeDiscarded = true
 
-  package var object = ObjectReference.blank
+  public var object = ObjectReference.blank
   /// `nil` makes the object a root.
-  package var restorationParent: ObjectReference?
-  package var takeOver = false
+  public var restorationParent: ObjectReference?
+  public var takeOver = false
   package init() {}
+
+  public init(object: ObjectReference, restorationParent: ObjectReference?, takeOver: Bool = false) {
+    (self.object, self.restorationParent, self.takeOver) = (object, restorationParent, takeOver)
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, "The object; of this session.")
@@ -206,8 +222,8 @@ package struct SetRestorationParent: RestorationMethod {
     )
   }
 
-  package struct Reply: WireObject, Hashable {
-    package var path: IdentifierPath?
+  public struct Reply: WireObject, Hashable {
+    public package(set) var path: IdentifierPath?
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -217,15 +233,19 @@ package struct SetRestorationParent: RestorationMethod {
 }
 
 /// Says that this session makes the objects of a restoration class (R9, R22, R23).
-package struct RegisterRestorationClass: RestorationMethod {
+public struct RegisterRestorationClass: RestorationMethod {
   package static let method = "registerRestorationClass"
   package static let summary = "Registers the session that makes a class's objects."
   package static let errors: [ErrorCode] = [.alreadyServed, .invalidRequest, .limitExceeded, .archiveUnreadable]
   package static let mayBeDiscarded = true
 
-  package var restorationClass = ""
-  package var isShared = false
+  public var restorationClass = ""
+  public var isShared = false
   package init() {}
+
+  public init(restorationClass: String, isShared: Bool = false) {
+    (self.restorationClass, self.isShared) = (restorationClass, isShared)
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("restorationClass", &restorationClass, .name, "The class, compared byte by byte.")
@@ -234,7 +254,7 @@ package struct RegisterRestorationClass: RestorationMethod {
 }
 
 /// Makes this session the data source of a view (R9, R28).
-package struct RegisterDataSource: RestorationMethod {
+public struct RegisterDataSource: RestorationMethod {
   package static let method = "registerDataSource"
   package static let summary = "Registers the session as data source of a view."
   package static let errors: [ErrorCode] = [
@@ -242,8 +262,10 @@ package struct RegisterDataSource: RestorationMethod {
   ]
   package static let mayBeDiscarded = true
 
-  package var view = ObjectReference.blank
+  public var view = ObjectReference.blank
   package init() {}
+
+  public init(view: ObjectReference) { self.view = view }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("view", &view, "The view; live, vacant, or known from the archive.")

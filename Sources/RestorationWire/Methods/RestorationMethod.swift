@@ -2,28 +2,32 @@
 
 package import JSONRPC
 
+/// Parameters of a method of the protocol, for `BrokerConnection.call`. Only the types of this module are.
+public protocol BrokerCall<Reply>: Sendable {
+  associatedtype Reply: Sendable
+}
+
 /// One method of the protocol: its name, its parameters as a value, and its result.
 ///
 /// Both directions are here, so that broker and client read and write by the same words. The members are walked in the
 /// order of `Protocol/methods`, for calls by position.
-package protocol RestorationMethod: WireObject {
+package protocol RestorationMethod: BrokerCall, WireObject {
   associatedtype Reply: WireValue = EmptyResult
 
   static var method: String { get }
 
-  /// One sentence: what it does.
   static var summary: String { get }
 
-  /// Besides those of every call, in the order of the method's page.
+  /// In the order of the method's page, without those of every call.
   static var errors: [ErrorCode] { get }
 
-  /// Whether it is about an application, so that `application` and `session` may be said with it.
+  /// Whether its calls are about an application and may carry `application` and `session`.
   static var isScoped: Bool { get }
 
-  /// Whether it is answered `{"discarded": true}` after the user quit the application (R30).
+  /// Whether its answer is `{"discarded": true}` after the user quit the application (R30).
   static var mayBeDiscarded: Bool { get }
 
-  /// Throws if the parameters, each of which is right, do not go together.
+  /// Throws if valid parameters contradict each other.
   mutating func check() throws(Misfit)
 }
 
@@ -38,7 +42,7 @@ extension RestorationMethod {
 
   package init(_ parameters: Parameters) throws(ErrorObject) { try self.init(walking: parameters) }
 
-  /// The calls that come most have an initializer of their own: only in this module the walk is specialized for a type.
+  /// Frequent calls have their own initializer: the walk is specialized for a type in this module only.
   init(walking parameters: Parameters) throws(ErrorObject) {
     self.init()
     do throws(Misfit) {
@@ -51,7 +55,7 @@ extension RestorationMethod {
     }
   }
 
-  /// JSON pointer into the parameters as sent: by position, the first token is an index.
+  /// A JSON pointer into the parameters as sent: by position, the first token is an index.
   ///
   /// - Parameter place: a parameter's name, or a place below it such as `children/2`.
   package static func pointer(to place: String, in parameters: Parameters) -> String {
@@ -63,22 +67,21 @@ extension RestorationMethod {
   }
 }
 
-package struct EmptyResult: WireObject, Hashable {
+public struct EmptyResult: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_: inout some MemberWalk) {}
 }
 
-/// Members that any call may carry besides its own parameters, by name only.
+/// Members of any call besides its own parameters, by name only.
 package struct CallScope: Sendable, Hashable {
   package static let members: [Schema.Member] = [
     .optional("application", .applicationName, "The application that the call is about."),
     .optional("session", .string, "Token of a detached session."),
   ]
 
-  /// The application the call is about, for clients that did not initialize.
+  /// The call's application, for clients without a session.
   package var application: String?
-  /// Token of a detached session.
   package var session: String?
 
   package init(application: String? = nil, session: String? = nil) {
@@ -92,7 +95,7 @@ package struct CallScope: Sendable, Hashable {
     self.session = try Self.text(members["session"], "session")
   }
 
-  /// - Parameter expected: spares making a new string.
+  /// - Parameter expected: avoids making a new string.
   private static func text(
     _ slice: JSONSlice?,
     _ name: String,
@@ -107,13 +110,13 @@ package struct CallScope: Sendable, Hashable {
 }
 
 extension Parameters {
-  /// Whose values, and what is in them, may be a state or hold one.
+  /// Parameters that may be or contain a state.
   private static let confidential: Set<Substring> = ["state", "coder", "elements", "result", "document", "part"]
 
-  /// What was sent, for a message about it: of what may hold a state only the type. `nil` if nothing is there.
+  /// The value as sent, for an error message; only its type if it may contain a state. `nil` if it is absent.
   ///
   /// - Parameters:
-  ///   - pointer: leads to it.
+  ///   - pointer: its JSON pointer.
   ///   - place: the same by names only.
   fileprivate func shown(at pointer: String, _ place: String) -> String? {
     var tokens = pointer.split(separator: "/")[...]
@@ -139,7 +142,6 @@ extension Parameters {
 }
 
 extension JSONKind {
-  /// For people.
   fileprivate var words: String {
     switch self {
     case .null: "null"

@@ -2,26 +2,29 @@
 
 internal import JSONRPC
 
-/// Runs a save round: asks every process for the states of its objects and seals them as one generation (R11, R12).
-package struct SaveApplicationState: LongMethod, TracedMethod {
+/// Asks every process for the states of its objects and seals them as one generation (R11, R12).
+public struct SaveApplicationState: LongMethod, TracedMethod {
   package static let method = "saveApplicationState"
   package static let summary = "Runs a save round."
   package static let errors: [ErrorCode] = [
     .unknownApplication, .archiveUnreadable, .limitExceeded, .requestCancelled, .storeFailed,
   ]
 
-  /// How long a round takes at most if the caller does not say.
   package static let deadlineDefault: Int64 = 5_000
   package static let deadlineMax: Int64 = 600_000
 
-  package typealias Reply = SaveResult
+  public typealias Reply = SaveResult
 
-  package var reason: String?
+  public var reason: String?
   /// `nil` for the default.
-  package var deadlineMilliseconds: Int64?
+  public var deadlineMilliseconds: Int64?
   package var progressToken: ProgressToken?
   package var trace: TraceContext?
   package init() {}
+
+  public init(reason: String? = nil, deadlineMilliseconds: Int64? = nil) {
+    (self.reason, self.deadlineMilliseconds) = (reason, deadlineMilliseconds)
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("reason", &reason, "For people.")
@@ -38,23 +41,20 @@ package struct SaveApplicationState: LongMethod, TracedMethod {
     )
   }
 
-  /// Why no generation was made; more words may come.
   package enum Obstacle: String, OpenWireWord {
-    /// The delegate does not want it.
+    /// The delegate refused the round.
     case declined
-    /// The caller has itself a call of this round to answer (R12).
-    case reentrant
     /// Nothing was registered and nothing changed (R16).
     case unchanged
-    /// A restoration was under way and did not end before the deadline.
+    /// A restoration did not end before the deadline.
     case restoring
-    /// The head was emptied or replaced, or the archive loaded anew, while the round was under way.
+    /// During the round, the head was emptied or replaced, or the archive was loaded again.
     case interrupted
   }
 }
 
-/// Restores the objects of the head that are not restored yet (R21 – R29).
-package struct RestoreApplicationState: LongMethod, TracedMethod {
+/// Restores the objects of the head that are not restored yet (R21–R29).
+public struct RestoreApplicationState: LongMethod, TracedMethod {
   package static let method = "restoreApplicationState"
   package static let summary = "Restores the saved objects."
   package static let errors: [ErrorCode] = [
@@ -65,15 +65,19 @@ package struct RestoreApplicationState: LongMethod, TracedMethod {
   package static let deadlineMillisecondsDefault: Int64 = 10_000
   package static let deadlineMillisecondsMax: Int64 = 3_600_000
 
-  package typealias Reply = RestoreResult
+  public typealias Reply = RestoreResult
 
   /// `nil` for the default.
-  package var deadlineMilliseconds: Int64?
+  public var deadlineMilliseconds: Int64?
   package var progressToken: ProgressToken?
   package var trace: TraceContext?
   /// `nil` for all.
-  package var objects: [ObjectReference]?
+  public var objects: [ObjectReference]?
   package init() {}
+
+  public init(deadlineMilliseconds: Int64? = nil, objects: [ObjectReference]? = nil) {
+    (self.deadlineMilliseconds, self.objects) = (deadlineMilliseconds, objects)
+  }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional(
@@ -86,9 +90,8 @@ package struct RestoreApplicationState: LongMethod, TracedMethod {
     try members.optional("objects", &objects, "Restore only these objects and all below them.")
   }
 
-  /// Why an object was not restored although it is known.
   package enum Reason: String, OpenWireWord {
-    /// Its restoration class said that it is not to be restored.
+    /// Its restoration class refused it.
     case refused
     /// An object above it was not made.
     case parentSkipped
@@ -101,7 +104,6 @@ package struct RestoreApplicationState: LongMethod, TracedMethod {
     case notServed
     /// The client answered with an error, or with a malformed answer.
     case failed
-    /// The client had not answered at the deadline.
     case late
     /// The session that was to restore it ended.
     case ended
@@ -110,29 +112,29 @@ package struct RestoreApplicationState: LongMethod, TracedMethod {
   }
 }
 
-/// Holds back the end of the restoration until `completeStateRestoration` is called as often (R21, R22).
-package struct ExtendStateRestoration: RestorationMethod {
+/// Delays the end of the restoration until `completeStateRestoration` is called as often (R21, R22).
+public struct ExtendStateRestoration: RestorationMethod {
   package static let method = "extendStateRestoration"
   package static let summary = "Holds back the end of the restoration."
   package static let errors: [ErrorCode] = [.archiveUnreadable]
   package static let mayBeDiscarded = true
 
-  package typealias Reply = CompleteStateRestoration.Reply
+  public typealias Reply = CompleteStateRestoration.Reply
 
-  package init() {}
+  public init() {}
 }
 
 /// Says that this session has restored its objects (R19, R31).
-package struct CompleteStateRestoration: RestorationMethod {
+public struct CompleteStateRestoration: RestorationMethod {
   package static let method = "completeStateRestoration"
   package static let summary = "Says that the session has restored its objects."
   package static let errors: [ErrorCode] = [.archiveUnreadable]
   package static let mayBeDiscarded = true
 
-  package init() {}
+  public init() {}
 
-  package struct Reply: WireObject, Hashable {
-    package var pending: Int64 = 0
+  public struct Reply: WireObject, Hashable {
+    public package(set) var pending: Int64 = 0
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -141,18 +143,21 @@ package struct CompleteStateRestoration: RestorationMethod {
   }
 }
 
-package struct ExplainRestoration: RestorationMethod {
+/// Tells what happened to an object in the last round and the last restoration.
+public struct ExplainRestoration: RestorationMethod {
   package static let method = "explainRestoration"
   package static let summary = "Tells why an object was saved and restored, or was not."
   package static let errors: [ErrorCode] = [
     .unknownObject, .invalidIdentifier, .unknownApplication, .archiveUnreadable,
   ]
 
-  package typealias Reply = RestorationExplanation
+  public typealias Reply = RestorationExplanation
 
-  package var object = ObjectReference.blank
-  package var reveal = false
+  public var object = ObjectReference.blank
+  public var reveal = false
   package init() {}
+
+  public init(object: ObjectReference, reveal: Bool = false) { (self.object, self.reveal) = (object, reveal) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, "The object.")
@@ -165,29 +170,26 @@ package struct ExplainRestoration: RestorationMethod {
 
   /// The overall result. Failures precede successes, and restoring precedes saving.
   package enum Verdict: String, OpenWireWord {
-    /// Its state is withheld, because it has crashed its owner (R31, R35).
+    /// Its state is withheld because it has crashed its owner (R31, R35).
     case quarantined
     /// Its state is damaged (R32).
     case unreadable
-    /// A restoration is under way and has not decided yet.
+    /// A restoration is in progress and has not decided yet.
     case waiting
     /// It was not registered before the last restoration ended (R23).
     case absent
-    /// The last restoration left it out.
+    /// The last restoration skipped it.
     case skipped
-    /// No walk reaches it and nothing saved refers to it: generations leave it out (R4, R7).
+    /// No walk reaches it and no saved object refers to it: generations leave it out (R4, R7).
     case excluded
-    /// It has no state.
     case neverSaved
-    /// The last round kept an older state of it (R12).
+    /// The last round retained an older state (R12).
     case stale
-    /// It has been restored in this run.
     case restored
-    /// Its state is saved.
     case saved
-    /// It was unregistered or closed, and can be opened again (R13).
+    /// It was unregistered or closed, and can be reopened (R13).
     case closed
-    /// It was closed because nobody had claimed it for long (R13).
+    /// It was closed because no process had claimed it for long (R13).
     case retired
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Opens a session, or resumes one after a broken connection or broker (R8, R20).
 package struct Initialize: RestorationMethod {
   package static let method = "initialize"
   package static let summary = "Opens or resumes a session."
@@ -72,7 +71,7 @@ package struct Initialize: RestorationMethod {
       default: Aliases(),
       "Names in archives of earlier versions, and their current names."
     )
-    // Always told, so that a broker of other versions can say so.
+    // Always sent, so that a broker of another version can refuse it.
     var version: Int64? = protocolVersion
     try members.optional("protocolVersion", &version, "The version the client speaks.")
     protocolVersion = version ?? ProtocolVersion.current
@@ -129,32 +128,35 @@ package struct Goodbye: RestorationMethod {
   }
 }
 
-package struct Ping: RestorationMethod {
+/// Is answered when the broker has read all that was sent before.
+public struct Ping: RestorationMethod {
   package static let method = "ping"
   package static let summary = "Does nothing."
   package static let isScoped = false
 
-  package init() {}
+  public init() {}
 }
 
-package struct ReportLimits: RestorationMethod {
+/// Reports the limits that the broker enforces.
+public struct ReportLimits: RestorationMethod {
   package static let method = "limits"
   package static let summary = "Reports limits."
   package static let isScoped = false
 
-  package typealias Reply = Limits
+  public typealias Reply = Limits
 
-  package init() {}
+  public init() {}
 }
 
-package struct ReportStatistics: RestorationMethod {
+/// Reports the broker's activity since its start, and its present content.
+public struct ReportStatistics: RestorationMethod {
   package static let method = "statistics"
   package static let summary = "Reports what the broker has done."
   package static let isScoped = false
 
-  package typealias Reply = BrokerStatistics
+  public typealias Reply = BrokerStatistics
 
-  package init() {}
+  public init() {}
 }
 
 package struct Discover: RestorationMethod {
@@ -172,7 +174,7 @@ package struct Discover: RestorationMethod {
   }
 }
 
-/// Versions of the protocol this code speaks; within one, only additions are made.
+/// The protocol versions of this code; within a version, changes only add.
 package enum ProtocolVersion {
   /// Of the programs and libraries of this repository.
   package static let program = "0.1.0"
@@ -216,7 +218,7 @@ package struct Subscribe: RestorationMethod {
   }
 }
 
-/// Ends a subscription of this connection; none of its events follows the answer.
+/// No event of the subscription follows the answer.
 package struct Unsubscribe: RestorationMethod {
   package static let method = "unsubscribe"
   package static let summary = "Ends a subscription."

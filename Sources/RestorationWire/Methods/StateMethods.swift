@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// Stores the state of one object; acknowledged when it is on disk (R15).
+/// The answer comes when the state is on disk (R15).
 package struct EncodeRestorableState: RestorationMethod {
   package static let method = "encodeRestorableState"
   package static let summary = "Stores a state."
@@ -46,7 +46,7 @@ package struct EncodeRestorableState: RestorationMethod {
     )
   }
 
-  /// The object that a call is about, which may be wrong in other members.
+  /// The call's object, readable even if other members are invalid.
   package static func object(of parameters: Parameters) -> ObjectReference? {
     parameters.first("object").flatMap { ObjectReference($0) }
   }
@@ -73,7 +73,6 @@ private struct StateTarget: WireValue {
   func writeJSON(to writer: inout JSONWriter) { reference.writeJSON(to: &writer) }
 }
 
-/// Gives an object its state back (R10, R19, R25).
 package struct DecodeRestorableState: RestorationMethod {
   package static let method = "decodeRestorableState"
   package static let summary = "Gives a state back."
@@ -82,7 +81,7 @@ package struct DecodeRestorableState: RestorationMethod {
     .requestCancelled,
   ]
 
-  /// The empty path is the application itself: what its delegate saved.
+  /// The empty path is the application itself, which has its delegate's state.
   package var object = ObjectReference.blank
   package init() {}
 
@@ -134,8 +133,8 @@ package struct DecodeRestorableState: RestorationMethod {
   }
 }
 
-/// Says that the stored state of an object is not that of now: the broker asks its owner for the new one (R18).
-package struct InvalidateRestorableState: RestorationMethod {
+/// The object has changed since its last encode; the broker asks its owner for a new state (R18).
+public struct InvalidateRestorableState: RestorationMethod {
   package static let method = "invalidateRestorableState"
   package static let summary = "Asks the broker to fetch a state."
   package static let errors: [ErrorCode] = [
@@ -143,8 +142,10 @@ package struct InvalidateRestorableState: RestorationMethod {
   ]
   package static let mayBeDiscarded = true
 
-  package var object = ObjectReference.blank
+  public var object = ObjectReference.blank
   package init() {}
+
+  public init(object: ObjectReference) { self.object = object }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("object", &object, "An object of this session.")

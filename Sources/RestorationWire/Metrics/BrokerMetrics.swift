@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a broker reports, as metrics. `Protocol/metrics.md` promises their names.
+/// A broker's metrics. Their names are stable (`Protocol/metrics.md`).
 package struct BrokerMetrics {
   private let statistics: BrokerStatistics
   private let applications: [ApplicationOverview]
@@ -42,7 +42,7 @@ package struct BrokerMetrics {
 
   private static let up = ("restorationd_up", "Whether a broker has answered: 1 or 0.")
 
-  /// The text when no broker has answered.
+  /// The text if no broker answers.
   package static func down(_ labels: [MetricLabel]) -> String {
     var metrics = OpenMetrics(labels: labels)
     metrics.add(.gauge, up.0, up.1, OpenMetrics.Value(0))
@@ -51,7 +51,7 @@ package struct BrokerMetrics {
 
   /// - Parameters:
   ///   - labels: of every sample.
-  ///   - byApplication: with what is known of each application.
+  ///   - byApplication: whether metrics of single applications are included.
   package func text(_ labels: [MetricLabel] = [], byApplication: Bool) -> String {
     var metrics = OpenMetrics(labels: labels)
     metrics.add(.gauge, Self.up.0, Self.up.1, OpenMetrics.Value(1))
@@ -66,7 +66,7 @@ package struct BrokerMetrics {
     metrics.add(.gauge, "restorationd_build_info", "The broker's version.", [([version], OpenMetrics.Value(1))])
     let uptime = OpenMetrics.Value(milliseconds: statistics.uptimeMilliseconds)
     metrics.add(.gauge, "restorationd_uptime", in: .seconds, "Time since the broker started.", uptime)
-    // A client in a sandbox is told some of them.
+    // Clients in sandboxes get only some of them.
     for (key, name, help) in Self.counters {
       metrics.add(.counter, "restorationd_\(name)", help, statistics.counters[key].map { OpenMetrics.Value($0) })
     }
@@ -87,7 +87,7 @@ package struct BrokerMetrics {
     addReplica(to: &metrics)
   }
 
-  /// Without a fleet's store there is nothing of it.
+  /// Adds nothing without a fleet's database.
   private func addReplica(to metrics: inout OpenMetrics) {
     let bytes = statistics.gauges["replicaBacklogBytes"].map { OpenMetrics.Value($0) }
     metrics.add(.gauge, "restorationd_replica_backlog", in: .bytes, "What waits in memory to be sent.", bytes)
@@ -144,7 +144,7 @@ package struct BrokerMetrics {
   }
 }
 
-/// Names of numbers that are one for each of several words.
+/// Families with one sample for each of several words.
 package enum ReplicaMetric {
   package static func failures(_ cause: String) -> String { "replicaFailures.\(cause)" }
   package static func leases(_ state: String) -> String { "replicaLeases.\(state)" }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A text in the exposition format OpenMetrics 1.0, of the kinds that readers of the older Prometheus format know too.
+/// A text in the exposition format OpenMetrics 1.0, limited to kinds that readers of the older Prometheus format know.
 package struct OpenMetrics {
   package enum Kind: String {
     case counter, gauge, histogram
   }
 
-  /// A unit. The names of its families end with it.
+  /// The names of a unit's families end with it.
   package enum Unit: String {
     case bytes, seconds
   }
@@ -21,7 +21,7 @@ package struct OpenMetrics {
       description = "\(milliseconds / 1_000).\(fraction)"
     }
 
-    /// In the only way that the format allows for the bounds of a histogram: without zeros at the end, but for `1.0`.
+    /// In the form that the format requires of histogram bounds: no trailing zeros except in `1.0`.
     package init(microseconds: Int64) { description = "\(Double(microseconds) / 1_000_000)" }
   }
 
@@ -31,10 +31,9 @@ package struct OpenMetrics {
   /// - Parameter labels: of every sample.
   package init(labels: [MetricLabel] = []) { self.labels = labels }
 
-  /// The whole text.
   package var text: String { lines + "# EOF\n" }
 
-  /// Adds a family with one sample; none without a value.
+  /// Adds a family with one sample; adds nothing without a value.
   ///
   /// - Parameters:
   ///   - name: without `_total`; unique in the text.
@@ -55,7 +54,7 @@ package struct OpenMetrics {
     for sample in samples { add(kind == .counter ? "\(name)_total" : name, sample.labels, sample.value) }
   }
 
-  /// Adds a family of durations in seconds.
+  /// Adds a histogram in seconds.
   mutating func add(_ name: String, _ help: String, _ durations: DurationCounts) {
     add(name, help, [([], durations)])
   }
@@ -79,7 +78,7 @@ package struct OpenMetrics {
     }
   }
 
-  /// Begins a family; returns its whole name.
+  /// Returns the family's full name.
   private mutating func begin(_ kind: Kind, _ name: String, in unit: Unit?, _ help: String) -> String {
     let name = unit.map { "\(name)_\($0.rawValue)" } ?? name
     lines += "# TYPE \(name) \(kind.rawValue)\n"
@@ -94,10 +93,10 @@ package struct OpenMetrics {
   }
 }
 
-/// Tells samples of one name apart: `user="me"`.
+/// Distinguishes samples of one name: `user="me"`.
 package struct MetricLabel: CustomStringConvertible, Sendable {
   package let name: String
-  /// As the format has it.
+  /// As written in the text.
   package let description: String
 
   package init(name: String, value: String) {

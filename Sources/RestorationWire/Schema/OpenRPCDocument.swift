@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// The protocol as an OpenRPC document: everything the broker takes and sends, from the tables by which it does.
+/// The protocol as an OpenRPC document, generated from the tables that the broker uses.
 ///
 /// Members that begin with `x-` extend OpenRPC; `Protocol/methods/rpc.discover.md` explains them.
 package struct OpenRPCDocument: WireValue {

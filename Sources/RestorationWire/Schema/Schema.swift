@@ -2,20 +2,20 @@
 
 package import JSONRPC
 
-/// The form of a value of the protocol, in the few constructs that the protocol needs; `rpc.discover` gives it as JSON
-/// Schema. Objects are open: they may have further members.
+/// The form of a value, in the constructs that the protocol needs; `rpc.discover` writes it as JSON Schema. Objects are
+/// open: they may have further members.
 package indirect enum Schema: Sendable {
   case any
   /// Any other form, as members of JSON Schema.
   case keywords(JSONObject)
   case boolean
   case integer(min: Int64?, max: Int64?)
-  /// The length counts characters.
+  /// The length is in characters.
   case text(pattern: String?, length: ClosedRange<Int>?)
-  /// One of these. If the set is open there may be others one day, and the words are examples.
+  /// One of these words. An open set may get more words in later versions.
   case word([String], isOpen: Bool)
   case array(Schema, count: ClosedRange<Int>?)
-  /// An object whose names are the peer's own.
+  /// An object whose names the peer chooses.
   case map(Schema)
   case object([Member])
   /// An object whose members depend on a word in one of them. The set of words is open.
@@ -33,12 +33,11 @@ package indirect enum Schema: Sendable {
     /// For people; the protocol's page begins its description with this text.
     package let summary: String
 
-    /// A member that is always there.
     package static func required(_ name: String, _ schema: Schema, _ summary: String = "") -> Member {
       Member(name: name, schema: schema, isRequired: true, summary: summary)
     }
 
-    /// A member that may be absent. As a parameter it may be null as well, which is the same.
+    /// A member that may be absent. As a parameter it may be null as well, with the same meaning.
     package static func optional(_ name: String, _ schema: Schema, _ summary: String = "") -> Member {
       Member(name: name, schema: schema, isRequired: false, summary: summary)
     }
@@ -47,10 +46,10 @@ package indirect enum Schema: Sendable {
 
 extension Schema {
   package static let string = Schema.text(pattern: nil, length: nil)
-  /// A text that is neither empty nor long.
+  /// Neither empty nor long.
   package static let name = Schema.text(pattern: nil, length: 1...Bounds.nameBytesMax)
   package static let integer = Schema.integer(min: nil, max: nil)
-  /// How many or how long: never negative.
+  /// A number or a duration, never negative.
   package static let count = Schema.integer(0...)
   package static let `true` = Schema.constant(.bool(true))
   package static let null = Schema.keywords(["type": "null"])
@@ -78,7 +77,6 @@ extension Schema {
     .array(element, count: nil)
   }
 
-  /// One of the words of `Word`.
   package static func words<Word: RawRepresentable<String> & CaseIterable>(_: Word.Type) -> Schema {
     .word(Word.allCases.map(\.rawValue), isOpen: false)
   }
@@ -89,13 +87,12 @@ extension Schema {
   }
 }
 
-/// Shapes without a type of their own, or with a type that is not only the protocol's.
+/// Shapes without a type of their own, or whose type other targets share.
 extension Schema {
   package static let handle = Schema.shared("Handle", .integer(1...(1 << 53 - 1)))
 
   package static let path = Schema.shared("Path", .array(.string, count: 1...Int.max))
 
-  /// Names an object in a call.
   package static let reference = Schema.shared("Reference", .either([.handle, .path]))
 
   package static let applicationName: Schema = {
@@ -111,15 +108,14 @@ extension Schema {
     .matching("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$")
   )
 
-  /// Token of a session, as the broker gives it.
   package static let sessionToken = Schema.shared("SessionToken", .matching("^[0-9a-f]{32}$"))
 
   package static let uuid = Schema.matching("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
-  /// Any object: its keys are the application's.
+  /// Any object; the application chooses its keys.
   package static let state = Schema.shared("State", .map(.any))
 
-  /// Parameters of whichever method.
+  /// Parameters of any method.
   package static let parameters = Schema.shared("Parameters", .map(.any))
 
   /// The answer to a write after the user quit the application (R30).

@@ -15,15 +15,15 @@ public struct ApplicationOverview: WireObject, Hashable {
   public package(set) var stateBytes: Int?
   /// `nil` before anything is stored.
   public package(set) var fileBytes: Int?
-  /// `nil` while it is used, and if it is not known.
+  /// `nil` while it is used, and if unknown.
   public package(set) var unusedDays: Int?
   public package(set) var state = RestorationState.none
-  /// How many objects have a state that is withheld from its owner (R35).
+  /// Number of objects whose state is withheld from its owner (R35).
   public package(set) var withheld = 0
   public package(set) var restoreAtLogin = LoginPolicy.ask
   public package(set) var units: [String] = []
   public package(set) var damaged: String?
-  /// `nil` if none other has it.
+  /// The other host that has the application; `nil` if there is none.
   public package(set) var host: String?
   package init() {}
 
@@ -60,12 +60,12 @@ public struct ApplicationOverview: WireObject, Hashable {
   }
 }
 
-/// What happens to an application when its user logs in.
+/// Whether an application is restored when its user logs in.
 public enum LoginPolicy: String, WireWord {
   case never, ask, always
 }
 
-/// One application with its sessions and its objects, without their states.
+/// One application with its sessions and objects, without states.
 public struct ApplicationDescription: WireObject, Hashable {
   public package(set) var application = ApplicationName.blank
   public package(set) var archive: String?
@@ -94,7 +94,7 @@ public struct SessionDescription: WireObject, Hashable {
   public package(set) var process: String?
   public package(set) var pid: Int64 = 0
   public package(set) var delegate = false
-  /// Without the names that only a later broker knows.
+  /// Without names that only a later broker knows.
   public package(set) var serves: [ServedMethod] = []
   package init() {}
 
@@ -110,7 +110,7 @@ public struct SessionDescription: WireObject, Hashable {
 
 /// Decides what happens to a session's objects when it ends (R30).
 public enum GoodbyeReason: String, WireWord {
-  /// The session's objects are over; their state is removed.
+  /// The session's objects are finished; their states are removed.
   case closed
   /// The user quit the application; its state is discarded.
   case userQuit

@@ -9,12 +9,12 @@ public struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
   /// The whole name, with the instance.
   public let description: String
 
-  /// Of a message that is not filled in yet.
+  /// A placeholder in messages that are not filled in yet.
   package static let blank = ApplicationName()
 
   private init() { description = "" }
 
-  /// `nil` if `text` is not such a name.
+  /// `nil` if `text` is no valid name.
   public init?(_ text: String) {
     guard text.utf8.count <= Self.baseMax + 1 + Self.instanceMax else { return nil }
     let parts = text.utf8.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
@@ -23,18 +23,17 @@ public struct ApplicationName: Hashable, Sendable, CustomStringConvertible {
     self.description = text
   }
 
-  /// Whether `text` is this name, byte for byte.
+  /// Compares byte for byte.
   package func isSpelled(_ text: String) -> Bool {
     // A name is ASCII; any other text that `String` holds equal takes more bytes.
     description == text && description.utf8.count == text.utf8.count
   }
 
-  /// The name with `instance`; `nil` if the instance is not well formed or this name has one already.
+  /// `nil` if the instance is invalid or this name already has one.
   package func with(instance: String) -> ApplicationName? {
     self.instance == nil ? ApplicationName("\(description)@\(instance)") : nil
   }
 
-  /// The name without its instance.
   public var base: String { String(description.prefix { $0 != "@" }) }
 
   /// `nil` if the name has none.

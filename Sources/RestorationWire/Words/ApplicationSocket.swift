@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where a sandbox finds the broker.
+/// The socket through which a sandbox uses the broker.
 public struct ApplicationSocket: WireObject, Hashable {
   public package(set) var directory = ""
   public package(set) var socket = ""

@@ -14,7 +14,7 @@ public struct ArchiveBackup: WireObject, Hashable {
   }
 }
 
-/// What `importArchive` put into an archive.
+/// The result of `importArchive`.
 public struct ImportedArchive: WireObject, Hashable {
   package var upload: String?
   public package(set) var objects = 0
@@ -37,13 +37,13 @@ public struct ImportedArchive: WireObject, Hashable {
   }
 }
 
-/// How far a call has come that asked for this by its `progressToken`.
+/// The progress of a call that gave a `progressToken`.
 public struct ArchiveProgress: RestorationNotification {
   package static let method = ServedMethod.progress
   package static let summary = "How far a call that this connection made with a `progressToken` has come."
 
   package var progressToken = ProgressToken("")
-  /// Each method decides what it counts.
+  /// In a unit that each method chooses.
   public package(set) var done: Int64 = 0
   public package(set) var total: Int64?
   public package(set) var message: String?
@@ -57,7 +57,7 @@ public struct ArchiveProgress: RestorationNotification {
   }
 }
 
-/// What `verifyArchive` found (R32).
+/// The result of `verifyArchive` (R32).
 public struct ArchiveVerification: WireObject, Hashable {
   public package(set) var sound = false
   public package(set) var objects = 0
@@ -79,11 +79,10 @@ public struct ArchiveVerification: WireObject, Hashable {
   }
 }
 
-/// Something `verifyArchive` found wrong.
+/// A fault found by `verifyArchive`.
 public struct ArchiveProblem: WireObject, Hashable {
   package static let sharedName: String? = "ArchiveProblem"
 
-  /// The kind of the problem.
   public enum Kind: String, OpenWireWord {
     /// A stored state cannot be read, or its checksum is wrong (R32).
     case state
@@ -91,7 +90,7 @@ public struct ArchiveProblem: WireObject, Hashable {
     case text
     /// A reference inside a state leads to an object that never existed.
     case reference
-    /// An object's description cannot be read or makes no sense.
+    /// An object's description cannot be read or is inconsistent.
     case object
     /// The tree is inconsistent: a parent is missing, two objects have one path, or an object is its own ancestor.
     case tree

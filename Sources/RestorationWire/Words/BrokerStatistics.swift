@@ -21,11 +21,11 @@ public struct BrokerStatistics: WireObject, Hashable {
   }
 }
 
-/// How many durations were how long.
+/// A histogram of durations.
 public struct DurationCounts: WireObject, Hashable {
-  /// The longest of each range but the last, which has no end; in ascending order.
+  /// The longest duration of each range but the last, which has no end; in ascending order.
   public package(set) var boundsMicroseconds: [Int64] = []
-  /// How many there were in each range: one number more than there are bounds.
+  /// The number of durations in each range: one more element than `boundsMicroseconds`.
   public package(set) var counts: [Int64] = []
   public package(set) var sumMicroseconds: Int64 = 0
   package init() {}
@@ -37,7 +37,6 @@ public struct DurationCounts: WireObject, Hashable {
   }
 }
 
-/// Name and version of the broker's program.
 public struct BrokerVersion: WireObject, Hashable {
   package static let sharedName: String? = "BrokerVersion"
 

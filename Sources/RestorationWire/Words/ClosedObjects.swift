@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What was closed together, in `listClosedObjects` (R13).
+/// Objects closed together, in `listClosedObjects` (R13).
 public struct ClosedObject: WireObject, Hashable {
   package static let sharedName: String? = "ClosedObject"
 

@@ -2,14 +2,14 @@
 
 package import JSONRPC
 
-/// Which error it is: programs decide by this, never by the message (`Protocol/errors.md`).
+/// The kind of an error. Programs decide by it, never by the message (`Protocol/errors.md`).
 ///
-/// The comment tells the caller what to do next.
+/// Each comment says what the caller can do.
 public struct ErrorCode: RawRepresentable, Hashable, Sendable {
-  /// The number of the JSON-RPC error object.
+  /// The number in the JSON-RPC error object.
   public let rawValue: Int
 
-  /// A code of any number; later brokers know more of them.
+  /// Any number, because later brokers have more.
   public init(rawValue: Int) { self.rawValue = rawValue }
 }
 
@@ -17,13 +17,13 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable {
 extension ErrorCode {
   /// The text is not JSON.
   public static let parseError = ErrorCode(rawValue: -32700)
-  /// No JSON-RPC 2.0 message, or a session asked for on a connection that has one.
+  /// Not a JSON-RPC 2.0 message, or a second session was requested on a connection.
   public static let invalidRequest = ErrorCode(rawValue: -32600)
   /// The broker has no such method.
   public static let methodNotFound = ErrorCode(rawValue: -32601)
-  /// A parameter is missing, of another type or out of its range; `pointer` says which.
+  /// A parameter is missing, has the wrong type or is out of range; `pointer` names it.
   public static let invalidParams = ErrorCode(rawValue: -32602)
-  /// A fault of the broker; its log says more.
+  /// A fault of the broker; see its log.
   public static let internalError = ErrorCode(rawValue: -32603)
   /// Nothing: the client cancelled the call (LSP).
   public static let requestCancelled = ErrorCode(rawValue: -32800)
@@ -51,13 +51,12 @@ extension ErrorCode {
   public static let notOwner = ErrorCode(rawValue: -32009)
   /// Another session has taken the path over; stop writing to this object (R8).
   public static let replaced = ErrorCode(rawValue: -32010)
-  /// The archive exists and cannot be used now; look at the broker's log (R20).
+  /// The archive exists and cannot be used now; see the broker's log (R20).
   public static let archiveUnreadable = ErrorCode(rawValue: -32011)
-  /// The disk refused the write; `indeterminate` says whether it may be there all the same (R15).
+  /// The disk refused the write; `indeterminate` says whether it may be stored all the same (R15).
   public static let storeFailed = ErrorCode(rawValue: -32012)
   /// The awaited event did not come in time; try again.
   public static let timedOut = ErrorCode(rawValue: -32013)
-  /// This client may not do this.
   public static let forbidden = ErrorCode(rawValue: -32014)
   /// A reference in the state has no target; register the target first (R14).
   public static let invalidReference = ErrorCode(rawValue: -32015)
@@ -65,22 +64,22 @@ extension ErrorCode {
   public static let unsupportedProtocolVersion = ErrorCode(rawValue: -32016)
   /// The broker is ending; connect again.
   public static let shuttingDown = ErrorCode(rawValue: -32017)
-  /// No such application, and this call makes none.
+  /// The application does not exist, and this call does not make it.
   public static let unknownApplication = ErrorCode(rawValue: -32018)
-  /// Another live session serves this already (R9).
+  /// Another live session already serves this (R9).
   public static let alreadyServed = ErrorCode(rawValue: -32019)
-  /// Say `force: true` if you mean it.
+  /// Pass `force: true` to confirm.
   public static let needsForce = ErrorCode(rawValue: -32020)
-  /// The object has another state than the one that was expected; decode it again (R15).
+  /// The object's state is not the expected one; decode it again (R15).
   public static let stateChanged = ErrorCode(rawValue: -32021)
-  /// Another host has the application: end it there, wait, or say `takeOver: true` to `initialize` (R36).
+  /// Another host has the application: end it there, wait, or pass `takeOver: true` to `initialize` (R36).
   public static let ownedElsewhere = ErrorCode(rawValue: -32022)
-  /// Another host has taken the application over, and the session has ended: stop, or begin a new one (R36).
+  /// Another host has taken over the application, and the session has ended: stop, or begin a new one (R36).
   public static let fenced = ErrorCode(rawValue: -32023)
 }
 
 extension ErrorCode: CustomStringConvertible {
-  /// The word in `data.kind`, and when the error comes; the table of `Protocol/errors.md` begins with this text.
+  /// `data.kind` and the cause of each error; the table of `Protocol/errors.md` begins with this text.
   private static let rows: [ErrorCode: (kind: String, summary: String)] = [
     .parseError: ("parseError", "The text is not JSON by RFC 8259, or not UTF-8."),
     .invalidRequest: ("invalidRequest", "The JSON is not a JSON-RPC 2.0 message."),
@@ -123,31 +122,29 @@ extension ErrorCode: CustomStringConvertible {
     .fenced: ("fenced", "Another host has got the application, and the session has ended (R36)."),
   ]
 
-  /// Every error that this code knows, in descending order of codes.
+  /// In descending order of codes.
   package static let all = rows.keys.sorted { $0.rawValue > $1.rawValue }
 
-  /// Errors that any call may be answered with; methods list the others.
+  /// Errors that any call may return; methods list the others.
   package static let everyCall: [ErrorCode] = [
     .parseError, .invalidRequest, .methodNotFound, .invalidParams, .internalError, .notInitialized, .limitExceeded,
     .forbidden, .ownedElsewhere, .fenced,
   ]
 
-  /// The word in `data.kind`, otherwise the number.
+  /// The word in `data.kind`; for an unknown code its number.
   public var kind: String { Self.rows[self]?.kind ?? String(rawValue) }
 
-  /// When it comes; `nil` if the code is unknown here.
+  /// The error's cause; `nil` if the code is unknown here.
   package var summary: String? { Self.rows[self]?.summary }
 
-  /// The word in `data.kind`, otherwise the number.
+  /// The word in `data.kind`; for an unknown code its number.
   public var description: String { kind }
 }
 
 extension ErrorObject {
-  /// An error of the restoration protocol.
-  ///
   /// - Parameters:
   ///   - hint: a sentence that says what to do next.
-  ///   - path: the object it is about.
+  ///   - path: the object concerned.
   ///   - details: further members of `data`.
   package static func restoration(
     _ code: ErrorCode,
@@ -162,8 +159,6 @@ extension ErrorObject {
     return ErrorObject(code: code.rawValue, message: message, data: .object(data))
   }
 
-  /// −32602 for one member of the parameters.
-  ///
   /// - Parameter pointer: JSON pointer into the parameters, such as `/object`.
   package static func invalidParameter(_ pointer: String, _ message: String, hint: String) -> ErrorObject {
     ErrorObject(
@@ -173,9 +168,9 @@ extension ErrorObject {
     )
   }
 
-  /// −32008: `value` is more than `max` of the limit called `limit` (a name `limits` reports).
+  /// −32008: `value` exceeds `max` of `limit`, a name that `limits` reports.
   ///
-  /// - Parameter hint: what to do next; to send less, if nil.
+  /// - Parameter hint: the next step; `nil`: to send less.
   package static func limitExceeded(
     _ limit: String,
     max: Int,

@@ -5,7 +5,7 @@ public struct GenerationDescription: WireObject, Hashable {
   package static let sharedName: String? = "GenerationDescription"
 
   public package(set) var generation: Int64 = 0
-  /// Later versions add words.
+  /// Later versions may add words.
   public package(set) var kind = ""
   public package(set) var committed = Timestamp(milliseconds: 0)
   public package(set) var objects = 0
@@ -38,11 +38,10 @@ public struct GenerationDifference: WireObject, Hashable {
     try members.optional("cursor", &cursor, .name, "For the next page; absent after the last one.")
   }
 
-  /// Nothing differs.
   public var isEmpty: Bool { added.isEmpty && removed.isEmpty && changed.isEmpty }
 }
 
-/// How one object's state differs, in `diffGenerations`.
+/// The difference of one object's states, in `diffGenerations`.
 public struct ObjectDifference: WireObject, Hashable {
   package static let sharedName: String? = "ObjectDifference"
 
@@ -70,7 +69,7 @@ public struct ObjectDifference: WireObject, Hashable {
   }
 }
 
-/// What `rollBack` made (R16).
+/// The result of `rollBack` (R16).
 public struct RolledBackArchive: WireObject, Hashable {
   public package(set) var generation: Int64 = 0
   public package(set) var former: Int64?

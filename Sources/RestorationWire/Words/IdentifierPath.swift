@@ -2,13 +2,13 @@
 
 package import JSONRPC
 
-/// A path component's syntax (R1).
+/// The syntax of a path component (R1).
 package enum RestorationIdentifier {
-  /// Bytes of UTF-8 an identifier may have.
+  /// In UTF-8.
   package static let bytesMax = 255
   private static let componentBytesMax = component(String(repeating: "x", count: bytesMax), position: .max).utf8.count
 
-  /// Whether `text` may be a restoration identifier: 1–255 bytes without `/`, `#` and control characters.
+  /// Whether `text` has 1–255 bytes without `/`, `#` and control characters.
   package static func isValid(_ text: String) -> Bool {
     (1...bytesMax).contains(text.utf8.count) && !text.hasControlCharacter
       && !text.utf8.contains { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "#") }
@@ -19,7 +19,7 @@ package enum RestorationIdentifier {
     position.map { "\(identifier)#\($0)" } ?? identifier
   }
 
-  /// Splits a component into identifier and position; `nil` if it is neither form.
+  /// `nil` if the component is invalid.
   package static func split(_ component: String) -> (identifier: String, position: Int64?)? {
     guard component.utf8.count <= componentBytesMax else { return nil }
     guard let mark = component.utf8.firstIndex(of: UInt8(ascii: "#")) else {
@@ -34,16 +34,15 @@ package enum RestorationIdentifier {
   }
 }
 
-/// Components from the outermost ancestor to the object, e.g. `["Main", "Editor"]`.
+/// The identifiers from the outermost ancestor to the object, e.g. `["Main", "Editor"]`.
 ///
-/// Paths are equal when their bytes are: Unicode's equivalent spellings of a word are different identifiers.
+/// Paths are compared byte by byte: Unicode's equivalent spellings of a word are different identifiers.
 public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, CustomStringConvertible {
   public var components: [String]
 
-  /// Components from the outermost ancestor to the object; each is an identifier or `identifier#position`.
+  /// Each component is an identifier or `identifier#position`.
   public init(_ components: [String]) { self.components = components }
 
-  /// `["Main", "Editor"]`
   public init(arrayLiteral elements: String...) { self.components = elements }
 
   /// For people: components joined by `/`, which no identifier contains.
@@ -66,18 +65,17 @@ public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, Cus
     }
   }
 
-  /// Bytes the path limit counts: all components and one separator between two.
+  /// The bytes that the path limit counts: all components and one separator between two.
   package var bytes: Int { components.reduce(0) { $0 + $1.utf8.count } + max(0, components.count - 1) }
 
-  /// Whether an object can have it: every component is an identifier, or one with a position.
+  /// Whether every component is valid.
   package var isPossible: Bool { components.allSatisfy { RestorationIdentifier.split($0) != nil } }
 
-  /// Bytes of the path as JSON text.
   package var jsonBytes: Int {
     components.reduce(1 + max(1, components.count)) { $0 + IdentifierPath.jsonBytes(of: $1) }
   }
 
-  /// Bytes of a component as JSON text; no identifier has control characters.
+  /// No identifier has control characters.
   package static func jsonBytes(of component: String) -> Int {
     // On plain memory, because a string's own view takes several steps for each byte.
     var component = component
@@ -89,18 +87,17 @@ public struct IdentifierPath: Hashable, Sendable, ExpressibleByArrayLiteral, Cus
   package func writeJSON(to writer: inout JSONWriter) { components.writeJSON(to: &writer) }
 }
 
-/// Given by the broker at registration; positive, below 2^53, never given out twice.
+/// Given by the broker at registration; positive, below 2^53, never reused.
 public typealias ObjectHandle = Int64
 
-/// Names an object in a call: by its handle or by its path.
 public enum ObjectReference: Hashable, Sendable {
   case handle(ObjectHandle)
   case path(IdentifierPath)
 
-  /// Of a message that is not filled in yet.
+  /// A placeholder in messages that are not filled in yet.
   package static let blank = ObjectReference.path([])
 
-  /// Reads a reference from JSON; `nil` if it is neither a positive integer nor a non-empty array of components.
+  /// `nil` if the value is neither a positive integer nor a non-empty array of components.
   package init?(_ slice: JSONSlice) {
     if let handle = slice.integer() {
       guard handle > 0 else { return nil }
@@ -127,7 +124,7 @@ extension ObjectReference: ExpressibleByArrayLiteral, ExpressibleByIntegerLitera
 }
 
 extension ObjectReference {
-  /// Whether there can be such an object.
+  /// Whether such an object can exist.
   package var isPossible: Bool { if case .path(let path) = self { path.isPossible } else { true } }
 }
 

@@ -2,10 +2,10 @@
 
 package import JSONRPC
 
-/// The limits that the broker enforces. A value equal to a limit passes, one more fails.
+/// The limits that the broker enforces. A value equal to a limit passes; one more fails.
 ///
-/// Wire and configuration names equal the property names; `Limit.all` says what each counts, and is the list that the
-/// method `limits`, the configuration and `Protocol/limits.md` share.
+/// Names on the wire and in the configuration equal the property names. `Limit.all` describes each limit; the method
+/// `limits`, the configuration and `Protocol/limits.md` share this list.
 public struct Limits: Hashable, Sendable {
   public package(set) var frameBytesMax = 4 << 20
   public package(set) var depthMax = 64
@@ -55,7 +55,7 @@ extension Limits: WireValue {
 
   package static let expected = "an object of limits"
 
-  /// A limit that an earlier broker does not report has its default.
+  /// A limit that an earlier broker does not report gets its default.
   package init(wire slice: JSONSlice) throws(Misfit) {
     guard slice.kind == .object else { throw Misfit(Self.expected) }
     self.init()
@@ -77,16 +77,13 @@ extension Limits: WireValue {
 }
 
 extension Limits {
-  /// The value of a limit.
   public subscript(limit: Limit) -> Int { self[keyPath: limit.keyPath] }
 
-  /// The value of the limit of this name; `nil` if unknown.
+  /// `nil` if the name is unknown.
   public subscript(name: String) -> Int? { Limit.all.first { $0.name == name }.map { self[$0] } }
 }
 
-/// One row of the list of limits.
 public struct Limit: Sendable {
-  /// The unit of its values.
   public enum Unit: String, Sendable {
     case bytes
     case milliseconds
@@ -99,7 +96,7 @@ public struct Limit: Sendable {
   public let unit: Unit
   /// The values that a configuration may choose.
   public let range: ClosedRange<Int>
-  /// The text of `Protocol/limits.md`: the things counted, and the effect beyond the limit.
+  /// The text of `Protocol/limits.md`: what is counted, and the effect beyond the limit.
   public private(set) var summary = ""
 
   private init(
@@ -116,7 +113,7 @@ public struct Limit: Sendable {
     return self
   }
 
-  /// Every limit, in the order in which `limits` reports them.
+  /// In the order in which `limits` reports them.
   public static let all: [Limit] = [
     Limit("frameBytesMax", \.frameBytesMax, .bytes, 64 << 10...1 << 30)
       .described(

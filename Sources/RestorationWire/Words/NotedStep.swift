@@ -2,12 +2,12 @@
 
 package import JSONRPC
 
-/// A step, and when it was noted.
+/// A step and its last time.
 public struct NotedStep<Step: Hashable & Sendable>: Hashable, Sendable {
   public package(set) var step: Step
-  /// The last time; `nil` if an older broker does not say.
+  /// `nil` if an older broker does not report it.
   public package(set) var at: Timestamp?
-  /// How often in a row.
+  /// Number of repetitions in a row.
   public package(set) var times: Int64 = 1
 
   package init(_ step: Step, at time: Timestamp? = nil, times: Int64 = 1) {

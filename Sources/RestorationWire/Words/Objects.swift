@@ -2,13 +2,13 @@
 
 package import JSONRPC
 
-/// The role of a registered object in its application; decides which rules apply to it (R4, R22, R23).
+/// The role of an object in its application; it decides which rules apply (R4, R22, R23).
 public enum ObjectKind: String, WireWord {
   package static let schema = Schema.shared("ObjectKind", .words(Self.self))
 
   /// Any object with state; needs an identifier.
   case object
-  /// May have a storyboard and a null identifier, and is located first by its restoration class (R22).
+  /// May have a storyboard and a null identifier; located first by its restoration class (R22).
   case viewController
   /// Saved only below views and view controllers that all have identifiers (R4).
   case view
@@ -34,7 +34,7 @@ public struct RegisteredObject: WireObject, Hashable {
   }
 }
 
-/// The report of a registration about the object's saved state.
+/// The saved state of an object, as its registration reports it.
 public struct ObjectRestoration: WireObject, Hashable {
   package static let sharedName: String? = "ObjectRestoration"
 
@@ -62,7 +62,7 @@ public struct ObjectPlacement: WireObject, Hashable {
   }
 }
 
-/// How storing a state ended (R15, R30).
+/// The result of storing a state (R15, R30).
 public enum EncodeOutcome: WireValue, Hashable {
   package static let schema = Schema.either([
     .object([
@@ -83,14 +83,14 @@ public enum EncodeOutcome: WireValue, Hashable {
   ])
   package static let expected = "an object that says how the push ended"
 
-  /// On disk, as the change with this number; whether the state that it replaces was withheld, and is kept (R35).
+  /// On disk as the change with this number. `withheld`: the replaced state was withheld and is retained (R35).
   case stored(sequence: Int64, withheld: Bool = false)
-  /// Not stored. The object is neither included nor referred to by what is saved (R4), or no broker runs yet. This is
-  /// the number of the last change on disk.
+  /// Not stored: the object is excluded and no saved object refers to it (R4), or no broker runs yet. The number is
+  /// that of the last change on disk.
   case unsaved(sequence: Int64)
-  /// An equal or higher revision is stored already (R15).
+  /// An equal or higher revision was stored before (R15).
   case superseded
-  /// The application's state was emptied while this session lived (R30).
+  /// The application's state was emptied during this session (R30).
   case discarded
 
   package init(wire slice: JSONSlice) throws(Misfit) {

@@ -2,7 +2,7 @@
 
 package import JSONRPC
 
-/// Who owns a registered object, as errors and notifications name it (R1, R8).
+/// The owner of an object, as errors and notifications name it (R1, R8).
 public struct ObjectOwner: WireObject, Hashable {
   package static let sharedName: String? = "Owner"
 
@@ -10,7 +10,6 @@ public struct ObjectOwner: WireObject, Hashable {
   public package(set) var pid: Int64 = 0
   package init() {}
 
-  /// An owner with this role and number.
   public init(process: String?, pid: Int64) { (self.process, self.pid) = (process, pid) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -29,7 +28,7 @@ extension ObjectOwner: CustomStringConvertible {
   public var description: String { process.map { "\($0) (\(pid))" } ?? "process \(pid)" }
 }
 
-/// How a process ended that did not say goodbye, as events and explanations tell it.
+/// How a process ended that did not say goodbye.
 public struct ProcessOutcome: WireObject, Hashable {
   public enum How: String, OpenWireWord {
     case exited, signalled, outOfMemory

@@ -22,17 +22,15 @@ public struct QuarantineReport: WireObject, Hashable {
   }
 }
 
-/// One object in `listQuarantine`: its standing, and the texts kept for it (R31, R35).
+/// One object in `listQuarantine` with its withheld states (R31, R35).
 public struct QuarantinedObject: WireObject, Hashable {
   package static let sharedName: String? = "QuarantinedObject"
 
-  /// How it stands with an object.
   public enum Standing: String, WireWord {
-    /// Its state is withheld from its owner.
     case quarantined
-    /// Its state may have caused a failure: it is handed out alone.
+    /// Its state may have caused a failure, so it is restored alone.
     case suspect
-    /// A newer state has taken the place of the withheld one, which is kept.
+    /// A newer state has replaced the withheld one, which is retained.
     case lifted
   }
 
@@ -56,7 +54,6 @@ public struct QuarantinedObject: WireObject, Hashable {
   }
 }
 
-/// One state that is or was withheld.
 public struct QuarantinedState: WireObject, Hashable {
   package static let sharedName: String? = "QuarantinedState"
 
@@ -84,7 +81,7 @@ public struct QuarantinedState: WireObject, Hashable {
 }
 
 extension IdentifierPath {
-  /// The command that hands a withheld state out again (R35); of the empty path, all of the application.
+  /// The shell command that releases a withheld state (R35), or all states for the empty path.
   package func releaseCommand(of application: String) -> String {
     let words = ["restorationctl", "quarantine", "release", application] + (components.isEmpty ? [] : [description])
     return words.map(\.shellWord).joined(separator: " ")
@@ -92,7 +89,7 @@ extension IdentifierPath {
 }
 
 extension String {
-  /// The text as one word of a shell: as it is if it is harmless, otherwise in quotes.
+  /// Quoted for a shell if necessary.
   fileprivate var shellWord: String {
     let isHarmless = utf8.allSatisfy { byte in
       switch byte {

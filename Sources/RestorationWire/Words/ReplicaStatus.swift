@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the fleet's store has of the archives of a user, and what it lacks (R36).
+/// A user's archives in the fleet's database, and the changes that it lacks (R36).
 public struct ReplicaStatus: WireObject, Hashable {
-  /// When a write is answered.
+  /// When a write is acknowledged.
   public enum Acknowledgement: String, OpenWireWord {
     /// When it is on this host's disk.
     case disk
-    /// When the fleet's store has it too.
+    /// When the fleet's database has it as well.
     case replica
   }
 
@@ -26,20 +26,16 @@ public struct ReplicaStatus: WireObject, Hashable {
   }
 }
 
-/// One archive and what the fleet's store has of it.
+/// One archive and its replica in the fleet's database.
 public struct ReplicatedApplication: WireObject, Hashable {
-  /// Who may write it.
   public enum Lease: String, OpenWireWord {
-    /// This host.
     case held
-    /// Another host.
     case elsewhere
     case free
-    /// The store does not answer, and this host does not have it.
+    /// The database does not answer, and this host does not hold the archive.
     case unknown
   }
 
-  /// Why something was not sent.
   public struct Failure: WireObject, Hashable {
     public package(set) var cause = ""
     public package(set) var message = ""
@@ -85,7 +81,7 @@ public struct ReplicatedApplication: WireObject, Hashable {
   }
 }
 
-/// What the fleet's store lacks of an application.
+/// The changes of an application that the fleet's database lacks.
 public struct UnsentChanges: WireObject, Hashable {
   public package(set) var application = ApplicationName.blank
   public package(set) var changes: Int64?

@@ -5,30 +5,28 @@ public struct RestorableElement: WireObject, Hashable {
   package static let sharedName: String? = "Element"
   package static let plural = "elements"
 
-  /// Why the element is remembered.
   public enum Role: String, WireWord {
     case selected
-    /// It is the first that can be seen.
+    /// It is the first visible element.
     case topVisible
   }
 
-  /// Why a data source's identifier has not led to today's index path.
+  /// Why an element's identifier has no current index path.
   public enum Unresolved: String, WireWord {
     /// The view has no data source now.
     case noDataSource
-    /// The data source did not say where the element is.
+    /// The data source did not answer.
     case noAnswer
     /// The data source left before it answered.
     case gone
   }
 
   public var role = Role.selected
-  /// Section and row, or as deep as the view nests.
+  /// Section and row, or as many levels as the view nests.
   public var indexPath: [Int] = []
   public var identifier: String?
-  /// `nil` if unknown.
   public var resolved: Bool?
-  /// `nil` if it is resolved, or no data source knows its identifier.
+  /// `nil` if it is resolved, or has no identifier.
   public var unresolved: Unresolved?
   package init() {}
 

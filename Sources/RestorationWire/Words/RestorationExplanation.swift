@@ -26,7 +26,7 @@ public struct RestorationExplanation: WireObject, Hashable {
   }
 }
 
-/// What keeps the walk of a save round from an object (R4).
+/// The object or ancestor that excludes an object from save rounds (R4).
 public struct Excluder: WireObject, Hashable {
   package static let sharedName: String? = "Excluder"
 
@@ -44,7 +44,7 @@ public struct Excluder: WireObject, Hashable {
   }
 }
 
-/// Steps with unknown words are left out.
+/// Skips steps with unknown words.
 private struct KnownSteps<Step: WireValue>: WireValue {
   static var schema: Schema { [Step].schema }
   static var expected: String { [Step].expected }
@@ -65,36 +65,40 @@ private struct KnownSteps<Step: WireValue>: WireValue {
 
 /// One step in the last save of an object, noted when it was decided.
 public enum SavingStep: Sendable, Hashable {
-  /// The walk reached it.
+  /// The save round's walk reached it.
   case included
-  /// It or an ancestor has no identifier, or its chain of views is broken; `by` is that ancestor's path, `nil` if that
-  /// has none (R4).
+  /// It or an ancestor has no identifier, or its chain of views is broken (R4). `by` is that ancestor's path; `nil` if
+  /// it has none.
   case excluded(by: IdentifierPath?)
-  /// A saved object refers to it: it is saved although the walk did not reach it (R7); `nil`: the application does.
+  /// A saved object (`nil`: the application) refers to it, so it is saved although the walk did not reach it (R7).
   case referenced(by: IdentifierPath?)
   /// Its owner was asked for its state in this round.
   case asked(ObjectOwner, round: Int64)
-  /// Its owner does not serve encode: the state it pushed last is current (R12).
+  /// Its owner does not serve encode: the last pushed state is current (R12).
   case notServed(ObjectOwner)
-  /// It is unowned: the state saved last is kept (R13).
+  /// It has no owner: the last saved state is retained (R13).
   case orphaned
   /// Its owner answered with a state of this size.
   case encoded(bytes: Int)
-  /// The state is the same as before and was not written again.
+  /// The state equals the saved one and was not written again.
   case unchanged
-  /// Its owner pushed a state so late that the answer is older (R12).
+  /// Its owner pushed a state after answering, so the answer is older (R12).
   case superseded
-  /// The data source did not name an element, which is saved by its index path; `message` says why (R28).
+  /// The data source named no identifier for an element, which is saved by its index path (R28).
   case elementUnnamed(ObjectOwner, message: String?)
-  /// Its last good state is kept; why, in the words of `stale` (R12).
+  /// Its last good state is retained; `why` in the words of `stale` (R12).
   case stale(ObjectOwner?, why: String, message: String? = nil)
   /// A push of the owner was stored.
   case pushed(bytes: Int)
-  /// That push is early: it hides nothing until it is settled (R19).
+  /// That push is provisional: the older state counts until it is confirmed (R19).
   case early
+  /// Provisional pushes are what is saved (R19).
+  case confirmed
+  /// Provisional pushes are gone: the owner has the older state now (R19).
+  case dropped
   /// Its owner ended without a goodbye (R30).
   case ownerEnded(ObjectOwner, SessionEnded.Ending, ProcessOutcome)
-  /// It is in this generation.
+  /// This generation contains it.
   case saved(generation: Int64)
 }
 
@@ -102,7 +106,6 @@ extension SavingStep: TaggedWireValue {
   package static let tag: StaticString = "step"
   package static let sharedName = "SavingStep"
 
-  /// Its name on the wire.
   public var word: String { nameOfCase }
 
   package static let forms: KeyValuePairs<String, SavingStep> = [
@@ -110,13 +113,14 @@ extension SavingStep: TaggedWireValue {
     "asked": .asked(ObjectOwner(), round: 0), "notServed": .notServed(ObjectOwner()), "orphaned": .orphaned,
     "encoded": .encoded(bytes: 0), "unchanged": .unchanged, "superseded": .superseded,
     "elementUnnamed": .elementUnnamed(ObjectOwner(), message: nil), "stale": .stale(nil, why: ""),
-    "pushed": .pushed(bytes: 0), "early": .early, "ownerEnded": .ownerEnded(ObjectOwner(), .closed, ProcessOutcome()),
+    "pushed": .pushed(bytes: 0), "early": .early, "confirmed": .confirmed,
+    "dropped": .dropped, "ownerEnded": .ownerEnded(ObjectOwner(), .closed, ProcessOutcome()),
     "saved": .saved(generation: 0),
   ]
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     switch self {
-    case .included, .orphaned, .unchanged, .superseded, .early: break
+    case .included, .orphaned, .unchanged, .superseded, .early, .confirmed, .dropped: break
     case .excluded(let by): self = .excluded(by: try members.nullable("by", by))
     case .referenced(let by): self = .referenced(by: try members.nullable("by", by))
     case .asked(let owner, let round):
@@ -142,48 +146,46 @@ extension SavingStep: TaggedWireValue {
 
 /// One step in the last restoration of an object, noted when it was decided.
 public enum RestoringStep: Sendable, Hashable {
-  /// How an object is looked for, in the order of R22 and R23.
+  /// The ways to find an object, in the order in which they are tried (R22, R23).
   public enum Lookup: String, WireWord {
     case restorationClass, delegate, existing, storyboard
   }
 
-  /// Looked for in this way; `owner` was asked or has it; `nil` if no session could be.
+  /// Looked for in this way. `owner` was asked or has it; `nil` if there was no session to ask.
   case lookedUp(Lookup, ObjectOwner?)
   /// The factory or delegate made or found it.
   case located(ObjectOwner)
-  /// The factory or delegate said null (R22, R23).
+  /// The factory or delegate answered null (R22, R23).
   case refused(Lookup)
-  /// This session, which was asked to make it, has left it to another one that makes objects of the class (R22).
+  /// This session was asked to make it and left it to another session of the class (R22).
   case passed(ObjectOwner)
-  /// The storyboard's unit could not be started; why, for people.
+  /// The storyboard's unit could not be started; the reason, for people.
   case unitFailed(unit: String, message: String)
-  /// Its unit was asked to start (R22).
   case unitStarted(unit: String)
   /// Its owner ended without a goodbye (R30).
   case ownerEnded(ObjectOwner, SessionEnded.Ending, ProcessOutcome)
-  /// Neither it nor its class is registered yet: awaited until the deadline.
+  /// Neither it nor its class is registered yet; the broker waits until the deadline.
   case awaited
   /// The saved class is not among those its owner declared (R25).
   case classMismatch(saved: String, declared: [String])
-  /// Its state is withheld since then (R31, R35).
+  /// Its state has been withheld since then (R31, R35).
   case quarantined(since: Timestamp)
   /// Its state is damaged (R32).
   case unreadable
-  /// It has no state to decode.
   case noState
-  /// Its state was handed to its owner; `deferred` if the owner must fetch it.
+  /// Its owner got its state; `deferred` if the owner must fetch it.
   case handedOut(ObjectOwner, deferred: Bool)
-  /// Handed out alone, because it may have crashed its owner before (R31).
+  /// Restored alone, because it may have crashed its owner before (R31).
   case suspected
-  /// Its owner fetched the state itself.
+  /// Its owner fetched the state.
   case decoded(ObjectOwner)
-  /// An identifier of an element was looked up in the current data (R28).
+  /// An element's identifier was looked up in the current data (R28).
   case resolved(identifier: String, found: Bool)
-  /// The data source did not locate an element, which is returned raw; `message` says why (R28).
+  /// The data source did not find an element, whose saved index path is returned (R28).
   case elementUnresolved(ObjectOwner, message: String?)
-  /// It is restored: its finish callback was sent, if its owner serves that (R21).
+  /// It is restored, and its finish callback was sent if its owner serves that (R21).
   case finished
-  /// Not restored; why, in the words of `skipped`.
+  /// Not restored; `reason` in the words of `skipped`.
   case skipped(reason: String, message: String? = nil)
   /// It was not registered before the end (R23).
   case absent
@@ -193,7 +195,6 @@ extension RestoringStep: TaggedWireValue {
   package static let tag: StaticString = "step"
   package static let sharedName = "RestoringStep"
 
-  /// Its name on the wire.
   public var word: String { nameOfCase }
 
   package static let forms: KeyValuePairs<String, RestoringStep> = [
@@ -245,7 +246,7 @@ extension RestoringStep: TaggedWireValue {
   }
 }
 
-/// A member of a case: the value is given back as it was read.
+/// A member of a case, returned as read.
 extension MemberWalk {
   fileprivate mutating func required<Value: WireValue>(
     _ name: StaticString,

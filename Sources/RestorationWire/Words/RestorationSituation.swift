@@ -2,50 +2,50 @@
 
 package import JSONRPC
 
-/// Whether there is saved state that can be given back (R20).
+/// Whether a saved state is available (R20).
 public enum RestorationState: String, WireWord {
   package static let schema = Schema.shared("RestorationState", .words(Self.self))
 
   case none
   case available
-  /// It exists but cannot be read now.
+  /// A state exists but cannot be read now.
   case unreadable
-  /// It exists but is withheld, because restoring it crashed processes.
+  /// A state exists but is withheld, because restoring it crashed processes.
   case quarantined
 }
 
-/// Whether there is a state, and if not why not.
+/// Whether an object has a state, and if not, why.
 public enum DecodingStatus: String, WireWord {
   case available
   case none
-  /// There is one, of a class that the object is not (R25).
+  /// The state's class is not one of the object's classes (R25).
   case classMismatch
-  /// It is withheld, because giving it out ended in crashes (R35).
+  /// The state is withheld, because restoring it ended in crashes (R35).
   case quarantined
-  /// It is damaged (R32).
+  /// The state is damaged (R32).
   case unreadable
 }
 
-/// Why an application, or one process role of it, starts in its situation (R20).
+/// Why an application, or one of its process roles, starts in this situation (R20).
 public enum RestorationReason: String, WireWord {
-  /// There was nothing, or it has been discarded.
+  /// No state was saved, or it was discarded.
   case pristine
-  /// The last run left cleanly.
+  /// The last run ended in order.
   case launch
   /// The last run crashed, or a damaged archive was replaced by its backup.
   case recover
-  /// The broker started this process in order to restore it.
+  /// The broker started this process to restore it.
   case restore
 }
 
-/// What `initialize` says about the application's saved state.
+/// The application's saved state, as `initialize` reports it.
 public struct RestorationSituation: WireObject, Hashable {
   package static let sharedName: String? = "RestorationSituation"
 
   public package(set) var state = RestorationState.none
   public package(set) var reason = RestorationReason.pristine
   public package(set) var generation: Int64?
-  /// To compare cached numbers by; `nil` if the archive cannot be read.
+  /// Identifies the archive to which cached numbers belong; `nil` if the archive cannot be read.
   public package(set) var archive: String?
   package var coder: JSONText?
   public package(set) var damaged: String?

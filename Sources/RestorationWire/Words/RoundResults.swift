@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a save round ended (R11, R12).
+/// The result of a save round (R11, R12).
 public struct SaveResult: WireObject, Hashable {
   public package(set) var saved = false
   public package(set) var reason: String?
@@ -50,23 +50,20 @@ public struct SaveResult: WireObject, Hashable {
   }
 }
 
-/// An object whose state in a generation is an older one than the round that made it (R12).
+/// An object for which a generation retains an older state (R12).
 public struct StaleObject: WireObject, Hashable {
   package static let sharedName: String? = "StaleObject"
 
-  /// Why there is no newer state; the kind of the error that refused it is possible too, and the set is open.
+  /// Why there is no newer state. Also the kind of the error that refused it; the set is open.
   public enum Cause: String, OpenWireWord {
-    /// No answer before the deadline, or an object asked for alone was postponed three times.
+    /// No answer before the deadline, or the object, asked for alone, was postponed three times.
     case late
-    /// The session ended, or its process did.
+    /// The session or its process ended.
     case ended
-    /// The connection was lost.
     case disconnected
-    /// The answer was malformed.
     case malformed
-    /// The answer left the object out.
     case missing
-    /// The client answered an error.
+    /// The client answered with an error.
     case failed
   }
 
@@ -100,7 +97,7 @@ public struct StaleObject: WireObject, Hashable {
   }
 }
 
-/// A live object that a generation leaves out, and what excludes it (R4).
+/// A live object that a generation leaves out, and the cause (R4).
 public struct ExcludedObject: WireObject, Hashable {
   package static let sharedName: String? = "ExcludedObject"
 
@@ -126,7 +123,7 @@ public struct ExcludedObject: WireObject, Hashable {
   }
 }
 
-/// The outcome of a restoration (R21–R23).
+/// The result of a restoration (R21–R23).
 public struct RestoreResult: WireObject, Hashable {
   public package(set) var restored: [IdentifierPath] = []
   public package(set) var skipped: [SkippedObject] = []
@@ -165,7 +162,7 @@ public struct RestoreResult: WireObject, Hashable {
   }
 }
 
-/// An object that was not restored although it is known.
+/// A known object that was not restored.
 public struct SkippedObject: WireObject, Hashable {
   package static let sharedName: String? = "SkippedObject"
 
@@ -181,7 +178,7 @@ public struct SkippedObject: WireObject, Hashable {
   }
 }
 
-/// A missing process's unit that could not be started.
+/// A unit of a missing process that could not be started.
 public struct FailedUnit: WireObject, Hashable {
   package static let sharedName: String? = "FailedUnit"
 

@@ -2,23 +2,23 @@
 
 package import JSONRPC
 
-/// A point in time as the protocol writes it: RFC 3339, UTC, milliseconds, e.g. `2026-02-28T09:05:00.042Z`.
+/// A point in time in RFC 3339, UTC, with milliseconds: `2026-02-28T09:05:00.042Z`.
 public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible, JSONWritable {
-  /// 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: what four digits of a year can say.
+  /// 0000-01-01T00:00:00.000Z to 9999-12-31T23:59:59.999Z, the years of four digits.
   package static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 
-  /// 0001-01-01T00:00:00.000Z: other libraries for times begin here.
+  /// 0001-01-01T00:00:00.000Z: other time libraries begin here.
   private static let yearOne: Int64 = -62_135_596_800_000
 
   /// Since 1970-01-01T00:00:00Z, without leap seconds, inside `range`.
   public let milliseconds: Int64
 
-  /// Times outside of `range` become its nearer end.
+  /// Clamped to `range`.
   public init(milliseconds: Int64) {
     self.milliseconds = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
   }
 
-  /// Reads exactly the form that `description` has; `nil` for any other text.
+  /// Accepts exactly the form of `description`; otherwise `nil`.
   package init?(_ text: String) {
     let bytes = Array(text.utf8)
     guard bytes.count == Self.form.count else { return nil }
@@ -36,7 +36,7 @@ public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible
     self.milliseconds = ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1_000 + number(20..<23)
   }
 
-  /// Reads RFC 3339 with any offset and any fraction, of which milliseconds count; `nil` for any other text, and before
+  /// Accepts RFC 3339 with any offset, and any fraction, truncated to milliseconds. `nil` for other texts and before
   /// the year 1.
   package init?(rfc3339 text: String) {
     let second = text.prefix(19)
@@ -63,17 +63,15 @@ public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible
     return (sign == "-" ? -1 : 1) * clock.milliseconds / 60_000
   }
 
-  /// RFC 3339, as on the wire.
   public var description: String {
     var text = Self.form
     put(into: &text, at: 0)
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Bytes of the written form.
   package static var length: Int { form.count }
 
-  /// Writes the time over the `length` bytes at `start`, which have its form already.
+  /// Writes the time over `length` bytes that already have its form.
   package func put(into bytes: inout [UInt8], at start: Int) {
     let day = Int64(86_400_000)
     let days = milliseconds >= 0 ? milliseconds / day : (milliseconds - day + 1) / day
@@ -97,12 +95,11 @@ public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible
     }
   }
 
-  /// Earlier is less.
   public static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 
   package func writeJSON(to writer: inout JSONWriter) { writer.string(description) }
 
-  /// Zeros stand for any digit.
+  /// Each 0 stands for a digit.
   private static let form = Array("0000-00-00T00:00:00.000Z".utf8)
 
   /// Days since 1970-01-01 of a date of the proleptic Gregorian calendar.
@@ -117,7 +114,6 @@ public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible
     return era * 146_097 + dayOfEra - 719_468
   }
 
-  /// The inverse of `days(year:month:day:)`.
   private static func date(days: Int64) -> (year: Int64, month: Int64, day: Int64) {
     let shifted = days + 719_468
     let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

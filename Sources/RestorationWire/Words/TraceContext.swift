@@ -2,15 +2,15 @@
 
 package import JSONRPC
 
-/// The place of a request in a trace, as W3C Trace Context writes it: in `_meta` of the parameters.
+/// The place of a request in a trace, by W3C Trace Context: in `_meta` of the parameters.
 package struct TraceContext: Hashable, Sendable {
   package let traceparent: String
   package let tracestate: String?
 
-  /// With more, `tracestate` may be left out.
+  /// A longer `tracestate` may be dropped.
   private static let tracestateBytesMax = 512
 
-  /// `nil` if it is missing or invalid, which makes no difference to a request.
+  /// `nil` if it is missing or invalid, which does not affect the request.
   package init?(_ parameters: Parameters) {
     guard case .named(let members) = parameters, let meta = members["_meta"],
       let traceparent = meta["traceparent"]?.string(), Self.isValid(traceparent)
@@ -19,7 +19,7 @@ package struct TraceContext: Hashable, Sendable {
     tracestate = meta["tracestate"]?.string().flatMap { $0.utf8.count <= Self.tracestateBytesMax ? $0 : nil }
   }
 
-  /// Whether it is version, trace, span and flags: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
+  /// Whether the text is version, trace, span and flags: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
   private static func isValid(_ traceparent: String) -> Bool {
     guard traceparent.utf8.count == 55 else { return false }
     let fields = traceparent.split(separator: "-", omittingEmptySubsequences: false)
@@ -30,7 +30,6 @@ package struct TraceContext: Hashable, Sendable {
 }
 
 extension RestorationCall {
-  /// The parameters of a call in this trace.
   package func text(in trace: TraceContext) -> JSONText {
     var writer = JSONWriter()
     writer.object { writer in

@@ -37,7 +37,7 @@ struct BackupCommand: ControlCommand {
     try await withBroker { broker in
       guard let application = options.application else { return try await backUpAll(broker) }
       let copy = try await ProgressLine.during("copying") { progress in
-        try await broker.backUpArchive(of: application, to: path, progress: progress)
+        try await broker.call(BackupArchive(to: path), of: application, progress: progress)
       }
       try output.confirm(copy, or: Self.sentence(application, copy))
     }
@@ -45,7 +45,7 @@ struct BackupCommand: ControlCommand {
 
   private func backUpAll(_ broker: BrokerConnection) async throws {
     let outcomes = try await broker.forAll(output) { application in
-      try await broker.backUpArchive(of: application)
+      try await broker.call(BackupArchive(), of: application)
     } report: { application, copy in
       try output.confirm(copy, or: Self.sentence(application, copy))
     }

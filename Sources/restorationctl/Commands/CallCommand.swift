@@ -37,7 +37,8 @@ struct CallCommand: ControlCommand {
     let parameters = self.parameters == "-" ? try Output.readInput() : self.parameters
     let names = try parameters.map(names) ?? []
     try await withBroker { broker in
-      // The broker ignores what it does not know, so that later versions can say more: a person has mistyped it.
+      // The broker ignores unknown parameters, so that later versions can add some; here they are more likely typing
+      // errors.
       if !names.isEmpty, let unknown = try? await MethodCatalogue(broker).unknownParameter(among: names, of: method) {
         throw unknown
       }
@@ -50,7 +51,7 @@ struct CallCommand: ControlCommand {
     }
   }
 
-  /// Text that cannot be sent is a fault of the command line, whether a broker runs or not.
+  /// Invalid text is an error of the command line, whether a broker runs or not.
   ///
   /// - Returns: the names of the parameters, if they are given by name.
   private func names(_ parameters: String) throws -> [String] {

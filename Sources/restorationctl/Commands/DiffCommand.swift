@@ -17,9 +17,9 @@ struct DiffCommand: ControlCommand {
         restorationctl diff org.example.Notes 3 --values
         restorationctl diff org.example.Notes 3 -j | jq '.changed[].path'
 
-      Without a second number, the generation is compared with the head. For
-      states that differ, the top-level keys are named, with --values also what
-      they were and are now; those of confidential objects only with --reveal.
+      Without a second number, the generation is compared with the head. Of
+      states that differ, the top-level keys are listed. --values adds their former
+      and present values, and --reveal includes confidential objects.
       """
   )
 
@@ -59,7 +59,7 @@ struct DiffCommand: ControlCommand {
     }
   }
 
-  /// What differs, and the values if they are to be shown.
+  /// Values are read only if they will be shown.
   private func compare(
     _ broker: BrokerConnection
   ) async throws -> (difference: GenerationDifference, changes: [ChangedObject]?) {
@@ -71,7 +71,6 @@ struct DiffCommand: ControlCommand {
     }
   }
 
-  /// The objects with the values of the keys that differ.
   private func changes(_ changed: [ObjectDifference], _ broker: BrokerConnection) async throws -> [ChangedObject] {
     let paths = Set(changed.lazy.filter { $0.obstacle == nil }.map(\.path))
     let former = try await states(at: paths, in: from, broker)
@@ -120,19 +119,18 @@ struct DiffCommand: ControlCommand {
 }
 
 extension ObjectDifference {
-  /// Why keys are not named; nil if they are.
+  /// Why keys are not named; `nil` if they are.
   fileprivate var obstacle: String? { redacted ? "(confidential)" : unreadable ? "(damaged)" : nil }
 
   fileprivate var words: String { obstacle ?? (keys + (elements ? ["(elements)"] : [])).joined(separator: ", ") }
 }
 
-/// An object whose states differ, with the values on both sides.
 private struct ChangedObject: JSONWritable {
   let difference: ObjectDifference
   let former: JSONSlice?
   let present: JSONSlice?
 
-  /// The keys with their values on both sides. The head may have become equal again since it was compared.
+  /// The values may have become equal again since the comparison.
   private var values: [(key: String, from: JSONText?, to: JSONText?)] {
     difference.keys.map { ($0, former?[$0]?.compactText, present?[$0]?.compactText) }.filter { $0.from != $0.to }
   }

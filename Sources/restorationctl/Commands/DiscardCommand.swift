@@ -8,7 +8,7 @@ internal import RestorationWire
 struct DiscardCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "discard",
-    abstract: "Discard the saved state of an application, so that it starts blank.",
+    abstract: "Discard the saved state of an application, so that it starts empty.",
     usage: "restorationctl discard [<option> ...] <application>",
     discussion: """
       Examples:
@@ -46,7 +46,7 @@ struct DiscardCommand: ControlCommand {
   func run() async throws {
     try await withBroker { broker in
       let description = try await broker.describeApplication(application)
-      let sealed = try await broker.listGenerations(of: application).count
+      let sealed = try await broker.call(ListGenerations(), of: application).generations.count
       let loss = Loss(description, generations: generations ? sealed : 0, kept: generations ? 0 : sealed)
       if !yes, !force, !Question.confirms(loss.question) {
         throw Failure(ExitStatus.refused, kind: "declined", "nothing was discarded")
@@ -58,19 +58,14 @@ struct DiscardCommand: ControlCommand {
 
   private func discard(_ broker: BrokerConnection) async throws {
     do {
-      try await broker.discardApplicationState(
-        reason: reason,
-        generations: generations,
-        force: force,
-        application: application
-      )
+      let call = DiscardApplicationState(reason: reason, generations: generations, force: force)
+      try await broker.call(call, of: application)
     } catch let error as RestorationError where error.code == .needsForce {
       throw Failure(error, hint: "Use --force, or keep the generations.")
     }
   }
 }
 
-/// What discarding removes and keeps.
 private struct Loss: JSONWritable {
   let application: ApplicationName
   let states: Int

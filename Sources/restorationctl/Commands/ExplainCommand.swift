@@ -7,7 +7,7 @@ internal import RestorationWire
 struct ExplainCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "explain",
-    abstract: "Say why an object was saved and restored, or was not.",
+    abstract: "Explain why an object was saved and restored, or was not.",
     usage: "restorationctl explain [<option> ...] <application> <path>",
     discussion: """
       Examples:
@@ -32,10 +32,11 @@ struct ExplainCommand: ControlCommand {
     try await withBroker { broker in
       do {
         let object = ObjectReference.path(path)
-        let explanation = try await broker.explainRestoration(of: object, reveal: reveal, application: application)
+        let explanation = try await broker.call(ExplainRestoration(object: object, reveal: reveal), of: application)
         if let layout = output.layout { return try layout.show(explanation) }
-        // That is refused where archives stay on their host.
-        let replicated = try? await broker.replicaStatus(of: application).applications.first
+        // The call fails if archives stay on their host.
+        let call = ReportReplica(application: ApplicationName(application))
+        let replicated = try? await broker.call(call).applications.first
         try Output.show(text(of: explanation) + (replicated.map(Self.text) ?? ""))
       } catch let error as RestorationError where error.code == .unknownObject {
         let paths = try await broker.describeApplication(application).objects.compactMap(\.path)
@@ -60,7 +61,7 @@ struct ExplainCommand: ControlCommand {
       """
   }
 
-  /// What keeps other hosts from having what is saved here, and what another host has replaced (R36).
+  /// Why other hosts lack what is saved here, and what another host has replaced (R36).
   private static func text(of replicated: ReplicatedApplication) -> String {
     var lines = replicated.conflicts.map { "what another host has replaced here is kept as \($0)" }
     if let changes = replicated.changes, changes > 0 {

@@ -84,7 +84,7 @@ struct ExportCommand: ControlCommand {
     let text = try await GenerationNumber.orNotThere(in: application) {
       try await broker.exportArchive(of: application, generation: generation, reveal: reveal, progress: progress)
     }
-    // The document's first line says so.
+    // The document's first line tells whether states were left out.
     return (text, text.prefix { $0 != "\n" }.contains("\"redacted\":true"))
   }
 
@@ -93,7 +93,6 @@ struct ExportCommand: ControlCommand {
   }
 }
 
-/// A document that was written.
 private struct ExportedFile: JSONWritable, Sendable {
   let path: String
   let bytes: Int

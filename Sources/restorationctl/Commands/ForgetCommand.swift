@@ -25,15 +25,13 @@ struct ForgetCommand: ControlCommand {
       With a path, the object and all below it that no process has are removed;
       generations keep them unless --generations is given, which leaves one
       generation without them. Without a path, the application is removed with
-      its files, and its name is free. --unused does so with each application that
-      had no session and was not written to for so many days.
+      its files, and its name is free. --unused removes each application without a
+      session or a write for this many days.
       """
   )
 
   struct Options: ControlOptions {
-    @OptionGroup var connection: ConnectionOptions
-    @OptionGroup var output: OutputOptions
-    @OptionGroup var legend: LegendOptions
+    @OptionGroup var shared: SharedOptions
 
     @Argument(help: "The application, with its instance if it has one.", completion: .applications)
     var application: String?
@@ -43,7 +41,7 @@ struct ForgetCommand: ControlCommand {
 
   @OptionGroup var options: Options
 
-  @Flag(help: "With a path: remove the generations as well, but for the present state.")
+  @Flag(help: "With a path: also remove the generations, except for the present state.")
   var generations = false
 
   @Flag(help: "Do not ask.")
@@ -52,10 +50,10 @@ struct ForgetCommand: ControlCommand {
   @Flag(help: "Do not ask, and remove the application even while sessions are live.")
   var force = false
 
-  @Flag(help: "Without a path: remove files as well that were set aside because of damage.")
+  @Flag(help: "Without a path: also remove files that were set aside because of damage.")
   var damaged = false
 
-  @Option(help: ArgumentHelp("All applications that were not used for so many days.", valueName: "days"))
+  @Option(help: ArgumentHelp("All applications unused for this many days.", valueName: "days"))
   var unused: Int?
 
   @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
@@ -100,7 +98,7 @@ struct ForgetCommand: ControlCommand {
     let loss = try await loss(of: application, broker)
     if !yes, !force, !Question.confirms(loss.question) { throw declined }
     if let path {
-      try await broker.unregister(.path(path), generations: generations, application: application)
+      try await broker.call(UnregisterObject(object: .path(path), generations: generations), of: application)
     } else {
       try await remove(application, broker)
     }
@@ -121,7 +119,7 @@ struct ForgetCommand: ControlCommand {
 
   private func remove(_ application: String, _ broker: BrokerConnection) async throws {
     do {
-      try await broker.forgetApplication(application, force: force, damaged: damaged)
+      try await broker.call(ForgetApplication(force: force, damaged: damaged), of: application)
     } catch let error as RestorationError where error.code == .needsForce {
       throw Failure(error, hint: "Use --force, or end the processes first.")
     }
@@ -133,13 +131,13 @@ struct ForgetCommand: ControlCommand {
     var applications = try await listUnused(broker)
     if !yes, !applications.isEmpty {
       guard Question.confirms(question(about: applications)) else { throw declined }
-      // They may have been used while a person thought about it.
+      // Asked again, because applications may be used during the question.
       let unused = Set(try await listUnused(broker).map(\.application))
       applications.removeAll { !unused.contains($0.application) }
     }
     let days = Dictionary(uniqueKeysWithValues: applications.map { ("\($0.application)", $0.unusedDays ?? 0) })
     let outcomes = try await broker.forAll(output, of: days.keys.sorted()) { application in
-      try await broker.forgetApplication(application)
+      try await broker.call(ForgetApplication(), of: application)
       return Disuse(days: days[application] ?? 0)
     } report: { application, disuse in
       let sentence = "Forgot \(application): not used for \(Quantity.count(disuse.days, "day"))."
@@ -153,7 +151,8 @@ struct ForgetCommand: ControlCommand {
 
   private func listUnused(_ broker: BrokerConnection) async throws -> [ApplicationOverview] {
     guard let unused else { return [] }
-    return try await broker.listApplications().filter { ($0.unusedDays ?? 0) >= unused && $0.damaged == nil }
+    let applications = try await broker.call(ListApplications()).applications
+    return applications.filter { ($0.unusedDays ?? 0) >= unused && $0.damaged == nil }
   }
 
   private func question(about applications: [ApplicationOverview]) -> String {
@@ -163,21 +162,19 @@ struct ForgetCommand: ControlCommand {
   }
 }
 
-/// How long a forgotten application was not used.
 private struct Disuse: JSONWritable, Sendable {
   let days: Int
 
   func writeJSON(to writer: inout JSONWriter) { writer.object { $0.member("unusedDays", days) } }
 }
 
-/// What forgetting removes: vacant objects at and below a path, or the application.
 private struct Forgotten: JSONWritable {
   let application: String
   let path: IdentifierPath?
   let objects: Int
   let bytes: Int
   let sessions: Int
-  /// Its archive cannot be read: what goes with it is unknown.
+  /// The archive cannot be read, so its contents are unknown.
   let isUnreadable: Bool
 
   init(unreadable application: String) {

@@ -18,7 +18,7 @@ struct GetCommand: ControlCommand {
 
       The pointer is keys and indices, each after a slash (RFC 6901). The value is
       JSON: pretty on a terminal, on one line in a pipe. -r prints a string as it
-      is. Exit status 4 means that there is no such object, state or value. If the
+      is. Exit status 4 means that the object, state or value is missing. If the
       state is withheld from the program, a message says so.
       """
   )
@@ -41,7 +41,7 @@ struct GetCommand: ControlCommand {
   @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath
 
-  @Argument(help: "The place of one value: /scroll.", transform: StatePointer.read)
+  @Argument(help: "The JSON pointer to one value: /scroll.", transform: StatePointer.read)
   var pointer: StatePointer?
 
   func validate() throws {
@@ -63,7 +63,6 @@ struct GetCommand: ControlCommand {
     }
   }
 
-  /// Of an object that may be shown.
   private func state(_ broker: BrokerConnection) async throws -> JSONSlice {
     let edit = StateEdit(application: application, path: path)
     let isSecret: Bool

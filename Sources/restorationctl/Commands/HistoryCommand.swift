@@ -30,7 +30,7 @@ struct HistoryCommand: ControlCommand {
         let parameters = PrintedObject { $0.member("application", application) }
         return try layout.show(try await broker.call("listGenerations", parameters.text.string))
       }
-      let table = table(of: try await broker.listGenerations(of: application))
+      let table = table(of: try await broker.call(ListGenerations(), of: application).generations)
       try Output.show(table.text(counting: "generation", legend))
     }
   }

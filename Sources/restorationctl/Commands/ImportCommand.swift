@@ -42,7 +42,7 @@ struct ImportCommand: ControlCommand {
     }
   }
 
-  /// The next step, if it has another name here than in the protocol; `nil` if it has not.
+  /// The next step, if the tool names it differently than the protocol; otherwise `nil`.
   private static func hint(for error: RestorationError) -> String? {
     let isForeign = ["/document", "/document/format", "/part/format"].contains(error.pointer)
     return switch error.code {

@@ -64,7 +64,7 @@ struct InspectCommand: ControlCommand {
     }
   }
 
-  /// Serves the page until the broker has gone.
+  /// Serves the page until the connection to the broker ends.
   private func serve(_ application: String, _ broker: BrokerConnection) async throws {
     let events = try await broker.subscribe(application: application)
     let read = { LiveReading(try await InspectedApplication(application, reveal: reveal, broker)) }
@@ -78,7 +78,7 @@ struct InspectCommand: ControlCommand {
     TimeLimit.isForWatching()
     Task {
       do {
-        // An archive that is opened may have been read again after a failed write.
+        // An opened archive may have been loaded again after a failed write.
         for try await event in events where event.name != EventName.archiveClosed.rawValue { server.changed() }
         server.changesEnded()
       } catch {
@@ -90,14 +90,14 @@ struct InspectCommand: ControlCommand {
       let clock = ContinuousClock()
       let begin = clock.now
       server.publish(try await read())
-      // Of many changes in a row a person sees some, and the broker has a fifth of its time at most for this.
+      // Of many changes in a row a person sees some, and the broker spends at most a fifth of its time on this.
       try await Task.sleep(for: max(.milliseconds(500), begin.duration(to: clock.now) * 4))
     }
   }
 
   private func listen(_ server: LiveServer) async throws -> String {
     do {
-      // If this is an emulation of Linux, 127.0.0.1 may be its only loopback address.
+      // On an emulation of Linux, 127.0.0.1 may be the only loopback address.
       return try await server.listen(at: LiveAddress.newHost(), else: LiveAddress.usualHost).text
     } catch {
       let message = "no port of \(LiveAddress.usualHost) can be listened on: \(error)"
@@ -106,7 +106,7 @@ struct InspectCommand: ControlCommand {
     }
   }
 
-  /// The application that is named, or the only one.
+  /// The named application, or the only one.
   private func application(_ broker: BrokerConnection) async throws -> String {
     if let application = options.application { return application }
     let known = try await broker.applicationNames()
@@ -119,7 +119,7 @@ struct InspectCommand: ControlCommand {
     throw Failure(ExitStatus.usage, kind: "usage", "there are \(known.count) applications", hint: hint)
   }
 
-  /// Where the page goes: as asked for, or into a directory that is the user's own.
+  /// The path given, or a file in a private directory of the user.
   private func file(for application: String) throws -> String {
     if let file = destination.file { return file }
     if let directory = Terminal.variable("XDG_RUNTIME_DIR") { return "\(directory)/\(application).html" }

@@ -14,11 +14,11 @@ struct ListCommand: ControlCommand {
         restorationctl list --no-legend
         restorationctl list -j
 
-      STATES is the size of what is saved now, known while the application is open;
-      FILES that of its archive, with all generations. An application that another
-      host has is "elsewhere". States that are withheld after failures of their
-      program are counted; if all are, it says "quarantined". In JSON it is the
-      result of the method listApplications.
+      STATES is the size of the saved states, known while the application is open.
+      FILES is the size of its archive, with all generations. An application that
+      another host has is "elsewhere". States withheld after failures of their
+      program are counted; if all are withheld, the state is "quarantined". The
+      JSON is the result of the method listApplications.
       """
   )
 
@@ -27,13 +27,13 @@ struct ListCommand: ControlCommand {
   func run() async throws {
     try await withBroker { broker in
       if let layout = output.layout { return try layout.show(try await broker.call("listApplications")) }
-      let table = Self.table(of: try await broker.listApplications())
+      let table = Self.table(of: try await broker.call(ListApplications()).applications)
       try Output.show(table.text(counting: "application", legend))
     }
   }
 
   static func table(of applications: [ApplicationOverview]) -> TextTable {
-    // A name can be copied as long as three quarters of the line are enough for it.
+    // Names can be copied as long as they fit into three quarters of the line.
     let longest = applications.lazy.map(\.application.description.columns).max() ?? 0
     var table = TextTable([
       TextTable.Column("APPLICATION", minimum: min(longest, (Output.width ?? 0) * 3 / 4)),
@@ -58,7 +58,7 @@ struct ListCommand: ControlCommand {
     return table
   }
 
-  /// If all is withheld, the state says so.
+  /// Reports a quarantine of the whole archive as the state.
   private static func state(of application: ApplicationOverview) -> String {
     let isPart = application.withheld > 0 && application.state != .quarantined
     return application.state.rawValue + (isPart ? ", \(application.withheld) withheld" : "")

@@ -38,21 +38,21 @@ struct LoginCommand: ControlCommand {
       for case (let application, .success(let result)?) in outcomes.map({ ($0.application, $0.result) }) {
         RestoreCommand.complain(of: result, application)
       }
-      // As text they were reported as they came.
+      // As text, each outcome was printed at once.
       try output.layout?.print(PrintedObject { $0.member("applications", outcomes) })
       if outcomes.contains(where: \.hasFailed) { throw ExitStatus.refused }
     }
   }
 
-  /// The most questions on the screen at once; the others follow as these are answered.
+  /// Further questions follow when these are answered.
   private static let questionsMax = 4
 
   private func bringBack(_ broker: BrokerConnection) async throws -> [Outcome] {
-    let applications = try await broker.listApplications().filter { application in
+    let applications = try await broker.call(ListApplications()).applications.filter { application in
       application.state == .available && application.sessions == 0 && !application.units.isEmpty
         && application.restoreAtLogin != .never && application.host == nil
     }
-    let deadline = deadline?.duration ?? .seconds(60)
+    let deadline = deadline?.milliseconds ?? 60_000
     return try await withThrowingTaskGroup(of: Outcome.self) { group in
       func bringBack(_ application: ApplicationOverview) {
         group.addTask { try await Self.bringBack(application, within: deadline, broker) }
@@ -77,7 +77,7 @@ struct LoginCommand: ControlCommand {
 
   private static func bringBack(
     _ summary: ApplicationOverview,
-    within deadline: Duration,
+    within deadline: Int64,
     _ broker: BrokerConnection
   ) async throws -> Outcome {
     let application = summary.application.description
@@ -93,7 +93,9 @@ struct LoginCommand: ControlCommand {
     do {
       return Outcome(
         application: application,
-        result: .success(try await broker.restoreApplicationState(of: application, deadline: deadline))
+        result: .success(
+          try await broker.call(RestoreApplicationState(deadlineMilliseconds: deadline), of: application)
+        )
       )
     } catch let error as RestorationError {
       return Outcome(application: application, result: .failure(Failure(error)))

@@ -16,8 +16,8 @@ struct MethodsCommand: ControlCommand {
         restorationctl methods encodeRestorableState
         restorationctl methods -j | jq -r '.methods[].name'
 
-      What the broker that runs says of itself by rpc.discover. Those to clients
-      are called and notified by the broker. In JSON a method is as in that
+      The running broker describes its methods by rpc.discover. The broker itself
+      calls the methods marked "client". In JSON a method has the form of that
       document (OpenRPC).
       """
   )
@@ -45,20 +45,21 @@ struct MethodsCommand: ControlCommand {
     var table = TextTable([
       TextTable.Column("METHOD", minimum: nil), TextTable.Column("TO"), TextTable.Column("SUMMARY"),
     ])
-    for method in methods { table.add([method.name, method.isToClient ? "client" : "broker", method.summary]) }
+    for method in methods { table.add([method.name, method.isToClient ? "client" : "broker", method.meaning]) }
     return table
   }
 }
 
-/// The methods that a broker says it has, by `rpc.discover`.
+/// The broker's methods, from `rpc.discover`.
 struct MethodCatalogue {
   struct Method: JSONWritable {
     let slice: JSONSlice
 
     var name: String { slice["name"]?.string() ?? "" }
     var summary: String { slice["summary"]?.string() ?? "" }
+    var meaning: String { slice.meaning("summary") }
     var isToClient: Bool { slice["x-direction"]?.string() == "toClient" }
-    /// As the document has it.
+    /// The method's part of the document, unchanged.
     var text: JSONText { slice.compactText }
 
     func writeJSON(to writer: inout JSONWriter) {
@@ -70,7 +71,6 @@ struct MethodCatalogue {
     }
   }
 
-  /// A parameter of a method.
   private struct Parameter {
     let name: String
     let schema: JSONSlice?
@@ -80,7 +80,7 @@ struct MethodCatalogue {
 
   let methods: [Method]
   private let schemas: JSONSlice?
-  /// Of each method that is about an application, besides its own.
+  /// Parameters of every method that is about an application.
   private let scope: [Parameter]
 
   init(_ broker: BrokerConnection) async throws {
@@ -88,7 +88,7 @@ struct MethodCatalogue {
     methods = document["methods"]?.elements?.map { Method(slice: $0) } ?? []
     schemas = document["components"]?["schemas"]
     scope = (document["x-scope"]?.members ?? []).map { name, schema in
-      Parameter(name: name, schema: schema, isRequired: false, meaning: schema["description"]?.string() ?? "")
+      Parameter(name: name, schema: schema, isRequired: false, meaning: schema.meaning("description"))
     }
   }
 
@@ -98,7 +98,7 @@ struct MethodCatalogue {
         name: parameter["name"]?.string() ?? "",
         schema: parameter["schema"],
         isRequired: parameter["required"]?.bool() == true,
-        meaning: parameter["description"]?.string() ?? ""
+        meaning: parameter.meaning("description")
       )
     }
     return own + (method.slice["x-scoped"]?.bool() == true ? scope : [])
@@ -113,10 +113,10 @@ struct MethodCatalogue {
     return failure(.methodNotFound, "unknown method \(name)", hint: "\(near)restorationctl methods lists them.")
   }
 
-  /// The failure of a call with a parameter that the method does not have; `nil` if it has all of them.
+  /// The failure of a call with an unknown parameter; `nil` if all are known.
   func unknownParameter(among given: [String], of called: String) -> Failure? {
     guard let method = methods.first(where: { $0.name == called && !$0.isToClient }) else { return nil }
-    // Any call may have the scope, and `_meta`, which is for whoever handles the message.
+    // Any call may have these and `_meta`.
     let known = (parameters(of: method) + scope).map(\.name)
     guard let name = given.first(where: { !known.contains($0) && $0 != "_meta" }) else { return nil }
     let unknown = name.shortened(to: 40)
@@ -138,37 +138,34 @@ struct MethodCatalogue {
 
   // MARK: For people
 
-  /// Everything there is to say of a method.
   func page(of method: Method, _ legend: LegendOptions) -> String {
     let parameters = parameters(of: method).map { parameter in
       [parameter.name, type(parameter.schema), (parameter.isRequired ? "Required. " : "") + parameter.meaning]
     }
     let errors = (method.slice["errors"]?.elements ?? []).map { error in
       [
-        error["data"]?["kind"]?.string() ?? "", error["code"]?.description ?? "",
-        error["message"]?.string() ?? "",
+        error["data"]?["kind"]?.string() ?? "", error["code"]?.description ?? "", error.meaning("message"),
       ]
     }
     let results = results(method.slice["result"]?["schema"])
     let tables =
       [(["PARAMETER", "TYPE", "MEANING"], parameters)] + results.map { (["RESULT", "TYPE", "MEANING"], $0) }
       + [(["ERROR", "CODE", "WHEN"], errors)]
-    return tables.filter { !$0.1.isEmpty }.reduce("\(method.name): \(method.summary)".printable + "\n") { page, part in
+    return tables.filter { !$0.1.isEmpty }.reduce("\(method.name): \(method.meaning)".printable + "\n") { page, part in
       var table = TextTable(part.0.map { TextTable.Column($0, minimum: nil) })
       for row in part.1 { table.add(row) }
       return page + "\n" + table.text(header: !legend.hidesLegend)
     }
   }
 
-  /// The members of a result; of a result that is one of several, those of each.
+  /// The members of a result, or of each alternative of a result.
   private func results(_ schema: JSONSlice?) -> [[[String]]] {
     guard let schema = schema.map(resolved) else { return [] }
     if let choices = schema["anyOf"]?.elements { return choices.flatMap { results($0) } }
     guard let members = schema["properties"]?.members, !members.isEmpty else { return [[["", type(schema), ""]]] }
-    return [members.map { [$0.name, type($0.value), $0.value["description"]?.string() ?? ""] }]
+    return [members.map { [$0.name, type($0.value), $0.value.meaning("description")] }]
   }
 
-  /// The schema that a reference leads to.
   private func resolved(_ schema: JSONSlice) -> JSONSlice {
     schema["$ref"]?.string().flatMap { name in schemas?[String(name.split(separator: "/").last ?? "")] } ?? schema
   }
@@ -183,5 +180,12 @@ struct MethodCatalogue {
     let names: [String] = name?.strings ?? name.flatMap { $0.string() }.map { [$0] } ?? []
     let items = schema["items"].map { " of \(type($0))" } ?? ""
     return names.map { $0 == "array" ? "array\(items)" : $0 }.joined(separator: " or ")
+  }
+}
+
+extension JSONSlice {
+  /// The text of a member, without references to the protocol's rules such as ` (R1, R4)`.
+  fileprivate func meaning(_ name: StaticString) -> String {
+    (self[name]?.string() ?? "").replacing(/\ \(R[0-9][^)]*\)/, with: "")
   }
 }

@@ -7,7 +7,7 @@ internal import RestorationWire
 struct MetricsCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "metrics",
-    abstract: "Print what the broker counts and measures, in OpenMetrics.",
+    abstract: "Print the broker's metrics in OpenMetrics.",
     usage: "restorationctl metrics [<option> ...]",
     discussion: """
       Examples:
@@ -25,7 +25,7 @@ struct MetricsCommand: ControlCommand {
   @OptionGroup var options: CommonOptions
   @OptionGroup var destination: DestinationOptions
 
-  @Flag(help: "Add what is known of each application.")
+  @Flag(help: "Add the metrics of each application.")
   var applications = false
 
   @Option(
@@ -42,28 +42,29 @@ struct MetricsCommand: ControlCommand {
   }
 
   func run() async throws {
-    // A file of before would look like a broker that is well.
+    // An old file would look as if the broker were running.
     let down = BrokerMetrics.down(label)
     if destination.file != nil { TimeLimit.whenOver { [destination] in try? destination.write(down, mode: 0o644) } }
     var text = down
     var failed: Failure?
     do {
       try await withBroker { broker in
-        let statistics = try await broker.statistics()
-        let metrics = BrokerMetrics(statistics: statistics, applications: try await broker.listApplications())
+        let statistics = try await broker.call(ReportStatistics())
+        let listed = try await broker.call(ListApplications()).applications
+        let metrics = BrokerMetrics(statistics: statistics, applications: listed)
         text = metrics.text(label, byApplication: applications)
       }
     } catch let failure as Failure where destination.file != nil {
       failed = failure
     }
-    // Whoever gave the broker so much time may have a slow disk besides.
+    // The limit is for the broker; the disk may be slow as well.
     try TimeLimit.suspended { try destination.write(text, mode: 0o644) }
     if let failed, failed.status != ExitStatus.notRunning { throw failed }
   }
 }
 
 extension MetricLabel {
-  /// A label as people type it: `name=value`, with a name that the format allows and the tool does not use itself.
+  /// A label as `name=value`, with a name that the format allows and the tool does not use itself.
   fileprivate static func read(_ argument: String) throws -> MetricLabel {
     let parts = argument.unicodeScalars.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       .map(String.init)

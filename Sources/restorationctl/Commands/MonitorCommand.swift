@@ -17,13 +17,13 @@ struct MonitorCommand: ControlCommand {
         restorationctl monitor --event stateEncoded --event encodeFailed
         restorationctl monitor -j | jq -c 'select(.name == "sessionEnded")'
 
-      One line is one event; times are those of this tool. The application need
-      not exist yet. In JSON it is the parameters of each notification event, as
-      described in Protocol/notifications.md. States are shown only with --values,
-      if no other one has replaced them; never those of confidential objects.
+      Each line is one event, with the time of this tool. The application need not
+      exist yet. In JSON each line has the parameters of the notification event
+      (Protocol/notifications.md). --values adds states that no other one has
+      replaced, but never those of confidential objects.
 
       An interrupt ends it with status 0, and the end of the broker with status
-      69. It also ends when the reader of its output has gone.
+      69. It also ends when the reader of its output ends.
 
       Events:
         \(EventName.allCases.map(\.rawValue).inLines(of: 70).joined(separator: "\n  "))
@@ -65,12 +65,12 @@ struct MonitorCommand: ControlCommand {
   }
 }
 
-/// What an event was about, as far as it may be shown.
+/// The state that an event is about, if it may be shown.
 private struct StoredValue {
-  /// Nil if the object is confidential.
+  /// `nil` if the object is confidential.
   private let state: RestorableState?
 
-  /// Nil if nothing was stored, or another state has replaced it.
+  /// `nil` if nothing was stored, or another state has replaced it.
   init?(_ event: BrokerEvent, _ broker: BrokerConnection) async throws {
     guard case .stateEncoded(let facts) = event.facts, let path = facts.path else { return nil }
     do {
@@ -91,7 +91,7 @@ private struct StoredValue {
 }
 
 extension [String] {
-  /// The words joined by commas, in lines of at most `width` columns.
+  /// Joins the words by commas, in lines of at most `width` columns.
   fileprivate func inLines(of width: Int) -> [String] {
     var lines: [String] = []
     for (index, word) in enumerated() {

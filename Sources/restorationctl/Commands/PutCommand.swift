@@ -19,13 +19,13 @@ struct PutCommand: ControlCommand {
         restorationctl put org.example.Notes Main/Editor - < state.json
 
       The value is JSON, with -r a string as it is; - reads it from standard
-      input. With a pointer (RFC 6901), only that value changes: nothing is lost
-      that somebody else writes meanwhile. The last key may be new; /- is the end
-      of an array. Without a pointer, the value is the whole state. After -- a
-      value may begin with a hyphen.
+      input. With a pointer (RFC 6901), only that value changes, and other writes
+      are kept. The last key may be new; /- is the end of an array. Without a
+      pointer, the value is the whole state. After -- a value may begin with a
+      hyphen.
 
-      An object that is unknown is made. One that a live process has is not
-      changed: that process would replace the state by its own.
+      An unknown object is created. An object of a live process is not changed,
+      because the process would replace the state by its own.
       """
   )
 
@@ -36,7 +36,7 @@ struct PutCommand: ControlCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Only if the newest state is that of this change; 0: only if there is no state.",
+      "Write only if the object's last change has this number (0: if it has no state).",
       valueName: "number"
     )
   )
@@ -45,10 +45,10 @@ struct PutCommand: ControlCommand {
   @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath
 
-  /// What begins with a hyphen may be a number.
+  /// A value that begins with a hyphen may be a number.
   @Argument(
     parsing: .allUnrecognized,
-    help: ArgumentHelp("The place of the value, if it is not the whole state, and the value.", valueName: "json")
+    help: ArgumentHelp("JSON pointer (optional), then the new value.", valueName: "json")
   )
   var words: [String]
 
@@ -64,7 +64,7 @@ struct PutCommand: ControlCommand {
 
   private static func isOption(_ word: String) -> Bool { word.hasPrefix("-") && word != "-" && Double(word) == nil }
 
-  /// The words without the `--` after which none is an option.
+  /// The operands, without the `--` that ends the options.
   private var operands: [String] {
     var operands = words
     if let index = operands.firstIndex(of: "--") { operands.remove(at: index) }
@@ -86,7 +86,7 @@ struct PutCommand: ControlCommand {
       let edit = StateEdit(application: application, path: path)
       let edited = try await edit.perform(broker, at: pointer, value.compactText, expecting: expecting)
       try output.confirm(edited, or: edited.text)
-      // It is stored, whatever becomes of this.
+      // The value is stored, even if this fails.
       if let unknown = edited.unknown, !output.isQuiet { try? await noteNew(unknown, broker) }
     }
   }
@@ -96,7 +96,7 @@ struct PutCommand: ControlCommand {
     let isInput = word == "-" && !words.contains("--")
     var text = isInput ? try Output.readInput() : word
     if isRaw {
-      // A shell takes the last line feed away as well.
+      // Removes one line feed, as a shell does.
       if isInput, text.hasSuffix("\n") { text.removeLast() }
       text = JSONText(.string(text)).string
     }
@@ -111,7 +111,7 @@ struct PutCommand: ControlCommand {
     Failure(ExitStatus.usage, kind: "usage", message, hint: hint)
   }
 
-  /// A name with a slip of the pen makes an application or an object.
+  /// A misspelt name creates an application or an object.
   private func noteNew(_ unknown: ErrorCode, _ broker: BrokerConnection) async throws {
     let isObject = unknown == .unknownObject
     let name = isObject ? path.description : application

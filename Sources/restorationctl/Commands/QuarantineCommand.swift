@@ -14,9 +14,9 @@ struct QuarantineCommand: ControlCommand {
         restorationctl quarantine list org.example.Notes
         restorationctl quarantine release org.example.Notes Main/Editor
 
-      If a process fails twice when it is given a state, by a fault or with an
-      exit status, the state is withheld, and the application starts without
-      it. After three failures of unknown cause all its states are withheld.
+      If a process fails twice after it got a state, by a fault or with an exit
+      status, the state is withheld, and the application starts without it.
+      After three failures of unknown cause all its states are withheld.
       """,
     subcommands: [QuarantineListCommand.self, QuarantineReleaseCommand.self]
   )
@@ -36,9 +36,9 @@ struct QuarantineListCommand: ControlCommand {
         restorationctl quarantine list org.example.Notes -j | jq '.objects[].states[-1].state'
 
       A "quarantined" state is withheld from its owner. A "suspect" state is
-      handed out alone, to find out whether it crashes the process. "lifted"
-      means that a newer state has replaced the withheld one; the last three
-      are kept, and shown in JSON.
+      restored alone, to find out whether it crashes the process. "lifted" means
+      that a newer state has replaced the withheld one. The last three are kept,
+      and shown in JSON.
       """
   )
 
@@ -62,7 +62,7 @@ struct QuarantineListCommand: ControlCommand {
 struct QuarantineReleaseCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "release",
-    abstract: "Hand out withheld states again.",
+    abstract: "Release withheld states.",
     usage: "restorationctl quarantine release [<option> ...] <application> [<path>]",
     discussion: """
       Examples:
@@ -81,7 +81,7 @@ struct QuarantineReleaseCommand: ControlCommand {
 
   func run() async throws {
     try await withBroker { broker in
-      let released = try await broker.releaseQuarantine(of: path, application: application)
+      let released = try await broker.call(ReleaseQuarantine(path: path), of: application).released
       let done = PrintedObject { writer in
         writer.member("application", application)
         writer.member("released", released)
@@ -108,7 +108,7 @@ extension QuarantineReport {
       table.add([
         TextTable.Cell(object.path?.description ?? "(no path)"),
         TextTable.Cell(object.standing.rawValue, object.standing == .quarantined ? .red : nil),
-        // Counting begins anew when a state is withheld.
+        // The count starts again when a state is withheld.
         TextTable.Cell(object.standing == .quarantined ? "-" : String(object.strikes)),
         TextTable.Cell(String(object.states.count)),
         TextTable.Cell(since ?? ""),

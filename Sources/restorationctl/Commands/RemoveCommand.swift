@@ -16,10 +16,10 @@ struct RemoveCommand: ControlCommand {
         restorationctl rm org.example.Notes Main/Editor /tabs/0
         restorationctl rm org.example.Notes Main/Editor
 
-      With a pointer (RFC 6901), only that value goes: nothing is lost that
-      somebody else writes meanwhile. Without one, the object goes, if no process
-      has it and nothing is below it; generations keep it. forget removes whole
-      subtrees. Exit status 4 means that there is no such object, state or value.
+      With a pointer (RFC 6901), only that value is removed, and other writes are
+      kept. Without one, the object is removed, if no process has it and nothing is
+      below it; generations keep it. forget removes whole subtrees. Exit status 4
+      means that the object, state or value is missing.
       """
   )
 
@@ -28,7 +28,7 @@ struct RemoveCommand: ControlCommand {
   @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath
 
-  @Argument(help: "The place of one value: /scroll.", transform: StatePointer.read)
+  @Argument(help: "The JSON pointer to one value: /scroll.", transform: StatePointer.read)
   var pointer: StatePointer?
 
   func validate() throws {
@@ -53,13 +53,13 @@ struct RemoveCommand: ControlCommand {
     let inside = objects.filter { $0.path?.components.starts(with: path.components) == true }
     guard inside.count == 1 else {
       var failure = edit.failure("notEmpty", "\(path) has \(Quantity.count(inside.count - 1, "object")) below it")
-      // Only their own session can forget objects that are live.
+      // Live objects can be removed by their own session only.
       let live = inside.first { $0.pid != nil }.map { "End process \($0.pid ?? 0), which has \($0.path ?? path). " }
       failure.hint = "\(live ?? "")restorationctl forget \(application) \(path) removes all of them."
       throw failure
     }
     do {
-      try await broker.unregister(.path(path), application: application)
+      try await broker.call(UnregisterObject(object: .path(path)), of: application)
     } catch let error as RestorationError where error.code == .notOwner {
       throw edit.live(error)
     }

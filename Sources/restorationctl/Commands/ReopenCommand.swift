@@ -8,7 +8,7 @@ internal import RestorationWire
 struct ReopenCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "reopen",
-    abstract: "Open again what was closed.",
+    abstract: "Reopen an object that was closed.",
     usage: "restorationctl reopen [<option> ...] <application> [<path>]",
     discussion: """
       Examples:
@@ -16,16 +16,16 @@ struct ReopenCommand: ControlCommand {
         restorationctl reopen org.example.Notes Main/Editor
         restorationctl reopen org.example.Notes --list
 
-      Brings back the last object that was closed, or the one at a path, with its
-      state and what was closed with it. It belongs to no process until one
-      registers it; `restorationctl restore APPLICATION PATH` has it made. Exit
-      status 4 means that there is nothing to open.
+      Reopens the last object that was closed, or the one at a path, with its state
+      and everything closed with it. It belongs to no process until one registers
+      it; `restorationctl restore APPLICATION PATH` restores it. Exit status 4 means
+      that nothing can be reopened.
       """
   )
 
   @OptionGroup var options: ApplicationOptions
 
-  @Flag(help: "Only list what can be opened again.")
+  @Flag(help: "Only list the objects that can be reopened.")
   var list = false
 
   @Argument(help: "The path it had: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
@@ -34,8 +34,8 @@ struct ReopenCommand: ControlCommand {
   func run() async throws {
     try await withBroker { broker in
       if list {
-        let closed = try await broker.listClosedObjects(of: application)
-        return try output.show(ListClosedObjects.Reply().with { $0.objects = closed }, or: Self.table(closed))
+        let closed = try await broker.call(ListClosedObjects(), of: application)
+        return try output.show(closed, or: Self.table(closed.objects))
       }
       let opened = try await reopen(broker)
       let text = "Opened \(opened.path) of \(application) again: \(Quantity.count(opened.objects, "object"))."
@@ -45,7 +45,7 @@ struct ReopenCommand: ControlCommand {
 
   private func reopen(_ broker: BrokerConnection) async throws -> ReopenedObject {
     do {
-      return try await broker.reopenObject(at: path, application: application)
+      return try await broker.call(ReopenObject(path: path), of: application)
     } catch let error as RestorationError where error.code == .unknownObject {
       throw Failure(error, hint: "See restorationctl reopen \(application) --list.")
     }

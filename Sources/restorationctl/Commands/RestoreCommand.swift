@@ -16,10 +16,10 @@ struct RestoreCommand: ControlCommand {
         restorationctl restore org.example.Notes -j | jq .absent
 
       With paths, only these objects and all below them are restored. Objects
-      that were restored in this run are left alone. Objects that are not
-      registered by the deadline are listed as absent. Exit status 1 means that
-      nothing was restored, or that a unit could not be started. In JSON it is the
-      result of restoreApplicationState.
+      that were restored in this run are skipped. Objects that are not registered
+      by the deadline are listed as absent. Exit status 1 means that nothing was
+      restored, or that a unit could not be started. The JSON is the result of
+      restoreApplicationState.
       """
   )
 
@@ -41,12 +41,11 @@ struct RestoreCommand: ControlCommand {
   func run() async throws {
     try await withBroker { broker in
       let result = try await ProgressLine.during("restoring") { progress in
-        try await broker.restoreApplicationState(
-          of: application,
-          deadline: deadline?.duration,
-          objects: paths.isEmpty ? nil : paths.map { .path($0) },
-          progress: progress
+        let call = RestoreApplicationState(
+          deadlineMilliseconds: deadline?.milliseconds,
+          objects: paths.isEmpty ? nil : paths.map { .path($0) }
         )
+        return try await broker.call(call, of: application, progress: progress)
       }
       let isFruitless = result.restored.isEmpty && !result.skipped.contains(where: Self.isLeftToOwner)
       let isDone = !isFruitless && result.failedUnits.isEmpty
@@ -56,7 +55,6 @@ struct RestoreCommand: ControlCommand {
     }
   }
 
-  /// Names the units that could not be started.
   static func complain(of result: RestoreResult, _ application: String) {
     for failed in result.failedUnits {
       let message = "\(application): unit \(failed.unit) was not started: \(failed.message)"
@@ -64,12 +62,11 @@ struct RestoreCommand: ControlCommand {
     }
   }
 
-  /// The owner is there, and fetches its states by itself.
+  /// The owner lives and fetches its states itself.
   private static func isLeftToOwner(_ skipped: SkippedObject) -> Bool {
     RestoreApplicationState.Reason(rawValue: skipped.reason) == .notServed
   }
 
-  /// The outcome in one line.
   static func summary(of result: RestoreResult, _ application: String) -> String {
     if result.declined { return "\(application) declined to be restored.\n" }
     if result.restored.isEmpty, result.skipped.isEmpty, result.absent.isEmpty {

@@ -56,13 +56,8 @@ struct RollbackCommand: ControlCommand {
     do {
       return try await GenerationNumber.orNotThere(in: application) {
         try await ProgressLine.during("reading") { progress in
-          try await broker.rollBack(
-            application,
-            to: generation,
-            force: force,
-            objects: paths.isEmpty ? nil : paths,
-            progress: progress
-          )
+          let call = RollBack(generation: generation, force: force, objects: paths.isEmpty ? nil : paths)
+          return try await broker.call(call, of: application, progress: progress)
         }
       }
     } catch let error as RestorationError where error.code == .needsForce {
@@ -81,7 +76,6 @@ struct RollbackCommand: ControlCommand {
   }
 }
 
-/// The number of a generation as people type it.
 enum GenerationNumber {
   static func read(_ text: String) throws -> Int64 {
     guard let number = Int64(text), number > 0 else {
@@ -90,7 +84,7 @@ enum GenerationNumber {
     return number
   }
 
-  /// Makes a call about a generation; an unknown generation ends the tool like an unknown object.
+  /// An unknown generation gets the exit status of an unknown object.
   static func orNotThere<Result>(in application: String, _ ask: () async throws -> Result) async throws -> Result {
     do {
       return try await ask()

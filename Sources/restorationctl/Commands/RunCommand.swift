@@ -29,20 +29,21 @@ struct RunCommand: ControlCommand {
       the next login. In a graphical session it begins and ends with that, as
       restoration-run-graphical@ID.service.
 
-      Only ~/.config/restorationd/run says what is run. The broker is told the
-      directory and how the program ended: restorationctl tree org.restorationd.run
+      Only the files in ~/.config/restorationd/run decide what is run. The broker
+      records the directory and how the program ended:
+      restorationctl tree org.restorationd.run
       """
   )
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: ArgumentHelp("The program's name for this.", valueName: "id"), transform: RunID.read)
+  @Option(help: ArgumentHelp("A name for the program.", valueName: "id"), transform: RunID.read)
   var id: RunID?
 
-  @Flag(help: "Replace what is run under this ID, and start it again.")
+  @Flag(help: "Replace the program with this ID, and start it again.")
   var replace = false
 
-  @Flag(help: "List what is run.")
+  @Flag(help: "List the programs.")
   var list = false
 
   @Option(
@@ -52,11 +53,11 @@ struct RunCommand: ControlCommand {
   )
   var forget: RunID?
 
-  /// For the unit: turns into the program.
+  /// Used by the unit, to execute the program.
   @Option(help: .private, transform: RunID.read)
   var become: RunID?
 
-  /// For the unit: the program has ended.
+  /// Used by the unit, after the program has ended.
   @Option(help: .private, transform: RunID.read)
   var ended: RunID?
 
@@ -100,7 +101,7 @@ struct RunCommand: ControlCommand {
     let files = try RunFiles()
     let begin = RunStart.now
     let program = try files.locked { () -> RunProgram in
-      // A file that is not the user's alone is not replaced either: it is to be looked at.
+      // A file that others can write is not replaced, so that a person can look at it.
       let former = try files.read(id)
       if var former, !replace {
         guard former.runsTheSame(as: wanted) else { throw Self.taken(id, former) }
@@ -122,7 +123,7 @@ struct RunCommand: ControlCommand {
     }
     let unit = id.unit(isGraphical: program.isGraphical)
     let verdict = UserUnits.awaitStart(of: unit, after: begin)
-    // Its file is removed when it is done.
+    // A program that is done has no file.
     let isDone = try verdict == .isOver && files.read(id) == nil
     let what: String
     switch verdict {
@@ -133,7 +134,7 @@ struct RunCommand: ControlCommand {
     case .failed(let how): throw Self.ended(id, unit, how.map { "has ended \($0)" } ?? "has failed")
     }
     try output.confirm(ListedProgram(id: id, state: nil, program: program), or: "\(id) \(what)")
-    // The unit has told the broker how it ended.
+    // The unit has reported the end to the broker.
     if isDone { return }
     try await RunRecord(id: id, directory: program.directory, ending: nil).keep(connection)
   }
@@ -160,7 +161,7 @@ struct RunCommand: ControlCommand {
     UserUnits.reset(id)
     do {
       try await withBroker { broker in
-        try await broker.unregister(.path([id.description]), application: RunRecord.application)
+        try await broker.call(UnregisterObject(object: .path([id.description])), of: RunRecord.application)
       }
     } catch let failure as Failure {
       guard isKnown else {
@@ -168,7 +169,7 @@ struct RunCommand: ControlCommand {
         let hint = "restorationctl run --list shows the known ones."
         throw Failure(ExitStatus.notThere, kind: "unknownProgram", "nothing is run as \(id)", hint: hint)
       }
-      // It is never run again, which was asked for; what the broker keeps is for people only.
+      // The program will not run again, as requested; the broker's record is for people only.
       if failure.status != ExitStatus.notThere {
         let again = "To remove it as well, do the same once a broker runs."
         Output.complain("what the broker keeps of \(id) stays: \(failure.message)".printable + "\n  \(again)")
@@ -189,7 +190,7 @@ struct RunCommand: ControlCommand {
     }
     let units = programs.map { $0.id.unit(isGraphical: $0.program.isGraphical) }.joined(separator: " ")
     let states = units.isEmpty ? nil : try? UserUnits.systemctl("show --value --property=ActiveState \(units)")
-    // Without a manager there are none.
+    // Without a manager there are no states.
     let words = (states ?? "").split(separator: "\n").map(String.init) + programs.map { _ in "unknown" }
     let listed = zip(programs, words).map { ListedProgram(id: $0.id, state: $1, program: $0.program) }
     if let layout = output.layout { return try layout.show(PrintedObject { $0.member("programs", listed) }) }
@@ -202,7 +203,7 @@ struct RunCommand: ControlCommand {
 
   // MARK: What the unit does
 
-  /// Executes the program in place of this one; returns only by throwing. Nothing here waits for the broker.
+  /// Executes the program in place of this one; returns only by throwing. Does not wait for the broker.
   private static func turn(into id: RunID) throws {
     let program: RunProgram
     do {
@@ -217,7 +218,7 @@ struct RunCommand: ControlCommand {
     guard chdir(program.directory) == 0 else {
       throw unusable(program.directory, RunEnding.Status.directory, "Make it again, or use --replace elsewhere.")
     }
-    // A thread of the runtime blocks signals, and this tool ignores one: the program would as well.
+    // The program would inherit signals that the runtime blocks or this tool ignores.
     var none = sigset_t()
     sigemptyset(&none)
     pthread_sigmask(SIG_SETMASK, &none, nil)
@@ -237,7 +238,8 @@ struct RunCommand: ControlCommand {
     guard let ending = RunEnding(Terminal.variable) else { return }
     let files = try RunFiles()
     let program = try files.locked { () -> RunProgram? in
-      // Somebody stops it, whatever its status is, or has it started again: it comes back.
+      // With a job the unit is being stopped or started again by request, so the program comes back whatever its
+      // status.
       guard !UserUnits.hasJob(id), let program = try files.read(id) else { return nil }
       if ending.isDone {
         _ = try files.remove(id)
@@ -253,10 +255,9 @@ struct RunCommand: ControlCommand {
   }
 }
 
-/// A program of the list.
 private struct ListedProgram: JSONWritable {
   let id: RunID
-  /// As the manager says; `nil` if it was not asked.
+  /// The manager's word; `nil` if it was not asked.
   let state: String?
   let program: RunProgram
 

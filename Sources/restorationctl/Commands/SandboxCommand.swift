@@ -14,18 +14,16 @@ struct SandboxCommand: ControlCommand {
         bwrap --ro-bind / / --ro-bind "$(restorationctl sandbox org.example.Notes)" \\
           "$XDG_RUNTIME_DIR/restorationd" /usr/bin/notes
 
-      Whoever comes through broker.sock in that directory may use this
-      application and its instances only, and is not told about others. Mount
-      the directory, not the socket: the broker may make the socket anew.
+      Clients of broker.sock in that directory may use this application and its
+      instances only, and learn nothing about others. Mount the directory, not
+      the socket, because the broker may replace the socket.
       """
   )
 
   @OptionGroup var options: Options
 
   struct Options: ControlOptions {
-    @OptionGroup var connection: ConnectionOptions
-    @OptionGroup var output: OutputOptions
-    @OptionGroup var legend: LegendOptions
+    @OptionGroup var shared: SharedOptions
 
     @Argument(help: "The application, without instance.", completion: .applications)
     var application: String
@@ -33,16 +31,17 @@ struct SandboxCommand: ControlCommand {
 
   func run() async throws {
     try await withBroker { broker in
-      let socket = try await broker.openSocket(of: options.application)
+      let application = try ApplicationName(sending: options.application)
+      let socket = try await broker.call(OpenApplicationSocket(application: application))
       try output.print(socket, or: "\(socket.directory)\n")
-      // It is there, whatever becomes of this.
+      // The socket exists, even if this fails.
       if !output.isQuiet { try? await noteNew(options.application, broker) }
     }
   }
 
-  /// A name with a slip of the pen has a socket as well.
+  /// A misspelt name gets a socket as well.
   private func noteNew(_ name: String, _ broker: BrokerConnection) async throws {
-    let known = try await broker.listApplications().map(\.application.base)
+    let known = try await broker.call(ListApplications()).applications.map(\.application.base)
     if !known.contains(name) { Suggestion.noteNew(name, known: known) }
   }
 }

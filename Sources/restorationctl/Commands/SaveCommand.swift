@@ -19,9 +19,9 @@ struct SaveCommand: ControlCommand {
       All processes are asked for the states of their objects, and the answers become
       one generation. If a process does not answer in time, its objects keep the last
       saved state and are listed. Exit status 1 means that no generation was made
-      although something has changed. In JSON it is the result of
-      saveApplicationState; with --all, which saves what has live sessions, it is
-      {"applications":[{"application":...,"result":...}]}, or "error" instead.
+      although something has changed. The JSON is the result of
+      saveApplicationState; with --all, for all applications with live sessions, it
+      is {"applications":[{"application":...,"result":...}]}, or "error" instead.
       """
   )
 
@@ -40,12 +40,7 @@ struct SaveCommand: ControlCommand {
     guard let application = options.application else { return try await saveAll() }
     try await withBroker { broker in
       let result = try await ProgressLine.during("saving") { progress in
-        try await broker.saveApplicationState(
-          of: application,
-          reason: reason,
-          deadline: deadline?.duration,
-          progress: progress
-        )
+        try await broker.call(call, of: application, progress: progress)
       }
       if output.says(isDone: result.isSaved) { try output.show(result, or: text(of: result, application)) }
       if !result.isSaved { throw ExitStatus.refused }
@@ -54,10 +49,11 @@ struct SaveCommand: ControlCommand {
 
   // MARK: All
 
-  /// One application's failure does not keep the others from being saved.
+  /// One application's failure does not prevent the others from being saved.
   private func saveAll() async throws {
     try await withBroker { broker in
-      let applications = try await broker.listApplications().filter { $0.sessions > 0 }.map(\.application.description)
+      let applications = try await broker.call(ListApplications()).applications.filter { $0.sessions > 0 }
+        .map(\.application.description)
       let results = try await save(applications, broker)
       let document = PrintedObject { $0.member("applications", results) }
       let failed = results.filter { (try? $0.result?.get().isSaved) != true }
@@ -67,15 +63,19 @@ struct SaveCommand: ControlCommand {
     }
   }
 
+  private var call: SaveApplicationState {
+    SaveApplicationState(reason: reason, deadlineMilliseconds: deadline?.milliseconds)
+  }
+
   private typealias Outcome = ApplicationOutcome<SaveResult>
 
   private func save(_ applications: [String], _ broker: BrokerConnection) async throws -> [Outcome] {
-    let (reason, deadline) = (reason, deadline?.duration)
+    let call = call
     return try await withThrowingTaskGroup(of: Outcome.self) { group in
       for application in applications {
         group.addTask {
           try await Outcome(of: application) {
-            try await broker.saveApplicationState(of: application, reason: reason, deadline: deadline)
+            try await broker.call(call, of: application)
           }
         }
       }
@@ -97,7 +97,7 @@ struct SaveCommand: ControlCommand {
     var text = summary(of: result, application) + "\n"
     if !result.stale.isEmpty {
       var table = TextTable([
-        TextTable.Column("NOT SAVED ANEW"), TextTable.Column("PROCESS"), TextTable.Column("PID", .right),
+        TextTable.Column("KEPT FROM THE LAST SAVE"), TextTable.Column("PROCESS"), TextTable.Column("PID", .right),
         TextTable.Column("WHY", minimum: nil),
       ])
       for stale in result.stale {
@@ -131,7 +131,7 @@ struct SaveCommand: ControlCommand {
       case .declined: "\(application) declined to be saved\(newest)."
       case .restoring: "\(application) is being restored, which did not end in time\(newest)."
       case .interrupted: "The saved state of \(application) was replaced meanwhile\(newest)."
-      case .reentrant, nil: "\(application) was not saved (\(result.reason ?? "no reason"))\(newest)."
+      case nil: "\(application) was not saved (\(result.reason ?? "no reason"))\(newest)."
       }
     }
     let size = "\(Quantity.count(result.objects, "state")), \(Quantity.bytes(result.bytes))"
@@ -157,6 +157,5 @@ struct SaveCommand: ControlCommand {
 }
 
 extension SaveResult {
-  /// An unchanged application counts as saved.
   fileprivate var isSaved: Bool { saved || reason == "unchanged" }
 }

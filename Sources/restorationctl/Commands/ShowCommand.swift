@@ -50,20 +50,19 @@ struct ShowCommand: ControlCommand {
     }
   }
 
-  /// The object in the head.
   private func current(_ broker: BrokerConnection) async throws -> ObjectFacts {
     let description = try await broker.describeApplication(application)
     guard let object = description.objects.first(where: { $0.path == path }) else {
       throw path.notFound(among: description.objects.compactMap(\.path), "in \(application)")
     }
-    // Who is not the owner changes nothing by it.
+    // Only a decode by the owner has an effect.
     let decoded = try await broker.decode(.path(path), application: application)
     return ObjectFacts(object, at: path, decoded, reveal: reveal, of: description)
   }
 }
 
 extension BrokerConnection {
-  /// An object in a generation; throws the failure if it is not there.
+  /// Throws a failure if the object is not in the generation.
   func object(
     at path: IdentifierPath,
     in generation: Int64,
@@ -84,7 +83,7 @@ extension BrokerConnection {
 }
 
 extension IdentifierPath {
-  /// As people type it, `Main/Editor`: no identifier has a slash in it. One at the end is what a shell leaves there.
+  /// A path as `Main/Editor`: no identifier contains a slash. A slash at the end, which a shell may add, is ignored.
   static func read(_ text: String) throws -> IdentifierPath {
     var components = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     if components.count > 1, components.last == "" { components.removeLast() }

@@ -23,15 +23,14 @@ struct StatusCommand: ControlCommand {
 
   func run() async throws {
     try await withBroker { broker in
-      let statistics = try await broker.statistics()
-      let applications = try await broker.listApplications()
+      let statistics = try await broker.call(ReportStatistics())
+      let applications = try await broker.call(ListApplications()).applications
       let status = Status(socket: broker.socketPath, statistics: statistics, applications: applications)
       try output.print(status, or: status.text)
     }
   }
 }
 
-/// What `status` shows.
 private struct Status: JSONWritable {
   let statistics: BrokerStatistics
   let socket: String
@@ -39,16 +38,17 @@ private struct Status: JSONWritable {
   let objects: Int
   let archives: Int
   let archiveBytes: Int
+  var isReadOnly: Bool { statistics.gauges["readOnly"] == 1 }
   /// Applications whose archive is or was damaged, and how.
   let troubles: [(application: String, what: String)]
-  /// Applications of which states are withheld, and of how many objects.
+  /// The number of objects with withheld states, by application.
   let withheld: [(application: String, objects: Int)]
 
   init(socket: String, statistics: BrokerStatistics, applications: [ApplicationOverview]) {
     (self.statistics, self.socket) = (statistics, socket)
     self.sessions = applications.reduce(0) { $0 + $1.sessions }
     self.objects = applications.reduce(0) { $0 + $1.objects }
-    // An application without an archive has nothing in it but live sessions.
+    // An application without an archive has only live sessions.
     let applications = applications.filter { $0.host == nil }
     self.archives = applications.count { $0.bytes > 0 || $0.generation != nil || $0.state != .none }
     self.archiveBytes = applications.reduce(0) { $0 + ($1.fileBytes ?? $1.bytes) }
@@ -68,6 +68,7 @@ private struct Status: JSONWritable {
     table.add(["Sessions:", String(sessions)])
     table.add(["Objects:", String(objects)])
     table.add(["Archives:", archives == 0 ? "0" : "\(archives) (\(Quantity.bytes(archiveBytes)))"])
+    if isReadOnly { table.add(["Read-only:", "what is saved can be read, and nothing more is stored"]) }
     for (application, what) in troubles { table.add(["Damage:", "\(application.printable): \(what.printable)"]) }
     for (application, objects) in withheld {
       let what = "\(Quantity.count(objects, "state")) of \(application)"
@@ -87,6 +88,7 @@ private struct Status: JSONWritable {
       writer.member("objects", objects)
       writer.member("archives", archives)
       writer.member("bytes", archiveBytes)
+      writer.member("readOnly", isReadOnly)
       writer.member(
         "damaged",
         troubles.map { application, what in

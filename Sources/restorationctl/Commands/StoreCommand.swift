@@ -8,7 +8,7 @@ internal import RestorationWire
 struct StoreCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "store",
-    abstract: "Look after archives that follow their user from host to host.",
+    abstract: "Manage archives that are shared between a user's hosts.",
     usage: "restorationctl store [<option> ...] <command>",
     discussion: """
       Examples:
@@ -17,7 +17,7 @@ struct StoreCommand: ControlCommand {
         restorationctl store key new
         restorationctl store migrate --all
 
-      The fleet's store is the database that is configured by replica.
+      The fleet's store is the database in the broker's setting replica.
       """,
     subcommands: [
       StoreStatusCommand.self, StoreFlushCommand.self, StoreMigrateCommand.self, StoreKeyCommand.self,
@@ -31,16 +31,16 @@ struct StoreCommand: ControlCommand {
 struct StoreStatusCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Show what the fleet's store has and what it lacks.",
+    abstract: "Show the archives in the fleet's store, and what it lacks.",
     usage: "restorationctl store status [<option> ...] [<application>]",
     discussion: """
       Examples:
         restorationctl store status
         restorationctl store status org.example.Notes -j | jq '.applications[0].changes'
 
-      UNSENT counts changes of this host that the store lacks, and FOR says for how
-      long; "?" if a former broker may have left some. In JSON it is the result of
-      the method reportReplica.
+      UNSENT counts changes of this host that the store lacks, "?" if a former
+      broker may have left some. FOR is how long it has lacked them. The JSON is
+      the result of the method reportReplica.
       """
   )
 
@@ -48,7 +48,8 @@ struct StoreStatusCommand: ControlCommand {
 
   func run() async throws {
     try await withBroker { broker in
-      let status = try await broker.replicaStatus(of: options.application)
+      let application = try options.application.map { try ApplicationName(sending: $0) }
+      let status = try await broker.call(ReportReplica(application: application))
       try output.show(status, or: status.text(hidesLegend: legend.hidesLegend))
     }
   }
@@ -64,24 +65,23 @@ struct StoreFlushCommand: ControlCommand {
         restorationctl store flush
         restorationctl store flush org.example.Notes --timeout 10
 
-      It waits for 5 seconds, or for as long as --timeout says. Exit status 75 means
-      that not everything was sent; what is left is listed. It is sent later.
-      In JSON it is the result of the method flushReplica.
+      It waits for 5 seconds, or for --timeout. Exit status 75 means that not
+      everything was sent. The rest is listed and sent later. The JSON is the
+      result of the method flushReplica.
       """
   )
 
   @OptionGroup var options: AnyApplicationOptions
 
-  /// The broker is to answer before the time of the tool is over.
+  /// The broker should answer before the tool's own time limit.
   private static let marginMilliseconds: Int64 = 500
 
   func run() async throws {
     try await withBroker { broker in
       let limit = connection.timeout.map { max($0.milliseconds / 2, $0.milliseconds - Self.marginMilliseconds) }
-      let unsent = try await broker.flushReplica(
-        of: options.application,
-        within: limit.map { .milliseconds(min($0, 600_000)) }
-      )
+      let application = try options.application.map { try ApplicationName(sending: $0) }
+      let call = FlushReplica(application: application, milliseconds: limit.map { min($0, 600_000) })
+      let unsent = try await broker.call(call).unsent
       let document = PrintedObject { $0.member("unsent", unsent) }
       guard !unsent.isEmpty else { return try output.confirm(document, or: "Nothing is left to be sent.") }
       try output.show(document, or: unsent.text)
@@ -93,17 +93,17 @@ struct StoreFlushCommand: ControlCommand {
 struct StoreMigrateCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate",
-    abstract: "Send an archive to the fleet's store anew, with the present key.",
+    abstract: "Send an archive to the fleet's store again, with the present key.",
     usage: "restorationctl store migrate [<option> ...] (<application> | --all)",
     discussion: """
       Examples:
         restorationctl store migrate org.example.Notes
         restorationctl store migrate --all
 
-      What was sealed with a former key is replaced. Applications that are in use
-      are refused. With --all it is {"applications":[{"application":...,
-      "result":{}}]} in JSON, or "error" instead of the result; exit status 1
-      means that at least one was refused.
+      Replaces data that was sealed with a former key. Applications in use are
+      refused. With --all the JSON is {"applications":[{"application":...,
+      "result":{}}]}, or "error" instead of the result; exit status 1 means that
+      at least one was refused.
       """
   )
 
@@ -112,14 +112,14 @@ struct StoreMigrateCommand: ControlCommand {
   func run() async throws {
     try await withBroker { broker in
       guard let application = options.application else { return try await migrateAll(broker) }
-      try await broker.migrateReplica(of: application)
+      try await broker.call(MigrateReplica(application: ApplicationName(sending: application)))
       try output.confirm(Done(), or: Self.sentence(application))
     }
   }
 
   private func migrateAll(_ broker: BrokerConnection) async throws {
     let outcomes = try await broker.forAll(output) { application in
-      try await broker.migrateReplica(of: application)
+      try await broker.call(MigrateReplica(application: ApplicationName(sending: application)))
       return Done()
     } report: { application, done in
       try output.confirm(done, or: Self.sentence(application))
@@ -130,7 +130,6 @@ struct StoreMigrateCommand: ControlCommand {
   private static func sentence(_ application: String) -> String { "\(application) was sent anew." }
 }
 
-/// What a command has to say that has nothing to say.
 private struct Done: JSONWritable {
   func writeJSON(to writer: inout JSONWriter) { writer.object { _ in } }
 }

@@ -8,7 +8,7 @@ internal import RestorationWire
 struct StoreKeyCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "key",
-    abstract: "Make keys with which the fleet's store is sealed.",
+    abstract: "Manage the keys that seal the fleet's store.",
     usage: "restorationctl store key [<option> ...] <command>",
     discussion: """
       Example:
@@ -21,20 +21,20 @@ struct StoreKeyCommand: ControlCommand {
   @OptionGroup var options: CommonOptions
 }
 
-/// The only command that asks no broker: without a key none starts.
+/// The only command without a broker: a broker needs the key to start.
 struct StoreKeyNewCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "new",
-    abstract: "Make a key, with which is sealed from now on.",
+    abstract: "Make a new sealing key.",
     usage: "restorationctl store key new [<option> ...] [--keys <directory>]",
     discussion: """
       Examples:
         restorationctl store key new
         restorationctl store key new && restorationctl store migrate --all
 
-      The directory is made if it does not exist. Former keys stay: what they have
-      sealed can be read. Copy the directory to your other hosts first: what is
-      sealed cannot be read without its key. In JSON it is {"key":...,"directory":...}.
+      The directory is made if it does not exist. Former keys stay, so that older
+      data can be read. Copy the directory to your other hosts first: they cannot
+      read sealed data without its key. The JSON is {"key":...,"directory":...}.
       """
   )
 

@@ -7,7 +7,7 @@ internal import RestorationWire
 struct TerminalCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "terminal",
-    abstract: "Look after what restores a terminal.",
+    abstract: "Manage the restorers of a terminal.",
     usage: "restorationctl terminal [<option> ...] <command>",
     discussion: """
       Examples:
@@ -23,14 +23,14 @@ struct TerminalCommand: ControlCommand {
 struct TerminalStatusCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Show what of this terminal comes back, and why the rest does not.",
+    abstract: "Show which parts of this terminal come back, and why others do not.",
     usage: "restorationctl terminal status [<option> ...]",
     discussion: """
       Examples:
         restorationctl terminal status
         restorationctl terminal status -j | jq '.adapters[] | select(.atWork | not)'
 
-      Call it in the terminal that it is about. It asks no broker.
+      Run it in the terminal concerned. It needs no broker.
       """
   )
 

@@ -8,7 +8,7 @@ internal import RestorationWire
 struct TopCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "top",
-    abstract: "Show what the broker does, again and again.",
+    abstract: "Show the broker's activity, repeatedly.",
     usage: "restorationctl top [<option> ...]",
     discussion: """
       Examples:
@@ -16,7 +16,7 @@ struct TopCommand: ControlCommand {
         restorationctl top --interval 10
         restorationctl top --count 2 --json=short | tail -n 1 | jq .rates
 
-      Rates are those since the last time, at first those since the broker began.
+      Rates are averages since the last display, at first since the broker began.
       CPU is the time of the thread that serves all clients. Applications with most
       sessions come first, then those with the largest states.
 
@@ -45,8 +45,8 @@ struct TopCommand: ControlCommand {
       var former = BrokerStatistics()
       var left = count ?? .max
       while left > 0 {
-        let statistics = try await broker.statistics()
-        let load = Load(of: try await broker.listApplications(), statistics, since: former)
+        let statistics = try await broker.call(ReportStatistics())
+        let load = Load(of: try await broker.call(ListApplications()).applications, statistics, since: former)
         TimeLimit.isForWatching()
         try output.refresh(load, or: load.text(legend: !legend.hidesLegend))
         (former, left) = (statistics, left - 1)
@@ -56,14 +56,13 @@ struct TopCommand: ControlCommand {
   }
 }
 
-/// What `top` shows.
 private struct Load: JSONWritable {
   private static let rateNames = ["requests", "encodes", "decodes", "transactions", "events", "errors"]
 
   let statistics: BrokerStatistics
   let applications: [ApplicationOverview]
   let cpuPercent: Double
-  /// For each second.
+  /// Per second.
   let rates: [(name: String, rate: Double)]
 
   init(of applications: [ApplicationOverview], _ statistics: BrokerStatistics, since former: BrokerStatistics) {
@@ -73,7 +72,7 @@ private struct Load: JSONWritable {
     }
     let milliseconds = Double(max(1, statistics.uptimeMilliseconds - former.uptimeMilliseconds))
     let growth = { (name: String) in Double((statistics.counters[name] ?? 0) - (former.counters[name] ?? 0)) }
-    // More digits say nothing.
+    // One digit after the point.
     let rounded = { (rate: Double) in (rate * 10).rounded() / 10 }
     cpuPercent = rounded(growth("busyMilliseconds") * 100 / milliseconds)
     rates = Self.rateNames.map { ($0, rounded(growth($0) * 1_000 / milliseconds)) }

@@ -66,7 +66,7 @@ struct TreeCommand: ControlCommand {
 }
 
 extension BrokerConnection {
-  /// Has an element if something has changed since the last one was taken.
+  /// Yields an element if something has changed since the last one was taken.
   fileprivate func changes(of application: String) async throws -> AsyncThrowingStream<Void, any Error> {
     let events = try await subscribe(application: application)
     let (changes, continuation) = AsyncThrowingStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

@@ -14,9 +14,9 @@ struct VerifyCommand: ControlCommand {
         restorationctl verify org.example.Notes -j
         restorationctl verify --all
 
-      Nothing is changed, and applications are served meanwhile. Exit status 1
-      means that there are problems, which are listed. In JSON it is the result of
-      the method verifyArchive; with --all it is
+      It changes nothing, and applications can run meanwhile. Exit status 1 means
+      that there are problems, which are listed. The JSON is the result of the
+      method verifyArchive; with --all it is
       {"applications":[{"application":...,"result":...}]}, or "error" instead.
       """
   )
@@ -27,7 +27,7 @@ struct VerifyCommand: ControlCommand {
     try await withBroker { broker in
       guard let application = options.application else { return try await verifyAll(broker) }
       let found = try await ProgressLine.during("verifying") { progress in
-        try await broker.verifyArchive(of: application, progress: progress)
+        try await broker.call(VerifyArchive(), of: application, progress: progress)
       }
       if output.says(isDone: found.sound) { try output.show(found, or: text(of: found, application)) }
       if !found.sound { throw ExitStatus.refused }
@@ -36,7 +36,7 @@ struct VerifyCommand: ControlCommand {
 
   private func verifyAll(_ broker: BrokerConnection) async throws {
     let outcomes = try await broker.forAll(output) { application in
-      try await broker.verifyArchive(of: application)
+      try await broker.call(VerifyArchive(), of: application)
     } report: { application, found in
       if output.says(isDone: found.sound) { try Output.print(text(of: found, application)) }
     }

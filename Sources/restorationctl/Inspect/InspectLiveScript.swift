@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension InspectPage {
-  /// What follows the other script in a live page: it asks for changes until the server does not answer.
+  /// The second script of a live page: asks for changes until the server no longer answers.
   static let liveScript = #"""
 
     'use strict';

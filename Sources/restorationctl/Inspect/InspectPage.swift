@@ -3,13 +3,13 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// An application as one page of HTML that needs nothing else and runs nothing but its own script.
+/// An application as one self-contained page of HTML that runs only its own script.
 struct InspectPage {
   let application: InspectedApplication
-  /// Whether the page asks where it came from for changes. Otherwise it loads nothing.
+  /// Whether the page asks its server for changes. Otherwise it loads nothing.
   var isLive = false
 
-  // SHA-256 of the texts below, in base 64. If one of them is changed, a test says what it has to be.
+  // SHA-256 of the texts below, in base 64. If one of them changes, a test prints the new value.
   private static let scriptHash = "IUCX7iKqPWpx8jQSBFZ2Bnsu590o/VHfnm6F7/QbI88="
   private static let liveScriptHash = "mru79Fsv161vJvAvfKg58p05XeKIxaCmr7yuZdBsvmo="
   private static let styleHash = "BmGvIHZYTvcSglPWHU0aEbhaNJLFIeXGfaP9BZpgVZ0="
@@ -53,8 +53,8 @@ struct InspectPage {
     </main><footer id="foot"></footer>
     """
 
-  /// JSON as it may stand in a script element: what HTML or an old JavaScript would read is escaped. It can only be
-  /// inside strings.
+  /// JSON for a script element: escapes what HTML or an old JavaScript would interpret, which can occur in strings
+  /// only.
   private static func embedded(_ json: ArraySlice<UInt8>) -> String {
     var text: [UInt8] = []
     text.reserveCapacity(json.count + json.count / 16)

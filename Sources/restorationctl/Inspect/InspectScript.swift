@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension InspectPage {
-  /// The page's program. What comes from the data gets into the document only as text.
+  /// The page's program. Data gets into the document only as text.
   static let script = #"""
 
     'use strict';

@@ -4,13 +4,12 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// What a page shows of an application. It is read call by call: what changes meanwhile may be seen in some parts only.
+/// The contents of a page. It is read by several calls, so changes meanwhile may appear in some parts only.
 struct InspectedApplication {
-  /// The newest generations that are shown.
   private static let generationsMax = 20
-  /// Paths that are named of each kind of difference.
+  /// The most paths named of each kind of difference.
   private static let differencesMax = 500
-  /// Bytes of all states on a page; those of the objects beyond are left out.
+  /// Bytes of all states on a page; further states are left out.
   private static let stateBytesMax = 10 << 20
 
   let made = Timestamp(milliseconds: Clock.now)
@@ -19,16 +18,17 @@ struct InspectedApplication {
   /// By `node`.
   private let explanations: [Int64: RestorationExplanation]
   private let generations: [GenerationDescription]
-  /// From the generation of that number to the next one, or to the head.
+  /// From each generation to the next one, or to the head.
   private let differences: [Int64: GenerationDifference]
 
-  /// - Parameter reveal: show what is confidential.
+  /// - Parameter reveal: whether to include confidential states.
   init(_ name: String, reveal: Bool, _ broker: BrokerConnection) async throws {
     application = try await broker.describeApplication(name)
     var saved: [IdentifierPath: ArchivedObject] = [:]
     for try await object in broker.readArchive(of: name, reveal: reveal) { saved[object.path] = object }
     self.saved = saved
-    let generations = Array(try await broker.listGenerations(of: name).suffix(Self.generationsMax))
+    let listed = try await broker.call(ListGenerations(), of: name).generations
+    let generations = Array(listed.suffix(Self.generationsMax))
     self.generations = generations
     var differences: [Int64: GenerationDifference] = [:]
     for (index, generation) in generations.map(\.generation).enumerated() {
@@ -44,13 +44,13 @@ struct InspectedApplication {
         continue
       }
       explanations[object.node] = try await Self.unlessGone(.unknownObject) {
-        try await broker.explainRestoration(of: reference, reveal: reveal, application: name)
+        try await broker.call(ExplainRestoration(object: reference, reveal: reveal), of: name)
       }
     }
     self.explanations = explanations
   }
 
-  /// `nil` if what was listed before is no longer there.
+  /// `nil` if the object listed before no longer exists.
   private static func unlessGone<Value>(_ code: ErrorCode, _ body: () async throws -> Value) async throws -> Value? {
     do {
       return try await body()
@@ -107,7 +107,7 @@ extension InspectedApplication: JSONWritable {
     texts.write(told.restored, to: &writer)
   }
 
-  /// Each with what differs from the one before; the head is the last.
+  /// Each with its differences from the former one; the head is the last.
   private func writeGenerations(to writer: inout JSONWriter) {
     writer.key("generations")
     writer.beginArray()
@@ -143,12 +143,12 @@ extension InspectedApplication: JSONWritable {
   }
 }
 
-/// The sentences of steps, of which most are those of many objects.
+/// Sentences of steps, stored once because most occur for many objects.
 private struct Texts {
   private(set) var all: [String] = []
   private var places: [String: Int] = [:]
 
-  /// Writes steps as time in milliseconds, number of the sentence, and how often.
+  /// Writes each step as time in milliseconds, number of the sentence, and number of repetitions.
   mutating func write(_ steps: [NotedStep<some CustomStringConvertible>], to writer: inout JSONWriter) {
     writer.beginArray()
     for noted in steps {

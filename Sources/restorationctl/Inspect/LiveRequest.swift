@@ -3,32 +3,32 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// What a request to a live page asks for.
 enum LiveRequest {
   case page
-  /// What is shown, as soon as it is not what was read at this time.
+  /// The next reading made after this time, as soon as there is one.
   case changes(since: String)
-  /// Says nothing of what there is.
+  /// The response has no content.
   case refused(HTTPResponseStatus)
 }
 
-/// Where a live page is, and who gets it. Pure: the head of a request in, what it asks for out.
+/// The address of a live page and its access checks. Pure: the head of a request in, its meaning out.
 package struct LiveAddress: Sendable {
-  /// Where every machine can listen.
+  /// Every machine can listen there.
   static let usualHost = "127.0.0.1"
 
   let host: String
   let port: Int
   let token: String
 
-  /// One of the addresses of this machine alone, which on Linux are all of 127.0.0.0/8. A browser keeps what a page
-  /// leaves by address and port: another user who has listened there before could have left a worker for this page.
+  /// A random one of this machine's loopback addresses, which on Linux are all of 127.0.0.0/8. A browser stores a
+  /// page's data by address and port: another user who had listened there before could have left a worker for this
+  /// page.
   static func newHost() -> String {
     var generator = SystemRandomNumberGenerator()
     return "127" + (0..<3).map { _ in ".\(Int.random(in: 1...254, using: &generator))" }.joined()
   }
 
-  /// 128 random bits, which cannot be guessed.
+  /// 128 random bits.
   static func newToken() -> String {
     var generator = SystemRandomNumberGenerator()
     return (0..<32).map { _ in String(Int.random(in: 0..<16, using: &generator), radix: 16) }.joined()
@@ -36,11 +36,11 @@ package struct LiveAddress: Sendable {
 
   package var text: String { "http://\(host):\(port)/\(token)/" }
 
-  /// Whatever is asked for, these come first: a page of another site that leads its own name to this address names that
-  /// name, and a request that another site makes says so.
+  /// Checks these first: a page of another site whose name leads to this address sends that name as host, and a request
+  /// of another site says so.
   func request(_ head: HTTPRequestHead) -> LiveRequest {
     let headers = head.headers
-    // Not `localhost`, which may lead to `::1` first, where anybody else can listen.
+    // Not `localhost`, which may lead to `::1` first, where others can listen.
     guard headers["host"] == ["\(host):\(port)"],
       headers["sec-fetch-site"].allSatisfy({ $0 == "none" || $0 == "same-origin" })
     else { return .refused(.forbidden) }

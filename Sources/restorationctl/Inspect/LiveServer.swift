@@ -7,13 +7,12 @@ internal import NIOPosix
 internal import RestorationWire
 internal import Synchronization
 
-/// What a live page shows at a moment.
 package struct LiveReading: Sendable {
-  /// When it was read, which names it.
+  /// The time of the reading; names it.
   let made: String
   /// The data alone, in JSON.
   let data: ByteBuffer
-  /// Made when it is asked for: a page that is open takes the data of further readings.
+  /// Made on demand, because an open page needs the data only.
   let page: @Sendable () -> ByteBuffer
 
   package init(made: String, data: ByteBuffer, page: @escaping @Sendable () -> ByteBuffer) {
@@ -30,19 +29,17 @@ package struct LiveReading: Sendable {
 /// Serves the newest reading of an application to browsers of this machine.
 ///
 /// Invariants:
-/// 1. At most `connectionsMax` connections are open, and each has an end in time.
-/// 2. A connection without a request that was accepted gives way to a newer one.
+/// 1. At most `connectionsMax` connections are open, and each has a time limit.
+/// 2. A connection without an accepted request gives way to a newer one.
 /// 3. An application is read again only if it has changed and a page waits for that.
 package final class LiveServer: Sendable {
   private static let connectionsMax = 64
 
-  /// How long a connection may take.
   fileprivate enum Time {
-    /// Until the head of its request has come.
+    /// Until the head of its request has arrived.
     static let request = TimeAmount.seconds(10)
-    /// To wait for a change: less than what anything between us and the page takes for a dead connection.
+    /// For waiting for a change: shorter than the time after which proxies drop a silent connection.
     static let change = TimeAmount.seconds(25)
-    /// To take the response.
     static let response = TimeAmount.seconds(60)
   }
 
@@ -51,11 +48,10 @@ package final class LiveServer: Sendable {
     var hasChanged = false
     /// Oldest first.
     var connections: [(channel: any Channel, isAccepted: Bool)] = []
-    /// Those that wait for another reading.
     var waiting: [any Channel] = []
   }
 
-  /// Has an element after a change, and after a page has begun to wait for one; it ends as the changes do.
+  /// Yields an element after a change, and when a page begins to wait for one; ends when the changes end.
   let happenings: AsyncThrowingStream<Void, any Error>
   private let happened: AsyncThrowingStream<Void, any Error>.Continuation
   private let state: Mutex<Contents>
@@ -66,8 +62,7 @@ package final class LiveServer: Sendable {
     (happenings, happened) = AsyncThrowingStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// Begins to listen at a free port of a host, or of the other one if the first has none. Throws an error of NIO if
-  /// neither has.
+  /// Listens at a free port of `host`, or of `other` if that fails. Throws an error of NIO if both fail.
   package func listen(at host: String, else other: String) async throws -> LiveAddress {
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).childChannelInitializer { channel in
       channel.eventLoop.makeCompletedFuture { try self.serve(channel) }
@@ -76,7 +71,6 @@ package final class LiveServer: Sendable {
     return address(of: try await bootstrap.bind(host: other, port: 0).get())
   }
 
-  /// Answers the request of a new connection.
   package func serve(_ channel: any Channel) throws {
     let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: Self.headLimits)
     try channel.pipeline.syncOperations.addHandlers([
@@ -94,7 +88,6 @@ package final class LiveServer: Sendable {
 
   // MARK: the readings
 
-  /// Something has changed.
   func changed() {
     state.withLock { $0.hasChanged = true }
     happened.yield()
@@ -103,7 +96,7 @@ package final class LiveServer: Sendable {
   /// No change follows.
   func changesEnded(_ error: (any Error)? = nil) { happened.finish(throwing: error) }
 
-  /// Whether it is time to read again; the changes until now are then those of that reading.
+  /// Whether to read again; the next reading covers all changes until now.
   func takeChange() -> Bool {
     state.withLock { state in
       guard state.hasChanged, !state.waiting.isEmpty else { return false }
@@ -146,8 +139,8 @@ package final class LiveServer: Sendable {
     }
   }
 
-  /// The newest reading, for a request that was accepted. It is `nil` if it was made at the time given: the next one
-  /// then comes as an event.
+  /// The newest reading, for an accepted request. `nil` if the page has it already: the next one is then sent when it
+  /// is made.
   fileprivate func reading(since made: String? = nil, for channel: any Channel) -> LiveReading? {
     let reading = state.withLock { state -> LiveReading? in
       if let index = state.connections.firstIndex(where: { $0.channel === channel }) {
@@ -162,7 +155,7 @@ package final class LiveServer: Sendable {
   }
 }
 
-/// A connection: takes one request and answers it. Whatever follows the request is dropped.
+/// A connection: reads one request and answers it. Input after the request is dropped.
 private final class LiveHandler: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundOut = HTTPServerResponsePart

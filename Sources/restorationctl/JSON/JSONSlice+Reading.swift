@@ -4,14 +4,14 @@ internal import JSONRPC
 internal import RestorationWire
 
 extension JSONSlice {
-  /// The value in a text that the broker has sent.
+  /// The value of a text from the broker.
   static func read(sent text: String, subject: String) throws -> JSONSlice {
-    try read(text, subject: subject, hint: "The broker is another one than this tool is for.")
+    try read(text, subject: subject, hint: "Use the restorationctl of the broker's version.")
   }
 
-  /// The value in a text of any length, as a caller gave it.
+  /// The value of a text from the user, of any length.
   ///
-  /// - Parameter subject: what the text is, for messages.
+  /// - Parameter subject: the text's name in messages.
   static func read(_ text: String, subject: String, hint: String) throws -> JSONSlice {
     do throws(JSONError) {
       return try scan(Array(text.utf8), vocabulary: EncodedState.vocabulary, limits: .unframed)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Lays compact JSON out over lines. Strings, numbers and members stay unchanged, even duplicate members, and any depth
-/// is accepted.
+/// Formats compact JSON over several lines. Strings, numbers and members stay unchanged, even duplicate members, and
+/// any depth is accepted.
 enum PrettyJSON {
   /// One member or element a line, indented by two columns.
   static func lay(out compactText: String) -> String {

@@ -4,8 +4,8 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// An object that only this tool prints, or that it prints with other members than the protocol's
-/// (`Protocol/restorationctl.md`). All other output consists of the protocol's own values.
+/// An object in the tool's own format (`Protocol/restorationctl.md`). All other output consists of the protocol's
+/// values.
 struct PrintedObject: JSONWritable {
   let members: (inout JSONWriter) -> Void
 
@@ -13,7 +13,7 @@ struct PrintedObject: JSONWritable {
 }
 
 extension JSONText {
-  /// Text that is known to be compact and right.
+  /// The text must be valid and compact.
   init(compact text: String) { self.init(validated: Array(text.utf8)) }
 }
 
@@ -35,7 +35,7 @@ struct ApplicationOutcome<Value: JSONWritable & Sendable>: JSONWritable, Sendabl
 }
 
 extension ApplicationOutcome {
-  /// What becomes of an application: its failure does not keep others from their turn.
+  /// An application's outcome: a failure does not stop the others.
   init(of application: String, _ body: () async throws -> Value) async throws {
     do {
       self.init(application: application, result: .success(try await body()))
@@ -46,15 +46,15 @@ extension ApplicationOutcome {
     }
   }
 
-  /// Why it failed; nil if it did not.
+  /// `nil` if it succeeded.
   var failure: Failure? { if case .failure(let failure) = result { failure } else { nil } }
 }
 
 extension BrokerConnection {
-  /// Does the same with one application after the other, and prints what became of each.
+  /// Runs `body` for one application after the other and prints each outcome.
   ///
   /// - Parameters:
-  ///   - names: which applications; `nil` for all that are here.
+  ///   - names: `nil` for all applications on this host.
   ///   - report: prints a result for people.
   /// - Returns: the outcomes, of which some may be failures.
   func forAll<Value: JSONWritable & Sendable>(
@@ -79,9 +79,9 @@ extension BrokerConnection {
     return outcomes
   }
 
-  /// What only other hosts have is theirs.
+  /// Without applications that only other hosts have.
   private func listHere() async throws -> [String] {
-    try await listApplications().filter { $0.sessions > 0 || $0.fileBytes != nil && $0.host == nil }
+    try await call(ListApplications()).applications.filter { $0.sessions > 0 || $0.fileBytes != nil && $0.host == nil }
       .map(\.application.description)
   }
 }

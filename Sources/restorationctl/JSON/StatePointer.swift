@@ -5,12 +5,11 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// A place in a state: a JSON pointer (RFC 6901). An edit leaves the text of everything else as it is.
+/// A place in a state: a JSON pointer (RFC 6901). An edit leaves the rest of the text unchanged.
 struct StatePointer: CustomStringConvertible {
   let description: String
   private let tokens: [String]
 
-  /// The state itself.
   static let whole = StatePointer(description: "", tokens: [])
 
   var isWhole: Bool { tokens.isEmpty }
@@ -35,7 +34,7 @@ struct StatePointer: CustomStringConvertible {
     }
   }
 
-  /// Where only one value may be meant, an empty pointer is more likely a slip than the whole state.
+  /// For a command that needs one value, an empty pointer is more likely a mistake than the whole state.
   static var superfluous: ValidationError { ValidationError("the pointer '' means the state: leave it out") }
 
   private static func invalid(_ text: String) -> ValidationError {
@@ -44,15 +43,15 @@ struct StatePointer: CustomStringConvertible {
     )
   }
 
-  /// The value at this place; nil if the place does not exist.
+  /// `nil` if the place does not exist.
   func value(in state: JSONSlice) -> JSONSlice? {
     tokens.reduce(state) { slice, token in
       slice.flatMap { slice in slice.place(of: token).map { slice.children[$0].value } }
     }
   }
 
-  /// The state with another value at this place, or without it if `value` is nil; nil if the place does not exist. The
-  /// last key may be new, and `-` stands for the element after the last one.
+  /// The state with another value at this place, or without the place if `value` is `nil`; `nil` if the place does not
+  /// exist. The last key may be new, and `-` appends to an array.
   func edit(_ state: JSONSlice, _ value: JSONText?) -> JSONText? {
     var writer = JSONWriter()
     return Self.write(state, tokens[...], value, to: &writer) ? JSONText(validated: writer.bytes) : nil
@@ -90,7 +89,7 @@ struct StatePointer: CustomStringConvertible {
     return true
   }
 
-  /// The failure if there is no such place: says which part of it exists and, unless keys are secret, what is there.
+  /// The failure for a missing place: names the part that exists and, unless keys are secret, its members.
   func notFound(in state: JSONSlice, of path: IdentifierPath, namesKeys: Bool) -> Failure {
     var known = state
     var count = 0
@@ -120,10 +119,10 @@ extension JSONSlice {
     members?.map { ($0.name, $0.value) } ?? elements?.map { (nil, $0) } ?? []
   }
 
-  /// Which of the children a token of a pointer means; nil if none.
+  /// The index of the child that a token names; `nil` if there is none.
   fileprivate func place(of token: String) -> Int? {
     if kind == .object { return children.firstIndex { $0.name?.utf8.elementsEqual(token.utf8) == true } }
-    // An index has no sign and no zeros before it.
+    // An index has no sign and no leading zeros.
     guard let index = Int(token), String(index) == token, children.indices.contains(index) else { return nil }
     return index
   }

@@ -2,7 +2,7 @@
 
 internal import Glibc
 
-/// A question to the person at the desktop, by a notification with two buttons.
+/// A question to the user at the desktop, by a notification with two buttons.
 struct DesktopQuestion {
   enum Answer: Sendable {
     case yes, no
@@ -10,12 +10,11 @@ struct DesktopQuestion {
     case impossible
   }
 
-  /// A user who has not answered by then is taken to be absent.
+  /// A user who has not answered by then counts as absent.
   private static let milliseconds: Int32 = 300_000
 
   private let arguments: [String]
 
-  /// Whether to restore an application.
   static func restore(_ application: String) -> DesktopQuestion {
     DesktopQuestion(arguments: [
       "notify-send", "--wait", "--app-name=restorationd", "--expire-time=\(milliseconds)",
@@ -24,7 +23,7 @@ struct DesktopQuestion {
     ])
   }
 
-  /// Asks on its own thread, because nothing else may wait for a person.
+  /// Asks on its own thread, because other work must not wait for a person.
   func answer() async -> Answer {
     await withCheckedContinuation { continuation in
       let isStarted = DetachedThread.start { continuation.resume(returning: ask()) }
@@ -53,7 +52,7 @@ struct DesktopQuestion {
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-    // Its messages are dropped: the answer says what to do.
+    // Its messages are dropped: the answer tells what to do.
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
     var words = arguments.map { strdup($0) } + [nil]
     defer { for word in words { free(word) } }
@@ -61,7 +60,7 @@ struct DesktopQuestion {
     return posix_spawnp(&process, arguments[0], &actions, nil, &words, environ) == 0 ? process : nil
   }
 
-  /// The first line; nothing more is waited for after the time is over.
+  /// The first line, within the time limit.
   private func read(_ descriptor: Int32) -> (text: String, isLate: Bool) {
     var text: [UInt8] = []
     while text.count < 64 {

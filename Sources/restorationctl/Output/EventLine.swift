@@ -3,18 +3,17 @@
 internal import RestorationClient
 internal import RestorationWire
 
-/// Events as lines for people: time, name, application and details, in columns.
+/// Formats events as lines for people: time, name, application and details, in columns.
 struct EventLine {
   private let nameWidth: Int
   private let showsApplication: Bool
   /// Grows with the names seen, because later ones are unknown.
   private var applicationWidth = 16
-  /// The least columns of the details, however narrow the terminal is.
   private static let detailsMin = 24
 
   /// - Parameters:
-  ///   - names: the names of the events that will come; `nil` for all.
-  ///   - showsApplication: whether there may be several.
+  ///   - names: the names of the events to come; `nil` for all.
+  ///   - showsApplication: whether there may be several applications.
   init(names: [String]?, showsApplication: Bool) {
     let names = names.map { $0 + [EventName.eventsLost.rawValue] } ?? EventName.allCases.map(\.rawValue)
     nameWidth = names.map(\.columns).max() ?? 0
@@ -25,7 +24,7 @@ struct EventLine {
     line("TIME    ", "EVENT", "APPLICATION", "DETAILS").map { Colour.bold.paint($0) }.joined(separator: "  ")
   }
 
-  /// The line of an event that has just come, without a line feed.
+  /// The line of a new event, without a line feed.
   ///
   /// - Parameter more: is added to the details.
   mutating func text(of event: BrokerEvent, and more: String? = nil) -> String {
@@ -66,7 +65,7 @@ struct EventLine {
   }
 
   private static func details(of event: BrokerEvent) -> String {
-    // Later brokers know more.
+    // A later broker may have other events.
     event.facts.map { details(of: $0).filter { !$0.isEmpty }.joined(separator: ", ") } ?? event.jsonText
   }
 
@@ -91,7 +90,7 @@ struct EventLine {
       [
         name(facts.path, facts.object), Quantity.bytes(facts.bytes), "#\(facts.sequence)", writer(facts.session),
       ]
-    case .encodeFailed(let facts): [name(facts.path, facts.object), failure(facts.error), writer(facts.session)]
+    case .encodeFailed(let facts): [name(facts.path, facts.object), facts.error.description, writer(facts.session)]
     case .generationSealed(let facts):
       ["#\(facts.generation)", facts.kind, Quantity.count(facts.objects, "object"), Quantity.bytes(facts.bytes)]
     case .generationDropped(let facts): ["#\(facts.generation)", facts.cause.rawValue]
@@ -144,13 +143,8 @@ struct EventLine {
     return ObjectOwner(process: session.process, pid: pid).description
   }
 
-  /// The number was told when the session began; here it would only make the line long.
+  /// The number was printed when the session began; here it would make the line too long.
   private static func writer(_ session: SessionIdentity) -> String { session.process ?? Self.session(session) }
-
-  private static func failure(_ failure: EncodeFailed.Failure) -> String {
-    guard let limit = failure.limit, let max = failure.max, let value = failure.value else { return failure.kind }
-    return "\(limit) is \(max), this was \(value)"
-  }
 }
 
 extension String {

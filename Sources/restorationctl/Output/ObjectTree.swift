@@ -4,12 +4,11 @@ internal import RestorationClient
 
 /// The objects of an application as a tree, in the broker's order.
 ///
-/// The broker lists objects page by page, and they may move meanwhile: an object without a parent in the list is a
+/// The broker lists objects page by page, and they may move meanwhile: an object without a parent in the list becomes a
 /// root, and a cycle is cut. Every object appears exactly once.
 struct ObjectTree {
   typealias Object = ObjectDescription
 
-  /// One object on a walk.
   struct Visit {
     let object: Object
     /// For each ancestor from the root on, and last for the object itself: whether a sibling follows.
@@ -36,7 +35,7 @@ struct ObjectTree {
     openCircles(parents)
   }
 
-  /// Makes a root of one object of each circle.
+  /// Makes one object of each cycle a root.
   private mutating func openCircles(_ parents: [Int?]) {
     var isReached = Array(repeating: false, count: objects.count)
     func reach(_ index: Int) {
@@ -54,7 +53,7 @@ struct ObjectTree {
     }
   }
 
-  /// Visits all objects, parents first; without recursion, because a tree may be as deep as it has objects.
+  /// Visits all objects, parents first. Not recursive, because a tree may be as deep as it has objects.
   func walk(_ body: (Visit) -> Void) {
     var levels = [roots[...]]
     var branches: [Bool] = []
@@ -81,6 +80,6 @@ extension ObjectDescription {
 
   var hasState: Bool { modified != nil }
 
-  /// Its last path component: the identifier, and the position where it has one.
+  /// The identifier, and the position if there is one.
   var component: String? { path?.components.last }
 }

@@ -5,7 +5,6 @@ internal import Glibc
 internal import RestorationClient
 internal import Synchronization
 
-/// The two places where text goes.
 enum Output {
   enum Place {
     /// Standard output: the requested data.
@@ -15,7 +14,7 @@ enum Output {
   }
 
   struct Settings: Sendable {
-    /// `nil` if people are to read it.
+    /// `nil` for output to people.
     var layout: JSONLayout?
     var isFull = false
     var allowsPager = true
@@ -33,13 +32,13 @@ enum Output {
     set { state.withLock { $0.settings = newValue } }
   }
 
-  /// Whether printed data ends with a complete line, or there is none, and no print is running.
+  /// Whether the data printed so far ends with a complete line or is empty, and no print is running.
   static var isAtLineBegin: Bool { state.withLock { $0.isAtLineBegin } }
 
-  /// Columns that a line of a table may have; `nil` for any number.
+  /// Columns of a table's line; `nil` for any number.
   static var width: Int? { settings.isFull ? nil : Terminal.columns }
 
-  /// Writes data. Ends the tool if it cannot be written: a pipe without a reader, a full disk.
+  /// Writes data. Ends the tool if that fails, because a pipe has no reader or the disk is full.
   static func print(_ text: String) throws {
     let error = write(text, to: .data)
     if error == 0 { return }
@@ -48,7 +47,7 @@ enum Output {
     throw ExitStatus.outputFailed
   }
 
-  /// Writes data that may be long: on a terminal by way of a pager.
+  /// Writes data that may be long; on a terminal through a pager.
   static func show(_ text: String) throws {
     if settings.allowsPager, let pager = Pager.usual, TimeLimit.suspended({ pager.show(text) }) { return }
     try print(text)
@@ -56,19 +55,18 @@ enum Output {
 
   static func complain(_ message: String) { write("restorationctl: \(message)\n", to: .messages) }
 
-  /// Writes all of the text; gives the number of the error if that fails, otherwise 0.
+  /// Writes all of the text. Returns 0 or the number of the error.
   @discardableResult
   static func write(_ text: String, to place: Place) -> Int32 {
     guard place == .data else { return write(text, descriptor: STDERR_FILENO) }
     guard let last = text.utf8.last else { return 0 }
-    // A reader that is slow may hold it up for any time.
+    // A slow reader may block the write for any time.
     state.withLock { $0.isAtLineBegin = false }
     let error = write(text, descriptor: STDOUT_FILENO)
     state.withLock { $0.isAtLineBegin = error == 0 && last == UInt8(ascii: "\n") }
     return error
   }
 
-  /// The same for any descriptor.
   static func write(_ text: String, descriptor: Int32) -> Int32 {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
@@ -86,7 +84,6 @@ enum Output {
     return 0
   }
 
-  /// Everything on standard input.
   static func readInput() throws -> String {
     do throws(OutputFile.Fault) {
       return try OutputFile.read(STDIN_FILENO, "standard input")

@@ -4,7 +4,6 @@ internal import Glibc
 
 /// A file that is written completely or not at all.
 struct OutputFile {
-  /// A failed operation on a file.
   struct Fault: Error {
     let message: String
   }
@@ -12,11 +11,11 @@ struct OutputFile {
   let path: String
   /// Its permissions if it is a regular file.
   var mode: mode_t = 0o600
-  /// Whether somebody chose the path. Otherwise others may have put something there, which is replaced.
+  /// Whether the user chose the path. Otherwise others may have put a file there, which is replaced.
   var isChosen = true
 
-  /// Replaces a file that may exist; a symbolic link to it stays. A device, a pipe or anything else that is not a
-  /// regular file is written to directly.
+  /// Replaces a file that may exist; a symbolic link to it stays. A device, a pipe or any other special file is written
+  /// to directly.
   func write(_ text: String) throws(Fault) {
     guard isChosen else { return try replace(path, text) }
     var status = stat()
@@ -29,7 +28,7 @@ struct OutputFile {
     try replace(target, text)
   }
 
-  /// The file the path leads to.
+  /// The file after following links.
   private var target: String {
     guard let resolved = realpath(path, nil) else { return path }
     defer { free(resolved) }
@@ -37,13 +36,13 @@ struct OutputFile {
   }
 
   private func replace(_ target: String, _ text: String) throws(Fault) {
-    // In the same directory, so that giving it its name is one step.
+    // In the same directory, so that renaming it is atomic.
     let draft = "\(target).\(getpid()).part"
     let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure() }
     do throws(Fault) {
       try fill(descriptor, text)
-      // Whatever the umask says.
+      // Independent of the umask.
       guard fchmod(descriptor, mode) == 0 else { throw failure() }
       guard fsync(descriptor) == 0 else { throw failure() }
       guard rename(draft, target) == 0 else { throw failure() }
@@ -64,7 +63,7 @@ struct OutputFile {
     Fault(message: "\(path) cannot be written: \(String(cString: strerror(error)))")
   }
 
-  /// Makes a directory that only its owner can use, unless something has that name.
+  /// Makes a directory for its owner only, unless the name exists.
   static func makeDirectory(_ path: String) throws(Fault) {
     guard mkdir(path, 0o700) != 0, errno != EEXIST else { return }
     throw Fault(message: "\(path) cannot be made: \(String(cString: strerror(errno)))")
@@ -80,12 +79,10 @@ struct OutputFile {
     }
   }
 
-  /// A path as seen from the root directory.
   static func absolute(_ path: String) throws(Fault) -> String {
     path.hasPrefix("/") ? path : "\(try currentDirectory())/\(path)"
   }
 
-  /// The path of the directory that other paths begin at.
   static func currentDirectory() throws(Fault) -> String {
     guard let directory = getcwd(nil, 0) else {
       throw Fault(message: "the current directory is unknown: \(String(cString: strerror(errno)))")
@@ -94,7 +91,6 @@ struct OutputFile {
     return String(cString: directory)
   }
 
-  /// All of a file's text.
   static func read(_ path: String) throws(Fault) -> String {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw unreadable(path) }
@@ -102,7 +98,7 @@ struct OutputFile {
     return try read(descriptor, path)
   }
 
-  /// - Parameter subject: what the descriptor leads to, for messages.
+  /// - Parameter subject: the descriptor's name in messages.
   static func read(_ descriptor: Int32, _ subject: String) throws(Fault) -> String {
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 1 << 16)

@@ -5,7 +5,6 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// How the data of a command is shown.
 struct OutputOptions: ParsableArguments {
   enum JSONForm: String, CaseIterable, ExpressibleByArgument {
     case short, pretty, off
@@ -17,7 +16,7 @@ struct OutputOptions: ParsableArguments {
   @Flag(name: .short, help: "Show JSON: pretty on a terminal, short in a pipe.")
   var j = false
 
-  @Flag(name: [.customShort("q"), .customLong("quiet")], help: "Do not say what was done if all was done.")
+  @Flag(name: [.customShort("q"), .customLong("quiet")], help: "Print no message if everything was done.")
   var isQuiet = false
 
   @Flag(name: .long, help: "Do not shorten columns to the width of the terminal.")
@@ -26,7 +25,7 @@ struct OutputOptions: ParsableArguments {
   @Flag(name: .customLong("no-pager"), help: "Do not show long output in a pager.")
   var hidesPager = false
 
-  /// The layout that was asked for; `nil` if people are to read it.
+  /// `nil` for output to people.
   var layout: JSONLayout? {
     switch json {
     case .short: .compact
@@ -36,34 +35,34 @@ struct OutputOptions: ParsableArguments {
     }
   }
 
-  /// Prints a value if JSON was asked for, otherwise the text.
+  /// Prints the value as JSON if requested, otherwise the text.
   func print(_ value: some JSONWritable, or text: @autoclosure () -> String) throws {
     try layout?.print(value) ?? Output.print(text())
   }
 
-  /// The same, in a pager if that is of use.
+  /// As `print`, on a terminal through a pager.
   func show(_ value: some JSONWritable, or text: @autoclosure () -> String) throws {
     try layout?.show(value) ?? Output.show(text())
   }
 
-  /// The same, of what is shown again and again.
+  /// As `print`, for output that is repeated.
   func refresh(_ value: some JSONWritable, or text: @autoclosure () -> String) throws {
     try layout?.print(value) ?? Screen.show(text())
   }
 
-  /// Prints a value if JSON was asked for, otherwise a sentence about what was done: without a line feed, and with
-  /// names as they are.
+  /// Prints the value as JSON if requested, otherwise a sentence about the result. The sentence has no line feed, and
+  /// its names are printed unchanged.
   func confirm(_ value: some JSONWritable, or sentence: @autoclosure () -> String) throws {
     if says(isDone: true) { try print(value, or: sentence().printable + "\n") }
   }
 
-  /// Whether to say what became of a command.
+  /// Whether to print the outcome of a command.
   func says(isDone: Bool) -> Bool { layout != nil || !isQuiet || !isDone }
 
-  /// Pretty on a terminal, short in a pipe.
+  /// Pretty on a terminal, compact in a pipe.
   static var usualLayout: JSONLayout { Terminal.isOutput ? .pretty : .compact }
 
-  /// The options apply to the whole process: errors and tables need them too, wherever they come from.
+  /// Stored for the whole process, because errors and tables need them as well.
   func validate() { Output.settings = Output.Settings(layout: layout, isFull: full, allowsPager: !hidesPager) }
 }
 
@@ -76,15 +75,15 @@ struct LegendOptions: ParsableArguments {
 extension JSONLayout {
   func print(_ value: some JSONWritable) throws { try Output.print(lay(out: value.text.string) + "\n") }
 
-  /// The same, in a pager if that is of use.
+  /// On a terminal through a pager.
   func show(_ value: some JSONWritable) throws { try Output.show(lay(out: value.text.string) + "\n") }
 
   func print(_ jsonText: String) throws { try Output.print(lay(out: try JSONLayout.compact.format(jsonText)) + "\n") }
 
-  /// The same, in a pager if that is of use.
+  /// On a terminal through a pager.
   func show(_ jsonText: String) throws { try Output.show(lay(out: try JSONLayout.compact.format(jsonText)) + "\n") }
 
-  /// Lays out JSON text that is known to be compact and right. For a terminal, what would steer it is escaped.
+  /// Formats valid, compact JSON. For a terminal, control characters are escaped.
   func lay(out compactText: String) -> String {
     let text = self == .pretty ? PrettyJSON.lay(out: compactText) : compactText
     return Terminal.isOutput ? text.printableJSON : text

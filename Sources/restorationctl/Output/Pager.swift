@@ -2,11 +2,10 @@
 
 internal import Glibc
 
-/// A program that shows text page by page.
 struct Pager {
   private let command: String
 
-  /// `$RESTORATIOND_PAGER`, otherwise `$PAGER`, otherwise less; `nil` if standard output is not a terminal or cannot
+  /// `$RESTORATIOND_PAGER`, otherwise `$PAGER`, otherwise less. `nil` if standard output is not a terminal or cannot
   /// scroll, or the variable is empty or `cat`.
   static var usual: Pager? {
     guard Terminal.isOutput, !Terminal.isDumb else { return nil }
@@ -15,7 +14,7 @@ struct Pager {
     return Pager(command: command)
   }
 
-  /// Shows the text and waits until the person has read enough of it; false if the program cannot be started.
+  /// Returns when the user leaves the pager; false if the program cannot be started.
   func show(_ text: String) -> Bool {
     // As for systemctl: quit if all fits on a screen, show colours, chop lines, be verbose, leave the text there, and
     // quit on an interrupt. A chopped line does not fit, so that less would wait for a key.

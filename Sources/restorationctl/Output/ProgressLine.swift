@@ -4,12 +4,11 @@ internal import RestorationClient
 
 /// One line on standard error that shows the progress of long work, if that is a terminal.
 enum ProgressLine {
-  /// Whether a person is likely to look.
   private static var isShown: Bool { Terminal.hasReader && !Terminal.isDumb }
 
   private static let blank = "\r\u{1B}[K"
 
-  /// Does work and shows its progress on a terminal; the line disappears afterwards.
+  /// Runs `body` and shows its progress on a terminal; the line disappears afterwards.
   static func during<Result>(
     _ name: String,
     _ body: (ArchiveProgress.Handler?) async throws -> Result

@@ -4,9 +4,8 @@ internal import Glibc
 internal import RestorationClient
 internal import RestorationWire
 
-/// Numbers as people read them.
 enum Quantity {
-  /// Bytes in binary units, with one digit after the point: `512 B`, `1.5 KiB`.
+  /// In binary units, with one digit after the point: `512 B`, `1.5 KiB`.
   static func bytes(_ count: Int) -> String {
     var unit = 0
     var whole = count
@@ -19,22 +18,22 @@ enum Quantity {
     return unit == 0 ? "\(whole) B" : "\(whole).\(tenths) \(units[unit])"
   }
 
-  /// A time span by its two largest units: `3 d 4 h`, `12 min 5 s`, `7 s`.
+  /// In its two largest units: `3 d 4 h`, `12 min 5 s`, `7 s`.
   static func span(_ duration: Duration) -> String {
     let parts = parts(duration.components.seconds)
     return (parts.prefix(1) + parts.dropFirst().prefix(1).filter { $0.0 > 0 }).map { "\($0.0) \($0.1)" }
       .joined(separator: " ")
   }
 
-  /// How long ago something was, by its largest unit: `3 d`, `7 s`; a clock that was put back makes nothing negative.
+  /// In its largest unit: `3 d`, `7 s`. Never negative, even if the clock was set back.
   static func age(_ milliseconds: Int64) -> String {
     parts(max(0, milliseconds) / 1_000).prefix(1).map { "\($0.0) \($0.1)" }.joined()
   }
 
-  /// A number of things, whose name gets an s if it needs one: `1 object`, `2 objects`.
+  /// A number and a noun in singular or plural: `1 object`, `2 objects`.
   static func count(_ count: Int, _ name: String) -> String { "\(count) \(name)\(count == 1 ? "" : "s")" }
 
-  /// What is said of things behind a question or a result, nothing if there are none: ` 2 sessions are live.`
+  /// A remark after a question or a result: ` 2 sessions are live.` Empty for 0.
   static func remark(_ count: Int, _ name: String, _ predicate: String) -> String {
     count == 0 ? "" : " \(Self.count(count, name)) \(count == 1 ? "is" : "are") \(predicate)."
   }
@@ -47,19 +46,18 @@ enum Quantity {
   private static let units = ["B", "KiB", "MiB", "GiB", "TiB"]
 }
 
-/// The time of day.
 enum Clock {
-  /// Milliseconds since 1970, by the same clock as the broker's.
+  /// Milliseconds since 1970, by the broker's clock.
   static var now: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  /// The time of day in the time zone of this process: `10:05:00`.
+  /// In the time zone of this process: `10:05:00`.
   static var timeOfDay: String { text(of: now, "%H:%M:%S") }
 
-  /// A point in time, since 1970 in milliseconds, in the time zone of this process, as `strftime` formats it.
+  /// In the time zone of this process, formatted by `strftime`; milliseconds since 1970.
   static func text(of milliseconds: Int64, _ format: String) -> String {
     var seconds = time_t(milliseconds / 1_000)
     var parts = tm()
@@ -71,6 +69,6 @@ enum Clock {
 }
 
 extension Timestamp {
-  /// In the time zone of who looks at it: `2026-02-28 10:05:00 CET`.
+  /// In the time zone of this process: `2026-02-28 10:05:00 CET`.
   var local: String { Clock.text(of: milliseconds, "%Y-%m-%d %H:%M:%S %Z") }
 }

@@ -2,7 +2,6 @@
 
 internal import Glibc
 
-/// The abilities of the terminal, if standard output is one.
 enum Terminal {
   /// Whether a person is likely to read the data.
   static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
@@ -10,23 +9,22 @@ enum Terminal {
   /// Whether a person is likely to read the messages.
   static var hasReader: Bool { isatty(STDERR_FILENO) == 1 }
 
-  /// Whether a user can be asked.
   static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && hasReader }
 
-  /// Columns of a line: as `$COLUMNS` says, otherwise as the terminal does, otherwise 80; nil if there is no terminal.
+  /// `$COLUMNS`, otherwise the terminal's columns, otherwise 80; `nil` without a terminal.
   static var columns: Int? {
     if let columns = variable("COLUMNS").flatMap({ Int($0) }), columns > 0 { return columns }
     guard isOutput else { return nil }
     return size.flatMap { $0.ws_col > 0 ? Int($0.ws_col) : nil } ?? 80
   }
 
-  /// Lines that it shows now; nil if that is unknown.
+  /// `nil` if unknown.
   static var rows: Int? { size.flatMap { $0.ws_row > 2 ? Int($0.ws_row) : nil } }
 
-  /// Whether it shows all of the text, with its lines broken, and a prompt below it.
+  /// Whether the whole text with its broken lines and a prompt below fits.
   static func fits(_ text: String) -> Bool {
     guard let rows, let columns else { return false }
-    // More would take long to look through, and fits no terminal.
+    // A longer text takes long to measure and fits no terminal.
     guard text.utf8.count < 65_536 else { return false }
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     return lines.reduce(0) { $0 + max(1, ($1.unpainted.columns + columns - 1) / columns) } <= rows
@@ -37,27 +35,26 @@ enum Terminal {
     return ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 ? size : nil
   }
 
-  /// Whether it understands more than letters.
   static let isDumb = (variable("TERM") ?? "dumb") == "dumb"
 
   /// Whether to use colours: on a capable terminal, unless `$NO_COLOR` is set and not empty (no-color.org).
   static let hasColour = isOutput && !isDumb && variable("NO_COLOR") == nil
 
-  /// Whether text is in UTF-8, as the locale's variables say.
+  /// By the locale's variables.
   static let isUTF8: Bool = {
     let locale = variable("LC_ALL") ?? variable("LC_CTYPE") ?? variable("LANG") ?? ""
     let charset = locale.split(separator: ".", maxSplits: 1).dropFirst().first?.split(separator: "@").first ?? ""
     return ["utf-8", "utf8"].contains(charset.lowercased())
   }()
 
-  /// A variable of the environment; `nil` if unset or empty.
+  /// `nil` if unset or empty.
   static func variable(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
   }
 }
 
 extension StringProtocol {
-  /// The text without what `Colour.paint` has added.
+  /// The text without the codes of `Colour.paint`.
   fileprivate var unpainted: String { pieces.map(\.text).joined() }
 
   /// The pieces of a painted text, each with the code before it.
@@ -71,7 +68,7 @@ extension StringProtocol {
 }
 
 extension String {
-  /// At most the first `width` columns of a painted text, with all of its paint.
+  /// The first `width` columns of a painted text, with all codes.
   func cut(to width: Int) -> String {
     guard unpainted.columns > width else { return self }
     var left = width
@@ -83,7 +80,6 @@ extension String {
   }
 }
 
-/// How a piece of text is to stand out.
 enum Colour: String {
   case red = "31"
   case green = "32"
@@ -94,27 +90,25 @@ enum Colour: String {
   case bold = "1"
   case faint = "2"
 
-  /// The text with the terminal's codes for the colour around it, if there is one.
+  /// The text with the terminal's colour codes, if it has colours.
   func paint(_ text: String) -> String {
     Terminal.hasColour && !text.isEmpty ? "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" : text
   }
 }
 
-/// The descriptors 0, 1 and 2.
 enum StandardStreams {
   /// Opens closed standard descriptors, so that no other file gets their numbers and receives the output. Each is
   /// opened in the wrong direction, so that its use fails as for a closed one.
   static func reserve() {
     for (descriptor, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)] {
-      // The lowest number that is free is this one, because those below it are taken.
+      // The lowest free number is this one, because all below are in use.
       if fcntl(descriptor, F_GETFD) < 0 { _ = open("/dev/null", mode) }
     }
   }
 }
 
-/// A question to the person at the terminal.
 enum Question {
-  /// Whether the answer is yes. Every other answer, and the end of input, means no.
+  /// Any answer but yes, and the end of input, means no.
   static func confirms(_ text: String) -> Bool {
     Output.write("\(text.printable) [y/N] ", to: .messages)
     let answer = TimeLimit.suspended { readLine(strippingNewline: true) }

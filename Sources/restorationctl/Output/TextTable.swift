@@ -9,23 +9,22 @@ struct TextTable {
   struct Column {
     let title: String
     let alignment: Alignment
-    /// Columns it keeps when the table is too wide for the terminal; `nil` if it is never shortened.
+    /// The least columns when the table is too wide; `nil` if the column is never shortened.
     let minimum: Int?
-    /// Its turn to be left out when the table is too wide even if all text is shortened; `nil` if it never is.
+    /// The order in which columns are left out if shortening is not enough; `nil`: never.
     let yields: Int?
 
-    /// Numbers stand right and are never shortened; text may be, unless `minimum` says otherwise.
+    /// Numbers are aligned right and never shortened; text may be, unless `minimum` is `nil`.
     init(_ title: String, _ alignment: Alignment = .left, minimum: Int? = 8, yields: Int? = nil) {
       (self.title, self.alignment, self.yields) = (title, alignment, yields)
       self.minimum = alignment == .right ? nil : minimum.map { max($0, title.columns) }
     }
   }
 
-  /// Text that may stand out.
   struct Cell {
     let text: String
     let colour: Colour?
-    /// Characters at the begin of the text that are kept when it is shortened, as long as something of the rest is.
+    /// Leading characters that are kept when the text is shortened, as long as some of the rest fits.
     let leading: Int
 
     init(_ text: String, _ colour: Colour? = nil, leading: String = "") {
@@ -34,7 +33,7 @@ struct TextTable {
       self.leading = leading.count
     }
 
-    /// The least columns of what follows the leading characters.
+    /// The least columns of the text after the leading characters.
     private static let restMin = 6
 
     fileprivate func shortened(to width: Int) -> String {
@@ -53,16 +52,16 @@ struct TextTable {
 
   mutating func add(_ row: [Cell]) { rows.append(row) }
 
-  /// The table, one line a row, without spaces at the ends of lines.
+  /// One line a row, without spaces at the ends of lines.
   ///
-  /// - Parameter width: the columns of a line, if the table can be shortened to it; `nil` for any number.
+  /// - Parameter width: the columns of a line; `nil` for any number.
   func text(header: Bool, width: Int? = Output.width) -> String {
     let lines = header ? [columns.map { Cell($0.title, .bold) }] + rows : rows
     let measures = lines.map { line in line.map(\.text.columns) }
     let widths = fit(columns.indices.map { column in measures.map { $0[column] }.max() ?? 0 }, into: width)
     var text = ""
     for (line, measured) in zip(lines, measures) {
-      // Spaces are written once something follows them.
+      // Spaces are written once text follows them.
       var spaces = 0
       for (column, cell) in line.enumerated() {
         guard let width = widths[column] else { continue }
@@ -82,7 +81,7 @@ struct TextTable {
     return text
   }
 
-  /// The table, and below it how many rows it has.
+  /// The table, followed by the number of its rows.
   func text(counting name: String, _ legend: LegendOptions) -> String {
     let table = rows.isEmpty ? "" : text(header: !legend.hidesLegend)
     if legend.hidesLegend { return table }
@@ -112,7 +111,7 @@ struct TextTable {
 }
 
 extension [String] {
-  /// Joined by commas, over lines of at most so many columns; `nil` for any number.
+  /// Joined by commas, in lines of at most `width` columns; `nil` for any number.
   func listed(within width: Int? = Output.width) -> String {
     var (text, column) = ("", 0)
     for (index, item) in enumerated() {

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Text measured in the columns of a terminal.
 extension String {
-  /// Columns it takes: two for wide characters, none for marks that join the character before.
+  /// Two for wide characters, none for marks that join the character before.
   var columns: Int {
     if utf8.allSatisfy({ $0 < 0x80 }) { return utf8.count }
     return reduce(0) { $0 + $1.columns }
   }
 
-  /// The text without characters that steer a terminal, turn the direction of writing or cannot be seen; they are
-  /// written as numbers.
-  ///
-  /// Names come from applications, and none of them is to move the cursor of who looks at them.
+  /// The text with numbers in place of characters that control a terminal, turn the direction of writing or are
+  /// invisible. Names come from applications, and must not move the reader's cursor.
   var printable: String {
     if utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }) { return self }
     var text = String.UnicodeScalarView()
@@ -44,13 +41,10 @@ extension String {
 
   /// Where the mark for omitted text goes.
   enum Cut {
-    /// The beginning and the end remain.
     case middle
-    /// The end remains.
     case begin
   }
 
-  /// At most `width` columns of the text.
   func shortened(to width: Int, _ cut: Cut = .middle) -> String {
     guard columns > width else { return self }
     let mark = Terminal.isUTF8 ? "…" : "..."
@@ -60,7 +54,7 @@ extension String {
     return first(head) + mark + last(room - head)
   }
 
-  /// As many of the first characters as have room in `width` columns.
+  /// The longest beginning that fits into `width` columns.
   func first(_ width: Int) -> String {
     var left = width
     return String(
@@ -105,12 +99,12 @@ extension Character {
 }
 
 extension Unicode.Scalar {
-  /// Control characters, line and paragraph separators, direction marks and invisible characters, among them letters
-  /// such as the fillers of Hangul. The joiners and variation selectors, which some words and emoji need, are excluded.
+  /// Control characters, line and paragraph separators, direction marks and invisible characters, including letters
+  /// such as the fillers of Hangul. Joiners and variation selectors, which some words and emoji need, are excluded.
   fileprivate var steersTerminal: Bool {
     if value < 0x7f { return value < 0x20 }
     if value <= 0x9f || value == 0x2028 || value == 0x2029 { return true }
-    // What the first does not say of them: marks around annotations, and a Braille pattern without dots.
+    // Invisible characters without that property: marks around annotations, and a Braille pattern without dots.
     let isInvisible = properties.isDefaultIgnorableCodePoint || (0xfff9...0xfffb).contains(value) || value == 0x2800
     return isInvisible && !properties.isVariationSelector && value != 0x200c && value != 0x200d
   }

@@ -4,7 +4,7 @@ internal import RestorationClient
 
 /// A drawing of an application's objects: a line each, and a legend of the marks.
 struct TreeDrawing {
-  /// The lines that lead from a parent to its children; all are two columns wide.
+  /// The lines from a parent to its children; all are two columns wide.
   struct Lines {
     let branch: String
     let lastBranch: String
@@ -28,7 +28,7 @@ struct TreeDrawing {
     ObjectTree(application.objects).walk { visit in
       rows.append(row(visit, colours))
     }
-    // Of what is below many others a name remains to be read, as far as half of the line is enough for that.
+    // A deeply nested object keeps a readable part of its name, as far as half of the line is enough for that.
     let deepest = rows.lazy.map { $0[0].leading }.max() ?? 0
     var table = TextTable([
       TextTable.Column("OBJECT", minimum: max(24, min(deepest + 16, (Output.width ?? 0) / 2))),
@@ -57,14 +57,14 @@ struct TreeDrawing {
     ]
   }
 
-  /// The lines before a name. If only their end can be shown, only that is made, because a deep tree has many of them.
+  /// The lines before a name. If only their end fits, only that is made, because a deep tree has many of them.
   private func prefix(_ branches: [Bool]) -> String {
     var parts = branches.dropLast().map { $0 ? lines.passing : lines.blank }[...]
     if let width = Output.width { parts = parts.suffix(width) }
     return parts.joined() + (branches.last == true ? lines.branch : lines.lastBranch)
   }
 
-  /// Processes get their colours in the order in which their objects come.
+  /// Processes get their colours in the order of their objects.
   private var colours: [Int64: Colour] {
     var colours: [Int64: Colour] = [:]
     for pid in application.objects.compactMap(\.pid) where colours[pid] == nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a program ended, as the manager tells what runs after it.
+/// How a program ended, from the variables that the manager sets for the command after it.
 struct RunEnding {
-  /// The manager's own statuses for a directory that cannot be entered and a program that cannot be executed, and that
-  /// of sysexits for an invalid file. The unit is not started again after them, until the next login.
+  /// The manager's own statuses for a directory that cannot be entered and a program that cannot be executed, and
+  /// sysexits' status for an invalid file. After them the unit is not started again until the next login.
   enum Status {
     static let invalid: Int32 = 78
     static let directory: Int32 = 200
@@ -14,7 +14,7 @@ struct RunEnding {
   let exitStatus: Int32?
   /// `SIGSEGV`; `nil` if it exited.
   let signal: String?
-  /// Whether the manager takes it for a failure.
+  /// Whether the manager counts it as a failure.
   let hasFailed: Bool
 
   /// `nil` if no program was started.
@@ -25,14 +25,14 @@ struct RunEnding {
     hasFailed = variable("SERVICE_RESULT") != "success"
   }
 
-  /// Whether the program has nothing more to do, if nobody stopped it.
+  /// Whether the program has finished its work, unless it was stopped.
   var isDone: Bool { exitStatus == 0 && !hasFailed }
 
-  /// What becomes of a program that has failed, and what to do.
+  /// Describes the failure and the next step.
   func message(of id: RunID, unit: String) -> String {
     let isInvalid = [Status.invalid, Status.directory, Status.program].contains(exitStatus)
     let how = exitStatus.map { "with status \($0)" } ?? "by \(signal ?? "a signal")"
-    // Which failure is the last one the manager decides only afterwards, and tells nobody.
+    // The manager decides only afterwards whether this failure was the last one, and reports it to no one.
     let next = isInvalid ? "at the next login" : "after the fifth time in a minute only at the next login"
     return """
       \(id) ended \(how) and is started again, \(next)

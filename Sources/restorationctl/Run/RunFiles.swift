@@ -4,16 +4,15 @@ internal import Glibc
 internal import JSONRPC
 internal import RestorationWire
 
-/// The directory of the user's configuration that says what is run: a file for each ID.
+/// The directory with the programs to run, in the user's configuration: a file for each ID.
 ///
-/// *Invariant*: what is read was written by the user. Nothing else says what is run, neither an archive nor a client.
+/// *Invariant*: the user wrote what is read here. No archive or client decides what is run.
 final class RunFiles {
   let path: String
   private let descriptor: Int32
 
-  /// Makes the directory if it is missing.
   init() throws {
-    // Not $XDG_CONFIG_HOME: the user's manager, which looks for the file as well, may have another one than a shell.
+    // Not `$XDG_CONFIG_HOME`: the user's manager looks for the file as well, and its value may differ from the shell's.
     guard let home = Terminal.variable("HOME"), home.hasPrefix("/") else {
       let hint = "Set it to your home directory."
       throw Failure(ExitStatus.usage, kind: "usage", "HOME names no directory", hint: hint)
@@ -30,8 +29,8 @@ final class RunFiles {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// Keeps others out that change files and enable units, of any ID. A service that stops takes the lock as well: do
-  /// not wait for one meanwhile.
+  /// Excludes other processes that change files and enable units, of any ID. A service that stops takes the lock as
+  /// well, so the caller must not wait for one meanwhile.
   func locked<Result>(_ body: () throws -> Result) throws -> Result {
     while flock(descriptor, LOCK_EX) != 0 {
       guard errno == EINTR else { throw Self.unusable("\(path) cannot be locked: \(Self.reason)") }
@@ -40,7 +39,7 @@ final class RunFiles {
     return try body()
   }
 
-  /// The IDs that have a file, in order.
+  /// In ascending order.
   func ids() throws -> [RunID] {
     guard let entries = opendir(path) else { throw Self.unusable("\(path) cannot be read: \(Self.reason)") }
     defer { closedir(entries) }
@@ -49,14 +48,14 @@ final class RunFiles {
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
       names.append(name)
     }
-    // Others are files that are being written, or not ours.
+    // Other files are incomplete or not ours.
     return names.sorted().compactMap { RunID($0) }
   }
 
-  /// What is run under an ID; `nil` if it has no file.
+  /// `nil` if the ID has no file.
   func read(_ id: RunID) throws -> RunProgram? {
     let path = file(id)
-    // Not blocking: a pipe would wait for somebody to write.
+    // Not blocking: a pipe would wait for a writer.
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     if descriptor < 0, errno == ENOENT { return nil }
     guard descriptor >= 0 else { throw Self.unusable("\(path) cannot be read: \(Self.reason)", id) }
@@ -69,14 +68,14 @@ final class RunFiles {
     return program
   }
 
-  /// Writes the file of an ID: completely or not at all, and on disk when this returns.
+  /// The file is complete and on disk when this returns, or not written at all.
   func write(_ program: RunProgram, _ id: RunID) throws {
     let text = program.text.string + "\n"
     try Self.reporting { () throws(OutputFile.Fault) in try OutputFile(path: file(id)).write(text) }
     try sync()
   }
 
-  /// Removes the file of an ID; false if it has none.
+  /// False if the ID has no file.
   func remove(_ id: RunID) throws -> Bool {
     if unlink(file(id)) != 0 {
       guard errno == ENOENT else { throw Self.unusable("\(file(id)) cannot be removed: \(Self.reason)") }
@@ -88,12 +87,12 @@ final class RunFiles {
 
   private func file(_ id: RunID) -> String { "\(path)/\(id)" }
 
-  /// A name in a directory is on disk once the directory is.
+  /// Makes the names in the directory durable.
   private func sync() throws {
     guard fsync(descriptor) == 0 else { throw Self.unusable("\(path) cannot be written: \(Self.reason)") }
   }
 
-  /// Whoever else can write it would decide what is run.
+  /// Another user who can write the file could decide what is run.
   private static func check(_ descriptor: Int32, _ kind: mode_t, _ path: String, _ id: RunID? = nil) throws {
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == kind else {
@@ -104,14 +103,14 @@ final class RunFiles {
       throw Failure(
         ExitStatus.refused,
         kind: "unusable",
-        "others than you can write \(path)",
-        hint: "See that it is as you want it, and keep them out: chmod go-w \(path)"
+        "other users can write \(path)",
+        hint: "Check its contents, and keep them out: chmod go-w \(path)"
       )
     }
   }
 
   private static func unusable(_ message: String, _ id: RunID? = nil) -> Failure {
-    let hint = id.map { "Remove it, and run the program anew: restorationctl run --forget \($0)" }
+    let hint = id.map { "Remove it, and run the program again: restorationctl run --forget \($0)" }
     let other = "Look at it: ls -ld ~/.config/restorationd/run"
     return Failure(ExitStatus.refused, kind: "unusable", message, hint: hint ?? other)
   }

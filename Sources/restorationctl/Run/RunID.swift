@@ -2,14 +2,14 @@
 
 internal import ArgumentParser
 
-/// The name of a program that comes back: that of its file, and the instance of its unit.
+/// The name of a program that comes back: the name of its file, and the instance of its unit.
 struct RunID: CustomStringConvertible {
   let description: String
 
-  /// `nil` unless the name is the same to paths, units, shells and command lines: nothing in it is escaped or expanded.
+  /// `nil` unless the name means the same in paths, units, shells and command lines, without escaping.
   init?(_ text: String) {
     guard (1...64).contains(text.utf8.count), !text.hasPrefix("-") else { return nil }
-    // Bytes: some letters beyond ASCII are equal to one of it.
+    // Compares bytes: some letters beyond ASCII are equal to one of ASCII.
     let isPlain = text.utf8.allSatisfy { byte in
       switch byte {
       case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -29,9 +29,7 @@ struct RunID: CustomStringConvertible {
     return id
   }
 
-  /// The unit that runs the program.
-  ///
-  /// - Parameter isGraphical: whether it begins and ends with the graphical session, not with the user's manager.
+  /// - Parameter isGraphical: whether the unit begins and ends with the graphical session, not with the user's manager.
   func unit(isGraphical: Bool) -> String { "restoration-run\(isGraphical ? "-graphical" : "")@\(self).service" }
 
   /// Both, for a shell's command line.

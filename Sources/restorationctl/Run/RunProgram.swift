@@ -4,18 +4,16 @@ internal import Glibc
 internal import JSONRPC
 internal import RestorationWire
 
-/// What is run: the content of a file in `~/.config/restorationd/run`.
+/// The contents of a file in `~/.config/restorationd/run`.
 struct RunProgram: JSONWritable {
-  /// The program's path and its arguments.
   let arguments: [String]
   let directory: String
-  /// `PATH` of who has it run: what found the program finds what it needs, such as the interpreter of a script. `nil`
-  /// for that of the manager.
+  /// The user's `PATH`, by which the program finds others such as its interpreter. `nil` for the manager's.
   var path: String?
-  /// Whether it begins and ends with the graphical session.
+  /// Whether the program begins and ends with the graphical session.
   let isGraphical: Bool
 
-  /// The program as a user gives it, in the present directory.
+  /// The user's command, in the present directory.
   init(_ command: [String], isGraphical: Bool) throws {
     do throws(OutputFile.Fault) {
       directory = try OutputFile.currentDirectory()
@@ -25,13 +23,13 @@ struct RunProgram: JSONWritable {
     arguments = [try Self.find(command[0])] + command.dropFirst()
     path = Self.path.isEmpty ? nil : Self.path.joined(separator: ":")
     self.isGraphical = isGraphical
-    // Bytes that are not UTF-8 were replaced by it when the program began.
+    // Invalid UTF-8 was replaced by this character at the start.
     if directory.unicodeScalars.contains("\u{fffd}") {
       throw Self.usage("'\(directory)' is not UTF-8", hint: "Change to another directory.")
     }
   }
 
-  /// The program of a file; `nil` if its text is another one than `run` writes.
+  /// `nil` if the text is not one that `run` writes.
   init?(_ text: String) {
     guard let object = try? JSONCodec.parse(text.utf8).object, object.count == (object["path"] == nil ? 3 : 4),
       let words = object["arguments"]?.array, let directory = object["directory"]?.string,
@@ -57,13 +55,13 @@ struct RunProgram: JSONWritable {
     writer.member("path", ifPresent: path)
   }
 
-  /// Whether the same is run in the same directory, however the way to the program is spelled.
+  /// Whether both run the same program in the same directory, however its path is spelled.
   func runsTheSame(as other: RunProgram) -> Bool {
     // Byte for byte: equal strings may differ in their bytes.
     resolved.elementsEqual(other.resolved) { $0.utf8.elementsEqual($1.utf8) }
   }
 
-  /// Directory, program and arguments. A program that is a link stays one: many do by their name what they do.
+  /// Directory, program and arguments. A link to the program is not resolved: many programs act by their name.
   private var resolved: [String] {
     let words = arguments[0].split(separator: "/")
     let bytes = realpath("/" + words.dropLast().joined(separator: "/"), nil)
@@ -72,15 +70,14 @@ struct RunProgram: JSONWritable {
     return [directory, "\(way)/\(words.last ?? "")"] + arguments.dropFirst()
   }
 
-  /// For people.
   var command: String { arguments.joined(separator: " ") }
 
-  /// The directories of `PATH`, but for what it says in relation to the present one: in another it is something else.
+  /// The absolute directories of `PATH`: relative ones depend on the present directory.
   private static var path: [Substring] {
     (Terminal.variable("PATH") ?? "").split(separator: ":").filter { $0.hasPrefix("/") && !$0.contains("\u{fffd}") }
   }
 
-  /// The path of a program: by `PATH` unless the name has a slash.
+  /// Found by `PATH` unless the name has a slash.
   private static func find(_ name: String) throws -> String {
     var candidates = Self.path.map { "\($0)/\(name)" }
     if name.contains("/") {
@@ -91,7 +88,7 @@ struct RunProgram: JSONWritable {
       }
     }
     guard let path = candidates.first(where: isProgram) else {
-      throw usage("'\(name)' is no program that you may run", hint: "Give its path, or one that PATH leads to.")
+      throw usage("'\(name)' is not an executable program", hint: "Give its path, or one that PATH leads to.")
     }
     return path
   }

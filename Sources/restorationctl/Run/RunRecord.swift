@@ -5,17 +5,16 @@ internal import JSONRPC
 internal import RestorationClient
 internal import RestorationWire
 
-/// What the broker keeps of a program, for people to see: where it runs, and how it ended. It is written and never
-/// read: what an archive says must not be run.
+/// The broker's record of a program, for people: where it runs, and how it ended. It is written and never read, because
+/// the contents of an archive must not be executed.
 struct RunRecord: JSONWritable {
   static let application = "org.restorationd.run"
 
   let id: RunID
   let directory: String
-  /// `nil` as long as it has not ended by itself.
+  /// `nil` until it has ended by itself.
   let ending: RunEnding?
 
-  /// Of the state.
   func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("directory", directory)
@@ -24,8 +23,8 @@ struct RunRecord: JSONWritable {
     }
   }
 
-  /// Hands it to the broker. Comes last: it ends the tool if the broker takes longer than five seconds, and no failure
-  /// is one of the tool.
+  /// Stores the record in the broker. Call it last: it ends the tool if the broker takes longer than five seconds. Its
+  /// failure is no failure of the tool.
   func keep(_ connection: ConnectionOptions) async throws {
     DetachedThread.start {
       poll(nil, 0, 5_000)

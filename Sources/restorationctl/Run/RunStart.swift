@@ -2,23 +2,22 @@
 
 internal import Glibc
 
-/// Whether a program that was started lives, decided from what the manager says of its unit.
+/// Decides whether a started program lives, from the manager's properties of its unit.
 struct RunStart {
   enum Verdict: Equatable {
     /// It has lived for a second, or was running before.
     case lives
-    /// It is too early to say.
+    /// It is too early to decide.
     case undecided
-    /// It has failed; how, if that is known.
+    /// It has failed; how, if known.
     case failed(String?)
-    /// It does not run, and has not failed: it is done, or was stopped.
+    /// It does not run and has not failed: it has finished or was stopped.
     case isOver
   }
 
-  /// How long a program has to live.
   static let lifeMicroseconds: Int64 = 1_000_000
 
-  /// What `systemctl show` is asked for.
+  /// The properties to request from `systemctl show`.
   static let properties =
     "ActiveState,SubState,Job,NRestarts,MainPID,ExecMainStartTimestampMonotonic,ExecMainCode,ExecMainStatus"
 
@@ -31,18 +30,18 @@ struct RunStart {
     guard values["ActiveState"] != nil else { return nil }
   }
 
-  /// The unit's process; 0 if it has none.
+  /// 0 if the unit has no process.
   var process: Int64 { number("MainPID") }
 
-  /// Whether the process has turned into the program: at first it is this tool, for longer on a machine that is busy.
+  /// Whether the process executes the program. At first it executes this tool, on a busy machine for longer.
   var isProgram: Bool {
     guard process > 0, let text = try? OutputFile.read("/proc/\(process)/cmdline"), !text.isEmpty else { return false }
     return !text.split(separator: "\0").dropFirst().starts(with: ["run", "--become"])
   }
 
   /// - Parameters:
-  ///   - begin: when the start was asked for, in microseconds of the monotonic clock.
-  ///   - life: since when the process is the program.
+  ///   - begin: when the start was requested, in microseconds of the monotonic clock.
+  ///   - life: when the process began to execute the program.
   ///   - now: by the same clock.
   func verdict(startedAfter begin: Int64, livingSince life: Int64?, now: Int64) -> Verdict {
     let isNew = number("ExecMainStartTimestampMonotonic") >= begin
@@ -62,7 +61,7 @@ struct RunStart {
 
   private func number(_ name: Substring) -> Int64 { values[name].flatMap { Int64($0) } ?? 0 }
 
-  /// As waitid(2) tells it.
+  /// In the terms of waitid(2).
   private var ending: String? {
     let status = Int32(clamping: number("ExecMainStatus"))
     return switch number("ExecMainCode") {
@@ -72,7 +71,7 @@ struct RunStart {
     }
   }
 
-  /// Microseconds of a clock that never goes back, which is the manager's as well.
+  /// Microseconds of the monotonic clock, which the manager uses as well.
   static var now: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

@@ -2,11 +2,11 @@
 
 internal import Glibc
 
-/// The user's service manager, asked by systemctl.
+/// The user's service manager, by systemctl.
 enum UserUnits {
-  /// Runs systemctl, and gives what it prints; its messages go to standard error.
+  /// Runs systemctl and returns its output; its messages go to standard error.
   ///
-  /// - Parameter words: for a shell, so they must need no quotes.
+  /// - Parameter words: parsed by a shell, so they must need no quotes.
   @discardableResult
   static func systemctl(_ words: String) throws -> String {
     let subject = "systemctl --user \(words)"
@@ -17,13 +17,13 @@ enum UserUnits {
     return text
   }
 
-  /// Lets a unit be started at every login, and starts it; does not wait for that.
+  /// Enables a unit at every login and starts it, without waiting for the start.
   ///
   /// - Parameter restarts: whether to stop it first if it is active.
   static func enable(_ id: RunID, isGraphical: Bool, restarts: Bool) throws {
     let unit = id.unit(isGraphical: isGraphical)
     try systemctl("--quiet enable \(unit)")
-    // Comes second: if the unit cannot be enabled, the other one stays as it was.
+    // Second, so that the other unit stays as it was if this one cannot be enabled.
     try systemctl("--quiet disable \(id.unit(isGraphical: !isGraphical))")
     reset(id)
     try systemctl("--quiet --no-block \(restarts ? "restart" : "start") \(unit)")
@@ -31,15 +31,15 @@ enum UserUnits {
 
   static func disable(_ id: RunID) throws { try systemctl("--quiet disable \(id.units)") }
 
-  /// Forgets failures, so that a start is not refused because of too many before.
+  /// Resets failures, so that too many earlier ones do not prevent a start.
   static func reset(_ id: RunID) {
-    // It fails for a unit that is not loaded.
+    // Fails for a unit that is not loaded.
     _ = try? systemctl("--quiet reset-failed \(id.units) 2>/dev/null")
   }
 
-  /// Waits until a program that was started lives or has ended; for ten seconds at most, if the manager is that busy.
+  /// Waits until a started program lives or has ended; for ten seconds at most, if the manager is that busy.
   ///
-  /// - Parameter begin: when the start was asked for, by `RunStart.now`.
+  /// - Parameter begin: when the start was requested, by `RunStart.now`.
   static func awaitStart(of unit: String, after begin: Int64) -> RunStart.Verdict {
     var process: Int64 = 0
     var life: Int64?
@@ -55,7 +55,7 @@ enum UserUnits {
     return .undecided
   }
 
-  /// Whether the manager starts or stops one of the units, or is about to; true also if it does not say.
+  /// Whether one of the units is being started or stopped, or will be; true also if the manager does not answer.
   static func hasJob(_ id: RunID) -> Bool {
     let jobs = try? systemctl("show --value --property=Job \(id.units)")
     return jobs?.contains { $0.isNumber } ?? true

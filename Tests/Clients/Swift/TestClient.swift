@@ -154,6 +154,7 @@ struct Commands {
       return ["method": "headReplaced", "params": ["generation": .integer(facts.generation)]]
     case .stateWanted(let facts):
       return ["method": "stateWanted", "params": ["object": .integer(facts.object), "path": path(facts.path)]]
+    case .encodeFailed(let facts): return ["method": "encodeFailed", "params": ["path": path(facts.path)]]
     case .archiveLost(let facts):
       let host: JSONValue = facts.host.map { .string($0) } ?? .null
       return ["method": "archiveLost", "params": ["host": host, "unshipped": .integer(facts.unshipped)]]

@@ -3,7 +3,7 @@
 
 Prints how many windows came back. With a word, such a program is run once: `die` closes a window and is killed then;
 `hold` opens a window while its last one is closed, and is killed when that is saved; `linger` is killed when
-another one has begun.
+another one has begun; `withheld` is one of org.example.Withheld that ends when its windows are saved.
 """
 
 import json
@@ -164,6 +164,9 @@ elif sys.argv[1:] == ["hold"]:
     run(Holding())
 elif sys.argv[1:] == ["linger"]:
     run(Lingering())
+elif sys.argv[1:] == ["withheld"]:
+    run(Application("org.example.Withheld"))
+    sys.exit()
 
 
 assert run() == []

@@ -8,7 +8,8 @@
   opened                  answers with the `takeOver` of each `initialize` so far, of all connections
   cut                     ends the other connections
 
-Each registration gets the next handle; the identifier "Taken" is refused. Prints "ready".
+Each registration gets the next handle; the identifier "Taken" is refused, and "Hasty" is handed its state and is told
+of the end in one piece with the answer. Prints "ready".
 """
 
 import json
@@ -28,12 +29,25 @@ def result(method, params, handle):
     return {}
 
 
+def hand_out(handle):
+    state = {"object": handle, "state": {"text": "an hour of work"}}
+    yield {"id": 2, "method": "decodeRestorableStateWithCoder", "params": {"objects": [state]}}
+    yield {"method": "applicationFinishedRestoringState", "params": {"objects": [handle]}}
+
+
+def lines(*messages):
+    return b"".join(json.dumps({"jsonrpc": "2.0", **each}).encode() + b"\n" for each in messages)
+
+
 def serve(connection):
     asked, handle, is_lost = None, 0, False
     for line in connection.makefile("rb"):
         message = json.loads(line)
         method, params = message.get("method"), message.get("params", {})
         handle += method == "registerObjectForStateRestoration"
+        # A goodbye at the end of the program, and the answer to what was handed out.
+        if "id" not in message and method != "mutter" or method is None and asked is None:
+            continue
         if method == "ask":
             asked = message["id"]
             answer = {"id": 1, **params}
@@ -61,9 +75,9 @@ def serve(connection):
                 opened.append(params.get("takeOver", False))
             if method == "lose":
                 is_lost = True
-                told = {"jsonrpc": "2.0", "method": "archiveLost", "params": {**ELSEWHERE, "unshipped": 0}}
-                connection.sendall(json.dumps(told).encode() + b"\n")
-        connection.sendall(json.dumps({"jsonrpc": "2.0", **answer}).encode() + b"\n")
+                connection.sendall(lines({"method": "archiveLost", "params": {**ELSEWHERE, "unshipped": 0}}))
+        more = hand_out(handle) if params.get("restorationIdentifier") == "Hasty" else []
+        connection.sendall(lines(answer, *more))
 
 
 def main():

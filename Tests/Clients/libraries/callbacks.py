@@ -238,7 +238,7 @@ def are_told_of_when_they_fail(socket: str) -> None:
     restoration.store(APPLICATION, "Editor", {"text": "a"}, socket)
     failures: List[str] = []
     log = logging.Handler()
-    log.emit = lambda record: failures.append(str(record.exc_info[1]))  # type: ignore
+    log.emit = lambda record: record.exc_info and failures.append(str(record.exc_info[1]))  # type: ignore
     logging.getLogger("restoration").addHandler(log)
 
     async def fail(*arguments: Any) -> None:
@@ -259,6 +259,54 @@ def are_told_of_when_they_fail(socket: str) -> None:
     failures.clear()
     asyncio.run(work(fail_at_once))
     equal(set(failures), {"'at once'"})
+
+
+def cannot_save_what_waits_for_them(socket: str) -> None:
+    """The round waits for the callback: one that waited for the round would be late."""
+    told: List[str] = []
+    with restoration.Session(APPLICATION, socket=socket, serving=True) as session:
+        def encode() -> Dict[str, Any]:
+            try:
+                session.save()
+            except restoration.RestorationError as error:
+                told.append(str(error))
+            return {}
+
+        session.register("Editor", encode=encode)
+        equal(session.save()["stale"], [])
+
+    async def work() -> None:
+        async with restoration.AsyncSession(APPLICATION, socket=socket) as other:
+            beside: List[Any] = []
+
+            async def encode() -> Dict[str, Any]:
+                if not beside:
+                    beside.append(asyncio.ensure_future(other.save()))
+                try:
+                    await other.save()
+                except restoration.RestorationError as error:
+                    told.append(str(error))
+                return {}
+
+            await other.register("Other", encode=encode)
+            equal((await other.save())["stale"], [])
+            equal((await beside[0])["stale"], [])
+
+    asyncio.run(work())
+    assert len(told) > 1 and len(set(told)) == 1, told
+
+
+def give_what_is_refused(socket: str) -> None:
+    told: List[str] = []
+    log = logging.Handler()
+    log.emit = lambda record: told.append(record.getMessage())  # type: ignore
+    logging.getLogger("restoration").addHandler(log)
+    with restoration.Session(APPLICATION, socket=socket, serving=True) as session:
+        session.register("Editor", encode=lambda: {"next": {"$restorable": ["Nowhere"]}})
+        equal(session.save()["stale"][0]["why"], "invalidReference")
+        while not told:
+            session.serve(0.1)
+    assert "invalidReference" in told[0], told
 
 
 if __name__ == "__main__":

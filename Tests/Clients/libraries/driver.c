@@ -3,7 +3,8 @@
  * Executes commands of a test with Protocol/clients/c: driver SOCKET
  *
  * The commands are those of driver.py, which lists them. After a loss, resuming and sending again is done by
- * this program, as in any program in C; Python's library does it itself. One more:
+ * this program, as in any program in C; Python's library does it itself. A callback that comes before `register` has
+ * returned is the event `early`. More:
  *
  *   misuse    makes calls that no program may make                    -> the message and the hint of each
  *   retort    from now on the callback for errors that name no call makes a call; its answer counts as `retort`  -> null
@@ -100,22 +101,26 @@ static json_t *shortened(json_t *state) {
 
 /* -- Callbacks -------------------------------------------------------------------------------------------------- */
 
-static json_t *encode(restoration_object *object, void *data) {
-  (void)object;
+/* A callback needs the object, which the program has when it is registered. */
+static kept_object *called(const restoration_object *object, void *data) {
   kept_object *thing = data;
+  if (thing->object != object) note(json_pack("[ss]", "early", thing->name));
+  return thing;
+}
+
+static json_t *encode(restoration_object *object, void *data) {
+  kept_object *thing = called(object, data);
   note(json_pack("[ss]", "encode", thing->name));
   if (json_is_string(thing->state)) return NULL;
   return lengthened(thing->state);
 }
 
 static void decode(restoration_object *object, json_t *state, void *data) {
-  (void)object;
-  note(json_pack("[sso]", "decode", ((kept_object *)data)->name, shortened(state)));
+  note(json_pack("[sso]", "decode", called(object, data)->name, shortened(state)));
 }
 
 static void finished(restoration_object *object, void *data) {
-  (void)object;
-  note(json_pack("[ss]", "finished", ((kept_object *)data)->name));
+  note(json_pack("[ss]", "finished", called(object, data)->name));
 }
 
 static const restoration_callbacks callbacks = {encode, decode, finished};
@@ -216,16 +221,14 @@ static json_t *register_thing(const json_t *command) {
   double wait = json_number_value(json_object_get(command, "wait"));
   if (parent) json_object_set(params, "restorationParent", parent);
   if (class) json_object_set(params, "restorationClass", class);
+  if (json_object_get(command, "kind")) json_object_set(params, "kind", json_object_get(command, "kind"));
   if (json_object_get(command, "fresh")) json_object_set(params, "fresh", json_object_get(command, "fresh"));
   if (wait > 0) json_object_set_new(params, "awaitParentMilliseconds", json_integer((json_int_t)(wait * 1000)));
-  bool serves = true;
-  restoration_object *object = restoration_register(session, params, &callbacks, thing, patience, &failure);
-  if (!object && failure.code == RESTORATION_MISUSE) serves = false;
-  if (!serves) {
-    params = json_pack("{s:s}", "restorationIdentifier", thing->name);
-    if (parent) json_object_set(params, "restorationParent", parent);
-    object = restoration_register(session, params, NULL, thing, patience, &failure);
-  }
+  restoration_object *object =
+      restoration_register(session, json_incref(params), &callbacks, thing, patience, &failure);
+  if (!object && failure.code == RESTORATION_MISUSE)
+    object = restoration_register(session, json_incref(params), NULL, thing, patience, &failure);
+  json_decref(params);
   if (!object) return NULL;
   thing->object = object;
   return json_pack(

@@ -7,6 +7,7 @@ Each function at the end is a scenario, with an application of its own. It ends 
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
@@ -71,6 +72,59 @@ def remove_nothing_by_a_signal(socket: str) -> None:
             process.send_signal(number)
             process.wait(30)
             equal((name, restoration.load(APPLICATION, "Editor", socket).decode(str)), (name, "kept"))
+
+
+#: What a program does last with its session, and why the next one is told that it begins.
+LAST: Dict[str, str] = {
+    "pass": "launch",
+    "sys.exit(3)": "launch",
+    "del session, editor": "launch",
+    "asyncio.run(begin())": "launch",
+    "session.close()": "recover",
+    "raise ValueError": "recover",
+    "asyncio.run(fail())": "recover",
+    "os.abort()": "recover",
+}
+PROGRAM = """
+import asyncio, os, sys, restoration
+
+async def begin():
+    other = restoration.AsyncSession(application, process="other", socket=socket)
+    await (await other.register("Other")).encode("kept")
+
+async def fail():
+    await begin()
+    raise ValueError
+
+application, socket = sys.argv[1:]
+session = restoration.Session(application, socket=socket)
+editor = session.register("Editor")
+editor.encode("kept")
+"""
+
+
+def reason(socket: str) -> Any:
+    with restoration.Session(APPLICATION, socket=socket) as session:
+        return session.restoration["reason"]
+
+
+def are_no_crash_of_a_program_that_ends_by_itself(socket: str) -> None:
+    for last, expected in LAST.items():
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM + last, APPLICATION, socket], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, check=False)
+        equal((last, reason(socket)), (last, expected))
+
+
+def are_said_of_a_session_that_is_dropped(socket: str) -> None:
+    session = restoration.Session(APPLICATION, process="editor", socket=socket)
+    session.register("Editor").encode("kept")
+    del session
+    gc.collect()
+    with restoration.Session(APPLICATION, process="main", socket=socket) as other:
+        while len(other.call("describeApplication")["sessions"]) > 1:
+            pass
+        other.register("Editor")
 
 
 if __name__ == "__main__":

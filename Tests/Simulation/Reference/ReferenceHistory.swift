@@ -76,12 +76,13 @@ struct ReferenceHistory {
     let calls = seen.compactMap { facts[$0] }.filter { $0.stage < 4 }
     var disorder: [String] = []
     for (index, later) in calls.enumerated() {
-      let session = later.text.prefix { $0 != " " }
-      for earlier in calls[..<index] {
-        let isSame = earlier.stage == later.stage && earlier.text.prefix { $0 != " " } == session
+      let words = later.text.split(separator: " ")
+      for earlier in calls[..<index] where earlier.stage >= later.stage {
+        let others = earlier.text.split(separator: " ")
         let isBelow =
-          earlier.stage == later.stage && later.path.map { earlier.path?.hasPrefix($0 + "/") == true } == true
-        if earlier.stage > later.stage || isSame && earlier.rank > later.rank || isBelow {
+          words.count > 2 && ["make", "decode"].contains(words[1]) && others.count > 2 && others[1] == words[1]
+          && others[2].hasPrefix(words[2] + "/")
+        if earlier.stage > later.stage || words[0] == others[0] && earlier.rank > later.rank || isBelow {
           disorder.append("\(earlier.text) < \(later.text)")
         }
       }

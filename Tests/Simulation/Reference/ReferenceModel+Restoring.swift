@@ -3,363 +3,258 @@
 // What is unwrapped is there: a session or an object that is named without being there is a fault of the model.
 // swift-format-ignore-file: NeverForceUnwrap
 
-/// Save rounds and restorations.
+/// Restorations (R21 to R24).
 extension ReferenceModel {
-  // MARK: Saving
-
-  /// What clients answer in a round.
-  struct Answers {
-    var number = 0
-    var failing: [String] = []
-    var unchanged: [String] = []
-    var links: [String: [String]] = [:]
-  }
-
-  mutating func save(_ answers: Answers, isDeclined: Bool) -> String {
-    self.answers = answers
-    var stale: [String] = []
-    if let delegate = servingDelegate {
-      tell(0, "\(delegate) shouldSave \(words(own))")
-      if isDeclined { return "declined" }
-      tell(1, "\(delegate) willEncode")
-      if let links = answers.links[""] {
-        if let state = try? state(answers.number, links, of: nil) {
-          (own, sessions[delegate]!.knowsOwn) = (state, true)
-        } else {
-          stale.append("application invalidReference")
-        }
-      }
-    }
-    // First those that the walk reaches, then those that something saved refers to.
-    let served = Set(nodes.keys.filter { self[$0].claim.map { sessions[$0.session]!.serves } ?? false })
-    var asked: Set<ID> = []
-    var next = inOrder(served.filter(isIncluded), below: scope)
-    repeat {
-      for (rank, id) in next.enumerated() {
-        if !isIncluded(id) { count("R7 reached and asked") }
-        stale += ask(id, answers, stage: 2, rank: isIncluded(id) ? rank : 1_000)
-      }
-      asked.formUnion(next)
-      next = held(awaiting: served.subtracting(asked)).intersection(served).subtracting(asked).sorted()
-    } while !next.isEmpty
-    let (held, isNew) = (held(), isNew)
-    let left = nodes.keys.filter { self[$0].claim != nil && !held.contains($0) }.map { path(of: $0) ?? "-" }
-    if isNew {
-      seal()
-      for (id, session) in sessions where session.serves && !session.isOver { tell(4, "\(id) saved") }
-    }
-    let lists = "stale \(stale.sorted()) excluded \(left.sorted())"
-    return "\(isNew ? "saved" : "unchanged") \(generation.states.count) \(lists)"
-  }
-
-  /// Returns why no state came of it.
-  mutating func ask(_ id: ID, _ answers: Answers, stage: Int, rank: Int = 0) -> [String] {
-    let path = path(of: id) ?? "-"
-    tell(stage, "\(self[id].claim!.session) encode \(path)", rank: rank)
-    if answers.failing.contains(path) { return ["\(path) failed"] }
-    if answers.unchanged.contains(path) { return [] }
-    let state = try? state(answers.number, answers.links[path] ?? [], of: self[id].objectClass)
-    guard let state else { return ["\(path) invalidReference"] }
-    write(id, state)
-    return []
-  }
-
-  // MARK: Restoring
-
   struct Restoration {
-    enum Place: Equatable {
-      case open, located, restored
-      case skipped(String)
-    }
-
-    struct Item {
-      let node: ID
-      let path: String
-      /// The nearest item above.
-      let above: Int?
-      /// The process role that had it last, as long as it is awaited for that.
-      var role: String?
-      /// It is awaited until the deadline; the session that had it is gone; a client that is to make it was asked.
-      var isExpected: Bool
-      var hasEnded = false
-      var isAsked = false
-      /// Sessions that left it to others.
-      var passed: Set<Int> = []
-      /// The claim that got the state.
-      var claim: Int?
-      var place = Place.open
-
-      /// Until the deadline, or until a process of its role shows that it does not come (R23).
-      var isAwaited: Bool { !hasEnded && (isExpected || role != nil) }
-    }
-
     let making: [String: Operation.Making]
     let begun: Int
     let caller: Int?
-    var items: [Item]
     /// The first state was handed out.
     var isDecoding = false
     /// How often sessions were asked to make something.
     var asked: [Int: Int] = [:]
-
-    func hasChanged(since before: Restoration) -> Bool {
-      asked != before.asked || items.map(\.place) != before.items.map(\.place)
-        || items.map(\.role) != before.items.map(\.role)
-    }
-
-    func above(_ item: Item) -> Item? { item.above.map { items[$0] } }
+    /// Items that are asked for at the same time, and whether it is said in which order.
+    var racers: [Item] = []
+    var isRacing = false
   }
 
-  func isRestoring(_ id: ID) -> Bool { restoration?.items.contains { $0.node == id } == true }
+  /// An object that the restoration is about.
+  struct Item: Equatable {
+    enum Place: String {
+      case open, located, restored, refused, parentSkipped, sameObject, classMismatch, notServed
+    }
+
+    let node: ID
+    let path: String
+    /// The nearest item above.
+    let above: Int?
+    /// It is awaited until the deadline, or until a process of this role, which had it last, does not bring it (R23).
+    var isExpected: Bool
+    var role: String?
+    /// The session that had it is gone; a client that is to make it was asked; sessions that left it to others.
+    var hasEnded = false
+    var isAsked = false
+    var passed: Set<Int> = []
+    /// The claim that got the state.
+    var claim: Int?
+    var place = Place.open
+
+    var isAwaited: Bool { place == .open && !hasEnded && (isExpected || role != nil) }
+    var isPending: Bool { place == .open || place == .located }
+    var reason: String? { isPending ? hasEnded ? "ended" : nil : place == .restored ? nil : place.rawValue }
+  }
+
+  private func path(of item: Item) -> String { path(of: item.node) ?? item.path }
+  private var isHalf: Bool { restoration.map { now >= $0.begun + 5_000 } ?? false }
+  private var isWaiting: Bool { items.contains(where: \.isAwaited) }
+
+  /// Items above it, the nearest first.
+  private func above(_ item: Item) -> [Item] { item.above.map { [items[$0]] + above(items[$0]) } ?? [] }
+
+  /// Whether what is above is out of the way.
+  private func isFree(_ item: Item) -> Bool {
+    let obstacle = above(item).first { $0.place != .open || $0.hasEnded || $0.isAwaited || !makers(of: $0).isEmpty }
+    return isHalf || obstacle.map { $0.place != .open || $0.hasEnded } ?? true
+  }
+
+  /// Whether the state of an item at that place refers to one of these.
+  private func isMentioned(_ ids: [ID], at place: Item.Place) -> Bool {
+    let states = items.filter { $0.place == place }.compactMap { nodes[$0.node]?.settled }
+    return states.contains { $0.targets.contains { $0.map(ids.contains) ?? false } }
+  }
 
   /// Whether a restoration is about it (R22).
   func isConcerned(_ id: ID) -> Bool {
     let node = self[id]
-    if let claim = node.claim { return node.name != nil && (node.saved != nil || node.isLeft) && !claim.isDone }
     let isMade = node.restorationClass != nil || node.kind == .viewController && node.isRegistered
-    return node.name != nil && (node.saved != nil || isMade)
+    return node.name != nil && node.claim.map { $0.delivery != .done } ?? (node.saved != nil || isMade)
   }
 
-  mutating func restore(_ caller: Int?, isDeclined: Bool, _ making: [String: Operation.Making]) -> String {
+  mutating func restore(_ caller: Int?, isDeclined: Bool, _ making: [String: Operation.Making]) {
     let order = inOrder(nodes.keys.filter(isConcerned)) { self[$0].parent }
-    let isOver = !sessions.keys.contains(where: isLive)
-    let end = isOver ? lastEnd : run.formerEnd
-    let awaited = max(isOver ? run.begun : run.formerBegun, end - 60_000)
-    let items = order.map { id in
-      let node = self[id]
-      let above = ancestors(of: id).lazy.compactMap { order.firstIndex(of: $0) }.first
-      let wasThere = node.left.map { awaited <= $0 && $0 <= end } ?? false
-      let isAwaited = node.claim == nil && node.isRegistered && !node.isMissed && wasThere
-      let role = isAwaited ? node.ownerRole : nil
-      if node.claim != nil, node.restorationClass != nil { count("3 live and not made again") }
-      return Restoration.Item(
-        node: id,
-        path: path(of: id)!,
-        above: above,
-        role: role,
-        isExpected: node.claim != nil || isAwaited && role == nil
-      )
+    let concerned = order.map { id in
+      let (node, above) = (self[id], ancestors(of: id).lazy.compactMap { order.firstIndex(of: $0) }.first)
+      let wasThere = node.claim == nil && node.left.map(lastMinute.contains) ?? false
+      let (role, isExpected) = (wasThere ? node.role : nil, node.claim != nil || wasThere && node.role == nil)
+      return Item(node: id, path: path(of: id)!, above: above, isExpected: isExpected, role: role)
     }
-    guard !items.isEmpty || own != nil && delegate.map({ !sessions[$0]!.knowsOwn }) ?? false else {
-      count("1 nothing concerned")
-      run.decision = .restoring
-      if !nodes.values.contains(where: { $0.claim?.window != nil }) { completeRestoration() }
-      tell(6, "restored [] skipped [] absent []")
-      return "asked"
+    guard !concerned.isEmpty || own != nil && delegate.map({ !sessions[$0]!.knowsOwn }) ?? false else {
+      count("R21 nothing concerned")
+      (run.decision, run.isBegun) = (.restoring, true)
+      closeWindows()
+      return tell(6, "restored [] skipped [] absent []")
     }
     if run.decision != .restoring, let delegate = servingDelegate {
       tell(0, "\(delegate) shouldRestore \(words(own))")
-      if isDeclined {
-        count("R21 declined")
-        run.decision = .declined
-        for (id, node) in nodes {
-          self[id].declined = (node.isWritten && !node.isHiddenWritten ? node.hidden : nil) ?? node.declined
-          if node.isWritten { unhide(id, mayBeAskedFor: true) }
-        }
-        tell(6, "declined")
-        for id in nodes.keys.sorted() { deliver(id, stage: 7) }
-        return "asked"
-      }
+      if isDeclined { return decline() }
       sessions[delegate]!.knowsOwn = true
     }
     run.decision = .restoring
-    restoration = Restoration(making: making, begun: now, caller: caller, items: items)
+    (restoration, items) = (Restoration(making: making, begun: now, caller: caller), concerned)
     progress()
-    return "asked"
+  }
+
+  private mutating func decline() {
+    count("R21 declined")
+    run.decision = .declined
+    for (id, node) in nodes where node.saved?.run == run.number {
+      if node.hidden?.run != run.number { self[id].declined = node.hidden ?? node.declined }
+      confirm(id, .open)
+    }
+    tell(6, "declined")
+    for id in nodes.keys.sorted() { deliver(id, stage: 7) }
   }
 
   /// Does what can be done now.
   mutating func progress() {
-    while let before = restoration {
+    var before: [Item] = []
+    while restoration != nil, items != before {
+      before = items
       // What is live is there; of the rest, those that are free at the same time are asked for at the same time.
-      for number in before.items.indices { locate(number, isFree: false) }
-      let free = Set(before.items.indices.filter(isFree))
-      let over = sessions.values.filter { !$0.isOver && ($0.isCompleted || now >= $0.active + 1_000) }.compactMap(
-        \.role
-      )
-      for number in free where restoration!.items[number].role.map(over.contains) ?? false {
-        restoration!.items[number].role = nil
-      }
+      for number in items.indices { locate(number, isFree: false) }
+      let free = items.indices.filter { isFree(items[$0]) }
+      let over = sessions.values.filter { !$0.isOver && ($0.isCompleted || now >= $0.active + 1_000) }.map(\.role)
+      for number in free where over.contains(items[number].role) { items[number].role = nil }
       // Who was asked least depends on whose answers come first.
-      racers = free.map { before.items[$0] }.filter { !makers(of: $0).isEmpty }
-      isRacing = racers.count > 1 && (!before.asked.isEmpty || racers.contains { $0.above != nil })
-      for number in before.items.indices { locate(number, isFree: free.contains(number)) }
-      if restoration!.hasChanged(since: before) { continue }
-      if isHalf || !isWaiting {
-        restoration!.isDecoding = true
-        for number in before.items.indices { handOut(number) }
-      }
-      if !restoration!.hasChanged(since: before) { break }
+      let racers = free.map { before[$0] }.filter { !makers(of: $0).isEmpty }
+      restoration!.isRacing = racers.count > 1 && (!restoration!.asked.isEmpty || racers.contains { $0.above != nil })
+      restoration!.racers = racers
+      for number in items.indices { locate(number, isFree: free.contains(number)) }
+      guard items == before, isHalf || !isWaiting else { continue }
+      restoration!.isDecoding = true
+      for number in items.indices { handOut(number) }
     }
     if let restoration, now >= restoration.begun + 10_000 || !isWaiting { finish(restoration) }
   }
 
-  private var isHalf: Bool { restoration.map { now >= $0.begun + 5_000 } ?? false }
-
-  private var isWaiting: Bool { restoration?.items.contains { $0.place == .open && $0.isAwaited } == true }
-
-  private func path(of item: Restoration.Item) -> String { path(of: item.node) ?? item.path }
-
-  /// Whether the object above is out of the way.
-  private func isFree(_ number: Int) -> Bool {
-    guard !isHalf, let above = restoration!.items[number].above else { return true }
-    let item = restoration!.items[above]
-    return item.place != .open || item.hasEnded || !item.isAwaited && makers(of: item).isEmpty && isFree(above)
-  }
-
-  /// What becomes of objects below a live one that is itself below an awaited one is not said.
-  private func isBelowAwaited(_ number: Int) -> Bool {
-    guard !isHalf, let above = restoration!.items[number].above else { return false }
-    let item = restoration!.items[above]
-    return item.place == .open && item.isAwaited || isBelowAwaited(above)
-  }
+  // MARK: Locating
 
   private mutating func locate(_ number: Int, isFree: Bool) {
-    let item = restoration!.items[number]
-    guard item.place == .open || item.place == .located else { return }
-    if !item.hasEnded, case .skipped(let why) = restoration!.above(item)?.place,
-      ["refused", "parentSkipped", "sameObject"].contains(why)
-    {
-      restoration!.items[number].place = .skipped("parentSkipped")
-    } else if item.place == .open, let node = nodes[item.node] {
-      if node.claim != nil {
-        restoration!.items[number].place = .located
-      } else if !item.isAsked, isFree {
-        make(number, node, isUncertain: item.hasEnded || isBelowAwaited(number))
-      }
+    let (item, above) = (items[number], above(items[number]))
+    let isBelowRefused = above.first.map { [.refused, .parentSkipped, .sameObject].contains($0.place) } ?? false
+    guard item.isPending else { return }
+    if !item.hasEnded, isBelowRefused {
+      items[number].place = .parentSkipped
+    } else if item.place == .open, nodes[item.node]?.claim != nil {
+      items[number].place = .located
+    } else if item.place == .open, nodes[item.node] != nil, !item.isAsked, isFree {
+      // What becomes of objects below a live one that is itself below an awaited one is not said.
+      make(number, isUncertain: item.hasEnded || !isHalf && above.contains(where: \.isAwaited))
     }
   }
 
-  /// Asks sessions of its class, or the delegate, one after the other (R22).
-  private mutating func make(_ number: Int, _ node: Node, isUncertain: Bool) {
-    let (isPlain, makers) = (node.restorationClass == nil, makers(of: restoration!.items[number]))
-    // A delegate that comes later is not asked.
-    if isPlain, !isUncertain { restoration!.items[number].isAsked = true }
-    guard let maker = makers.first else { return }
-    // Whether it is made once more is not said.
-    if isUncertain { isUnspecified = true }
-    // Who is asked after a pass that comes at the same time is not said.
-    if makers.count > 1, isRacing || restoration!.items.contains(where: { !$0.passed.isEmpty }) { isUnspecified = true }
-    restoration!.items[number].isAsked = true
-    guard let refusal = make(number, node, by: maker, hasOthers: !isPlain && makers.count > 1) else { return }
-    if refusal == "pass" {
-      restoration!.items[number].passed.insert(maker)
-      restoration!.items[number].isAsked = false
-    } else if refusal == "forget" || !isPlain {
-      restoration!.items[number].place = .skipped("refused")
-    } else if let role = restoration!.items[number].role, role == sessions[maker]!.role {
-      restoration!.items[number].role = nil
-    }
-  }
-
-  private func role(of node: Node) -> String? { (node.saved == nil ? nil : node.writerRole) ?? node.ownerRole }
-
-  /// Who can be asked for it now, sessions of its class or the delegate.
-  private func makers(of item: Restoration.Item) -> [Int] {
-    guard !item.isAsked, let node = nodes[item.node], node.claim == nil else { return [] }
+  /// Who can be asked for it now (R22): the delegate, or sessions of its class, first one of the process role that had
+  /// the object last, one that was asked least in this restoration, the first.
+  private func makers(of item: Item) -> [Int] {
+    guard !item.isAsked, let node = nodes[item.node], node.claim == nil, node.kind != .view else { return [] }
     guard let made = node.restorationClass else {
       return node.kind == .viewController ? servingDelegate.map { [$0] } ?? [] : []
     }
-    return node.kind == .view ? [] : makers(of: made, role: role(of: node)).filter { !item.passed.contains($0) }
+    let role = node.saved?.role ?? node.role
+    func rank(_ id: Int) -> (Int, Int, Int, Int) {
+      let isOther = role == nil || sessions[id]!.role != role
+      return (sessions[id]!.isDiscarded ? 1 : 0, isOther ? 1 : 0, restoration?.asked[id] ?? 0, id)
+    }
+    return makers(of: made).filter { !item.passed.contains($0) }.sorted { rank($0) < rank($1) }
   }
 
-  /// A client makes an object, which it registers for that, says that it comes, or refuses; returns how it refuses.
-  private mutating func make(_ number: Int, _ node: Node, by session: Int, hasOthers: Bool) -> String? {
-    let item = restoration!.items[number]
-    let path = path(of: item)
-    let isLate = isHalf || restoration!.isDecoding
-    // Whether what refers to it comes with its handle is not said.
-    let isMentioned = restoration!.items.contains {
-      $0.place == .located && nodes[$0.node]?.settled?.targets.contains(item.node) == true
-    }
-    if isLate, isMentioned { isUnspecified = true }
-    let state = words(node.declined ?? node.settled, isMarked: false)
-    tell(isLate ? 2 : 1, "\(session) make \(path) \(state)", path: "make \(path)")
-    restoration!.asked[session, default: 0] += 1
-    var other: String?
+  /// Asks one, which makes the object, says that it comes, leaves it to another, or refuses.
+  private mutating func make(_ number: Int, isUncertain: Bool) {
+    let (item, node, makers) = (items[number], self[items[number].node], makers(of: items[number]))
+    let isPlain = node.restorationClass == nil
+    // A delegate that comes later is not asked.
+    if isPlain, !isUncertain { items[number].isAsked = true }
+    guard let maker = makers.first else { return }
+    let (path, isLate) = (path(of: item), isHalf || restoration!.isDecoding)
+    // Not said are: whether it is made once more; who is asked after a pass that comes at the same time; whether what
+    // refers to it comes with its handle.
+    let isOpen = makers.count > 1 && (restoration!.isRacing || items.contains { !$0.passed.isEmpty })
+    if isUncertain || isOpen || isLate && isMentioned([item.node], at: .located) { isUnspecified = true }
+    tell(isLate ? 2 : 1, "\(maker) make \(path) \(words(given(item.node), isMarked: false))")
+    restoration!.asked[maker, default: 0] += 1
+    items[number].isAsked = true
+    var target: String? = path
     switch restoration!.making[path] {
     case .awaited:
-      if !item.isExpected { count("6 awaited by its factory") }
-      restoration!.items[number].isExpected = true
-      return nil
-    case .passed where node.restorationClass != nil && item.passed.isEmpty:
-      count("10 passed")
-      return "pass"
+      if !item.isExpected { count("R23 awaited by its factory") }
+      items[number].isExpected = true
+      return
+    case .passed where !isPlain && item.passed.isEmpty, .forgotten where !isPlain && makers.count > 1:
+      count("R22 passed")
+      items[number].isAsked = false
+      items[number].passed.insert(maker)
+      return
     case .forgotten:
-      if hasOthers { return "pass" }
-      count("11 forgotten by its factory")
-      let gone = Set(subtree(of: item.node))
+      count("R13 forgotten by its factory")
       // Whether those that are made at the same time still refer to it is not said.
-      let isMentioned = restoration!.items.contains { other in
-        other.place == .open && nodes[other.node]?.settled?.targets.contains { $0.map(gone.contains) ?? false } == true
-      }
-      if isMentioned { isUnspecified = true }
+      if isMentioned(subtree(of: item.node), at: .open) { isUnspecified = true }
       forget(item.node)
-      return "forget"
-    case .passed where node.restorationClass == nil, .refused: return "null"
-    case .elsewhere(let path): other = path
-    case .passed, nil: break
+      return refuse(number)
+    case .elsewhere(let other):
+      // It may have been asked for, or made for something else, at the same time.
+      let making = restoration!.making
+      let isShared = restoration!.racers.contains { $0.path != path && making[$0.path] == .elsewhere(other) }
+      let isAsked = items.contains { $0.path != path && $0.path == other && ($0.place == .open || $0.isAsked) }
+      if isAsked || isShared { isUnspecified = true }
+      target = other
+    case .refused: target = nil
+    case .passed: target = isPlain ? nil : path
+    case nil: break
     }
-    // It may have been asked for, or made for something else, at the same time.
-    let isShared = racers.contains { racer in
-      racer.path != path && other.map { restoration!.making[racer.path] == .elsewhere($0) } ?? false
+    if let object = target.flatMap({ register($0, node.restorationClass, by: maker) }) {
+      let isThere = object == item.node || nodes[item.node]?.claim != nil
+      if !isThere { count("R24 same object") }
+      items[number].place = isThere ? .located : .sameObject
+    } else if !isPlain {
+      refuse(number)
+    } else if item.role == sessions[maker]!.role {
+      items[number].role = nil
     }
-    let isAsked = restoration!.items.contains { asked in
-      asked.path != path && asked.path == other && (asked.place == .open || asked.isAsked)
-    }
-    if isAsked || isShared { isUnspecified = true }
-    guard let object = register(other ?? path, node.restorationClass, by: session) else { return "null" }
-    let isThere = object == item.node || nodes[item.node]?.claim != nil
-    if !isThere { count("4 same object") }
-    restoration!.items[number].place = isThere ? .located : .skipped("sameObject")
-    return nil
+  }
+
+  private mutating func refuse(_ number: Int) {
+    items[number].place = .refused
+    run.refused.insert(items[number].node)
   }
 
   /// What a factory registers; nil if it cannot.
   private mutating func register(_ path: String, _ restorationClass: String?, by session: Int) -> ID? {
-    var components = path.split(separator: "/").map(String.init)
-    let name = components.removeLast()
-    let above = components.isEmpty ? nil : node(at: components.joined(separator: "/"))
-    guard components.isEmpty || above != nil else { return nil }
-    let kind = Operation.Kind(of: name)
-    let facts = Operation.Registration(name: name, kind: kind, restorationClass: restorationClass)
-    do { return try register(session, facts, below: above) } catch {
-      if (error as? Refusal)?.kind == "unspecified" { isUnspecified = true }
+    let components = path.split(separator: "/").map(String.init)
+    let (name, above) = (components.last!, components.dropLast().joined(separator: "/"))
+    let facts = Operation.Registration(name: name, kind: .init(of: name), restorationClass: restorationClass)
+    do { return try register(session, facts, below: parent(above.isEmpty ? nil : .path(above))) } catch {
+      if case Refusal.unspecified = error { isUnspecified = true }
       return nil
     }
   }
 
+  // MARK: Handing out
+
   private mutating func handOut(_ number: Int) {
-    let item = restoration!.items[number]
-    guard item.place == .located, isFree(number), restoration!.above(item)?.place != .located,
+    let item = items[number]
+    guard item.place == .located, isFree(item), above(item).first?.place != .located,
       let node = nodes[item.node], let claim = node.claim
     else { return }
-    let state = node.declined ?? node.settled
-    var place = Restoration.Place.restored
-    if state != nil, !claim.isDone {
-      if !classMatches(item.node, state) {
-        place = .skipped("classMismatch")
-      } else if !sessions[claim.session]!.serves {
-        place = .skipped("notServed")
-      } else {
-        if node.declined != nil { count("9 again after a no") }
-        let path = path(of: item.node) ?? "-"
-        tell(2, "\(claim.session) decode \(path) \(words(state))", path: "decode \(path)")
-        shown(item.node)
-        openWindow(item.node)
-      }
+    items[number].claim = claim.number
+    items[number].place = .restored
+    guard let state = given(item.node), claim.delivery != .done else { return }
+    if !classMatches(item.node, state) {
+      items[number].place = .classMismatch
+    } else if !isServed(item.node) {
+      items[number].place = .notServed
+    } else {
+      if node.declined != nil { count("R21 again after a no") }
+      hand(item.node, stage: 2)
+      openWindow(item.node)
     }
-    (restoration!.items[number].place, restoration!.items[number].claim) = (place, claim.number)
   }
 
   /// A session has ended: what it was to restore is there for others.
-  mutating func left(_ session: Int, _ owned: [ID]) {
-    for (number, item) in (restoration?.items ?? []).enumerated() {
-      guard item.place == .located, owned.contains(item.node) else { continue }
+  mutating func left(_ owned: [ID]) {
+    for (number, item) in items.enumerated() where item.place == .located && owned.contains(item.node) {
       // Whether it has ended, or was not there yet, is not said.
-      if !isFree(number) { isUnspecified = true }
-      restoration!.items[number].place = nodes[item.node] == nil ? .skipped("ended") : .open
-      (restoration!.items[number].hasEnded, restoration!.items[number].isAsked) = (true, false)
+      if !isFree(item) { isUnspecified = true }
+      (items[number].place, items[number].hasEnded, items[number].isAsked) = (.open, true, false)
     }
     progress()
   }
@@ -369,20 +264,22 @@ extension ReferenceModel {
       tell(3, "\(delegate) didDecode \(words(own))")
       sessions[delegate]!.knowsOwn = true
     }
-    var (restored, skipped, absent): ([String], [String], [String]) = ([], [], [])
-    for item in ended.items {
-      switch item.place {
-      case .restored: restored.append(path(of: item))
-      case .skipped(let why): skipped.append("\(path(of: item)) \(why)")
-      case .open, .located:
-        if item.hasEnded { skipped.append("\(path(of: item)) ended") } else { absent.append(path(of: item)) }
+    for item in items { if let reason = item.reason { count("skipped \(reason)") } }
+    let restored = items.filter { $0.place == .restored }.map(path)
+    let skipped = items.compactMap { item in item.reason.map { "\(path(of: item)) \($0)" } }
+    let absent = items.filter { $0.isPending && !$0.hasEnded }.map(path)
+    let over = items.filter { nodes[$0.node] != nil }
+    (restoration, items) = (nil, [])
+    for item in over {
+      // The newest answer counts. What was refused, with all below it, hides nothing from now on (R19).
+      if item.place != .refused { run.refused.remove(item.node) }
+      for id in item.place == .refused ? subtree(of: item.node) : [] {
+        self[id].declined = nil
+        confirm(id, .open)
       }
     }
-    for word in skipped { count("skipped " + word.split(separator: " ")[1]) }
-    for item in ended.items { settle(item) }
-    restoration = nil
-    for item in ended.items where item.place == .restored && nodes[item.node]?.claim?.number == item.claim {
-      (self[item.node].claim!.window, self[item.node].claim!.isDone) = (nil, true)
+    for item in over where item.place == .restored && nodes[item.node]?.claim?.number == item.claim {
+      (self[item.node].claim!.window, self[item.node].claim!.delivery) = (nil, .done)
       announce(item.node)
     }
     closeWindows()
@@ -390,20 +287,5 @@ extension ReferenceModel {
       tell(6, "restored \(restored.sorted()) skipped \(skipped.sorted()) absent \(absent.sorted())")
     }
     for id in nodes.keys.sorted() { deliver(id, stage: 7) }
-  }
-
-  /// What was refused, with all below it, hides nothing from now on (R19).
-  private mutating func settle(_ item: Restoration.Item) {
-    guard nodes[item.node] != nil else { return }
-    // The newest answer counts.
-    run.refused.remove(item.node)
-    if item.place == .skipped("refused") {
-      run.refused.insert(item.node)
-      for id in subtree(of: item.node) {
-        if self[id].hidden != nil { count(id == item.node ? "14 settled by a refusal" : "14 settled below a refusal") }
-        self[id].declined = nil
-        unhide(id, mayBeAskedFor: true)
-      }
-    }
   }
 }

@@ -25,6 +25,8 @@ let s:registered = {}
 let s:registering = {}
 " By path: the state that the broker has, whether it was told that there is a newer one, and why it refused one.
 let [s:known, s:asked, s:refused] = [{}, {}, {}]
+" Whether the broker withholds the order of tab pages or the list of buffers.
+let s:isWithheld = v:false
 let s:timer = 0
 let s:told = {}
 " What the user has last asked for with a command, until Vim waits for the next one.
@@ -248,10 +250,10 @@ function! s:Title(path) abort
 endfunction
 
 " The broker has refused a state.
-function! s:Refused(event) abort
-  let path = type(get(a:event, 'path')) == v:t_list ? join(a:event.path, '/') : ''
-  if a:event.name !=# 'encodeFailed' || !has_key(s:registered, path) | return | endif
-  let fault = a:event.error
+function! s:Refused(params) abort
+  let path = type(get(a:params, 'path')) == v:t_list ? join(a:params.path, '/') : ''
+  if !has_key(s:registered, path) | return | endif
+  let fault = a:params.error
   " What may be stored another time is told again; at once, if this editor was only busy for too long.
   if fault.kind !=# 'limitExceeded' | let s:known[path] = v:null | endif
   if fault.kind ==# 'timedOut' | return s:Changed() | endif
@@ -264,7 +266,7 @@ endfunction
 " MARK: The broker's calls
 
 function! s:Answer(request) abort
-  if a:request.method ==# 'event' | return s:Refused(a:request.params) | endif
+  if a:request.method ==# 'encodeFailed' | return s:Refused(a:request.params) | endif
   if a:request.method !=# 'encodeRestorableStateWithCoder'
     let fault = {'code': -32601, 'message': 'not served: ' .. a:request.method}
     if has_key(a:request, 'id') | call s:Send({'id': a:request.id, 'error': fault}) | endif
@@ -283,7 +285,7 @@ function! s:Answer(request) abort
     else
       let answer.state = states[path]
       let bytes += len(json_encode(answer.state))
-      " No event tells that a round has a state refused once more.
+      " It stays refused until another state is stored.
       if a:request.params.round > 0 && isRefused | continue | endif
       let s:known[path] = answer.state
       if isRefused | unlet s:refused[path] | endif
@@ -318,7 +320,6 @@ function! s:Initialized(error, result) abort
   let s:retry = s:retryFirst
   let s:stateBytesMax = a:result.limits.stateBytesMax
   let [s:registering, s:known, s:asked, s:refused] = [{}, {}, {}, {}]
-  call s:Request('subscribe', {'events': ['encodeFailed']})
   if isResumed && s:phase ==# 'kept'
     call s:Changed()
   else
@@ -352,8 +353,10 @@ function! s:Registered(channel, paths, error, results) abort
     let s:registered[path] = 1
   endfor
   let [editor, buffers] = a:results[-2 :]
+  let s:isWithheld = editor.status ==# 'quarantined' || buffers.status ==# 'quarantined'
+  if s:isWithheld | call s:Tell('what was saved is withheld after crashes: see :RestorationStatus') | endif
   if s:phase !=# 'connecting' || editor.status !=# 'available'
-    if index(['available', 'none'], editor.status) < 0 | call s:Tell('saved windows are ' .. editor.status) | endif
+    if editor.status ==# 'unreadable' | call s:Tell('saved windows are unreadable') | endif
     call s:Request('completeStateRestoration', {})
     return s:Kept()
   endif
@@ -494,5 +497,8 @@ function! restoration#Status(cause) abort
   let notes = items(extend(copy(restoration#layout#Notes()), s:refused))
   let lines = sort(map(notes, {_, entry -> s:Title(entry[0]) .. ': ' .. entry[1]}))
   let lines += restoration#restoring#Unsaved()
+  if s:isWithheld || !empty(restoration#layout#Kept().withheld)
+    call add(lines, 'withheld after crashes; to give it back: restorationctl quarantine release ' .. s:application)
+  endif
   return join(['Kept as ' .. s:application .. (empty(lines) ? '.' : ', but:')] + lines, "\n")
 endfunction

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Explaining why an object was saved and restored, or was not.
+/// Explains why an object was saved and restored, or was not.
 extension Application {
   func explain(_ request: ExplainRestoration, by _: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
@@ -52,7 +52,7 @@ extension Application {
     return restoringVerdict(on: node) ?? savingVerdict(on: node) ?? (node.isRestored ? .restored : .saved)
   }
 
-  /// `nil` if it was not kept from being restored.
+  /// `nil` if nothing kept it from being restored.
   private func restoringVerdict(on node: Node) -> ExplainRestoration.Verdict? {
     let verdict = node.restoringSteps.last?.step.verdict
     return verdict == .restored || verdict == .waiting && !isRestoring ? nil : verdict
@@ -73,8 +73,8 @@ extension Node {
       switch noted.step {
       case .stale: return true
       case .pushed, .encoded, .unchanged, .superseded: return false
-      case .included, .excluded, .referenced, .asked, .notServed, .orphaned, .elementUnnamed, .early, .ownerEnded,
-        .saved:
+      case .included, .excluded, .referenced, .asked, .notServed, .orphaned, .elementUnnamed, .early, .confirmed,
+        .dropped, .ownerEnded, .saved:
         continue
       }
     }
@@ -91,20 +91,19 @@ extension NotedStep {
 }
 
 extension SavingStep {
-  /// The step without the client's message.
   fileprivate var withoutClientWords: SavingStep {
     switch self {
     case .elementUnnamed(let owner, _): .elementUnnamed(owner, message: nil)
     case .stale(let owner, let why, _): .stale(owner, why: why)
     case .included, .excluded, .referenced, .asked, .notServed, .orphaned, .encoded, .unchanged, .superseded, .pushed,
-      .early, .ownerEnded, .saved:
+      .early, .confirmed, .dropped, .ownerEnded, .saved:
       self
     }
   }
 }
 
 extension RestoringStep {
-  /// The step without the client's message; `nil` if it contains an identifier of the application's model.
+  /// `nil` if the step contains an identifier of the application's model.
   fileprivate var withoutClientWords: RestoringStep? {
     switch self {
     case .resolved: nil

@@ -4,18 +4,17 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Replacing the head by a document (`Protocol/export-format.md`).
+/// Replaces the head by a document (`Protocol/export-format.md`).
 extension Application {
-  /// Writes the document in one transaction; the former state stays as the newest generation.
-  ///
-  /// - Parameter plan: with node ids above all there are.
+  /// Writes the document in one transaction; the former head becomes the newest generation. The plan's node ids must
+  /// follow all present ones.
   func importArchive(
     _ plan: ImportPlan,
     force: Bool,
     progress: ArchiveProgress?,
     of call: LongCall
   ) throws(ErrorObject) {
-    try turn.requireWritable()
+    try turn.requireKept()
     // Live sessions would continue to write the states that the import has replaced.
     try requireNobodyLives(.alreadyServed, hint: "End it first; an import replaces everything it writes.")
     let hasState = tree.nodes.values.contains { $0.hasState }
@@ -27,28 +26,42 @@ extension Application {
       )
     }
     try requireRoom(for: plan.headBytes - budget.head - origins.usedBytes)
-    // From here on nothing can fail but the disk.
+    // From here on only the disk can fail.
+    try takeLong(for: call.caller) { long in
+      let former = await self.replaceHead(by: plan, long)
+      self.tell(progress, of: call)
+      let reply = ImportArchive.Reply().with { message in
+        message.objects = plan.objects.count
+        message.states = plan.states
+        message.bytes = self.budget.states
+        message.generation = former
+      }
+      self.announce {
+        ArchiveImported().with {
+          $0.objects = reply.objects
+          $0.bytes = reply.bytes
+        }
+      }
+      self.turn.answer(call.caller, reply)
+    }
+  }
+
+  /// - Returns: the generation that keeps the former head; `nil` if that had no state.
+  private func replaceHead(by plan: ImportPlan, _ long: LongTurn) async -> Int64? {
     let former = generations.sealHead("import", of: tree, in: &turn)
     clearHead()
     tree.become(plan.tree)
-    for object in plan.objects { write(object) }
+    await long.did(plan.objects.count)
+    for object in plan.objects {
+      write(object)
+      // Each object is a node, a claim, and one or two states.
+      await long.did(4)
+    }
     countHead()
     runs.noteUse(in: turn)
     beginAnew()
-    tell(progress, of: call)
-    let reply = ImportArchive.Reply().with { message in
-      message.objects = plan.objects.count
-      message.states = plan.states
-      message.bytes = budget.states
-      message.generation = former
-    }
-    announce {
-      ArchiveImported().with {
-        $0.objects = reply.objects
-        $0.bytes = reply.bytes
-      }
-    }
-    turn.answer(call.caller, reply)
+    await long.did(plan.objects.count)
+    return former
   }
 
   /// Throws if sessions are live; the error names them.

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Bringing back some subtrees of a generation; everything else stays as it is (R16).
+/// Brings back some subtrees of a generation; the rest of the head stays (R16).
 extension Application {
   /// - Parameter chosen: nodes of the generation, parents first.
   func finish(_ rollback: Rollback, only chosen: [Node]) throws(ErrorObject) -> RollBack.Reply {
@@ -17,7 +17,7 @@ extension Application {
     try tree.requireReadable(besides: rollback.newTexts(beside: tree), turn.limits) { [tree] in
       tree.node($0) ?? past[$0]
     }
-    // From here on nothing can fail but the disk.
+    // From here on only the disk can fail.
     note(.headGivenUp)
     let kept = generations.sealHead("rollBack", of: tree, in: &turn)
     var places: [NodeID: Node] = [:]
@@ -34,7 +34,7 @@ extension Application {
     return sealRolledBack(rollback, damaged: rollback.unreadable.compactMap { places[$0] }, former: kept)
   }
 
-  /// The node that becomes an object of the generation: itself, or what has its path, or itself again at that path.
+  /// The node for an object of the generation: the same node, else the one at its path, else the same node again.
   private func place(_ past: Node, below parent: Node?) -> Node {
     if let node = tree.node(past.id) { return node }
     var parent = parent
@@ -50,7 +50,7 @@ extension Application {
     return node
   }
 
-  /// Gives a node the state of the generation. It is not early, because it was requested (R19).
+  /// Gives a node a former state. It is not provisional, because it was requested (R19).
   private func bringBack(_ state: Rollback.Restored, at node: Node) {
     switch state {
     case .nothing: removeState(of: node)
@@ -75,10 +75,41 @@ extension Application {
       hold(node, claim.rolledBack(at: turn.now.monotonic), by: session)
     }
   }
+
+  /// A retained text was read. It replaces the object's state, which is retained as withheld in turn (R35).
+  func reinstate(_ reading: StateReading?, _ row: StateRow, for caller: Caller) {
+    let reply = ReleaseQuarantine.Reply()
+    guard case .state(let record, row.sequence)? = reading, let node = tree.nodes[row.node], !node.isQuarantined,
+      node.withheld?.contains(where: { $0.row == row }) == true
+    else { return turn.answer(caller, reply) }
+    do throws(ErrorObject) {
+      try turn.requireWritable()
+      try tree.requireReadable(besides: [record], turn.limits) { [tree] in tree.node($0) }
+      try requireRoom(for: record.bytes - (node.state?.bytes ?? 0), path: tree.path(of: node))
+    } catch {
+      return turn.refuse(caller, error)
+    }
+    settle([node])
+    release([row])
+    if let state = node.state, !node.isWithheld(state) {
+      let row = StateRow(node: node.id, sequence: state.sequence)
+      withhold(state, of: node, as: WithheldRow(row: row, since: turn.now.wall, bytes: state.bytes))
+    }
+    bringBack(.text(record, of: row.sequence), at: node)
+    announce {
+      QuarantineEnded().with {
+        $0.cause = .released
+        $0.path = tree.path(of: node)
+        $0.objects = 1
+      }
+    }
+    turn.answer(caller, reply.with { $0.released = 1 })
+    note(.trialsEnded)
+  }
 }
 
 extension NodeTree {
-  /// Nodes of a generation that are gone, of these and of those above them.
+  /// Those of these nodes and their ancestors that are gone.
   fileprivate func missing(of past: [Node]) -> [Node] {
     let needed = past.flatMap { node in Swift.sequence(first: node, next: \.parent).map { ($0.id, $0) } }
     return Dictionary(needed) { first, _ in first }.values.filter { node($0.id) == nil }

@@ -4,7 +4,6 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Reports for people and tools.
 extension Application {
   /// The most objects in one page of `describeApplication`.
   static let objectsPerPage = 512
@@ -142,88 +141,11 @@ extension Application {
     return node
   }
 
-  // MARK: Reading the archive
-
-  func readArchive(_ request: ReadArchive, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try turn.requireWritable()
-    var page = try ArchivePage(request, upTo: sequence, bytesMax: Self.pageBytes(for: session?.facts.messageBytesMax))
-    if let number = page.generation { page.sequence = try generation(number).sequence }
-    let omitted = page.generation.flatMap { generations[$0] }?.record.omitted ?? []
-    let reading = PageReading(page, omitting: omitted, isToday: isToday(page), for: caller)
-    jobs.begin(.page(reading), reading.first, for: caller, in: &turn)
-  }
-
-  /// Whether the tree shows what the page shows.
-  private func isToday(_ page: ArchivePage) -> Bool { page.generation == nil && turn.contentSequence <= page.sequence }
-
-  /// Nodes of a page were read.
-  func goOn(with reading: inout PageReading, _ nodes: [NodeReading], _ job: StoreJob) {
-    if let step = reading.take(nodes, isToday: isToday(reading.page)) {
-      jobs.goOn(with: .page(reading), step, job, in: &turn)
-    } else {
-      readTexts(of: reading)
-    }
-  }
-
-  /// The nodes of a page were read: finds their paths at that time, and asks for the texts that fit.
-  private func readTexts(of reading: PageReading) {
-    var page = reading.page
-    let chosen = reading.choose(for: &page, today: tree)
-    page.objects = chosen.map { archivedObject($0, at: $1, in: page) }
-    let rows = chosen.compactMap { object, _ in
-      object.state.map { StateRequest.Row(node: object.node.node, sequence: $0.sequence, bytes: $0.bytes) }
-    }
-    read(rows, for: .page(page), reading.caller, after: page.sequence)
-  }
-
-  private func archivedObject(_ reading: NodeReading, at path: IdentifierPath, in page: ArchivePage) -> ArchivedObject {
-    let today = tree.nodes[reading.node.node]
-    let isRedacted = reading.node.isConfidential && !page.reveals && reading.state != nil
-    // A generation shows the past; only a state that is handed out now can be withheld.
-    let isWithheld = page.generation == nil && reading.state.flatMap { today?.isWithheld($0) } ?? false
-    return ArchivedObject().with { object in
-      object.object = today?.claim?.handle
-      object.path = path
-      object.kind = reading.node.kind.wire
-      object.classes = reading.node.classes.map { StateOrigin.classes(inText: $0) } ?? []
-      object.process = reading.state.flatMap { origins[$0.context]?.role }
-      object.orphaned = today.map { sessions.orphaned($0) != nil } ?? true
-      object.status = reading.state == nil ? .none : isWithheld ? .quarantined : .available
-      object.coderText = reading.state.flatMap { coder(of: $0) }
-      object.bytes = reading.state?.bytes ?? 0
-      object.modified = reading.state.map { Timestamp(milliseconds: $0.written) }
-      object.confidential = reading.node.isConfidential
-      object.redacted = isRedacted
-    }
-  }
-
-  /// The texts of a page were read.
-  func finishPage(_ readings: [StateReading?], _ page: ArchivePage, for caller: Caller) {
-    var objects = page.objects
-    var remaining = readings[...]
-    for index in objects.indices where objects[index].status != .none {
-      switch remaining.popFirst() ?? nil {
-      case .state(let record, _):
-        guard !objects[index].redacted else { continue }
-        objects[index].stateText = page.generation == nil ? tree.splice(record) : record.spliced(to: page.targets)
-        objects[index].elementsText = record.elements.map { JSONText(validated: Array($0.utf8)) }
-      case .unreadable: objects[index].status = .unreadable
-      case nil: objects[index].status = .none
-      }
-    }
-    let reply = ReadArchive.Reply().with {
-      $0.generation = page.generation
-      $0.objects = objects
-      $0.cursor = page.cursor
-    }
-    turn.ask(.respond(caller, .result(reply)))
-  }
-
   // MARK: Discarding
 
   /// Empties the head; live objects stay registered (R20: the next run is pristine).
   func discard(_ request: DiscardApplicationState, by _: Session?, for caller: Caller) throws(ErrorObject) {
-    try turn.requireWritable()
+    try turn.requireKept()
     if request.generations, !request.force, !sessions.isEmpty {
       throw .restoration(
         .needsForce,

@@ -4,16 +4,15 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Making a generation the head again (R16).
+/// Makes a generation the head again (R16).
 extension Application {
   /// Reads the generation piece by piece, then replaces the head in one transaction.
   func rollBack(_ request: RollBack, by session: Session?, for caller: Caller) throws(ErrorObject) {
-    try turn.requireWritable()
+    try turn.requireKept()
     let sealed = try generation(request.generation)
     try requireForce(for: request)
     let call = LongCall(caller, by: session, token: request.progressToken, at: turn.now)
-    let rollback = Rollback(request, sealed, call)
-    jobs.begin(.rollback(rollback, reading: []), .nodes(after: 0, at: sealed.sequence), for: caller, in: &turn)
+    jobs.begin(Rollback(request, sealed, call), in: &turn)
   }
 
   private func requireForce(for request: RollBack) throws(ErrorObject) {
@@ -24,49 +23,50 @@ extension Application {
     )
   }
 
-  /// A piece of the generation was read.
-  func goOn(with rollback: inout Rollback, reading nodes: [NodeID], _ outcome: StoreJob.Outcome, _ job: StoreJob) {
-    let sequence = rollback.generation.sequence
-    switch outcome {
-    case .nodes(let nodes):
-      if let next = rollback.take(nodes) {
-        return jobs.goOn(with: .rollback(rollback, reading: []), next, job, in: &turn)
-      }
-    case .states(let states): rollback.take(states, of: nodes)
-    case .checked, .copied: break
-    }
-    do throws(ErrorObject) {
+  func goOnRollingBack(with nodes: [NodeReading], isLast: Bool) throws(ErrorObject) {
+    let growth = try jobs.withRollback { rollback throws(ErrorObject) in
+      rollback.take(nodes)
+      guard isLast else { return 0 }
       try rollback.choose()
-      guard case .open = phase else {
-        throw .storeFailed("the archive is being reopened", indeterminate: false)
-      }
-      if case .nodes = outcome { try requireRoom(for: rollback.growth(of: tree)) }
+      return rollback.growth(of: tree)
+    }
+    if isLast { try requireRoom(for: growth) }
+  }
+
+  func goOnRollingBack(with states: [StateReading?], of rows: [StateRequest.Row]) throws(ErrorObject) {
+    try jobs.withRollback { $0.take(states, of: rows) }
+  }
+
+  /// The rows whose texts are read next. If the head lacks none, the generation becomes the head.
+  func nextOfRollback() throws(ErrorObject) -> [StateRequest.Row] {
+    guard case .open = phase else {
+      throw .storeFailed("the archive is being reopened", indeterminate: false)
+    }
+    let (piece, progress, call) = try jobs.withRollback { rollback in
       let piece = rollback.nextPiece(beside: tree)
       let (done, total) = rollback.progress
-      tell(rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: turn.now), of: rollback.call)
-      if !piece.isEmpty {
-        return jobs.goOn(with: .rollback(rollback, reading: piece), .states(piece, at: sequence), job, in: &turn)
-      }
-      // What was so when the call came may have changed while the generation was read.
-      try requireForce(for: rollback.request)
-      let (rollback, caller) = (rollback, job.caller)
-      try takeLong(for: caller) { long throws(ErrorObject) in
-        let reply =
-          if let chosen = rollback.chosen {
-            try self.finish(rollback, only: chosen)
-          } else {
-            try await HeadReplacement.carryOut(rollback, in: self, long)
-          }
-        self.turn.answer(caller, reply)
-      }
-    } catch {
-      turn.refuse(job.caller, error)
+      return (piece, rollback.call.progress(done, of: total, isLast: piece.isEmpty, at: turn.now), rollback.call)
+    }
+    tell(progress, of: call)
+    if piece.isEmpty, let rollback = jobs.takeRollback() { try finish(rollback, for: call.caller) }
+    return piece
+  }
+
+  private func finish(_ rollback: Rollback, for caller: Caller) throws(ErrorObject) {
+    // The conditions of the call may have changed while the generation was read.
+    try requireForce(for: rollback.request)
+    try takeLong(for: caller) { long throws(ErrorObject) in
+      let reply =
+        if let chosen = rollback.chosen {
+          try self.finish(rollback, only: chosen)
+        } else {
+          try await HeadReplacement.carryOut(rollback, in: self, long)
+        }
+      self.turn.answer(caller, reply)
     }
   }
 
-  /// Seals the new head as well; its owners should restore again.
-  ///
-  /// - Parameter damaged: objects whose states in the generation could not be read.
+  /// Seals the new head; its owners should restore again. `damaged`: objects whose states could not be read.
   func sealRolledBack(_ rollback: Rollback, damaged: [Node], former: Int64?) -> RollBack.Reply {
     if hasUnsealedContent { _ = generations.seal("rolledBack", of: tree, omitting: tree.unsavedNodes, in: &turn) }
     let generation = generations.newest?.generation ?? rollback.request.generation

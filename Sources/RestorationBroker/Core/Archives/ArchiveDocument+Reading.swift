@@ -4,9 +4,7 @@ package import JSONRPC
 package import RestorationWire
 
 extension ArchiveDocument {
-  /// Reads a document or a part.
-  ///
-  /// - Parameter place: its JSON pointer in the parameters, such as `/document`.
+  /// Reads a document or a part. `place` is its JSON pointer in the parameters, such as `/document`.
   package init(_ slice: JSONSlice, at place: String) throws(ErrorObject) {
     let hint = "Give a document from exportArchive."
     guard slice.kind == .object else {
@@ -26,9 +24,7 @@ extension ArchiveDocument {
 }
 
 extension DocumentObject {
-  /// Reads and copies an object, so that its frame need not be kept.
-  ///
-  /// Errors have a JSON pointer from the object on.
+  /// Copies the object, so that its frame can be freed. Pointers of errors begin at the object.
   package init(_ text: JSONText) throws(ErrorObject) {
     let object = try Self.scan(text)
     do throws(Misfit) {
@@ -99,7 +95,6 @@ extension DocumentObject {
 }
 
 extension DocumentState {
-  /// The target paths of a state's references.
   mutating func followReferences() throws(ErrorObject) {
     references = try state.references.map { reference throws(ErrorObject) in
       let target = IdentifierPath(reference.target)

@@ -4,49 +4,51 @@ package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// What an application has asked of its archive: reads, what is done in several pieces, calls that wait until less of
-/// that is under way, and exports whose next page may be asked for.
+/// An application's work on its archive: reads, reports, calls that wait for other reports to end, and open exports.
 ///
 /// Invariants:
-/// 1. Each operation has one step under way, also if it was cancelled: nothing is closed before that has come back.
-/// 2. Numbers are never given again, so that a step or cursor of before the archive was opened anew means nothing.
+/// 1. A report counts until it ends, even after its caller was answered: nothing is closed meanwhile.
+/// 2. Numbers are never reused, so a cursor of an earlier export is invalid.
 /// 3. A timer is set while there are exports.
 package struct ArchiveJobs {
-  /// Does what the call says; it may have become wrong while it waited.
+  /// Begins the call; it may have become invalid while it waited.
   package typealias Beginning = (Application) throws(ErrorObject) -> Void
 
-  /// A call that waits until it can begin.
   package struct Waiting {
     let caller: Caller
     let isRollback: Bool
     let begin: Beginning
   }
 
-  /// Each may hold the places of all objects, and rolling back besides that the texts of a generation.
-  private static let operationsMax = 4
-  private static let rollbacksMax = 1
+  private struct UnderWay {
+    /// `nil` once it was answered.
+    var caller: Caller?
+    let isCancellable: Bool
+  }
 
-  private var operations: [Int: Operation] = [:]
-  /// In the order in which they came.
+  /// Each may hold the places of all objects; a rollback also holds the texts of a generation.
+  private static let reportsMax = 4
+
+  private var reports: [Int: UnderWay] = [:]
+  /// The one generation that is being read to become the head.
+  private var rollback: (number: Int, generation: Rollback)?
+  /// In order of arrival.
   private var waiting: [Waiting] = []
-  /// Operations whose caller has stopped waiting, until the step that is under way is done.
-  private var cancelled: Set<Int> = []
   private var exports: [Int: ExportPlan] = [:]
   private var counter = 0
-  /// Reads whose answers have not come.
+  /// Unanswered reads.
   private var reads = 0
 
   package init() {}
 
-  package var isWorking: Bool { reads > 0 || !operations.isEmpty || !cancelled.isEmpty || !waiting.isEmpty }
+  package var isWorking: Bool { reads > 0 || !reports.isEmpty || !waiting.isEmpty }
   package var isIdle: Bool { held == 0 }
   /// Zero when every client has left and nothing is under way.
-  package var held: Int { reads + operations.count + cancelled.count + waiting.count + exports.count }
+  package var held: Int { reads + reports.count + waiting.count + exports.count }
 
-  /// The archive is opened anew at this change: steps that come back are of no use, and not all reads do. Exports of
-  /// what is durable go on.
+  /// The archive is reopened at this change: some reads never return. Exports of durable contents continue.
   package mutating func reset(at sequence: SequenceNumber) {
-    (operations, reads) = ([:], 0)
+    reads = 0
     exports = exports.filter { $0.value.sequence <= sequence }
   }
 
@@ -58,16 +60,15 @@ package struct ArchiveJobs {
     turn.ask(request)
   }
 
-  /// The read may have begun before the archive was opened anew; then one of later is counted as ended too early, which
-  /// is harmless: whoever waits for it is connected, and keeps the archive open.
+  /// A read from before a reopening may end the count of a later one too early. That is harmless: the caller of the
+  /// later one is connected, and keeps the archive open.
   package mutating func endRead() { reads = max(0, reads - 1) }
 
-  // MARK: Steps
+  // MARK: Reports
 
   private func hasRoom(forRollback isRollback: Bool) -> Bool {
-    let rollbacks = operations.values.count { $0.isRollback }
-    if isRollback { return rollbacks < Self.rollbacksMax }
-    return operations.count - rollbacks + cancelled.count < Self.operationsMax
+    if isRollback { return rollback == nil }
+    return reports.count - (rollback == nil ? 0 : 1) < Self.reportsMax
   }
 
   /// Whether the call can begin now; otherwise it waits.
@@ -77,93 +78,89 @@ package struct ArchiveJobs {
     return false
   }
 
-  /// The next call that can begin.
   mutating func nextWaiting() -> Waiting? {
     waiting.firstIndex { hasRoom(forRollback: $0.isRollback) }.map { waiting.remove(at: $0) }
   }
 
-  /// Begins an operation with its first step, once everything written so far is durable.
-  package mutating func begin(_ operation: Operation, _ step: StoreJob.Step, for caller: Caller, in turn: inout Turn) {
+  /// Begins a report once the changes up to `sequence` are durable; without one, all that is written so far.
+  package mutating func begin(
+    _ report: any Report,
+    for call: LongCall,
+    after sequence: SequenceNumber? = nil,
+    in turn: inout Turn
+  ) {
     counter += 1
-    carryOut(operation, step, counter, for: caller, after: turn.sequence, in: &turn)
+    reports[counter] = UnderWay(caller: call.caller, isCancellable: report.isCancellable)
+    let id = ReportID(application: turn.application, number: counter)
+    turn.ask(.report(report, id, call, after: sequence ?? turn.sequence))
   }
 
-  /// Continues the operation with another step.
-  package mutating func goOn(
-    with operation: Operation,
-    _ step: StoreJob.Step,
-    _ job: StoreJob,
-    after sequence: SequenceNumber = 0,
-    in turn: inout Turn
-  ) {
-    carryOut(operation, step, job.operation, for: job.caller, after: sequence, in: &turn)
+  mutating func begin(_ rollback: Rollback, in turn: inout Turn) {
+    self.rollback = (counter + 1, rollback)
+    begin(RollbackReading(sequence: rollback.generation.sequence), for: rollback.call, in: &turn)
   }
 
-  private mutating func carryOut(
-    _ operation: Operation,
-    _ step: StoreJob.Step,
-    _ number: Int,
-    for caller: Caller,
-    after sequence: SequenceNumber,
-    in turn: inout Turn
-  ) {
-    operations[number] = operation
-    let job = StoreJob(caller: caller, operation: number, step: step, holds: operation.holds)
-    turn.ask(.carryOut(turn.application, job, after: sequence))
+  /// Changes the rollback in place: a copy would be large.
+  mutating func withRollback<Result>(
+    _ body: (inout Rollback) throws(ErrorObject) -> Result
+  ) throws(ErrorObject) -> Result {
+    if let result = try rollback?.generation.change(body) { return result }
+    throw .storeFailed("the archive was reopened meanwhile", indeterminate: false)
   }
 
-  /// The operation whose step has ended, to be continued or answered; `nil` if it was cancelled.
-  package mutating func finishStep(of job: StoreJob, in turn: inout Turn) -> Operation? {
-    if cancelled.remove(job.operation) != nil { return nil }
-    if let operation = operations.removeValue(forKey: job.operation) { return operation }
-    turn.refuse(job.caller, .storeFailed("the archive was reopened meanwhile", indeterminate: false))
-    return nil
+  /// The generation was read: the replacement of the head answers the call.
+  mutating func takeRollback() -> Rollback? {
+    defer { rollback = nil }
+    if let rollback { reports[rollback.number]?.caller = nil }
+    return rollback?.generation
+  }
+
+  package mutating func end(_ number: Int) {
+    reports[number] = nil
+    if rollback?.number == number { rollback = nil }
   }
 
   // MARK: Cancelling
 
-  /// Ends what the caller waits for with the step that is under way; nothing has been changed by those before it.
-  ///
-  /// - Returns: whether it was waiting; it is answered elsewhere.
-  package mutating func cancel(_ caller: Caller) -> Bool {
+  /// Ends the caller's job after the current piece; the earlier pieces changed nothing. Returns whether there was a
+  /// job. The caller is answered elsewhere.
+  package mutating func cancel(_ caller: Caller, in turn: inout Turn) -> Bool {
     if let index = waiting.firstIndex(where: { $0.caller == caller }) {
       waiting.remove(at: index)
       return true
     }
-    guard let number = operations.first(where: { $0.value.cancellableFor == caller })?.key else { return false }
-    cancel(number)
+    let found = reports.first { $0.value.caller == caller && $0.value.isCancellable }
+    guard let number = found?.key else { return false }
+    stop(number, in: &turn)
     return true
   }
 
-  /// Ends everything that may be ended.
-  package mutating func cancelAll(for error: ErrorObject, in turn: inout Turn) {
+  /// Refuses everything that can be cancelled; if the archive is closed, also what cannot.
+  package mutating func cancelAll(for error: ErrorObject, isClosed: Bool = false, in turn: inout Turn) {
     for call in waiting { turn.refuse(call.caller, error) }
     waiting = []
-    for (number, operation) in operations.sorted(by: { $0.key < $1.key }) {
-      guard let caller = operation.cancellableFor else { continue }
-      cancel(number)
+    for (number, report) in reports.sorted(by: { $0.key < $1.key }) where report.isCancellable || isClosed {
+      guard let caller = report.caller else { continue }
+      stop(number, in: &turn)
       turn.refuse(caller, error)
     }
   }
 
-  /// The archive is closed: nothing comes back.
-  mutating func abandon(for error: ErrorObject, in turn: inout Turn) {
-    for call in waiting { turn.refuse(call.caller, error) }
-    for operation in operations.sorted(by: { $0.key < $1.key }) { turn.refuse(operation.value.caller, error) }
-    (waiting, operations) = ([], [:])
-  }
-
-  private mutating func cancel(_ number: Int) {
-    operations[number] = nil
-    cancelled.insert(number)
+  /// The caller is answered elsewhere.
+  private mutating func stop(_ number: Int, in turn: inout Turn) {
+    reports[number]?.caller = nil
+    if rollback?.number == number { rollback = nil }
+    turn.ask(.endReport(ReportID(application: turn.application, number: number)))
   }
 
   // MARK: Exports
 
   package func export(_ number: Int) -> ExportPlan? { exports[number] }
 
-  /// Beyond what may wait for its next page the longest idle one is given up.
+  /// Above the limit, drops the export that was idle longest.
   package mutating func add(_ plan: ExportPlan, in turn: inout Turn) -> Int {
+    var plan = plan
+    plan.lastUsed = turn.now.monotonic
     if exports.count >= ExportPlan.countMax, let oldest = exports.min(by: { $0.value.lastUsed < $1.value.lastUsed }) {
       exports[oldest.key] = nil
     }
@@ -174,9 +171,8 @@ package struct ArchiveJobs {
   }
 
   /// A page of the export is asked for.
-  package mutating func use(export number: Int, in turn: borrowing Turn) -> ExportPlan? {
+  package mutating func use(export number: Int, in turn: borrowing Turn) {
     exports[number]?.lastUsed = turn.now.monotonic
-    return exports[number]
   }
 
   package mutating func end(export number: Int, in turn: inout Turn) {
@@ -184,14 +180,13 @@ package struct ArchiveJobs {
     unwatchExports(in: &turn)
   }
 
-  /// Gives up the exports of a client that has gone.
   package mutating func endExports(of client: ClientID, in turn: inout Turn) {
     guard !exports.isEmpty else { return }
     exports = exports.filter { $0.value.client != client }
     unwatchExports(in: &turn)
   }
 
-  /// Gives up exports whose next page nobody has asked for.
+  /// Drops exports that were idle too long.
   package mutating func exportTimerFired(in turn: inout Turn) {
     let now = turn.now.monotonic
     exports = exports.filter { now - $0.value.lastUsed < ExportPlan.idleMilliseconds }
@@ -206,4 +201,10 @@ package struct ArchiveJobs {
   private func watchExports(for milliseconds: Int64, in turn: inout Turn) {
     turn.ask(.setTimer(.exports(turn.application), milliseconds: milliseconds))
   }
+}
+
+extension Rollback {
+  fileprivate mutating func change<Result>(
+    _ body: (inout Rollback) throws(ErrorObject) -> Result
+  ) throws(ErrorObject) -> Result { try body(&self) }
 }

@@ -4,12 +4,10 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// A document on its way into an archive: what has come of it so far, checked object by object.
-///
-/// A part is read piece by piece, and so is the plan made, so that others are served in between. Pointers in its errors
-/// are into the whole document, even if it comes in parts.
+/// A document being imported, checked object by object in pieces, so that others are served in between. Pointers of
+/// errors are into the whole document, even if it comes in parts.
 struct ArchiveUpload {
-  /// What is done at once, in bytes of the document: some milliseconds' work.
+  /// The limit of one piece, in bytes of the document: some milliseconds' work.
   struct Piece {
     private var bytesLeft = 256 << 10
 
@@ -19,17 +17,15 @@ struct ArchiveUpload {
   }
 
   enum Progress {
-    /// There is more to do.
     case paused
     /// The part was read, and others follow.
     case read
-    /// The whole document was checked.
     case planned(ImportPlan)
   }
 
   /// An import is dropped if its next part does not come within this time.
   static let idleMilliseconds: Int64 = 60_000
-  /// Between two pieces, so that whatever has come meanwhile is read.
+  /// The pause between two pieces, in which other input is read.
   static let pauseMilliseconds: Int64 = 1
 
   let token: String
@@ -48,11 +44,7 @@ struct ArchiveUpload {
 
   init(token: String, application: ApplicationName) { (self.token, self.application) = (token, application) }
 
-  /// Does a piece of what the call says.
-  ///
-  /// - Parameters:
-  ///   - roomLeft: bytes that all current imports may still read.
-  ///   - last: the newest node where the document goes.
+  /// Does a piece of the call. `roomLeft`: bytes that all imports may still read; `last`: the newest node there.
   mutating func goOn(
     _ request: ImportArchive,
     _ limits: Limits,
@@ -85,9 +77,7 @@ struct ArchiveUpload {
 
   // MARK: Pieces
 
-  /// Takes in a document or its next part.
-  ///
-  /// - Parameter place: its JSON pointer in the parameters.
+  /// Takes a document or its next part; `place` is its JSON pointer in the parameters.
   private mutating func begin(
     _ part: JSONSlice,
     at place: String,
@@ -102,13 +92,11 @@ struct ArchiveUpload {
     }
     objects.reserveCapacity(count)
     (unread, isUnderWay) = (document.objects[...], true)
-    // To find the objects is a small part of what it takes to read them.
+    // Finding the objects takes a fraction of the time of reading them.
     piece.use(part.text.count / 8)
   }
 
-  /// Reads objects, and checks all that can be checked in them alone.
-  ///
-  /// - Returns: whether all objects of the part were read.
+  /// Reads objects and checks each by itself. Returns whether the whole part was read.
   private mutating func read(_ limits: Limits, roomLeft: Int, _ piece: inout Piece) throws(ErrorObject) -> Bool {
     let before = charge
     while !piece.isOver, let text = unread.popFirst() {
@@ -133,10 +121,8 @@ struct ArchiveUpload {
     return unread.isEmpty
   }
 
-  /// Goes on with the plan of the whole document. If there are nodes by now with the ids that it was made for, it is
-  /// made anew, with room for more.
-  ///
-  /// - Returns: `nil` while there is more to do.
+  /// Continues the plan of the whole document; `nil` while there is more to do. If other nodes have taken its ids
+  /// meanwhile, it starts again, with room for more.
   private mutating func makePlan(above last: NodeID, _ piece: inout Piece) throws(ErrorObject) -> ImportPlan? {
     var plan = self.plan.take() ?? ImportPlan(after: last)
     if plan.last < last { plan = ImportPlan(after: last + NodeID(objects.count)) }

@@ -31,7 +31,7 @@ struct HeadReplacement {
     await long.did(count)
     try application.turn.limits.requireReadable(rollback.newTexts(beside: former), in: target.tree)
     await long.did(count)
-    // From here on nothing can fail but the disk.
+    // From here on only the disk can fail.
     application.note(.headGivenUp)
     let kept = application.generations.sealHead("rollBack", of: application.tree, in: &application.turn)
     application.tree.become(target.tree)
@@ -76,7 +76,7 @@ struct HeadReplacement {
     }
   }
 
-  /// Gives nodes the states of the generation. None is early, because they were requested (R19).
+  /// Gives nodes the states of the generation. None is provisional, because they were requested (R19).
   private func writeStates(_ long: LongTurn) async {
     var settled: [NodeID] = []
     for node in order {
@@ -112,8 +112,7 @@ struct HeadReplacement {
     if !settled.isEmpty { application.write(.settle(settled)) }
   }
 
-  /// Lets owners keep their objects. They have not seen the new states, so their pushes before a decode are early
-  /// (R19).
+  /// Owners keep their objects. Their pushes before a decode are provisional: they have not seen the new states (R19).
   private func carryClaims(_ long: LongTurn) async {
     let owned = former.byAge { $0.claim != nil }
     // An owner whose node exists precedes one whose path exists.

@@ -4,10 +4,8 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// A checked document: what will be written. It is made piece by piece, so that the turn that writes it only has to
-/// write.
+/// A checked document. It is made in pieces, so that the turn that writes it does nothing else.
 struct ImportPlan {
-  /// A state as it is stored.
   struct State {
     var text: ArraySlice<UInt8>
     var references: String?
@@ -40,9 +38,7 @@ struct ImportPlan {
 
   init(after last: NodeID) { self.last = last }
 
-  /// First checks that the objects are a tree, then the targets of references, which may be any of them.
-  ///
-  /// - Returns: whether it is complete.
+  /// Checks the tree of the objects first, then the targets of references. Returns whether the plan is complete.
   mutating func goOn(_ uploaded: [UploadedObject], _ piece: inout ArchiveUpload.Piece) throws(ErrorObject) -> Bool {
     while planned < uploaded.count {
       if piece.isOver { return false }
@@ -147,8 +143,7 @@ struct ImportPlan {
     planned += 1
   }
 
-  /// The state with node ids in its references (R6, R14). The text is a copy, because the turn that writes it would
-  /// have to make one.
+  /// The state with node ids in its references (R6, R14), copied here to spare the turn that writes it.
   private func stored(_ document: DocumentState, _ targets: [PathText?]) throws(ErrorObject) -> State {
     var references: [(range: Range<Int>, target: NodeID?)] = []
     for (reference, target) in zip(document.references, targets) {
@@ -165,5 +160,14 @@ struct ImportPlan {
       writer: StateOrigin(document.writer),
       written: document.writer.written.milliseconds
     )
+  }
+}
+
+extension StateOrigin {
+  fileprivate init(_ writer: DocumentState.Writer) {
+    self.init()
+    (classes, role, bundleVersion) = (writer.classes, writer.process, writer.bundleVersion)
+    (userInterfaceIdiom, systemVersion, storyboard) =
+      (writer.userInterfaceIdiom, writer.systemVersion, writer.storyboard)
   }
 }

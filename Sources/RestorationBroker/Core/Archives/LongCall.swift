@@ -4,16 +4,16 @@ internal import JSONRPC
 internal import RestorationArchive
 package import RestorationWire
 
-/// A call that may take long, and what its caller has been told of how far it has come.
-package struct LongCall {
-  /// Progress is told no more often.
+/// A call that may take long, and its progress as reported so far.
+package struct LongCall: Sendable {
+  /// The shortest time between two progress messages.
   private static let intervalMilliseconds: Int64 = 100
 
   package let caller: Caller
   let token: ProgressToken?
-  /// That of the calls that it causes.
+  /// The trace of the calls that it causes.
   let trace: TraceContext?
-  /// The session that fetches its progress by `nextRequest`; nil where it is sent over the caller's connection.
+  /// The session that fetches its progress by `nextRequest`; nil if it is sent over the caller's connection.
   private let poller: SessionID?
   private let bytesMax: Int
   private let begun: Int64
@@ -55,7 +55,6 @@ package struct LongCall {
 }
 
 extension LongCall {
-  /// How its caller is told of its progress.
   var recipient: Recipient { poller.map { .poller($0) } ?? .client(caller.client) }
 
   /// Whether the caller reads a message of that length.

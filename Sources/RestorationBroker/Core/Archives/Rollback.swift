@@ -27,7 +27,7 @@ package struct Rollback {
   private var texts: [NodeID: StateRecord] = [:]
   /// Nodes whose state in the generation is damaged (R32).
   private(set) var unreadable: Set<NodeID> = []
-  /// The nodes that it is about, parents first; nil for all.
+  /// The nodes to bring back, parents first; nil for all.
   private(set) var chosen: [Node]?
   private var chosenNumbers: Set<NodeID>?
 
@@ -39,18 +39,13 @@ package struct Rollback {
 
   var progress: (done: Int, total: Int) { (place, nodes.count) }
 
-  /// Adds nodes; returns what is to be read next, `nil` after the last.
-  mutating func take(_ readings: [NodeReading]) -> StoreJob.Step? {
-    past.load(readings)
-    if let next = StoreJob.Step.nodes(following: readings, at: generation.sequence) { return next }
+  mutating func take(_ readings: [NodeReading]) { past.load(readings) }
+
+  /// All nodes are there: chooses what the call names, by paths in the generation.
+  mutating func choose() throws(ErrorObject) {
     past.indexAll()
     nodes = past.byAge()
-    return nil
-  }
-
-  /// Chooses what the call names, by paths in the generation, as soon as all nodes are there.
-  mutating func choose() throws(ErrorObject) {
-    guard let paths = request.objects, chosen == nil else { return }
+    guard let paths = request.objects else { return }
     var (nodes, seen): ([Node], Set<NodeID>) = ([], [])
     for path in paths {
       guard let top = past.node(at: path), !omitted.contains(top.id) else {
@@ -68,25 +63,23 @@ package struct Rollback {
     (chosen, chosenNumbers) = (nodes, seen)
   }
 
-  /// Adds the states of these nodes.
-  mutating func take(_ states: [StateReading?], of nodes: [NodeID]) {
-    for (node, state) in zip(nodes, states) {
-      if case .state(let record, _) = state { texts[node] = record } else { unreadable.insert(node) }
+  mutating func take(_ states: [StateReading?], of rows: [StateRequest.Row]) {
+    for (row, state) in zip(rows, states) {
+      if case .state(let record, _) = state { texts[row.node] = record } else { unreadable.insert(row.node) }
     }
   }
 
-  /// The next nodes whose texts are needed; empty if there are none.
-  mutating func nextPiece(beside head: NodeTree) -> [NodeID] {
-    var piece: [NodeID] = []
+  /// The next rows whose texts are needed; empty if there are none.
+  mutating func nextPiece(beside head: NodeTree) -> [StateRequest.Row] {
+    var piece: [StateRequest.Row] = []
     var bytes = 0
     // A second pass from the beginning, because more texts may be needed now.
     for _ in 0..<2 {
       while place < nodes.count {
-        let size = bytesToRead(nodes[place], beside: head) ?? 0
-        if size > 0 {
-          bytes += size
+        if let row = missing(nodes[place], beside: head) {
+          bytes += row.bytes
           if bytes > Self.pieceBytes || piece.count == Self.pieceRowsMax, !piece.isEmpty { return piece }
-          piece.append(nodes[place].id)
+          piece.append(row)
         }
         place += 1
       }
@@ -109,14 +102,14 @@ package struct Rollback {
     return growth
   }
 
-  /// The origins of these states.
   var contexts: Set<ContextID> { Set(nodes.lazy.compactMap { held($0)?.context }) }
 
-  private func bytesToRead(_ node: Node, beside head: NodeTree) -> Int? {
+  /// The row of a node's state, if its text has yet to be read.
+  private func missing(_ node: Node, beside head: NodeTree) -> StateRequest.Row? {
     guard let state = held(node), state.sequence != head.nodes[node.id]?.state?.sequence, texts[node.id] == nil,
       !unreadable.contains(node.id)
     else { return nil }
-    return state.bytes
+    return StateRequest.Row(node: node.id, sequence: state.sequence, bytes: state.bytes)
   }
 
   /// The state the generation holds of a node.
@@ -126,7 +119,7 @@ package struct Rollback {
 
   // MARK: The new head
 
-  /// What must be written so that a node has the generation's state.
+  /// How a node gets the generation's state.
   enum Restored {
     case nothing
     /// The head has the same row.
@@ -135,18 +128,14 @@ package struct Rollback {
     case text(StateRecord, of: SequenceNumber)
   }
 
-  /// What becomes of a node's state.
-  ///
-  /// - Parameters:
-  ///   - node: with the state of the generation.
-  ///   - today: the same node at the head, if that has it.
+  /// `node` has the generation's state; `today` is the same node at the head.
   func restored(_ node: Node, beside today: Node?) -> Restored {
     guard let state = held(node) else { return .nothing }
     if state.sequence == today?.state?.sequence { return .same }
     return texts[node.id].map { .text($0, of: state.sequence) } ?? .nothing
   }
 
-  /// The texts that the head gets, and did not have before.
+  /// The texts that the head gains.
   func newTexts(beside head: NodeTree) -> some Sequence<StateRecord> {
     texts.lazy.filter { node, _ in
       past.nodes[node].flatMap { held($0) }.map { $0.sequence != head.nodes[node]?.state?.sequence } ?? false
@@ -154,8 +143,7 @@ package struct Rollback {
     .map(\.value)
   }
 
-  /// The tree of the generation with the live objects, still with the states of the generation. It may be made once:
-  /// its nodes become those of the head.
+  /// The generation's tree and states with the live objects. Call it once: its nodes become those of the head.
   func tree(beside head: NodeTree, living: Set<NodeID>) -> RolledBackTree {
     // References in the generation's states lead where they led then.
     var tree = past
@@ -196,7 +184,6 @@ struct RolledBackTree {
     for (gone, successor) in successors { self.tree.load(.removal(of: gone, successor: successor)) }
   }
 
-  /// Where a living node is now.
   func node(_ id: NodeID) -> Node? { tree.nodes[id] ?? successors[id].flatMap { tree.nodes[$0] } }
 }
 

@@ -3,8 +3,7 @@
 internal import JSONRPC
 internal import RestorationWire
 
-/// An object of an upload that was checked. Its paths are in one piece each: to let go of thousands of them, component
-/// by component, would take too long for one turn.
+/// A checked object of an upload. Each path is one text, because freeing thousands of lists takes too long for a turn.
 struct UploadedObject {
   /// Without paths.
   private(set) var document: DocumentObject
@@ -12,7 +11,7 @@ struct UploadedObject {
   /// Of the references of its states.
   let targets: [PathText?]
   let targetsBeforeClaim: [PathText?]
-  /// What it takes besides the bytes of its texts: itself, its path, and the paths that its states refer to.
+  /// Its memory besides the bytes of its texts: itself, its path, and the paths that its states refer to.
   let overhead: Int
 
   init(_ document: DocumentObject) throws(ErrorObject) {

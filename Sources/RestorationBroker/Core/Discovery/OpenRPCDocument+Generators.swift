@@ -4,8 +4,8 @@ internal import JSONRPC
 package import RestorationWire
 
 extension OpenRPCDocument {
-  /// What clients call, for programs that generate clients: each object has a name, everything else is spelled out
-  /// where it is used, and members that may be absent are null by default. Bounds are left out.
+  /// The clients' methods, for programs that generate clients. Each object has a name, all other schemas are inline,
+  /// and optional members are null by default. Bounds are omitted.
   package init(forGeneratorsOf methods: [any RestorationMethod.Type]) {
     var shapes = NamedShapes()
     let described = methods.map { shapes.describe(DescribedMethod($0)) }
@@ -19,7 +19,6 @@ extension OpenRPCDocument {
   }
 }
 
-/// The objects of a document by their names.
 private struct NamedShapes {
   private var shapes: [String: JSONValue] = [:]
 
@@ -41,7 +40,7 @@ private struct NamedShapes {
     ]
   }
 
-  /// - Parameter name: of the object, if it has none of its own.
+  /// - Parameter name: for an object without a name of its own.
   private mutating func form(_ schema: Schema, _ name: String) -> JSONValue {
     switch schema {
     case .any: return [:]
@@ -53,7 +52,7 @@ private struct NamedShapes {
     case .array(let element, _): return ["type": "array", "items": form(element, name)]
     case .map(.any): return ["type": "object"]
     case .map(let value): return ["type": "object", "additionalProperties": form(value, name)]
-    // Generators make nothing of an object without members, and some methods may answer with this one instead.
+    // Generators cannot use an object without members, and some methods may return this one instead.
     case .object(let members) where members.isEmpty: return form(.done, name)
     case .object(let members): return object(members, name)
     case .tagged(let tag, let variants):
@@ -74,7 +73,7 @@ private struct NamedShapes {
   private mutating func object(_ members: [Schema.Member], _ name: String) -> JSONValue {
     let reference: JSONValue = ["$ref": .string("#/components/schemas/\(name)")]
     guard shapes[name] == nil else { return reference }
-    // Until it is known: it may contain itself.
+    // A placeholder, because the object may contain itself.
     shapes[name] = .null
     let properties = members.map { member -> (name: String, value: JSONValue) in
       var property: JSONObject = [:]
@@ -95,7 +94,7 @@ private struct NamedShapes {
 }
 
 extension Schema {
-  /// The result of a method that answers with nothing but that it is done.
+  /// The result of a method that only reports success.
   fileprivate static let done = Schema.shared(
     "Done",
     .object([.optional("discarded", .true, "The user quit the application meanwhile; nothing is stored.")])

@@ -4,7 +4,6 @@ internal import JSONRPC
 package import RestorationWire
 
 extension OpenRPCDocument {
-  /// - Parameter methods: what a client may call.
   package init(of methods: [any RestorationMethod.Type]) {
     var writer = JSONWriter(reserving: 128 << 10)
     writer.object { writer in
@@ -43,7 +42,7 @@ extension OpenRPCDocument {
     }
   }
 
-  /// Writes every shared shape of the schemas, once and by name.
+  /// Writes every shared shape of the schemas once, by name.
   private static func write(_ schemas: [Schema], to writer: inout JSONWriter) {
     var shapes: [String: Schema] = [:]
     for schema in schemas { schema.collectShapes(into: &shapes) }
@@ -59,7 +58,7 @@ extension OpenRPCDocument {
   }
 }
 
-/// One method object of an OpenRPC document: a method of the broker, or one of the client that the broker calls.
+/// A method object of an OpenRPC document: a method of the broker, or one of the client that the broker calls.
 struct DescribedMethod: JSONWritable {
   enum Direction: String, JSONWritable {
     case toBroker, toClient
@@ -76,7 +75,7 @@ struct DescribedMethod: JSONWritable {
   var isScoped = false
   var hasEvents = false
 
-  /// All methods: those of the broker, then those that it calls.
+  /// The methods of the broker, then those that it calls.
   static func all(_ methods: [any RestorationMethod.Type]) -> [DescribedMethod] {
     methods.map { DescribedMethod($0) } + [cancelRequest] + ServedMethod.allCases.map { DescribedMethod($0) }
   }
@@ -96,7 +95,6 @@ struct DescribedMethod: JSONWritable {
     hasEvents: true
   )
 
-  /// The shapes that it refers to.
   var schemas: [Schema] { parameters.map(\.schema) + (result.map { [$0] } ?? []) }
 
   func writeJSON(to writer: inout JSONWriter) {
@@ -165,7 +163,6 @@ extension DescribedMethod {
   }
 }
 
-/// A parameter or a result.
 private struct ContentDescriptor: JSONWritable {
   let member: Schema.Member
   /// Whether null means absent.
@@ -184,7 +181,6 @@ private struct ContentDescriptor: JSONWritable {
 }
 
 extension EventName {
-  /// The parameters of the notification `event` with this name.
   var shape: Schema {
     let facts = EventNotification.facts(of: self)
     let word = rawValue.prefix(1).uppercased() + rawValue.dropFirst()
@@ -194,11 +190,9 @@ extension EventName {
   }
 }
 
-/// An error in a document.
 private struct DescribedError: JSONWritable {
   let code: ErrorCode
 
-  /// `data` of any error.
   static let data = Schema.shared(
     "ErrorData",
     .object([
@@ -222,7 +216,7 @@ private struct DescribedError: JSONWritable {
     ])
   )
 
-  /// Writes an error object; its message is a description, while an answer's message names the problem.
+  /// The message describes the error in general; an answer's message names the problem.
   func writeJSON(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("code", code.rawValue)

@@ -7,7 +7,7 @@ package import RestorationWire
 extension Schema: JSONWritable {
   package func writeJSON(to writer: inout JSONWriter) { writer.object { writeMembers(to: &$0) } }
 
-  /// Writes the members of the schema's object, which the caller has begun.
+  /// Writes into an object that the caller has begun.
   func writeMembers(to writer: inout JSONWriter) {
     switch self {
     case .any: break
@@ -42,7 +42,7 @@ extension Schema: JSONWritable {
     }
   }
 
-  /// The single type of its values; `nil` if that is not sufficient.
+  /// The type of its values, if that is a single one and suffices.
   private var typeName: String? {
     switch self {
     case .boolean: "boolean"
@@ -54,7 +54,6 @@ extension Schema: JSONWritable {
     }
   }
 
-  /// The keywords besides the type.
   private func writeConstraints(to writer: inout JSONWriter) {
     switch self {
     case .integer(let min, let max):
@@ -84,7 +83,7 @@ extension Schema: JSONWritable {
     if !required.isEmpty { writer.member("required", required) }
   }
 
-  /// One schema for each word, and one for future words.
+  /// Writes one schema for each word, and one for future words.
   private static func write(
     _ variants: [(word: String, members: [Member])],
     by tag: String,
@@ -100,7 +99,7 @@ extension Schema: JSONWritable {
 }
 
 extension Schema.Member {
-  /// Writes the schema of each member under its name, as members of an object that the caller has begun.
+  /// Writes the schemas by member name into an object that the caller has begun.
   static func writeEach(of members: [Schema.Member], to writer: inout JSONWriter) {
     for member in members {
       writer.key(member.name)
@@ -113,7 +112,6 @@ extension Schema.Member {
 }
 
 extension Schema {
-  /// Adds the shared shapes that it refers to.
   func collectShapes(into shapes: inout [String: Schema]) {
     switch self {
     case .any, .keywords, .boolean, .integer, .text, .word: break

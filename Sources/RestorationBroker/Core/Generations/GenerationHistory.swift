@@ -3,11 +3,11 @@
 package import RestorationArchive
 internal import RestorationWire
 
-/// The sealed generations of an application, the oldest first (R16).
+/// The sealed generations of an application, oldest first (R16).
 ///
 /// Invariants:
-/// 1. Numbers rise and are never given again.
-/// 2. At most one is pinned; beside it the newest three are kept.
+/// 1. Numbers rise and are never reused.
+/// 2. At most one generation is pinned; besides it the newest three are retained.
 package struct GenerationHistory {
   private static let kept = 3
 
@@ -17,15 +17,14 @@ package struct GenerationHistory {
   package init(_ all: [SealedGeneration] = [], last: Int64 = 0) { (self.all, self.last) = (all, last) }
 
   package var newest: GenerationRecord? { all.last?.record }
-  /// The change that sealed the newest one; 0 without one.
+  /// Number of the change that sealed the newest one; 0 if there is none.
   package var sealedUpTo: SequenceNumber { all.last?.sequence ?? 0 }
 
   package subscript(number: Int64) -> SealedGeneration? { all.first { $0.record.generation == number } }
 
-  /// The head holds what no generation does.
   package func hasUnsealedContent(in turn: borrowing Turn) -> Bool { turn.contentSequence > sealedUpTo }
 
-  /// What the next generation would be if the head were sealed as it is.
+  /// The record of the next generation, if the head is sealed now.
   ///
   /// - Parameter omitted: nodes whose states it does not hold (R4, R7).
   package func next(
@@ -50,7 +49,6 @@ package struct GenerationHistory {
     )
   }
 
-  /// Seals the head as it is.
   package mutating func seal(
     _ kind: String,
     of tree: NodeTree,
@@ -62,19 +60,18 @@ package struct GenerationHistory {
     return record
   }
 
-  /// Sees to it that a generation holds all of the head, which is about to be replaced.
-  ///
-  /// - Returns: its number; nil if there is no state to be kept.
+  /// Ensures that a generation holds all of the head, which is about to be replaced. Returns its number, `nil` if there
+  /// is no state.
   package mutating func sealHead(_ kind: String, of tree: NodeTree, in turn: inout Turn) -> Int64? {
     guard tree.nodes.values.contains(where: \.hasState) else { return nil }
     if hasUnsealedContent(in: turn) || newest?.omitted.contains(where: { tree.nodes[$0]?.hasState == true }) == true {
-      // No round saves here, and nothing else keeps what no walk reaches (R4).
+      // No save round runs here, and no other generation holds states that no walk reaches (R4).
       return seal(kind, of: tree, omitting: [], in: &turn).generation
     }
     return newest?.generation
   }
 
-  /// Seals the head as a generation made by `next` and drops the oldest ones.
+  /// Seals the head with a record from `next`, and drops surplus generations.
   package mutating func seal(_ record: GenerationRecord, in turn: inout Turn) {
     last = record.generation
     all.append(SealedGeneration(record: record, sequence: turn.write(.seal(record)), isPinned: false))
@@ -91,10 +88,8 @@ package struct GenerationHistory {
     }
   }
 
-  /// Forgets the oldest one that was sealed by a change up to this and is not pinned, because there is no room. One
-  /// that shows what the head does would free nothing.
-  ///
-  /// - Returns: whether there was one.
+  /// To free room, drops the oldest unpinned generation that was sealed by a change up to `sequence`, and returns
+  /// whether there was one. A generation equal to the head is skipped, because it would free nothing.
   package mutating func giveUpOldest(upTo sequence: SequenceNumber, in turn: inout Turn) -> Bool {
     let last = min(sequence, turn.contentSequence - 1)
     guard let oldest = all.firstIndex(where: { !$0.isPinned && $0.sequence <= last }) else { return false }
@@ -109,7 +104,7 @@ package struct GenerationHistory {
     return true
   }
 
-  /// Pins the newest one until the run that begins has restored it, unless an older one still waits for that.
+  /// Pins the newest generation until the beginning run has restored it, unless an older one is pinned.
   package mutating func pinNewest(in turn: inout Turn) {
     guard let newest, !all.contains(where: \.isPinned) else { return }
     turn.write(.pin(generation: newest.generation))
@@ -130,15 +125,13 @@ package struct GenerationHistory {
 }
 
 extension NodeTree {
-  /// Nodes that are not included, and that nothing saved refers to, directly or through each other (R7). Nearly always
-  /// there are none.
+  /// Nodes that are neither included nor referred to by saved states, directly or indirectly (R7). Nearly always empty.
   package var unreachedNodes: Set<NodeID> { unreachedNodes(byHiddenStates: false) }
 
-  /// Nodes whose states are not saved: those but for what older states refer to that early ones hide from their owners
-  /// (R19).
+  /// Nodes whose states are not saved. References of confirmed states that provisional ones hide count, too (R19).
   package var unsavedNodes: Set<NodeID> { unreachedNodes(byHiddenStates: true) }
 
-  /// Nodes that are saved only because something saved refers to them (R7).
+  /// Nodes that are saved only because saved states refer to them (R7).
   var reachedNodes: Set<NodeID> {
     var ancestry = Ancestry()
     let excluded = nodes.values.filter { !ancestry.isIncluded($0) }.map(\.id)
@@ -156,7 +149,7 @@ extension NodeTree {
         if let node = self.node(target), unreached.remove(node.id) != nil { next.append(node) }
       }
     }
-    // Where all are reached, references lead to nothing more.
+    // If all are reached, further references change nothing.
     while !unreached.isEmpty, let node = next.popLast() {
       follow(node.state)
       if hidden { follow(node.beforeClaim) }
@@ -164,8 +157,8 @@ extension NodeTree {
     return unreached
   }
 
-  /// Vacant nodes that are not kept: what no walk and no reference leads to, and what has no path to be claimed again
-  /// by (R4, R7). Placeholders stay.
+  /// Vacant nodes to be dropped: no walk and no reference leads to them, or they have no path by which they could be
+  /// claimed again (R4, R7). Placeholders stay.
   func unsaved(among nodes: some Sequence<Node>) -> [Node] {
     var ancestry = Ancestry()
     let excluded = nodes.filter { $0.isVacant && !$0.isPlaceholder && !ancestry.isIncluded($0) }

@@ -3,18 +3,18 @@
 package import RestorationArchive
 internal import RestorationWire
 
-/// What nodes have by their ancestors, found once for each node that has children: a look at many nodes costs one step
-/// each, however deep they are.
+/// Facts about nodes that depend on their ancestors. Each is computed once for each node with children, so that a pass
+/// over many nodes takes one step each, at any depth.
 ///
-/// It is of use until a node moves.
+/// Valid until a node moves.
 package struct Ancestry {
   fileprivate struct Traits {
-    // By number: to count references to nodes would take longer than all the rest.
-    /// The nearest of the node and its ancestors in its walk that has no identifier (R4).
+    // Ids, because reference counting of nodes would take longer than all the rest.
+    /// The nearest node without an identifier, among the node and its ancestors in its walk (R4).
     var nameless: NodeID?
     /// The nearest plain object above the node; no view may be below one (R4).
     var object: NodeID?
-    /// Bytes of the path that its limit counts; 0 without a path.
+    /// Bytes of the path as `pathBytesMax` counts them; 0 without a path.
     var pathBytes = 0
     /// Bytes of the path as JSON text.
     var jsonBytes = 0
@@ -24,16 +24,15 @@ package struct Ancestry {
 
   package init() {}
 
-  /// How many nodes are remembered.
   package var count: Int { known.count }
 
-  /// As `NodeTree.isExcluded` has it.
+  /// As `NodeTree.isExcluded`.
   package mutating func isExcluded(_ node: Node) -> Bool { traits(of: node).nameless != nil }
 
-  /// As `NodeTree.isIncluded` has it.
+  /// As `NodeTree.isIncluded`.
   package mutating func isIncluded(_ node: Node) -> Bool { excluder(of: node) == nil }
 
-  /// As `NodeTree.excluder` has it.
+  /// As `NodeTree.excluder`.
   package mutating func excluder(of node: Node) -> NodeID? { excluder(of: node, traits(of: node)) }
 
   private func excluder(of node: Node, _ traits: Traits) -> NodeID? {
@@ -42,13 +41,12 @@ package struct Ancestry {
     return traits.object ?? (node.parent == nil ? node.id : nil)
   }
 
-  /// As `NodeTree.pathParent` has it.
+  /// As `NodeTree.pathParent`.
   mutating func pathParent(of node: Node) -> Node? {
     guard let parent = node.parent, parent.record.component != nil else { return nil }
     return node.record.kind == .object && isExcluded(parent) ? nil : parent
   }
 
-  /// The bytes of its path, and whether it is included.
   package mutating func place(of node: Node) -> (pathBytes: Int, isIncluded: Bool) {
     let traits = traits(of: node)
     return (traits.pathBytes, excluder(of: node, traits) == nil)
@@ -57,7 +55,7 @@ package struct Ancestry {
   package mutating func jsonBytes(of node: Node) -> Int { traits(of: node).jsonBytes }
 
   private mutating func traits(of node: Node) -> Traits {
-    // Nobody asks for one by way of what is below it.
+    // A leaf's traits are not stored: no other node needs them.
     if node.children.isEmpty { return Traits(of: node, below: node.parent.map { traits(of: $0) } ?? Traits()) }
     if let traits = known[node.id] { return traits }
     var unknown = [node]

@@ -4,13 +4,13 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Closing objects, and opening again what was closed (R13).
+/// Closes objects, and reopens them from the shelf (R13).
 extension Application {
-  /// Drops objects that were closed, and puts those that are saved on the shelf.
+  /// Drops closed objects, and puts the saved ones on the shelf.
   ///
   /// - Parameters:
-  ///   - path: the one that the first of them had, if it is another one now.
-  ///   - areRetired: nobody has closed them.
+  ///   - path: the former path of the first one, if it has moved.
+  ///   - areRetired: whether they were retired as orphans instead of closed.
   func close(_ nodes: [Node], formerlyAt path: IdentifierPath? = nil, areRetired: Bool = false) {
     shelve(nodes, formerlyAt: path, areRetired)
     for node in nodes where tree.nodes[node.id] === node { drop(node) }
@@ -34,15 +34,15 @@ extension Application {
     writeRun()
   }
 
-  /// What is saved of the objects at and below one; nil if there is no state, or too much. Confidential ones are never
-  /// kept.
+  /// The saved objects at and below `top`; `nil` if they have no state, or too much. Confidential objects are never
+  /// retained.
   private func subtree(of top: Node, among closed: [NodeID: Node]) -> ClosedShelf.Subtree? {
     guard let path = tree.path(of: top) else { return nil }
     var subtree = ClosedShelf.Subtree()
     (subtree.path, subtree.closed) = (path, turn.now.wall)
     var next = [top]
     while let node = next.popLast() {
-      // What is saved only because others refer to it is not included (R7).
+      // An object that is saved only because others refer to it is not included (R7).
       let isSaved = tree.isIncluded(node) || node.hasState && !isUnsaved(node)
       guard isSaved, !node.record.isConfidential, node.record.component != nil else { continue }
       subtree.objects.append(ClosedShelf.Object(node, below: node === top ? nil : node.parent?.id))
@@ -57,7 +57,7 @@ extension Application {
     return subtree.fits ? subtree : nil
   }
 
-  /// What was closed at a path is confidential now (R13).
+  /// Forgets what was closed at the path, because an object there is confidential now (R13).
   func forgetClosed(at path: IdentifierPath) {
     takeOffShelf(runs.facts.shelf.subtrees.filter { $0.has(path) })
   }
@@ -69,7 +69,6 @@ extension Application {
     writeRun()
   }
 
-  /// Everything that was closed goes for good.
   func emptyShelf() {
     let rows = runs.emptyShelf()
     if !rows.isEmpty { write(.release(rows)) }
@@ -92,9 +91,9 @@ extension Application {
     turn.ask(.respond(caller, .result(reply)))
   }
 
-  /// Reads the states, then puts everything back.
+  /// Reads the states; `finishReopening` puts the objects back.
   func reopen(_ request: ReopenObject, by _: Session?, for caller: Caller) throws(ErrorObject) {
-    try turn.requireWritable()
+    try turn.requireKept()
     if let path = request.path, !path.isPossible { throw .invalidComponent(of: path, "/path") }
     guard let subtree = runs.facts.shelf.last(at: request.path) else {
       throw .restoration(
@@ -124,11 +123,10 @@ extension Application {
     try requireRoom(for: subtree.stateBytes + texts + origins.growth(by: contexts), path: subtree.path)
   }
 
-  /// The states have been read.
   func finishReopening(_ subtree: ClosedShelf.Subtree, _ readings: [StateReading?], for caller: Caller) {
     do throws(ErrorObject) {
       guard runs.facts.shelf.subtrees.contains(subtree) else { throw .unknownObject(.path(subtree.path)) }
-      // What was so when the call came may have changed since.
+      // The checks are repeated: the tree may have changed since the call.
       var records: [NodeID: StateRecord] = [:]
       for case .state(let record, _)? in readings { records[record.node] = record }
       try requirePlace(for: subtree, contexts: Set(records.values.map(\.context)))
@@ -145,7 +143,7 @@ extension Application {
       runs.reopen(subtree)
       write(.release(subtree.rows))
       writeRun()
-      // The states may refer to what was not saved, and live objects may be below one of another kind.
+      // The states may refer to unsaved objects, and there may be live objects below one that has got another kind.
       reach.mayGrow()
       askForUnstored()
       note(.appeared)
@@ -156,7 +154,7 @@ extension Application {
     }
   }
 
-  /// The node of a closed object: the one that is there, or itself again, so that references lead to it.
+  /// The node of a closed object: the one at its place, else a node with its former id, so that references lead to it.
   private func place(_ object: ClosedShelf.Object, below parent: Node?) -> Node {
     var record = object.record(below: parent?.id)
     if let node = tree.node(object.component, below: parent, kind: record.kind) {
@@ -169,9 +167,9 @@ extension Application {
     return node
   }
 
-  /// What is only there for its descendants is again what it was.
+  /// Restores the description of a node that is only a placeholder.
   private func describe(_ node: Node, as record: NodeRecord) {
-    // Below an exclusion, another kind may have another path (R4).
+    // Below an exclusion an object of another kind may have another path (R4).
     let keepsKind = node.parent.map { tree.isExcluded($0) } ?? false && node.record.kind != record.kind
     guard node.isPlaceholder, !keepsKind else { return }
     var record = record
@@ -192,7 +190,7 @@ extension Application {
 }
 
 extension NodeTree {
-  /// What will be at the places of its objects: nodes that are there, and such as will be made.
+  /// The nodes that will be at the places of its objects: existing ones, and previews of those to be made.
   fileprivate func nodes(of subtree: ClosedShelf.Subtree) -> [NodeID: Node] {
     func node(_ object: ClosedShelf.Object, below parent: Node?) -> Node {
       var record = object.record(below: parent?.id)

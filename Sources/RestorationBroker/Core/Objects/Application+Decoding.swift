@@ -5,7 +5,7 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
-  /// Returns a state: to its owner the newest that hides none, to other callers the newest (R15, R19).
+  /// Returns a state: the last confirmed one to its owner, the newest to other callers (R15, R19).
   func decode(_ request: DecodeRestorableState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     try turn.requireWritable()
     if case .handle(let handle) = request.object, let session, session.replaced.contains(handle) {
@@ -31,11 +31,10 @@ extension Application {
     }
     if isOwner, let session {
       openWindow(of: node, for: session)
-      restoring.noteFetched(node.id)
-      // What a restoration is handing out, it tells of itself in the end (R21).
-      if !restoring.isHanding(node.id, to: session.id) { trials.fetched(node.id, by: session.id) }
+      // If a delivery is under way, the owner is told when it ends (R21).
+      if !deliveries.isDelivering(node.id, to: session.id) { trials.fetched(node.id, by: session.id) }
     }
-    // A notification counts as a decode, but nothing is read for it.
+    // A decode without an answer counts as one, but reads nothing.
     guard caller.call != nil else {
       if isOwner { dropProvisional([node]) }
       return
@@ -50,12 +49,12 @@ extension Application {
     }
   }
 
-  /// The state that a decode returns, and an encode expects (R15, R19).
+  /// The state that a decode returns and an encode expects (R15, R19).
   func visibleState(of object: Node, isOwner: Bool) -> StateSummary? {
     isOwner ? object.stateBeforeClaim : object.state
   }
 
-  /// The application's own state, for a delegate to which it could not be sent, and for other callers (R31).
+  /// Returns the application's own state, to a delegate that could not be sent it and to other callers (R31).
   private func decodeOwnState(by session: Session?, for caller: Caller) {
     session?.hasOwnState = true
     if session?.facts.isDelegate == true, let node = tree.applicationNode { dropProvisional([node]) }
@@ -68,7 +67,7 @@ extension Application {
     jobs.read(.readState(id, row, caller), in: &turn)
   }
 
-  /// The state is quarantined: its owner gets none, and is not waited for (R35).
+  /// Answers that the state is quarantined. Its owner gets none, and is not waited for (R35).
   private func withhold(
     _ summary: StateSummary,
     of node: Node,
@@ -82,9 +81,8 @@ extension Application {
     turn.answer(caller, after: summary.sequence, reply)
   }
 
-  /// The state of a decode was read.
-  ///
-  /// - Parameter isResolving: it is for its owner, and its elements are found in the current data first (R28).
+  /// Answers a decode whose state was read. If `isResolving`, its elements are resolved to current index paths first
+  /// (R28).
   func finishDecode(_ reading: StateReading?, node: NodeID, isResolving: Bool = false, for caller: Caller) {
     if isResolving, case .state(let record, var sequence) = reading, let view = tree.node(node) {
       if dropProvisional(of: view, showing: record, at: sequence) { sequence = view.state?.sequence ?? sequence }
@@ -106,7 +104,7 @@ extension Application {
     turn.ask(.respond(caller, .result(reply)))
   }
 
-  /// - Parameter elements: located in the current data; `nil` for those of the record.
+  /// - Parameter elements: with current index paths; `nil` for those of the record.
   func decoded(_ record: StateRecord, at sequence: SequenceNumber = 0, elements: JSONText? = nil) -> DecodedState {
     let node = tree.node(record.node)
     return DecodedState(
@@ -128,11 +126,10 @@ extension Application {
     }
   }
 
-  /// The length of the coder's text.
   func coderBytes(of summary: StateSummary) -> Int { origins.coder(of: summary.context)?.bytes ?? 4 }
 }
 
-/// The answer to a decode: `DecodeRestorableState.Reply`, with the coder written directly into the output.
+/// The answer to a decode: a `DecodeRestorableState.Reply` that writes the coder directly into the output.
 package struct DecodedState: JSONWritable, Sendable {
   let state: JSONText
   fileprivate let elements: JSONText?
@@ -142,7 +139,6 @@ package struct DecodedState: JSONWritable, Sendable {
   fileprivate let isConfidential: Bool
   fileprivate let isWithheld: Bool
 
-  /// The coder; `nil` if there is none.
   var coderText: JSONText? {
     coder.map { coder in
       var writer = JSONWriter()
@@ -151,7 +147,6 @@ package struct DecodedState: JSONWritable, Sendable {
     }
   }
 
-  /// Writes the members of `DecodeRestorableState.Reply`, without a text of the coder in between.
   package func writeJSON(to writer: inout JSONWriter) {
     writer.beginObject()
     writer.member("status", DecodingStatus.available)
@@ -167,7 +162,7 @@ package struct DecodedState: JSONWritable, Sendable {
 }
 
 extension DecodeRestorableState.Reply {
-  /// There is a state, and it is not handed out.
+  /// A state exists, but is not returned.
   fileprivate init(_ status: DecodingStatus, at sequence: SequenceNumber, _ coder: JSONText? = nil) {
     self.init()
     (self.status, self.sequence, self.coder) = (status, sequence, coder)

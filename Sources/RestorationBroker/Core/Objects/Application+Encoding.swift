@@ -5,12 +5,13 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
-  /// Stores a state; the answer waits until it is durable (R10, R14, R15, R19).
+  /// Stores a state. The answer waits until the state is durable (R10, R14, R15, R19).
   func encode(_ request: EncodeRestorableState, by session: Session?, for caller: Caller) throws(ErrorObject) {
     if let session, session.isDiscarded {
       turn.ask(.respond(caller, .result(EncodeRestorableState.Reply.discarded)))
       return
     }
+    try turn.requireKept()
     try turn.requireStorable()
     var path: IdentifierPath? { request.path ?? self.node(request.object).flatMap { tree.path(of: $0) } }
     guard request.path?.components.isEmpty != true || request.elements.isEmpty else {
@@ -28,7 +29,7 @@ extension Application {
     )
     let existing = try target(of: request, session)
     if let existing, let session, let revision = request.revision, revision <= session.revision(of: existing) {
-      // Acknowledged means on disk, even for the push that this one repeats.
+      // The answer to a repetition promises durability, too.
       turn.answer(caller, EncodeRestorableState.Reply.superseded)
       return
     }
@@ -62,20 +63,22 @@ extension Application {
     turn.answer(caller, after: sequence, reply)
   }
 
-  /// The node of a push: the caller's own, or an unowned one; `nil` if the path is new.
   private func target(of request: EncodeRestorableState, _ session: Session?) throws(ErrorObject) -> Node? {
     if case .path(let path) = request.object {
       if path.components.isEmpty {
         try requireDelegate(session)
         return tree.applicationNode
       }
-      guard let node = tree.node(at: path) else { return nil }
+      guard let node = tree.node(at: path) else {
+        // It may not know yet that others have moved its object.
+        return session?.formerPaths[path].flatMap { tree.node($0) }.flatMap { owns(session, $0) ? $0 : nil }
+      }
       if node.isVacant, session?.replacedNodes.contains(node.id) != true { return node }
     }
     return try requireOwn(request.object, session)
   }
 
-  /// While there is a delegate, the application's own state is its own.
+  /// While a delegate is live, only it may write the application's own state.
   private func requireDelegate(_ session: Session?) throws(ErrorObject) {
     guard let delegate = liveDelegate, delegate !== session else { return }
     throw .restoration(
@@ -87,17 +90,17 @@ extension Application {
     )
   }
 
-  /// What a path still needs, to be made as vacant plain objects.
+  /// The part of a path that is missing. Vacant plain objects are made for it.
   private struct MissingPath {
     let above: Node?
     let components: ArraySlice<String>
-    /// Below an exclusion a plain object would be unscoped, and its path would differ from the given one (R4).
+    /// Below an exclusion a plain object is a root, so its path would differ from the given one (R4).
     let isExcluded: Bool
 
     var bytes: Int { components.reduce(0) { $0 + $1.utf8.count } }
   }
 
-  /// - Returns: nil for the application itself.
+  /// - Returns: `nil` for the application itself.
   private func missing(to object: ObjectReference) throws(ErrorObject) -> MissingPath? {
     guard case .path(let path) = object else { throw .unknownObject(object) }
     guard !path.components.isEmpty else { return nil }
@@ -118,7 +121,7 @@ extension Application {
     return MissingPath(above: last, components: components, isExcluded: last.map { tree.isExcluded($0) } ?? false)
   }
 
-  /// Returns the last node of the path.
+  /// - Returns: the last node of the path; `nil` for the application itself.
   private func make(_ path: MissingPath) -> Node? {
     var node = path.above
     for component in path.components {
@@ -130,13 +133,12 @@ extension Application {
 }
 
 extension EncodeRestorableState {
-  /// The path the call names, if it names one.
   fileprivate var path: IdentifierPath? { if case .path(let path) = object { path } else { nil } }
 
-  /// The writer has read the state that this one replaces.
+  /// Whether the writer has read the state that this one replaces.
   fileprivate var isEdit: Bool { expecting ?? 0 > 0 }
 
-  /// What the caller can read of the object has to be what it expects (R15).
+  /// Throws `stateChanged` unless the caller would decode the state that it expects (R15).
   fileprivate func requireExpected(_ sequence: SequenceNumber, path: IdentifierPath?) throws(ErrorObject) {
     guard let expecting, expecting != sequence else { return }
     let subject = path.map { $0.components.isEmpty ? "the application itself" : $0.description } ?? "the object"

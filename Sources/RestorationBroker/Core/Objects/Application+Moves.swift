@@ -98,21 +98,21 @@ extension Application {
     await long.did(all.count)
     write(outcome)
     await long.did(all.count)
-    tell(news)
+    tell(news, of: session)
     askForUnstored()
     for (node, path) in zip(evicted.map(\.node), former)
     where node.isClosed || runs.facts.refused.contains(node.id) {
       close(tree.subtree(of: node), formerlyAt: path)
     }
     note(.appeared)
-    // Not by the references given: paths among them name other objects by now.
+    // The references of the request would not do: paths among them may name other objects now.
     await long.did(children.count)
     let paths = children.map { tree.path(of: $0.id) }
     return SetChildren.Reply().with { $0.paths = paths }
   }
 
-  /// What is in the way of children that change places: vacant nodes, which move behind all that were named, because
-  /// their processes may be coming back (R6).
+  /// Moves of vacant nodes that are in the way. They go behind all named children, because their processes may come
+  /// back (R6).
   private func evictions(
     by relocations: [Relocation],
     besides named: Set<NodeID>,
@@ -136,7 +136,7 @@ extension Application {
     return evicted
   }
 
-  /// Moves one node; the answer is the node at its new place, which may be the one that was vacant there (R6).
+  /// Moves one node, and returns the node at the new place, which may be the one that was vacant there (R6).
   private func move(_ relocation: Relocation, by session: Session?, takeOver: Bool) throws(ErrorObject) -> Node {
     let node = relocation.node
     let isSameComponent =
@@ -152,18 +152,18 @@ extension Application {
     return handle.flatMap { tree.claimed[$0] } ?? node
   }
 
-  /// The live node of another session that a move with takeOver would displace (R8).
+  /// The live node of another session that a move with `takeOver` would displace (R8).
   private func displaced(by relocation: Relocation, _ session: Session?) -> Node? {
     guard let component = relocation.component,
       let other = tree.node(component, below: relocation.parent, kind: relocation.kind),
       let owner = owner(of: other), owner !== session,
-      // What moves along is not in the way.
+      // A node in the moving subtree is not in the way.
       !Swift.sequence(first: other, next: \.parent).contains(where: { $0 === relocation.node })
     else { return nil }
     return other
   }
 
-  /// Moves nodes, and notifies owners whose objects have another path.
+  /// Moves nodes, and notifies owners whose objects have new paths.
   ///
   /// - Parameter claimed: a vacant node that is about to be claimed, so it stays.
   func relocateAndTell(
@@ -176,33 +176,34 @@ extension Application {
     let news = try moveNews(of: relocations, by: session)
     let hadWindows = takeOver && trials.hasOpenWindows
     write(try relocate(relocations, takesOver: takeOver, by: session), claiming: claimed)
-    // The last window may have been a displaced object's.
+    // The last open window may have belonged to a displaced object.
     if hadWindows { note(.windowsClosed) }
-    tell(news)
+    tell(news, of: session)
     askForUnstored()
   }
 
-  /// What others are told of a move.
+  /// Recorded before a move, for the notifications and events after it.
   private struct MoveNews {
-    /// The former paths of objects whose owners are notified.
+    /// The former paths of objects of other sessions, and of those whose owners are notified.
     var before: [(handle: ObjectHandle, path: IdentifierPath?)] = []
-    /// What has moved, and from where, if there are subscribers.
+    /// Moved nodes and their former paths, if there are subscribers.
     var moved: [(node: Node, from: IdentifierPath?)] = []
   }
 
-  /// What is to be known before a move. Throws if there is no room for it.
+  /// Throws if there is no room for the move.
   private func moveNews(of relocations: [Relocation], by session: Session?) throws(ErrorObject) -> MoveNews {
     guard let first = relocations.first else { return MoveNews() }
     try requireRoom(for: relocations.reduce(0) { $0 + $1.growth }, path: tree.path(of: first.node))
     let asked = Set(relocations.compactMap { $0.node.claim?.handle })
     var news = MoveNews()
     var seen: Set<ObjectHandle> = []
-    for relocation in relocations where sessions.values.contains(where: { $0.serves(.pathChanged) }) {
-      // What is below an object that gives way has another path as well.
+    for relocation in relocations where sessions.count > 1 || session?.serves(.pathChanged) != false {
+      // Objects below a displaced one get new paths, too.
       let present = relocation.component.flatMap { tree.node($0, below: relocation.parent, kind: relocation.kind) }
       for node in [relocation.node, present].compactMap({ $0 }).flatMap({ tree.subtree(of: $0) }) {
-        guard let claim = node.claim, let owner = sessions[claim.session], owner.serves(.pathChanged),
-          !(owner === session && asked.contains(claim.handle)), seen.insert(claim.handle).inserted
+        guard let claim = node.claim, let owner = sessions[claim.session],
+          owner !== session || owner.serves(.pathChanged) && !asked.contains(claim.handle),
+          seen.insert(claim.handle).inserted
         else { continue }
         news.before.append((claim.handle, tree.path(of: node)))
       }
@@ -211,22 +212,24 @@ extension Application {
     return news
   }
 
-  private func tell(_ news: MoveNews) {
+  /// - Parameter mover: the session that asked for it.
+  private func tell(_ news: MoveNews, of mover: Session?) {
     for (node, from) in news.moved { announceMove(of: node, from: from) }
     for (handle, path) in news.before {
       guard let node = tree.claimed[handle], let owner = owner(of: node), tree.path(of: node) != path else { continue }
+      if let path, let mover, owner !== mover { owner.noteMove(of: node.id, from: path) }
       tellPath(of: node, to: owner)
     }
   }
 
-  /// Tells the owner of a moved object its path; without a connection, when the session returns.
+  /// Tells the owner of a moved object its path, or marks it for `tellPaths` while the session is unreachable.
   func tellPath(of node: Node, to owner: Session) {
     guard let handle = node.claim?.handle, owner.serves(.pathChanged) else { return }
     node.claim?.hasMoved = !owner.isReachable
     notify(owner, PathChanged(object: handle, path: tree.path(of: node)))
   }
 
-  /// Tells a session that has returned what it missed.
+  /// Tells a returned session the new paths of its objects.
   func tellPaths(to session: Session) {
     for node in session.moved { tellPath(of: node, to: session) }
   }
@@ -243,9 +246,9 @@ extension Application {
     }
   }
 
-  /// Moves nodes; `write` follows.
+  /// Moves nodes in memory; the caller writes the outcome.
   ///
-  /// - Parameter session: the caller's; with takesOver, another session's object at the new place is replaced (R8).
+  /// - Parameter session: the caller's. If `takesOver`, another session's object at the new place is replaced (R8).
   private func relocate(
     _ relocations: [Relocation],
     takesOver: Bool,
@@ -254,7 +257,7 @@ extension Application {
     let replaced = takesOver ? relocations.compactMap { displaced(by: $0, session) } : []
     let claims = replaced.map(\.claim)
     let sealing = takesOver ? generations.next("displaced", of: tree, omitting: tree.unreachedNodes, in: turn) : nil
-    // Their owners are notified only after the move has succeeded; until then everything can be undone.
+    // Owners are notified after the move has succeeded; until then it can be undone.
     for node in replaced { node.claim = nil }
     let outcome: RelocationOutcome
     do {
@@ -273,7 +276,7 @@ extension Application {
     return outcome
   }
 
-  /// Writes a row for each moved node, but none for its descendants.
+  /// Writes each moved node, but not its descendants: their records do not change.
   private func write(_ outcome: RelocationOutcome, claiming claimed: Node? = nil) {
     for (gone, into) in outcome.merged { absorb(gone, into: into) }
     for node in outcome.changed where tree.nodes[node.id] === node { write(node) }
@@ -281,21 +284,21 @@ extension Application {
     for node in outcome.left { prune(node, besides: claimed) }
   }
 
-  /// Whether a state is displaced that no generation holds yet (R6).
   private func displacesText(_ outcome: RelocationOutcome) -> Bool {
     outcome.merged.contains { gone, _ in (gone.state?.sequence ?? 0) > generations.sealedUpTo }
   }
 
-  /// A node that gave way to another at the same path: its claim moves there, its state is displaced.
+  /// The node gave way to another one at the same path: its claim moves there, its state is displaced.
   private func absorb(_ gone: Node, into: Node) {
     for session in sessions.values { session.joinRevisions(of: gone, into: into) }
     into.isUnstored = into.isUnstored || gone.isUnstored
     if var claim = gone.claim, let session = sessions[claim.session] {
       gone.claim = nil
-      // It has not seen the state that it gets (R19).
+      // The owner has not received the state of that node (R19).
       if into.hasState { (claim.hasDecoded, claim.isFinished, claim.since) = (false, false, turn.now.monotonic) }
       hold(into, claim, by: session)
       trials.move(gone.id, to: into.id, of: session.id)
+      deliveries.cancel(gone.id, for: session.id, isLost: true)
       writeClaim(ClaimRecord(node: into.id, session: session.id, handle: claim.handle), of: into)
       note(.released(gone.id, isGone: true))
       note(.claimed(into.id))

@@ -5,10 +5,9 @@ internal import RestorationArchive
 internal import RestorationWire
 
 extension Application {
-  /// Claims a path for the session and answers when that is durable (R1).
+  /// Claims a path for the session, and answers when the claim is durable (R1).
   ///
-  /// - Returns: blocking sessions whose processes may have ended; the caller checks them and calls again. Empty if the
-  ///   registration is done or waits for its parent.
+  /// - Returns: blocking sessions whose processes may have ended. The caller probes them and calls this again.
   func register(
     _ request: RegisterObjectForStateRestoration,
     by session: Session,
@@ -40,7 +39,7 @@ extension Application {
     }
     let isHeld = existing?.claim?.session == session.id
     let node = try self.node(for: request, component: component, parent: parent, existing: existing)
-    // Only now, when nothing can fail, the former owner loses it.
+    // The former owner loses the node only now, when nothing can fail any more.
     if let owner = owner(of: node), owner !== session {
       hadWindows = hadWindows || trials.hasOpenWindows
       replace(node, owner, by: session)
@@ -48,12 +47,16 @@ extension Application {
     claim(node, by: session, classes: request.classes, isFresh: request.isFresh)
     if node.isUnstored { askForUnstored([node]) }
     if node.record.isConfidential, let path = tree.path(of: node) { forgetClosed(at: path) }
-    // The last window may have been the former owner's.
+    // The last open window may have belonged to the former owner.
     if hadWindows { note(.windowsClosed) }
-    // What it wrote itself is its own, also if it registers the object once more.
-    if request.isFresh, !(isHeld && node.state?.session == session.id) {
-      setFresh(node, node.hasState, of: session)
-      node.claim?.hasDecoded = true
+    if request.isFresh {
+      noteFetched(node, by: session.id)
+      // A state that the session wrote is its own, even if it registers the object again.
+      if isHeld, node.state?.session == session.id {
+        settle([node])
+      } else {
+        setFresh(node, node.hasState, of: session)
+      }
     }
     var reply = reply(for: node, session)
     reply.existing = isHeld
@@ -63,16 +66,16 @@ extension Application {
     }
     reply.restoration.handing = !isHeld && deliver(node, to: session)
     turn.answer(caller, reply)
-    if reply.restoration.handing { deliverNext() }
+    if reply.restoration.handing { note(.deliverable) }
     return []
   }
 
-  /// Throws if the registration would be refused whoever makes it.
+  /// Throws if any session's registration would be refused.
   func check(_ request: RegisterObjectForStateRestoration) throws(ErrorObject) {
     if try parent(for: request).awaited == nil { _ = try component(of: request) }
   }
 
-  /// The parent, or the reference to one that is waited for; neither for a root.
+  /// The parent, or the reference to a parent to wait for; neither for a root.
   private func parent(
     for request: RegisterObjectForStateRestoration
   ) throws(ErrorObject) -> (found: Node?, awaited: ObjectReference?) {
@@ -110,7 +113,7 @@ extension Application {
     }
   }
 
-  /// An archived node under an identifier that the client has renamed; it moves to its new name when it is claimed.
+  /// The node at an identifier that the client has renamed. It moves to its new name when it is claimed.
   private func formerNode(
     of request: RegisterObjectForStateRestoration,
     below parent: Node?,
@@ -125,10 +128,10 @@ extension Application {
     return nil
   }
 
-  /// Another session owns the path. It gives way if its process has ended, if it is a lost session of the same process,
-  /// or if the call takes over (R1, R8).
+  /// Another session owns the path. It loses the path if its process has ended, if it is a lost session of the same
+  /// process, or if the call takes over (R1, R8).
   ///
-  /// - Returns: the owner whose process must be checked first.
+  /// - Returns: the owner, if its process must be probed first.
   private func contest(
     _ node: Node,
     _ owner: Session,
@@ -139,7 +142,7 @@ extension Application {
       owner.client == nil && !owner.facts.isDetached
       && owner.facts.process != nil && owner.facts.process == session.facts.process
     if owner.hasExited || isOwnPredecessor {
-      // What is not saved goes with its session (R4).
+      // An unsaved state ends with its session (R4).
       if owner.hasExited, isUnsaved(node) { removeState(of: node) }
       yield(node)
     } else if takeOver {
@@ -152,26 +155,27 @@ extension Application {
     return []
   }
 
-  /// The owner loses its claim without a notification, because it has gone.
+  /// Ends the owner's claim without a notification: the owner has gone.
   func yield(_ node: Node) {
     guard let claim = node.claim else { return }
     announceUnregistration(of: node, .replaced, stateKept: true)
     sessions[claim.session]?.objects[claim.handle] = nil
     if claim.revision > 0 { sessions[claim.session]?.revisions[node.id] = claim.revision }
     trials.release(node.id, of: claim.session)
+    deliveries.cancel(node.id, for: claim.session, isLost: true)
     tree.release(claim.handle)
     node.claim = nil
     note(.released(node.id, isGone: false))
   }
 
-  /// The owner loses its claim and is notified (R8).
+  /// Ends the owner's claim, and notifies the owner (R8).
   func replace(_ node: Node, _ owner: Session, by session: Session) {
     guard let claim = node.claim else { return }
     yield(node)
     tell(owner, that: claim.handle, isReplacedAt: node, by: session)
   }
 
-  /// From now on the owner's writes to the node fail (R8).
+  /// Notifies the owner. Its later writes to the node fail with `replaced` (R8).
   func tell(_ owner: Session, that handle: ObjectHandle, isReplacedAt node: Node, by session: Session) {
     owner.lose(handle, at: node.id)
     if let path = tree.path(of: node) {
@@ -184,7 +188,6 @@ extension Application {
     }
   }
 
-  /// The node for a registration: the existing one, updated, or a new one.
   private func node(
     for request: RegisterObjectForStateRestoration,
     component: String?,
@@ -196,7 +199,7 @@ extension Application {
     record.component = component
     record.kind = NodeKind(request.kind)
     record.classes = StateOrigin.text(ofClasses: request.classes)
-    // What the call leaves out stays as it is recorded (R1).
+    // Members that the call omits keep their recorded values (R1).
     if let name = request.restorationClass { record.restorationClass = name.isEmpty ? nil : name }
     if let unit = request.storyboard?.unit { record.storyboard = unit.isEmpty ? nil : unit }
     if let keep = request.keep { record.keepsForever = keep == .forever }
@@ -210,7 +213,7 @@ extension Application {
       let relocation = Relocation(node: existing, parent: parent, component: component, kind: record.kind)
       try relocateAndTell([relocation], by: nil, takeOver: false, claiming: existing)
     }
-    // It may have given way to a former child that is at its path now.
+    // A former child may be at its path now, and have replaced it.
     let node = tree.node(existing.id) ?? existing
     record.node = node.id
     node.record = record
@@ -236,7 +239,6 @@ extension Application {
     return insert(record)
   }
 
-  /// A new node within the limits.
   func insert(_ record: NodeRecord) -> Node {
     var record = record
     record.node = tree.last + 1
@@ -245,7 +247,7 @@ extension Application {
     return node
   }
 
-  /// Makes the session the node's owner; if it owns the node already, the handle stays (R1).
+  /// Makes the session the node's owner. If it owns the node already, the handle stays (R1).
   private func claim(_ node: Node, by session: Session, classes: [String], isFresh: Bool) {
     if let held = node.claim, held.session == session.id {
       node.claim?.classes = classes
@@ -265,7 +267,7 @@ extension Application {
     note(.claimed(node.id))
   }
 
-  /// Whether its owner takes the object for a new one; outlives the broker (R29).
+  /// Notes whether the owner registered the object as `fresh`; this outlives the broker (R29).
   func setFresh(_ node: Node, _ isFresh: Bool, of session: Session) {
     node.claim?.isFresh = isFresh
     guard session.facts.fresh.contains(node.id) != isFresh else { return }
@@ -290,7 +292,6 @@ extension Application {
     }
   }
 
-  /// Whether the owner's class is the state's class or a subclass (R25).
   func classMatches(_ node: Node, _ state: StateSummary) -> Bool {
     guard let claim = node.claim, !claim.classes.isEmpty, let archived = origins[state.context]?.classes.first else {
       return true
@@ -313,7 +314,6 @@ extension Application {
     if parentWaits.timerFired(number, isSettled: !isUnsettled, in: &turn) { note(.appeared) }
   }
 
-  /// Makes a registration that had to wait.
   func finish(_ request: RegisterObjectForStateRestoration, by number: SessionID, for caller: Caller) {
     do throws(ErrorObject) {
       guard let session = sessions[number] else { throw .sessionEnded() }
@@ -335,7 +335,7 @@ extension NodeKind {
     }
   }
 
-  /// The application itself is never shown.
+  /// The application itself never appears on the wire.
   var wire: ObjectKind {
     switch self {
     case .object, .application: .object

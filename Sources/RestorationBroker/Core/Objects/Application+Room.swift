@@ -4,34 +4,34 @@ internal import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// What the archive may hold: so many bytes at the head, and as many besides, which give way.
+/// The room of an archive: `archiveBytesMax` for the head, and as much for everything else, which is given up if
+/// necessary.
 extension Application {
-  /// Passes if the head may grow by so many bytes.
+  /// Throws if the head may not grow by this many bytes.
   func requireRoom(for bytes: Int, path: @autoclosure () -> IdentifierPath? = nil) throws(ErrorObject) {
     try budget.requireRoom(for: bytes, origins: origins.usedBytes, path: path(), in: turn)
     try turn.requireRoom(besideOthersFor: bytes)
   }
 
-  /// By how many bytes the head grows when a node gets a state.
+  /// Growth of the head in bytes if the node gets a state of this length and origin.
   func growth(by bytes: Int, of context: ContextID, at node: Node?) -> Int {
     bytes - (node?.state?.bytes ?? 0) + origins.growth(from: node?.state?.context, to: context)
   }
 
-  /// The head has another state of a node, or none.
+  /// Accounts for a new state of a node, or none.
   func headChanged(from old: StateSummary?, to new: StateSummary?) {
     budget.grow(by: (new?.bytes ?? 0) - (old?.bytes ?? 0), at: sequence)
     guard old?.context != new?.context else { return }
     origins.exchange(old.map { [$0.context] } ?? [], for: new.map { [$0.context] } ?? [], at: sequence)
   }
 
-  /// The head is another one.
+  /// Counts the head anew after its replacement.
   func countHead() {
     budget.count(tree.nodes.values, at: sequence)
     origins.count(tree.nodes.values.contexts, at: sequence)
     for node in tree.nodes.values { if let hidden = node.beforeClaim { origins.name(hidden.context, at: sequence) } }
   }
 
-  /// Everything up to this change is durable.
   func committed(_ receipt: ArchiveReceipt) {
     let before = budget.counted
     budget.settle(receipt, origins: origins.usedBytes, max: turn.limits.archiveBytesMax)
@@ -42,8 +42,8 @@ extension Application {
     budget.giveUp(at: sequence, after: last, beside: generations.all)
   }
 
-  /// Gives up what is needed least; how much that frees, the archive tells. The pinned generation stays, and so does
-  /// one that has only just become durable, or has not.
+  /// Gives up the content that is needed least; the archive reports how much that frees. The pinned generation stays,
+  /// and so does one whose durability is new or pending.
   private func giveUp(sealedUpTo sequence: SequenceNumber) {
     if let oldest = runs.facts.shelf.subtrees.first { return takeOffShelf([oldest]) }
     if generations.giveUpOldest(upTo: sequence, in: &turn) { return }
@@ -54,7 +54,7 @@ extension Application {
 }
 
 extension NodeTree {
-  /// The oldest withheld text that something newer has taken the place of (R35).
+  /// The oldest withheld text that a newer state has replaced (R35).
   fileprivate var oldestReplacedText: StateRow? {
     let rows = nodes.values.filter { $0.withheld != nil }.flatMap { node in
       (node.withheld ?? []).map(\.row).filter { !node.withheldInUse.contains($0) }
@@ -62,7 +62,7 @@ extension NodeTree {
     return rows.min { $0.sequence < $1.sequence }
   }
 
-  /// The node with the largest state that an early one hides and no generation shows (R19).
+  /// The node with the largest confirmed state that a provisional one hides and no generation holds (R19).
   package func largestHidden(beside generations: [SealedGeneration]) -> Node? {
     let hidden = nodes.values.filter { node in
       guard let hidden = node.beforeClaim, let state = node.state else { return false }

@@ -4,28 +4,24 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// A state that may be stored: its references lead somewhere, and name archive ids (R6, R14).
+/// A state that may be stored: its references lead to objects, and name node ids (R6, R14).
 struct CheckedState {
   let text: ArraySlice<UInt8>
   let references: String?
-  /// The text of the elements as it is stored; nil if there are none.
   let elements: String?
-  /// Nil if the writer gave none.
   let revision: Int64?
 
-  /// Bytes that the archive limit counts for it.
   var bytes: Int { text.count + (references?.utf8.count ?? 0) + (elements?.utf8.count ?? 0) }
 
-  /// The nodes its references lead to.
   var referencedNodes: [NodeID] { ArchiveReferences.targets(ofTable: references) }
 }
 
-/// What every state goes through on its way into the archive, pushed or pulled.
+/// Checks and stores states, pushed or pulled.
 extension Application {
-  /// Passes what is allowed in a state by itself (R10).
+  /// Throws if the state itself is not allowed (R10).
   ///
   /// - Parameter isKnown: whether a data source knows the elements.
-  /// - Returns: the text of the elements as it is stored; nil if there are none.
+  /// - Returns: the text of the elements as stored; `nil` if there are none.
   func check(
     _ state: EncodedState,
     _ elements: [RestorableElement],
@@ -39,7 +35,7 @@ extension Application {
     return text?.string
   }
 
-  /// The state as it will be stored, if all its references lead somewhere (R14).
+  /// Resolves the references of a state, or throws (R14).
   func checked(
     _ state: EncodedState,
     elements: String?,
@@ -50,7 +46,7 @@ extension Application {
     return CheckedState(text: text, references: references, elements: elements, revision: revision)
   }
 
-  /// Whether a state given now would hide one that its owner has not looked at (R19).
+  /// Whether a state given now would hide a confirmed one that its owner has not received (R19).
   func isEarly(at node: Node, by session: Session?) -> Bool {
     guard let session, owns(session, node), !(node.claim?.hasDecoded ?? session.hasOwnState) else { return false }
     let isAwaited = isAwaitingDelivery(node)
@@ -68,7 +64,7 @@ extension Application {
     session.map { node.claim?.session == $0.id || node === tree.applicationNode && $0.facts.isDelegate } ?? false
   }
 
-  /// What will be written of a state: by the owner of the node, or by somebody else while it has none.
+  /// The record of a state, from the node's owner, or from any session while it has none.
   func record(of state: CheckedState, at node: Node, by session: Session?, isEdit: Bool = false) -> StateRecord {
     let isOwner = owns(session, node)
     return StateRecord(
@@ -84,13 +80,13 @@ extension Application {
     )
   }
 
-  /// Writes the state, and all that follows from the owner's having given it (R19, R31).
+  /// Stores the state, with all consequences of a push by its owner (R19, R31).
   func put(_ record: StateRecord, at node: Node, by session: Session?) {
     store(record, at: node)
     noteEncoding(record, at: node, by: session)
   }
 
-  /// A session has given a state: its revision counts, and the owner's window is closed (R15, R31).
+  /// A session has given a state: its revision counts, and the owner's window closes (R15, R31).
   func noteEncoding(_ record: StateRecord, at node: Node, by session: Session?) {
     guard let session else { return }
     guard let claim = node.claim, claim.session == session.id else {
@@ -104,26 +100,26 @@ extension Application {
     if record.isEarly {
       trials.watchEarly(since: claim.since, in: &turn)
     } else {
-      // The saved state is its own from now on, so a restoration need not return it (R22).
+      // The saved state is the owner's own from now on, so a restoration need not return it (R22).
       if !claim.hasDecoded { noteDelivered(node) }
       if claim.isFresh { setFresh(node, false, of: session) }
     }
-    // What was on the way when the state was given says nothing about it.
+    // A provisional state was sent before the owner received the saved one, so it proves nothing about that.
     if !record.isEarly { closeWindow(of: node.id, for: session.id) }
   }
 
   func store(_ record: StateRecord, at node: Node) {
-    // A session that ends writes it.
+    // The state comes from a session that ends; no later write records the run.
     let isLifted = node.isQuarantined && !record.isEarly && sessions.isEmpty
     defer { if isLifted { writeRun() } }
     if !record.isEarly {
       if node.withheld != nil { liftQuarantine(of: node) }
-      // Crashes count against the former state, not against the one that replaces it.
+      // Crashes count against the former state, not against the new one.
       acquit(node.id)
       if node.hasFailed { setAside(node) }
     }
     origins.write(record.context, in: &turn)
-    // Nearly all states refer to nothing.
+    // A fast path: few states have references.
     let references = record.references != nil || node.hasReferences ? node.references : nil
     let state = StateSummary(record, at: write(.state(record)))
     headChanged(from: node.state, to: state)
@@ -139,14 +135,14 @@ extension Application {
 
   // MARK: The writer
 
-  /// The origin of a state: only the object's owner has a class and a storyboard.
+  /// The origin of a state. Only the object's owner has a class and a storyboard.
   ///
   /// - Parameters:
-  ///   - node: nil for one that is still to be made.
-  ///   - isEdit: it is made from the present state, whose class and storyboard are then those of whoever wrote that.
+  ///   - node: `nil` if it does not exist yet.
+  ///   - isEdit: whether the state is made from the present one, and takes its class and storyboard.
   func originID(at node: Node?, by session: Session?, isEdit: Bool = false) -> ContextID {
     let isOwner = node.map { owns(session, $0) } ?? false
-    // The archive may have forgotten one that no state has.
+    // The archive may have forgotten an origin without states.
     if isOwner, let known = node?.claim?.origin, node?.state?.context == known || origins[known] != nil { return known }
     let facts = isOwner || node?.isVacant ?? true ? session?.facts : nil
     let former = isEdit && !isOwner ? node?.state.flatMap { origins[$0.context] } : nil
@@ -161,9 +157,7 @@ extension Application {
 extension StateOrigin {
   fileprivate var namesNothing: Bool { classes.isEmpty && storyboard == nil }
 
-  /// - Parameters:
-  ///   - owned: the object, if its owner writes.
-  ///   - former: the origin of the state it is made from.
+  /// `owned` is the object if its owner writes, `former` the origin of the state that the new one is made from.
   fileprivate init(by facts: SessionFacts?, in systemVersion: String?, of owned: Node?, from former: StateOrigin?) {
     self.init()
     self.systemVersion = systemVersion
@@ -178,8 +172,8 @@ extension StateOrigin {
 }
 
 extension [RestorableElement] {
-  /// Whether they are found again is said when they are decoded. Until then, what a data source knows has to be asked
-  /// for (R28).
+  /// Marks all elements as unresolved: only a decode can resolve them. Those that a data source knows then need it
+  /// (R28).
   func stored(isKnown: Bool) -> Self {
     map { element in
       element.with {
@@ -191,7 +185,7 @@ extension [RestorableElement] {
 }
 
 extension EncodedState {
-  /// Passes unless it writes what only the broker does (R10).
+  /// Throws if a key is reserved for the broker (R10).
   func checkKeys(path: @autoclosure () -> IdentifierPath?) throws(ErrorObject) {
     guard let key = reservedKey else { return }
     throw .restoration(
@@ -203,7 +197,7 @@ extension EncodedState {
     )
   }
 
-  /// Passes within the limits of a state; `bytes` and `depth` are what counts of it.
+  /// Throws if the state exceeds a limit; `bytes` and `depth` are its counted size.
   func checkSize(
     bytes: Int,
     depth: Int,

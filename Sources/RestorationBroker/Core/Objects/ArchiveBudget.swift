@@ -4,32 +4,30 @@ package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// The bytes of the archive, checked against its limit: so many for the head, and as many for what it keeps besides.
+/// The bytes of the archive against its limit: one share for the head, and an equal one for everything else.
 package struct ArchiveBudget {
-  /// Bytes of the states at the head, and of the texts of its nodes.
   package private(set) var states = 0
   package private(set) var texts = 0
-  /// Changes of the head that the archive has not counted yet.
+  /// Growth of the head by changes that are not in a receipt yet.
   private var growth: [(sequence: SequenceNumber, bytes: Int)] = []
-  /// By how much what is kept besides the head is over the limit.
+  /// Bytes over the limit besides the head.
   package private(set) var excess = 0
-  /// The change by which something was given up last.
+  /// Number of the change by which something was given up last.
   private var givenUp: SequenceNumber = 0
-  /// For this excess nothing was found to give up, beside the generations that these changes sealed.
-  private var hopeless: (excess: Int, generations: [SequenceNumber])?
-  /// The change that the archive has counted last.
+  /// The excess for which nothing could be given up, and the generations of that moment, by sequence.
+  private var exhausted: (excess: Int, generations: [SequenceNumber])?
+  /// Number of the last change in a receipt.
   package private(set) var counted: SequenceNumber = 0
 
-  /// - Parameter counted: the last change of the archive as it was opened.
+  /// - Parameter counted: the last change of the opened archive.
   package init(counted: SequenceNumber = 0) { self.counted = counted }
 
-  /// Zero when everything that was written is durable.
   package var held: Int { growth.count }
 
-  /// Bytes of the head besides the origins of its states.
+  /// Bytes of the head without the origins of its states.
   package var head: Int { states + texts }
 
-  /// Passes if the head may grow by so many bytes. What is over a limit that was lowered may shrink.
+  /// Throws if the head may not grow by this many bytes. Above a lowered limit it may still shrink.
   package func requireRoom(
     for bytes: Int,
     origins: Int = 0,
@@ -41,19 +39,17 @@ package struct ArchiveBudget {
     throw .limitExceeded("archiveBytesMax", max: max, value: value, path: path())
   }
 
-  /// The states at the head have so many bytes more by a change.
   package mutating func grow(by bytes: Int, at sequence: SequenceNumber) {
     states += bytes
     if bytes != 0 { growth.append((sequence, bytes)) }
   }
 
-  /// The texts of nodes have so many bytes more by a change.
   package mutating func growTexts(by bytes: Int, at sequence: SequenceNumber) {
     texts += bytes
     if bytes != 0 { growth.append((sequence, bytes)) }
   }
 
-  /// These are all nodes of the head.
+  /// Counts all nodes of the head anew.
   package mutating func count(_ nodes: some Sequence<Node>, at sequence: SequenceNumber) {
     let before = head
     (states, texts) = (0, 0)
@@ -67,23 +63,23 @@ package struct ArchiveBudget {
 
   // MARK: Besides the head
 
-  /// The archive has counted its bytes up to a change.
+  /// Takes the counts of a receipt.
   ///
   /// - Parameter origins: bytes of the origins of the head's states.
   package mutating func settle(_ receipt: ArchiveReceipt, origins: Int, max: Int) {
     growth.removeAll { $0.sequence <= receipt.sequence }
     let head = growth.reduce(head + origins) { $0 - $1.bytes }
     counted = receipt.sequence
-    // What was given up is still in the count.
+    // The receipt still includes what was given up.
     excess = receipt.sequence < givenUp ? 0 : Swift.max(0, receipt.reachableBytes - head - max)
-    if excess == 0 { hopeless = nil }
+    if excess == 0 { exhausted = nil }
   }
 
-  /// Whether looking through all nodes may find something to give up. Whatever there is more of it than before has
-  /// enlarged the excess, or a generation that showed it has gone.
+  /// Whether a pass over all nodes may find something to give up. New candidates would have enlarged the excess, or
+  /// removed a generation that held them.
   package func mayFindMore(beside generations: [SealedGeneration]) -> Bool {
-    guard let hopeless else { return true }
-    return excess > hopeless.excess || hopeless.generations != generations.map(\.sequence)
+    guard let exhausted else { return true }
+    return excess > exhausted.excess || exhausted.generations != generations.map(\.sequence)
   }
 
   /// Something was given up if there are changes after `last`.
@@ -92,7 +88,7 @@ package struct ArchiveBudget {
     after last: SequenceNumber,
     beside generations: [SealedGeneration]
   ) {
-    hopeless = sequence > last ? nil : (excess, generations.map(\.sequence))
+    exhausted = sequence > last ? nil : (excess, generations.map(\.sequence))
     if sequence > last { givenUp = sequence }
   }
 }

@@ -3,16 +3,16 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// What was closed last, to be opened again (R13). The texts of states stay in the archive, which keeps their rows.
+/// The subtrees closed last, which can be reopened (R13). The archive retains the texts of their states, by row.
 ///
-/// Invariant: the last 16 subtrees, of 1 MiB together; every row it names is withheld from deletion.
+/// Invariant: at most 16 subtrees, of 1 MiB together. Every row they name is retained.
 package struct ClosedShelf: StoredFacts, Hashable {
   private static let subtreesMax = 16
   private static let bytesMax = 1 << 20
-  /// What is closed so soon after its parent or child was closed with it: windows are often closed object by object.
+  /// Parents and children closed within this time count as closed together: windows are often closed object by object.
   private static let togetherMilliseconds: Int64 = 1_000
 
-  /// The oldest first.
+  /// Oldest first.
   package private(set) var subtrees: [Subtree] = []
 
   package init() {}
@@ -21,15 +21,14 @@ package struct ClosedShelf: StoredFacts, Hashable {
     try members.stored("subtrees", &subtrees, unless: [])
   }
 
-  /// Objects that were closed together, parents first.
   package struct Subtree: StoredFacts, Hashable {
-    /// Of the first one, when it was closed.
+    /// Path of the first object when it was closed.
     package var path: IdentifierPath = []
     /// Milliseconds since 1970.
     package var closed: Int64 = 0
-    /// Nobody had claimed it for long; otherwise somebody has closed it.
+    /// It was retired as an orphan, not closed.
     package var isRetired = false
-    /// The objects above, as they were then; the outermost first.
+    /// The objects above it at that time, outermost first.
     package var ancestors: [Object] = []
     package var objects: [Object] = []
 
@@ -43,17 +42,16 @@ package struct ClosedShelf: StoredFacts, Hashable {
       try members.stored("objects", &objects)
     }
 
-    /// The rows of their states.
     package var rows: [StateRow] { objects.compactMap(\.row) }
 
-    /// An object counts a kibibyte besides its state, and so does one above.
+    /// An object, or an ancestor, counts 1 KiB besides its state.
     package var bytes: Int { 1_024 * (ancestors.count + objects.count) + stateBytes }
 
     package var stateBytes: Int { objects.reduce(0) { $0 + Int($1.bytes) } }
 
     var fits: Bool { bytes <= ClosedShelf.bytesMax }
 
-    /// Whether an object of it had this path.
+    /// Whether one of its objects had this path.
     func has(_ path: IdentifierPath) -> Bool {
       guard path.components.starts(with: self.path.components) else { return false }
       var node: NodeID? = objects.first?.node
@@ -63,7 +61,7 @@ package struct ClosedShelf: StoredFacts, Hashable {
       return node != nil
     }
 
-    /// This one with another, which hung below an object of it; nil if it did not.
+    /// Merges a subtree that was below one of its objects; `nil` if it was not, or if there is too little room.
     fileprivate func taking(_ other: Subtree) -> Subtree? {
       guard let parent = other.ancestors.last?.node, objects.contains(where: { $0.node == parent }) else { return nil }
       var whole = self
@@ -83,7 +81,7 @@ package struct ClosedShelf: StoredFacts, Hashable {
 
   package struct Object: StoredFacts, Hashable {
     package var node: Int64 = 0
-    /// 0 for the first one.
+    /// 0 for the topmost object.
     package var parent: Int64 = 0
     package var component = ""
     package var kind = ObjectKind.object
@@ -92,7 +90,7 @@ package struct ClosedShelf: StoredFacts, Hashable {
     package var storyboard: String?
     package var keepsForever = false
     package var isConfidential = false
-    /// The row of its state; 0 if it had none.
+    /// Row of its state; 0 if it had none.
     package var sequence: Int64 = 0
     package var bytes: Int64 = 0
 
@@ -119,12 +117,12 @@ package struct ClosedShelf: StoredFacts, Hashable {
       (self.node, self.parent, component) = (node.id, parent ?? 0, record.component ?? "")
       (kind, classes, restorationClass) = (record.kind.wire, record.classes, record.restorationClass)
       (storyboard, keepsForever, isConfidential) = (record.storyboard, record.keepsForever, record.isConfidential)
-      // What is withheld after crashes is not given back by a detour (R35).
-      guard let state = node.state, !node.isWithheld(state) else { return }
+      // A withheld state must not return by this detour (R35).
+      guard let state = node.lastConfirmed ?? node.state, !node.isWithheld(state) else { return }
       (sequence, bytes) = (state.sequence, Int64(state.bytes))
     }
 
-    /// An object above what was closed, whose state is its own.
+    /// An ancestor of the closed objects. Its state is not closed with them.
     init(ancestor: Node, below parent: NodeID?) {
       self.init(ancestor, below: parent)
       (sequence, bytes) = (0, 0)
@@ -147,10 +145,10 @@ package struct ClosedShelf: StoredFacts, Hashable {
 
   package var rows: [StateRow] { subtrees.flatMap(\.rows) }
 
-  /// The last that was closed at a path, or at all.
+  /// The subtree closed last at the path, or at any path.
   package func last(at path: IdentifierPath?) -> Subtree? { subtrees.last { path == nil || $0.path == path } }
 
-  /// - Returns: the subtrees that have no room any longer, maybe this one.
+  /// - Returns: the subtrees that no longer fit, possibly including this one.
   package mutating func add(_ subtree: Subtree) -> [Subtree] {
     var subtree = subtree
     while let former = subtrees.last, let whole = subtree.joined(with: former) {

@@ -3,8 +3,8 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// The paths that objects had at one moment. Each is kept as what it adds to the one above it, and made when somebody
-/// asks for it: all paths together may have thousands of times as many components as there are objects.
+/// The paths of objects at one moment. Each is stored as a component and a link to the path above, and built on demand:
+/// all paths together may have thousands of times as many components as there are objects.
 package struct FormerPaths {
   private struct Link {
     let above: NodeID?
@@ -33,7 +33,7 @@ package struct FormerPaths {
     }
   }
 
-  /// `nil` if the object had no path (R4), or is unknown.
+  /// `nil` if the object had no path (R4) or is unknown.
   package subscript(node: NodeID) -> IdentifierPath? {
     var components: [String] = []
     var next: NodeID? = node
@@ -47,6 +47,6 @@ package struct FormerPaths {
   /// Bytes of the path as JSON text; `nil` if the object had no path.
   package func jsonBytes(of node: NodeID) -> Int? { links[node]?.jsonBytes }
 
-  /// Whether the path tells the object's parent: it does not begin with the object.
+  /// Whether the path continues that of another object.
   package func continues(_ node: NodeID) -> Bool { links[node]?.above != nil }
 }

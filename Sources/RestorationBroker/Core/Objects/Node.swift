@@ -3,43 +3,39 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// One node of an application's tree: its record in the archive, and its current claim.
+/// A node of an application's tree: its record in the archive and its current claim.
 ///
-/// Confined to the tree that holds it.
+/// It belongs to the tree that holds it.
 package final class Node {
   package let id: NodeID
   package internal(set) var record: NodeRecord
   package internal(set) var parent: Node?
   package internal(set) var children: Set<NodeID> = []
 
-  /// The newest state, and the newest that is not early if that is another one (R19); texts stay in the archive.
+  /// The newest state, and, if that is provisional, the confirmed one that it hides (R19). The archive has the texts.
   package var state: StateSummary?
   package var beforeClaim: StateSummary?
-  /// The newest row was found damaged; cleared by the next write (R32).
+  /// The newest row is damaged; the next write clears this (R32).
   package var isUnreadable = false
-  /// Its owner has given a state that was not stored, and has not been asked for it since (R4).
+  /// Its owner has given a state that was not stored, and was not asked for it since (R4).
   var isUnstored = false
 
-  /// Bytes of its texts, as the head was counted.
+  /// Bytes of its texts as counted for the head.
   var countedText = 0
 
-  /// Rows that are withheld, or were until a newer one replaced them, oldest first; nearly always `nil` (R35).
+  /// Rows that are withheld, or were until a newer one replaced them, oldest first (R35). Nearly always `nil`.
   package internal(set) var withheld: [WithheldRow]?
 
-  /// The state at the last pull; see `Pulled`.
   var pulled: Pulled?
 
-  /// Its steps in the last save round, and pushes since.
   package private(set) var savingSteps: [NotedStep<SavingStep>] = []
-  /// Its steps in the last restoration.
   package private(set) var restoringSteps: [NotedStep<RestoringStep>] = []
-  /// Tells the time of steps; `nil` in a tree that no application works with.
+  /// Gives steps their time; `nil` in a tree without an application.
   var context: CoreContext?
 
-  /// The owner could not take in what it was given: what it writes next takes the place of that (R29).
+  /// The owner could not take in its state, so its next state replaces that (R29).
   var hasFailed = false
 
-  /// The claim; `nil` while the node is vacant.
   package var claim: Claim?
   /// The last claim, live or not; `nil` if the node was never registered.
   package var claimRecord: ClaimRecord?
@@ -50,29 +46,28 @@ package final class Node {
     self.context = context
   }
 
-  /// A live session's hold on a node.
   package struct Claim: Hashable, Sendable {
     package let session: SessionID
     package let handle: ObjectHandle
-    /// Monotonic milliseconds from which the owner could look at the state (R19).
+    /// Monotonic milliseconds since when the owner could read the state (R19).
     package internal(set) var since: Int64
-    /// The classes the owner declared, its own first; empty where it declared none (R25).
+    /// The owner's classes, its own first; empty if it declared none (R25).
     package var classes: [String] { didSet { origin = nil } }
-    /// The number of what is recorded of the owner with its states (R25); nil until it is looked up anew.
+    /// The origin of the owner's states (R25); `nil` until it is looked up again.
     var origin: ContextID?
-    /// Highest revision the owner has pushed (R15).
+    /// Highest revision that the owner has pushed (R15).
     package var revision: Int64 = 0
-    /// Whether the owner has asked for the state since it claimed the node, or was given it (R19).
+    /// Whether the owner has read or received the state since it claimed the node (R19).
     package var hasDecoded = false
-    /// Whether the owner was told that the object is restored: once, whatever else concerns it then (R21).
+    /// Whether the owner was told that the object is restored; it is told once (R21).
     var isFinished = false
-    /// An earlier session has left the object, so that it may have been saved (R22).
+    /// An earlier session has left the object, so it may have been saved (R22).
     var wasLeft = false
-    /// Its owner says that it is a new object: what is saved is not its state, and goes when it is first encoded (R29).
+    /// The owner registered it as `fresh`: the saved state is another object's, and the first encode replaces it (R29).
     var isFresh = false
-    /// The state was replaced under the owner by that of a generation, which its pushes must not hide either (R19).
+    /// A rollback replaced the state under the owner, whose pushes must not hide the new one either (R19).
     package var isRolledBack = false
-    /// The owner has not been told where the object is since it moved.
+    /// The object has moved without the owner's knowledge.
     var hasMoved = false
 
     package init(session: SessionID, handle: ObjectHandle, since: Int64, classes: [String]) {
@@ -80,57 +75,56 @@ package final class Node {
     }
   }
 
-  /// A pulled state by which it is known again, so that it is not written twice (R16).
+  /// A digest of the state pulled last, so that an equal one is not written again (R16).
   struct Pulled {
-    /// The row it is in: any other one has come in between.
+    /// The row of that state. If the node has another row, the state has changed since.
     let sequence: SequenceNumber
     let digest: StateDigest
   }
 
-  /// Whether its newest state is one that was pulled and had this digest, and is in use.
+  /// Whether its newest state was pulled, has this digest, and is neither damaged nor withheld.
   func wasPulled(_ digest: StateDigest) -> Bool {
     pulled.map { $0.sequence == state?.sequence && $0.digest == digest } ?? false && !isUnreadable && !isQuarantined
   }
 
-  // Patterns, because `== nil` copies what it compares: the two are asked for with every push.
+  // Patterns, because `== nil` would copy the value, and every push asks for both.
 
   package var isVacant: Bool { if case nil = claim { true } else { false } }
 
   package var hasState: Bool { if case nil = state { false } else { true } }
 
-  /// It was never registered, or was unregistered: it exists only for its descendants (R3).
+  /// It exists only for its descendants: it was never registered, or was unregistered (R3).
   package var isPlaceholder: Bool {
     guard claim == nil, state == nil else { return false }
     return claimRecord.map { $0.session == 0 && $0.released == 0 } ?? true
   }
 
-  /// It was unregistered, and is there for its descendants only (R3).
+  /// It was unregistered, and exists only for its descendants (R3).
   var isClosed: Bool { isPlaceholder && claimRecord != nil }
 
-  /// The state for an owner that has not decoded; other readers get `state` (R19).
-  package var stateBeforeClaim: StateSummary? {
-    guard let state, claim?.isFresh != true else { return nil }
-    return state.isEarly ? beforeClaim : state
-  }
+  /// The newest state that is not provisional (R19).
+  var lastConfirmed: StateSummary? { state.flatMap { $0.isEarly ? beforeClaim : $0 } }
 
-  /// Numbers of the origins of what is counted of it (R25).
+  /// The state for an owner that has not decoded; other readers get `state` (R19).
+  package var stateBeforeClaim: StateSummary? { claim?.isFresh == true ? nil : lastConfirmed }
+
+  /// The origins of its counted states (R25).
   var contexts: [ContextID] { state.map { [$0.context] } ?? [] }
 
   // MARK: Quarantine
 
-  /// Those rows of what is withheld that nothing newer has taken the place of.
+  /// Withheld rows that no newer state has replaced.
   var withheldInUse: [StateRow] {
     let current = [state, beforeClaim].compactMap { $0?.sequence }
     return (withheld ?? []).map(\.row).filter { current.contains($0.sequence) }
   }
 
-  /// Whether a state of it is withheld from owners.
   package func isWithheld(_ state: StateSummary) -> Bool { withheldSince(state.sequence) != nil }
 
-  /// Since when a state of it is withheld, in milliseconds since 1970; nil where it is not.
+  /// Since when the state is withheld, in milliseconds since 1970; `nil` if it is not.
   func withheldSince(_ state: SequenceNumber) -> Int64? { withheld?.first { $0.row.sequence == state }?.since }
 
-  /// Its owner would be given nothing, although there is a state (R35).
+  /// A state exists, but its owner would not get it (R35).
   package var isQuarantined: Bool {
     guard withheld != nil, let state = stateBeforeClaim else { return false }
     return isWithheld(state)
@@ -138,20 +132,19 @@ package final class Node {
 
   // MARK: Explaining
 
-  /// Notes a step; a first step drops the former ones.
+  /// Notes a step. A first step drops the former ones.
   func note(_ step: SavingStep, isFirst: Bool = false) {
     let time = context?.now.wall ?? 0
     guard isFirst else { return savingSteps.note(step, at: time) }
-    // In place, because this is done for every push.
+    // In place, because every push does this.
     if savingSteps.count > 1 { savingSteps.removeSubrange(1...) }
     let first = NotedStep(step, at: Timestamp(milliseconds: time))
     if savingSteps.isEmpty { savingSteps.append(first) } else { savingSteps[0] = first }
   }
 
-  /// A save round begins with these steps, which many nodes share.
+  /// Begins a save round with these steps, which many nodes share.
   func begin(with steps: [NotedStep<SavingStep>]) { savingSteps = steps }
 
-  /// It can be restored again.
   func forgetRestoringSteps() { restoringSteps = [] }
 
   func note(_ step: RestoringStep, isFirst: Bool = false) {
@@ -160,7 +153,7 @@ package final class Node {
   }
 }
 
-/// Notes a step of many nodes in one event: those with the same steps share one list of them, which is made once.
+/// Notes one step for many nodes in one event. Nodes with equal steps share one list.
 struct StepSharing {
   private var last: (steps: [NotedStep<SavingStep>], step: SavingStep, result: [NotedStep<SavingStep>])?
 
@@ -173,7 +166,7 @@ struct StepSharing {
 }
 
 extension NodeTree {
-  /// Notes a step of many nodes in one event; a first step drops the former ones.
+  /// Notes a step for many nodes in one event. A first step drops the former ones.
   func note(_ step: SavingStep, of nodes: [NodeID], isFirst: Bool) {
     var sharing = StepSharing()
     for node in nodes.lazy.compactMap({ self.nodes[$0] }) {
@@ -183,10 +176,8 @@ extension NodeTree {
 }
 
 extension Sequence<Node> {
-  /// Bytes of their texts.
   var textBytes: Int { reduce(0) { $0 + $1.record.textBytes } }
 
-  /// Numbers of the origins of what is counted of them (R25).
   var contexts: [ContextID] { compactMap { $0.state?.context } }
 }
 

@@ -4,46 +4,43 @@ internal import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// The tree of one application: finds nodes by path and by handle, and knows which of them are included.
+/// The tree of one application: finds nodes by path and by handle, and knows which are included.
 ///
 /// Invariants:
-/// 1. A node whose identifier is null has no path (R4).
-/// 2. A path restarts below an ancestor whose identifier is null; a plain object below an exclusion is unscoped (R4).
+/// 1. A node with a null identifier has no path (R4).
+/// 2. Paths restart below an ancestor with a null identifier. A plain object below an excluded parent is a root (R4).
 /// 3. No two nodes have the same path (R1).
 /// 4. A removed node's id leads to its successor for ever, so that references survive (R6).
 package struct NodeTree {
   struct PathKey {
-    /// 0 where the path begins.
+    /// 0 if the path begins here.
     let parent: NodeID
     let component: String
   }
 
   package private(set) var nodes: [NodeID: Node] = [:]
   private var index: [PathKey: NodeID] = [:]
-  /// Nodes that live sessions claim.
   package private(set) var claimed: [ObjectHandle: Node] = [:]
-  /// The newest node there ever was: no id is given again.
+  /// The highest id ever used; ids are never reused.
   package private(set) var last: NodeID = 0
-  /// What took the place of nodes that are gone (R6).
+  /// Removed nodes and the nodes that replaced them (R6).
   private(set) var successors: [NodeID: NodeID] = [:]
-  /// Holds the application's own state; nobody sees or claims it.
+  /// Holds the application's own state. It cannot be claimed.
   package private(set) var applicationNode: Node?
-  /// Whether a move may make a state too long to be given out (R14). False once a look at all states has found none.
+  /// Whether a move may make a state too long to be read (R14). False after a pass over all states has found none.
   private var mayHaveLongStates = true
-  /// Tells nodes the time; `nil` if no application works with the tree.
   private(set) var context: CoreContext?
 
-  /// - Parameter last: as the archive has it.
   package init(last: NodeID = 0, _ context: CoreContext? = nil) { (self.last, self.context) = (last, context) }
 
-  /// Objects there are; the application itself is none.
+  /// The objects; the application itself does not count.
   package var count: Int { applicationNode == nil ? nodes.count : nodes.count - 1 }
-  /// How many paths lead to a node.
+  /// Number of nodes with a path.
   package var pathCount: Int { index.count }
 
-  /// Nodes in the order in which they came.
+  /// Nodes in the order of their creation.
   func byAge(where condition: (Node) -> Bool = { _ in true }) -> [Node] {
-    // Numbers are sorted much faster than nodes, which lie all over the memory.
+    // Ids are sorted much faster than nodes, which are scattered in memory.
     var numbers: [NodeID] = []
     numbers.reserveCapacity(nodes.count)
     for node in nodes.values where condition(node) { numbers.append(node.id) }
@@ -54,17 +51,16 @@ package struct NodeTree {
     return found
   }
 
-  /// The node with this id, or the one that took its place.
+  /// The node with this id, or its successor.
   package func node(_ id: NodeID) -> Node? { nodes[successors.current(id)] }
 
-  /// The nodes with these ids, and those that took their places. A damaged archive may name more than there can be.
+  /// The nodes with these ids, and the successors of removed ones. A damaged archive may name any number.
   package func nodes(in ids: RangeSet<NodeID>) -> Set<NodeID> {
     if ids.isEmpty { return [] }
     let present = nodes.keys.filter { ids.contains($0) }
     return Set(successors.keys.filter { ids.contains($0) }.compactMap { node($0)?.id }).union(present)
   }
 
-  /// The node a reference names; nil if there is none.
   @inline(__always)
   package func node(_ reference: ObjectReference) -> Node? {
     switch reference {
@@ -79,9 +75,9 @@ package struct NodeTree {
     return known == path.components.count ? node : nil
   }
 
-  /// How many components of a path lead to a node, and the last of these nodes.
+  /// The number of components of a path that lead to a node, and the last of these nodes.
   ///
-  /// Inline: called, it would get a copy of the tree, whose fields are counted references.
+  /// Inline, because a call would copy the tree, whose fields are reference-counted.
   @inline(__always)
   package func walk(down path: IdentifierPath) -> (known: Int, node: Node?) {
     var (known, found): (Int, NodeID) = (0, 0)
@@ -95,17 +91,16 @@ package struct NodeTree {
 
   subscript(key: PathKey) -> NodeID? { index[key] }
 
-  /// Sets what is at a key, for a move (`Relocation.swift`); returns what was there.
+  /// Sets the node of a key during a move (`Relocation.swift`), and returns the former one.
   mutating func exchange(_ key: PathKey, _ id: NodeID?) -> NodeID? {
     if let id { index.updateValue(id, forKey: key) } else { index.removeValue(forKey: key) }
   }
 
-  /// The node that would be `component` below `parent`.
+  /// The node that is `component` below `parent`.
   package func node(_ component: String, below parent: Node?, kind: NodeKind) -> Node? {
     index[key(component, below: parent, kind: kind)].flatMap { nodes[$0] }
   }
 
-  /// The path of a node; `nil` if it has none (R4).
   package func path(of node: Node) -> IdentifierPath? {
     guard let component = node.record.component else { return nil }
     var components = [component]
@@ -120,8 +115,7 @@ package struct NodeTree {
 
   func path(of id: NodeID) -> IdentifierPath? { node(id).flatMap { path(of: $0) } }
 
-  /// Nodes whose paths are one component longer than this one, by age, or of one component if it is `nil`; `nil` if no
-  /// node has it.
+  /// The nodes one component below the path, by age, or the roots for `nil`; `nil` if no node has the path.
   func nodes(directlyBelow path: IdentifierPath?) -> [Node]? {
     guard let path else {
       return index.lazy.filter { $0.key.parent == 0 }.map(\.value).sorted().compactMap { nodes[$0] }
@@ -130,7 +124,7 @@ package struct NodeTree {
     return parent.children.sorted().compactMap { nodes[$0] }.filter { isPath(of: $0, below: parent) }
   }
 
-  /// Whether the path of a node goes on behind it.
+  /// Whether another path continues the node's.
   func goesOn(_ node: Node) -> Bool {
     node.children.contains { child in nodes[child].map { isPath(of: $0, below: node) } ?? false }
   }
@@ -139,7 +133,7 @@ package struct NodeTree {
     child.record.component != nil && pathParent(of: child) === parent
   }
 
-  /// Bytes of the path of a node that would be `component` below `parent`; 0 without a component.
+  /// Length of the path of `component` below `parent`, in bytes; 0 without a component.
   func pathBytes(of component: String?, below parent: Node?, kind: NodeKind) -> Int {
     guard let component else { return 0 }
     var bytes = component.utf8.count
@@ -151,11 +145,11 @@ package struct NodeTree {
     return bytes
   }
 
-  /// Its own identifier or that of an ancestor in its walk is null (R4). Inline, as `walk` is.
+  /// Whether its identifier, or that of an ancestor in its walk, is null (R4). Inline like `walk`.
   @inline(__always)
   package func isExcluded(_ node: Node) -> Bool { nameless(of: node) != nil }
 
-  /// The nearest of the node and its ancestors in its walk that has no identifier.
+  /// The nearest node without an identifier, among the node and its ancestors in its walk.
   @inline(__always)
   private func nameless(of node: Node) -> Node? {
     var current: Node? = node
@@ -167,8 +161,8 @@ package struct NodeTree {
     return nil
   }
 
-  /// The node that excludes a node: the nearest of it and its ancestors without an identifier (R4), or the ancestor
-  /// that a view must not be below (R4); `nil` if it is included. Inline, as `walk` is.
+  /// The node that excludes `node`: the nearest without an identifier, or the plain object above a view; `nil` if it is
+  /// included (R4). Inline like `walk`.
   @inline(__always)
   package func excluder(of node: Node) -> Node? {
     if let nameless = nameless(of: node) { return nameless }
@@ -181,7 +175,7 @@ package struct NodeTree {
     return ancestor
   }
 
-  /// Whether a walk from the roots reaches it (R4). Inline, as `walk` is.
+  /// Whether a walk from the roots reaches it (R4). Inline like `walk`.
   @inline(__always)
   package func isIncluded(_ node: Node) -> Bool { excluder(of: node) == nil }
 
@@ -222,7 +216,6 @@ package struct NodeTree {
 
   // MARK: Lengths of states
 
-  /// A node gets a state.
   mutating func noteLength(of record: StateRecord, _ limits: Limits) {
     guard !mayHaveLongStates, let table = record.references else { return }
     mayHaveLongStates = !limits.canAllBeGivenOut(record.bytes, table)
@@ -238,7 +231,7 @@ package struct NodeTree {
 
   // MARK: Changes
 
-  /// Another tree takes the place of this one; nobody claims its nodes yet.
+  /// Replaces this tree. The new nodes have no claims.
   package mutating func become(_ other: NodeTree) {
     let (last, context) = (last, context)
     self = other
@@ -247,7 +240,6 @@ package struct NodeTree {
     for node in nodes.values { node.context = context }
   }
 
-  /// Adds nodes with their states, as `load` does each of them.
   mutating func load(_ readings: [NodeReading]) {
     for reading in readings {
       load(reading.node)
@@ -257,10 +249,9 @@ package struct NodeTree {
     }
   }
 
-  /// So many nodes are to be loaded.
   mutating func reserve(_ count: Int) { nodes.reserveCapacity(count) }
 
-  /// Adds a node of the archive; call it for all nodes, then `indexAll`.
+  /// Adds a node of the archive. Call `indexAll` after the last one.
   mutating func load(_ record: NodeRecord) {
     if record.isRemoved {
       if let successor = record.successor { successors[record.node] = successor }
@@ -272,10 +263,10 @@ package struct NodeTree {
     }
   }
 
-  /// False if several nodes have one path, after `indexAll`; only a damaged archive has such nodes.
+  /// False if several nodes have one path after `indexAll`; only a damaged archive has such nodes.
   var hasDistinctPaths: Bool { index.count == nodes.values.count { $0.record.component != nil } }
 
-  /// Links parents and paths of the nodes taken in by `load`.
+  /// Links the loaded nodes to their parents and paths.
   ///
   /// - Returns: nodes that were their own ancestors and have become roots; only a damaged archive has such nodes.
   @discardableResult
@@ -292,7 +283,7 @@ package struct NodeTree {
   }
 
   private func cutCircles() -> [NodeID] {
-    /// The first upward walk that reached a node.
+    /// The first upward walk that reached each node.
     var walks: [NodeID: Int] = [:]
     var cut: [NodeID] = []
     for (number, start) in nodes.values.enumerated() where start.parent != nil {
@@ -312,7 +303,7 @@ package struct NodeTree {
     return cut
   }
 
-  /// Adds a node under a path that is free.
+  /// The path must be free.
   package mutating func insert(_ record: NodeRecord) -> Node {
     let node = Node(record: record, context)
     node.parent = record.parent.flatMap { self.node($0) }
@@ -324,7 +315,7 @@ package struct NodeTree {
     return node
   }
 
-  /// Removes a node without children.
+  /// The node must not have children.
   package mutating func remove(_ node: Node, successor: Node? = nil) {
     if let key = key(of: node), index[key] == node.id { index[key] = nil }
     node.parent?.children.remove(node.id)
@@ -336,10 +327,10 @@ package struct NodeTree {
 }
 
 extension [NodeID: NodeID] {
-  /// The last of the successors of a node; the node itself without any.
+  /// The last successor of a node, or the node itself.
   func current(_ id: NodeID) -> NodeID {
     var id = id
-    // A damaged archive may name successors in a circle.
+    // The successors of a damaged archive may form a circle.
     var left = count
     while left > 0, let successor = self[id] {
       id = successor
@@ -350,7 +341,7 @@ extension [NodeID: NodeID] {
 }
 
 extension NodeTree {
-  /// Removes a node whose descendants are removed as well.
+  /// The caller removes the descendants as well.
   mutating func forget(_ node: Node) {
     if let key = key(of: node), index[key] == node.id { index[key] = nil }
     node.parent?.children.remove(node.id)
@@ -359,7 +350,7 @@ extension NodeTree {
   }
 }
 
-// Identifiers are equal if their bytes are: String's equality would make two spellings of an accent one path.
+// Identifiers are compared by their bytes: `String` would make two spellings of an accent one path.
 extension NodeTree.PathKey: Hashable {
   static func == (left: Self, right: Self) -> Bool {
     var (component, other) = (left.component, right.component)
@@ -375,12 +366,12 @@ extension NodeTree.PathKey: Hashable {
 }
 
 extension NodeTree {
-  /// The application itself, then parents first, siblings by age. A node without a path is left out unless a node with
-  /// a path is below it, because it cannot be claimed again.
+  /// All nodes, parents first and siblings by age, after the application itself. A node without a path is omitted
+  /// unless a node with a path is below it, because it cannot be claimed again.
   ///
   /// - Parameters:
-  ///   - omitted: nodes that a generation does not hold (R4, R7), which are left out likewise.
-  ///   - kept: nodes that are never left out.
+  ///   - omitted: nodes that a generation does not hold (R4, R7); they are omitted likewise.
+  ///   - kept: nodes that are never omitted.
   func namedNodes(omitting omitted: Set<NodeID> = [], keeping kept: Set<NodeID> = []) -> [Node] {
     var order: [Node] = []
     var stack = Array(byAge { $0.parent == nil }.reversed())
@@ -394,13 +385,13 @@ extension NodeTree {
     return order.filter { needed.contains($0.id) }
   }
 
-  /// What `namedNodes` leaves out.
+  /// The nodes that `namedNodes` omits.
   func unnamedNodes(omitting omitted: Set<NodeID>, keeping kept: Set<NodeID>) -> [Node] {
     guard let needed = neededNodes(omitting: omitted, keeping: kept) else { return [] }
     return nodes.values.filter { !needed.contains($0.id) }
   }
 
-  /// What `namedNodes` does not leave out; `nil` if that is everything, as nearly always.
+  /// The nodes that `namedNodes` does not omit; `nil` if these are all, as nearly always.
   private func neededNodes(omitting omitted: Set<NodeID>, keeping kept: Set<NodeID>) -> Set<NodeID>? {
     func isNamed(_ node: Node) -> Bool {
       (node.record.component != nil || node === applicationNode && node.hasState) && !omitted.contains(node.id)

@@ -4,40 +4,40 @@ package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// Registrations that wait for their parent, in arrival order (R3).
+/// Registrations that wait for their parent, in the order of their arrival (R3).
 ///
-/// When something appears, each is looked at. Of many only some are in one event, and the others in the next ones, so
-/// that nobody else waits for all of them.
+/// When a path appears, all are checked, some in this event and the rest in later ones, so that other events are not
+/// delayed.
 ///
 /// Invariants:
-/// 1. Each is a parked call with a timer; both end with the wait, which is then answered or handed out.
-/// 2. `next` has not come to the end of a look if and only if the timer that continues it is set.
+/// 1. Each is a parked call with a timer. Both end with the wait, and the call is answered or returned to be
+///    registered.
+/// 2. The timer of the pass is set if and only if `next` has not completed it.
 package struct ParentWaits {
   package struct Registration {
     package let session: SessionID
     package let caller: Caller
-    /// It does not wait again.
+    /// Without `awaitParentMilliseconds`, so that it does not wait again.
     package let request: RegisterObjectForStateRestoration
     fileprivate let parent: ObjectReference
   }
 
-  /// How many are looked at in one event.
-  private static let looksMax = 256
-  /// Stands for the look in the name of its timer; waits count from 1.
-  private static let look = 0
+  /// The most registrations that are checked in one event.
+  private static let checksMax = 256
+  /// Names the timer of a pass; waits count from 1.
+  private static let pass = 0
 
-  /// By number, in `order`, which is cheaper to take from.
+  /// By number. `order` has the numbers, because removal from it is cheaper.
   private var waiting: [Int: Registration] = [:]
   private var order: [Int] = []
-  /// How many each client has.
   private var counts: [ClientID: Int] = [:]
   private var counter = 0
-  /// The place in `order` of the next one to be looked at.
-  private var place = 0
-  /// Something has appeared since the look under way began.
+  /// The next index in `order` to check.
+  private var position = 0
+  /// Whether a path has appeared since the pass began.
   private var isDueAgain = false
   private var isTimerSet = false
-  private var looksLeft = 0
+  private var checksLeft = 0
 
   package init() {}
 
@@ -64,45 +64,45 @@ package struct ParentWaits {
     turn.ask(.setTimer(.parent(turn.application, counter), milliseconds: milliseconds))
   }
 
-  // MARK: Looking
+  // MARK: Checking
 
-  /// A path leads somewhere: `next` looks at all, from the first on. If a look is under way, another one follows.
+  /// A path has appeared: `next` checks all registrations. If a pass is under way, another one follows.
   package mutating func appeared() {
     if isTimerSet { isDueAgain = true }
-    looksLeft = isTimerSet ? 0 : Self.looksMax
+    checksLeft = isTimerSet ? 0 : Self.checksMax
   }
 
-  /// Ends the wait of the next one whose parent exists, to be registered, so that something may have appeared.
+  /// Ends the wait of the next registration whose parent exists, and returns it to be registered.
   ///
-  /// - Returns: nil if no parent exists, or if others are looked at when the timer fires.
+  /// - Returns: `nil` if no parent exists, or the timer continues the pass.
   package mutating func next(in turn: inout Turn, isThere: (ObjectReference) -> Bool) -> Registration? {
-    while looksLeft > 0 {
-      if place == order.count {
+    while checksLeft > 0 {
+      if position == order.count {
         guard isDueAgain, !isEmpty else { break }
-        (place, isDueAgain) = (0, false)
+        (position, isDueAgain) = (0, false)
       }
-      looksLeft -= 1
-      if let parent = waiting[order[place]]?.parent, isThere(parent) {
+      checksLeft -= 1
+      if let parent = waiting[order[position]]?.parent, isThere(parent) {
         isDueAgain = true
-        return end(at: place, in: &turn)
+        return end(at: position, in: &turn)
       }
-      place += 1
+      position += 1
     }
     guard !isTimerSet else { return nil }
-    if place < order.count || isDueAgain && !isEmpty {
+    if position < order.count || isDueAgain && !isEmpty {
       setTimer(milliseconds: 1, in: &turn)
     } else {
-      (place, isDueAgain) = (0, false)
+      (position, isDueAgain) = (0, false)
     }
     return nil
   }
 
   // MARK: Ending
 
-  /// - Parameter isSettled: whether it is known what the archive holds.
-  /// - Returns: whether the look goes on, as if something had appeared.
+  /// - Parameter isSettled: whether the archive's content is known.
+  /// - Returns: whether the pass continues, as after `appeared`.
   package mutating func timerFired(_ number: Int, isSettled: Bool, in turn: inout Turn) -> Bool {
-    if number == Self.look {
+    if number == Self.pass {
       isTimerSet = false
       if !isSettled { setTimer(milliseconds: 10, in: &turn) }
       return isSettled
@@ -119,13 +119,13 @@ package struct ParentWaits {
     in turn: inout Turn,
     where isOver: (Registration) -> Bool
   ) {
-    // The last one first: what is behind a removed one has to be moved.
+    // From the last one, so that fewer entries move.
     for index in order.indices.reversed() where waiting[order[index]].map(isOver) ?? false {
       if let over = end(at: index, in: &turn) { turn.refuse(over.caller, error) }
     }
   }
 
-  /// Nothing is registered. Returns whether the caller was waiting; it is answered elsewhere.
+  /// - Returns: whether the caller was waiting. It is answered elsewhere.
   package mutating func cancel(_ caller: Caller, in turn: inout Turn) -> Bool {
     guard let index = order.firstIndex(where: { waiting[$0]?.caller == caller }) else { return false }
     return end(at: index, in: &turn) != nil
@@ -139,19 +139,19 @@ package struct ParentWaits {
   }
 
   private mutating func remove(at index: Int, in turn: inout Turn) -> Registration? {
-    if index < place { place -= 1 }
+    if index < position { position -= 1 }
     guard let removed = waiting.removeValue(forKey: order.remove(at: index)) else { return nil }
     let left = (counts[removed.caller.client] ?? 0) - 1
     counts[removed.caller.client] = left > 0 ? left : nil
     if isEmpty, isTimerSet {
       (isTimerSet, isDueAgain) = (false, false)
-      turn.ask(.cancelTimer(.parent(turn.application, Self.look)))
+      turn.ask(.cancelTimer(.parent(turn.application, Self.pass)))
     }
     return removed
   }
 
   private mutating func setTimer(milliseconds: Int64, in turn: inout Turn) {
     isTimerSet = true
-    turn.ask(.setTimer(.parent(turn.application, Self.look), milliseconds: milliseconds))
+    turn.ask(.setTimer(.parent(turn.application, Self.pass), milliseconds: milliseconds))
   }
 }

@@ -2,38 +2,33 @@
 
 internal import RestorationArchive
 
-/// Which objects of an application are saved only because something saved refers to them (R7), as long as nothing has
-/// changed that this follows from.
+/// The objects that are saved only because a saved state refers to them (R7). Cached until a change may affect the set.
 struct Reach {
-  /// Nil until somebody asks.
+  /// `nil` until it is needed.
   private var nodes: Set<NodeID>?
-  /// Since owners were last asked for what was not stored, something may be saved that was not (R4).
+  /// Since owners were last asked, an unsaved object may have become a saved one (R4).
   private var mayHaveGrown = false
   /// Owners may have given states that were not stored.
   private var hasUnstored = false
 
-  /// Whether owners are to be asked for what was not stored.
   var isToBeAskedFor: Bool { mayHaveGrown && hasUnstored }
 
-  /// Whether a node that is not included is saved all the same.
+  /// Whether a node that is not included is saved anyway.
   mutating func contains(_ node: Node, in tree: NodeTree) -> Bool {
     if nodes == nil { nodes = tree.reachedNodes }
     return nodes?.contains(node.id) ?? false
   }
 
-  /// A state was not stored.
   mutating func noteUnstored() { hasUnstored = true }
 
-  /// Owners were asked for all that may be saved now.
   mutating func noteAsked(isAnyLeft: Bool) { (mayHaveGrown, hasUnstored) = (false, isAnyLeft) }
 
-  /// Something may be reached no longer.
+  /// An object may be reached no longer.
   mutating func mayShrink() { nodes = nil }
 
-  /// Something may be included or reached that was not.
+  /// An object may be included or reached now.
   mutating func mayGrow() { (nodes, mayHaveGrown) = (nil, true) }
 
-  /// The states of a node are others, or gone.
   mutating func note(_ old: Node.References, _ new: Node.References, in tree: NodeTree) {
     guard old != new else { return }
     let (former, present) = (old.targets, new.targets)
@@ -46,7 +41,7 @@ struct Reach {
 }
 
 extension Node {
-  /// What its states refer to: the newest, and an older one that hides from its owner (R7, R19).
+  /// References of its states: the newest, and the confirmed one that it hides (R7, R19).
   struct References: Equatable {
     let newest: String?
     let hidden: String?

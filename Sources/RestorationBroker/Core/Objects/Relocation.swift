@@ -3,13 +3,13 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// Where a node is to go.
+/// The target of a node's move.
 package struct Relocation {
   package var node: Node
   package var parent: Node?
   package var component: String?
   package var kind: NodeKind
-  /// It never takes over a state that it finds there: a position says where an object is, not who (R6).
+  /// It never takes over a state at its target: a position says where an object is, not which it is (R6).
   package var isPositional: Bool
 
   package init(node: Node, parent: Node?, component: String?, kind: NodeKind? = nil, isPositional: Bool = false) {
@@ -17,41 +17,41 @@ package struct Relocation {
     self.kind = kind ?? node.record.kind
   }
 
-  /// By how many bytes of texts the head grows.
+  /// Growth of the head's texts in bytes.
   var growth: Int { (component?.utf8.count ?? 0) - (node.record.component?.utf8.count ?? 0) }
 }
 
-/// What a move did: everything the archive, the owners and the accounts must hear of.
+/// The result of a move, for the archive, the owners and the budget.
 package struct RelocationOutcome {
-  /// Nodes whose record changed, in the order they are to be written.
+  /// Nodes whose records changed, in the order of writing.
   package var changed: [Node] = []
-  /// Nodes whose path changed; parents first.
+  /// Nodes whose paths changed, parents first.
   package var moved: [Node] = []
-  /// Nodes that gave way to another one at their path; gone from the tree.
+  /// Nodes that gave way to another one at their path; they have left the tree.
   package var merged: [(gone: Node, into: Node)] = []
-  /// Nodes that get the claims of those that gave way to them.
+  /// Nodes that get the claims of nodes that gave way to them.
   var given: Set<NodeID> = []
-  /// Nodes that have lost a child, and may be there for nothing now.
+  /// Nodes that have lost a child, and may be useless placeholders now.
   package var left: [Node] = []
 
   func isVacant(_ node: Node) -> Bool { node.isVacant && !given.contains(node.id) }
 }
 
-/// Why a move cannot be.
 package enum RelocationFailure: Error {
   case cycle
-  /// This node is in the way.
+  /// Another node occupies the target.
   case occupied(NodeID)
   case pathTooLong(bytes: Int)
-  /// The state of this node refers to what moves, and could not be given out any longer (R14).
+  /// The state of this node refers to a moved one, and would become too long to be read (R14).
   case stateTooLong(NodeID, bytes: Int)
 }
 
 extension NodeTree {
-  /// Moves nodes with their subtrees in one step, or leaves everything as it was (R6).
+  /// Moves nodes with their subtrees in one step, or leaves everything unchanged (R6).
   ///
-  /// A vacant node in the way gives way: the one of the two that has a state stays, with the claim of the mover.
-  /// - Parameter takesOver: with two states, or a state at a position, the mover's stays.
+  /// A vacant node at a target gives way. Of the two nodes the one with a state stays, with the mover's claim.
+  ///
+  /// - Parameter takesOver: if both have a state, or a positional move finds one, the mover's stays.
   package mutating func relocate(
     _ relocations: [Relocation],
     takesOver: Bool,
@@ -82,7 +82,7 @@ extension NodeTree {
     return outcome
   }
 
-  /// - Parameter arePresent: they were at the place the move leads to, and make way for what arrives there.
+  /// - Parameter arePresent: whether the nodes were at the target, and make way for arriving ones.
   private mutating func place(
     _ relocations: [Relocation],
     takesOver: Bool,
@@ -113,7 +113,7 @@ extension NodeTree {
     }
     let positional = relocations.filter(\.isPositional).map(\.node.id)
     let merges = outcome.merged.count
-    // A merge on the way may have moved a node of the list once more.
+    // A merge may already have moved a node of the list again.
     for (node, key) in rekeyed where outcome.merged.count == merges || self.key(of: node) == key {
       guard let other = self[key].flatMap({ nodes[$0] }) else {
         journal.set(key, node.id, in: &self)
@@ -125,10 +125,11 @@ extension NodeTree {
     }
   }
 
-  /// Two nodes have come to the same path: one gives way and its children go to the other.
+  /// Two nodes have come to the same path: one gives way, and its children move to the other.
   ///
-  /// Of two states the arriving one stays, unless only the present one has an owner.
-  /// - Parameter displaces: the arriving node stays, with or without a state.
+  /// If both have a state, the arriving one stays, unless only the present one has an owner.
+  ///
+  /// - Parameter displaces: whether the arriving node stays, with or without a state.
   private mutating func merge(
     _ pair: (arriving: Node, present: Node),
     at key: PathKey,
@@ -163,7 +164,7 @@ extension NodeTree {
     )
   }
 
-  /// What has an owner stays what it is: of a vacant path it gets the state, and what it does not record itself.
+  /// The claimed object keeps its description. From the vacant path it gets the state, and what its own record lacks.
   private mutating func become(
     _ vacant: Node,
     as owned: Node,
@@ -178,7 +179,7 @@ extension NodeTree {
     vacant.record.keepsForever = record.keepsForever || former.keepsForever
     vacant.record.isConfidential = record.isConfidential || former.isConfidential
     if vacant.parent !== owned.parent || former.kind != record.kind {
-      // Of two excluded parents both may have the path, and not every kind is scoped by one (R4).
+      // Below two excluded parents both may have the path; and an exclusion does not scope every kind (R4).
       if let parent = vacant.parent { outcome.left.append(parent) }
       let place = Relocation(node: vacant, parent: owned.parent, component: record.component, kind: record.kind)
       try self.place([place], takesOver: takesOver, journal: &journal, outcome: &outcome)
@@ -198,8 +199,8 @@ extension NodeTree {
     return current != nil
   }
 
-  /// The nodes that may come under another key. A key names the parent, so those below a node that moves keep theirs,
-  /// unless paths begin elsewhere than before (R4).
+  /// The nodes whose keys may change. A key names the parent, so nodes below a moving one keep theirs, unless their
+  /// paths begin elsewhere than before (R4).
   private func rekeyed(by relocations: [Relocation]) -> [Node] {
     let moving = relocations.map(\.node)
     let parent = relocations.first?.parent
@@ -211,7 +212,7 @@ extension NodeTree {
         former = relocation.node.parent
         wasExcluded = former.map { self.isExcluded($0) } ?? false
       }
-      // Of several parents one may itself be about to move.
+      // With several parents, one may itself be about to move.
       guard relocation.parent === parent, (relocation.component == nil) == (record.component == nil),
         (relocation.kind != .object && isExcluded) == (record.kind != .object && wasExcluded)
       else { return subtrees(of: moving) }
@@ -220,7 +221,7 @@ extension NodeTree {
   }
 
   private func keys(of nodes: [Node]) -> [PathKey?] {
-    // Nearly always it is one.
+    // Fast path for a single node.
     guard nodes.count > 1 else { return nodes.map { key(of: $0) } }
     var ancestry = Ancestry()
     return nodes.map { node in
@@ -228,7 +229,7 @@ extension NodeTree {
     }
   }
 
-  /// These nodes and all below them, each once.
+  /// These nodes and all below them, without duplicates.
   private func subtrees(of roots: [Node]) -> [Node] {
     if roots.count == 1 { return subtree(of: roots[0]) }
     var seen: Set<NodeID> = []
@@ -244,7 +245,7 @@ extension NodeTree {
   }
 }
 
-/// Remembers what a move changed, so that one that fails half way leaves no trace.
+/// Records the changes of a move, so that a failed one can be undone.
 private struct RelocationJournal {
   private var nodes: [(node: Node, record: NodeRecord, parent: Node?)] = []
   private var keys: [(key: NodeTree.PathKey, old: NodeID?)] = []
@@ -255,7 +256,7 @@ private struct RelocationJournal {
     keys.append((key, tree.exchange(key, id)))
   }
 
-  /// If it is this node that is at the key.
+  /// Clears the key only if this node is there.
   mutating func clear(_ key: NodeTree.PathKey, of id: NodeID, in tree: inout NodeTree) {
     let former = tree.exchange(key, nil)
     if former == id { keys.append((key, id)) } else { _ = tree.exchange(key, former) }

@@ -4,15 +4,15 @@ internal import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-// Every state can be read by every client, whatever its references lead to: with their paths it fits into half of a
-// frame. What would make it longer is refused, be it the state itself or a move of its targets (R14).
+// Every client can read every state: with the paths of its references it fits into half of a frame. A state, or a move
+// of its targets, that would exceed this is refused (R14).
 
 extension NodeTree {
-  /// Passes if states can be given out when some references lead to other nodes than today (R14).
+  /// Throws if a state would be too long to be read with new targets of references (R14).
   ///
   /// - Parameters:
-  ///   - states: what is brought back.
-  ///   - target: the node that a reference will name; nil for none.
+  ///   - states: the states that are brought back.
+  ///   - target: the node that a reference will name; `nil` if none.
   mutating func requireReadable(
     besides states: some Sequence<StateRecord>,
     _ limits: Limits,
@@ -25,18 +25,17 @@ extension NodeTree {
   }
 }
 
-/// States that may become too long to be given out when their targets get other paths (R14).
+/// States that may become too long to be read when their targets get other paths (R14).
 package struct LongStates {
   private struct Entry {
     let node: NodeID
     let state: StateSummary
-    /// What it may have: one that is too long already, because a limit was lowered, must not grow.
+    /// Half of a frame. If a limit was lowered and the state is longer already, its present length.
     let bytesMax: Int
   }
 
   private var entries: [Entry] = []
 
-  /// There are none.
   init() {}
 
   package init(in tree: NodeTree, _ limits: Limits) {
@@ -63,7 +62,7 @@ package struct LongStates {
   package var count: Int { entries.count }
   var isEmpty: Bool { entries.isEmpty }
 
-  /// Those that would be too long if each reference led to the longest path: few, if any.
+  /// The states that would be too long if each reference led to the longest path: few, if any.
   package func suspects(in tree: NodeTree) -> Self {
     guard !isEmpty else { return self }
     var ancestry = Ancestry()
@@ -73,9 +72,7 @@ package struct LongStates {
     return suspects
   }
 
-  /// The first state that has become too long, and its bytes.
-  ///
-  /// - Parameter target: the node that a reference names from now on; nil for none.
+  /// The first state that is too long, and its length in bytes.
   func tooLong(_ target: (NodeID) -> Node?) -> (node: NodeID, bytes: Int)? {
     var ancestry = Ancestry()
     for entry in entries {
@@ -101,7 +98,7 @@ extension ErrorObject {
 }
 
 extension Limits {
-  /// Passes if a state has a size within the limits as it is to be stored.
+  /// Throws if the stored size of a state exceeds the limits.
   func requireSize(
     of record: StateRecord,
     in tree: @autoclosure () -> NodeTree,
@@ -113,9 +110,9 @@ extension Limits {
     try requireReadable(CollectionOfOne(record), in: tree())
   }
 
-  /// Passes if a state can be given out with the paths of its references.
+  /// Throws if the state would be too long to be read with the paths of its references.
   ///
-  /// - Parameter bytes: of its text and elements as they are to be stored.
+  /// - Parameter bytes: of its text and elements as stored.
   func requireReadable(
     _ bytes: Int,
     _ table: String,
@@ -123,40 +120,37 @@ extension Limits {
     in tree: NodeTree,
     path: @autoclosure () -> IdentifierPath?
   ) throws(ErrorObject) {
-    // Paths may take far more room than the references that were given; hardly a state has so many that they could.
+    // Paths may be much longer than the given references, but few states have enough of them to matter.
     guard !canAllBeGivenOut(bytes, references: references) else { return }
     var ancestry = Ancestry()
     let given = ArchiveReferences.bytes(ofText: bytes, table, &ancestry) { tree.node($0) }
     try requireReadable(bytes: given, path: path())
   }
 
-  /// Passes if a state and its elements can be read when the state is given out with the paths of its references: in a
-  /// frame of its own at least.
+  /// Throws if a state of this length, with its elements and the paths of its references, does not fit into half of a
+  /// frame.
   func requireReadable(bytes: Int, path: @autoclosure () -> IdentifierPath?) throws(ErrorObject) {
     guard bytes <= frameBytesMax / 2 else { throw .stateTooLong(bytes: bytes, self, path: path()) }
   }
 
-  /// Passes if states can be given out with the paths that objects have.
+  /// Throws if a state would be too long to be read with the present paths of objects.
   func requireReadable(_ states: some Sequence<StateRecord>, in tree: NodeTree) throws(ErrorObject) {
     try requireReadable(suspects(among: states, in: tree), in: tree) { tree.node($0) }
   }
 
-  /// The states that have to be looked at reference by reference: of many, hardly any.
+  /// The states whose references must be checked one by one: few, if any.
   package func suspects(among states: some Sequence<StateRecord>, in tree: NodeTree) -> [StateRecord] {
     var (ancestry, references, longest): (Ancestry, Int, Int?) = (Ancestry(), 0, nil)
     return states.filter { record in
       guard let table = record.references, !canAllBeGivenOut(record.bytes, upTo: table) else { return false }
-      // To find the longest path takes as long as to look at one reference for each object, and then says it of nearly
-      // every state at once.
+      // The longest path costs as much as one reference for each object. With it nearly every state is decided at once.
       references += ArchiveReferences.countMax(inTable: table)
       if longest == nil, references > tree.count { longest = tree.longestPath(&ancestry) }
       return longest.map { record.bytesGivenOut(withPathsUpTo: $0) > frameBytesMax / 2 } ?? true
     }
   }
 
-  /// Passes if what is brought back can be given out with the paths that its references get.
-  ///
-  /// - Parameter target: the node that a reference will name; nil for none.
+  /// Throws if a state would be too long to be read with new targets of references.
   func requireReadable(
     _ states: some Sequence<StateRecord>,
     in tree: NodeTree,
@@ -169,13 +163,12 @@ extension Limits {
     }
   }
 
-  /// Whether a text can be given out wherever its references lead.
+  /// Whether a text can be read with any targets of its references.
   func canAllBeGivenOut(_ bytes: Int, references: Int) -> Bool {
-    // A byte of a path is at most 2.5 bytes of JSON: one of each two is a quotation mark, the other one a separator.
+    // A byte of a path takes at most 2.5 bytes of JSON: of each two, one is a quotation mark and one a separator.
     bytes + references * ArchiveReferences.bytes(pathBytes: 3 * pathBytesMax) <= frameBytesMax / 2
   }
 
-  /// - Parameter table: of its references.
   func canAllBeGivenOut(_ bytes: Int, _ table: String) -> Bool {
     canAllBeGivenOut(bytes, upTo: table)
       || canAllBeGivenOut(bytes, references: ArchiveReferences.targets(ofTable: table).count)
@@ -183,27 +176,25 @@ extension Limits {
 }
 
 extension Limits {
-  /// The same by the length of the table alone: to count its references takes longer.
+  /// Decides by the length of the table, because counting its references takes longer.
   fileprivate func canAllBeGivenOut(_ bytes: Int, upTo table: String) -> Bool {
     canAllBeGivenOut(bytes, references: ArchiveReferences.countMax(inTable: table))
   }
 }
 
 extension ArchiveReferences {
-  /// How many references a table may have: each takes 8 bytes at least.
+  /// Upper bound for the references of a table: each takes at least 8 bytes.
   fileprivate static func countMax(inTable table: String) -> Int { table.utf8.count / 8 }
 
-  /// The bytes of a row as it is given out, at most, if no path has more bytes as JSON text than this.
+  /// Upper bound for a row's length when read, if no path is longer than this as JSON text.
   fileprivate static func bytes(ofRow bytes: Int, _ table: String?, withPathsUpTo pathBytes: Int) -> Int {
     bytes + (table.map { countMax(inTable: $0) } ?? 0) * Self.bytes(pathBytes: pathBytes)
   }
 
-  /// The bytes of a reference as it is given out, at most.
-  ///
-  /// - Parameter pathBytes: of its target's path as JSON text.
+  /// Upper bound for a reference's length when read, by the length of its target's path as JSON text.
   static func bytes(pathBytes: Int) -> Int { pathBytes + around }
 
-  /// The bytes of a text with these references as it is given out, at most.
+  /// Upper bound for a text's length when read with these references.
   static func bytes(
     ofText bytes: Int,
     _ table: String,
@@ -213,12 +204,12 @@ extension ArchiveReferences {
     let numbers = numbers(inTable: table)
     return stride(from: 0, to: numbers.count - 2, by: 3).reduce(bytes) { sum, index in
       let path = target(numbers[index + 2]).map { ancestry.jsonBytes(of: $0) } ?? 0
-      // A foreign file may name any length.
+      // An imported file may name any length.
       return sum + Self.bytes(pathBytes: path) - min(Int(numbers[index + 1]), bytes)
     }
   }
 
-  /// The same of a row, which counts its table as well.
+  /// The same for a row, whose length includes its table.
   static func bytes(
     ofRow bytes: Int,
     _ table: String?,
@@ -228,14 +219,12 @@ extension ArchiveReferences {
     table.map { Self.bytes(ofText: bytes - $0.utf8.count, $0, &ancestry, target) } ?? bytes
   }
 
-  /// What stands around the path, with the longest handle.
+  /// The text around the path, with the longest handle.
   private static let around = "{\"$restorable\":,\"object\":}".utf8.count + String(1 << 53).utf8.count
 }
 
 extension StateRecord {
-  /// The bytes of its text and elements as given out, at most.
-  ///
-  /// - Parameter target: the node that a reference names; nil for none.
+  /// Upper bound for the length of its text and elements when read.
   func bytesGivenOut(_ ancestry: inout Ancestry, _ target: (NodeID) -> Node?) -> Int {
     ArchiveReferences.bytes(ofRow: bytes, references, &ancestry, target)
   }
@@ -246,7 +235,6 @@ extension StateRecord {
 }
 
 extension NodeTree {
-  /// Bytes of the longest path as JSON text.
   fileprivate func longestPath(_ ancestry: inout Ancestry) -> Int {
     nodes.values.reduce(0) { max($0, ancestry.jsonBytes(of: $1)) }
   }
@@ -257,7 +245,6 @@ extension StateSummary {
     ArchiveReferences.bytes(ofRow: bytes, references, withPathsUpTo: pathBytes)
   }
 
-  /// As of the record.
   func bytesGivenOut(_ ancestry: inout Ancestry, _ target: (NodeID) -> Node?) -> Int {
     ArchiveReferences.bytes(ofRow: bytes, references, &ancestry, target)
   }

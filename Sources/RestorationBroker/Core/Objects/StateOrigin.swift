@@ -3,17 +3,16 @@
 internal import JSONRPC
 package import RestorationWire
 
-/// The origin of a state: class and reserved keys of its writer (R10, R25).
-///
-/// Equal origins are stored once, so that a state carries a number only.
+/// The origin of a state: class and reserved keys of its writer (R10, R25). Equal origins are stored once, and states
+/// carry their number.
 package struct StateOrigin: StoredFacts, Hashable {
-  /// The class the writer declared and its superclasses; empty if none was declared.
+  /// The declared class of the writer and its superclasses; empty if it declared none.
   package var classes: [String] = []
   package var role: String?
   package var bundleVersion: String?
   package var userInterfaceIdiom = ReservedKeys.unspecifiedIdiom
   package var systemVersion: String?
-  /// Only of a view controller that came from a storyboard.
+  /// Only for a view controller from a storyboard.
   package var storyboard: String?
 
   package init() {}
@@ -39,7 +38,7 @@ package struct StateOrigin: StoredFacts, Hashable {
 }
 
 extension StateOrigin {
-  /// The classes of a node's record, which holds them as JSON text.
+  /// Parses the classes in a node's record, which are JSON text.
   static func classes(inText text: String) -> [String] {
     ((try? JSONCodec.parse(Array(text.utf8)))?.array ?? []).compactMap(\.string)
   }
@@ -49,10 +48,10 @@ extension StateOrigin {
   }
 }
 
-/// The text of an origin's coder, without the time.
+/// The coder's text of an origin, without the time.
 struct CoderTemplate {
   private let form: [UInt8]
-  /// The place of the time; `nil` if there is none.
+  /// Offset of the time; `nil` if the text has none.
   private let time: Int?
 
   var bytes: Int { form.count }
@@ -60,7 +59,7 @@ struct CoderTemplate {
   init(_ origin: StateOrigin) {
     let bytes = Array(origin.reservedKeys(timestamp: 0).text.bytes)
     let key = Array("\"\(ReservedKeys.timestampKey)\":\"".utf8)
-    // The key is reserved for the broker, so no value of a client can precede it under that name.
+    // Clients cannot use the reserved key, so its first occurrence is the broker's.
     time = bytes.indices.first { bytes[$0...].starts(with: key) }.map { $0 + key.count }
     form = bytes
   }

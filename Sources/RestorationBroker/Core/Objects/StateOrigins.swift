@@ -3,23 +3,20 @@
 package import RestorationArchive
 internal import RestorationWire
 
-/// The origins of an application's states by number, so that a state carries a number only (R10, R25). The archive
-/// calls these numbers contexts.
+/// The origins of an application's states by number (R10, R25). The archive calls these numbers contexts.
 ///
 /// Invariants:
-/// 1. New states of equal origins get one number, and a number is never given to another origin.
+/// 1. New states of equal origins get one number, and a number is never reused for another origin.
 /// 2. An origin is written before the first change that names its number.
-/// 3. One that the archive does not have is the last that was asked for, or is in use.
+/// 3. An origin that is not in the archive is in use, or is the last one that was numbered.
 package struct StateOrigins {
   private struct Use {
-    /// Of its text.
     let bytes: Int
-    /// States of the head that have it.
     var states = 0
-    /// The last change that may name it although no row had it before.
+    /// The last change that may have named it for the first time.
     var named: SequenceNumber = 0
 
-    // Each gives the bytes whose count it changes, so that the change of a state finds the use once.
+    // `begin` and `end` return the bytes by which the total changes, so that a change of a state needs one look-up.
 
     mutating func begin(at sequence: SequenceNumber) -> Int? {
       states += 1
@@ -35,20 +32,18 @@ package struct StateOrigins {
 
   private var uses: [ContextID: Use] = [:]
   private var origins: [ContextID: StateOrigin] = [:]
-  /// Rendered once for each origin, because every decode answers with one.
+  /// Made once for each origin, because every decode returns one.
   private var coders: [ContextID: CoderTemplate] = [:]
-  /// What new states get.
+  /// The numbers for new states.
   private var numbers: [StateOrigin: ContextID] = [:]
   /// The origin of writes without a session, once it exists.
   private var sessionless: ContextID?
   private var last: ContextID
-  /// Those that the archive does not have.
+  /// Origins that are not in the archive.
   private var unwritten: Set<ContextID> = []
-  /// Bytes of those in use.
   package private(set) var usedBytes = 0
 
-  /// - Parameter buried: those of the stored ones that new states do not get.
-  /// - Parameter last: the highest number ever given.
+  /// New states do not get `buried` origins. `last` is the highest number ever used.
   package init(stored texts: [ContextID: String] = [:], buried: Set<ContextID> = [], last: ContextID = 0) {
     self.last = last
     for (number, text) in texts {
@@ -60,14 +55,14 @@ package struct StateOrigins {
 
   package subscript(number: ContextID) -> StateOrigin? { origins[number] }
 
-  /// The number of an origin, written to the archive if it is new.
+  /// The number of an origin. A new origin is written to the archive.
   mutating func number(of origin: StateOrigin, in turn: inout Turn) -> ContextID {
     let number = number(of: origin)
     write(number, in: &turn)
     return number
   }
 
-  /// The number of an origin that the archive need not know yet.
+  /// The number of an origin, without writing it to the archive.
   package mutating func number(of origin: StateOrigin) -> ContextID {
     if let number = numbers[origin] { return number }
     // The one before was not used, or it would be written.
@@ -79,13 +74,12 @@ package struct StateOrigins {
     return last
   }
 
-  /// Writes an origin to the archive, unless that has it.
   package mutating func write(_ number: ContextID, in turn: inout Turn) {
     guard !unwritten.isEmpty, unwritten.remove(number) != nil, let origin = origins[number] else { return }
     uses[number]?.named = turn.write(.context(number, text: origin.stored))
   }
 
-  /// The number of the origin without a session: the writer is unknown, so it is always the same.
+  /// The number for an unknown writer; it is always the same.
   package mutating func numberWithoutSession(in turn: borrowing Turn) -> ContextID {
     if let sessionless, uses[sessionless] != nil { return sessionless }
     var origin = StateOrigin()
@@ -110,9 +104,9 @@ package struct StateOrigins {
 
   // MARK: Uses
 
-  /// By how many bytes those in use grow when a state has `new` instead of `old`.
+  /// Growth of the used bytes if a state has `new` instead of `old`.
   ///
-  /// Inline: called, it would get a copy of the origins, whose fields are counted references.
+  /// Inline, because a call would copy the origins, whose fields are reference-counted.
   @inline(__always)
   func growth(from old: ContextID?, to new: ContextID) -> Int {
     guard old != new else { return 0 }
@@ -120,12 +114,12 @@ package struct StateOrigins {
     return growth(by: [new]) - freed
   }
 
-  /// By how many bytes those in use grow with these.
+  /// Growth of the used bytes with these origins.
   func growth(by numbers: Set<ContextID>) -> Int {
     numbers.reduce(0) { sum, number in sum + (uses[number].map { $0.states == 0 ? $0.bytes : 0 } ?? 0) }
   }
 
-  /// States have changed, the last one by the change of this sequence.
+  /// States have changed their origins, the last one with the change of this number.
   package mutating func exchange(_ old: [ContextID], for new: [ContextID], at sequence: SequenceNumber) {
     for number in new {
       usedBytes += uses[number]?.begin(at: sequence) ?? 0
@@ -137,10 +131,9 @@ package struct StateOrigins {
     }
   }
 
-  /// A state has it that is not in use, by a change up to this.
+  /// A state that does not count uses the origin, by a change up to this one.
   mutating func name(_ number: ContextID, at sequence: SequenceNumber) { uses[number]?.named = sequence }
 
-  /// These are all states there are.
   mutating func count(_ states: [ContextID], at sequence: SequenceNumber) {
     for number in uses.keys { uses[number]?.states = 0 }
     usedBytes = 0
@@ -160,8 +153,7 @@ package struct StateOrigins {
     if let origin = origins.removeValue(forKey: number), numbers[origin] == number { numbers[origin] = nil }
   }
 
-  /// The archive has no row with these, up to a change; those go that none was given since. One that is in use
-  /// stays.
+  /// Removes origins that no row of the archive names up to a change, unless they are in use or were named since.
   package mutating func forget(_ unnamed: [ContextID], upTo sequence: SequenceNumber, in turn: inout Turn) {
     let gone = unnamed.filter { number in
       !unwritten.contains(number) && uses[number].map { $0.states == 0 && $0.named <= sequence } ?? false

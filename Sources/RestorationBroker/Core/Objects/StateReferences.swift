@@ -4,12 +4,13 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// References in the text of a state: by archive id as they are stored, with a table of where they are, so that no move
-/// ever rewrites it (R6, R14); by path as they are given out (R14).
+/// References in states. They are stored by node id with a table of their places, so that no move rewrites a text (R6);
+/// they are given out by path (R14).
 extension Application {
-  /// The text as stored, if all its references lead somewhere, and it can be given out again.
+  /// The text as stored, with its table. Throws if a reference leads nowhere, or the text would be too long to be read
+  /// (R14).
   ///
-  /// - Parameter elements: bytes of the elements that come with it.
+  /// - Parameter elements: bytes of the elements that belong to the state.
   func resolveReferences(
     of state: EncodedState,
     besides elements: Int,
@@ -18,13 +19,17 @@ extension Application {
     let text = state.text.bytes
     guard !state.references.isEmpty else { return (text, nil) }
     let references = try state.references.map { reference throws(ErrorObject) -> (range: Range<Int>, target: NodeID?) in
+      let optional = reference.object["optional"]
+      guard optional.map({ $0.isNull || $0.bool() != nil }) ?? true else {
+        throw .invalidReference(reference.target, "stands beside an optional that is no boolean", path: path())
+      }
       if reference.target.isNull { return (reference.objectRange, nil) }
       let target = ObjectReference(reference.target)
       let node = target.flatMap { self.node($0) }
-      guard node != nil || target != nil && reference.object["optional"]?.bool() == true else {
-        throw .invalidReference(reference.target)
+      guard node != nil || target != nil && optional?.bool() == true else {
+        throw .invalidReference(reference.target, "is not an object of the application", path: path())
       }
-      // What has no identifier cannot be found again.
+      // An object without an identifier cannot be found again.
       return (reference.objectRange, node?.record.component == nil ? nil : node?.id)
     }
     let (stored, table) = ArchiveReferences.store(references, in: text)
@@ -34,9 +39,9 @@ extension Application {
 }
 
 extension NodeTree {
-  /// The text of a state as given out: references name today's paths, and the handle if the target is live.
+  /// The text as given out: references name present paths, and the handles of live targets.
   ///
-  /// Inline: called, it would get a copy of the tree, and nearly all states refer to nothing.
+  /// Inline, because a call would copy the tree, and few states have references.
   @inline(__always)
   func splice(_ record: StateRecord) -> JSONText {
     guard record.references != nil else { return JSONText(validated: record.text) }
@@ -47,10 +52,10 @@ extension NodeTree {
   }
 }
 
-/// References as documents have them, by path or to nothing, and as they are stored.
+/// References as clients, documents and the archive have them.
 enum ArchiveReferences {
-  /// The text with these references, in its order, as it is stored, and their table; what stands beside a reference is
-  /// dropped. One without target stays a reference to nothing and is not in the table.
+  /// The text with its references as stored, in order, and their table. Anything beside a reference is dropped. A
+  /// reference without target stays in the text, but not in the table.
   static func store(
     _ references: [(range: Range<Int>, target: NodeID?)],
     in text: ArraySlice<UInt8>
@@ -80,7 +85,6 @@ enum ArchiveReferences {
     return (stored[...], String(decoding: table.bytes, as: UTF8.self))
   }
 
-  /// As clients get it.
   fileprivate static func write(_ path: IdentifierPath?, _ handle: ObjectHandle?, to writer: inout JSONWriter) {
     writer.beginObject()
     writer.key("$restorable")
@@ -90,7 +94,7 @@ enum ArchiveReferences {
     writer.endObject()
   }
 
-  /// As documents have it.
+  /// For documents.
   static func write(_ path: IdentifierPath?, to writer: inout JSONWriter) {
     if let path {
       writer.object { $0.member("$restorable", path) }
@@ -99,17 +103,15 @@ enum ArchiveReferences {
     }
   }
 
-  /// A reference to nothing, as it is stored and given out.
   static let nothing = JSONText(validated: Array("{\"$restorable\":null,\"object\":null}".utf8))
 
-  /// The numbers of a table, flat: offset, length and node of each reference.
+  /// The numbers of a table: offset, length and node of each reference in turn.
   static func numbers(inTable table: String) -> [Int64] {
     var numbers: [Int64] = []
     visitNumbers(inTable: table) { numbers.append($0) }
     return numbers
   }
 
-  /// The nodes that the references of a table lead to; empty without a table.
   static func targets(ofTable table: String?) -> [NodeID] {
     guard let table else { return [] }
     var targets: [NodeID] = []
@@ -121,7 +123,7 @@ enum ArchiveReferences {
     return targets
   }
 
-  /// A save may read a million of them.
+  /// Without allocation: a save may visit a million numbers.
   private static func visitNumbers(inTable table: String, _ visit: (Int64) -> Void) {
     var table = table
     table.withUTF8 { text in
@@ -132,7 +134,8 @@ enum ArchiveReferences {
           number = nil
           continue
         }
-        // One that is too long is none of ours; it stays too large for any text and any node, and sums do not overflow.
+        // A foreign table may have longer numbers. The cut value exceeds any text and any node, and sums cannot
+        // overflow.
         if number ?? 0 < 1 << 56 { number = 10 * (number ?? 0) + Int64(digit) }
       }
     }
@@ -140,7 +143,7 @@ enum ArchiveReferences {
 }
 
 extension StateRecord {
-  /// The text as given out, with references as `write` has them; it is given the node that one names.
+  /// The text with references as `write` makes them from the nodes they name.
   func spliced(_ write: (NodeID, inout JSONWriter) -> Void) -> JSONText {
     guard let table = references else { return JSONText(validated: text) }
     let numbers = ArchiveReferences.numbers(inTable: table)
@@ -149,7 +152,7 @@ extension StateRecord {
     for index in stride(from: 0, to: numbers.count - 2, by: 3) {
       let begin = text.startIndex + Int(numbers[index])
       let end = begin + Int(numbers[index + 1])
-      // The table is of our own making and covered by the row's checksum; a bad one would trap below.
+      // The broker made the table, and the row's checksum covers it. A bad one would trap below.
       guard copied <= begin, begin <= end, end <= text.endIndex else { break }
       out.append(contentsOf: text[copied..<begin])
       JSONWriter.append(to: &out) { write(numbers[index + 2], &$0) }
@@ -159,26 +162,25 @@ extension StateRecord {
     return JSONText(validated: out)
   }
 
-  /// The text as a generation has it: references name the paths of that time, and no handle.
+  /// The text as in a generation: references name the paths of that time, and no handles.
   func spliced(to targets: [NodeID: IdentifierPath]) -> JSONText {
     spliced { target, writer in ArchiveReferences.write(targets[target], nil, to: &writer) }
   }
 
-  /// The nodes its references lead to.
   var referencedNodes: [NodeID] { ArchiveReferences.targets(ofTable: references) }
 }
 
 extension StateSummary {
-  /// The nodes its references lead to.
   var referencedNodes: [NodeID] { ArchiveReferences.targets(ofTable: references) }
 }
 
 extension ErrorObject {
-  fileprivate static func invalidReference(_ target: JSONSlice) -> Self {
+  fileprivate static func invalidReference(_ target: JSONSlice, _ fault: String, path: IdentifierPath?) -> Self {
     .restoration(
       .invalidReference,
-      "\(target) is not an object of the application",
+      "\(target) \(fault)",
       hint: "Register the target first, write \"optional\": true beside it, or write {\"$literal\": …} if it is none.",
+      path: path,
       details: ["pointer": "/state", "reference": .text(target.compactText)]
     )
   }

@@ -4,11 +4,11 @@ package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// Sessions that fetch calls and notifications by `nextRequest` instead of being called.
+/// Sessions that fetch calls and notifications by `nextRequest`.
 extension Application {
   // MARK: Fetching
 
-  /// Hands out the oldest entry, or waits for one.
+  /// Returns the oldest entry, or waits for one.
   func nextRequest(_ request: NextRequest, by session: Session, for caller: Caller) throws(ErrorObject) {
     let wait = request.waitMilliseconds ?? 0
     let waits = wait > 0 && session.polled.isEmpty && caller.call != nil && !turn.isEnding
@@ -20,7 +20,7 @@ extension Application {
     if !session.isPolling, let client = session.client { turn.ask(.clientChanged(client)) }
     session.isPolling = true
     if let caller = endPoll(of: session) { turn.ask(.respond(caller, .result(NextRequest.Reply.none))) }
-    // Without a caller, the entry would be lost.
+    // Without an answer the entry would be lost.
     guard caller.call != nil else { return }
     if waits {
       session.poll = caller
@@ -31,9 +31,7 @@ extension Application {
     }
   }
 
-  /// What the session serves from now on.
-  ///
-  /// - Returns: the change in the archive; 0 if there is none.
+  /// Sets the methods that the session serves, and returns the number of the change, 0 if nothing changed.
   private func serve(_ served: Set<ServedMethod>, _ session: Session) -> SequenceNumber {
     guard session.facts.serves != served else { return 0 }
     session.facts.serves = served
@@ -43,7 +41,7 @@ extension Application {
     return written
   }
 
-  /// An entry was added for a session that may be waiting.
+  /// Adds an entry, or answers the waiting `nextRequest` with it.
   private func put(_ entry: PollQueue.Entry, for session: Session) {
     session.polled.add(entry)
     guard let caller = endPoll(of: session) else { return }
@@ -54,7 +52,6 @@ extension Application {
     put(PollQueue.Entry(call: call, method: method.rawValue, parameters: parameters), for: session)
   }
 
-  /// The session gets this notification when it asks, if it still exists.
   func putNotification(_ method: String, _ parameters: JSONText, for session: SessionID) {
     guard let session = sessions[session] else { return }
     put(PollQueue.Entry(call: nil, method: method, parameters: parameters), for: session)
@@ -62,8 +59,6 @@ extension Application {
 
   // MARK: The call that waits
 
-  /// Ends the wait of the session's `nextRequest`.
-  ///
   /// - Returns: the caller to answer, if one waited.
   private func endPoll(of session: Session) -> Caller? {
     guard let caller = session.poll else { return nil }
@@ -73,7 +68,6 @@ extension Application {
     return caller
   }
 
-  /// No entry came in time.
   func pollTimerFired(_ number: SessionID) {
     guard let session = sessions[number], let caller = endPoll(of: session) else { return }
     turn.ask(.respond(caller, .result(NextRequest.Reply.none)))
@@ -85,12 +79,11 @@ extension Application {
     return endPoll(of: session) != nil
   }
 
-  /// A connection has ended; entries stay for the next one.
+  /// A connection has ended. Unfetched entries stay for the session's next one.
   func forgetPolls(of client: ClientID) {
     for session in sessions.values where session.poll?.client == client { _ = endPoll(of: session) }
   }
 
-  /// The session has ended: refuses its waiting call.
   func abandonPoll(of session: Session) {
     guard let caller = endPoll(of: session) else { return }
     turn.refuse(caller, .sessionEnded())
@@ -131,8 +124,8 @@ extension Application {
 
   // MARK: Coming and going
 
-  /// The session has a connection, over which it is called from now on until it polls again. Unfetched calls come over
-  /// that connection; fetched ones may still be answered by `answerRequest`.
+  /// Calls the session over its new connection until it polls again. Unfetched calls are sent over the connection;
+  /// fetched ones may still be answered by `answerRequest`.
   func stopPolling(_ session: Session) {
     guard session.isPolling, let client = session.client else { return }
     session.isPolling = false
@@ -155,8 +148,8 @@ extension Application {
     for number in session.polled.calls {
       switch calls[number]?.purpose {
       case .restoring(.make(let node)): trials.forget(node, of: session.id)
-      case .restoring(.handOut(let addressee)):
-        for node in batch(of: addressee) { trials.forget(node, of: session.id) }
+      case .delivery:
+        for node in deliveries.batch(of: session.id)?.nodes ?? [] { trials.forget(node, of: session.id) }
       case .restoring(.ask), .restoring(.tell), .save, .pull, .resolving, nil: break
       }
     }
@@ -164,7 +157,6 @@ extension Application {
 }
 
 extension Session {
-  /// Takes the oldest entry.
   func nextPolled() -> PolledRequest? {
     polled.next().map { entry in
       PolledRequest().with {
@@ -177,7 +169,7 @@ extension Session {
 }
 
 extension BrokerCore {
-  /// A notification for a session that polls is durable now.
+  /// A notification for a polling session is durable now.
   package mutating func notified(
     _ id: ApplicationID,
     _ session: SessionID,

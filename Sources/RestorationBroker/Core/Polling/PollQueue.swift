@@ -5,10 +5,10 @@ package import JSONRPC
 /// The calls and notifications that a session has not fetched by `nextRequest`, in order.
 ///
 /// Invariants:
-/// 1. An entry is handed out at most once, and then leaves the queue.
-/// 2. At most `countMax` notifications wait, and `bytesMax` bytes of them; beyond that the oldest are dropped, but
+/// 1. An entry is fetched at most once, and then leaves the queue.
+/// 2. At most `countMax` notifications wait, with at most `bytesMax` bytes. Beyond that the oldest are dropped, but
 ///    never the newest.
-/// 3. A call stays until it is handed out or cancelled. Its makers bound the number of calls.
+/// 3. A call stays until it is fetched or cancelled. The callers limit their number.
 package struct PollQueue: Sendable {
   package struct Entry: Sendable {
     /// `nil` for a notification.
@@ -25,7 +25,7 @@ package struct PollQueue: Sendable {
   package static let bytesMax = 1 << 20
 
   private var entries: [Entry] = []
-  /// Of notifications alone.
+  /// Counts for notifications only.
   private var notifications = 0
   private var bytes = 0
 
@@ -34,7 +34,6 @@ package struct PollQueue: Sendable {
   package var isEmpty: Bool { entries.isEmpty }
   package var count: Int { entries.count }
 
-  /// Calls that have not been handed out.
   package var calls: [CallNumber] { entries.compactMap(\.call) }
 
   package func holds(_ call: CallNumber) -> Bool { entries.contains { $0.call == call } }
@@ -51,10 +50,8 @@ package struct PollQueue: Sendable {
     }
   }
 
-  /// Takes the oldest entry; `nil` if there is none.
   package mutating func next() -> Entry? { entries.isEmpty ? nil : remove(at: 0) }
 
-  /// A call was cancelled.
   package mutating func remove(_ call: CallNumber) {
     if let index = entries.firstIndex(where: { $0.call == call }) { remove(at: index) }
   }

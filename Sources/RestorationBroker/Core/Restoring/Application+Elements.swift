@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Elements of a view in the data of today (R28).
+/// Resolves elements of views to current index paths (R28).
 extension Application {
   // MARK: Data sources
 
@@ -32,7 +32,7 @@ extension Application {
     nameElements(of: node)
   }
 
-  /// The session that knows the view's elements, if it can be asked.
+  /// The session that serves the view's elements, if it can be asked.
   private func dataSource(
     of view: Node,
     serving method: ServedMethod = .indexPathForElementWithModelIdentifier
@@ -43,13 +43,11 @@ extension Application {
     return session
   }
 
-  /// Whether elements of the view may have to be looked for before its owner gets them.
   func mayResolveElements(of view: Node) -> Bool { dataSource(of: view) != nil }
 
   // MARK: Naming
 
-  /// The view's owner has pushed elements, or their data source has come since: those without identifier get one. What
-  /// it was asked for is named in a round.
+  /// Names elements after a push of the view's owner or a data source's registration. Save rounds name their own.
   func nameElements(of view: Node) {
     for number in resolver.numbers(naming: view.id) { endResolution(number) }
     guard let state = view.state, let claim = view.claim, claim.session == state.session, !view.isWithheld(state),
@@ -61,7 +59,7 @@ extension Application {
     jobs.read(.read(id, request, after: state.sequence), in: &turn)
   }
 
-  /// The state was read; only the newest one is of interest.
+  /// Continues after the state was read, if it is still the newest.
   func name(_ reading: StateReading?, of view: NodeID) {
     guard case .state(let record, let sequence)? = reading, let view = tree.node(view), view.state?.sequence == sequence
     else { return }
@@ -82,10 +80,8 @@ extension Application {
 
   // MARK: Resolving
 
-  /// Begins to look for the elements in today's data.
-  ///
-  /// - Parameter milliseconds: how long a data source is awaited that knows elements and is not there.
-  /// - Returns: false if nobody can be asked, or nothing is to be asked for: then they stay as they are.
+  /// Resolves elements; waits `milliseconds` for a missing data source that has known elements. Returns false if there
+  /// is nothing to ask: the elements then stay as they are.
   func resolve(
     _ elements: [RestorableElement],
     of view: Node,
@@ -114,7 +110,7 @@ extension Application {
       }
       resolver.found(number, in: &turn)
       if let call = ask(source, for: element, of: path, number) { return resolver.asked(number, by: call) }
-      // It is there and serves the question, so that this one is too long for it.
+      // It is reachable and serves the method, so this question is too long for it.
       resolver.settle(number, unresolved: element)
     }
     finishResolution(number)
@@ -157,7 +153,7 @@ extension Application {
     askNext(number)
   }
 
-  /// What the data source says of an element: nil takes it out. Nil altogether if the answer is invalid.
+  /// The data source's answer for an element: inner `nil` drops the element, outer `nil` is an invalid answer.
   private func settled(_ element: RestorableElement, by result: JSONSlice) -> RestorableElement?? {
     if element.identifier == nil {
       guard let said = ModelIdentifierForElementAtIndexPath.Answer(result), said?.utf8.count ?? 0 <= Bounds.nameBytesMax
@@ -172,26 +168,26 @@ extension Application {
     )
   }
 
-  /// Notes once that the data source does not say what the elements are, or where.
+  /// Notes, once for each view, that the data source did not name or find its elements.
   private func noteUnresolved(_ number: Int, _ message: String?) {
     guard let resolution = resolver[number], let view = tree.node(resolution.view),
       let source = dataSource(of: view, serving: resolution.method), resolver.noteUnresolved(number)
     else { return }
     switch resolution.purpose {
     case .name: view.note(.elementUnnamed(source.owner, message: message))
-    case .batch, .decode: view.note(RestoringStep.elementUnresolved(source.owner, message: message))
+    case .delivery, .decode: view.note(RestoringStep.elementUnresolved(source.owner, message: message))
     }
   }
 
-  /// What was not found in time is handed out as it was saved.
+  /// Ends a resolution. Unresolved elements are delivered as they were saved.
   func finishResolution(_ number: Int) {
     if resolver[number]?.call != nil { noteUnresolved(number, nil) }
     guard let resolution = endResolution(number) else { return }
     switch resolution.purpose {
-    case .batch(let restoration, let addressee, let node):
-      guard addressee.isLate || restoring.number == restoration else { return }
-      deliveries.add(resolution.elements, of: node, to: addressee)
-      sendWhenResolved(addressee)
+    case .delivery(let session, let batch, let node):
+      guard deliveries.batch(of: session)?.number == batch else { return }
+      deliveries.add(resolution.elements, of: node, to: session)
+      sendWhenResolved(session, batch: batch)
     case .decode(let caller, let record, let sequence):
       turn.ask(.unpark(caller))
       turn.ask(.respond(caller, .result(decoded(record, at: sequence, elements: resolution.elements.text))))
@@ -206,7 +202,7 @@ extension Application {
     return resolution
   }
 
-  /// The archive is opened anew: decodes that wait are answered.
+  /// The archive was reopened: refuses waiting decodes.
   func abandonResolutions() {
     let error = ErrorObject.storeFailed("the archive was reopened meanwhile", indeterminate: false)
     for number in resolver.numbers {

@@ -4,16 +4,15 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Restorations that the broker drives (R21 – R25): carries out what `Restoration` decides.
+/// Restorations that the broker drives (R21 – R25): carries out the decisions of `Restoration`.
 extension Application {
-  /// How many units that failed an answer names.
   private static let failedUnitsMax = 64
 
   package var isRestoring: Bool { restoring.isUnderWay }
 
   var restorationPlan: RestorationPlan { RestorationPlan(tree: tree, sessions: sessions, origins: origins, runs: runs) }
 
-  /// The delegate has neither got nor written the application's own state (R22).
+  /// The delegate has neither received nor written the application's own state (R22).
   private var isOwnStateDue: Bool {
     guard ownState(forDelegate: true) != nil else { return false }
     guard let delegate = liveDelegate else { return isDelegateMissing }
@@ -33,7 +32,7 @@ extension Application {
       }
     }
     guard isRestoring || plan.scope == nil && isOwnStateDue || !plan.isEmpty else {
-      // Nothing is left to be brought back, so that the restoration is complete.
+      // Nothing is left to be restored, so the restoration is complete.
       if plan.scope == nil {
         runs.restore()
         writeRun()
@@ -46,7 +45,7 @@ extension Application {
     if isRestoring, !restoring.covers(plan.scope) {
       return try restoring.postpone((request, session?.id, caller), in: &turn)
     }
-    // A notification waits for no answer.
+    // A notification needs no answer from the restoration under way.
     if isRestoring, caller.call == nil { return }
     guard !turn.isEnding else { throw .shuttingDown() }
     let milliseconds = request.deadlineMilliseconds ?? RestoreApplicationState.deadlineMillisecondsDefault
@@ -63,7 +62,7 @@ extension Application {
     drive(.started)
   }
 
-  /// The broker before this one ended in a restoration, whose end the sessions are still waiting for.
+  /// The former broker ended during a restoration, and the sessions still wait for its end.
   func goOnRestoring() {
     guard runs.facts.isRestoring, !isRestoring, !sessions.allAreDiscarded, !turn.isEnding else { return }
     let milliseconds = RestoreApplicationState.deadlineMillisecondsDefault
@@ -71,7 +70,7 @@ extension Application {
     drive(.started)
   }
 
-  /// In a run that restores somebody has come who makes such objects, and is asked for those that are vacant (R22).
+  /// A session that makes objects has joined a run that restores: it is asked for the vacant ones (R22).
   func locate(_ isMade: (Node) -> Bool) {
     guard runs.facts.decision == .restoring, !isRestoring, !turn.isEnding else { return }
     let vacant = Set(restorationPlan.vacant(where: isMade))
@@ -81,7 +80,7 @@ extension Application {
     drive(.started)
   }
 
-  /// The archive was lost on the way, or the broker ends: all that was decided is void.
+  /// The archive was reopened, or the broker ends: all decisions are void.
   func abandonRestoration(
     for error: ErrorObject = .storeFailed("the archive was reopened during the restoration", indeterminate: false)
   ) {
@@ -91,7 +90,6 @@ extension Application {
     note(.restorationEnded)
   }
 
-  /// Begins what was asked for while another restoration was under way.
   func restorePostponed() {
     for (request, session, caller) in restoring.takePostponed(in: &turn) {
       do throws(ErrorObject) {
@@ -104,21 +102,13 @@ extension Application {
 
   private func endRestoration() -> Restoring? {
     guard let over = restoring.end(in: &turn) else { return nil }
-    deliveries.endRestoration()
-    endCalls { call in
-      switch call.purpose {
-      case .restoring(.handOut(let addressee)): !addressee.isLate
-      case .restoring: true
-      case .save, .pull, .resolving: false
-      }
-    }
-    for number in resolver.numbers(of: over.number) { endResolution(number) }
+    endCalls { if case .restoring = $0.purpose { true } else { false } }
     return over
   }
 
   // MARK: Deciding
 
-  /// Lets the open restoration, if there is one, take in an event, and carries out what it decides.
+  /// Passes an event to the restoration under way, if any, and performs its actions.
   func drive(_ event: Restoration.Event) {
     guard restoring.take(event, self) else { return }
     while let action = restoring.next() { perform(action) }
@@ -138,6 +128,7 @@ extension Application {
   private func actionsEnded() {
     for (progress, call) in restoring.progress(at: turn.now) { tell(progress, of: call) }
     restoring.watch(in: &turn)
+    if deliveries.isReady { note(.deliverable) }
   }
 
   func restorationTimerFired() {
@@ -153,12 +144,11 @@ extension Application {
     case .make(let node, let lookup, let session): make(node, lookup, by: session)
     case .startUnit(let node): startUnit(of: node)
     case .forget(let number): if let node = tree.node(number) { forget(node) }
-    case .handOut(let session, let handouts): handOut(handouts, to: Addressee(session))
-    case .watchTrials: trials.watch(in: &turn)
+    case .deliver(let node, let session): deliver(node, to: session)
     case .tell(let session): callDelegate(session, isAsking: false)
     case .note(let node, let note): self.note(note, of: node)
     case .end:
-      // What has just been registered is answered first: its owner does not know the handle before.
+      // First the answers to new registrations must be sent: the owners do not know their handles before.
       read([], for: .end)
     }
   }
@@ -184,14 +174,14 @@ extension Application {
 
   // MARK: Ending
 
-  /// Everything was decided: sessions are told of their objects, then the callers get their answer (R21).
+  /// All is decided: sessions learn which of their objects are restored, then the callers get their answer (R21).
   private func finishRestoration(_ long: LongTurn) async {
     guard var over = endRestoration(), let decisions = over.decisions else { return }
     let (count, finished) = (decisions.items.count, decisions.finished)
     await long.did(count)
     for session in finished.keys.sorted().compactMap({ sessions[$0] }) {
       let nodes = (finished[session.id] ?? []).compactMap { tree.node($0) }.filter { $0.claim?.session == session.id }
-      finishHandingOut(nodes, of: session)
+      finishDelivery(of: nodes, to: session)
       await long.did(nodes.count)
     }
     trials.endExtensions(of: decisions.participants)
@@ -199,11 +189,11 @@ extension Application {
       let delegates = over.shown.compactMap { sessions[$0] }
       for delegate in delegates { delegate.hasOwnState = true }
       if !delegates.isEmpty, let node = tree.applicationNode { dropProvisional([node]) }
-      // It was about the application's own state alone.
+      // Only the application's own state was restored.
       if decisions.items.isEmpty { trials.beginRestored() }
     }
     note(.windowsClosed)
-    // They name the paths that objects had, even if the objects move now.
+    // They name the former paths of objects, even if the objects move now.
     var replies: [RestoreApplicationState.Reply] = []
     for (_, bytesMax) in over.callers {
       replies.append(reply(over, decisions, bytesMax: bytesMax))
@@ -223,7 +213,7 @@ extension Application {
     note(.restorationEnded)
   }
 
-  /// What was refused or declined is no longer to be had in place of what its owners have written (R19).
+  /// Refused and declined states no longer replace what their owners have written (R19).
   private func settleEarlyStates(after decisions: Restoration, of over: Restoring) {
     let nodes = { (ids: [NodeID]) in ids.compactMap { self.tree.node($0) } }
     let refused = nodes(decisions.refused)
@@ -231,6 +221,9 @@ extension Application {
       let declined = tree.subtrees(of: over.scope)
       runs.decline(declined, below: over.scope.map { Array($0) }, upTo: sequence)
       settle(declined.filter { ($0.state?.sequence ?? 0) > runs.facts.began }, mayBeAskedFor: true)
+      for node in declined where node.hasState && node.claim?.hasDecoded != true {
+        node.note(RestoringStep.skipped(reason: "declined"), isFirst: true)
+      }
       if over.scope == nil { deliveries.forgetAll() }
     } else {
       let gone = refused.flatMap { tree.subtree(of: $0) }
@@ -262,7 +255,7 @@ extension Application {
       else { continue }
       let isConfidential = tree.node(item.node)?.record.isConfidential ?? true
       let message = outcome == .skipped(.failed) && !isConfidential ? over.messages[item.node] : nil
-      // With what a reason takes.
+      // With the length of a reason.
       bytes += pathBytes + 40 + (message.map { JSONText(.string($0)).count + 11 } ?? 0)
       guard bytes <= bytesMax, let path = today.flatMap({ tree.path(of: $0) }) ?? over.paths[item.node] else {
         reply.omitted = (reply.omitted ?? 0) + 1
@@ -290,12 +283,8 @@ extension Application {
     read(rows, for: .restoring(restoring.number, purpose), after: sequence)
   }
 
-  /// - Parameter readings: nil where the archive could not be read.
-  func finishReading(_ purpose: RestoringRead, of number: Int, _ request: StateRequest, _ readings: [StateReading?]?) {
-    if case .batch(let addressee) = purpose, addressee.isLate {
-      return take(readings, of: request.rows, for: addressee)
-    }
-    if case .shown = purpose { return dropProvisional(readings ?? []) }
+  /// - Parameter readings: `nil` if the archive could not be read.
+  func finishReading(_ purpose: RestoringRead, of number: Int, _ readings: [StateReading?]?) {
     guard isRestoring, restoring.number == number else { return }
     let first: StateRecord? = if case .state(let record, _)?? = readings?.first { record } else { nil }
     switch purpose {
@@ -303,16 +292,14 @@ extension Application {
       if let first { restoring.setApplication(first, coder: restoring.application?.coder) }
       sendToDelegate(session, isAsking: isAsking)
     case .make(let node, let lookup, let session): send(node, lookup, first, to: session)
-    case .batch(let addressee): take(readings, of: request.rows, for: addressee)
     case .end: takeLong { await self.finishRestoration($0) }
-    case .shown: break
     }
   }
 
   // MARK: The delegate
 
   private func callDelegate(_ session: SessionID, isAsking: Bool) {
-    // One that has just come gets the answer to its `initialize` first.
+    // A delegate that has just joined gets the answer to its `initialize` first.
     if restoring.application != nil, !isAsking { return sendToDelegate(session, isAsking: isAsking) }
     restoring.setApplication(coder: sessions[session].flatMap { situation(for: $0).coder })
     read(ownState(forDelegate: true).map { [$0] } ?? [], for: .application(session, isAsking: isAsking))

@@ -45,7 +45,7 @@ extension Application {
     locate { $0.record.restorationClass == name }
   }
 
-  /// Gives a session a role, durably: the session still has it if it continues after the broker's death.
+  /// Gives a session a role durably: the session still has it after the broker's death.
   func take(in session: Session, _ role: (inout SessionFacts) -> Void) throws(ErrorObject) {
     var facts = session.facts
     role(&facts)
@@ -68,7 +68,6 @@ extension Application {
     if session.facts != before { write(.session(session.record)) }
   }
 
-  /// From now on another session knows the view's elements, or none does.
   func setDataSource(of view: NodeID, to session: SessionID?) {
     let before = providers.dataSource(of: view)
     guard before != session else { return }
@@ -77,7 +76,6 @@ extension Application {
     if let session = session.flatMap({ sessions[$0] }) { change(session) { $0.dataSources.insert(view) } }
   }
 
-  /// Takes over the roles that live sessions have as far as the archive knows.
   func loadRoles() {
     providers = Providers()
     for session in sessions.inOrder {
@@ -90,7 +88,7 @@ extension Application {
     }
   }
 
-  /// Whether a session has lost its role to one that asks for it: its process is gone, or is the very same.
+  /// Whether the claimant takes over the role: the session is over, or was lost by the claimant's process.
   func hasGivenUp(_ session: Session, for claimant: Session) -> Bool {
     session.hasExited || session.isDiscarded
       || !session.isReachable && session.facts.process != nil && session.facts.process == claimant.facts.process

@@ -8,9 +8,7 @@ internal import RestorationWire
 extension Application {
   // MARK: Knowing
 
-  /// Has it found out whether the unit of a session's process may be started for the application.
-  ///
-  /// - Parameter seen: the unit its process is in; what the session says goes over it.
+  /// Checks whether the session's unit may be started; a unit that it has named takes precedence over the `seen` one.
   func noteUnit(of session: Session, seen: String?) {
     session.unitName = session.facts.storyboard ?? seen
     guard !session.facts.isDetached, session.facts.process != nil,
@@ -19,7 +17,7 @@ extension Application {
     turn.ask(.checkUnit(id, session.id, unit: unit))
   }
 
-  /// - Parameter files: texts of the unit's file and drop-ins; nil if there is none, or it is unknown.
+  /// - Parameter files: texts of the unit's file and drop-ins; `nil` if there is none, or it is unknown.
   func unitChecked(_ unit: UnitName, of session: Session, _ files: [String]?) {
     let isPermitted = files.map { UnitFile.permits($0, of: unit, for: name.description) } ?? false
     if !isPermitted, files != nil, session.facts.storyboard == unit.description {
@@ -35,7 +33,7 @@ extension Application {
     let isDelegate = sessions.values.contains { $0.facts.isDelegate && $0.facts.unit == known }
     let run = runs.number
     units.append(RunFacts.Unit().with { ($0.name, $0.isDelegate, $0.run) = (unit.description, isDelegate, run) })
-    // The delegate's stands first and is the last one to be forgotten.
+    // The delegate's unit is first, and is forgotten last.
     units = units.filter(\.isDelegate) + units.filter { !$0.isDelegate }.suffix(RunFacts.unitsMax)
     guard units != runs.units else { return }
     runs.units = Array(units.prefix(RunFacts.unitsMax))
@@ -46,7 +44,7 @@ extension Application {
     "its file lacks Application=\(name) in a section [X-Restoration]"
   }
 
-  /// A process that was closed is not started again, unless another one of its unit lives.
+  /// Forgets the unit of a process that was closed, unless another process of it lives.
   func forgetUnit(of session: Session, _ ending: SessionEnding) {
     guard ending == .closed || ending == .userQuit, let unit = session.facts.unit,
       !sessions.values.contains(where: { $0.facts.unit == unit && !$0.isDiscarded })
@@ -56,7 +54,7 @@ extension Application {
 
   // MARK: Starting
 
-  /// Units of this run and the last one of which no session is there.
+  /// Units of this run and the last one without a present session.
   private var missingUnits: [RunFacts.Unit] {
     let present = Set(sessions.values.filter { !$0.isDiscarded && !$0.hasExited }.compactMap(\.unitName))
     return runs.units.filter { !present.contains($0.name) }
@@ -78,7 +76,7 @@ extension Application {
     if let unit, restoring.failedUnits[unit.description] != nil { drive(.unitFailed([node])) }
   }
 
-  /// A unit did not start. If something else may bring its objects, they are still awaited (R22).
+  /// A unit did not start. Its objects are still awaited if another process may bring them (R22).
   func unitFailed(_ unit: String, _ message: String) {
     turn.ask(.log(.warning, "unit \(unit) was not started: \(message)", of: name, .unitNotStarted))
     guard restoring.startedUnits.contains(unit) else { return }
@@ -90,14 +88,14 @@ extension Application {
 
   // MARK: Ends
 
-  /// Keeps with its objects how a session ended that said no goodbye (R30).
+  /// Notes with its objects how a session ended without a goodbye (R30).
   func noteEnd(of session: Session, _ ending: SessionEnding) {
     guard ending.isWithoutGoodbye(session) else { return }
     let outcome = Application.outcome(of: session, ending)
     for node in session.objects.values {
       node.note(SavingStep.ownerEnded(session.owner, ending.wire, outcome))
-      // Where it was taking in its state, that is how its restoration ended.
-      guard trials.isOpen(node.id, for: session.id) || restoring.isHanding(node.id, to: session.id) else {
+      // If the object was taking in its state, this is also how its restoration ended.
+      guard trials.isOpen(node.id, for: session.id) || deliveries.isDelivering(node.id, to: session.id) else {
         continue
       }
       node.note(RestoringStep.ownerEnded(session.owner, ending.wire, outcome))
@@ -142,7 +140,7 @@ extension SessionEnding {
 }
 
 extension BrokerCore {
-  /// Texts of the file and drop-ins of a session's unit have come; nil where there is no such unit.
+  /// The files of a session's unit were read; `nil` if there is no such unit.
   package mutating func unitChecked(
     _ id: ApplicationID,
     _ session: SessionID,
@@ -157,13 +155,12 @@ extension BrokerCore {
     application.unitChecked(unit, of: session, files)
   }
 
-  /// A unit that `startUnit` named was not started.
   package mutating func unitFailed(_ id: ApplicationID, _ unit: UnitName, _ message: String, at now: Moment) {
     context.now = now
     applications[id]?.settled.unitFailed(unit.description, message)
   }
 
-  /// Why a unit with these files is not to be started for the application; nil where it may be.
+  /// Why a unit with these files may not be started for the application; `nil` if it may.
   package func refusal(to start: UnitName, for id: ApplicationID, _ files: [String]?) -> String? {
     guard let application = applications[id] else { return "the application is closed" }
     guard let files else { return "unknown unit; install its file, then: systemctl --user daemon-reload" }
@@ -173,7 +170,7 @@ extension BrokerCore {
     return nil
   }
 
-  /// The broker ends with the user's session: processes that are gone when it is back were logged out (R30).
+  /// The broker ends because the user logged out, so processes that end from now on have not crashed (R30).
   package mutating func sessionOfUserEnds(at now: Moment) {
     context.now = now
     for application in applications.values.sorted(by: { $0.id < $1.id }).map(\.settled) {

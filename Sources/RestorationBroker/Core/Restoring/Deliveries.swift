@@ -2,29 +2,27 @@
 
 internal import HeapModule
 package import RestorationArchive
-internal import RestorationWire
+package import RestorationWire
 
-/// To whom states are given: in a restoration, or apart from one (R29).
-package struct Addressee: Sendable, Hashable {
-  package let session: SessionID
-  package let isLate: Bool
-
-  package init(_ session: SessionID, isLate: Bool = false) { (self.session, self.isLate) = (session, isLate) }
-}
-
-/// States on their way to a session: read, then with their elements found in today's data, then sent (R21, R28).
-struct OutgoingBatch {
-  var handouts: [Restoration.Handout]
-  var records: [NodeID: StateRecord] = [:]
-  /// Elements as they are to be handed out, once a data source was asked.
-  var elements: [NodeID: [RestorableElement]] = [:]
-}
-
-/// What is saved, on its way to the sessions that have registered it: batches until they are sent, and what a session
-/// is to be given apart from a restoration (R29).
+/// Saved states on their way to the sessions that have registered their objects (R21, R28, R29).
 ///
-/// Invariant: a session has at most one batch that it has not answered.
+/// Invariants:
+/// 1. A session has at most one batch that it has not answered.
+/// 2. No object is delivered before one above it that is due to the same session.
 package struct Deliveries {
+  private static let batchMax = 64
+
+  /// How the state of an object can be delivered now.
+  package enum Manner: Equatable {
+    /// With the state, or without it if it is deferred: too large to be sent unasked.
+    case state(bytes: Int, deferred: Int = 0)
+    /// By itself, because it is suspected of a crash (R31).
+    case alone(bytes: Int)
+    /// Not before states that were delivered earlier are proven (R31).
+    case afterTrials
+    case none(Restoration.Outcome, because: RestoringStep? = nil)
+  }
+
   fileprivate struct Entry: Comparable, Hashable {
     let depth: Int
     let node: NodeID
@@ -32,115 +30,117 @@ package struct Deliveries {
     static func < (one: Self, other: Self) -> Bool { (one.depth, one.node) < (other.depth, other.node) }
   }
 
-  fileprivate struct Line {
-    /// Parents first; what is no longer due is passed over.
-    var queue: Heap<Entry> = []
-    var due: [NodeID: Entry] = [:]
-    var batch: [Entry] = []
-    /// Those of the batch whose owner is to fetch the state by itself.
-    var deferred: Set<NodeID> = []
-    /// Nothing can be sent to it until it comes back.
-    var isUnreachable = false
+  /// States for one message: read, then with their elements found in today's data, then sent.
+  package struct Batch {
+    let number: Int
+    fileprivate var entries: [Entry] = []
+    /// Objects whose owner has to fetch the state itself.
+    package fileprivate(set) var deferred: Set<NodeID> = []
+    fileprivate(set) var records: [NodeID: StateRecord] = [:]
+    /// Elements as they are delivered, once a data source was asked.
+    fileprivate(set) var elements: [NodeID: [RestorableElement]] = [:]
+    fileprivate(set) var isSent = false
+
+    fileprivate init(_ number: Int) { self.number = number }
+
+    /// Parents first.
+    package var nodes: [NodeID] { entries.map(\.node) }
+
+    /// The next state whose elements are still to be found (R28).
+    var unresolved: StateRecord? {
+      // Nearly all have no elements, and are asked nothing else.
+      entries.lazy.compactMap { records[$0.node] }.first { $0.elements != nil && elements[$0.node] == nil }
+    }
   }
 
-  private var batches: [Addressee: OutgoingBatch] = [:]
+  fileprivate struct Line {
+    /// Parents first; entries that are no longer due are passed over.
+    var queue: Heap<Entry> = []
+    var due: [NodeID: Entry] = [:]
+    var batch: Batch?
+    /// Nothing can be sent to it until it comes back.
+    var isUnreachable = false
+    /// It has refused a batch, without saying which state it could not decode.
+    var isGivenOneByOne = false
+  }
+
   private var lines: [SessionID: Line] = [:]
+  /// Sessions to which something can perhaps be delivered.
+  private var ready: Set<SessionID> = []
+  private var counter = 0
 
   package init() {}
 
   /// Zero when every client has left and nothing is under way.
-  package var held: Int { batches.count + lines.count }
+  package var held: Int { lines.count }
 
-  // MARK: Batches
+  package var isReady: Bool { !ready.isEmpty }
 
-  mutating func begin(_ batch: OutgoingBatch, to addressee: Addressee) { batches[addressee] = batch }
+  package func batch(of session: SessionID) -> Batch? { lines[session]?.batch }
 
-  mutating func add(_ record: StateRecord, of node: NodeID, to addressee: Addressee) {
-    batches[addressee]?.records[node] = record
+  package func isDelivering(_ node: NodeID, to session: SessionID) -> Bool {
+    lines[session]?.batch?.entries.contains { $0.node == node } == true
   }
 
-  mutating func add(_ elements: [RestorableElement], of node: NodeID, to addressee: Addressee) {
-    batches[addressee]?.elements[node] = elements
+  // MARK: What is due
+
+  /// The session has registered an object with `depth` ancestors: its saved state is due.
+  package mutating func add(_ node: NodeID, depth: Int, for session: SessionID) {
+    guard lines[session]?.due[node] == nil, !isDelivering(node, to: session) else { return }
+    put(Entry(depth: depth, node: node), for: session)
   }
 
-  /// The next state whose elements are still to be found in today's data (R28).
-  func unresolved(
-    of addressee: Addressee,
-    where isHanding: (NodeID) -> Bool
-  ) -> (handout: Restoration.Handout, record: StateRecord)? {
-    guard let batch = batches[addressee] else { return nil }
-    for handout in batch.handouts {
-      // Nearly all have no elements, and are asked nothing else.
-      guard let record = batch.records[handout.node], record.elements != nil else { continue }
-      if batch.elements[handout.node] == nil, isHanding(handout.node) { return (handout, record) }
+  private mutating func put(_ entry: Entry, for session: SessionID, isReady: Bool = true) {
+    lines[session, default: Line()].due[entry.node] = entry
+    lines[session]?.queue.insert(entry)
+    if isReady { ready.insert(session) }
+  }
+
+  /// The owner has fetched the state, or lost the object. `isLost`: the answer to a sent batch does not count for it.
+  package mutating func cancel(_ node: NodeID, for session: SessionID, isLost: Bool = false) {
+    guard var line = lines[session] else { return }
+    line.due[node] = nil
+    if line.batch?.isSent == false || isLost { line.batch?.entries.removeAll { $0.node == node } }
+    lines[session] = line
+    tidy(session)
+  }
+
+  /// States that were delivered earlier are proven, so that others may go.
+  package mutating func retry() { if !lines.isEmpty { ready = Set(lines.keys) } }
+
+  /// - Returns: a session to which something can be delivered now; choose its batch.
+  package mutating func nextReady() -> SessionID? {
+    while let session = ready.min() {
+      ready.remove(session)
+      if let line = lines[session], !line.due.isEmpty, line.batch == nil, !line.isUnreachable { return session }
     }
     return nil
   }
 
-  mutating func takeBatch(of addressee: Addressee) -> OutgoingBatch? { batches.removeValue(forKey: addressee) }
-
-  /// A restoration is over.
-  mutating func endRestoration() { batches = batches.filter { $0.key.isLate } }
-
-  // MARK: Sessions
-
-  /// Sessions that can be given something now.
-  package var waiting: [SessionID] {
-    let idle = lines.filter { session, line in
-      !line.due.isEmpty && line.batch.isEmpty && !line.isUnreachable && batches[Addressee(session, isLate: true)] == nil
-    }
-    return idle.keys.sorted()
-  }
-
-  package func batch(of session: SessionID) -> [NodeID] { lines[session]?.batch.map(\.node) ?? [] }
-  func isDeferred(_ node: NodeID, to session: SessionID) -> Bool { lines[session]?.deferred.contains(node) == true }
-  package func isHanding(to session: SessionID) -> Bool { lines[session]?.batch.isEmpty == false }
-
-  /// Whether the session is still to be given the node's state, or has not answered for it.
-  private func isDue(_ node: NodeID, to session: SessionID) -> Bool {
-    guard let line = lines[session] else { return false }
-    return line.due[node] != nil || line.batch.contains { $0.node == node }
-  }
-
-  /// The session has registered the object, and is to be given what is saved of it.
-  ///
-  /// - Parameter depth: how many objects are above it.
-  package mutating func add(_ node: NodeID, depth: Int, for session: SessionID) {
-    guard !isDue(node, to: session) else { return }
-    let entry = Entry(depth: depth, node: node)
-    lines[session, default: Line()].due[node] = entry
-    lines[session]?.queue.insert(entry)
-  }
-
-  /// Its owner fetches it by itself, before it is sent.
-  package mutating func cancel(_ node: NodeID, for session: SessionID) {
-    guard lines[session] != nil else { return }
-    lines[session]?.due[node] = nil
-    if batches[Addressee(session, isLate: true)] != nil { withhold(node, from: session) }
-    tidy(session)
-  }
+  // MARK: Choosing
 
   /// A batch that is being chosen, object by object: `next`, then `take`, until there is none or the batch is full.
-  struct Choice {
+  package struct Choice {
     let session: SessionID
     fileprivate var line: Line
+    fileprivate var batch: Batch
+    fileprivate var later: [NodeID: Entry] = [:]
     private let bytesMax: Int
-    private var batch = Restoration.Batch()
+    private var bytes = 0
+    private var isFull = false
     private var current: Entry?
-    fileprivate var later: [Entry] = []
-    /// Something waits until states that were given before are proven.
-    private(set) var isOnTrial = false
+    /// Something waits until states that were delivered earlier are proven.
+    package private(set) var isOnTrial = false
 
-    fileprivate init(_ session: SessionID, _ line: Line, bytesMax: Int) {
-      (self.session, self.line, self.bytesMax) = (session, line, bytesMax)
+    fileprivate init(_ session: SessionID, _ line: Line, _ batch: Batch, bytesMax: Int) {
+      (self.session, self.line, self.batch, self.bytesMax) = (session, line, batch, bytesMax)
     }
 
-    var handouts: [Restoration.Handout] {
-      batch.entries.map { Restoration.Handout(node: line.batch[$0.number].node, isDeferred: $0.isDeferred) }
-    }
+    package var number: Int { batch.number }
+    package var nodes: [NodeID] { batch.nodes }
 
-    mutating func next() -> NodeID? {
-      while !batch.isFull, let entry = line.queue.popMin() {
+    package mutating func next() -> NodeID? {
+      while !isFull, let entry = line.queue.popMin() {
         guard line.due[entry.node] == entry else { continue }
         line.due[entry.node] = nil
         current = entry
@@ -149,82 +149,120 @@ package struct Deliveries {
       return nil
     }
 
-    /// - Parameter handing: how the state of the object that `next` gave is given to it.
-    mutating func take(_ handing: Restoration.Handing) {
+    /// Whether one of these is put off; objects below it then wait as well.
+    func isLater(_ nodes: some Sequence<Node>) -> Bool { !later.isEmpty && nodes.contains { later[$0.id] != nil } }
+
+    /// - Parameter manner: how the object that `next` gave can be delivered; nil puts it off.
+    package mutating func take(_ manner: Manner?) {
       guard let entry = current else { return }
-      let number = line.batch.count
-      switch handing {
-      case .nothing, .skip: break
-      case .state(let bytes, let deferred) where batch.add(number, bytes, deferred, bytesMax, alone: false):
-        line.batch.append(entry)
-      case .alone(let bytes) where batch.add(number, bytes, 0, bytesMax, alone: true): line.batch.append(entry)
-      case .afterTrials:
+      switch manner {
+      case .state(let whole, let deferred)?: add(entry, whole, deferred)
+      case .alone(let whole)?:
+        if batch.entries.isEmpty { add(entry, whole, 0) } else { later[entry.node] = entry }
+        isFull = true
+      case .afterTrials?:
         isOnTrial = true
-        later.append(entry)
-      case .later, .state, .alone: later.append(entry)
+        later[entry.node] = entry
+      case nil: later[entry.node] = entry
+      case .none?: break
       }
+    }
+
+    private mutating func add(_ entry: Entry, _ whole: Int, _ deferred: Int) {
+      let isDeferred = whole > bytesMax
+      let size = isDeferred ? deferred : whole
+      guard batch.entries.isEmpty || bytes + size <= bytesMax else {
+        isFull = true
+        return later[entry.node] = entry
+      }
+      batch.entries.append(entry)
+      if isDeferred { batch.deferred.insert(entry.node) }
+      bytes += size
+      isFull = batch.entries.count == (line.isGivenOneByOne ? 1 : Deliveries.batchMax)
     }
   }
 
   /// Begins to choose the session's next batch; `begin` ends that, before anything else is asked for.
-  mutating func choose(for session: SessionID, bytesMax: Int) -> Choice? {
-    lines.removeValue(forKey: session).map { Choice(session, $0, bytesMax: bytesMax) }
+  package mutating func choose(for session: SessionID, bytesMax: Int) -> Choice? {
+    counter += 1
+    return lines.removeValue(forKey: session).map { Choice(session, $0, Batch(counter), bytesMax: bytesMax) }
   }
 
-  mutating func begin(_ choice: Choice) {
+  package mutating func begin(_ choice: Choice) {
     lines[choice.session] = choice.line
-    for entry in choice.later { put(entry, back: choice.session) }
+    for entry in choice.later.values { put(entry, for: choice.session, isReady: false) }
+    if !choice.batch.entries.isEmpty { lines[choice.session]?.batch = choice.batch }
     tidy(choice.session)
   }
 
-  private mutating func put(_ entry: Entry, back session: SessionID) {
-    lines[session]?.due[entry.node] = entry
-    lines[session]?.queue.insert(entry)
-  }
-
+  /// Drops a batch of which nothing is left to send.
   private mutating func tidy(_ session: SessionID) {
-    if let line = lines[session], line.due.isEmpty, line.batch.isEmpty { lines[session] = nil }
-  }
-
-  mutating func noteDeferred(_ node: NodeID, for session: SessionID) { lines[session]?.deferred.insert(node) }
-
-  /// It is not given after all.
-  package mutating func withhold(_ node: NodeID, from session: SessionID) {
-    lines[session]?.batch.removeAll { $0.node == node }
-  }
-
-  /// The session has answered for its batch, or did not get it.
-  ///
-  /// - Parameter isLost: it is to be given once more, when the session has come back.
-  package mutating func end(_ session: SessionID, isLost: Bool = false) {
-    guard let batch = lines[session]?.batch else { return }
-    lines[session]?.batch = []
-    lines[session]?.deferred = []
-    if isLost {
-      for entry in batch { put(entry, back: session) }
-      lines[session]?.isUnreachable = true
+    if let batch = lines[session]?.batch, batch.entries.isEmpty, !batch.isSent {
+      lines[session]?.batch = nil
+      ready.insert(session)
     }
+    if let line = lines[session], line.due.isEmpty, line.batch == nil { lines[session] = nil }
+  }
+
+  // MARK: Batches
+
+  mutating func add(_ record: StateRecord, to session: SessionID) {
+    lines[session]?.batch?.records[record.node] = record
+  }
+
+  mutating func add(_ elements: [RestorableElement], of node: NodeID, to session: SessionID) {
+    lines[session]?.batch?.elements[node] = elements
+  }
+
+  /// The state is not delivered after all.
+  package mutating func withhold(_ node: NodeID, from session: SessionID) {
+    lines[session]?.batch?.entries.removeAll { $0.node == node }
     tidy(session)
   }
 
-  package mutating func returned(_ session: SessionID) { lines[session]?.isUnreachable = false }
-
-  package mutating func forget(_ session: SessionID) {
-    batches[Addressee(session, isLate: true)] = nil
-    lines[session] = nil
+  /// - Parameter deferred: the objects that were sent without their state.
+  package mutating func sent(to session: SessionID, deferred: Set<NodeID>) {
+    lines[session]?.batch?.isSent = true
+    lines[session]?.batch?.deferred = deferred
   }
 
-  /// The head was replaced, or the delegate has declined: nothing is to be given any longer.
-  package mutating func forgetAll() {
-    batches = batches.filter { !$0.key.isLate }
-    lines = [:]
+  package enum End {
+    case done
+    /// The session refuses the batch. A batch of several is delivered again, one by one.
+    case failed
+    /// The session may not have received the batch, and gets it again when it is back.
+    case lost
   }
 
-  /// The archive is opened anew: what was on its way is given after that.
+  /// - Returns: the objects that have been delivered, or refused.
+  package mutating func end(_ end: End, to session: SessionID) -> [NodeID] {
+    guard let batch = lines[session]?.batch else { return [] }
+    lines[session]?.batch = nil
+    let isRepeated = end == .lost || end == .failed && batch.entries.count > 1
+    if isRepeated { for entry in batch.entries { put(entry, for: session) } }
+    if end == .failed { lines[session]?.isGivenOneByOne = true }
+    if end == .lost { lines[session]?.isUnreachable = true }
+    ready.insert(session)
+    tidy(session)
+    return isRepeated ? [] : batch.nodes
+  }
+
+  // MARK: Sessions
+
+  package mutating func returned(_ session: SessionID) {
+    lines[session]?.isUnreachable = false
+    ready.insert(session)
+  }
+
+  package mutating func forget(_ session: SessionID) { lines[session] = nil }
+
+  /// The head was replaced, or the delegate has declined: nothing is due any longer.
+  package mutating func forgetAll() { lines = [:] }
+
+  /// The archive is reopened: batches that were on their way are delivered after that.
   package mutating func archiveReopened() {
-    batches = [:]
     for session in lines.keys {
-      end(session, isLost: true)
+      _ = end(.lost, to: session)
       returned(session)
     }
   }

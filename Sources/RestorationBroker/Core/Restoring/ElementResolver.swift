@@ -3,56 +3,53 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// Elements of views whose identifiers are looked for in the data of today, or that are to get one (R28).
+/// Elements of views that a data source is asked about: for their current index paths, or for identifiers (R28).
 ///
 /// Invariants:
-/// 1. One element of a view is asked for after the other: what waits for the answers is one view.
-/// 2. A timer is set for each view; what has not been found by then is handed out as it was saved.
-/// 3. A data source that is not there is awaited once; what one has left behind that was asked stays as it is.
+/// 1. The elements of a view are asked for one after the other, so a slow data source delays one view only.
+/// 2. Each view has a timer. Elements that are unresolved when it fires are delivered as they were saved.
+/// 3. A missing data source is awaited once. If a data source leaves while it is asked, the elements stay as they are.
 package struct ElementResolver {
-  /// A data source has so long for all elements of a view.
+  /// A data source has this long for all elements of a view.
   package static let milliseconds: Int64 = 1_000
 
-  /// Who waits for the elements.
   package enum Purpose {
-    /// A batch of the restoration with this number, for the state of this node.
-    case batch(Int, Addressee, NodeID)
-    /// The view's owner, who decodes this state.
+    /// A delivery to the session, in this batch and for the state of this node.
+    case delivery(SessionID, batch: Int, NodeID)
+    /// A decode by the view's owner.
     case decode(Caller, StateRecord, at: SequenceNumber)
-    /// The state that has these elements; those without identifier get one.
+    /// The stored state; elements without an identifier get one.
     case name(StateRecord, at: SequenceNumber)
   }
 
   package struct Resolution {
     package let view: NodeID
     package let purpose: Purpose
-    /// The call that asks for the next element.
     package fileprivate(set) var call: CallNumber?
-    /// Those that are done; one that the data source no longer has is left out.
+    /// Finished elements, without those that the data source no longer has.
     fileprivate var resolved: [RestorableElement] = []
     fileprivate var rest: ArraySlice<RestorableElement>
-    /// It has been noted that the data source does not say where elements are.
+    /// Whether the explanation says already that the data source did not answer.
     fileprivate var isUnresolved = false
-    /// Why what is asked for now has no answer, if it gets none.
+    /// The reason given for the next element if it gets no answer.
     fileprivate var reason: RestorableElement.Unresolved
 
-    /// No data source has been there yet.
+    /// No data source has come yet.
     package var isAwaiting: Bool { reason == .noDataSource }
 
-    /// What a data source is asked by.
     package var method: ServedMethod {
       switch purpose {
-      case .batch, .decode: .indexPathForElementWithModelIdentifier
+      case .delivery, .decode: .indexPathForElementWithModelIdentifier
       case .name: .modelIdentifierForElementAtIndexPath
       }
     }
 
-    /// What is handed out if it ends now.
+    /// The elements if it ends now.
     package var elements: [RestorableElement] { resolved + rest.map { unresolved($0) } }
 
     fileprivate func isOpen(_ element: RestorableElement) -> Bool {
       switch purpose {
-      case .batch, .decode: element.identifier != nil
+      case .delivery, .decode: element.identifier != nil
       case .name: element.identifier == nil
       }
     }
@@ -73,10 +70,8 @@ package struct ElementResolver {
 
   package var numbers: [Int] { resolutions.keys.sorted() }
 
-  /// Those whose data source is not there yet.
   package var awaiting: [Int] { numbers.filter { resolutions[$0]?.isAwaiting == true } }
 
-  /// Those that are to give elements of the view an identifier.
   package func numbers(naming view: NodeID) -> [Int] {
     numbers.filter { number in
       guard resolutions[number]?.view == view, case .name? = resolutions[number]?.purpose else { return false }
@@ -84,14 +79,7 @@ package struct ElementResolver {
     }
   }
 
-  /// Those that batches of a restoration wait for.
-  package func numbers(of restoration: Int) -> [Int] {
-    numbers.filter {
-      if case .batch(restoration, let addressee, _)? = resolutions[$0]?.purpose { !addressee.isLate } else { false }
-    }
-  }
-
-  /// - Parameter awaited: how long a data source that is not there is waited for.
+  /// - Parameter awaited: how long to wait for a missing data source.
   package mutating func begin(
     _ elements: [RestorableElement],
     of view: NodeID,
@@ -106,19 +94,18 @@ package struct ElementResolver {
     return counter
   }
 
-  /// The data source is there. One that was awaited has its time from now on.
+  /// The data source has come. If it was awaited, its time begins now.
   package mutating func found(_ number: Int, in turn: inout Turn) {
     guard let resolution = resolutions[number], resolution.isAwaiting else { return }
     resolutions[number]?.reason = .noAnswer
-    if case .batch = resolution.purpose {
+    if case .delivery = resolution.purpose {
       turn.ask(.setTimer(.elements(turn.application, number), milliseconds: Self.milliseconds))
     }
   }
 
-  /// The data source has left.
   package mutating func lost(_ number: Int) { resolutions[number]?.reason = .gone }
 
-  /// The next element to ask for; nil if none is left. Others stay as they are.
+  /// The next element to ask for; `nil` if none is left. Others are finished as they are.
   package mutating func next(of number: Int) -> RestorableElement? {
     while let resolution = resolutions[number], let element = resolution.rest.first, !resolution.isOpen(element) {
       settle(number, element)
@@ -128,19 +115,17 @@ package struct ElementResolver {
 
   package mutating func asked(_ number: Int, by call: CallNumber) { resolutions[number]?.call = call }
 
-  /// The element that was asked for.
   package mutating func answered(_ number: Int) -> RestorableElement? {
     resolutions[number]?.call = nil
     return resolutions[number]?.rest.first
   }
 
-  /// The next element is done as it is given here; nil if the data source no longer has it.
+  /// Finishes the next element; `nil` drops it.
   package mutating func settle(_ number: Int, _ element: RestorableElement?) {
     if let element { resolutions[number]?.resolved.append(element) }
     resolutions[number]?.rest.removeFirst()
   }
 
-  /// The data source does not say where the next element is.
   package mutating func settle(_ number: Int, unresolved element: RestorableElement) {
     settle(number, resolutions[number]?.unresolved(element))
   }

@@ -4,13 +4,12 @@ package import JSONRPC
 package import RestorationArchive
 internal import RestorationWire
 
-/// Who makes the objects of a restoration class, and who knows the elements of a view (R9).
+/// The sessions that make the objects of restoration classes, and those that serve the elements of views (R9).
 ///
-/// Invariant: each role has one session at most, unless all that have it share it. What a session's record says of its
-/// roles is kept beside it.
+/// Invariant: a role has at most one session, unless all that have it share it. The sessions' records name the same
+/// roles.
 package struct Providers {
   private struct Makers {
-    /// In the order in which they registered.
     var sessions: [SessionID] = []
     var isShared = false
   }
@@ -20,18 +19,16 @@ package struct Providers {
 
   package init() {}
 
-  /// Zero if no session has a role.
   package var held: Int { classes.count + views.count }
 
   package func makers(of restorationClass: String) -> [SessionID] { classes[restorationClass]?.sessions ?? [] }
-  /// Whether those that make objects of the class let others do so as well.
   package func isShared(_ restorationClass: String) -> Bool { classes[restorationClass]?.isShared ?? false }
   package func dataSource(of view: NodeID) -> SessionID? { views[view] }
   package var dataSources: [(view: NodeID, session: SessionID)] {
     views.sorted { $0.key < $1.key }.map { (view: $0.key, session: $0.value) }
   }
 
-  /// Objects have at most one class each, so that more classes than objects can only be a mistake.
+  /// Each object has at most one class, so more classes than objects must be a mistake.
   package func requireRoom(for restorationClass: String, in turn: borrowing Turn) throws(ErrorObject) {
     let max = turn.limits.objectsPerApplicationMax
     guard classes[restorationClass] != nil || classes.count < max else {
@@ -51,7 +48,7 @@ package struct Providers {
 
   package mutating func setDataSource(of view: NodeID, to session: SessionID?) { views[view] = session }
 
-  /// Forgets views that are gone when there are more of them than there can be.
+  /// Forgets the data sources of removed views if there are more than `count`.
   package mutating func forgetViews(beyond count: Int, where isGone: (NodeID) -> Bool) {
     if views.count > count { views = views.filter { !isGone($0.key) } }
   }

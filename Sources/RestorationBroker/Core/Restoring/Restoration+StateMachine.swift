@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HeapModule
 internal import RestorationArchive
 internal import RestorationWire
 
 extension Restoration {
-  /// Takes in an event; what is to be done now is returned, in this order.
+  /// Takes an event; returns the actions in their order.
   package mutating func handle(_ event: Event, _ facts: some RestorationFacts) -> [Action] {
     guard phase != .over else { return [] }
     switch event {
@@ -30,15 +29,13 @@ extension Restoration {
     case .classesChanged: askMakers(facts)
     case .claimed(let node): claim(node, facts)
     case .released(let node, let isGone): release(node, isGone: isGone, facts)
-    case .withheld(let node, let outcome):
-      if let number = index[node], case .handed = items[number].place { settle(number, outcome) }
-    case .handled(let session, let handled): take(handled, of: session)
+    case .delivered(let node, let outcome, let step):
+      if let number = index[node], case .delivering = items[number].place { settle(number, outcome, because: step) }
     case .told: if phase == .telling { enter(.waiting) }
-    case .trialsChanged: ready.formUnion(lines.keys)
+    case .extensionsChanged: break
     case .rolesChanged: waitOnRoles(facts)
     case .returned(let session):
       lines[session]?.isUnreachable = false
-      ready.insert(session)
       askMakers(facts)
     case .ended(let session): end(session, facts)
     case .discarded:
@@ -101,24 +98,18 @@ extension Restoration {
     for number in items.indices where items[number].parent == nil { locate(number, facts) }
   }
 
-  /// Goes to the next phase as soon as there is nothing left to do in this one.
+  /// Enters the next phase as soon as this one has nothing left to do.
   private mutating func advance(_ facts: some RestorationFacts) {
     if phase == .locating, unlocated == 0 || isHoldOver {
-      enter(.decoding)
-      ready.formUnion(lines.keys)
+      enter(.delivering)
+      for number in items.indices { deliver(number) }
     }
-    if phase == .decoding {
-      while let session = ready.min() {
-        ready.remove(session)
-        fill(session, facts)
-      }
-      if unsettled == 0 { tell(facts) }
-    }
+    if phase == .delivering, unsettled == 0 { tell(facts) }
     if phase == .waiting, participants.allSatisfy({ !facts.isExtended($0) }) { finish() }
   }
 
   private mutating func tell(_ facts: some RestorationFacts) {
-    // Where nobody has called, only owners are told.
+    // Without a caller, only owners are told.
     guard isCalled, let delegate = facts.delegate(serving: .didDecodeRestorableState) else {
       enter(.waiting)
       return
@@ -143,28 +134,30 @@ extension Restoration {
     } else if phase == .asking {
       actions.append(.plan)
     } else if now >= deadline {
-      let isDecoding = phase == .locating || phase == .decoding
+      let isDelivering = phase == .locating || phase == .delivering
       settleAll { item in
         switch item.place {
         case .awaited where item.shownTo != nil: .skipped(.late)
         case .waiting, .awaited: .absent
-        case .asked, .located, .handed, .settled: .skipped(.late)
+        case .asked, .located, .delivering, .settled: .skipped(.late)
         }
       }
-      // It hears of it, but its answer is no longer waited for.
-      if isDecoding { tell(facts) }
+      // It is told, but its answer is no longer waited for.
+      if isDelivering { tell(facts) }
       finish()
     } else {
       if let roleCheck, now >= roleCheck { waitOnRoles(facts) }
       guard !isHoldOver, now >= holdEnd else { return }
       endHold()
-      ready.formUnion(lines.keys)
-      // What is above them may never come, and nobody has refused it.
+      // Objects above them may never come, although they were not refused.
       for number in items.indices where items[number].place == .waiting { locate(number, facts) }
+      for number in items.indices { deliver(number) }
     }
   }
 
+  /// Nothing more is located or delivered.
   private mutating func settleAll(_ outcome: (Item) -> Outcome) {
+    enter(.waiting)
     for number in items.indices where !items[number].place.isSettled {
       let isLost = items[number].parent.map { isUnmade(items[$0]) } ?? false
       settle(number, isLost ? .skipped(.parentSkipped) : outcome(items[number]))
@@ -177,7 +170,7 @@ extension Restoration {
     case clear, blocked, onlyExisting, skipped
   }
 
-  /// Refused or failed, so that there is no object to hang its children from.
+  /// Refused or failed, so that its children have no parent.
   private func isUnmade(_ item: Item) -> Bool {
     if case .settled(.skipped) = item.place { item.owner == nil } else { false }
   }
@@ -188,7 +181,7 @@ extension Restoration {
     switch parent.place {
     case .waiting, .asked: return .blocked
     case .awaited: return isHoldOver ? .clear : .onlyExisting
-    case .located, .handed: return .clear
+    case .located, .delivering: return .clear
     case .settled: return isUnmade(parent) ? .skipped : .clear
     }
   }
@@ -199,12 +192,12 @@ extension Restoration {
     while let number = next.popLast() {
       switch items[number].place {
       case .waiting: search(number, facts)
-      // What is above it was refused since it was found, or awaited.
+      // An object above it was refused after it was found, or awaited.
       case .awaited, .located:
         guard standing(of: items[number]) == .skipped else { continue }
         items[number].owner = nil
         settle(number, .skipped(.parentSkipped))
-      case .asked, .handed, .settled: continue
+      case .asked, .delivering, .settled: continue
       }
       guard items[number].place != .waiting else { continue }
       next += items[number].children.reversed()
@@ -221,7 +214,7 @@ extension Restoration {
     case .blocked: return
     case .skipped: settle(number, .skipped(.parentSkipped))
     case .onlyExisting, .clear:
-      // What is there is not made again.
+      // A registered object is not made again.
       if let owner = facts.registrant(of: items[number].node) {
         note(number, .lookedUp(.existing, owner))
         place(number, with: owner)
@@ -231,7 +224,7 @@ extension Restoration {
     }
   }
 
-  /// The ways of R22 and R23, one after the other.
+  /// Tries the lookups of R22 and R23, one after the other.
   private mutating func tryLookups(_ number: Int, _ facts: some RestorationFacts) {
     let node = items[number].node
     while let lookup = items[number].lookups.first {
@@ -259,7 +252,7 @@ extension Restoration {
     note(number, .awaited)
   }
 
-  /// Whether somebody may be about to register it. Notes when that is to be asked again.
+  /// Whether a session may be about to register it. Notes when to check that again.
   private mutating func isAwaited(_ number: Int, _ facts: some RestorationFacts) -> Bool {
     if items[number].isExpected || items[number].isComing { return true }
     guard let role = items[number].role, let end = facts.awaitedUntil(role) else { return false }
@@ -282,8 +275,7 @@ extension Restoration {
     }
   }
 
-  /// Whom to ask: the nearest to the process that had the object last; of those the one that was asked least, then the
-  /// first that registered (R22).
+  /// Picks the session nearest to the last owner's process, then the least asked, then the first registered (R22).
   private func maker(of number: Int, by lookup: Lookup, _ facts: some RestorationFacts) -> Maker? {
     let item = items[number]
     let makers = facts.makers(of: item.node, by: lookup).filter { maker in
@@ -319,7 +311,7 @@ extension Restoration {
     guard let number = index[node], items[number].place == .asked(session) else { return }
     let lookup = items[number].lookups.first
     if made != .lost { items[number].shownTo = nil }
-    // A delegate has nobody to leave it to.
+    // A delegate cannot pass: there is no other one.
     var made = made == .passed && lookup == .delegate ? .null : made
     if made == .forgotten, lookup == .restorationClass {
       items[number].passed.insert(session)
@@ -341,7 +333,7 @@ extension Restoration {
         if made == .forgotten { actions.append(.forget(node)) }
       } else {
         items[number].lookups.removeFirst()
-        // Whoever had it last has just said that it does not come.
+        // The role that had it last has just said that it does not come.
         if facts.isOfRole(session, items[number].role) { items[number].role = nil }
         searchAgain(number, facts)
       }
@@ -365,11 +357,11 @@ extension Restoration {
   private mutating func searchAgain(_ number: Int, _ facts: some RestorationFacts) {
     put(number, .waiting)
     locate(number, facts)
-    // What is below it could only be looked at while it was awaited.
+    // Objects below it could only be looked at while it was awaited.
     if items[number].place != .waiting { locateChildren(of: number, facts) }
   }
 
-  /// This session is no longer asked: what it was to make is looked for anew, a delegate's in the next way.
+  /// This session is no longer asked: its objects are looked up again, a delegate's by the next lookup.
   private mutating func unask(_ session: SessionID, _ facts: some RestorationFacts, also number: Int? = nil) {
     let questions = (lines[session]?.takeQuestions() ?? []) + (number.map { [$0] } ?? [])
     for number in questions.sorted() where items[number].place == .asked(session) {
@@ -378,9 +370,9 @@ extension Restoration {
     }
   }
 
-  /// Objects whose class somebody makes now.
+  /// Asks for the objects whose classes have a maker now.
   private mutating func askMakers(_ facts: some RestorationFacts) {
-    guard phase == .locating || phase == .decoding else { return }
+    guard phase == .locating || phase == .delivering else { return }
     for number in items.indices where items[number].lookups.first == .restorationClass {
       guard items[number].place == .awaited || items[number].place.mayComeBack,
         maker(of: number, by: .restorationClass, facts) != nil
@@ -393,32 +385,31 @@ extension Restoration {
     items[number].owner = owner
     participants.insert(owner)
     put(number, .located(owner))
-    lines[owner, default: Line()].located.insert(number)
-    ready.insert(owner)
     note(number, .located(owner))
+    deliver(number)
   }
 
   // MARK: Owners
 
   private mutating func claim(_ node: NodeID, _ facts: some RestorationFacts) {
-    guard let number = index[node], let owner = facts.registrant(of: node), phase == .locating || phase == .decoding
+    guard let number = index[node], let owner = facts.registrant(of: node), phase == .locating || phase == .delivering
     else { return }
     switch items[number].place {
     case .waiting: locate(number, facts)
-    // Who is to make it registers it before it answers.
+    // Its maker registers it before it answers.
     case .asked(owner): break
     case .asked, .awaited, .settled(.absent), .settled(.skipped(.ended)):
       place(number, with: owner)
       locateChildren(of: number, facts)
-    case .located, .handed, .settled: break
+    case .located, .delivering, .settled: break
     }
   }
 
   private mutating func release(_ node: NodeID, isGone: Bool, _ facts: some RestorationFacts) {
     guard let number = index[node] else { return }
     switch items[number].place {
-    case .located, .handed:
-      // It was there once: whoever registers it now gets the state.
+    case .located, .delivering:
+      // It was there once: the next session that registers it gets the state.
       items[number].lookups = []
       if isGone { settle(number, .absent) } else { wait(for: number, facts) }
     case .waiting, .asked, .awaited:
@@ -430,12 +421,11 @@ extension Restoration {
   }
 
   private mutating func end(_ session: SessionID, _ facts: some RestorationFacts) {
-    participants.remove(session)
-    ready.remove(session)
-    guard lines.removeValue(forKey: session) != nil else { return }
+    guard participants.remove(session) != nil else { return }
+    lines[session] = nil
     for number in items.indices {
       switch items[number].place {
-      case .located(session), .handed(session):
+      case .located(session), .delivering(session):
         if let owner = facts.registrant(of: items[number].node), owner != session {
           place(number, with: owner)
         } else {
@@ -448,7 +438,7 @@ extension Restoration {
       case .asked(session):
         if items[number].lookups.first == .delegate { items[number].lookups.removeFirst() }
         searchAgain(number, facts)
-      case .waiting, .asked, .awaited, .located, .handed, .settled: break
+      case .waiting, .asked, .awaited, .located, .delivering, .settled: break
       }
     }
   }
@@ -456,7 +446,6 @@ extension Restoration {
   /// Nothing can be sent to it until it comes back.
   mutating func lose(_ session: SessionID) {
     lines[session, default: Line()].isUnreachable = true
-    ready.remove(session)
   }
 
   mutating func settle(_ number: Int, _ outcome: Outcome, because step: RestoringStep? = nil) {
@@ -464,20 +453,8 @@ extension Restoration {
     put(number, .settled(outcome))
     if let step { note(number, .because(step)) }
     note(number, .settled(outcome))
-    // Once the hold is over, what is missing holds nothing up.
-    if !(isHoldOver && wasMissing) { wakeChildren(of: number) }
-  }
-
-  /// What was located below an object can be handed out now.
-  mutating func wakeChildren(of number: Int) {
-    for child in items[number].children {
-      switch items[child].place {
-      case .located(let session): ready.insert(session)
-      case .handed: break
-      case .waiting, .asked, .awaited: if isHoldOver { wakeChildren(of: child) }
-      case .settled: wakeChildren(of: child)
-      }
-    }
+    // After the hold, missing objects delay no others.
+    if !(isHoldOver && wasMissing) { deliverChildren(of: number) }
   }
 
   mutating func note(_ number: Int, _ note: Note) { actions.append(.note(items[number].node, note)) }

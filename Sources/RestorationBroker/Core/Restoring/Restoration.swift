@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HeapModule
 package import RestorationArchive
 package import RestorationWire
 
-/// One restoration of an application: decides what is looked for, made, handed out and told, and in which order
-/// (R21 – R25).
+/// One restoration of an application: locates objects, has their states delivered, and waits for the end (R21 – R25).
 ///
-/// It knows objects and sessions by number only; what is true of them now it asks its `RestorationFacts`. It takes in
-/// events and leaves actions; see `Restoration+StateMachine.swift`.
+/// It knows objects and sessions by number, and asks its `RestorationFacts` for the rest. Events in, actions out.
 ///
-///     startingDelegate ─▶ asking ─▶ locating ─▶ decoding ─▶ telling ─▶ waiting ─▶ over
+///     startingDelegate ─▶ asking ─▶ locating ─▶ delivering ─▶ telling ─▶ waiting ─▶ over
 ///
 /// Invariants:
-/// 1. Nothing is handed out before everything is located, refused, or was awaited for half of the time.
-/// 2. No object is handed out before the one above it was dealt with, or in a batch before its parent.
-/// 3. A session has at most one batch, and at most `askedMax` questions, unanswered.
+/// 1. Nothing is delivered before everything is located, refused, or was awaited for half of the time.
+/// 2. No object is delivered before the one above it is settled, or is being delivered to the same session.
+/// 3. A session has at most `askedMax` unanswered questions.
 /// 4. Each object is settled in the end, and at the deadline at the latest.
 package struct Restoration {
   /// How many objects a session is asked to make at the same time.
   package static let askedMax = 8
-  /// How many objects a batch has at most.
-  static let batchMax = 64
 
   package typealias Lookup = RestoringStep.Lookup
   package typealias Reason = RestoreApplicationState.Reason
@@ -32,7 +27,7 @@ package struct Restoration {
     /// The delegate is asked whether there shall be a restoration at all.
     case asking
     case locating
-    case decoding
+    case delivering
     /// The delegate is told that all is decoded.
     case telling
     /// Sessions that take part hold the end back.
@@ -40,17 +35,16 @@ package struct Restoration {
     case over
   }
 
-  /// An object that is to be restored, and in which ways it is looked for.
+  /// An object to restore, and its lookups.
   package struct Planned: Equatable {
     package let node: NodeID
-    /// The nearest object above it that is to be restored as well; it comes earlier in the plan.
+    /// The nearest object above it to restore as well; it comes earlier in the plan.
     package let parent: NodeID?
     package let lookups: [Lookup]
-    /// Somebody may be about to register it. What was never registered, or had been given up by the time a restoration
-    /// completed, is restored if it comes, and not waited for (R23).
+    /// A session may be about to register it. Others were never registered, or had been given up when a restoration
+    /// completed: they are restored if they come, and not waited for (R23).
     package let isExpected: Bool
-    /// The process role that had it last, if that role took part in the last run: though nobody expects it, a session
-    /// of that role may be about to register it (R23).
+    /// The role that had it last, if it took part in the last run: a session of it may register the object (R23).
     package let role: String?
     /// A unit was asked to start that may bring it.
     package let hasUnit: Bool
@@ -80,14 +74,12 @@ package struct Restoration {
   package enum Place: Equatable {
     /// The object above it comes first.
     case waiting
-    /// A session is to make it.
     case asked(SessionID)
-    /// Nobody has registered it yet, or its class.
+    /// Neither it nor its class is registered yet.
     case awaited
-    /// It is there and was not handed its state yet.
+    /// It is there, and its state is not delivered yet.
     case located(SessionID)
-    /// Its state is on the way to the session, or there.
-    case handed(SessionID)
+    case delivering(SessionID)
     case settled(Outcome)
   }
 
@@ -95,64 +87,35 @@ package struct Restoration {
     package let node: NodeID
     let parent: Int?
     var children: [Int] = []
-    /// Somebody may be about to register it, because the plan says so, or because a factory did.
+    /// A session may be about to register it, because the plan or a factory says so.
     var isExpected: Bool
     let isAncestor: Bool
     var role: String?
     /// Ways of looking that have not been tried.
     var lookups: ArraySlice<Lookup>
-    /// Several sessions may make it: those that have left it to others, and the one that was shown its state. Nobody
-    /// else is shown it before that one has answered (R22, R31).
+    /// Several sessions may make it: those that have passed, and the one that was shown its state. No other is shown it
+    /// before that one has answered (R22, R31).
     var isShared = false
     var passed: Set<SessionID> = []
     var shownTo: SessionID?
-    /// Its unit was asked to start, although nobody expects it.
+    /// Its unit was asked to start, although it is not expected.
     var isComing = false
     package internal(set) var place = Place.waiting
-    /// Whose it is or was, once it was there.
+    /// Its present or last owner, once it was there.
     var owner: SessionID?
   }
 
-  /// States for one message.
-  struct Batch {
-    var entries: [(number: Int, isDeferred: Bool)] = []
-    var numbers: Set<Int> = []
-    var bytes = 0
-    var isFull = false
-
-    /// Adds one, or is full.
-    mutating func add(_ number: Int, _ whole: Int, _ deferred: Int, _ max: Int, alone: Bool) -> Bool {
-      let isDeferred = whole > max
-      let size = isDeferred ? deferred : whole
-      guard entries.isEmpty || !alone && bytes + size <= max else {
-        isFull = true
-        return false
-      }
-      entries.append((number, isDeferred))
-      numbers.insert(number)
-      bytes += size
-      if alone || entries.count == Restoration.batchMax { isFull = true }
-      return true
-    }
-  }
-
-  /// What is under way with one session.
+  /// The objects that a session is asked to make.
   struct Line {
     /// To be made by it; the first ones have been asked for, and `asked` of them are not answered.
     private var questions: [Int] = []
     private var next = 0
     var asked = 0
-    /// There, and not handed out; some may be neither any longer, or be named twice.
-    var located: Heap<Int> = []
-    var batch: [Int] = []
     /// It could not be reached; it may come back.
     var isUnreachable = false
-    /// It can be handed something, and there may be something to hand out.
-    var isFree: Bool { batch.isEmpty && !isUnreachable && !located.isEmpty }
 
     mutating func ask(_ number: Int) { questions.append(number) }
 
-    /// How many it was to make so far.
     var questionCount: Int { questions.count }
 
     /// The next one to ask for; nil while it is asked enough.
@@ -186,38 +149,14 @@ package struct Restoration {
     }
   }
 
-  /// How an object's state is to be handed out now.
-  package enum Handing: Equatable {
-    /// With its state, or without where that is deferred.
-    case state(bytes: Int, deferred: Int = 0)
-    /// By itself, because it is suspected of a crash (R31).
-    case alone(bytes: Int)
-    /// Not yet.
-    case later
-    /// Not before states that were handed out earlier are proven (R31).
-    case afterTrials
-    /// There is nothing to be handed out; it is restored as it is.
-    case nothing(because: RestoringStep?)
-    case skip(Reason, because: RestoringStep?)
-  }
-
-  package struct Handout: Equatable {
-    package let node: NodeID
-    /// Too large to be sent unasked.
-    package let isDeferred: Bool
-
-    package init(node: NodeID, isDeferred: Bool) { (self.node, self.isDeferred) = (node, isDeferred) }
-  }
-
-  /// Something decided about one object, for those who ask later.
+  /// A decision about one object, for its explanation.
   package enum Note: Equatable {
     case lookedUp(Lookup, SessionID?)
     case located(SessionID)
     case refused(Lookup)
     case passed(SessionID)
     case awaited
-    case suspected
-    /// Why it is settled as it is about to be.
+    /// The reason for the outcome that follows.
     case because(RestoringStep)
     case settled(Outcome)
   }
@@ -234,9 +173,8 @@ package struct Restoration {
     case startUnit(NodeID)
     /// Forget the object, and all vacant ones below it.
     case forget(NodeID)
-    case handOut(SessionID, [Handout])
-    /// Send the event `trialsChanged` once the first of the trials under way is over (R31).
-    case watchTrials
+    /// Deliver the object's state to its owner, and send the event `delivered` when that has ended.
+    case deliver(NodeID, to: SessionID)
     /// Tell the delegate that all is decoded.
     case tell(SessionID)
     case note(NodeID, Note)
@@ -259,15 +197,13 @@ package struct Restoration {
     case classesChanged
     /// A session owns the object now.
     case claimed(NodeID)
-    /// Its owner has let go of the object, which is gone for good or may be claimed again.
+    /// Its owner has released the object, which is gone for good or may be claimed again.
     case released(NodeID, isGone: Bool)
-    /// A state of the session's batch is not handed out after all.
-    case withheld(NodeID, Outcome)
-    case handled(SessionID, Handled)
+    case delivered(NodeID, Outcome, because: RestoringStep?)
     /// The delegate's answer to `tell`, or that there will be none.
     case told
-    /// States that waited behind a suspect may be handed out, or the end is no longer held back (R21, R31).
-    case trialsChanged
+    /// A session may have stopped holding back the end (R21).
+    case extensionsChanged
     /// A session has begun, or has said that it is restored.
     case rolesChanged
     case returned(SessionID)
@@ -276,22 +212,17 @@ package struct Restoration {
     case time(Int64)
   }
 
-  /// What became of `make`.
+  /// The outcome of `make`.
   package enum Made: Equatable {
     /// An object of the session that was asked: the one that was asked for, if that has an owner now (R24).
     case object
-    /// Somebody is about to register it.
+    /// A session is about to register it.
     case awaited
-    /// It is left to another session of the class.
+    /// The session leaves it to another one of the class.
     case passed
     /// It is not to be made now, or never again.
     case null, forgotten
     case failed, lost
-  }
-
-  /// What became of `handOut`.
-  package enum Handled: Equatable {
-    case done, failed, lost
   }
 
   // MARK: State
@@ -303,24 +234,22 @@ package struct Restoration {
   /// When the delegate was asked, and when objects began to be located.
   private var asked: Int64
   private var planned: Int64
-  /// Objects that nobody has registered no longer hold up the others.
+  /// Unregistered objects no longer hold up the others.
   private(set) var isHoldOver = false
   package internal(set) var items: [Item] = []
   var index: [NodeID: Int] = [:]
   var lines: [SessionID: Line] = [:]
-  /// Sessions that were asked or handed something; the end waits for them and no others.
+  /// Sessions that were asked, or have what was located; the end waits for them and no others.
   var participants: Set<SessionID> = []
-  /// Sessions that may be handed something more.
-  var ready: Set<SessionID> = []
   /// When to ask again whether objects are awaited that only their process role may bring.
   var roleCheck: Int64?
   var unlocated = 0
   var unsettled = 0
   var actions: [Action] = []
 
-  /// The run restores already: nobody is asked again.
+  /// The run restores already: the delegate is not asked again.
   let isDecided: Bool
-  /// It is one that somebody has called for.
+  /// A client has called for it.
   let isCalled: Bool
 
   package init(begun: Int64, deadline: Int64, isDecided: Bool = false, isCalled: Bool = true) {
@@ -334,12 +263,12 @@ package struct Restoration {
   mutating func notePlanned(at now: Int64) { planned = max(begun, now) }
   mutating func endHold() { isHoldOver = true }
 
-  /// When it wants to be told the time next.
+  /// When the next `time` event is due.
   package var due: Int64? {
     switch phase {
     case .startingDelegate: begun + (deadline - begun) / 2
     case .asking: asked + (deadline - asked) / 4
-    case .locating, .decoding: min(isHoldOver ? deadline : holdEnd, roleCheck ?? deadline)
+    case .locating, .delivering: min(isHoldOver ? deadline : holdEnd, roleCheck ?? deadline)
     case .over: nil
     case .telling, .waiting: deadline
     }
@@ -347,12 +276,9 @@ package struct Restoration {
 
   var holdEnd: Int64 { planned + (deadline - planned) / 2 }
 
-  /// What the session has been handed and has not answered.
-  func batch(of session: SessionID) -> [NodeID] { (lines[session]?.batch ?? []).map { items[$0].node } }
-
   var settledCount: Int { items.count - unsettled }
 
-  /// Objects to be told that they are restored, by session: those whose state is withheld too (R35).
+  /// Objects to report as restored, by session, including those whose state is withheld (R35).
   package var finished: [SessionID: [NodeID]] {
     var finished: [SessionID: [NodeID]] = [:]
     for item in items where !item.isAncestor {
@@ -367,7 +293,6 @@ package struct Restoration {
   /// Objects that their classes refused.
   package var refused: [NodeID] { items.filter { $0.place == .settled(.skipped(.refused)) }.map(\.node) }
 
-  /// Puts an object somewhere else.
   mutating func put(_ number: Int, _ place: Place) {
     let former = items[number].place
     unlocated += (place.isUnlocated ? 1 : 0) - (former.isUnlocated ? 1 : 0)
@@ -380,35 +305,28 @@ extension Restoration.Place {
   var isUnlocated: Bool {
     switch self {
     case .waiting, .asked, .awaited: true
-    case .located, .handed, .settled: false
+    case .located, .delivering, .settled: false
     }
   }
 
   var isSettled: Bool { if case .settled = self { true } else { false } }
 
-  /// It is not awaited, but may still come: its session ended before it was restored, or nobody had it for long.
+  /// It is not awaited, but may still come: its session ended before it was restored, or it was absent for long.
   var mayComeBack: Bool { self == .settled(.skipped(.ended)) || self == .settled(.absent) }
 }
 
-/// What is true of objects and sessions at this moment. To ask changes nothing.
+/// The present facts about objects and sessions. A question changes nothing.
 package protocol RestorationFacts {
-  /// The session that has the object registered.
   func registrant(of node: NodeID) -> SessionID?
   /// Sessions that can be asked to make the object, in the order in which they registered its class.
   func makers(of node: NodeID, by lookup: RestoringStep.Lookup) -> [Restoration.Maker]
   /// There is no delegate, and a unit that would bring it.
   var isDelegateMissing: Bool { get }
-  /// The delegate, where it can be called by this method.
+  /// The delegate, if it can be called by this method.
   func delegate(serving method: ServedMethod) -> SessionID?
-  /// How the object's state is to be handed to its owner.
-  func handing(of node: NodeID) -> Restoration.Handing
-  /// Until when a session of this process role, which took part in the last run, may be about to register objects; nil
-  /// if none is (R23).
+  /// Until when a session of this role of the last run may be about to register objects; nil if none is (R23).
   func awaitedUntil(_ role: String) -> Int64?
-  /// Whether the session's process has this role.
   func isOfRole(_ session: SessionID, _ role: String?) -> Bool
-  /// Bytes of states that one message to the session may have.
-  func batchBytesMax(of session: SessionID) -> Int
   /// Whether the session holds the end back (R21).
   func isExtended(_ session: SessionID) -> Bool
 }

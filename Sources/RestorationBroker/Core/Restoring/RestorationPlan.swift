@@ -3,31 +3,30 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What a restoration concerns, and how each object is looked for (R22, R23). Reads the parts and changes nothing.
+/// The objects of a restoration and their lookups (R22, R23). Reads the parts and changes nothing.
 struct RestorationPlan {
   let tree: NodeTree
   let sessions: SessionTable
   let origins: StateOrigins
   let runs: RunHistory
-  /// The tops of the subtrees it is about; nil for all there is.
+  /// The tops of its subtrees; nil for the whole application.
   var scope: Set<NodeID>?
 
   // MARK: Concern
 
-  /// The vacant objects that are to be made again, and are made so.
+  /// The vacant objects to make again, of those that are made in this way.
   func vacant(where isMade: (Node) -> Bool) -> [NodeID] {
     let unsaved = unsaved
     let vacant = tree.nodes.values.filter { $0.isVacant && isMade($0) && concerns($0, besides: unsaved) }
     return vacant.filter { !runs.isRefused($0) }.map(\.id)
   }
 
-  /// Whether no object is concerned.
   var isEmpty: Bool {
     let unsaved = unsaved
     return !tree.subtrees(of: scope).contains { concerns($0, besides: unsaved) }
   }
 
-  /// What is above the subtrees.
+  /// The nodes above the subtrees.
   private var ancestors: Set<NodeID> {
     var ancestors: Set<NodeID> = []
     for top in scope ?? [] {
@@ -37,13 +36,13 @@ struct RestorationPlan {
     return ancestors
   }
 
-  /// What goes when the run begins, if none has begun (R4).
+  /// Nodes that are removed when the run begins, if none has begun (R4).
   private var unsaved: Set<NodeID> {
     sessions.allAreDiscarded ? Set(tree.unsaved(among: tree.nodes.values).map(\.id)) : []
   }
 
-  /// Whether there is something to bring back: what a session has left, and not what its present owner has decoded, or
-  /// written itself. What was excluded and not referred to has gone with its session (R4).
+  /// Whether a session has left a state that its present owner has neither decoded nor replaced. An excluded object
+  /// without references to it has gone with its session (R4).
   private func concerns(_ node: Node, besides unsaved: Set<NodeID>) -> Bool {
     guard !unsaved.contains(node.id), node.record.component != nil, node !== tree.applicationNode else { return false }
     if node.hasState { return node.claim?.hasDecoded != true }
@@ -53,11 +52,7 @@ struct RestorationPlan {
 
   // MARK: Objects
 
-  /// The objects, parents first, siblings by age, and the vacant ones above the subtrees.
-  ///
-  /// - Parameters:
-  ///   - units: as `units` has them.
-  ///   - isStarting: whether a unit was asked to start.
+  /// The objects and vacant ancestors, parents first, siblings by age. `isStarting`: a unit was asked to start.
   func objects(_ units: [NodeID: UnitName], isStarting: Bool) -> [Restoration.Planned] {
     var plan: [Restoration.Planned] = []
     let (unsaved, ancestors) = (unsaved, ancestors)
@@ -98,11 +93,11 @@ struct RestorationPlan {
     )
   }
 
-  /// A process that had ended so many milliseconds before the last one of its run is not awaited in the next run.
+  /// A process that ended this long before the last one of its run is not awaited in the next run.
   private static let awaitedMilliseconds: Int64 = 60_000
 
-  /// Whether the process that had it at the end of the last run may be about to register it. One that has let go of it
-  /// had it no longer; what was there in this run, or was missing when a restoration completed, is not awaited (R23).
+  /// Whether its process at the end of the last run may be about to register it. Objects that were released, were there
+  /// in this run, or were missing when a restoration completed, are not awaited (R23).
   private func isAwaited(_ node: Node) -> Bool {
     let isOver = sessions.allAreDiscarded
     let end = isOver ? runs.facts.used : runs.facts.formerEnd
@@ -111,7 +106,7 @@ struct RestorationPlan {
     return left.restorations >= runs.restorations && begin <= left.since && left.since <= end
   }
 
-  /// Whether anybody ever registered it; what only has a state may belong to any process.
+  /// Whether a session ever registered it; an object that only has a state may belong to any process.
   private func isKnown(_ node: Node) -> Bool { (node.claimRecord?.session ?? 0) != 0 }
 
   /// The role of the process that had it last.
@@ -128,7 +123,7 @@ struct RestorationPlan {
     return .other
   }
 
-  /// What the session says of itself that has the object, or had it last.
+  /// The facts of the object's present or last session.
   func lastOwner(of node: Node) -> SessionFacts? {
     node.claimRecord.flatMap { sessions[$0.session]?.facts } ?? ended(node)
   }
@@ -137,7 +132,7 @@ struct RestorationPlan {
     node.claimRecord.flatMap { sessions.ended($0.session) }.map { SessionFacts(stored: $0.facts) }
   }
 
-  /// The ways in which a vacant object is looked for (R22, R23).
+  /// The lookups of a vacant object (R22, R23).
   private func lookups(for node: Node, _ unit: UnitName?) -> [RestoringStep.Lookup] {
     guard node.record.kind == .view || node.record.restorationClass == nil else { return [.restorationClass] }
     let ways: [RestoringStep.Lookup] = node.record.kind == .viewController ? [.delegate, .existing] : [.existing]

@@ -4,42 +4,38 @@ package import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// The restoration that is under way: what it decides, who waits for it, and what it takes to carry it out
-/// (R21 – R25). Events in, actions out.
+/// The restoration under way: its decisions, its callers, and their calls (R21 – R25). Events in, actions out.
 ///
 /// Invariants:
-/// 1. One action is carried out at a time; what leads to others meanwhile does not begin them.
-/// 2. Nothing of one restoration is there when the next one begins.
+/// 1. Actions are performed one at a time. Events during an action only add more.
+/// 2. Nothing of a restoration is left when the next one begins.
 package struct Restoring {
   package typealias FactoryCall = (node: NodeID, lookup: RestoringStep.Lookup, session: SessionID)
   typealias PostponedCall = (request: RestoreApplicationState, session: SessionID?, caller: Caller)
 
-  /// Tells its reads from those of an earlier one.
+  /// Distinguishes its reads from those of an earlier restoration.
   package private(set) var number = 0
   package private(set) var decisions: Restoration?
-  /// The tops of the subtrees it is about; nil for all there is.
+  /// The tops of the subtrees to restore; `nil` for the whole application.
   private(set) var scope: Set<NodeID>?
-  /// Who gets the answer, each with the bytes that it may have.
+  /// Its callers, each with the maximum length of the answer.
   package private(set) var callers: [(call: LongCall, bytesMax: Int)] = []
-  /// Of its calls: that of the first caller who is in one.
+  /// The trace of the first caller that has one, for the restoration's calls.
   private(set) var trace: TraceContext?
   /// Calls about other objects, which begin when this restoration is over.
   private var postponed: [PostponedCall] = []
-  /// The paths that objects had when they were planned, for those that have none in the end.
+  /// The paths of objects when they were planned, for objects that have lost theirs at the end.
   package private(set) var paths = FormerPaths()
-  /// What the delegate is given; read once. Its references have the handles of the moment when it is sent.
+  /// The delegate's parameters; read once. References get their handles when they are sent.
   private(set) var application: (record: StateRecord?, coder: JSONText?)?
-  /// Delegates that have got it.
   private(set) var shown: Set<SessionID> = []
-  /// What clients have said of objects that they could not make or fill.
+  /// Errors of clients that could not make or decode objects.
   package private(set) var messages: [NodeID: String] = [:]
-  /// Objects whose factories are not called before states handed out earlier are proven (R31).
+  /// Factory calls that wait until states delivered earlier are proven (R31).
   private var heldFactoryCalls: [FactoryCall] = []
-  /// What was handed out without its state, which has not been fetched.
-  private(set) var deferred: Set<NodeID> = []
-  /// The head was replaced: what was decided is of the former one.
+  /// The head was replaced, so the decisions are about a former one.
   private(set) var isVoid = false
-  /// Units that were to start, why some of them did not, and the one that brings an object.
+  /// Requested units, the errors of failed ones, and the unit for each object.
   package private(set) var startedUnits: Set<String> = []
   package private(set) var failedUnits: [String: String] = [:]
   package private(set) var units: [NodeID: UnitName] = [:]
@@ -49,33 +45,31 @@ package struct Restoring {
 
   package init() {}
 
-  /// Zero when every client has left and nothing is under way.
   package var held: Int {
     (isUnderWay ? 1 : 0) + callers.count + postponed.count + heldFactoryCalls.count + actions.count
   }
 
-  /// No save round begins by itself meanwhile (R12).
+  /// No automatic save round begins meanwhile (R12).
   package var isUnderWay: Bool { decisions != nil }
 
-  /// How long a data source that is not there is awaited: as long as objects are, or half of the time that is left, so
-  /// that the view's owner has as much for its answer.
+  /// How long to wait for a missing data source: as long as for objects, or half of the remaining time, so that the
+  /// view's owner has the other half for its answer.
   func awaitedMilliseconds(at now: Int64) -> Int64 {
-    guard let decisions else { return 0 }
+    guard let decisions else { return ElementResolver.milliseconds }
     let hold = decisions.isHoldOver ? 0 : decisions.holdEnd - now
     return max(hold, min(ElementResolver.milliseconds, (decisions.deadline - now) / 2), 0)
   }
 
-  /// Whether it may still bring the node's saved state.
   func mayConcern(_ node: NodeID) -> Bool {
     decisions.map { $0.phase == .startingDelegate || $0.phase == .asking || $0.index[node] != nil } ?? false
   }
 
-  /// Whether it gives the node's saved state to whoever has registered it, or registers it.
+  /// Whether it delivers the node's saved state to a session that has registered the object, or will register it.
   func awaits(_ node: NodeID) -> Bool {
     guard let decisions else { return false }
     switch decisions.phase {
     case .startingDelegate, .asking: return true
-    case .locating, .decoding:
+    case .locating, .delivering:
       return item(of: node).map { !$0.place.isSettled || $0.place.mayComeBack } ?? false
     case .telling, .waiting, .over: return false
     }
@@ -91,17 +85,17 @@ package struct Restoring {
     decisions.flatMap { decisions in decisions.index[node].map { decisions.items[$0] } }
   }
 
-  /// Whether the session is being handed the node's state, or was and has not answered.
-  package func isHanding(_ node: NodeID, to session: SessionID) -> Bool { item(of: node)?.place == .handed(session) }
+  /// Whether it waits for the delivery of the node's state to end.
+  package func isDelivering(_ node: NodeID) -> Bool {
+    if case .delivering? = item(of: node)?.place { true } else { false }
+  }
 
-  /// What the session has been handed and has not answered.
-  package func batch(of session: SessionID) -> [NodeID] { decisions?.batch(of: session) ?? [] }
+  /// Whether it restores the whole application, including the node.
+  func isWhole(with node: NodeID) -> Bool { scope == nil && isDelivering(node) }
 
   // MARK: Callers
 
-  /// Begins a restoration, or joins the one that is under way.
-  ///
-  /// - Returns: the deadline of the one that begins.
+  /// Begins a restoration and returns its deadline, or joins the one under way.
   package mutating func begin(
     for call: LongCall,
     bytesMax: Int,
@@ -118,13 +112,11 @@ package struct Restoring {
     return isUnderWay ? nil : begin(milliseconds: milliseconds, of: scope, isDecided: isDecided, in: &turn)
   }
 
-  /// Begins one for which nobody waits.
-  ///
-  /// - Returns: its deadline.
+  /// Begins a restoration without a caller, and returns its deadline.
   mutating func begin(milliseconds: Int64, of scope: Set<NodeID>?, isDecided: Bool, in turn: inout Turn) -> Int64 {
     number += 1
     let deadline = turn.now.monotonic + milliseconds
-    // The end of one that was going on when the broker died is told as well.
+    // If it continues that of a former broker, its end is told, too.
     let isCalled = scope == nil || !callers.isEmpty
     let begun = turn.now.monotonic
     decisions = Restoration(begun: begun, deadline: deadline, isDecided: isDecided, isCalled: isCalled)
@@ -136,7 +128,7 @@ package struct Restoring {
     callers.count { $0.call.caller.client == client } + postponed.count { $0.caller.client == client }
   }
 
-  /// Whether it does all that a call about these subtrees asks for.
+  /// Whether it includes all of these subtrees.
   func covers(_ scope: Set<NodeID>?) -> Bool { self.scope.map { scope?.isSubset(of: $0) ?? false } ?? true }
 
   mutating func postpone(_ call: PostponedCall, in turn: inout Turn) throws(ErrorObject) {
@@ -151,9 +143,7 @@ package struct Restoring {
     return postponed
   }
 
-  /// The caller stops waiting; the restoration continues, because half of one is worse than all of it.
-  ///
-  /// - Returns: whether it waited.
+  /// The caller stops waiting. The restoration continues: half of one is worse. Returns whether the caller was waiting.
   package mutating func leave(_ caller: Caller, in turn: inout Turn) -> Bool {
     if let index = callers.firstIndex(where: { $0.call.caller == caller }) {
       callers.remove(at: index)
@@ -174,7 +164,7 @@ package struct Restoring {
     }
   }
 
-  /// The restoration is over. Returns what there was of it.
+  /// - Returns: the restoration as it was at its end.
   package mutating func end(in turn: inout Turn) -> Restoring? {
     guard isUnderWay else { return nil }
     if timerDue != nil { turn.ask(.cancelTimer(.restoration(turn.application))) }
@@ -188,9 +178,7 @@ package struct Restoring {
 
   // MARK: Deciding
 
-  /// Takes in an event.
-  ///
-  /// - Returns: whether actions are to be carried out now; `next` gives them.
+  /// Takes an event. Returns whether the caller has to perform the actions now; `next` returns them.
   package mutating func take(_ event: Restoration.Event, _ facts: some RestorationFacts) -> Bool {
     actions += decisions?.handle(event, facts) ?? []
     guard isUnderWay, !isPerforming else { return false }
@@ -204,7 +192,7 @@ package struct Restoring {
     return action
   }
 
-  /// Sets the timer for when the decisions want to be told the time.
+  /// Sets the timer to the next deadline of the decisions.
   package mutating func watch(in turn: inout Turn) {
     guard decisions?.due != timerDue else { return }
     timerDue = decisions?.due
@@ -234,15 +222,11 @@ package struct Restoring {
     return heldFactoryCalls
   }
 
-  mutating func noteDeferred(_ node: NodeID) { deferred.insert(node) }
-
-  mutating func noteFetched(_ node: NodeID) { deferred.remove(node) }
-
   // MARK: Units
 
   package mutating func setUnits(_ units: [NodeID: UnitName]) { self.units = units }
 
-  /// Whether a unit was asked to start and has not failed.
+  /// Whether a requested unit has not failed.
   package var isStarting: Bool { !startedUnits.allSatisfy { failedUnits[$0] != nil } }
 
   package mutating func start(_ unit: UnitName?, in turn: inout Turn) {
@@ -250,7 +234,7 @@ package struct Restoring {
     turn.ask(.startUnit(turn.application, unit: unit))
   }
 
-  /// - Returns: the objects that nothing else brings.
+  /// - Returns: the objects that no other unit brings.
   package mutating func unitFailed(_ unit: String, _ message: String) -> [NodeID] {
     failedUnits[unit] = message
     // Objects that were never registered may come with any unit, as long as one is left.
@@ -262,24 +246,17 @@ package struct Restoring {
   }
 }
 
-/// What a restoration reads.
 package enum RestoringRead: Sendable, Hashable {
-  /// What owners show now, in place of what they had written before.
-  case shown
-  /// The application's own state, and who is to be called with it.
+  /// The application's own state, for a call of this session.
   case application(SessionID, isAsking: Bool)
-  /// The state of an object that the session is to make.
+  /// The state of an object that the session is asked to make.
   case make(NodeID, RestoringStep.Lookup, SessionID)
-  /// The states of a batch.
-  case batch(Addressee)
-  /// Nothing: everything written before is durable, and its answers are sent.
+  /// No state: everything written before is durable, and its answers are sent.
   case end
 }
 
-/// What a restoration has called a client for.
 package enum RestoringCall: Hashable {
   case ask
   case make(NodeID)
-  case handOut(Addressee)
   case tell
 }

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Asking owners for states, in a round or outside of one, and what they answer (R7, R11, R12, R18, R28).
+/// Asks owners for states, in rounds and pulls, and takes their answers (R7, R11, R12, R18, R28).
 extension Application {
   // MARK: Asking
 
@@ -13,9 +13,9 @@ extension Application {
     guard let session = sessions[number],
       call(session, forStatesOf: batch, round: round, for: isPull ? .pull : .save(.encode))
     else { return lost(number, isBack: false, isPull: isPull) }
-    // If a pull is asked for, what was told of the time before makes room, as where a state is pushed.
+    // A pull, like a push, restarts the explanation of an object.
     tree.note(.asked(session.owner, round: round), of: batch.map(\.node), isFirst: isPull)
-    if isPull { saving.pullAsked(number, in: &turn) }
+    if isPull { saving.pull { $0.begun(number, in: &turn) } }
   }
 
   /// - Returns: whether the session could be asked.
@@ -37,7 +37,7 @@ extension Application {
     return self.call(session, brief, for: purpose) != nil
   }
 
-  func ask(_ number: SessionID, _ question: SaveRound.StateMachine.Question) {
+  func ask(_ number: SessionID, _ question: SaveRound.StateMachine.Question) -> [SaveRound.Action] {
     guard let element = saving.round?.staged(question.node)?.elements[question.element],
       let session = sessions[number], let path = tree.nodes[question.node].flatMap({ tree.path(of: $0) }),
       call(
@@ -49,25 +49,25 @@ extension Application {
         },
         for: .save(.identify(question))
       ) != nil
-    else { return advanceRound { $0.machine.identified(number, question) } }
+    else { return saving.advance { $0.machine.identified(number, question) } ?? [] }
+    return []
   }
 
   /// - Parameter isBack: the session has another connection already.
   private func lost(_ session: SessionID, isBack: Bool, isPull: Bool) {
-    saving.lost(session, isBack: isBack, isPull: isPull, tree, sessions)
-    performSaving()
+    guard isPull else { return advanceRound { $0.lost(session, isBack: isBack, tree, sessions) } }
+    pull { $0.lost(session, isBack: isBack) }
   }
 
   // MARK: Answers
 
-  /// A call of the round has ended.
   func saveCallEnded(_ call: PendingCall, _ question: SaveRound.Question, _ answer: CallAnswer) {
     switch question {
     case .decide: decided(answer)
     case .prepare: prepared(answer, by: call.session)
     case .encode:
       encoded(answer, to: call, isPull: false)
-      for (call, progress) in saving.progress(at: turn.now) { tell(progress, of: call) }
+      for (call, progress) in saving.advance({ $0.progress(at: turn.now) }) ?? [] { tell(progress, of: call) }
     case .identify(let question): identified(answer, to: question, by: call.session)
     }
   }
@@ -76,28 +76,32 @@ extension Application {
   func encoded(_ answer: CallAnswer, to call: PendingCall, isPull: Bool) {
     if case .lost = answer { return lost(call.session, isBack: sessionBack(after: call) != nil, isPull: isPull) }
     let session = call.session
-    let fates = fates(of: saving.asked(of: session, isPull: isPull), answer, isPull: isPull)
-    for stale in saving.answered(session, fates, isPull: isPull, tree, sessions, providers) { report(stale) }
-    performSaving()
+    guard isPull else {
+      let fates = fates(of: saving.round?.machine.batches.asked(of: session) ?? [], answer, isPull: false)
+      return advanceRound { $0.answered(session, fates, tree, sessions, providers) }
+    }
+    let fates = fates(of: saving.pulls.asked(of: session), answer, isPull: true)
+    for stale in saving.pull({ $0.answered(session, fates) }) { report(stale) }
+    pull { $0.next() }
   }
 
-  /// What an answer says about each object of the batch; what it says about others is ignored.
+  /// The answer's outcome for each object of the batch; other objects are ignored.
   private func fates(of batch: [EncodeTarget], _ answer: CallAnswer, isPull: Bool) -> [NodeID: EncodeBatcher.Fate] {
     var fates: [NodeID: EncodeBatcher.Fate] = [:]
     if case .result(let slice) = answer, let states = EncodeRestorableStateWithCoder.Answer(slice)?.states {
-      // Of an object that is there twice it is unknown which is meant.
+      // An object that the answer has twice is ambiguous.
       let said = Dictionary(states.map { ($0.object, $0.outcome) }) { _, _ in .malformed }
       for target in batch {
         if let outcome = said[target.handle] { fates[target.node] = fate(of: outcome, target, isPull: isPull) }
       }
     } else if case .error(code: ErrorObject.limitExceededCode, message: _) = answer, batch.count > 1 {
-      // It was over a limit of frames: that with fewer states may not be.
+      // The answer exceeded a frame limit: one with fewer states may not.
       for target in batch { fates[target.node] = .later }
     } else {
       let cause: StaleObject.Cause = if case .error = answer { .failed } else { .malformed }
-      for target in batch { fates[target.node] = .refused(EncodeRefusal(cause)) }
+      for target in batch { fates[target.node] = .refused(EncodeRefusal(cause, fault: answer.fault)) }
       for node in concerned(batch.map(\.node)) where answer.message != nil {
-        fates[node] = .refused(EncodeRefusal(cause, message: answer.message))
+        fates[node] = .refused(EncodeRefusal(cause, message: answer.message, fault: answer.fault))
       }
     }
     return fates
@@ -121,11 +125,11 @@ extension Application {
     }
   }
 
-  /// Stores a state, or keeps it for the round until the commit, if it passes as a push of the owner would (R10, R12,
-  /// R14, R15).
+  /// Stores a state, or keeps it until the round's commit, if it passes the checks of a push (R10, R12, R14, R15).
   private func take(_ encoded: EncodedObject.Encoded, of target: EncodeTarget, isPull: Bool) throws(ErrorObject) {
-    // An object that it has lost or let go of since it was asked is looked after at the commit.
+    // The commit handles objects that the owner has lost or released since it was asked.
     guard let node = tree.node(target.node), let claim = node.claim, claim.handle == target.handle else { return }
+    try turn.requireKept()
     let isKnown = providers.dataSource(of: node.id) != nil
     let elements = try check(encoded.state, encoded.elements, isKnown: isKnown, path: tree.path(of: node))
     if let revision = encoded.revision, revision <= claim.revision {
@@ -149,11 +153,12 @@ extension Application {
       sequence: sequence
     )
     guard isPull else {
-      // What is there already is not written again.
+      // An identical state is not written again.
       let growth = node.wasPulled(staged.digest) ? 0 : max(0, record.bytes - (node.state?.bytes ?? 0))
       let bytes = (saving.round?.stagedBytes ?? 0) + growth
       try requireRoom(for: bytes, path: tree.path(of: node))
-      return saving.stage(staged, growth: growth)
+      saving.advance { $0.stage(staged, growth: growth) }
+      return
     }
     guard !isUnsaved(node) else { return leaveUnstored(node, by: session) }
     guard try store(staged) else { return }
@@ -162,24 +167,34 @@ extension Application {
     announceEncoding(at: node, bytes: record.bytes, by: session, for: nil)
   }
 
-  /// An owner was asked for an object in vain, outside of a round: it is explained, and subscribers are told.
+  /// A pull of an object has failed.
   func report(_ stale: EncodeBatcher.Stale) {
     guard let refusal = stale.refusal, let node = tree.node(stale.target.node),
       node.claim?.handle == stale.target.handle
     else { return }
     let owner = sessions[stale.target.session]
     node.note(.stale(owner?.owner, why: refusal.why, message: refusal.message))
-    announce(.settled) {
-      EncodeFailed().with {
-        $0.object = stale.target.handle
-        $0.path = tree.path(of: node)
-        $0.session = Application.identity(of: owner)
-        $0.error = refusal.failure
-      }
-    }
+    tellRefusal(refusal, of: stale.target.handle, at: tree.path(of: node), to: owner)
   }
 
-  /// A data source has been asked for the identifier of an element (R28).
+  /// Tells subscribers and the owner that a state is not stored. `object`: nil for the application's own state.
+  func tellRefusal(
+    _ refusal: EncodeRefusal,
+    of object: ObjectHandle?,
+    at path: IdentifierPath?,
+    to asked: Session?
+  ) {
+    let message = EncodeFailed().with {
+      $0.object = object
+      $0.path = path
+      $0.session = Application.identity(of: asked)
+      $0.error = refusal.failure
+    }
+    announce(.settled) { message }
+    if let asked, refusal.isNews { notify(asked, message) }
+  }
+
+  /// A data source has answered for the identifier of an element (R28).
   private func identified(_ answer: CallAnswer, to question: SaveRound.StateMachine.Question, by session: SessionID) {
     advanceRound { round in
       if case .lost = answer { return round.machine.identified(session, question) }

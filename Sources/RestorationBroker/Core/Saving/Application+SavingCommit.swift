@@ -4,10 +4,10 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// The end of a save round: everything that has come, and the generation, in one transaction (R12).
+/// The end of a save round: writes its states and the generation in one transaction (R12).
 extension Application {
   func commit() {
-    // First, so that what follows cannot bring the round anything more.
+    // First, so that nothing below adds to the round.
     endRoundCalls()
     guard let round = saving.round else { return }
     storeApplicationState(of: round)
@@ -16,7 +16,7 @@ extension Application {
       do throws(ErrorObject) { _ = try store(state) } catch { refused[state.target.node] = EncodeRefusal(error) }
     }
     askForUnstored()
-    // What was stored may end the restoration, which the generation is to know (R16, R19).
+    // The stored states may complete the restoration; the generation records that (R16, R19).
     checkCompletion()
     let unreached = tree.unreachedNodes
     var reply = unsaved(.unchanged, since: round.begun)
@@ -24,7 +24,7 @@ extension Application {
     reply.excluded = excludedObjects(unreached)
     // One event writes all of this, so that one transaction holds it: readers see the generation whole or not at all.
     if hasUnsealedContent, !isQuitAndEmpty(unreached) {
-      // The generation that this run started from has done its duty when the run was restored and is saved (R16).
+      // The generation that this run started from is not needed once the run is restored and saved (R16).
       if runs.facts.hasCompletedRestoration { generations.unpin(in: &turn) }
       let record = generations.seal("round", of: tree, omitting: unreached, in: &turn)
       (reply.saved, reply.reason) = (true, nil)
@@ -33,7 +33,7 @@ extension Application {
       tellSaved(record.generation)
     }
     saving.forgetChanges(in: &turn)
-    let progress = saving.progress(isLast: true, at: turn.now)
+    let progress = saving.advance { $0.progress(isLast: true, at: turn.now) } ?? []
     endRound()
     for (waiting, (call, progress)) in zip(round.callers, progress) {
       tell(progress, of: call)
@@ -67,7 +67,6 @@ extension Application {
     _ = put(record, StateDigest(record), at: node, by: sessions[session])
   }
 
-  /// The node of the application's own state.
   func ownNode() -> Node {
     if let node = tree.applicationNode { return node }
     let node = tree.insert(NodeRecord(node: tree.last + 1, parent: nil, component: nil, kind: .application))
@@ -75,11 +74,9 @@ extension Application {
     return node
   }
 
-  /// Stores a state that was asked for, unless there is a later word on its object.
-  ///
-  /// - Returns: whether it was written: it differs from what was there.
+  /// Stores a requested state, unless there is a newer one. Returns whether it was written: whether it differs.
   func store(_ staged: StagedState) throws(ErrorObject) -> Bool {
-    // Another session may have taken the object over, as `staleObjects` says, or its owner let go of it or closed it.
+    // Another session may have taken the object over, as `staleObjects` says, or its owner released or closed it.
     guard let node = tree.node(staged.target.node), isHeld(node, by: staged.target) else { return false }
     if let state = node.state, state.sequence > staged.sequence {
       node.note(.superseded)
@@ -105,15 +102,13 @@ extension Application {
     return put(record, digest, at: node, by: sessions[staged.target.session])
   }
 
-  /// Since the state came, the session has said that it is restored, or goodbye: what it wrote hides nothing (R19).
+  /// The session has completed its restoration, or ended without a crash: its writes are confirmed (R19).
   private func isSettled(_ number: SessionID) -> Bool {
     if let session = sessions[number] { return session.hasCompletedRestoration }
     return sessions.ended(number)?.ending != SessionEnding.crashed.rawValue
   }
 
-  /// Writes a state that was asked for, unless it is the one that came last (R16).
-  ///
-  /// - Returns: whether it was written.
+  /// Writes a requested state, unless it equals the last one (R16). Returns whether it was written.
   private func put(
     _ record: StateRecord,
     _ digest: StateDigest,
@@ -142,6 +137,7 @@ extension Application {
     var stale: [StaleObject] = []
     if let (session, owner, refusal) = round.applicationStale {
       stale.append(StaleObject(owner, refusal ?? loss(of: session)).with { $0.path = [] })
+      if let refusal, isRefused(refusal) { tellRefusal(refusal, of: nil, at: nil, to: sessions[session]) }
     }
     let cases =
       round.machine.stale.map { ($0.target, replacement(of: $0.target) ?? $0.refusal ?? loss(of: $0.target.session)) }
@@ -158,16 +154,23 @@ extension Application {
       object.path = tree.path(of: node)?.components
       if node.record.isConfidential { object.message = nil }
       stale.append(object)
+      guard object.object != nil, isRefused(refusal) else { continue }
+      tellRefusal(refusal, of: object.object, at: tree.path(of: node), to: sessions[target.session])
     }
     return stale
   }
 
-  /// Whether the claim that it was asked under is the last one: one whose session has ended without closing it too.
+  /// Whether the owner has answered. A late one is not told in each round: it may be stopped, and reads nothing.
+  private func isRefused(_ refusal: EncodeRefusal) -> Bool {
+    refusal.isNews && refusal.why != StaleObject.Cause.late.rawValue
+  }
+
+  /// Whether it was asked under the object's last claim, even if that session has ended without closing the object.
   private func isHeld(_ node: Node, by target: EncodeTarget) -> Bool {
     (node.claim?.handle ?? node.claimRecord?.handle) == target.handle
   }
 
-  /// Whether it is still the object that was asked for; one that its owner has let go of is not.
+  /// Whether it is still the object that was asked for; a released one is not.
   private func isKept(_ node: Node, _ target: EncodeTarget) -> Bool {
     isHeld(node, by: target) || node.claim.map { $0.session != target.session } ?? false
   }
@@ -178,7 +181,7 @@ extension Application {
     return sessions[target.session] == nil ? EncodeRefusal(.ended) : EncodeRefusal(ErrorObject.replaced())
   }
 
-  /// Nothing came of a session whose connection or process is gone.
+  /// The refusal of a session whose connection or process is gone.
   private func loss(of session: SessionID) -> EncodeRefusal {
     EncodeRefusal(sessions[session]?.hasExited == false ? .disconnected : .ended)
   }
@@ -215,7 +218,7 @@ extension StaleObject {
 }
 
 extension SaveApplicationState.Reply {
-  /// The same with lists of at most so many bytes.
+  /// The same with lists of at most `bytesMax` bytes.
   fileprivate func listing(bytesMax: Int) -> Self {
     var reply = self
     var left = bytesMax

@@ -4,13 +4,11 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// What the application's delegate has to do with a save round: whether there is one, and the application's own state
-/// (R11).
+/// The delegate's part in a save round: whether there is one, and the application's own state (R11).
 extension Application {
-  /// The delegate, if it is there.
   private var delegate: Session? { sessions.values.first { $0.facts.isDelegate && !$0.isDiscarded && $0.isReachable } }
 
-  /// The delegate is shown the application's own state as it was saved last.
+  /// Shows the delegate the application's own state as it was saved last.
   func askDelegateWhetherToSave() {
     guard let round = saving.round?.number else { return }
     guard delegate?.serves(.shouldSaveApplicationState) == true, let row = ownState(forDelegate: false) else {
@@ -32,7 +30,7 @@ extension Application {
     else { return advanceRound { $0.machine.decided(true) } }
   }
 
-  /// Shows the application's own state to its delegate; one that is too large for an unasked message it may fetch.
+  /// Shows the delegate the application's own state; it fetches one that is too large for an unasked message.
   func call<Call: ApplicationStateCall>(
     _ delegate: Session,
     _: Call.Type,
@@ -56,19 +54,16 @@ extension Application {
   func giveUpDelegate() {
     endRoundCalls()
     guard let delegate, delegate.serves(.willEncodeRestorableState) else { return }
-    saving.advance { round in
-      round.applicationStale = (delegate.id, delegate.owner, EncodeRefusal(.late))
-      return []
-    }
+    saving.advance { $0.applicationStale = (delegate.id, delegate.owner, EncodeRefusal(.late)) }
   }
 
-  /// Only a clear no is one: a delegate that fails does not keep the others from being saved.
+  /// Only an explicit no declines: a delegate that fails does not keep the others from being saved.
   func decided(_ answer: CallAnswer) {
     let decision: Bool? = if case .result(let slice) = answer { Bool(slice) } else { nil }
     advanceRound { $0.machine.decided(decision ?? true) }
   }
 
-  /// The delegate has given the application's own state, or has not.
+  /// The delegate has answered with the application's own state, or without it.
   func prepared(_ answer: CallAnswer, by session: SessionID) {
     let owner = sessions[session]?.owner ?? endedOwner(session)
     var refusal: EncodeRefusal?
@@ -82,7 +77,7 @@ extension Application {
         } else {
           refusal = EncodeRefusal(.malformed)
         }
-      case .error: refusal = EncodeRefusal(.failed, message: answer.message)
+      case .error: refusal = EncodeRefusal(.failed, message: answer.message, fault: answer.fault)
       case .lost: break
       }
     } catch {

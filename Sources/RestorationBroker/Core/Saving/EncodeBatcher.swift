@@ -4,13 +4,13 @@ internal import JSONRPC
 package import RestorationArchive
 package import RestorationWire
 
-/// An object whose owner is to be asked for its state.
+/// An object to ask its owner for.
 package struct EncodeTarget: Hashable, Sendable {
   package let node: NodeID
   /// The claim it is asked under: an answer of an owner that has lost it since does not count.
   package let handle: ObjectHandle
   package let session: SessionID
-  /// About what it adds to the call and its answer.
+  /// Approximate bytes in the call and its answer.
   package let bytes: Int
   /// Of the session.
   fileprivate let batchBytesMax: Int
@@ -35,27 +35,30 @@ package struct EncodeTarget: Hashable, Sendable {
 package struct EncodeRefusal: Hashable, Sendable {
   /// A word of `StaleObject`.
   package let why: String
-  /// The same for subscribers, if no round asked.
+  /// The same for the owner itself and for subscribers.
   package let failure: EncodeFailed.Failure
-  /// What the owner says about it.
   package let message: String?
+  /// Whether the owner is to be told, because it may not know.
+  let isNews: Bool
 
-  package init(_ cause: StaleObject.Cause, message: String? = nil) {
+  /// - Parameter fault: why its answer was never read.
+  package init(_ cause: StaleObject.Cause, message: String? = nil, fault: ErrorCode? = nil) {
     (why, self.message) = (cause.rawValue, message)
     failure =
       switch cause {
       case .late: .init(code: ErrorCode.timedOut.rawValue, kind: ErrorCode.timedOut.kind)
-      case .failed: .init(code: -32603, kind: cause.rawValue)
+      case .failed: .init(code: fault?.rawValue ?? -32603, kind: fault?.kind ?? cause.rawValue)
       case .malformed, .missing, .ended, .disconnected: .init(code: -32602, kind: cause.rawValue)
       }
+    isNews = fault != nil || [.late, .malformed, .missing].contains(cause)
   }
 
-  init(_ error: ErrorObject) { (why, failure, message) = (error.kind, .init(error), nil) }
+  init(_ error: ErrorObject) { (why, failure, message, isNews) = (error.kind, .init(error), nil, true) }
 }
 
-/// Which states sessions are asked for: all sessions at the same time, each one batch after the other.
+/// Asks all sessions for states at the same time, each one batch after the other.
 package struct EncodeBatcher: Hashable, Sendable {
-  /// What an answer says about one object.
+  /// The answer's outcome for one object.
   package enum Fate: Hashable, Sendable {
     /// There is a state that passes, or nothing has changed.
     case encoded
@@ -72,6 +75,8 @@ package struct EncodeBatcher: Hashable, Sendable {
     package init(target: EncodeTarget, _ refusal: EncodeRefusal?) { (self.target, self.refusal) = (target, refusal) }
   }
 
+  package typealias Batch = (session: SessionID, batch: [EncodeTarget])
+
   private var queues: [SessionID: Queue] = [:]
   /// Sessions that cannot be asked now.
   private var absent: Set<SessionID> = []
@@ -82,36 +87,31 @@ package struct EncodeBatcher: Hashable, Sendable {
 
   package func isAbsent(_ session: SessionID) -> Bool { absent.contains(session) }
 
-  /// The batch that the session is to answer.
+  /// The session's unanswered batch.
   package func asked(of session: SessionID) -> [EncodeTarget] { queues[session]?.asked ?? [] }
 
-  /// Everything that the session has not answered.
   package func unanswered(by session: SessionID) -> [EncodeTarget] { queues[session]?.unanswered ?? [] }
 
-  /// By session.
+  /// In the order of sessions.
   package var unanswered: [EncodeTarget] { queues.keys.sorted().flatMap { unanswered(by: $0) } }
 
   package var count: Int { queues.values.reduce(0) { $0 + $1.asked.count + $1.waiting.count } }
 
-  /// Zero if no session is to be asked, or has been.
+  /// Zero if no session is asked or absent.
   package var held: Int { queues.count + absent.count }
 
   // MARK: Asking
 
   package mutating func add(_ target: EncodeTarget) { queues[target.session, default: Queue()].waiting.append(target) }
 
-  /// The batches that are to be asked for now.
-  package mutating func next() -> [(session: SessionID, batch: [EncodeTarget])] {
-    var batches: [(SessionID, [EncodeTarget])] = []
-    for session in queues.keys.sorted() where !absent.contains(session) {
-      if let batch = queues[session]?.next() { batches.append((session, batch)) }
+  /// The batches to ask for now.
+  package mutating func next() -> [Batch] {
+    queues.keys.sorted().compactMap { session in
+      absent.contains(session) ? nil : queues[session]?.next().map { (session, $0) }
     }
-    return batches
   }
 
-  /// A session has answered its batch. An object that it does not mention is missing.
-  ///
-  /// - Returns: what is not asked for again although there is no state.
+  /// A session has answered its batch; objects that it omits are missing. Returns objects given up without a state.
   package mutating func answered(_ session: SessionID, _ fates: [NodeID: Fate]) -> [Stale] {
     var stale = asked(of: session).compactMap { target -> Stale? in
       switch fates[target.node] {
@@ -126,9 +126,7 @@ package struct EncodeBatcher: Hashable, Sendable {
     return stale
   }
 
-  /// The batch will not be answered; it is asked for again when the session is back.
-  ///
-  /// - Parameter isBack: it is already, by another connection.
+  /// The batch gets no answer, and is asked for again when the session is back; `isBack`: it is back already.
   package mutating func lost(_ session: SessionID, isBack: Bool) {
     queues[session]?.lost()
     if !isBack { absent.insert(session) }
@@ -136,7 +134,6 @@ package struct EncodeBatcher: Hashable, Sendable {
 
   package mutating func resumed(_ session: SessionID) { absent.remove(session) }
 
-  /// Gives up everything that has no answer yet.
   package mutating func giveUp() -> [Stale] { queues.keys.sorted().flatMap { giveUp($0) } }
 
   package mutating func giveUp(_ session: SessionID) -> [Stale] {
@@ -144,21 +141,19 @@ package struct EncodeBatcher: Hashable, Sendable {
     return (queues.removeValue(forKey: session)?.unanswered ?? []).map { Stale(target: $0, refusal) }
   }
 
-  /// The session has ended.
   package mutating func forget(_ session: SessionID) {
     queues[session] = nil
     absent.remove(session)
   }
 
-  /// The objects that one session is to be asked for, in their order.
+  /// The objects to ask one session for, in order.
   private struct Queue: Hashable {
-    /// Objects of one batch at most.
+    /// The most objects of a batch.
     static let countMax = 64
-    /// So often one object alone may be put off in a row.
+    /// How often in a row a single object may be put off.
     static let delaysMax = 3
 
     var waiting: [EncodeTarget] = []
-    /// The batch that has no answer yet.
     var asked: [EncodeTarget] = []
     var count = countMax
     var delays = 0
@@ -180,10 +175,8 @@ package struct EncodeBatcher: Hashable, Sendable {
       return asked
     }
 
-    /// The batch is answered; those put off come first in the next one. A batch that brought nothing is halved, so that
-    /// a client whose answer would be too long gets on.
-    ///
-    /// - Returns: an object that was put off too often, and is not asked for again.
+    /// Ends the batch; objects put off come first in the next one. It is halved if nothing came, because the answer may
+    /// be too long. Returns an object that was put off too often, and is given up.
     mutating func answered(later isLater: (EncodeTarget) -> Bool) -> EncodeTarget? {
       let later = asked.filter(isLater)
       let isInVain = later.count == asked.count

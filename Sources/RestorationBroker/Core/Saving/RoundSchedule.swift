@@ -2,10 +2,10 @@
 
 internal import RestorationWire
 
-/// When changes make a save round begin by itself: when it has been quiet, at the latest after an interval (R18).
+/// Schedules automatic save rounds: after a quiet time, at the latest after an interval (R18).
 ///
 /// Invariants:
-/// 1. Only states that can be asked for are: while no live session serves encode, nothing is scheduled.
+/// 1. While no live session serves encode, nothing is scheduled.
 /// 2. No timer is set while nothing is unsaved.
 package struct RoundSchedule {
   /// Since when something is unsaved, and when the last change was; nil if nothing changed.
@@ -31,7 +31,7 @@ package struct RoundSchedule {
     turn.ask(.cancelTimer(.changes(turn.application)))
   }
 
-  /// - Parameter hasUnsealedContent: also what changed before the broker was restarted is to be saved.
+  /// - Parameter hasUnsealedContent: changes from before a restart of the broker are saved as well.
   package mutating func setPulled(_ isPulled: Bool, hasUnsealedContent: Bool, in turn: inout Turn) {
     self.isPulled = isPulled
     if !isPulled { forget(in: &turn) } else if hasUnsealedContent { noteChange(in: &turn) }
@@ -44,9 +44,7 @@ package struct RoundSchedule {
     turn.ask(.setTimer(.changes(turn.application), milliseconds: max(1, due - turn.now.monotonic)))
   }
 
-  /// The timer has fired.
-  ///
-  /// - Returns: whether a round is due; if not, the timer is set anew.
+  /// The timer has fired. Returns whether a round is due; if not, the timer is set anew.
   package mutating func isDue(in turn: inout Turn) -> Bool {
     guard let due = due(in: turn) else { return false }
     guard due > turn.now.monotonic else { return true }
@@ -60,7 +58,7 @@ package struct RoundSchedule {
     noteChange(in: &turn)
   }
 
-  /// When a round is due; nil if none is to begin by itself. 0 milliseconds mean never.
+  /// When a round is due; nil if none is. An interval of 0 milliseconds means never.
   private func due(in turn: borrowing Turn) -> Int64? {
     guard let first else { return nil }
     let (quiet, interval) = (turn.limits.roundQuietMilliseconds, turn.limits.roundIntervalMilliseconds)

@@ -4,19 +4,17 @@ package import RestorationArchive
 package import RestorationWire
 
 extension SaveRound {
-  /// What a round waits for, and what comes next (R11, R12): events in, actions out.
-  ///
-  /// The delegate is asked first, then all sessions at the same time, each one batch after the other. After the
-  /// deadline the round commits without what has not been answered, which is stale.
+  /// The steps of a round (R11, R12): events in, actions out. The delegate is asked first, then all sessions at the
+  /// same time, each one batch after the other. At the deadline the round commits; unanswered objects are stale.
   package struct StateMachine: Hashable, Sendable {
     package enum Action: Hashable, Sendable {
       /// Ask the delegate whether to save, and tell `decided`.
       case decide
       /// Let the delegate encode the application's own state, and tell `prepared`.
       case prepare
-      /// The delegate has had its time: what it is still asked is not waited for.
+      /// The delegate's time is over: its open calls are not waited for.
       case giveUpDelegate
-      /// Find the objects that are to be asked for, and tell `found`.
+      /// Find the objects to ask for, and tell `found`.
       case walk
       /// Ask a session for these states, and tell `answered` or `lost`.
       case encode(SessionID, [EncodeTarget])
@@ -44,7 +42,7 @@ extension SaveRound {
       case restoring, deciding, preparing, resting, encoding, ended
     }
 
-    /// To look for objects among more than these takes so long that the round rests after it.
+    /// The round rests after a walk among more objects than these, because it takes long.
     package static let walkMax = 1_024
 
     /// Questions that one data source is asked at a time.
@@ -52,7 +50,7 @@ extension SaveRound {
 
     private var phase = Phase.restoring
     private var deadline: Int64
-    /// When the delegate has had its time.
+    /// The delegate's timeout.
     private var delegateDue: Int64?
     package private(set) var batches = EncodeBatcher()
     private var questions: [SessionID: QuestionQueue] = [:]
@@ -64,7 +62,6 @@ extension SaveRound {
       var waiting: ArraySlice<Question> = []
       var asked: Set<Question> = []
 
-      /// The questions that are to be asked now.
       mutating func next() -> ArraySlice<Question> {
         let next = waiting.prefix(max(0, StateMachine.questionsMax - asked.count))
         waiting.removeFirst(next.count)
@@ -78,7 +75,7 @@ extension SaveRound {
 }
 
 extension SaveRound.StateMachine {
-  /// Everything that waits for an answer has one, or never will have.
+  /// No answer is outstanding.
   private var isSettled: Bool { !batches.isAsking && questions.values.allSatisfy { $0.asked.isEmpty } }
 
   /// Objects that the round does not wait for, and all that it knows of.
@@ -121,7 +118,7 @@ extension SaveRound.StateMachine {
     return [.wait(until: deadline), .walk]
   }
 
-  /// Objects are looked for among so many; what is found follows.
+  /// The walk looks at `count` objects; `found` follows.
   package mutating func walks(among count: Int) -> [Action] {
     guard phase == .encoding, count > Self.walkMax else { return [] }
     phase = .resting
@@ -143,9 +140,7 @@ extension SaveRound.StateMachine {
     return advance()
   }
 
-  /// A session can be asked nothing now: its connection is lost, or it has ended.
-  ///
-  /// - Parameter isBack: it has another connection already.
+  /// A session is lost, or has ended. `isBack`: it has another connection already.
   package mutating func lost(_ session: SessionID, isBack: Bool = false) -> [Action] {
     batches.lost(session, isBack: isBack)
     // Elements whose data source is gone stay as they are.
@@ -160,7 +155,7 @@ extension SaveRound.StateMachine {
 
   // MARK: Elements
 
-  /// A state has come with elements that a data source is to be asked about.
+  /// A state has come with elements to ask a data source about.
   package mutating func ask(_ session: SessionID, _ new: [Question]) -> [Action] {
     guard phase == .encoding, !batches.isAbsent(session) else { return [] }
     questions[session, default: QuestionQueue()].waiting += new
@@ -189,7 +184,7 @@ extension SaveRound.StateMachine {
     }
   }
 
-  /// The round is to end earlier than it was to (R33).
+  /// Brings the deadline forward (R33).
   package mutating func hurry(until earlier: Int64) -> [Action] {
     guard phase != .ended, earlier < deadline else { return [] }
     deadline = earlier

@@ -4,28 +4,28 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// A save round of an application: what has come for it, and who waits for it (R11, R12).
+/// A save round of an application: its received states and its callers (R11, R12).
 ///
 /// Invariant: no state is written before its commit.
 package struct SaveRound {
   package typealias Action = StateMachine.Action
-  /// Who waits for the round, and how long the lists of its answer may be.
+  /// A caller, and the longest lists of its answer.
   package typealias Waiting = (call: LongCall, bytesMax: Int)
 
-  /// How clients are told of it: 1, 2, 3 … as long as the broker runs.
+  /// Names it to clients: 1, 2, 3 … as long as the broker runs.
   package let number: Int64
   let begun: Moment
   private let frameBytesMax: Int
   package var machine: StateMachine
   package internal(set) var callers: [Waiting] = []
-  /// Of its calls: that of the first caller who is in one.
+  /// The trace of its calls: that of the first caller that has one.
   private(set) var trace: TraceContext?
   /// It does not end when its last caller cancels: it began by itself, or a caller's connection is gone.
   var isWanted = false
-  /// States that have come, in the order in which they came.
+  /// Received states in order of arrival.
   private(set) var staged: [StagedState] = []
   private var places: [NodeID: Int] = [:]
-  /// By how much the archive would grow by them.
+  /// The growth of the archive by them.
   private(set) var stagedBytes = 0
   /// The application's own state, and who gave it.
   var application: (state: CheckedState, session: SessionID)?
@@ -35,8 +35,7 @@ package struct SaveRound {
   private var unnamed: Set<NodeID> = []
   /// Nodes that the generation will hold, as far as it is known.
   private var reached: Set<NodeID> = []
-  /// The last handle when objects were looked for: what is claimed later is not of this round, even in the same
-  /// millisecond.
+  /// The last handle at the walk: later claims are not of this round, even in the same millisecond.
   private(set) var lastHandle: ObjectHandle = 0
 
   init(number: Int64, deadline: Int64, in turn: borrowing Turn) {
@@ -49,15 +48,14 @@ package struct SaveRound {
     trace = trace ?? caller.call.trace
   }
 
-  mutating func handle(_ event: (inout Self) -> [Action]) -> [Action] { event(&self) }
+  mutating func handle<Result>(_ event: (inout Self) -> Result) -> Result { event(&self) }
 
-  /// What a call of the round asks for.
   package enum Question {
     case decide, prepare, encode
     case identify(StateMachine.Question)
   }
 
-  /// How far it has come, for each caller that is to be told.
+  /// The progress for each caller that is due a message.
   mutating func progress(isLast: Bool = false, at now: Moment) -> [(LongCall, ArchiveProgress?)] {
     let (done, total) = machine.progress
     return callers.indices.map { index in
@@ -67,13 +65,11 @@ package struct SaveRound {
   }
 }
 
-/// What the round is about (R7, R11).
+/// The objects of the round (R7, R11).
 extension SaveRound {
-  /// A node, and the step that led to it.
   private typealias Finding = (id: NodeID, step: SavingStep)
 
-  /// Finds whom to ask: what is included, parents first and in the order of registration, then what the application's
-  /// own state refers to.
+  /// Finds the objects to ask for: included ones in walk order, then those that the application's own state refers to.
   package mutating func walk(_ tree: NodeTree, _ sessions: SessionTable, in turn: borrowing Turn) -> [Action] {
     lastHandle = turn.lastHandle
     let rest = machine.walks(among: tree.count)
@@ -99,10 +95,8 @@ extension SaveRound {
     return rest + reach(found, tree, sessions, areAll: excluders.isEmpty)
   }
 
-  /// Takes into the round all that nodes refer to by states that the round will not change (R7). Asks for those whose
-  /// owners can be; what these refer to is known when they have answered.
-  ///
-  /// - Parameter areAll: these are all nodes, so that references lead to nothing more.
+  /// Adds the targets of states that the round will not change (R7). Asks the owners that it can ask; their answers
+  /// have further targets. `areAll`: these are all nodes, so that references lead to no others.
   private mutating func reach(
     _ found: [Node],
     _ tree: NodeTree,
@@ -132,7 +126,7 @@ extension SaveRound {
     }
   }
 
-  /// What a node leads to by the state that came, or else by the one it has, and the round has not reached.
+  /// The nodes that a node's newest state refers to, and the round has not reached.
   private func references(of id: NodeID, _ tree: NodeTree) -> [Finding] {
     guard let node = tree.nodes[id] else { return [] }
     // Without a copy of the state: nearly all refer to nothing.
@@ -143,8 +137,7 @@ extension SaveRound {
     return targets.map { ($0, step) }
   }
 
-  /// What is saved and was not asked for although it could be: time was up before it was known that something saved
-  /// refers to it.
+  /// Objects that were reached too late to be asked for. They are saved as they are.
   func late(_ tree: NodeTree, besides unreached: Set<NodeID>, _ sessions: SessionTable) -> [EncodeTarget] {
     let known = Set(machine.known.lazy.compactMap { tree.node($0)?.id })
     var ancestry = Ancestry()
@@ -172,7 +165,7 @@ extension SaveRound {
     return actions + machine.answered(session, fates)
   }
 
-  /// A session cannot be asked now. What its objects refer to is saved with them as they are (R7).
+  /// A session cannot be asked now. Its objects are saved as they are, with the targets of their references (R7).
   mutating func lost(_ session: SessionID, isBack: Bool, _ tree: NodeTree, _ sessions: SessionTable) -> [Action] {
     let found = isBack ? [] : machine.batches.unanswered(by: session).flatMap { references(of: $0.node, tree) }
     return reach(admit(found, tree), tree, sessions) + machine.lost(session, isBack: isBack)
@@ -189,7 +182,7 @@ extension SaveRound {
 
   // MARK: Elements
 
-  /// Asks who knows what a view shows for the identifiers of elements that have none (R28).
+  /// Asks data sources for the identifiers of a view's elements that have none (R28).
   private mutating func nameElements(of node: NodeID, _ sessions: SessionTable, _ providers: Providers) -> [Action] {
     guard let source = providers.dataSource(of: node).flatMap({ sessions[$0] }), source.isReachable,
       source.serves(.modelIdentifierForElementAtIndexPath), let staged = staged(node)
@@ -199,7 +192,7 @@ extension SaveRound {
     return questions.isEmpty ? [] : machine.ask(source.id, questions)
   }
 
-  /// What a data source has said of an element: nil takes it out (R28).
+  /// A data source has answered for an element; nil removes the element (R28).
   mutating func name(_ question: StateMachine.Question, as identifier: String?) {
     guard let place = places[question.node] else { return }
     if let identifier {
@@ -210,7 +203,7 @@ extension SaveRound {
     }
   }
 
-  /// A data source has not said what it was asked. Returns whether that is told of the view: once in a round.
+  /// A data source has not answered. Returns whether to tell that: once a round for each view.
   mutating func noteUnnamed(_ view: NodeID) -> Bool { unnamed.insert(view).inserted }
 }
 
@@ -240,7 +233,7 @@ struct StagedState {
   var record: StateRecord
   /// The writer, whose number may be another one when it is stored.
   let origin: StateOrigin
-  /// Those that the data source has not are nil (R28).
+  /// nil for those that the data source lacks (R28).
   var elements: [RestorableElement?]
   let digest: StateDigest
   /// The application's last change when it came: a newer row of the object is the session's last word (R12).

@@ -2,8 +2,7 @@
 
 package import RestorationArchive
 
-/// Tells whether two states are the same without keeping either: 128 bits that differ from process to process, so that
-/// nobody can choose two states with the same ones.
+/// A 128-bit digest that compares states. Its key differs by process, so that collisions cannot be chosen.
 package struct StateDigest: Equatable {
   private let high: UInt64
   private let low: UInt64
@@ -21,7 +20,7 @@ package struct StateDigest: Equatable {
   }
 }
 
-/// Two halves that know nothing of each other, in one pass of eight bytes a step.
+/// Two independent halves, in one pass of eight bytes a step.
 private struct KeyedHash {
   /// Multiplies by a secret number and folds the product.
   struct Half {

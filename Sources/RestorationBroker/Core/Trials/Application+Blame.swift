@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Finding the state that a process crashes of (R31).
+/// Finds the state that makes processes crash (R31).
 extension Application {
   // MARK: Handing out
 
@@ -12,27 +12,27 @@ extension Application {
 
   func isSuspect(_ node: Node) -> Bool { runs.blame.suspects[node.id] != nil }
 
-  /// Whether a state may be handed to its owner now: a suspect travels alone.
+  /// Whether a state may be delivered to its owner now. A suspect is delivered alone.
   func mayHandOut(_ node: Node, to session: Session) -> Bool {
     trials.mayHandOut(node.id, to: session.id, runs.blame, at: turn.now.monotonic)
   }
 
-  /// Something has come from the client of a session: a sign of life.
+  /// Notes a sign of life: a message from the client of a session.
   func heard(from session: Session) {
-    // An answer that waits for the archive has not been written, so that this says nothing about its state.
+    // Earlier answers may still wait for the archive, so the message proves nothing about their states.
     if !jobs.isWorking { trials.heard(from: session.id, at: turn.now.monotonic) }
   }
 
-  /// The node's state is no longer suspected.
   func acquit(_ node: NodeID) {
     guard hasSuspects, runs.blame.acquit(node) else { return }
     writeRun()
   }
 
-  /// Hands out what waited, as far as it may be now.
+  /// Continues what waited for states on trial, as far as possible.
   func goOnHandingOut() {
-    drive(.trialsChanged)
+    drive(.extensionsChanged)
     goOnMaking()
+    deliveries.retry()
     deliverNext()
     while let decode = trials.next(runs.blame, in: &turn, find: { node($0)?.id }) {
       do throws(ErrorObject) {
@@ -46,10 +46,9 @@ extension Application {
 
   // MARK: Failures
 
-  /// The session's process has ended without a goodbye: finds out whether it failed, and what that says about the
-  /// states it was handed.
+  /// The session's process has ended without a goodbye. Decides whether it failed, and which states may be to blame.
   func blame(_ session: Session) {
-    // Who develops a program stops it at any time and in any way.
+    // A developer stops the program at any time and in any way.
     let ending: ProcessEnding = turn.settings.isDeveloperMode ? .stopped : session.exit?.ending ?? .unknown
     let ended = trials.ended(session.id, ending, isStrict: hasSuspects, at: turn.now.monotonic)
     guard let failure = ended?.blaming(where: { tree.nodes[$0]?.hasState ?? false }) else { return }

@@ -4,12 +4,12 @@ internal import JSONRPC
 internal import RestorationArchive
 package import RestorationWire
 
-/// Withholding states from their owners (R31, R35).
+/// Withholds states from their owners (R31, R35).
 extension Application {
-  /// So many withheld texts of an object are kept.
+  /// Withheld texts that are retained for each object.
   private static let withheldTextsMax = 3
 
-  /// Whether there is something to restore, as far as owners are given it (R20).
+  /// The state of the archive as owners see it (R20).
   var availability: RestorationState {
     var availability = RestorationState.none
     for node in tree.nodes.values where node.hasState {
@@ -19,12 +19,10 @@ extension Application {
     return availability
   }
 
-  /// How many objects' owners would be given nothing, although there is a state (R35).
+  /// Number of objects with a state that their owners do not get (R35).
   var withheldCount: Int { runs.withholding.count { tree.nodes[$0]?.isQuarantined ?? false } }
 
-  /// The application's own state, unless it is withheld (R31).
-  ///
-  /// - Parameter isForDelegate: what the delegate has written does not hide a state that it has not looked at (R19).
+  /// The application's own state, confirmed for the delegate and newest for others (R19), unless it is withheld (R31).
   func ownState(forDelegate isForDelegate: Bool) -> StateRequest.Row? {
     guard let node = tree.applicationNode, let state = isForDelegate ? node.stateBeforeClaim : node.state,
       !node.isWithheld(state)
@@ -34,7 +32,7 @@ extension Application {
 
   // MARK: Withholding
 
-  /// The object's state is withheld from its owners until there is a newer one.
+  /// Withholds the object's state from its owners until there is a newer one.
   func quarantine(_ node: Node) {
     withhold(rowsToWithhold(of: node))
     announce {
@@ -47,7 +45,7 @@ extension Application {
     turn.ask(.log(.warning, text, of: name, .stateWithheld))
   }
 
-  /// Withholds all states, because it is unknown which of them processes crash of.
+  /// Withholds all states, because it is unknown which of them crash processes.
   func quarantineAll() {
     let nodes = tree.nodes.values.filter { $0.hasState }.sorted { $0.id < $1.id }
     withhold(nodes.flatMap { rowsToWithhold(of: $0) })
@@ -57,7 +55,7 @@ extension Application {
     turn.ask(.log(.warning, text, of: name, .allStatesWithheld))
   }
 
-  /// The rows that an owner could be given, now or when early ones are settled.
+  /// The rows that an owner could be given: the confirmed one and the provisional one.
   private func rowsToWithhold(of node: Node) -> [WithheldRow] {
     [node.beforeClaim, node.state].compactMap { $0 }.filter { !node.isWithheld($0) }.map { state in
       let row = StateRow(node: node.id, sequence: state.sequence)
@@ -65,7 +63,7 @@ extension Application {
     }
   }
 
-  /// A newer state takes the place of one that its owner could not take in, whose text stays (R29, R35).
+  /// A newer state replaces one that its owner could not take in. The replaced text is retained as withheld (R29, R35).
   func setAside(_ node: Node) {
     node.hasFailed = false
     guard let state = node.stateBeforeClaim, !node.isWithheld(state) else { return }
@@ -75,7 +73,7 @@ extension Application {
     turn.ask(.log(.warning, text, of: name, .stateWithheld))
   }
 
-  /// Withholds a copy of a row that is withheld, since then.
+  /// Withholds a copy of a withheld row, since the same time.
   func withhold(_ copy: StateSummary, of node: Node, as original: WithheldRow) {
     let row = StateRow(node: node.id, sequence: copy.sequence)
     withhold([WithheldRow(row: row, since: original.since, bytes: copy.bytes)], since: original.since)
@@ -98,7 +96,7 @@ extension Application {
 
   // MARK: Ending it
 
-  /// A new state takes the place of what is withheld, whose text stays (R35).
+  /// Announces that a new state has replaced the withheld one, whose text is retained (R35).
   func liftQuarantine(of node: Node) {
     guard node.isQuarantined else { return }
     announce {
@@ -111,11 +109,16 @@ extension Application {
   }
 
   func releaseQuarantine(_ request: ReleaseQuarantine, by _: Session?, for caller: Caller) throws(ErrorObject) {
-    try turn.requireWritable()
+    try turn.requireKept()
     let nodes: [Node]
     if let path = request.path {
-      nodes = [try requireNode(.path(path), at: "/path")]
-      _ = runs.blame.acquit(nodes[0].id)
+      let node = try requireNode(.path(path), at: "/path")
+      if !node.isQuarantined, let row = node.withheld?.last?.row {
+        let rows = [StateRequest.Row(node: row.node, sequence: row.sequence)]
+        return read(rows, for: .reinstating(row), caller, after: sequence)
+      }
+      nodes = [node]
+      _ = runs.blame.acquit(node.id)
     } else {
       nodes = tree.nodes.values.filter { $0.withheld != nil }.sorted { $0.id < $1.id }
       runs.forgetBlame()
@@ -146,7 +149,7 @@ extension Application {
     }
   }
 
-  /// The object is gone, and with it what was held against it.
+  /// The object is gone: releases its withheld texts, and drops the suspicion against it.
   func forgetBlame(of node: Node) {
     if let withheld = node.withheld {
       write(.release(withheld.map(\.row)))
@@ -155,7 +158,7 @@ extension Application {
     acquit(node.id)
   }
 
-  /// Everything there was is gone.
+  /// The same for all objects.
   func forgetBlame() {
     let nodes = tree.nodes.values.filter { $0.withheld != nil }
     let rows = nodes.flatMap { $0.withheld ?? [] }.map(\.row).sorted { $0.sequence < $1.sequence }
@@ -164,7 +167,7 @@ extension Application {
     runs.forgetBlame()
   }
 
-  /// Takes in what the archive withholds; what belonged to a node that is gone is released.
+  /// Loads the withheld rows of the archive, and releases those of removed nodes.
   func loadWithheld(_ rows: [WithheldRow]) {
     var stray: [StateRow] = []
     let shelved = Set(runs.facts.shelf.rows)
@@ -237,7 +240,6 @@ extension Application {
     }
   }
 
-  /// The texts of a page have come.
   func finishPage(_ readings: [StateReading?], _ page: QuarantinePage, for caller: Caller) {
     var reply = page.reply
     var remaining = readings[...]
@@ -249,7 +251,7 @@ extension Application {
           reply.objects[index].states[place].elementsText = record.elements.map { JSONText(validated: Array($0.utf8)) }
           reply.objects[index].states[place].coderText = coder(of: StateSummary(record, at: 0))
         case .unreadable: reply.objects[index].states[place].unreadable = true
-        // Released meanwhile.
+        // It was released meanwhile.
         case nil: break
         }
       }
@@ -258,7 +260,7 @@ extension Application {
   }
 }
 
-/// One page of `listQuarantine`: what is to be answered once the texts have come.
+/// One page of `listQuarantine`, without the texts.
 package struct QuarantinePage: Sendable {
   package var reply: ListQuarantine.Reply
 }

@@ -6,9 +6,9 @@ internal import RestorationWire
 
 /// Decode windows and the completion of a restoration (R19, R31).
 extension Application {
-  /// A state was handed to its owner. A detached session has no process that could crash of it.
+  /// A state was given to its owner. A detached session has no process that it could crash.
   ///
-  /// - Parameter isPart: only some objects are restored, or late ones; that completes nothing (R19, R29).
+  /// - Parameter isPart: whether only some objects are restored, or late ones; that completes nothing (R19, R29).
   func openWindow(
     of node: Node,
     for session: Session,
@@ -20,14 +20,13 @@ extension Application {
     trials.open(node.id, for: session.id, byCall: byCall, toFactory: toFactory, isPart: isPart, in: &turn)
   }
 
-  /// The owner has answered for the state: by encoding it anew, or because its restoration is over (R31).
+  /// The owner has confirmed the state, by a new encode or by the end of its restoration (R31).
   func closeWindow(of node: NodeID, for session: SessionID) {
     guard trials.close(node, of: session) else { return }
     acquit(node)
     note(.windowsClosed)
   }
 
-  /// All windows of a session close without a crash.
   func closeWindows(of session: Session) { for node in trials.closeAll(of: session.id) { acquit(node) } }
 
   func windowTimerFired() {
@@ -37,7 +36,7 @@ extension Application {
 
   func earlyTimerFired() { settleRipe() }
 
-  /// Clears early marks whose time is over, unless their owners are about to be given what is older.
+  /// Confirms provisional states after their timeout, unless their owners are about to get the older ones.
   func settleRipe() {
     let nodes = Array(tree.claimed.values) + (tree.applicationNode.map { [$0] } ?? [])
     forgetReach(byHiddenStatesOf: nodes)
@@ -47,15 +46,15 @@ extension Application {
     for node in early where node.state?.isEarly == false { noteDelivered(node) }
   }
 
-  /// What the session has written so far hides nothing, unless it is about to be given what is older.
+  /// Confirms all states of the session, unless it is about to get the older ones.
   func settle(_ session: Session) {
     let own = session.facts.isDelegate ? tree.applicationNode.map { [$0] } ?? [] : []
     settle(session.objects.values.filter { !isAwaitingDelivery($0) } + own)
   }
 
-  /// What was written to the nodes so far hides nothing.
+  /// Confirms the nodes' provisional states.
   ///
-  /// - Parameter mayBeAskedFor: the owner may still be given what is older, if that is asked for again.
+  /// - Parameter mayBeAskedFor: whether the owner may still get the older state if that is requested again.
   func settle(_ nodes: [Node], mayBeAskedFor: Bool = false) {
     forgetReach(byHiddenStatesOf: nodes)
     let early = nodes.filter { $0.state?.isEarly == true }
@@ -75,7 +74,7 @@ extension Application {
     turn.answer(caller, ExtendStateRestoration.Reply().with { $0.pending = Int64(trials.restoringCount) })
   }
 
-  /// A session says that it is restored: its pushes hide nothing from now on, and its windows are closed (R19).
+  /// A session reports that it is restored: its states are confirmed, and its windows close (R19).
   func completeRestoration(_: CompleteStateRestoration, by session: Session, for caller: Caller) {
     if trials.endExtension(of: session.id) {
       session.hasCompletedRestoration = true
@@ -86,7 +85,7 @@ extension Application {
     turn.answer(caller, CompleteStateRestoration.Reply().with { $0.pending = Int64(trials.restoringCount) })
   }
 
-  /// The application's restoration completes once a run, when the last window has closed (R19).
+  /// Completes the restoration of the run, once, when the last window has closed (R19).
   func checkCompletion() {
     guard !trials.hasOpenWindows else { return }
     tellUnfinished()
@@ -102,7 +101,7 @@ extension Application {
     writeRun()
   }
 
-  /// Sessions that have fetched states by themselves are told of those objects when no session is restoring (R21).
+  /// When no session is restoring, tells sessions of the objects whose states they have fetched themselves (R21).
   private func tellUnfinished() {
     guard !isRestoring else { return }
     for (number, nodes) in trials.takeUnfinished() {
@@ -112,9 +111,9 @@ extension Application {
     }
   }
 
-  /// Tells a session that these objects of it are restored, each once (R21).
+  /// Tells a session which of its objects are restored, each once (R21).
   ///
-  /// - Parameter isDurable: whether nothing of this moment has yet to be stored first.
+  /// - Parameter isDurable: whether everything written so far is durable already.
   func tellFinished(_ nodes: [Node], of session: Session, isDurable: Bool) {
     let nodes = nodes.filter { $0.claim?.isFinished == false }
     for node in nodes {
@@ -122,7 +121,7 @@ extension Application {
       node.note(.finished)
       noteTold(node)
     }
-    // A handle takes at most 17 bytes with its comma.
+    // A handle and its comma take at most 17 bytes.
     let most = max(1, session.pushBytesMax / 2 / 17)
     let handles = nodes.compactMap { $0.claim?.handle }
     for start in stride(from: 0, to: handles.count, by: most) {

@@ -3,35 +3,31 @@
 package import RestorationArchive
 package import RestorationWire
 
-/// What is held against an application and the states of its objects after failures of processes (R31).
+/// Failures counted against an application and the states of its objects (R31).
 ///
-/// Pure: it is told who may have been the cause, and says what is to be done about it. Counts are of failures *in a
-/// row*; `Application` tells it when a row is broken.
+/// Pure: it hears of failures and returns verdicts. It counts failures in a row; `Application` reports the end of a
+/// row.
 package struct Blame: Hashable {
-  /// Failures in a row.
   package private(set) var strikes = 0
-  /// States that are handed out alone, with the failures in a row that each may have caused.
+  /// States that are delivered alone, with the number of failures in a row that each may have caused.
   package private(set) var suspects: [NodeID: Int] = [:]
 
-  /// At so many failures that only it can have caused, an object's state is withheld: fewer if the system said how the
-  /// processes ended, more if it could not tell.
+  /// An object's state is withheld after this many failures that only it can have caused: fewer if the system reported
+  /// how the processes ended, more if not.
   private static let (certainMax, uncertainMax) = (2, 3)
-  /// At so many failures for which nothing was withheld, all that the archive holds is.
+  /// All states are withheld after this many failures without a quarantine.
   private static let strikesMax = 3
 
-  /// What a failure comes to.
   package enum Verdict: Hashable, Sendable {
-    /// Nobody knows yet.
     case undecided
-    /// It was this one again: its state is to be withheld.
+    /// This state has caused the failures.
     case quarantine(NodeID)
-    /// Nobody was found once more: everything is to be withheld.
+    /// The cause remains unknown, so all states are withheld.
     case quarantineArchive
   }
 
   package init() {}
 
-  /// A process has failed with open decode windows.
   package mutating func failed(_ failure: DecodeTrials.Failure) -> Verdict {
     for node in failure.proven { suspects[node] = nil }
     for node in failure.unproven { suspects[node, default: 0] += 1 }
@@ -46,26 +42,23 @@ package struct Blame: Hashable {
     return .quarantineArchive
   }
 
-  /// The state was taken in and the process lives, or the state is gone.
+  /// The state was proven or is gone.
   ///
-  /// - Returns: whether nobody is suspected any longer, which is worth being written down by itself. If the broker is
-  ///   killed before it writes down that this state is not, it only travels alone once more.
+  /// - Returns: whether no suspects are left, which is written at once. The acquittal of one among others is not: after
+  ///   a kill of the broker it would be delivered alone once more.
   package mutating func acquit(_ node: NodeID) -> Bool { suspects.removeValue(forKey: node) != nil && suspects.isEmpty }
 
-  /// A restoration has completed, which ends the row. What a state may have caused counts until it has been handed out
-  /// without a failure: a restoration that did not touch it says nothing about it.
+  /// A completed restoration ends the row. Suspects stay: a restoration without them proves nothing about them.
   ///
-  /// - Returns: whether anything is different now.
+  /// - Returns: whether anything has changed.
   package mutating func restorationCompleted() -> Bool {
     defer { strikes = 0 }
     return strikes > 0
   }
 
-  /// Forgets nodes that are gone.
   mutating func keep(where isThere: (NodeID) -> Bool) { suspects = suspects.filter { isThere($0.key) } }
 }
 
-// As it stands in the facts of a run.
 extension Blame: StoredFacts {
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     var held = Int64(strikes)

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import RestorationArchive
+internal import RestorationWire
 
-/// Marks of states that were pushed before their owner had looked at an older one, which they must not hide (R19).
+/// Marks of provisional states: their owners wrote them before they had received an older one, which they must not hide
+/// (R19).
 package enum EarlyMarks {
-  /// A mark is cleared so many milliseconds after the claim.
+  /// A mark is cleared this long after the claim.
   package static let milliseconds: Int64 = 60_000
 
-  /// Whether a push of the owner, which has not looked at the state, would hide an older one.
+  /// Whether a push of the owner would hide an older state that it has not received.
   ///
   /// - Parameters:
-  ///   - isAwaited: the owner is about to be given the older one.
-  ///   - isGivenUp: the older one was declined, or refused.
+  ///   - isAwaited: whether the owner is about to get the older state.
+  ///   - isGivenUp: whether the older state was declined or refused.
   static func isEarly(
     _ node: Node,
     _ session: Session,
@@ -22,30 +24,31 @@ package enum EarlyMarks {
     let isOwn = node.state?.session == session.id && node.claim?.isRolledBack != true
     let isSeen = isOwn && node.state?.isEarly == false
     let since = node.claim?.since ?? session.began
-    // There is nothing to hide if the owner would not be given it (R35).
+    // A state that the owner would not get needs no protection (R35).
     guard node.hasState, !isSeen, !node.isQuarantined else { return false }
     let isYoung = turn.now.monotonic - since < Self.milliseconds
     return isAwaited || isYoung && !session.hasCompletedRestoration && !isGivenUp
   }
 
-  /// Clears marks: the newest state is what everybody gets.
+  /// Confirms provisional states.
   package static func clear(_ nodes: some Sequence<Node>, in turn: inout Turn) {
     let early = nodes.filter { $0.state?.isEarly == true }
     guard !early.isEmpty else { return }
     for node in early {
       node.state?.isEarly = false
       node.beforeClaim = nil
+      node.note(.confirmed)
     }
     turn.write(.settle(early.map(\.id).sorted()))
   }
 
-  /// Clears marks whose time is over.
+  /// Confirms provisional states whose time is over.
   ///
   /// - Parameters:
-  ///   - nodes: all that are claimed, and the application.
+  ///   - nodes: all claimed nodes, and the application's.
   ///   - began: when the application's delegate began.
-  ///   - isHeld: a restoration may still bring the older state; its end is told of by another call.
-  /// - Returns: since when the first of the others counts; nil if all are cleared.
+  ///   - isHeld: whether a restoration may still deliver the older state. Its end is reported by another call.
+  /// - Returns: the earliest claim among the others; `nil` if all are confirmed.
   static func clearRipe(
     _ nodes: some Sequence<Node>,
     since began: Int64?,

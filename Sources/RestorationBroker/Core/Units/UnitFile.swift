@@ -5,7 +5,7 @@
 ///     [X-Restoration]
 ///     Application=org.example.Notes
 ///
-/// It is read like systemd does: comments, continued lines, repeated sections, drop-ins after the file, and an empty
+/// The syntax is that of systemd: comments, continued lines, repeated sections, drop-ins after the file, and an empty
 /// value that clears the earlier ones. Invalid text names no application.
 package enum UnitFile {
   static let section = "[X-Restoration]"
@@ -15,12 +15,11 @@ package enum UnitFile {
 
   /// Whether the unit may be started for the application with this full name.
   ///
-  /// - Parameter texts: of the file and its drop-ins, in the order in which they apply.
+  /// - Parameter texts: of the file and its drop-ins, in the order of their precedence.
   package static func permits(_ texts: [String], of unit: UnitName, for application: String) -> Bool {
     applications(texts, of: unit).contains(application)
   }
 
-  /// The applications that the texts name.
   package static func applications(_ texts: [String], of unit: UnitName) -> [String] {
     var names: [String] = []
     for text in texts {
@@ -38,7 +37,7 @@ package enum UnitFile {
     return names
   }
 
-  /// The values of our key in our section, in order.
+  /// The values of `key` in `section`, in order.
   private static func values(in text: String) -> [String] {
     var values: [String] = []
     var isOurs = false
@@ -62,7 +61,7 @@ package enum UnitFile {
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
     while let raw = takeLine(&bytes) {
       let line = raw.drop(while: isSpace)
-      // Even between the parts of a continued line.
+      // Comments are skipped even between the parts of a continued line.
       if line.first == UInt8(ascii: "#") || line.first == UInt8(ascii: ";") { continue }
       var whole = continued ?? []
       whole += line
@@ -78,7 +77,7 @@ package enum UnitFile {
     return lines.filter { !$0.isEmpty }
   }
 
-  /// The next line. It ends at a line feed, a carriage return, or both; the text has no NUL.
+  /// Takes a line, which ends at a line feed, a carriage return, or both. The text has no NUL.
   private static func takeLine(_ bytes: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
     guard !bytes.isEmpty else { return nil }
     let line = bytes.prefix { !isEnd($0) }
@@ -89,7 +88,7 @@ package enum UnitFile {
 
   private static func isEnd(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") }
 
-  /// Whether the last backslash is not itself escaped.
+  /// Whether the last backslash is not escaped itself.
   private static func endsInBackslash(_ line: ArraySlice<UInt8>) -> Bool {
     line.reversed().prefix { $0 == UInt8(ascii: "\\") }.count % 2 == 1
   }
@@ -102,7 +101,6 @@ package enum UnitFile {
     return line
   }
 
-  /// The value with its specifiers replaced; `nil` if one is unknown.
   private static func expanded(_ value: String, _ unit: UnitName) -> String? {
     var result = ""
     var rest = value.utf8[...]

@@ -11,7 +11,7 @@ package struct UnitName: Hashable, Sendable, CustomStringConvertible {
   private static let types = [".service", ".target"]
   private static let bytesMax = 255
 
-  /// `nil` for anything else, such as a path, a command line, or a name with invalid characters.
+  /// `nil` if the text is no unit name, such as a path or a command line.
   package init?(_ text: String) {
     guard text.utf8.count <= Self.bytesMax, text.utf8.allSatisfy(Self.isAllowed),
       let type = Self.types.first(where: { text.hasSuffix($0) })

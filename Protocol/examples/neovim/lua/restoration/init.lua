@@ -15,6 +15,7 @@ local QUIET, RETRY_FIRST, RETRY_LAST, GOODBYE = 400, 250, 10000, 300
 -- registered, registering: paths of registered objects, and of those for which the answer is due.
 -- known, asked, refused: by path, the state the broker has, whether it was told that there is a newer one, and why it
 -- refused one.
+-- isWithheld: whether the broker withholds the order of tab pages or the list of buffers.
 local session = {
   phase = 'idle', retry = RETRY_FIRST, stateBytesMax = 262144, registered = {}, registering = {}, known = {},
   asked = {}, refused = {}, told = {},
@@ -161,10 +162,10 @@ local function watch()
 end
 
 --- The broker has refused a state.
-local function refused(event)
-  local path = type(event.path) == 'table' and table.concat(event.path, '/') or ''
-  if event.name ~= 'encodeFailed' or not session.registered[path] then return end
-  local fault = event.error
+local function refused(params)
+  local path = type(params.path) == 'table' and table.concat(params.path, '/') or ''
+  if not session.registered[path] then return end
+  local fault = params.error
   -- What may be stored another time is told again; at once, if this editor was only busy for too long.
   if fault.kind ~= 'limitExceeded' then session.known[path] = nil end
   if fault.kind == 'timedOut' then return changed() end
@@ -180,7 +181,7 @@ end
 -- MARK: The broker's calls
 
 local function call(method, params)
-  if method == 'event' then return refused(params) end
+  if method == 'encodeFailed' then return refused(params) end
   if method ~= 'encodeRestorableStateWithCoder' then error('not served: ' .. method) end
   local now, answers, bytes = states(), {}, 0
   for index, each in ipairs(params.objects) do
@@ -193,7 +194,7 @@ local function call(method, params)
     else
       answer.state = saved.state
       bytes = bytes + #saved.text
-      -- No event tells that a round has a state refused once more.
+      -- It stays refused until another state is stored.
       if params.round == 0 or not isRefused then session.known[path], session.refused[path] = saved, nil end
     end
     if not answer.later then session.asked[path] = nil end
@@ -287,8 +288,10 @@ local function register()
     if failure then return failed(failure) end
     for _, path in ipairs(paths) do session.registered[path] = true end
     local editor, buffers = results['Editor'], results['Editor/Buffers']
+    session.isWithheld = editor.status == 'quarantined' or buffers.status == 'quarantined'
+    if session.isWithheld then tell('what was saved is withheld after crashes: see :RestorationStatus') end
     if session.phase ~= 'connecting' or editor.status ~= 'available' then
-      if editor.status ~= 'available' and editor.status ~= 'none' then tell('saved windows are ' .. editor.status) end
+      if editor.status == 'unreadable' then tell('saved windows are unreadable') end
       connection:request('completeStateRestoration', vim.empty_dict())
       return kept()
     end
@@ -325,7 +328,6 @@ function initialize()
     session.application = result.application
     session.retry, session.stateBytesMax = RETRY_FIRST, result.limits.stateBytesMax
     session.registering, session.known, session.asked, session.refused = {}, {}, {}, {}
-    session.connection:request('subscribe', { events = { 'encodeFailed' } })
     if isResumed and session.phase == 'kept' then
       changed()
     else
@@ -408,6 +410,10 @@ function M.status(cause)
   end
   table.sort(lines)
   vim.list_extend(lines, restoring.unsaved())
+  if session.isWithheld or #layout.kept.withheld > 0 then
+    local text = 'withheld after crashes; to give it back: restorationctl quarantine release '
+    lines[#lines + 1] = text .. session.application
+  end
   local kept = 'Kept as ' .. session.application .. (#lines == 0 and '.' or ', but:')
   return table.concat({ kept, unpack(lines) }, '\n')
 end

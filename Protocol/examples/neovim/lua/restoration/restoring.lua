@@ -256,7 +256,8 @@ function M.restore(saved)
   vim.o.equalalways, vim.o.hidden = equalalways, hidden
   api.nvim_del_autocmd(swap)
   local texts = { not done and fault or faults[1] }
-  if #saved.withheld > 0 then texts[#texts + 1] = #saved.withheld .. ' tab page(s) withheld after crashes' end
+  local text = ' tab page(s) withheld after crashes: see :RestorationStatus'
+  if #saved.withheld > 0 then texts[#texts + 1] = #saved.withheld .. text end
   -- One file may have several swap files.
   local files = fn.uniq(vim.tbl_map(function(each) return fn.fnamemodify(each.file, ':t') end, unsaved))
   local more = #files > 1 and (' and %d more'):format(#files - 1) or ''

@@ -245,7 +245,8 @@ function! restoration#restoring#Restore(saved) abort
     autocmd! RestorationSwap
   endtry
   let texts = s:fault ==# '' ? [] : [s:fault]
-  if !empty(a:saved.withheld) | call add(texts, len(a:saved.withheld) .. ' tab page(s) withheld after crashes') | endif
+  let text = ' tab page(s) withheld after crashes: see :RestorationStatus'
+  if !empty(a:saved.withheld) | call add(texts, len(a:saved.withheld) .. text) | endif
   " One file may have several swap files.
   let files = uniq(map(copy(s:unsaved), {_, pair -> fnamemodify(pair[0], ':t')}))
   let more = len(files) > 1 ? printf(' and %d more', len(files) - 1) : ''

@@ -4,7 +4,7 @@ internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Checks that the nodes of some contents of an archive are a tree.
+/// Checks that nodes from an archive form a tree.
 struct TreeCheck {
   struct Fault {
     var kind: ArchiveProblem.Kind
@@ -17,15 +17,15 @@ struct TreeCheck {
 
   var objects: Int { tree.count }
 
-  /// Takes in nodes, and checks what does not need the others.
-  mutating func take(_ readings: [NodeReading], origins: StateOrigins) {
+  /// Adds nodes, and checks each by itself. `missing`: their contexts that the archive lacks.
+  mutating func take(_ readings: [NodeReading], missing: Set<ContextID>) {
     for reading in readings {
       tree.load(reading.node)
-      if !reading.node.isRemoved { check(reading, origins) }
+      if !reading.node.isRemoved { check(reading, missing) }
     }
   }
 
-  /// Checks the tree, of which all nodes are there.
+  /// Checks the tree after the last node was added.
   mutating func finish() {
     for node in tree.indexAll().sorted() {
       faults.append(Fault(kind: .tree, node: node, message: "the object is its own ancestor"))
@@ -37,7 +37,7 @@ struct TreeCheck {
     if !tree.hasDistinctPaths { findEqualPaths() }
   }
 
-  private mutating func check(_ reading: NodeReading, _ origins: StateOrigins) {
+  private mutating func check(_ reading: NodeReading, _ missing: Set<ContextID>) {
     let record = reading.node
     func note(_ kind: ArchiveProblem.Kind, _ message: String) {
       faults.append(Fault(kind: kind, node: record.node, message: message))
@@ -50,12 +50,12 @@ struct TreeCheck {
     if let classes = record.classes, StateOrigin.classes(inText: classes).isEmpty {
       note(.object, "the object's classes are not a list of names")
     }
-    if let state = reading.state, origins[state.context] == nil {
+    if let state = reading.state, missing.contains(state.context) {
       note(.object, "the record of the state's writer is missing")
     }
   }
 
-  /// Paths are told apart by their last step: by the object whose path they continue, and their component.
+  /// Compares paths by their last step: the object above and the component.
   private mutating func findEqualPaths() {
     struct Step: Hashable {
       let above: NodeID?
