@@ -6,6 +6,7 @@ Each function at the end is a scenario. It ends with status 0 on success.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket as sockets
@@ -230,7 +231,8 @@ def ends_while_sessions_open(socket):
 
     def opens():
         while not has_ended.is_set():
-            restoration.Session(APPLICATION, socket=socket).open()
+            with contextlib.suppress(restoration.SessionEndedError):  # it ends with the program
+                restoration.Session(APPLICATION, socket=socket).open()
 
     opening = Running(opens)
     for _ in range(1000):
