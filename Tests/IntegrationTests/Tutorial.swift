@@ -14,6 +14,12 @@ struct TutorialPage {
     text = try Files.text("\(Products.repository)/\(path)")
   }
 
+  /// The same page by its headings of the second level; first what is above them.
+  var sections: [Self] {
+    let starts = [text.startIndex] + text.ranges(of: "\n## ").map(\.lowerBound)
+    return zip(starts, starts.dropFirst() + [text.endIndex]).map { Self(path: path, text: String(text[$0..<$1])) }
+  }
+
   /// The code blocks in this language, in their order.
   func blocks(_ language: String) -> [String] {
     text.components(after: "```\(language)\n").map { String($0.prefix(upTo: $0.firstRange(of: "\n```")) + "\n") }
