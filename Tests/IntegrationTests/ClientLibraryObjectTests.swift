@@ -112,7 +112,7 @@ internal import Testing
     try late.close()
   }
 
-  @Test("What is handed out with the answer to a registration is called back after that has returned", .scratch)
+  @Test("A state that follows the answer to a registration is given after the registration has returned", .scratch)
   func isCalledWhenItHasTheObject() throws {
     let asking = try AskingBroker(in: directory)
     let client = try LibraryClient(.c, socket: asking.socket, errors: directory.file("client.log"))

@@ -46,7 +46,7 @@ internal import Testing
       #expect(author.opening.readOnly != nil && author.opening.damage == nil)
       #expect(author.opening.nodes.map(\.node.component) == ["a", "b"])
       #expect(try await author.text(of: 2) == "two")
-      // Who registers objects is served; what is written is gone when the archive is closed.
+      // Sessions are served; their writes are lost when the archive is closed.
       try await author.apply(.node(3, "c"))
       try await author.maintain()
       #expect(try await author.scan().count == 3)

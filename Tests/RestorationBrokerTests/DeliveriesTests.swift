@@ -4,7 +4,7 @@ internal import RestorationArchive
 internal import RestorationBroker
 internal import Testing
 
-/// What is due to sessions, and their batches, alone (R21, R29, R31). Nodes are as deep as their number.
+/// Due deliveries and their batches, without an application (R21, R29, R31). Nodes are as deep as their number.
 @Suite struct DeliveriesTests {
   private var deliveries = Deliveries()
 

@@ -16,7 +16,7 @@ internal import Testing
     EncodeTarget(node: node, handle: 100 + node, session: session, bytes: 10, batchBytesMax: 1_000)
   }
 
-  /// What is to be asked for, in words.
+  /// The batches, in words.
   private static func words(_ batches: [Pulls.Batch]) -> [String] {
     batches.map { session, batch in "\(session):" + batch.map { " \($0.node)" }.joined() }
   }

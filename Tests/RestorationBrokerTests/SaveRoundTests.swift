@@ -144,7 +144,7 @@ internal import Testing
     broker.inspect()
   }
 
-  /// Automatic rounds have nobody to report to.
+  /// No client waits for an automatic round.
   @Test func r12AnOwnerIsToldOfWhatARoundRefusesWithoutHavingAskedForIt() throws {
     let (peer, monitor) = (try worker(2), broker.connect(pid: 9))
     try monitor.call("subscribe", #"{"events":["encodeFailed"]}"#)

@@ -26,7 +26,7 @@ internal import Testing
     let push = try await fake.events.request()
     scene.script.change { ($0.token, $0.saved) = ("of the next broker", .available) }
     try await push.cut()
-    // What is saved is what the program has.
+    // The program's state is saved.
     try await Scene.expect(#"decodeRestorableState {"object":102}"#, Scene.nothing)
     try await Scene.expect(#"encodeRestorableState {"object":102,"state":{"number":2},"revision":2}"#)
     #expect(try await newer == .stored(sequence: 1))

@@ -168,7 +168,7 @@ static void complain_once(saved_object *object, const restoration_failure *failu
   complain("a window or its state is not saved", failure);
 }
 
-/* Whoever runs the program is told that there is a state that it is not given (R35). */
+/* Tells the user that a state is withheld from the program (R35). */
 static void tell_if_withheld(const RestorationGtkSession *self, const saved_object *object, const json_t *result) {
   const char *state = json_string_value(json_object_get(json_object_get(result, "restoration"), "state"));
   if (g_strcmp0(state, "quarantined") != 0 || json_is_true(json_object_get(result, "existing"))) return;

@@ -184,7 +184,8 @@ extension Application {
     writeClaim(record, of: node)
   }
 
-  private func release(_ claim: Node.Claim, of node: Node) {
+  /// The session no longer has the object. The caller ends the node's claim.
+  func release(_ claim: Node.Claim, of node: Node) {
     tree.release(claim.handle)
     deliveries.cancel(node.id, for: claim.session, isLost: true)
     sessions[claim.session]?.objects[claim.handle] = nil

@@ -46,14 +46,10 @@ extension BrokerCore {
   ) -> Result<Value, ErrorObject>? {
     context.now = now
     guard let application = applications[id]?.settled else { return nil }
-    do throws(ErrorObject) {
-      return .success(try question(application))
-    } catch {
-      return .failure(error)
-    }
+    return Result { () throws(ErrorObject) in try question(application) }
   }
 
-  /// The report is over. It may have begun what is done in a long turn.
+  /// The report has ended. A long turn that it began may still run.
   package mutating func reportEnded(_ id: ReportID, at now: Moment) {
     context.now = now
     guard let application = applications[id.application] else { return }

@@ -22,7 +22,7 @@ package struct Turn: ~Copyable {
   private(set) var isGivenUp = false
   /// Why the archive was opened.
   var purpose = ArchivePurpose.reading
-  /// Why what is written ends with the broker; nil if it is kept.
+  /// Why writes are lost when the broker ends; nil if they are stored.
   var readOnly: String?
   package private(set) var sequence: SequenceNumber = 0
   /// Number of the newest change of a node or state.

@@ -74,14 +74,9 @@ package actor ArchiveSnapshots {
     after node: NodeID,
     at sequence: SequenceNumber
   ) async throws(ErrorObject) -> (nodes: [NodeReading], next: NodeID?) {
-    let lease = try await service.lease(for: id)
-    let nodes: [NodeReading]
-    do throws(ArchiveError) {
-      nodes = try await store.scan(after: node, limit: Self.nodesMax, at: .sequence(sequence), lease: lease)
-    } catch {
-      throw try await failed(error)
+    let nodes = try await piece { lease throws(ArchiveError) in
+      try await store.scan(after: node, limit: Self.nodesMax, at: .sequence(sequence), lease: lease)
     }
-    try await endPiece()
     return (nodes, nodes.count < Self.nodesMax ? nil : nodes.last?.node.node)
   }
 
@@ -98,13 +93,7 @@ package actor ArchiveSnapshots {
   }
 
   func states(in rows: [StateRequest.Row]) async throws(ErrorObject) -> [StateReading?] {
-    let lease = try await service.lease(for: id)
-    switch await store.states(in: rows, lease) {
-    case .success(let states):
-      try await endPiece()
-      return states
-    case .failure(let error): throw try await failed(error)
-    }
+    try await piece { lease throws(ArchiveError) in try await store.states(in: rows, lease).get() }
   }
 
   /// The states in the rows of an answer, which the broker may have cached.
@@ -115,17 +104,9 @@ package actor ArchiveSnapshots {
     return try await states(in: rows)
   }
 
-  /// Checks the next piece of what is stored.
+  /// Checks the next piece of the archive.
   func check(from position: VerificationPosition?) async throws(ErrorObject) -> VerificationPiece {
-    let lease = try await service.lease(for: id)
-    let piece: VerificationPiece
-    do throws(ArchiveError) {
-      piece = try await store.verify(lease, from: position)
-    } catch {
-      throw try await failed(error)
-    }
-    try await endPiece()
-    return piece
+    try await piece { lease throws(ArchiveError) in try await store.verify(lease, from: position) }
   }
 
   /// Copies the archive, to a file or as its own backup copy; returns the bytes of the copy.
@@ -149,6 +130,20 @@ package actor ArchiveSnapshots {
   func did(_ count: Int) async throws(ErrorObject) {
     objects += count
     if objects >= Self.objectsMax { _ = try await states(in: []) }
+  }
+
+  private func piece<Value: Sendable>(
+    _ read: (ArchiveLease) async throws(ArchiveError) -> Value
+  ) async throws(ErrorObject) -> Value {
+    let lease = try await service.lease(for: id)
+    let value: Value
+    do throws(ArchiveError) {
+      value = try await read(lease)
+    } catch {
+      throw try await failed(error)
+    }
+    try await endPiece()
+    return value
   }
 
   private func endPiece() async throws(ErrorObject) {

@@ -228,7 +228,7 @@ extension GenerationDiff.Side {
 }
 
 extension Node {
-  /// The order of what is below the same path: that of the identifiers' bytes.
+  /// Orders objects below the same path by the bytes of their identifiers.
   fileprivate func precedes(_ other: Node) -> Bool {
     (record.component ?? "").utf8.lexicographicallyPrecedes((other.record.component ?? "").utf8)
   }

@@ -81,7 +81,7 @@ extension BrokerService {
     await archives.turns.next()
     if let error, let session = reports[id]?.session { archives.failIfChanged(session, error, for: self) }
     guard !Task.isCancelled, !core.isDone(with: client) else {
-      throw .requestCancelled(hint: "Nobody waits for the answer.")
+      throw .requestCancelled(hint: "No client waits for the answer.")
     }
     if error == nil { _ = try lease(for: id) }
   }

@@ -154,14 +154,14 @@ extension SessionDriver: BrokerLinkObserver {
     var object: RestorableObject?
     switch answer {
     case .result(let result):
-      if let call = pending[ticket]?.call {
+      if let (call, revision) = pending[ticket] {
         object = follow(call.effect, result)
         if call.method == DecodeRestorableState.method, let decoded = call.objects.first {
           objects.decoded(decoded.id)
           if result["status"]?.string() == DecodingStatus.quarantined.rawValue { tellWithheld(decoded) }
         }
         // A state with a number is one of the program's.
-        if call.isNumbered, !machine.isAlone { encoded(call, pending[ticket]?.revision, result) }
+        if call.isNumbered, !machine.isAlone { encoded(call, revision, result) }
       }
     case .error(let slice):
       let error = RestorationError(answer: slice)

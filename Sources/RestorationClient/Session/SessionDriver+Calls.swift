@@ -15,15 +15,10 @@ extension SessionDriver {
       case call(Conversation.Call, Request, BrokerLink)
       /// All objects of the application are restored, these among them.
       case finishedRestoring([ObjectPlan.ObjectID])
-
-      /// A data source does not wait for registrations that have not returned.
-      var isAtOnce: Bool {
-        guard case .call(_, let request, _) = self else { return false }
-        return SessionDriver.lane(of: request.method) == .atOnce
-      }
     }
 
     let content: Content
+    let lane: ServedCallQueue.Lane
     var task: Task<Void, Never>?
   }
 
@@ -40,7 +35,7 @@ extension SessionDriver {
   }
 
   /// A data source runs at once: another call may wait for it.
-  fileprivate static func lane(of method: String) -> ServedCallQueue.Lane {
+  private static func lane(of method: String) -> ServedCallQueue.Lane {
     switch ServedMethod(rawValue: method) {
     case .modelIdentifierForElementAtIndexPath, .indexPathForElementWithModelIdentifier: .atOnce
     case .shouldSaveApplicationState, .shouldRestoreApplicationState, .willEncodeRestorableState,
@@ -54,7 +49,7 @@ extension SessionDriver {
 
   private func enqueue(_ content: ServedCall.Content, as lane: ServedCallQueue.Lane) {
     let number = callQueue.makeNumber()
-    calls[number] = ServedCall(content: content)
+    calls[number] = ServedCall(content: content, lane: lane)
     act(callQueue.add(number, lane))
   }
 
@@ -72,11 +67,12 @@ extension SessionDriver {
   }
 
   private func begin(_ number: ServedCallQueue.Number) {
-    guard let content = calls[number]?.content else { return }
-    if !content.isAtOnce, returns.wait({ [weak self] in self?.enter { $0.begin(number) } }) { return }
+    guard let call = calls[number] else { return }
+    // A data source does not wait for registrations that have not returned.
+    if call.lane != .atOnce, returns.wait({ [weak self] in self?.enter { $0.begin(number) } }) { return }
     calls[number]?.task = Self.$answering.withValue(ObjectIdentifier(self)) {
       Task {
-        switch content {
+        switch call.content {
         case .call(let call, let request, let link):
           respond(to: call, with: await answer(request), on: link)
         case .finishedRestoring(let ids):

@@ -83,12 +83,12 @@ extension SessionDriver {
 
   /// A broker has answered a state of the program.
   func encoded(_ call: SessionCall, _ revision: Int64?, _ result: JSONSlice) {
-    if case .unsaved? = EncodeOutcome(result) { keep(call, revision, isDue: false) }
-    encoded(call.target, revision, result)
+    let outcome = EncodeOutcome(result)
+    if case .unsaved? = outcome { keep(call, revision, isDue: false) }
+    encoded(call.target, revision, outcome)
   }
 
-  private func encoded(_ target: RestorableReference, _ revision: Int64?, _ result: JSONSlice) {
-    let outcome = EncodeOutcome(result)
+  private func encoded(_ target: RestorableReference, _ revision: Int64?, _ outcome: EncodeOutcome?) {
     if case .unsaved? = outcome { return memory.refused(target, revision) }
     memory.stored(target, revision)
     guard case .object(let object) = target else { return }
@@ -99,8 +99,10 @@ extension SessionDriver {
   /// Pushes a state that a broker refused as not included. False if there is none.
   func pushWanted(_ object: RestorableObject) -> Bool {
     guard let state = memory.states[.object(object)] else { return false }
-    guard !state.isDue, memory.want(.object(object)) else { return true }
-    Task.immediate { await push(.object(object)) }
+    if !state.isDue {
+      memory.want(.object(object))
+      Task.immediate { await push(.object(object)) }
+    }
     return true
   }
 
@@ -138,7 +140,7 @@ extension SessionDriver {
     }
     call.isOfOneConnection = true
     do {
-      encoded(target, state.revision, try await perform(call).answer.get())
+      encoded(target, state.revision, EncodeOutcome(try await perform(call).answer.get()))
     } catch is RestorationSessionError {
       // The session has ended, an object is gone, or the connection is lost.
     } catch let error as RestorationError where Self.isPassing(error) || error.code == .invalidReference {

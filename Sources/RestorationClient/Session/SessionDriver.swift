@@ -284,7 +284,7 @@ actor SessionDriver {
     }
   }
 
-  /// If the session has no broker, looks for one once more before it goes on.
+  /// If the session has no broker, looks for one once more before it continues.
   private func look(_ next: @escaping () -> Void) {
     guard machine.isAlone, !machine.hasEnded else { return next() }
     farewell.look(next)

@@ -93,12 +93,8 @@ struct SessionMemory {
     states[target] = State(call: call, targets: targets, isDue: isDue)
   }
 
-  /// The broker wants a refused state. False if there is none.
-  mutating func want(_ target: RestorableReference) -> Bool {
-    guard states[target] != nil else { return false }
-    states[target]?.isDue = true
-    return true
-  }
+  /// The broker wants a refused state.
+  mutating func want(_ target: RestorableReference) { states[target]?.isDue = true }
 
   /// The broker does not store this state now.
   mutating func refused(_ target: RestorableReference, _ revision: Int64?) {

@@ -35,8 +35,8 @@ struct ExplainCommand: ControlCommand {
         let explanation = try await broker.call(ExplainRestoration(object: object, reveal: reveal), of: application)
         if let layout = output.layout { return try layout.show(explanation) }
         // The call fails if archives stay on their host.
-        let call = ReportReplica(application: ApplicationName(application))
-        let replicated = try? await broker.call(call).applications.first
+        let replicated = try? await broker.call(ReportReplica(application: ApplicationName(sending: application)))
+          .applications.first
         try Output.show(text(of: explanation) + (replicated.map(Self.text) ?? ""))
       } catch let error as RestorationError where error.code == .unknownObject {
         let paths = try await broker.describeApplication(application).objects.compactMap(\.path)

@@ -8,9 +8,9 @@ the program. Prints a line for each event: "open", "shows TEXT", "cannot read TE
 "restored" when it has restored the application, and "saved TEXT".
 
   --main        restores the application when its window is there
-  --declines    the user does not want what is saved
+  --declines    the user declines the saved state
   --saves       saves the application before it restores it
-  --unreadable  is of another version, which cannot read what is saved
+  --unreadable  is of another version, which cannot read the saved state
 """
 
 import asyncio

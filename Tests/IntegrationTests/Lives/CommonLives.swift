@@ -10,7 +10,7 @@ internal import Testing
   private static let application = "org.example.Notes"
   private static let hour = "an hour of work"
 
-  /// What is saved of a window.
+  /// The saved state of a window.
   private static func saved(_ window: String, at socket: String? = nil) throws -> String? {
     try WireClient(socket ?? broker.socket).decode(window, of: application)["state"]?["text"]?.string
   }

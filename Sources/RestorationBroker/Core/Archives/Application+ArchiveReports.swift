@@ -46,7 +46,8 @@ extension Application {
     if let cursor = request.cursor {
       let page = try exportPage(at: cursor, of: caller.client, bytesMax: bytesMax)
       jobs.use(export: page.export, in: turn)
-      return jobs.begin(page, for: call, after: page.plan.sequence, in: &turn)
+      jobs.begin(page, for: call, after: page.plan.sequence, in: &turn)
+      return
     }
     let sealed = try request.generation.map { number throws(ErrorObject) in try generation(number) }
     let plan = ExportPlan(

@@ -83,21 +83,23 @@ package struct ArchiveJobs {
   }
 
   /// Begins a report once the changes up to `sequence` are durable; without one, all that is written so far.
+  @discardableResult
   package mutating func begin(
     _ report: any Report,
     for call: LongCall,
     after sequence: SequenceNumber? = nil,
     in turn: inout Turn
-  ) {
+  ) -> Int {
     counter += 1
     reports[counter] = UnderWay(caller: call.caller, isCancellable: report.isCancellable)
     let id = ReportID(application: turn.application, number: counter)
     turn.ask(.report(report, id, call, after: sequence ?? turn.sequence))
+    return counter
   }
 
   mutating func begin(_ rollback: Rollback, in turn: inout Turn) {
-    self.rollback = (counter + 1, rollback)
-    begin(RollbackReading(sequence: rollback.generation.sequence), for: rollback.call, in: &turn)
+    let reading = RollbackReading(sequence: rollback.generation.sequence)
+    self.rollback = (begin(reading, for: rollback.call, in: &turn), rollback)
   }
 
   /// Changes the rollback in place: a copy would be large.

@@ -159,11 +159,9 @@ extension Application {
   func yield(_ node: Node) {
     guard let claim = node.claim else { return }
     announceUnregistration(of: node, .replaced, stateKept: true)
-    sessions[claim.session]?.objects[claim.handle] = nil
+    release(claim, of: node)
     if claim.revision > 0 { sessions[claim.session]?.revisions[node.id] = claim.revision }
     trials.release(node.id, of: claim.session)
-    deliveries.cancel(node.id, for: claim.session, isLost: true)
-    tree.release(claim.handle)
     node.claim = nil
     note(.released(node.id, isGone: false))
   }

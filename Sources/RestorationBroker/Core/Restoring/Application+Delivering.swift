@@ -10,7 +10,7 @@ extension Application {
   /// Bytes that an object takes in a message besides its path, state and coder: its handle, and names of members.
   static let objectBytes = 96
 
-  // MARK: What is due
+  // MARK: Due deliveries
 
   /// The session has claimed the object. Returns whether its saved state is delivered now, apart from a restoration.
   func deliver(_ node: Node, to session: Session) -> Bool {

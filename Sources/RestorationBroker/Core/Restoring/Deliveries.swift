@@ -82,7 +82,7 @@ package struct Deliveries {
     lines[session]?.batch?.entries.contains { $0.node == node } == true
   }
 
-  // MARK: What is due
+  // MARK: Due deliveries
 
   /// The session has registered an object with `depth` ancestors: its saved state is due.
   package mutating func add(_ node: NodeID, depth: Int, for session: SessionID) {

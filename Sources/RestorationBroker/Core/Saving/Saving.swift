@@ -26,7 +26,7 @@ package struct Saving {
     pulls = Pulls()
   }
 
-  /// Passes an event to the round; nil if there is none.
+  /// Passes an event to the round; returns nil without a round.
   @discardableResult
   package mutating func advance<Result>(_ event: (inout SaveRound) -> Result) -> Result? { round?.handle(event) }
 
