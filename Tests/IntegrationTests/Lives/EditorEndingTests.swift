@@ -38,7 +38,12 @@ struct EditorEndingTests {
 
   /// Waits until an editor's session has ended; how.
   private static func ending(of process: EditorProcess, _ monitor: WireClient) throws -> String? {
-    try process.waits(until: "has ended") { monitor.hasInput(within: .zero) }
+    do {
+      try process.waits(until: "has ended") { monitor.hasInput(within: .zero) }
+    } catch {
+      let status = try? Files.text("/proc/\(process.pid)/status")
+      throw TestFailure("\(error) in \(process.host): \(status ?? "its process is gone")")
+    }
     return try monitor.notification("event")["ending"]?.string
   }
 

@@ -483,6 +483,8 @@ function! restoration#Start() abort
 endfunction
 
 function! s:LeavePre() abort
+  " Signals come together, as SIGHUP with SIGCONT. Vim hangs if the second one's handler interrupts an allocation.
+  if v:dying | sleep 50m | endif
   try
     call s:Goodbye()
   catch
