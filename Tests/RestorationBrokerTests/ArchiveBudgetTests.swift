@@ -40,7 +40,7 @@ internal import Testing
     let name = String(repeating: "n", count: 100)
     let node = Node(record: NodeRecord(node: 1, parent: nil, component: name, kind: .object))
     let text = Array(repeating: UInt8(ascii: "1"), count: 500)
-    node.state = StateSummary(StateRecord(node: 1, context: 1, written: 0, text: text[...]), at: 2)
+    node.versions.write(StateSummary(StateRecord(node: 1, context: 1, written: 0, text: text[...]), at: 2))
     budget.count([node], at: 4)
     #expect(budget.states == 500 && budget.texts == 100)
     func excess(_ reachable: Int, at sequence: SequenceNumber) -> Int {

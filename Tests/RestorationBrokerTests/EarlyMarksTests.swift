@@ -14,7 +14,7 @@ internal import Testing
   private func node(_ id: NodeID, claimed since: Int64, isEarly: Bool = true) -> Node {
     let node = Node(record: NodeRecord(node: id, parent: nil, component: "n\(id)", kind: .object))
     let record = StateRecord(node: id, context: 1, isEarly: isEarly, written: 0, text: [], references: nil)
-    node.state = StateSummary(record, at: id)
+    node.versions.write(StateSummary(record, at: id))
     node.claim = Node.Claim(session: 1, handle: id, since: since, classes: [])
     return node
   }
@@ -38,11 +38,9 @@ internal import Testing
     #expect(event.timer() == 500)
   }
 
-  @Test func clearingForgetsTheStateThatWasHidden() {
+  @Test func clearingIsWrittenOnce() {
     let node = node(2, claimed: 0)
-    node.beforeClaim = node.state
     EarlyMarks.clear([node], in: &event.turn)
-    #expect(node.beforeClaim == nil)
     #expect(event.written() == [.settle([2])])
     EarlyMarks.clear([node], in: &event.turn)
     #expect(event.written() == [])

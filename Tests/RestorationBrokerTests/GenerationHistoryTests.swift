@@ -20,10 +20,8 @@ internal import Testing
     let node = tree.insert(NodeRecord(node: id, parent: parent, component: component, kind: .viewController))
     let text = [UInt8](repeating: UInt8(ascii: " "), count: 100)
     let references = target.map { "[[0,20,\($0)]]" }
-    node.state = StateSummary(
-      StateRecord(node: id, context: 1, written: 0, text: text[...], references: references),
-      at: id
-    )
+    let record = StateRecord(node: id, context: 1, written: 0, text: text[...], references: references)
+    node.versions.write(StateSummary(record, at: id))
   }
 
   private mutating func seal(omitting omitted: Set<NodeID>? = nil) -> GenerationRecord {
@@ -57,8 +55,8 @@ internal import Testing
     addNode(10, "a")
     let node = try #require(tree.nodes[10])
     let text = Array("{}".utf8)[...]
-    node.beforeClaim = node.state
-    node.state = StateSummary(StateRecord(node: 10, context: 1, isEarly: true, written: 0, text: text), at: 20)
+    let record = StateRecord(node: 10, context: 1, isEarly: true, written: 0, text: text)
+    node.versions.write(StateSummary(record, at: 20))
     func hidden(_ sealed: SequenceNumber...) -> NodeID? {
       let record = GenerationRecord(generation: 1, kind: "round", committed: 0, objects: 0, bytes: 0, omitted: [])
       let generations = sealed.map { SealedGeneration(record: record, sequence: $0, isPinned: true) }

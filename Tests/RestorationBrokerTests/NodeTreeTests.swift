@@ -103,7 +103,7 @@ internal import Testing
     limits.frameBytesMax = 512
     let nodes = (1...3).map { tree.insert(NodeRecord(node: $0, parent: nil, component: "n\($0)", kind: .object)) }
     let references = (0..<8).map { "[\($0 * 20),19,1]" }.joined(separator: ",")
-    nodes[2].state = StateSummary(
+    let state = StateSummary(
       sequence: 1,
       context: 0,
       session: 0,
@@ -113,6 +113,7 @@ internal import Testing
       bytes: 200,
       references: "[\(references)]"
     )
+    nodes[2].versions.write(state)
     func isMoved(_ node: Node, _ component: String) -> Bool {
       let relocation = Relocation(node: node, parent: nil, component: component)
       return (try? tree.relocate([relocation], takesOver: false, within: limits)) != nil

@@ -108,7 +108,7 @@ internal import Testing
     let parent = tree.insert(NodeRecord(node: 1, parent: nil, component: "a", kind: .viewController))
     let below = tree.insert(NodeRecord(node: 2, parent: 1, component: nil, kind: .view))
     let state = StateRecord(node: 1, context: 1, written: 0, text: [], references: "[[0,0,2]]")
-    parent.state = StateSummary(state, at: 1)
+    parent.versions.write(StateSummary(state, at: 1))
     #expect(walk(tree) == .commit)
     #expect(parent.savingSteps.map(\.step) == [.included, .orphaned])
     #expect(below.savingSteps.map(\.step) == [.excluded(by: nil), .referenced(by: ["a"]), .orphaned])

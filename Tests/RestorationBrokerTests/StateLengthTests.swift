@@ -73,7 +73,8 @@ internal import Testing
     let node = tree.insert(NodeRecord(node: 1, parent: nil, component: "B", kind: .object))
     let table = "[" + (0..<1_024).map { "[\(30 * $0),20,1]" }.joined(separator: ",") + "]"
     let text = [UInt8](repeating: UInt8(ascii: " "), count: 40_000)
-    node.state = StateSummary(StateRecord(node: 1, context: 1, written: 0, text: text[...], references: table), at: 1)
+    let record = StateRecord(node: 1, context: 1, written: 0, text: text[...], references: table)
+    node.versions.write(StateSummary(record, at: 1))
     let long = LongStates(in: tree, Limits())
     #expect(long.count == 1)
     #expect(long.suspects(in: tree).count == 0)

@@ -100,10 +100,10 @@ struct TreeInspection {
       if node.state != reading.state {
         faults.append("node \(node.id): \(String(describing: node.state)) / \(String(describing: reading.state))")
       }
-      if node.state?.isEarly == true, node.beforeClaim != reading.beforeClaim {
+      if node.versions.isProvisional, node.versions.hidden != reading.beforeClaim {
         faults.append("node \(node.id) hides another state")
       }
-      let named = [node.state, node.beforeClaim]
+      let named = [node.state, node.versions.hidden]
       for state in named where state.map({ archive.contexts[$0.context] == nil }) ?? false {
         faults.append("node \(node.id) has a state of an unknown writer")
       }

@@ -147,7 +147,7 @@ extension Application {
     let references = node.references
     budget.grow(by: -state.bytes, at: write(.removeState(node.id)))
     origins.exchange([state.context], for: [], at: sequence)
-    (node.state, node.beforeClaim) = (nil, nil)
+    node.versions.remove()
     reach.note(references, node.references, in: tree)
   }
 

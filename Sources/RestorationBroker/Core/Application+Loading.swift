@@ -79,7 +79,7 @@ extension Application {
       node.claimRecord = record
       guard record.released == 0, let session = sessions[record.session] else { continue }
       // Former brokers did not record pending deliveries. If the last push was provisional, a delivery was pending.
-      let isEarly = node.state.map { $0.isEarly && $0.session == session.id } ?? false
+      let isEarly = node.versions.isProvisional && node.state?.session == session.id
       let classes = node.record.classes.map { StateOrigin.classes(inText: $0) } ?? []
       let before = former[record.handle]
       let since = before?.since ?? turn.now.monotonic
@@ -111,6 +111,6 @@ extension Application {
     claim.revision = max(claim.revision, session.revision(of: node))
     session.objects[claim.handle] = node
     tree.hold(node, claim)
-    if node.state?.isEarly == true { trials.watchEarly(since: claim.since, in: &turn) }
+    if node.versions.isProvisional { trials.watchEarly(since: claim.since, in: &turn) }
   }
 }

@@ -115,8 +115,8 @@ package struct RunHistory {
   mutating func decline(_ nodes: some Sequence<Node>, below tops: [NodeID]?, upTo sequence: SequenceNumber) {
     for node in nodes {
       // Only states that are confirmed just now and were in the generation the run started from.
-      let isSettled = node.state.map { $0.isEarly && $0.sequence > facts.began } ?? false
-      let former = isSettled ? node.beforeClaim.flatMap { $0.sequence <= facts.began ? $0 : nil } : nil
+      let isSettled = node.versions.isProvisional && (node.state?.sequence ?? 0) > facts.began
+      let former = isSettled ? node.versions.hidden.flatMap { $0.sequence <= facts.began ? $0 : nil } : nil
       declined[node.id] = (declinedState(of: node) ?? former).map { (state: $0, upTo: sequence) }
     }
     if let tops { refuse(tops) } else { facts.decision = .declined }
@@ -168,7 +168,7 @@ package struct RunHistory {
   /// Whether the saved state of the node, or of one above it, was declined or refused in this run. New states then hide
   /// nothing (R19).
   func isGivenUp(_ node: Node) -> Bool {
-    facts.decision == .declined && (node.stateBeforeClaim?.sequence ?? 0) <= facts.began || isRefused(node)
+    facts.decision == .declined && (node.ownerState?.sequence ?? 0) <= facts.began || isRefused(node)
   }
 
   func isRefused(_ node: Node) -> Bool {

@@ -59,7 +59,7 @@ package struct ExportPlan: Sendable {
           record: node.record,
           parent: isTold ? nil : node.parent.flatMap { places[$0.id] },
           state: state,
-          beforeClaim: isEarly ? node.beforeClaim : nil,
+          beforeClaim: isEarly ? node.versions.hidden : nil,
           isEarly: isEarly,
           isRedacted: isHidden
         )

@@ -24,7 +24,7 @@ struct GenerationDiff {
     ) async throws(ErrorObject) -> Side {
       let tree = try await archive.tree(at: contents.sequence)
       var side = Side(sequence: contents.sequence, omitted: Set(contents.omitted), tree: tree)
-      for node in side.omitted { side.tree.nodes[node]?.state = nil }
+      for node in side.omitted { side.tree.nodes[node]?.versions.remove() }
       side.tree.indexAll()
       try await archive.did(tree.count)
       var ancestry = Ancestry()

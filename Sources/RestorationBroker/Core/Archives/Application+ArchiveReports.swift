@@ -137,7 +137,7 @@ extension Application {
     let today = tree.nodes[reading.node.node]
     let isRedacted = reading.node.isConfidential && !page.reveals && reading.state != nil
     // A generation shows the past; only a state that is handed out now can be withheld.
-    let isWithheld = page.generation == nil && reading.state.flatMap { today?.isWithheld($0) } ?? false
+    let isWithheld = page.generation == nil && reading.state.flatMap { today?.versions.isWithheld($0) } ?? false
     return ArchivedObject().with { object in
       object.object = today?.claim?.handle
       object.path = path
@@ -178,7 +178,7 @@ extension Application {
 extension NodeTree {
   /// All nodes with their states, and the successors of gone ones.
   fileprivate var readings: [NodeReading] {
-    nodes.values.map { NodeReading(node: $0.record, state: $0.state, beforeClaim: $0.beforeClaim) }
+    nodes.values.map { NodeReading(node: $0.record, state: $0.state, beforeClaim: $0.versions.hidden) }
       + successors.map { NodeReading(node: .removal(of: $0.key, successor: $0.value), state: nil) }
   }
 }

@@ -48,7 +48,7 @@ extension Application {
   /// Failures precede successes, and restoring precedes saving.
   private func verdict(on node: Node) -> ExplainRestoration.Verdict {
     if node.isQuarantined { return .quarantined }
-    if node.isUnreadable { return .unreadable }
+    if node.versions.isUnreadable { return .unreadable }
     return restoringVerdict(on: node) ?? savingVerdict(on: node) ?? (node.isRestored ? .restored : .saved)
   }
 

@@ -89,8 +89,8 @@ extension Application {
     write(.node(object.record))
     // It is unclaimed: from now on it is an orphan (R13).
     if object.record.component != nil { writeRelease(of: node, at: turn.now.wall) }
-    if let before = object.beforeClaim { node.beforeClaim = write(before, isEarly: false, of: node) }
-    if let state = object.state { node.state = write(state, isEarly: object.isEarly, of: node) }
+    if let before = object.beforeClaim { node.versions.write(write(before, isEarly: false, of: node)) }
+    if let state = object.state { node.versions.write(write(state, isEarly: object.isEarly, of: node)) }
   }
 
   private func write(_ state: ImportPlan.State, isEarly: Bool, of node: Node) -> StateSummary {

@@ -59,17 +59,11 @@ extension Application {
       (record.node, record.isEarly) = (node.id, false)
       // So that revisions continue, even after a restart (R15).
       (record.session, record.revision) = (node.claim?.session ?? 0, node.claim?.revision ?? 0)
-      let withheld = node.withheld
-      node.withheld = nil
-      store(record, at: node)
-      node.withheld = withheld
-      // A state that crashes processes does so in the copy as well (R35).
-      if let copy = node.state, let row = withheld?.first(where: { $0.row.sequence == original }) {
-        withhold(copy, of: node, as: row)
-      }
+      replaceState(of: node, by: record)
+      node.isUnstored = false
+      withholdCopy(of: original, at: node)
     }
     acquit(node.id)
-    node.isUnreadable = false
     if let claim = node.claim, let session = sessions[claim.session] {
       setFresh(node, false, of: session)
       hold(node, claim.rolledBack(at: turn.now.monotonic), by: session)
@@ -80,7 +74,7 @@ extension Application {
   func reinstate(_ reading: StateReading?, _ row: StateRow, for caller: Caller) {
     let reply = ReleaseQuarantine.Reply()
     guard case .state(let record, row.sequence)? = reading, let node = tree.nodes[row.node], !node.isQuarantined,
-      node.withheld?.contains(where: { $0.row == row }) == true
+      node.versions.withheld.contains(where: { $0.row == row })
     else { return turn.answer(caller, reply) }
     do throws(ErrorObject) {
       try turn.requireWritable()
@@ -91,10 +85,7 @@ extension Application {
     }
     settle([node])
     release([row])
-    if let state = node.state, !node.isWithheld(state) {
-      let row = StateRow(node: node.id, sequence: state.sequence)
-      withhold(state, of: node, as: WithheldRow(row: row, since: turn.now.wall, bytes: state.bytes))
-    }
+    if let state = node.state, !node.versions.isWithheld(state) { withhold(state, of: node) }
     bringBack(.text(record, of: row.sequence), at: node)
     announce {
       QuarantineEnded().with {

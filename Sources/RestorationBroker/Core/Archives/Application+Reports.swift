@@ -156,10 +156,7 @@ extension Application {
     }
     clearHead()
     let kept = nodesToKeep()
-    for node in tree.nodes.values {
-      node.state = nil
-      node.beforeClaim = nil
-    }
+    for node in tree.nodes.values { node.versions.remove() }
     for node in tree.nodes.values where !kept.contains(node.id) { tree.forget(node) }
     for id in kept.sorted() {
       guard let node = tree.nodes[id] else { continue }

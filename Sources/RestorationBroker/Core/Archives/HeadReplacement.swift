@@ -83,16 +83,15 @@ struct HeadReplacement {
       await long.did(1)
       let before = former.nodes[node.id]
       let restored = rollback.restored(node, beside: before)
-      (node.state, node.withheld) = (nil, before?.withheld)
+      node.versions = before?.versions ?? Versions()
       switch restored {
       case .nothing:
-        if before?.state != nil { application.write(.removeState(node.id)) }
+        if node.hasState { application.write(.removeState(node.id)) }
+        node.versions.remove()
         application.acquit(node.id)
       case .same:
-        if before?.state?.isEarly == true { settled.append(node.id) }
-        node.state = before?.state
-        node.state?.isEarly = false
-        node.isUnreadable = before?.isUnreadable ?? false
+        if node.versions.isProvisional { settled.append(node.id) }
+        node.versions.confirm()
       case .text(var record, let original):
         record.isEarly = false
         if let claim = before?.claim {
@@ -100,13 +99,9 @@ struct HeadReplacement {
           record.session = claim.session
           record.revision = claim.revision
         }
-        let copy = StateSummary(record, at: application.write(.state(record)))
-        node.state = copy
+        node.versions.write(StateSummary(record, at: application.write(.state(record))))
         application.acquit(node.id)
-        // A state that crashes processes does so in the copy as well (R35).
-        if let row = node.withheld?.first(where: { $0.row.sequence == original }) {
-          application.withhold(copy, of: node, as: row)
-        }
+        application.withholdCopy(of: original, at: node)
       }
     }
     if !settled.isEmpty { application.write(.settle(settled)) }

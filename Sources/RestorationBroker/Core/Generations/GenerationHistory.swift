@@ -152,7 +152,7 @@ extension NodeTree {
     // If all are reached, further references change nothing.
     while !unreached.isEmpty, let node = next.popLast() {
       follow(node.state)
-      if hidden { follow(node.beforeClaim) }
+      if hidden { follow(node.versions.hidden) }
     }
     return unreached
   }

@@ -183,9 +183,7 @@ extension Application {
   private func putBack(_ record: StateRecord, at node: Node) {
     var record = record
     (record.node, record.isEarly, record.session, record.revision) = (node.id, false, 0, 0)
-    let state = StateSummary(record, at: write(.state(record)))
-    headChanged(from: nil, to: state)
-    node.state = state
+    replaceState(of: node, by: record)
   }
 }
 

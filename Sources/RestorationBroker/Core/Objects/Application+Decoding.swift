@@ -16,13 +16,13 @@ extension Application {
     }
     let node = try requireNode(request.object)
     let isOwner = owns(session, node)
-    let summary = visibleState(of: node, isOwner: isOwner)
+    let summary = isOwner ? node.ownerState : node.state
     if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
       return try trials.wait(request, by: session.id, for: caller, in: &turn)
     }
     if isOwner, let session { noteFetched(node, by: session.id) }
     guard let summary else { return turn.ask(.respond(caller, .result(DecodeRestorableState.Reply()))) }
-    if isOwner, let since = node.withheldSince(summary.sequence) {
+    if isOwner, let since = node.versions.withheldSince(summary.sequence) {
       return withhold(summary, of: node, since: since, from: session, for: caller)
     }
     if isOwner, !classMatches(node, summary) {
@@ -40,18 +40,12 @@ extension Application {
       return
     }
     let row = StateRequest.Row(node: node.id, sequence: summary.sequence, bytes: summary.bytes)
-    let isProvisional = node.state?.isEarly == true
-    if isOwner, isProvisional || node.record.kind == .view || mayResolveElements(of: node) {
+    if isOwner, node.versions.isProvisional || node.record.kind == .view || mayResolveElements(of: node) {
       let request = StateRequest(caller: caller, purpose: .decode(node: node.id, isResolving: true), rows: [row])
       jobs.read(.read(id, request, after: summary.sequence), in: &turn)
     } else {
       jobs.read(.readState(id, row, caller), in: &turn)
     }
-  }
-
-  /// The state that a decode returns and an encode expects (R15, R19).
-  func visibleState(of object: Node, isOwner: Bool) -> StateSummary? {
-    isOwner ? object.stateBeforeClaim : object.state
   }
 
   /// Returns the application's own state, to a delegate that could not be sent it and to other callers (R31).
@@ -60,7 +54,7 @@ extension Application {
     if session?.facts.isDelegate == true, let node = tree.applicationNode { dropProvisional([node]) }
     guard caller.call != nil else { return }
     guard let row = ownState(forDelegate: session?.facts.isDelegate == true) else {
-      let summary = tree.applicationNode.flatMap { visibleState(of: $0, isOwner: owns(session, $0)) }
+      let summary = tree.applicationNode.flatMap { owns(session, $0) ? $0.ownerState : $0.state }
       let reply = DecodeRestorableState.Reply(summary == nil ? .none : .quarantined, at: summary?.sequence ?? 0)
       return turn.ask(.respond(caller, .result(reply)))
     }
@@ -97,7 +91,7 @@ extension Application {
     switch reading {
     case .state(let record, let sequence): reply = decoded(record, at: sequence)
     case .unreadable(let sequence):
-      if let node = tree.node(node), node.state?.sequence == sequence { node.isUnreadable = true }
+      tree.node(node)?.versions.noteUnreadable(sequence)
       reply = DecodeRestorableState.Reply(.unreadable, at: sequence)
     case nil: reply = DecodeRestorableState.Reply()
     }
@@ -114,7 +108,7 @@ extension Application {
       written: record.written,
       sequence: sequence,
       isConfidential: node?.record.isConfidential ?? true,
-      isWithheld: node?.withheldSince(sequence) != nil
+      isWithheld: node?.versions.withheldSince(sequence) != nil
     )
   }
 

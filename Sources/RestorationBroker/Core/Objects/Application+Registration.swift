@@ -251,8 +251,8 @@ extension Application {
       node.claim?.classes = classes
       return
     }
-    node.hasFailed = false
-    let isDue = node.stateBeforeClaim != nil && !isFresh
+    node.versions.forgetFailure()
+    let isDue = node.ownerState != nil && !isFresh
     var claim = Node.Claim(session: session.id, handle: turn.nextHandle, since: turn.now.monotonic, classes: classes)
     claim.wasLeft = sessions.orphaned(node) != nil
     session.lastRegistered = turn.now.monotonic
@@ -275,19 +275,23 @@ extension Application {
   }
 
   private func reply(for node: Node, _ session: Session) -> RegisterObjectForStateRestoration.Reply {
-    let state = node.stateBeforeClaim
+    let state = node.ownerState
     return RegisterObjectForStateRestoration.Reply().with { message in
       message.object = node.claim?.handle ?? 0
       message.path = tree.path(of: node)
       message.included = tree.isIncluded(node)
       message.restoration = ObjectRestoration().with { restoration in
-        restoration.state =
-          node.claim?.isFresh == true
-          ? .none
-          : node.isUnreadable ? .unreadable : node.isQuarantined ? .quarantined : state == nil ? .none : .available
+        restoration.state = status(of: node)
         restoration.classMatches = state.map { classMatches(node, $0) } ?? true
       }
     }
+  }
+
+  private func status(of node: Node) -> RestorationState {
+    if node.claim?.isFresh == true { return .none }
+    if node.versions.isUnreadable { return .unreadable }
+    if node.isQuarantined { return .quarantined }
+    return node.ownerState == nil ? .none : .available
   }
 
   func classMatches(_ node: Node, _ state: StateSummary) -> Bool {

@@ -29,7 +29,7 @@ extension Application {
   func countHead() {
     budget.count(tree.nodes.values, at: sequence)
     origins.count(tree.nodes.values.contexts, at: sequence)
-    for node in tree.nodes.values { if let hidden = node.beforeClaim { origins.name(hidden.context, at: sequence) } }
+    for hidden in tree.nodes.values.lazy.compactMap(\.versions.hidden) { origins.name(hidden.context, at: sequence) }
   }
 
   func committed(_ receipt: ArchiveReceipt) {
@@ -56,18 +56,16 @@ extension Application {
 extension NodeTree {
   /// The oldest withheld text that a newer state has replaced (R35).
   fileprivate var oldestReplacedText: StateRow? {
-    let rows = nodes.values.filter { $0.withheld != nil }.flatMap { node in
-      (node.withheld ?? []).map(\.row).filter { !node.withheldInUse.contains($0) }
-    }
-    return rows.min { $0.sequence < $1.sequence }
+    let holders = nodes.values.filter(\.versions.hasWithheld)
+    return holders.flatMap { $0.versions.withheld(areReplaced: true) }.min { $0.sequence < $1.sequence }
   }
 
   /// The node with the largest confirmed state that a provisional one hides and no generation holds (R19).
   package func largestHidden(beside generations: [SealedGeneration]) -> Node? {
     let hidden = nodes.values.filter { node in
-      guard let hidden = node.beforeClaim, let state = node.state else { return false }
+      guard let hidden = node.versions.hidden, let state = node.state else { return false }
       return !generations.contains { hidden.sequence <= $0.sequence && $0.sequence < state.sequence }
     }
-    return hidden.max { ($0.beforeClaim?.bytes ?? 0, $0.id) < ($1.beforeClaim?.bytes ?? 0, $1.id) }
+    return hidden.max { ($0.versions.hidden?.bytes ?? 0, $0.id) < ($1.versions.hidden?.bytes ?? 0, $1.id) }
   }
 }

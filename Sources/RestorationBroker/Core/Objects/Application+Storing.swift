@@ -113,23 +113,23 @@ extension Application {
     let isLifted = node.isQuarantined && !record.isEarly && sessions.isEmpty
     defer { if isLifted { writeRun() } }
     if !record.isEarly {
-      if node.withheld != nil { liftQuarantine(of: node) }
+      if node.versions.hasWithheld { liftQuarantine(of: node) }
       // Crashes count against the former state, not against the new one.
       acquit(node.id)
-      if node.hasFailed { setAside(node) }
+      if node.versions.hasFailed { setAside(node) }
     }
+    replaceState(of: node, by: record)
+    node.isUnstored = false
+  }
+
+  /// Writes a row, which is the newest state from now on. It concerns neither crashes nor what is withheld.
+  func replaceState(of node: Node, by record: StateRecord) {
     origins.write(record.context, in: &turn)
     // A fast path: few states have references.
     let references = record.references != nil || node.hasReferences ? node.references : nil
     let state = StateSummary(record, at: write(.state(record)))
     headChanged(from: node.state, to: state)
-    if record.isEarly {
-      if let old = node.state, !old.isEarly { node.beforeClaim = old }
-    } else {
-      node.beforeClaim = nil
-    }
-    (node.isUnreadable, node.isUnstored) = (false, false)
-    node.state = state
+    node.versions.write(state)
     if let references { reach.note(references, node.references, in: tree) }
   }
 

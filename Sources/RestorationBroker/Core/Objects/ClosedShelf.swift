@@ -118,7 +118,7 @@ package struct ClosedShelf: StoredFacts, Hashable {
       (kind, classes, restorationClass) = (record.kind.wire, record.classes, record.restorationClass)
       (storyboard, keepsForever, isConfidential) = (record.storyboard, record.keepsForever, record.isConfidential)
       // A withheld state must not return by this detour (R35).
-      guard let state = node.lastConfirmed ?? node.state, !node.isWithheld(state) else { return }
+      guard let state = node.versions.confirmed ?? node.state, !node.versions.isWithheld(state) else { return }
       (sequence, bytes) = (state.sequence, Int64(state.bytes))
     }
 

@@ -12,19 +12,12 @@ package final class Node {
   package internal(set) var parent: Node?
   package internal(set) var children: Set<NodeID> = []
 
-  /// The newest state, and, if that is provisional, the confirmed one that it hides (R19). The archive has the texts.
-  package var state: StateSummary?
-  package var beforeClaim: StateSummary?
-  /// The newest row is damaged; the next write clears this (R32).
-  package var isUnreadable = false
+  package var versions = Versions()
   /// Its owner has given a state that was not stored, and was not asked for it since (R4).
   var isUnstored = false
 
   /// Bytes of its texts as counted for the head.
   var countedText = 0
-
-  /// Rows that are withheld, or were until a newer one replaced them, oldest first (R35). Nearly always `nil`.
-  package internal(set) var withheld: [WithheldRow]?
 
   var pulled: Pulled?
 
@@ -32,9 +25,6 @@ package final class Node {
   package private(set) var restoringSteps: [NotedStep<RestoringStep>] = []
   /// Gives steps their time; `nil` in a tree without an application.
   var context: CoreContext?
-
-  /// The owner could not take in its state, so its next state replaces that (R29).
-  var hasFailed = false
 
   package var claim: Claim?
   /// The last claim, live or not; `nil` if the node was never registered.
@@ -64,7 +54,7 @@ package final class Node {
     /// An earlier session has left the object, so it may have been saved (R22).
     var wasLeft = false
     /// The owner registered it as `fresh`: the saved state is another object's, and the first encode replaces it (R29).
-    var isFresh = false
+    package var isFresh = false
     /// A rollback replaced the state under the owner, whose pushes must not hide the new one either (R19).
     package var isRolledBack = false
     /// The object has moved without the owner's knowledge.
@@ -84,51 +74,36 @@ package final class Node {
 
   /// Whether its newest state was pulled, has this digest, and is neither damaged nor withheld.
   func wasPulled(_ digest: StateDigest) -> Bool {
-    pulled.map { $0.sequence == state?.sequence && $0.digest == digest } ?? false && !isUnreadable && !isQuarantined
+    guard let pulled, pulled.sequence == state?.sequence, pulled.digest == digest else { return false }
+    return !versions.isUnreadable && !isQuarantined
+  }
+
+  /// The state for all but its owner.
+  package var state: StateSummary? { versions.newest }
+
+  /// The state for its owner, also if it is withheld. An owner that registered the object as `fresh` gets none (R29).
+  package var ownerState: StateSummary? { claim?.isFresh == true ? nil : versions.confirmed }
+
+  /// A state exists, but its owner does not get it (R35).
+  package var isQuarantined: Bool {
+    guard versions.hasWithheld, let state = ownerState else { return false }
+    return versions.isWithheld(state)
   }
 
   // Patterns, because `== nil` would copy the value, and every push asks for both.
 
   package var isVacant: Bool { if case nil = claim { true } else { false } }
 
-  package var hasState: Bool { if case nil = state { false } else { true } }
+  package var hasState: Bool { if case nil = versions.newest { false } else { true } }
 
   /// It exists only for its descendants: it was never registered, or was unregistered (R3).
   package var isPlaceholder: Bool {
-    guard claim == nil, state == nil else { return false }
+    guard claim == nil, !hasState else { return false }
     return claimRecord.map { $0.session == 0 && $0.released == 0 } ?? true
   }
 
   /// It was unregistered, and exists only for its descendants (R3).
   var isClosed: Bool { isPlaceholder && claimRecord != nil }
-
-  /// The newest state that is not provisional (R19).
-  var lastConfirmed: StateSummary? { state.flatMap { $0.isEarly ? beforeClaim : $0 } }
-
-  /// The state for an owner that has not decoded; other readers get `state` (R19).
-  package var stateBeforeClaim: StateSummary? { claim?.isFresh == true ? nil : lastConfirmed }
-
-  /// The origins of its counted states (R25).
-  var contexts: [ContextID] { state.map { [$0.context] } ?? [] }
-
-  // MARK: Quarantine
-
-  /// Withheld rows that no newer state has replaced.
-  var withheldInUse: [StateRow] {
-    let current = [state, beforeClaim].compactMap { $0?.sequence }
-    return (withheld ?? []).map(\.row).filter { current.contains($0.sequence) }
-  }
-
-  package func isWithheld(_ state: StateSummary) -> Bool { withheldSince(state.sequence) != nil }
-
-  /// Since when the state is withheld, in milliseconds since 1970; `nil` if it is not.
-  func withheldSince(_ state: SequenceNumber) -> Int64? { withheld?.first { $0.row.sequence == state }?.since }
-
-  /// A state exists, but its owner would not get it (R35).
-  package var isQuarantined: Bool {
-    guard withheld != nil, let state = stateBeforeClaim else { return false }
-    return isWithheld(state)
-  }
 
   // MARK: Explaining
 

@@ -243,9 +243,7 @@ package struct NodeTree {
   mutating func load(_ readings: [NodeReading]) {
     for reading in readings {
       load(reading.node)
-      guard let node = nodes[reading.node.node] else { continue }
-      node.state = reading.state
-      node.beforeClaim = reading.beforeClaim
+      nodes[reading.node.node]?.versions = Versions(newest: reading.state, hidden: reading.beforeClaim)
     }
   }
 

@@ -52,8 +52,10 @@ extension Node {
   }
 
   var hasReferences: Bool {
-    if case .some = state?.references { true } else if case .some = beforeClaim?.references { true } else { false }
+    if case .some = versions.newest?.references { return true }
+    if case .some = versions.hidden?.references { return true }
+    return false
   }
 
-  var references: References { References(newest: state?.references, hidden: beforeClaim?.references) }
+  var references: References { References(newest: state?.references, hidden: versions.hidden?.references) }
 }

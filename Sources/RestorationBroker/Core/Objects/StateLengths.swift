@@ -53,8 +53,7 @@ package struct LongStates {
       entries.append(Entry(node: node.id, state: state, bytesMax: bytes))
     }
     for node in tree.nodes.values {
-      note(node.state, of: node)
-      note(node.beforeClaim, of: node)
+      for state in node.versions.all { note(state, of: node) }
     }
     entries.sort { $0.node < $1.node }
   }

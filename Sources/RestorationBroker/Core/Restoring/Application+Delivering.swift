@@ -30,7 +30,7 @@ extension Application {
   }
 
   private func isDelivered(_ node: Node, to session: Session) -> Bool {
-    guard session.serves(.decodeRestorableStateWithCoder), let state = node.stateBeforeClaim, runs.delivers(state),
+    guard session.serves(.decodeRestorableStateWithCoder), let state = node.ownerState, runs.delivers(state),
       !runs.isRefused(node), !restoring.hasRefused(node)
     else { return false }
     if case .none = manner(of: node, to: session) { return false }
@@ -93,16 +93,16 @@ extension Application {
   func failDelivery(of node: Node) {
     guard node.claim != nil else { return }
     noteDelivered(node)
-    node.hasFailed = true
-    guard node.state?.isEarly == true else { return }
+    node.versions.noteFailed()
+    guard node.versions.isProvisional else { return }
     setAside(node)
     settle([node])
   }
 
   /// The owners show the saved states: their provisional writes are dropped (R19).
   func dropProvisional(_ nodes: [Node]) {
-    let rows = nodes.filter { $0.state?.isEarly == true }.compactMap { node in
-      node.beforeClaim.map { StateRequest.Row(node: node.id, sequence: $0.sequence) }
+    let rows = nodes.compactMap { node in
+      node.versions.hidden.map { StateRequest.Row(node: node.id, sequence: $0.sequence) }
     }
     if !rows.isEmpty { read(rows, for: .dropProvisional, after: sequence) }
   }
@@ -118,13 +118,10 @@ extension Application {
   @discardableResult
   func dropProvisional(of node: Node, showing record: StateRecord, at sequence: SequenceNumber) -> Bool {
     // No owner shows a withheld state.
-    guard node.state?.isEarly == true, let older = node.beforeClaim, older.sequence == sequence,
-      !node.isWithheld(older)
-    else { return false }
-    origins.write(record.context, in: &turn)
-    let state = StateSummary(record, at: write(.state(record)))
-    headChanged(from: node.state, to: state)
-    (node.state, node.beforeClaim) = (state, nil)
+    guard let older = node.versions.hidden, older.sequence == sequence, !node.versions.isWithheld(older) else {
+      return false
+    }
+    replaceState(of: node, by: record)
     node.note(.dropped)
     return true
   }
@@ -133,7 +130,7 @@ extension Application {
 
   /// The state to deliver. After a revoked no it is that from the start of the run, unless it was written since.
   func outgoingState(of node: Node) -> StateSummary? {
-    (runs.facts.decision == .restoring ? runs.declinedState(of: node) : nil) ?? node.stateBeforeClaim
+    (runs.facts.decision == .restoring ? runs.declinedState(of: node) : nil) ?? node.ownerState
   }
 
   package func manner(of node: Node, to owner: Session) -> Deliveries.Manner {
@@ -142,10 +139,10 @@ extension Application {
     }
     // The owner fetched the state itself.
     if claim.hasDecoded { return .none(.restored) }
-    if let since = node.withheldSince(state.sequence) {
+    if let since = node.versions.withheldSince(state.sequence) {
       return .none(.skipped(.quarantined), because: .quarantined(since: Timestamp(milliseconds: since)))
     }
-    if node.isUnreadable { return .none(.skipped(.unreadable)) }
+    if node.versions.isUnreadable { return .none(.skipped(.unreadable)) }
     guard classMatches(node, state) else {
       let saved = origins[state.context]?.classes.first ?? ""
       return .none(.skipped(.classMismatch), because: .classMismatch(saved: saved, declared: claim.classes))
@@ -199,7 +196,7 @@ extension Application {
       switch reading {
       case .state(let record, row.sequence)?: deliveries.add(record, to: session)
       case .unreadable(let sequence)?:
-        if let node = tree.node(row.node), node.state?.sequence == sequence { node.isUnreadable = true }
+        tree.node(row.node)?.versions.noteUnreadable(sequence)
         withhold(row.node, .skipped(.unreadable), from: session)
       case .state?, nil:
         // The owner has written a newer one meanwhile; or all is unreadable.

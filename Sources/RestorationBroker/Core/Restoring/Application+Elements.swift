@@ -50,8 +50,8 @@ extension Application {
   /// Names elements after a push of the view's owner or a data source's registration. Save rounds name their own.
   func nameElements(of view: Node) {
     for number in resolver.numbers(naming: view.id) { endResolution(number) }
-    guard let state = view.state, let claim = view.claim, claim.session == state.session, !view.isWithheld(state),
-      view.pulled?.sequence != state.sequence,
+    guard let state = view.state, let claim = view.claim, claim.session == state.session,
+      !view.versions.isWithheld(state), view.pulled?.sequence != state.sequence,
       dataSource(of: view, serving: .modelIdentifierForElementAtIndexPath) != nil
     else { return }
     let row = StateRequest.Row(node: view.id, sequence: state.sequence)

@@ -27,7 +27,7 @@ extension Application {
   func make(_ number: NodeID, _ lookup: RestoringStep.Lookup, by session: SessionID) {
     guard let node = tree.node(number) else { return drive(.made(number, .failed, by: session)) }
     var rows: [StateRequest.Row] = []
-    if let state = outgoingState(of: node), !node.isWithheld(state), !node.isUnreadable,
+    if let state = outgoingState(of: node), node.versions.mayGive(state),
       state.bytes <= batchBytesMax(of: session)
     {
       rows.append(StateRequest.Row(node: number, sequence: state.sequence))
@@ -58,7 +58,7 @@ extension Application {
       saved.objectClass = classes.first ?? node.record.classes.flatMap { StateOrigin.classes(inText: $0).first }
       saved.state = isSent ? text : nil
       saved.coder = coder
-      saved.isDeferred = !isSent && summary.map { !node.isWithheld($0) && !node.isUnreadable } ?? false
+      saved.isDeferred = !isSent && summary.map { node.versions.mayGive($0) } ?? false
     }
     var sent = callFactory(saved, lookup, node, by: session)
     if sent == nil, !isSent {

@@ -150,7 +150,7 @@ struct RestorationPlan {
       guard let session = node.claimRecord?.session, session != 0,
         ![.closed, .userQuit].contains(sessions.ending(of: session))
       else { continue }
-      if let own = node.record.storyboard ?? node.stateBeforeClaim.flatMap({ origins[$0.context]?.storyboard }) {
+      if let own = node.record.storyboard ?? node.ownerState.flatMap({ origins[$0.context]?.storyboard }) {
         units[node.id] = UnitName(own)
       } else {
         let known = ofSessions[session] ?? ended(node)?.knownUnit.flatMap { UnitName($0) }

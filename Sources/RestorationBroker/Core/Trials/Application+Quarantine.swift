@@ -6,9 +6,6 @@ package import RestorationWire
 
 /// Withholds states from their owners (R31, R35).
 extension Application {
-  /// Withheld texts that are retained for each object.
-  private static let withheldTextsMax = 3
-
   /// The state of the archive as owners see it (R20).
   var availability: RestorationState {
     var availability = RestorationState.none
@@ -24,8 +21,8 @@ extension Application {
 
   /// The application's own state, confirmed for the delegate and newest for others (R19), unless it is withheld (R31).
   func ownState(forDelegate isForDelegate: Bool) -> StateRequest.Row? {
-    guard let node = tree.applicationNode, let state = isForDelegate ? node.stateBeforeClaim : node.state,
-      !node.isWithheld(state)
+    guard let node = tree.applicationNode, let state = isForDelegate ? node.ownerState : node.state,
+      !node.versions.isWithheld(state)
     else { return nil }
     return StateRequest.Row(node: node.id, sequence: state.sequence, bytes: state.bytes)
   }
@@ -57,7 +54,7 @@ extension Application {
 
   /// The rows that an owner could be given: the confirmed one and the provisional one.
   private func rowsToWithhold(of node: Node) -> [WithheldRow] {
-    [node.beforeClaim, node.state].compactMap { $0 }.filter { !node.isWithheld($0) }.map { state in
+    node.versions.all.reversed().filter { !node.versions.isWithheld($0) }.map { state in
       let row = StateRow(node: node.id, sequence: state.sequence)
       return WithheldRow(row: row, since: turn.now.wall, bytes: state.bytes)
     }
@@ -65,32 +62,31 @@ extension Application {
 
   /// A newer state replaces one that its owner could not take in. The replaced text is retained as withheld (R29, R35).
   func setAside(_ node: Node) {
-    node.hasFailed = false
-    guard let state = node.stateBeforeClaim, !node.isWithheld(state) else { return }
-    let row = StateRow(node: node.id, sequence: state.sequence)
-    withhold([WithheldRow(row: row, since: turn.now.wall, bytes: state.bytes)])
+    node.versions.forgetFailure()
+    guard let state = node.ownerState, !node.versions.isWithheld(state) else { return }
+    withhold(state, of: node)
     let text = "a state that its process could not read was replaced, and is kept; see restorationctl quarantine list"
     turn.ask(.log(.warning, text, of: name, .stateWithheld))
   }
 
-  /// Withholds a copy of a withheld row, since the same time.
-  func withhold(_ copy: StateSummary, of node: Node, as original: WithheldRow) {
-    let row = StateRow(node: node.id, sequence: copy.sequence)
-    withhold([WithheldRow(row: row, since: original.since, bytes: copy.bytes)], since: original.since)
+  /// The newest state is a copy of this row. If that is withheld, the copy crashes processes as well (R35).
+  func withholdCopy(of original: SequenceNumber, at node: Node) {
+    guard let copy = node.state, let since = node.versions.withheldSince(original) else { return }
+    withhold(copy, of: node, since: since)
   }
 
-  private func withhold(_ rows: [WithheldRow], since: Int64? = nil) {
-    guard !rows.isEmpty else { return }
-    write(.withhold(rows.map(\.row), since: since ?? turn.now.wall))
+  /// - Parameter since: in milliseconds since 1970; nil for now.
+  func withhold(_ state: StateSummary, of node: Node, since: Int64? = nil) {
+    let row = StateRow(node: node.id, sequence: state.sequence)
+    withhold([WithheldRow(row: row, since: since ?? turn.now.wall, bytes: state.bytes)])
+  }
+
+  /// - Parameter rows: withheld since the same time.
+  private func withhold(_ rows: [WithheldRow]) {
+    guard let since = rows.first?.since else { return }
+    write(.withhold(rows.map(\.row), since: since))
     runs.withhold(rows.map(\.row.node))
-    var surplus: [StateRow] = []
-    for row in rows {
-      guard let node = tree.nodes[row.row.node] else { continue }
-      var withheld = node.withheld ?? []
-      withheld.append(row)
-      if withheld.count > Application.withheldTextsMax { surplus.append(withheld.removeFirst().row) }
-      node.withheld = withheld
-    }
+    let surplus = rows.compactMap { tree.nodes[$0.row.node]?.versions.withhold($0) }
     if !surplus.isEmpty { write(.release(surplus)) }
   }
 
@@ -113,18 +109,18 @@ extension Application {
     let nodes: [Node]
     if let path = request.path {
       let node = try requireNode(.path(path), at: "/path")
-      if !node.isQuarantined, let row = node.withheld?.last?.row {
+      if !node.isQuarantined, let row = node.versions.withheld.last?.row {
         let rows = [StateRequest.Row(node: row.node, sequence: row.sequence)]
         return read(rows, for: .reinstating(row), caller, after: sequence)
       }
       nodes = [node]
       _ = runs.blame.acquit(node.id)
     } else {
-      nodes = tree.nodes.values.filter { $0.withheld != nil }.sorted { $0.id < $1.id }
+      nodes = tree.nodes.values.filter(\.versions.hasWithheld).sorted { $0.id < $1.id }
       runs.forgetBlame()
     }
     let released = nodes.filter(\.isQuarantined)
-    release(released.flatMap(\.withheldInUse))
+    release(released.flatMap { $0.versions.withheld(areReplaced: false) })
     writeRun()
     if !released.isEmpty {
       announce {
@@ -142,28 +138,19 @@ extension Application {
   func release(_ rows: [StateRow]) {
     guard !rows.isEmpty else { return }
     write(.release(rows))
-    for row in rows {
-      guard let node = tree.nodes[row.node] else { continue }
-      node.withheld?.removeAll { $0.row == row }
-      if node.withheld?.isEmpty ?? false { node.withheld = nil }
-    }
+    for row in rows { tree.nodes[row.node]?.versions.release(row) }
   }
 
   /// The object is gone: releases its withheld texts, and drops the suspicion against it.
   func forgetBlame(of node: Node) {
-    if let withheld = node.withheld {
-      write(.release(withheld.map(\.row)))
-      node.withheld = nil
-    }
+    if node.versions.hasWithheld { write(.release(node.versions.releaseAll())) }
     acquit(node.id)
   }
 
   /// The same for all objects.
   func forgetBlame() {
-    let nodes = tree.nodes.values.filter { $0.withheld != nil }
-    let rows = nodes.flatMap { $0.withheld ?? [] }.map(\.row).sorted { $0.sequence < $1.sequence }
+    let rows = tree.nodes.values.flatMap { $0.versions.releaseAll() }.sorted { $0.sequence < $1.sequence }
     if !rows.isEmpty { write(.release(rows)) }
-    for node in nodes { node.withheld = nil }
     runs.forgetBlame()
   }
 
@@ -176,7 +163,7 @@ extension Application {
         stray.append(withheld.row)
         continue
       }
-      node.withheld = (node.withheld ?? []) + [withheld]
+      if let surplus = node.versions.withhold(withheld) { stray.append(surplus) }
       runs.withhold([node.id])
     }
     if !stray.isEmpty { write(.release(stray)) }
@@ -191,7 +178,7 @@ extension Application {
     let bytesMax = Application.pageBytes(for: session?.facts.messageBytesMax)
     let suspects = runs.blame.suspects
     let nodes = tree.nodes.values.filter { node in
-      node.id > after && node.record.kind != .application && (node.withheld != nil || suspects[node.id] != nil)
+      node.id > after && node.record.kind != .application && (node.versions.hasWithheld || suspects[node.id] != nil)
     }
     .sorted { $0.id < $1.id }
     let isInForce = runs.facts.quarantined != 0 && tree.nodes.values.contains { $0.isQuarantined }
@@ -203,7 +190,7 @@ extension Application {
     var bytes = 0
     for node in nodes {
       let object = quarantined(node, reveals: request.reveal)
-      let texts = object.redacted ? 0 : (node.withheld ?? []).reduce(0) { $0 + $1.bytes + 400 }
+      let texts = object.redacted ? 0 : node.versions.withheld.reduce(0) { $0 + $1.bytes + 400 }
       let size = (object.path?.bytes ?? 0) + 400 + texts
       if bytes + size > bytesMax, !reply.objects.isEmpty {
         reply.cursor = String(after)
@@ -213,7 +200,7 @@ extension Application {
       after = node.id
       reply.objects.append(object)
       if !object.redacted {
-        rows += (node.withheld ?? []).map {
+        rows += node.versions.withheld.map {
           StateRequest.Row(node: node.id, sequence: $0.row.sequence, bytes: $0.bytes)
         }
       }
@@ -222,7 +209,7 @@ extension Application {
   }
 
   private func quarantined(_ node: Node, reveals: Bool) -> QuarantinedObject {
-    let withheld = node.withheld ?? []
+    let withheld = node.versions.withheld
     let isSuspect = isSuspect(node)
     return QuarantinedObject().with {
       $0.object = node.claim?.handle

@@ -40,10 +40,10 @@ extension Application {
   func settleRipe() {
     let nodes = Array(tree.claimed.values) + (tree.applicationNode.map { [$0] } ?? [])
     forgetReach(byHiddenStatesOf: nodes)
-    let early = nodes.filter { $0.state?.isEarly == true }
+    let early = nodes.filter(\.versions.isProvisional)
     let isHeld = { node in self.restoring.mayConcern(node.id) || self.isAwaitingDelivery(node) }
     trials.earlyTimerFired(early, since: liveDelegate?.began, unless: isHeld, in: &turn)
-    for node in early where node.state?.isEarly == false { noteDelivered(node) }
+    for node in early where !node.versions.isProvisional { noteDelivered(node) }
   }
 
   /// Confirms all states of the session, unless it is about to get the older ones.
@@ -57,13 +57,13 @@ extension Application {
   /// - Parameter mayBeAskedFor: whether the owner may still get the older state if that is requested again.
   func settle(_ nodes: [Node], mayBeAskedFor: Bool = false) {
     forgetReach(byHiddenStatesOf: nodes)
-    let early = nodes.filter { $0.state?.isEarly == true }
+    let early = nodes.filter(\.versions.isProvisional)
     EarlyMarks.clear(early, in: &turn)
     for node in early { if mayBeAskedFor { noteNothingDue(node) } else { noteDelivered(node) } }
   }
 
   private func forgetReach(byHiddenStatesOf nodes: [Node]) {
-    if nodes.contains(where: { $0.beforeClaim?.references != nil }) { reach.mayShrink() }
+    if nodes.contains(where: { $0.versions.hidden?.references != nil }) { reach.mayShrink() }
   }
 
   // MARK: The end of a restoration

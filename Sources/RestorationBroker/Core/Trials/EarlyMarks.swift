@@ -22,7 +22,7 @@ package enum EarlyMarks {
     in turn: borrowing Turn
   ) -> Bool {
     let isOwn = node.state?.session == session.id && node.claim?.isRolledBack != true
-    let isSeen = isOwn && node.state?.isEarly == false
+    let isSeen = isOwn && !node.versions.isProvisional
     let since = node.claim?.since ?? session.began
     // A state that the owner would not get needs no protection (R35).
     guard node.hasState, !isSeen, !node.isQuarantined else { return false }
@@ -32,11 +32,10 @@ package enum EarlyMarks {
 
   /// Confirms provisional states.
   package static func clear(_ nodes: some Sequence<Node>, in turn: inout Turn) {
-    let early = nodes.filter { $0.state?.isEarly == true }
+    let early = nodes.filter(\.versions.isProvisional)
     guard !early.isEmpty else { return }
     for node in early {
-      node.state?.isEarly = false
-      node.beforeClaim = nil
+      node.versions.confirm()
       node.note(.confirmed)
     }
     turn.write(.settle(early.map(\.id).sorted()))
@@ -55,7 +54,7 @@ package enum EarlyMarks {
     unless isHeld: (Node) -> Bool,
     in turn: inout Turn
   ) -> Int64? {
-    let early = nodes.filter { $0.state?.isEarly == true && !isHeld($0) }
+    let early = nodes.filter { $0.versions.isProvisional && !isHeld($0) }
     let ripe = turn.now.monotonic - milliseconds
     clear(early.filter { ($0.claim?.since ?? began).map { $0 <= ripe } ?? false }, in: &turn)
     return early.compactMap { $0.claim?.since ?? began }.filter { $0 > ripe }.min()
