@@ -94,4 +94,19 @@ internal import Testing
     #expect(outcome(try worker.result(of: id)) == ["-Bad failed"])
     broker.inspect()
   }
+
+  @Test(arguments: ["", #","objects":[["Bad"]]"#])
+  func r35AfterARollbackToAStateThatItCouldNotReadNothingThatItWritesIsWithheld(_ part: String) throws {
+    let worker = try join()
+    try worker.register("Bad")
+    let id = worker.start("restoreApplicationState", #"{"objects":[["Bad"]]}"#)
+    _ = answerAll(worker)
+    _ = try worker.result(of: id)
+    try broker.connect(pid: 5).call("rollBack", #"{"application":"App","generation":1,"force":true\#(part)}"#)
+    try worker.encode(#"["Bad"]"#, #"{"of":"worker"}"#)
+    try worker.call("completeStateRestoration")
+    try worker.encode(#"["Bad"]"#, #"{"of":"worker again"}"#)
+    #expect(try worker.call("listQuarantine")["objects"] == [])
+    broker.inspect()
+  }
 }

@@ -13,18 +13,19 @@ internal import Testing
     case confirm, remove
   }
 
+  private static func write(_ sequence: SequenceNumber, isEarly: Bool = false) -> (inout Versions) -> Void {
+    let record = StateRecord(node: 1, context: 1, isEarly: isEarly, written: 0, text: [])
+    return { $0.write(StateSummary(record, at: sequence)) }
+  }
+
   private static func node(_ steps: [Step], isFresh: Bool = false) -> Node {
     let node = Node(record: NodeRecord(node: 1, parent: nil, component: "a", kind: .object))
     node.claim = Node.Claim(session: 1, handle: 1, since: 0, classes: [])
     node.claim?.isFresh = isFresh
-    func write(_ sequence: SequenceNumber, isEarly: Bool) {
-      let record = StateRecord(node: 1, context: 1, isEarly: isEarly, written: 0, text: [])
-      node.versions.write(StateSummary(record, at: sequence))
-    }
     for step in steps {
       switch step {
-      case .confirmed(let sequence): write(sequence, isEarly: false)
-      case .provisional(let sequence): write(sequence, isEarly: true)
+      case .confirmed(let sequence): write(sequence)(&node.versions)
+      case .provisional(let sequence): write(sequence, isEarly: true)(&node.versions)
       case .confirm: node.versions.confirm()
       case .remove: node.versions.remove()
       }
@@ -89,10 +90,13 @@ internal import Testing
     let node = Self.node([.confirmed(1), .confirmed(2)])
     node.versions.noteUnreadable(1)
     #expect(!node.versions.isUnreadable)
-    node.versions.noteUnreadable(2)
-    #expect(node.versions.isUnreadable)
-    node.versions.remove()
-    #expect(!node.versions.isUnreadable)
+    for replace in [Self.write(3), { $0.remove() }] as [(inout Versions) -> Void] {
+      var versions = node.versions
+      versions.noteUnreadable(2)
+      #expect(versions.isUnreadable)
+      replace(&versions)
+      #expect(!versions.isUnreadable)
+    }
   }
 
   @Test func aHiddenStateOfADamagedArchiveBesideAConfirmedOneIsIgnored() {

@@ -54,7 +54,9 @@ extension Application {
   private func bringBack(_ state: Rollback.Restored, at node: Node) {
     switch state {
     case .nothing: removeState(of: node)
-    case .same: settle([node])
+    case .same:
+      settle([node])
+      node.versions.forgetFailure()
     case .text(var record, let original):
       (record.node, record.isEarly) = (node.id, false)
       // So that revisions continue, even after a restart (R15).

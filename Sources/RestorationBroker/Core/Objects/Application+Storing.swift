@@ -122,7 +122,7 @@ extension Application {
     node.isUnstored = false
   }
 
-  /// Writes a row, which is the newest state from now on. It concerns neither crashes nor what is withheld.
+  /// Writes a row, which is the newest state from now on. Blame and withheld rows stay as they are.
   func replaceState(of node: Node, by record: StateRecord) {
     origins.write(record.context, in: &turn)
     // A fast path: few states have references.

@@ -2,20 +2,22 @@
 
 package import RestorationArchive
 
-/// Every state of one object, and the only answer to which of them counts for whom (R15, R19, R35). The archive has
-/// the texts.
+/// Every state of one object, and which of them counts for whom (R15, R19, R35). The archive has the texts.
 ///
 /// Invariant: `hidden` exists only while `newest` is provisional, and is older.
 ///
-/// | | any reader | its owner, a restoration, the shelf |
+/// | | any reader | the owner |
 /// |---|---|---|
-/// | the newest is confirmed | the newest | the newest, unless it is withheld |
-/// | the newest is provisional | the newest | the hidden one, unless it is withheld |
+/// | the newest is confirmed | the newest | the newest |
+/// | the newest is provisional | the newest | the hidden one, if there is one |
+///
+/// `Node.ownerState` adds that the owner of a fresh object gets none (R29), `Application.outgoingState` that a
+/// restoration gets a declined one again (R22). A withheld state is given to neither.
 package struct Versions {
-  /// Withheld texts that are retained of one object.
+  /// How many withheld texts of an object are retained.
   private static let withheldMax = 3
 
-  /// Provisional if its owner wrote it before it had an older one, which it must not hide (R19).
+  /// Provisional if its owner wrote it before it was given, or had fetched, an older one (R19).
   package private(set) var newest: StateSummary?
   /// The confirmed state that a provisional one hides.
   package private(set) var hidden: StateSummary?
@@ -51,7 +53,7 @@ package struct Versions {
   /// The newest state counts for its owner as well.
   package mutating func confirm() {
     newest?.isEarly = false
-    hidden = nil
+    (hidden, hasFailed) = (nil, false)
   }
 
   /// Withheld texts stay until they are released.
@@ -59,7 +61,7 @@ package struct Versions {
 
   // MARK: Reading
 
-  /// The row was read in vain. It counts if it is still the newest.
+  /// Reading the row found it damaged. That counts if it is still the newest.
   package mutating func noteUnreadable(_ sequence: SequenceNumber) {
     if newest?.sequence == sequence { isUnreadable = true }
   }
@@ -67,7 +69,7 @@ package struct Versions {
   /// The owner could not take in its state.
   mutating func noteFailed() { hasFailed = true }
 
-  /// A new owner may succeed.
+  /// There is a new owner, or the state is withheld.
   mutating func forgetFailure() { hasFailed = false }
 
   // MARK: Withholding
@@ -77,7 +79,7 @@ package struct Versions {
   // Patterns, because `== nil` would copy the value, and every push asks for this.
   package var hasWithheld: Bool { if case nil = withheldRows { false } else { true } }
 
-  /// Withheld rows that no newer state has replaced, or those that one has.
+  /// - Parameter areReplaced: whether to list rows that are states no longer, or those that still are.
   package func withheld(areReplaced: Bool) -> [StateRow] {
     let current = all.map(\.sequence)
     return withheld.map(\.row).filter { current.contains($0.sequence) != areReplaced }

@@ -121,6 +121,8 @@ extension Application {
     guard let older = node.versions.hidden, older.sequence == sequence, !node.versions.isWithheld(older) else {
       return false
     }
+    var record = record
+    record.isEarly = false
     replaceState(of: node, by: record)
     node.note(.dropped)
     return true
