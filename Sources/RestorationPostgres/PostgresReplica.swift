@@ -338,11 +338,11 @@ extension PostgresReplica {
   }
 
   private static var mismatch: ReplicaError {
-    ReplicaError(.refused, "the database has other functions; apply the schema of this version to it")
+    ReplicaError(.refused, "the database has other functions; \(PostgresFailure.schemaRemedy)")
   }
 
   private static var uncovered: ReplicaError {
-    let remedy = "set synchronous_standby_names, and for the gateway client_min_messages = warning"
+    let remedy = "set synchronous_standby_names at the server, and for the gateway's role client_min_messages = warning"
     return ReplicaError(.uncovered, "no other server has what is stored; \(remedy)")
   }
 

@@ -160,17 +160,12 @@ extension ReplicaError {
   /// For a call that may have changed something.
   package init(_ failure: PostgresFailure) {
     switch failure {
-    case .away(let why): self.init(.away, "the database cannot be reached: \(why)")
-    case .unknown(let why): self.init(.unknown, "\(why); ask again, and it is done once")
-    case .refused(let state, let why):
-      let text = "the database says: \(why) (\(state))"
-      switch state.prefix(2) {
+    case .away: self.init(.away, "the database cannot be reached: \(failure.text)")
+    case .unknown: self.init(.unknown, "\(failure.text); ask again, and it is done once")
+    case .refused(let state, _):
       // Temporary: a conflict with another call, no free connection, a server that stops or is a standby.
-      case "25", "40", "53", "55", "57", "58": self.init(.away, text)
-      // Functions or rights are missing.
-      case "3F", "42": self.init(.refused, "\(text); apply the schema of this version to the database")
-      default: self.init(.refused, text)
-      }
+      let isTemporary = ["25", "40", "53", "55", "57", "58"].contains(state.prefix(2))
+      self.init(isTemporary ? .away : .refused, "the database says: \(failure.text)")
     }
   }
 }

@@ -26,7 +26,7 @@ enum Gateway {
     case .printSchema: throw .answered(GatewayDatabase.schema)
     case .check:
       try ask(options) { try await $0.check() }
-      throw .answered("\(options.configuration) is valid, and the database answers.")
+      throw .answered("\(options.configuration) is valid, and the database stores what it is given.")
     case .erase(let user):
       let count = try ask(options) { try await $0.erase(user) }
       throw .answered("Archives of \(user) that were removed: \(count). Backups of the database may have them still.")

@@ -58,8 +58,21 @@ struct GatewayDatabase: Sendable {
     )
   }
 
+  /// Stores something as a broker does, of a user without a name, and removes it again.
   func check() async throws(ReplicaError) {
-    _ = try await store.replica(owner: "", host: "", term: LeaseTerm(milliseconds: 0), attention: {}).list()
+    let replica = store.replica(owner: "", host: "", term: LeaseTerm(milliseconds: 15_000), attention: {})
+    do throws(ReplicaError) {
+      // The lease of a check that was ended may still hold.
+      let lease = try await replica.acquire("check", as: ReplicaClaim(reader: 1, isForced: true)).lease
+      let change = ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
+      let transaction = ReplicaTransaction(after: 0, upto: 1, change: change, changes: [0])
+      try await replica.append(ReplicaBatch([transaction]), lease)
+      try await replica.release(lease, .removed)
+    } catch where error.kind == .unknown {
+      let look = "SHOW synchronous_standby_names, and SELECT application_name, sync_state FROM pg_stat_replication"
+      let text = "the database has not confirmed a write in time; if the standby that it waits for is missing"
+      throw ReplicaError(.unknown, "\(text), \(look) tell")
+    }
   }
 
   /// Removes all archives of a user; returns their number.

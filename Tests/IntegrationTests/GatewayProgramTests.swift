@@ -120,6 +120,31 @@ internal import Testing
   }
 
   @Test(.enabled(if: PostgresCluster.isUsable, "needs PostgreSQL"))
+  func aCheckStoresSomethingOrSaysWhatIsMissing() throws {
+    let cluster = try PostgresCluster("CREATE ROLE restoration_gateway LOGIN")
+    func check(synchronous: Bool = true) throws -> (end: ChildProcess.End, output: String, errors: String) {
+      let text = #"{"conninfo": "\#(cluster.conninfo())", "synchronous": \#(synchronous)}"#
+      return try ChildProcess.run([Products.gateway, "--check", "--config", Self.write(text)])
+    }
+    func expectFailure(naming remedy: String) throws {
+      let result = try check()
+      #expect(result.end == .exit(1) && result.errors.contains(remedy), "\(result.errors)")
+    }
+    try expectFailure(naming: "restoration-gateway schema | psql")
+    try cluster.query(try ChildProcess.run([Products.gateway, "schema"]).output)
+    try expectFailure(naming: "set synchronous_standby_names")
+    // Again and again, as after each change of a setting.
+    for _ in 1...3 {
+      let result = try check(synchronous: false)
+      #expect(result.end == .exit(0) && result.output.contains("stores what it is given"), "\(result.errors)")
+    }
+    try cluster.query("ALTER SYSTEM SET synchronous_standby_names = 'gone'")
+    try cluster.query("SELECT pg_reload_conf()")
+    try Wait.until("the setting holds") { try cluster.query("SHOW synchronous_standby_names") == "gone" }
+    try expectFailure(naming: "pg_stat_replication")
+  }
+
+  @Test(.enabled(if: PostgresCluster.isUsable, "needs PostgreSQL"))
   func whatOneHostHasAppendedAnotherOneLoadsAndEverythingOfAUserCanBeErased() throws {
     // What it prints is what an administrator applies.
     let cluster = try PostgresCluster(ChildProcess.run([Products.gateway, "schema"]).output)

@@ -116,4 +116,15 @@ package enum PostgresFailure: Error, Hashable, Sendable {
   case unknown(String)
   /// The server refused the call and changed nothing; its SQLSTATE and message.
   case refused(state: String, String)
+
+  static let schemaRemedy = "apply the schema of this version to the database: restoration-gateway schema | psql DATABASE"
+
+  /// Why, and if functions or rights are missing what to do.
+  var text: String {
+    switch self {
+    case .away(let why), .unknown(let why): why
+    case .refused(let state, let why):
+      ["3F", "42"].contains(state.prefix(2)) ? "\(why) (\(state)); \(Self.schemaRemedy)" : "\(why) (\(state))"
+    }
+  }
 }

@@ -255,9 +255,7 @@ package final class PostgresPool: PostgresServer {
         return connection
       } catch {
         turn(from: index)
-        switch error {
-        case .away(let why), .unknown(let why), .refused(_, let why): failures.append(why)
-        }
+        failures.append(error.text)
       }
     }
     throw .away("no server can be written to: \(failures.joined(separator: "; "))")
@@ -272,7 +270,7 @@ package final class PostgresPool: PostgresServer {
     let call = PostgresCall(.server, [.integer(settings.appendMilliseconds)])
     let row = try connection.run([call], until: deadline).first?.first
     guard let system = row?.integer(0), let timeline = row?.integer(1), let stuck = row?.integer(2) else {
-      throw .away("\(name) does not say which server it is; apply the schema of this version to the database")
+      throw .away("\(name) does not say which server it is; \(PostgresFailure.schemaRemedy)")
     }
     let newest = state.withLock { state -> (system: Int64, timeline: Int64) in
       if state.system == nil { state.system = system }
