@@ -328,6 +328,45 @@ internal import Testing
     #expect(try await a.load(.batches(after: 0), third.lease).batches.map(\.upto) == [1, 2, 3])
   }
 
+  private static let tables = ["holder", "archive", "server", "reign", "batch", "part"]
+
+  private static let backUp =
+    "CREATE SCHEMA backup;" + tables.map { "CREATE TABLE backup.\($0) AS TABLE restoration.\($0);" }.joined()
+
+  private static let putBack =
+    "TRUNCATE \(tables.map { "restoration.\($0)" }.joined(separator: ", "));"
+    + tables.map { "INSERT INTO restoration.\($0) OVERRIDING SYSTEM VALUE TABLE backup.\($0);" }.joined()
+
+  /// As a backup that is started as it is, or a disk's snapshot, which begin no timeline.
+  @Test func aDatabaseThatIsPutBackTellsForgottenLeasesApartOnceTheyAreVoid() async throws {
+    let world = try PostgresWorld(failsOver: true)
+    let cluster = world.servers.cluster
+    let (a, b) = (broker(world, on: "A"), broker(world, on: "B"))
+    let first = try await a.acquire()
+    try await a.append(0, 2, first.lease)
+    try await a.link.release(first.lease, .left(isFlushed: true, summary: []))
+    try cluster.query(Self.backUp)
+    let second = try await b.acquire()
+    try await b.append(2, 3, second.lease)
+    try cluster.query(Self.putBack)
+    try cluster.query("SELECT restoration.void_leases()")
+
+    let third = try await a.acquire(first.standing)
+    #expect(third.lease.epoch > second.lease.epoch && third.tip.sequence == 2)
+    try await a.append(2, 3, third.lease, change: 7)
+    // Without the statement both would have it.
+    let other = await refusal { () async throws(ReplicaError) in _ = try await b.acquire(second.standing) }
+    if case .elsewhere(let holder) = other { #expect(holder.host == "A") } else { Issue.record("B got it") }
+    try await a.link.release(third.lease, .left(isFlushed: true, summary: []))
+    let fourth = try await b.acquire(second.standing)
+    let copy = CatchingUp.Copy(archive: "copy", tip: ReplicaTip(sequence: 3, change: .numbered(3)))
+    let catching = CatchingUp(copy, second.standing, fourth)
+    #expect(catching.step == .install && catching.isConflict)
+    // Again, within the same minute.
+    try cluster.query("SELECT restoration.void_leases()")
+    #expect(try await a.acquire(third.standing).lease.epoch.timeline > fourth.lease.epoch.timeline)
+  }
+
   /// Hosts may have copies still.
   @Test func epochsGrowInAnotherDatabaseSystemAlsoIfNoArchiveIsLeft() async throws {
     let world = try PostgresWorld(failsOver: true)

@@ -13,6 +13,14 @@ extension PostgresSchema {
           (SELECT max(highest) FROM server), 0)
     $$;
 
+    -- For the owner, after the server was put back to an earlier state: voids all leases, also those that it no longer
+    -- knows. Their timelines were smaller: from now on these count from the minutes since 1970.
+    CREATE OR REPLACE FUNCTION void_leases() RETURNS void LANGUAGE sql SET search_path = restoration, pg_temp AS $$
+      INSERT INTO server AS s (system, before)
+      VALUES ((pg_control_system()).system_identifier, (extract(epoch FROM clock_timestamp()) / 60)::bigint)
+      ON CONFLICT (system) DO UPDATE SET before = greatest(s.before + 1, excluded.before)
+    $$;
+
     -- Whether a commit waits for another server, and the gateway is warned if that wait is cancelled; or need not.
     CREATE OR REPLACE FUNCTION is_covered(_alone boolean) RETURNS boolean LANGUAGE sql STABLE AS $$
       SELECT _alone OR current_setting('synchronous_standby_names') <> ''
