@@ -14,6 +14,12 @@ enum Replication {
   static func source(_ configuration: BrokerConfiguration, _ logger: Logger) throws -> ReplicaSource? {
     let archives = configuration.archives
     guard let configuration = configuration.replica else { return nil }
+    // An administrator's setting must not take restoration from users who have no key yet.
+    if case .directory(let path) = configuration.keys, !KeyDirectory(path).exists {
+      let text = "archives stay on this host, because there is no key in \(path)"
+      logger.warning("\(text); copy it from another host, or run restorationctl store key new; then restart the broker")
+      return nil
+    }
     if configuration.acknowledgement == .disk, isInMemory(archives) {
       let text = "the archives in \(archives) are in memory: what is acknowledged may be lost with this host"
       logger.warning("\(text); set acknowledge to replica, or put the archives on a disk")

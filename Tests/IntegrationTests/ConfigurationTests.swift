@@ -182,6 +182,18 @@ internal import Testing
     #expect(try Self.failing(["--config=\(last)", "--config", first], in: directory).contains(first))
   }
 
+  /// An administrator sets up the fleet for all users of a host.
+  @Test(.scratch) func aUserWhoHasNoKeyOfTheFleetIsServedOnThisHost() throws {
+    let keys = directory.file("keys")
+    let settings: JSONObject = ["replica": ["socket": "/nonexistent/gateway.sock", "keys": .string(keys)]]
+    let broker = BrokerFixture(in: directory, settings: settings)
+    try broker.start()
+    let client = try broker.session()
+    let object = try client.call("registerObjectForStateRestoration", ["restorationIdentifier": "editor"])["object"]
+    try client.call("encodeRestorableState", ["object": object ?? .null, "state": ["n": 1]])
+    #expect(broker.log.contains("there is no key in \(keys)") && broker.log.contains("restorationctl store key new"))
+  }
+
   @Test(.passesTurnstile) func helpAndVersionGoToStandardOutput() throws {
     let help = try ChildProcess.run([Products.broker, "--help"])
     #expect(help.end == .exit(0))

@@ -23,6 +23,11 @@ package struct KeyDirectory: Sendable {
 
   // MARK: Reading
 
+  package var exists: Bool {
+    var status = stat()
+    return lstat(path, &status) == 0
+  }
+
   /// Returns all keys, the sealing key first.
   package func read() throws(ReplicaKeyError) -> [ReplicaKey] {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
