@@ -128,7 +128,7 @@ struct ReadersProgram {
     self.terminal = terminal
     let environment: [String: String?] = [
       "RESTORATIOND_SOCKET": broker.socket, "PYTHONPATH": python, "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8",
-      "PATH": "\(Products.directory):\(Environment.variable("PATH") ?? "/usr/bin:/bin")",
+      "PATH": Products.searchPath,
     ]
     process = try ChildProcess(command, environment: environment, output: .terminal(terminal))
   }

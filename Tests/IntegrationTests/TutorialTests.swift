@@ -101,7 +101,7 @@ internal import Testing
     let sections = try TutorialPage("Protocol/clients/shell/README.md").sections.map { $0.blocks("sh").joined() }
     var output = ""
     for section in sections where !section.isEmpty {
-      let script = "set -e; export PATH=\(Products.directory):$PATH\n\(section)[ -z \"$(jobs)\" ] || kill %1\nwait\n"
+      let script = "set -e; export PATH=\(Products.searchPath)\n\(section)[ -z \"$(jobs)\" ] || kill %1\nwait\n"
       let result = try ChildProcess.run(
         ["bash", "-mc", script],
         environment: broker.variables,

@@ -2,8 +2,8 @@
 
 internal import Glibc
 
-/// If the programs under test are: beside the test bundle, if SwiftPM builds them, unless a variable of the
-/// environment names another one. So another implementation, or a release build, can be tested by the same tests.
+/// The programs under test. SwiftPM builds them beside the test bundle; a variable of the environment may name another
+/// one. So another implementation, or a release build, can be tested by the same tests.
 package enum Products {
   package static var broker: String { path("restorationd", "RESTORATIOND_BINARY") }
   package static var control: String { path("restorationctl", "RESTORATIONCTL_BINARY") }
@@ -33,13 +33,19 @@ package enum Products {
 
   package static var pythonClient: String { "\(repository)/Tests/Clients/client.py" }
 
-  /// If SwiftPM put the test bundle and the programs that were built with it.
+  /// The directory with the test bundle and the programs that were built with it.
   package static let directory: String = {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
     let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
     let path = String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     return path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
   }()
+
+  /// `PATH`, with the directories of the broker and of its command line first.
+  package static var searchPath: String {
+    let own = [control, broker].map { $0.prefix(upTo: $0.lastIndex(of: "/") ?? $0.startIndex) }
+    return (own + [Substring(Environment.variable("PATH") ?? "/usr/bin:/bin")]).joined(separator: ":")
+  }
 
   private static func path(_ name: String, _ variable: String) -> String {
     Environment.variable(variable) ?? "\(directory)/\(name)"

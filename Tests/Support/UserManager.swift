@@ -30,7 +30,7 @@ package final class UserManager {
 
   private static let program = "/lib/systemd/systemd"
   private static let unshare = ["unshare", "--mount", "--pid", "--cgroup", "--fork", "--kill-child", "--mount-proc"]
-  /// If the tests' own programs and the checkout's files are in there.
+  /// The directory in there that has the tests' own programs and the checkout's files.
   private static let files = "/run/restorationd-test"
 
   package init(in directory: ScratchDirectory) throws {
