@@ -155,6 +155,21 @@ internal import Testing
     broker.inspect()
   }
 
+  /// As of a program that ends when it is restored: both come at once, before the older state was stored again.
+  @Test(arguments: ["restart", "logout"])
+  func r19AGoodbyeRightBehindTheAnswerDoesNotConfirmWhatWasWrittenBeforeIt(_ reason: String) throws {
+    let worker = try blank()
+    let call = try #require(worker.openCalls("decodeRestorableStateWithCoder").first)
+    let messages = """
+      {"jsonrpc":"2.0","id":\(call.id),"result":{}}
+      {"jsonrpc":"2.0","id":1000,"method":"goodbye","params":{"reason":"\(reason)"}}
+
+      """
+    worker.connection.send(bytes: Array(messages.utf8))
+    #expect(try main.state(#"["Tab"]"#) == ["of": "Tab"])
+    broker.inspect()
+  }
+
   @Test func r29WhatAnOwnerWroteBeforeItFetchesItsStateIsDroppedThen() throws {
     let worker = try fixture.join("tabs", pid: 4, serves: [])
     _ = try tell(worker, "Tab")

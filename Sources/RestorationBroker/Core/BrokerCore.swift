@@ -281,7 +281,7 @@ package struct BrokerCore {
     case (.failure, .restoring(let number, let purpose)): application.finishReading(purpose, of: number, nil)
     case (_, .delivery(let session, let batch)):
       application.take(try? result.get(), of: request.rows, for: session, batch: batch)
-    case (_, .dropProvisional): application.dropProvisional((try? result.get()) ?? [])
+    case (_, .dropProvisional): application.dropProvisional((try? result.get()) ?? [], of: request.rows)
     case (.success(let readings), .decision(let round)):
       application.askWhetherToSave(readings.first ?? nil, round: round)
     case (.failure, .decision(let round)): application.askWhetherToSave(nil, round: round)

@@ -35,6 +35,7 @@ internal import Testing
     try old.close()
     let new = try WindowProgram("editor", at: broker.socket)
     try new.awaits("shows \(Self.hour)")
+    try new.awaits("ready")
     try await broker.advance(by: .seconds(61))
     #expect(try Self.saved("editor", at: broker.socket) == Self.hour)
   }
@@ -71,6 +72,7 @@ internal import Testing
     try editor.kill()
     let again = try WindowProgram("editor", at: broker.socket)
     try again.awaits("shows \(Self.hour)")
+    try again.awaits("ready")
     try await broker.advance(by: .seconds(61))
     #expect(try Self.saved("editor", at: broker.socket) == Self.hour)
   }
@@ -134,7 +136,10 @@ internal import Testing
     try editor.awaits("shows \(Self.hour)")
     try main.awaits("restored")
     try editor.kill()
-    try WindowProgram("editor").awaits("shows \(Self.hour)")
+    let again = try WindowProgram("editor")
+    try again.awaits("shows \(Self.hour)")
+    // Until it has said that it shows it, others read the blank one.
+    try again.awaits("ready")
     #expect(try Self.saved("editor") == Self.hour)
   }
 

@@ -16,7 +16,7 @@ extension Application {
     }
     let node = try requireNode(request.object)
     let isOwner = owns(session, node)
-    let summary = isOwner ? node.ownerState : node.state
+    let summary = isOwner ? node.ownerState : node.versions.shown
     if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
       return try trials.wait(request, by: session.id, for: caller, in: &turn)
     }
@@ -54,7 +54,7 @@ extension Application {
     if session?.facts.isDelegate == true, let node = tree.applicationNode { dropProvisional([node]) }
     guard caller.call != nil else { return }
     guard let row = ownState(forDelegate: session?.facts.isDelegate == true) else {
-      let summary = tree.applicationNode.flatMap { owns(session, $0) ? $0.ownerState : $0.state }
+      let summary = tree.applicationNode.flatMap { owns(session, $0) ? $0.ownerState : $0.versions.shown }
       let reply = DecodeRestorableState.Reply(summary == nil ? .none : .quarantined, at: summary?.sequence ?? 0)
       return turn.ask(.respond(caller, .result(reply)))
     }

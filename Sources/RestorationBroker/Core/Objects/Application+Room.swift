@@ -63,7 +63,7 @@ extension NodeTree {
   /// The node with the largest confirmed state that a provisional one hides and no generation holds (R19).
   package func largestHidden(beside generations: [SealedGeneration]) -> Node? {
     let hidden = nodes.values.filter { node in
-      guard let hidden = node.versions.hidden, let state = node.state else { return false }
+      guard let hidden = node.versions.hidden, !node.versions.isSuperseded, let state = node.state else { return false }
       return !generations.contains { hidden.sequence <= $0.sequence && $0.sequence < state.sequence }
     }
     return hidden.max { ($0.versions.hidden?.bytes ?? 0, $0.id) < ($1.versions.hidden?.bytes ?? 0, $1.id) }

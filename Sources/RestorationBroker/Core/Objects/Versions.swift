@@ -21,6 +21,8 @@ package struct Versions {
   package private(set) var newest: StateSummary?
   /// The confirmed state that a provisional one hides.
   package private(set) var hidden: StateSummary?
+  /// The owner was given the hidden state, which is about to be stored again: the provisional one counts for nobody.
+  package private(set) var isSuperseded = false
   /// The newest row is damaged (R32).
   package private(set) var isUnreadable = false
   /// The owner could not take in its state, so its next state replaces that (R29).
@@ -38,6 +40,12 @@ package struct Versions {
   /// The newest state that is not provisional: the one for its owner.
   package var confirmed: StateSummary? { isProvisional ? hidden : newest }
 
+  /// Whether it may still turn out which of its states counts.
+  var isUndecided: Bool { isProvisional && !isSuperseded }
+
+  /// The state for all but its owner.
+  package var shown: StateSummary? { isSuperseded ? hidden : newest }
+
   /// The newest first.
   var all: [StateSummary] { [newest, hidden].compactMap { $0 } }
 
@@ -46,18 +54,26 @@ package struct Versions {
   package mutating func write(_ state: StateSummary) {
     hidden = state.isEarly ? confirmed : nil
     newest = state
-    isUnreadable = false
+    (isUnreadable, isSuperseded) = (false, false)
     if !state.isEarly { hasFailed = false }
   }
 
   /// The newest state counts for its owner as well.
   package mutating func confirm() {
     newest?.isEarly = false
-    (hidden, hasFailed) = (nil, false)
+    (hidden, isSuperseded, hasFailed) = (nil, false, false)
   }
 
   /// Withheld texts stay until they are released.
-  package mutating func remove() { (newest, hidden, isUnreadable, hasFailed) = (nil, nil, false, false) }
+  package mutating func remove() {
+    (newest, hidden) = (nil, nil)
+    (isSuperseded, isUnreadable, hasFailed) = (false, false, false)
+  }
+
+  mutating func supersede() { isSuperseded = hidden.map { !isWithheld($0) } ?? false }
+
+  /// The hidden state could not be stored again.
+  mutating func endSuperseding() { isSuperseded = false }
 
   // MARK: Reading
 

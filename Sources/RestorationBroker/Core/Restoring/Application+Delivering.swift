@@ -67,7 +67,8 @@ extension Application {
   /// The owner has its state, or wrote the one that counts. `isToBeTold` at the end of the restoration (R21).
   func noteDelivered(_ node: Node, isToBeTold: Bool = false) {
     node.claim?.hasDecoded = true
-    if isDue(node) { note(node, isToBeTold ? .given : .none) }
+    // If the broker is killed before the provisional state is dropped, the owner is given the older one again.
+    if isDue(node), !node.versions.isSuperseded { note(node, isToBeTold ? .given : .none) }
   }
 
   /// The owner's writes count in this run.
@@ -102,14 +103,19 @@ extension Application {
   /// The owners show the saved states: their provisional writes are dropped (R19).
   func dropProvisional(_ nodes: [Node]) {
     let rows = nodes.compactMap { node in
-      node.versions.hidden.map { StateRequest.Row(node: node.id, sequence: $0.sequence) }
+      node.versions.supersede()
+      return node.versions.hidden.map { StateRequest.Row(node: node.id, sequence: $0.sequence) }
     }
     if !rows.isEmpty { read(rows, for: .dropProvisional, after: sequence) }
   }
 
-  func dropProvisional(_ readings: [StateReading?]) {
+  func dropProvisional(_ readings: [StateReading?], of rows: [StateRequest.Row]) {
     for case .state(let record, let sequence)? in readings {
       if let node = tree.nodes[record.node] { dropProvisional(of: node, showing: record, at: sequence) }
+    }
+    for node in rows.compactMap({ tree.nodes[$0.node] }) {
+      node.versions.endSuperseding()
+      if let claim = node.claim, claim.hasDecoded, isDue(node) { note(node, claim.isFinished ? .none : .given) }
     }
   }
 
@@ -297,9 +303,9 @@ extension Application {
     let deferred = deliveries.batch(of: number)?.deferred ?? []
     let nodes = deliveries.end(end, to: number).compactMap { tree.node($0) }.filter { $0.claim?.session == number }
     let others = nodes.filter { !restoring.isDelivering($0.id) }
+    if end == .done { dropProvisional(nodes.filter { !deferred.contains($0.id) }) }
     for node in nodes { settle(node, end == .done ? .restored : .skipped(.failed)) }
     if end == .done {
-      dropProvisional(nodes.filter { !deferred.contains($0.id) })
       if let session = sessions[number] { finishDelivery(of: others, to: session) }
     }
     // The next batch has waited for it.

@@ -40,7 +40,7 @@ extension Application {
   func settleRipe() {
     let nodes = Array(tree.claimed.values) + (tree.applicationNode.map { [$0] } ?? [])
     forgetReach(byHiddenStatesOf: nodes)
-    let early = nodes.filter(\.versions.isProvisional)
+    let early = nodes.filter(\.versions.isUndecided)
     let isHeld = { node in self.restoring.mayConcern(node.id) || self.isAwaitingDelivery(node) }
     trials.earlyTimerFired(early, since: liveDelegate?.began, unless: isHeld, in: &turn)
     for node in early where !node.versions.isProvisional { noteDelivered(node) }
@@ -57,7 +57,7 @@ extension Application {
   /// - Parameter mayBeAskedFor: whether the owner may still get the older state if that is requested again.
   func settle(_ nodes: [Node], mayBeAskedFor: Bool = false) {
     forgetReach(byHiddenStatesOf: nodes)
-    let early = nodes.filter(\.versions.isProvisional)
+    let early = nodes.filter(\.versions.isUndecided)
     EarlyMarks.clear(early, in: &turn)
     for node in early { if mayBeAskedFor { noteNothingDue(node) } else { noteDelivered(node) } }
   }

@@ -32,7 +32,7 @@ package enum EarlyMarks {
 
   /// Confirms provisional states.
   package static func clear(_ nodes: some Sequence<Node>, in turn: inout Turn) {
-    let early = nodes.filter(\.versions.isProvisional)
+    let early = nodes.filter(\.versions.isUndecided)
     guard !early.isEmpty else { return }
     for node in early {
       node.versions.confirm()
@@ -54,7 +54,7 @@ package enum EarlyMarks {
     unless isHeld: (Node) -> Bool,
     in turn: inout Turn
   ) -> Int64? {
-    let early = nodes.filter { $0.versions.isProvisional && !isHeld($0) }
+    let early = nodes.filter { $0.versions.isUndecided && !isHeld($0) }
     let ripe = turn.now.monotonic - milliseconds
     clear(early.filter { ($0.claim?.since ?? began).map { $0 <= ripe } ?? false }, in: &turn)
     return early.compactMap { $0.claim?.since ?? began }.filter { $0 > ripe }.min()
