@@ -68,10 +68,10 @@ struct GatewayDatabase: Sendable {
       let transaction = ReplicaTransaction(after: 0, upto: 1, change: change, changes: [0])
       try await replica.append(ReplicaBatch([transaction]), lease)
       try await replica.release(lease, .removed)
-    } catch where error.kind == .unknown {
-      let look = "SHOW synchronous_standby_names, and SELECT application_name, sync_state FROM pg_stat_replication"
-      let text = "the database has not confirmed a write in time; if the standby that it waits for is missing"
-      throw ReplicaError(.unknown, "\(text), \(look) tell")
+    } catch {
+      guard error.kind == .unknown else { throw error }
+      let look = "compare SHOW synchronous_standby_names with SELECT application_name FROM pg_stat_replication"
+      throw ReplicaError(.unknown, "the database has not confirmed a write in time. Is a standby missing? \(look)")
     }
   }
 

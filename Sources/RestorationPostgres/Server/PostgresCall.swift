@@ -117,7 +117,8 @@ package enum PostgresFailure: Error, Hashable, Sendable {
   /// The server refused the call and changed nothing; its SQLSTATE and message.
   case refused(state: String, String)
 
-  static let schemaRemedy = "apply the schema of this version to the database: restoration-gateway schema | psql DATABASE"
+  static let schemaRemedy =
+    "apply the schema of this version to the database: restoration-gateway schema | psql DATABASE"
 
   /// Why, and if functions or rights are missing what to do.
   var text: String {
