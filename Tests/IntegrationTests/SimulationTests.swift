@@ -33,7 +33,7 @@ internal import Testing
   }
 
   @Test(arguments: 0..<2) func whateverFailsNothingAcknowledgedIsLost(shard: Int) throws {
-    try Self.play("play", Self.seeds(2_000, inLongForm: 1_000_000), shard: shard, of: 2)
+    try Self.play("play", Self.seeds(1_500, inLongForm: 1_000_000), shard: shard, of: 2)
   }
 
   @Test func whereverTheUserGoesNothingAcknowledgedIsLostUntold() throws {
