@@ -155,18 +155,36 @@ internal import Testing
     broker.inspect()
   }
 
-  /// As of a program that ends when it is restored: both come at once, before the older state was stored again.
-  @Test(arguments: ["restart", "logout"])
-  func r19AGoodbyeRightBehindTheAnswerDoesNotConfirmWhatWasWrittenBeforeIt(_ reason: String) throws {
-    let worker = try blank()
-    let call = try #require(worker.openCalls("decodeRestorableStateWithCoder").first)
-    let messages = """
-      {"jsonrpc":"2.0","id":\(call.id),"result":{}}
-      {"jsonrpc":"2.0","id":1000,"method":"goodbye","params":{"reason":"\(reason)"}}
+  /// Sends messages at once: the later ones come before the older state was stored again.
+  private func send(_ messages: [String], by worker: Peer) {
+    let lines = messages.map { #"{"jsonrpc":"2.0",\#($0)}"# + "\n" }
+    worker.connection.send(bytes: Array(lines.joined().utf8))
+  }
 
-      """
-    worker.connection.send(bytes: Array(messages.utf8))
+  private func answer(of worker: Peer) throws -> String {
+    #""id":\#(try #require(worker.openCalls("decodeRestorableStateWithCoder").first).id),"result":{}"#
+  }
+
+  private static let decode = #""id":999,"method":"decodeRestorableState","params":{"object":["Tab"]}"#
+
+  /// As of a program that ends when it is restored.
+  @Test(arguments: ["restart", "logout"], [true, false])
+  func r19AGoodbyeRightBehindTheOlderStateDoesNotConfirmWhatWasWrittenBefore(_ reason: String, _ fetches: Bool) throws {
+    let worker = try blank()
+    let goodbye = #""id":1000,"method":"goodbye","params":{"reason":"\#(reason)"}"#
+    send([fetches ? Self.decode : try answer(of: worker), goodbye], by: worker)
     #expect(try main.state(#"["Tab"]"#) == ["of": "Tab"])
+    broker.inspect()
+  }
+
+  @Test func r29AnObjectThatIsSaidToBeFreshRightBehindTheAnswerIsNew() throws {
+    let worker = try blank()
+    let registration = worker.registration("Tab", below: nil, #""fresh":true"#)
+    let fresh = #""id":1000,"method":"registerObjectForStateRestoration","params":\#(registration)"#
+    send([try answer(of: worker), fresh], by: worker)
+    #expect(try worker.decode(#"["Tab"]"#)["status"] == "none")
+    try worker.encode(#"["Tab"]"#, #"{"is":"new"}"#)
+    #expect(try main.state(#"["Tab"]"#) == ["is": "new"])
     broker.inspect()
   }
 

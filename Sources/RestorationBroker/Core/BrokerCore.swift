@@ -274,14 +274,18 @@ package struct BrokerCore {
     application.jobs.endRead()
     switch (result, request.purpose) {
     case (.success(let readings), .decode(let node, let isResolving)):
-      application.finishDecode(readings.first ?? nil, node: node, isResolving: isResolving, for: request.caller)
+      let reading = readings.first ?? nil
+      let sequence = request.rows.first.flatMap { application.endDrop(of: $0, reading) }
+      application.finishDecode(reading, now: sequence, node: node, isResolving: isResolving, for: request.caller)
     case (.success(let readings), .nameElements(let view)): application.name(readings.first ?? nil, of: view)
     case (.success(let readings), .restoring(let number, let purpose)):
       application.finishReading(purpose, of: number, readings)
     case (.failure, .restoring(let number, let purpose)): application.finishReading(purpose, of: number, nil)
     case (_, .delivery(let session, let batch)):
       application.take(try? result.get(), of: request.rows, for: session, batch: batch)
-    case (_, .dropProvisional): application.dropProvisional((try? result.get()) ?? [], of: request.rows)
+    case (_, .dropProvisional):
+      let readings = (try? result.get()) ?? request.rows.map { _ in nil }
+      for (row, reading) in zip(request.rows, readings) { application.endDrop(of: row, reading) }
     case (.success(let readings), .decision(let round)):
       application.askWhetherToSave(readings.first ?? nil, round: round)
     case (.failure, .decision(let round)): application.askWhetherToSave(nil, round: round)
@@ -290,6 +294,9 @@ package struct BrokerCore {
     case (.success(let readings), .reopening(let subtree)):
       application.finishReopening(subtree, readings, for: request.caller)
     case (.success(let readings), .quarantine(let page)): application.finishPage(readings, page, for: request.caller)
+    case (.failure(let error), .decode):
+      for row in request.rows { application.endDrop(of: row, nil) }
+      context.emit(.respond(request.caller, .error(.storeError(error))))
     case (.failure(let error), _): context.emit(.respond(request.caller, .error(.storeError(error))))
     }
   }

@@ -55,6 +55,7 @@ extension Application {
     switch state {
     case .nothing: removeState(of: node)
     case .same:
+      node.versions.endSuperseding()
       settle([node])
       node.versions.forgetFailure()
     case .text(var record, let original):
@@ -87,7 +88,7 @@ extension Application {
     }
     settle([node])
     release([row])
-    if let state = node.state, !node.versions.isWithheld(state) { withhold(state, of: node) }
+    if let state = node.versions.shown, !node.versions.isWithheld(state) { withhold(state, of: node) }
     bringBack(.text(record, of: row.sequence), at: node)
     announce {
       QuarantineEnded().with {

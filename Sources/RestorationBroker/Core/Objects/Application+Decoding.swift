@@ -20,6 +20,10 @@ extension Application {
     if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
       return try trials.wait(request, by: session.id, for: caller, in: &turn)
     }
+    // First: until the older state is stored again it is due.
+    if isOwner, let summary, !node.versions.isWithheld(summary), classMatches(node, summary) {
+      node.versions.supersede()
+    }
     if isOwner, let session { noteFetched(node, by: session.id) }
     guard let summary else { return turn.ask(.respond(caller, .result(DecodeRestorableState.Reply()))) }
     if isOwner, let since = node.versions.withheldSince(summary.sequence) {
@@ -77,9 +81,17 @@ extension Application {
 
   /// Answers a decode whose state was read. If `isResolving`, its elements are resolved to current index paths first
   /// (R28).
-  func finishDecode(_ reading: StateReading?, node: NodeID, isResolving: Bool = false, for caller: Caller) {
-    if isResolving, case .state(let record, var sequence) = reading, let view = tree.node(node) {
-      if dropProvisional(of: view, showing: record, at: sequence) { sequence = view.state?.sequence ?? sequence }
+  ///
+  /// - Parameter now: the sequence of the state, if it was stored again.
+  func finishDecode(
+    _ reading: StateReading?,
+    now: SequenceNumber? = nil,
+    node: NodeID,
+    isResolving: Bool = false,
+    for caller: Caller
+  ) {
+    if isResolving, case .state(let record, let read) = reading, let view = tree.node(node) {
+      let sequence = now ?? read
       let purpose = ElementResolver.Purpose.decode(caller, record, at: sequence)
       let elements = Application.elements(of: record)
       if resolve(elements, of: view, for: purpose, awaiting: ElementResolver.milliseconds) {

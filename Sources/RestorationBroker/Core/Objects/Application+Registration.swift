@@ -52,7 +52,7 @@ extension Application {
     if request.isFresh {
       noteFetched(node, by: session.id)
       // A state that the session wrote is its own, even if it registers the object again.
-      if isHeld, node.state?.session == session.id {
+      if isHeld, !node.versions.isSuperseded, node.state?.session == session.id {
         settle([node])
       } else {
         setFresh(node, node.hasState, of: session)

@@ -101,7 +101,7 @@ extension Application {
       trials.watchEarly(since: claim.since, in: &turn)
     } else {
       // The saved state is the owner's own from now on, so a restoration need not return it (R22).
-      if !claim.hasDecoded { noteDelivered(node) }
+      noteDelivered(node)
       if claim.isFresh { setFresh(node, false, of: session) }
     }
     // A provisional state was sent before the owner received the saved one, so it proves nothing about that.

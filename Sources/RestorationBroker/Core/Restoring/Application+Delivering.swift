@@ -62,7 +62,7 @@ extension Application {
     }
   }
 
-  private func isDue(_ node: Node) -> Bool { node.claimRecord?.delivery == .due }
+  func isDue(_ node: Node) -> Bool { node.claimRecord?.delivery == .due }
 
   /// The owner has its state, or wrote the one that counts. `isToBeTold` at the end of the restoration (R21).
   func noteDelivered(_ node: Node, isToBeTold: Bool = false) {
@@ -109,29 +109,26 @@ extension Application {
     if !rows.isEmpty { read(rows, for: .dropProvisional, after: sequence) }
   }
 
-  func dropProvisional(_ readings: [StateReading?], of rows: [StateRequest.Row]) {
-    for case .state(let record, let sequence)? in readings {
-      if let node = tree.nodes[record.node] { dropProvisional(of: node, showing: record, at: sequence) }
-    }
-    for node in rows.compactMap({ tree.nodes[$0.node] }) {
-      node.versions.endSuperseding()
+  /// The older state of this row was read: it is stored again as the newest. Nothing happens if it no longer counts.
+  ///
+  /// - Parameter reading: nil if it could not be read.
+  /// - Returns: its new sequence; nil if nothing was dropped.
+  @discardableResult
+  func endDrop(of row: StateRequest.Row, _ reading: StateReading?) -> SequenceNumber? {
+    guard let node = tree.nodes[row.node], node.versions.isSuperseded, node.versions.hidden?.sequence == row.sequence
+    else { return nil }
+    defer {
       if let claim = node.claim, claim.hasDecoded, isDue(node) { note(node, claim.isFinished ? .none : .given) }
     }
-  }
-
-  /// - Parameter sequence: of the record, which is stored again as the newest.
-  /// - Returns: whether there was anything to drop.
-  @discardableResult
-  func dropProvisional(of node: Node, showing record: StateRecord, at sequence: SequenceNumber) -> Bool {
-    // No owner shows a withheld state.
-    guard let older = node.versions.hidden, older.sequence == sequence, !node.versions.isWithheld(older) else {
-      return false
+    guard case .state(var record, row.sequence)? = reading else {
+      node.versions.endSuperseding()
+      if let claim = node.claim { trials.watchEarly(since: claim.since, in: &turn) }
+      return nil
     }
-    var record = record
     record.isEarly = false
     replaceState(of: node, by: record)
     node.note(.dropped)
-    return true
+    return node.state?.sequence
   }
 
   // MARK: Delivering

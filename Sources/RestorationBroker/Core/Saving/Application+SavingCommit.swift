@@ -78,7 +78,8 @@ extension Application {
   func store(_ staged: StagedState) throws(ErrorObject) -> Bool {
     // Another session may have taken the object over, as `staleObjects` says, or its owner released or closed it.
     guard let node = tree.node(staged.target.node), isHeld(node, by: staged.target) else { return false }
-    if let state = node.state, state.sequence > staged.sequence {
+    let isReplaced = node.state.map { $0.sequence > staged.sequence } ?? false
+    if isReplaced || staged.record.isEarly && node.versions.isSuperseded {
       node.note(.superseded)
       return false
     }
