@@ -81,7 +81,7 @@ internal import Testing
   }
 
   /// An import is one transaction: whenever the broker dies, all of it is there or nothing.
-  @Test(.broker(alone: true)) func aKillAtAnyMomentOfAnImportLeavesAllOfItOrNothing() throws {
+  @Test(.broker) func aKillAtAnyMomentOfAnImportLeavesAllOfItOrNothing() throws {
     let rounds = Environment.isLong ? 100 : 8
     let count = 3_000
     try ArchiveTests.importFirst(0, count: count)
