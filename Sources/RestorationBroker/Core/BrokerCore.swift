@@ -275,7 +275,7 @@ package struct BrokerCore {
     switch (result, request.purpose) {
     case (.success(let readings), .decode(let node, let isResolving)):
       let reading = readings.first ?? nil
-      let sequence = request.rows.first.flatMap { application.endDrop(of: $0, reading) }
+      let sequence = request.rows.first.flatMap { application.dropProvisional(of: $0, showing: reading) }
       application.finishDecode(reading, now: sequence, node: node, isResolving: isResolving, for: request.caller)
     case (.success(let readings), .nameElements(let view)): application.name(readings.first ?? nil, of: view)
     case (.success(let readings), .restoring(let number, let purpose)):
@@ -285,7 +285,7 @@ package struct BrokerCore {
       application.take(try? result.get(), of: request.rows, for: session, batch: batch)
     case (_, .dropProvisional):
       let readings = (try? result.get()) ?? request.rows.map { _ in nil }
-      for (row, reading) in zip(request.rows, readings) { application.endDrop(of: row, reading) }
+      for (row, reading) in zip(request.rows, readings) { application.dropProvisional(of: row, showing: reading) }
     case (.success(let readings), .decision(let round)):
       application.askWhetherToSave(readings.first ?? nil, round: round)
     case (.failure, .decision(let round)): application.askWhetherToSave(nil, round: round)
@@ -295,7 +295,7 @@ package struct BrokerCore {
       application.finishReopening(subtree, readings, for: request.caller)
     case (.success(let readings), .quarantine(let page)): application.finishPage(readings, page, for: request.caller)
     case (.failure(let error), .decode):
-      for row in request.rows { application.endDrop(of: row, nil) }
+      for row in request.rows { application.dropProvisional(of: row, showing: nil) }
       context.emit(.respond(request.caller, .error(.storeError(error))))
     case (.failure(let error), _): context.emit(.respond(request.caller, .error(.storeError(error))))
     }

@@ -62,7 +62,7 @@ extension Application {
     }
   }
 
-  func isDue(_ node: Node) -> Bool { node.claimRecord?.delivery == .due }
+  private func isDue(_ node: Node) -> Bool { node.claimRecord?.delivery == .due }
 
   /// The owner has its state, or wrote the one that counts. `isToBeTold` at the end of the restoration (R21).
   func noteDelivered(_ node: Node, isToBeTold: Bool = false) {
@@ -114,7 +114,7 @@ extension Application {
   /// - Parameter reading: nil if it could not be read.
   /// - Returns: its new sequence; nil if nothing was dropped.
   @discardableResult
-  func endDrop(of row: StateRequest.Row, _ reading: StateReading?) -> SequenceNumber? {
+  func dropProvisional(of row: StateRequest.Row, showing reading: StateReading?) -> SequenceNumber? {
     guard let node = tree.nodes[row.node], node.versions.isSuperseded, node.versions.hidden?.sequence == row.sequence
     else { return nil }
     defer {
