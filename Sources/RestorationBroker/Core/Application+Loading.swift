@@ -55,7 +55,9 @@ extension Application {
     if opening.damage != nil { writeRun() }
     loadWithheld(opening.withheld)
     // Those that were about to be dropped when a transaction failed.
-    dropProvisional(tree.claimed.values.filter { $0.claim?.hasDecoded == true && $0.claimRecord?.delivery == .due })
+    if !former.claims.isEmpty {
+      dropProvisional(tree.claimed.values.filter { $0.claim?.hasDecoded == true && $0.claimRecord?.delivery == .due })
+    }
     // Placeholders that existed only for a former broker are removed.
     for node in tree.nodes.values where node.isPlaceholder && node.children.isEmpty { prune(node) }
     note(.sessionsChanged)

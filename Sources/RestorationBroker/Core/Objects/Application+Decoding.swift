@@ -16,14 +16,12 @@ extension Application {
     }
     let node = try requireNode(request.object)
     let isOwner = owns(session, node)
-    let summary = isOwner ? node.ownerState : node.versions.shown
+    let summary = node.state(forOwner: isOwner)
     if hasSuspects, isOwner, let session, caller.call != nil, !mayHandOut(node, to: session) {
       return try trials.wait(request, by: session.id, for: caller, in: &turn)
     }
     // First: until the older state is stored again it is due.
-    if isOwner, let summary, !node.versions.isWithheld(summary), classMatches(node, summary) {
-      node.versions.supersede()
-    }
+    if isOwner, node.versions.isProvisional, let summary, classMatches(node, summary) { node.versions.supersede() }
     if isOwner, let session { noteFetched(node, by: session.id) }
     guard let summary else { return turn.ask(.respond(caller, .result(DecodeRestorableState.Reply()))) }
     if isOwner, let since = node.versions.withheldSince(summary.sequence) {
@@ -58,7 +56,7 @@ extension Application {
     if session?.facts.isDelegate == true, let node = tree.applicationNode { dropProvisional([node]) }
     guard caller.call != nil else { return }
     guard let row = ownState(forDelegate: session?.facts.isDelegate == true) else {
-      let summary = tree.applicationNode.flatMap { owns(session, $0) ? $0.ownerState : $0.versions.shown }
+      let summary = tree.applicationNode.flatMap { $0.state(forOwner: owns(session, $0)) }
       let reply = DecodeRestorableState.Reply(summary == nil ? .none : .quarantined, at: summary?.sequence ?? 0)
       return turn.ask(.respond(caller, .result(reply)))
     }

@@ -34,7 +34,7 @@ extension Application {
       return
     }
     if request.expecting != nil {
-      let visible = existing.flatMap { owns(session, $0) ? $0.ownerState : $0.versions.shown }
+      let visible = existing.flatMap { $0.state(forOwner: owns(session, $0)) }
       try request.requireExpected(visible?.sequence ?? 0, path: path)
     }
     let state = try checked(request.state, elements: elements, revision: request.revision, path: path)

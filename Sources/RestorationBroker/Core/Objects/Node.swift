@@ -84,6 +84,9 @@ package final class Node {
   /// The state for its owner, also if it is withheld. An owner that registered the object as `fresh` gets none (R29).
   package var ownerState: StateSummary? { claim?.isFresh == true ? nil : versions.confirmed }
 
+  /// The state that a decode returns and an encode expects (R15, R19).
+  func state(forOwner isOwner: Bool) -> StateSummary? { isOwner ? ownerState : versions.shown }
+
   /// A state exists, but its owner does not get it (R35).
   package var isQuarantined: Bool {
     guard versions.hasWithheld, let state = ownerState else { return false }

@@ -21,7 +21,7 @@ package struct Versions {
   package private(set) var newest: StateSummary?
   /// The confirmed state that a provisional one hides.
   package private(set) var hidden: StateSummary?
-  /// The owner was given the hidden state, which is about to be stored again: the provisional one counts for nobody.
+  /// The owner was given the hidden state, which is about to be stored again: the provisional one no longer counts.
   package private(set) var isSuperseded = false
   /// The newest row is damaged (R32).
   package private(set) var isUnreadable = false

@@ -21,7 +21,7 @@ extension Application {
 
   /// The application's own state, confirmed for the delegate and newest for others (R19), unless it is withheld (R31).
   func ownState(forDelegate isForDelegate: Bool) -> StateRequest.Row? {
-    guard let node = tree.applicationNode, let state = isForDelegate ? node.ownerState : node.versions.shown,
+    guard let node = tree.applicationNode, let state = node.state(forOwner: isForDelegate),
       !node.versions.isWithheld(state)
     else { return nil }
     return StateRequest.Row(node: node.id, sequence: state.sequence, bytes: state.bytes)
