@@ -73,7 +73,7 @@ package actor GatewayLink {
     (self.path, self.patience, self.eventLoop, self.attention) = (path, patience, eventLoop, attention)
     self.standingChanged = standingChanged
     // The same on all connections: it identifies the broker to the gateway.
-    let number = ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
+    let number = ChangeID.random()
     introduction = Attach().with {
       $0.version = GatewayProtocol.version
       $0.broker = String(number.high, radix: 16) + String(number.low, radix: 16)

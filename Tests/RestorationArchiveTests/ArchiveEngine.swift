@@ -133,10 +133,6 @@ func failure(_ body: () async throws(ArchiveError) -> Void) async -> ArchiveErro
   }
 }
 
-extension ChangeID {
-  static func random() -> ChangeID { ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max)) }
-}
-
 extension ArchiveChange {
   /// A node of the simplest kind.
   static func node(_ node: NodeID, _ component: String?, parent: NodeID? = nil) -> ArchiveChange {

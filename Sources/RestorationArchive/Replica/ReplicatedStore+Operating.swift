@@ -156,7 +156,7 @@ extension ReplicatedArchive {
     if lease == nil { try await openCopy(for: .reading) }
     guard let lease else { throw ArchiveError(.absent, "there is no archive of \(application)") }
     let end = try await base.tip(lease).sequence
-    let change = ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
+    let change = ChangeID.random()
     let receipt = try await base.apply(
       ArchiveBatch([.forgetContexts([])]),
       lease: lease,

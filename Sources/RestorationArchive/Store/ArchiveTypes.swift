@@ -18,6 +18,10 @@ package struct ChangeID: Hashable, Sendable {
 
   package init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
+  package static func random() -> ChangeID {
+    ChangeID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
+  }
+
   /// Of those that one broker gives, only the first is random.
   package var next: ChangeID { ChangeID(high: high, low: low &+ 1) }
 }
