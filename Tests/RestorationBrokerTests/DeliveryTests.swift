@@ -247,6 +247,21 @@ internal import Testing
     #expect(try back.state(#"["Tab"]"#) == ["of": "Tab"])
   }
 
+  @Test func r21AProcessThatHadItsStateBeforeTheBrokerWasKilledIsToldOfTheEndByTheNext() throws {
+    let token = try #require(broker.application("App")?.sessions.values.first { $0.facts.role == "main" }?.token)
+    _ = main.start("restoreApplicationState", #"{"deadlineMilliseconds":10000}"#)
+    // Half of the time `Tab` holds it up.
+    broker.advance(milliseconds: 5_000)
+    #expect(fixture.log == ["main decode Main"])
+    broker.restart()
+    let back = try fixture.join("main", pid: 3, session: token)
+    let id = back.start("restoreApplicationState", #"{"deadlineMilliseconds":1000}"#)
+    broker.advance(milliseconds: 10_000)
+    _ = try back.result(of: id)
+    #expect(fixture.log == ["main decode Main"])
+    #expect(fixture.finished(main) == [] && fixture.finished(back).count == 1)
+  }
+
   @Test func r29AProcessThatHasDiedUnnoticedIsSucceededInTheSameWay() throws {
     #expect(try restore().contains("+Main"))
     let worker = try fixture.join("extra", pid: 4)

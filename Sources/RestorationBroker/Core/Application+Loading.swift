@@ -49,6 +49,7 @@ extension Application {
       abandonPoll(of: session)
       turn.ask(.unwatch(id, session.id))
     }
+    trials.resume(former.trials) { sessions[$0] != nil }
     loadClaims(opening.claims, former: former.claims)
     loadOwnState(former: former.sessions)
     turn.phase = .open
@@ -61,7 +62,6 @@ extension Application {
     // Placeholders that existed only for a former broker are removed.
     for node in tree.nodes.values where node.isPlaceholder && node.children.isEmpty { prune(node) }
     note(.sessionsChanged)
-    trials.resume(former.trials) { sessions[$0] != nil }
     invalidate(former.pulled)
     if hasLost { saving.noteChange(in: &turn) }
   }

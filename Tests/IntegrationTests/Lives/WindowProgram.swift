@@ -23,10 +23,13 @@ final class WindowProgram {
   /// Waits until it has printed a line, and passes over others.
   func awaits(_ line: String) throws {
     var seen: [String] = []
+    func failure(_ end: String) -> TestFailure {
+      TestFailure("\(line) is missing: it printed \(seen) and \(end): \((try? Files.text(errors)) ?? "")")
+    }
     while true {
-      guard let next = try process.output?.next() else {
-        throw TestFailure("it printed \(seen) and ended: \((try? Files.text(errors)) ?? "")")
-      }
+      let next: String?
+      do { next = try process.output?.next() } catch { throw failure("then, \(error)") }
+      guard let next else { throw failure("ended") }
       if next == line { return }
       seen.append(next)
     }
