@@ -30,7 +30,7 @@ struct PendingCalls {
   private struct Waiter {
     let call: SessionCall
     let revision: Int64?
-    let continuation: CheckedContinuation<Completion, any Error>
+    let end: (Result<Completion, any Error>) -> Void
   }
 
   private var questions: [BrokerLink.Ticket: Question] = [:]
@@ -42,8 +42,8 @@ struct PendingCalls {
     _ call: SessionCall,
     revision: Int64?,
     as ticket: Ticket,
-    _ continuation: CheckedContinuation<Completion, any Error>
-  ) { waiters[ticket] = Waiter(call: call, revision: revision, continuation: continuation) }
+    _ end: @escaping (Result<Completion, any Error>) -> Void
+  ) { waiters[ticket] = Waiter(call: call, revision: revision, end: end) }
 
   subscript(_ ticket: Ticket) -> (call: SessionCall, revision: Int64?)? {
     waiters[ticket].map { ($0.call, $0.revision) }
@@ -78,11 +78,11 @@ struct PendingCalls {
 
   mutating func complete(_ ticket: Ticket) {
     guard let answer = answers.removeValue(forKey: ticket) else { return }
-    waiters.removeValue(forKey: ticket)?.continuation.resume(returning: answer)
+    waiters.removeValue(forKey: ticket)?.end(.success(answer))
   }
 
   mutating func fail(_ ticket: Ticket, _ error: any Error) {
     answers[ticket] = nil
-    waiters.removeValue(forKey: ticket)?.continuation.resume(throwing: error)
+    waiters.removeValue(forKey: ticket)?.end(.failure(error))
   }
 }

@@ -76,8 +76,7 @@ extension SessionDriver: BrokerLinkObserver {
       act(machine.initialized(isResumed: opened.wasResumed, at: now))
       guard wasAlone else { return }
       pushDue()
-      // A push may begin in the next turn of the loop, and a goodbye must not be before it.
-      enter { $0.looked() }
+      looked()
     }
   }
 

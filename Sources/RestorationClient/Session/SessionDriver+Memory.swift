@@ -101,7 +101,7 @@ extension SessionDriver {
     guard let state = memory.states[.object(object)] else { return false }
     if !state.isDue {
       memory.want(.object(object))
-      Task.immediate { await push(.object(object)) }
+      push(.object(object))
     }
     return true
   }
@@ -114,21 +114,14 @@ extension SessionDriver {
       // The delegate's state is early until it is decoded (R19).
       ask(.unawaited, DecodeRestorableState.method, parameters: BrokerConnection.parameters(of: Self.ownState))
     }
-    for target in memory.due { Task.immediate { await push(target) } }
+    for target in memory.due { push(target) }
   }
 
-  /// Returns when a broker has stored the state, or refused it for good.
-  private func push(_ target: RestorableReference) async {
-    var delay = ReconnectDelay()
-    while let state = memory.states[target], state.isDue, !machine.hasEnded {
-      // A push that waits for a connection could become older than the state of a later call.
-      if link != nil { await push(state, of: target) }
-      guard memory.states[target]?.isDue == true else { return }
-      await Self.pause(max(Self.pauseMilliseconds, delay.next(hasWork: false)), on: eventLoop)
-    }
-  }
-
-  private func push(_ state: SessionMemory.State, of target: RestorableReference) async {
+  /// Pushes a due state until a broker has stored it, or refused it for good.
+  private func push(_ target: RestorableReference, _ delay: ReconnectDelay = ReconnectDelay()) {
+    guard let state = memory.states[target], state.isDue, !machine.hasEnded else { return }
+    // A push that waits for a connection could become older than the state of a later call.
+    guard link != nil else { return pushLater(target, delay) }
     let others = state.objects.filter { owns($0) }.map(\.reference)
     var call = SessionCall(
       EncodeRestorableState.self,
@@ -139,8 +132,25 @@ extension SessionDriver {
       return state.encoding(as: wire[0]) { names[$0.reference] }
     }
     call.isOfOneConnection = true
+    submit(call, as: machine.makeTicket()) { completion in
+      self.pushed(state, of: target, completion)
+      if self.memory.states[target]?.isDue == true { self.pushLater(target, delay) }
+    }
+  }
+
+  private func pushLater(_ target: RestorableReference, _ delay: ReconnectDelay) {
+    var delay = delay
+    let pause = max(Self.pauseMilliseconds, delay.next(hasWork: false))
+    eventLoop.scheduleTask(in: .milliseconds(pause)) { [delay] in self.assumeIsolated { $0.push(target, delay) } }
+  }
+
+  private func pushed(
+    _ state: SessionMemory.State,
+    of target: RestorableReference,
+    _ completion: Result<Completion, any Error>
+  ) {
     do {
-      encoded(target, state.revision, EncodeOutcome(try await perform(call).answer.get()))
+      encoded(target, state.revision, EncodeOutcome(try completion.get().answer.get()))
     } catch is RestorationSessionError {
       // The session has ended, an object is gone, or the connection is lost.
     } catch let error as RestorationError where Self.isPassing(error) || error.code == .invalidReference {

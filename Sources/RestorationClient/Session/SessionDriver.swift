@@ -227,14 +227,20 @@ actor SessionDriver {
     let ticket = machine.makeTicket()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        let revision = call.isNumbered ? objects.nextRevision() : nil
-        if call.isNumbered { renew(call, revision) }
-        pending.add(call, revision: revision, as: ticket, continuation)
-        act(machine.submit(ticket, call.queued, at: now))
+        submit(call, as: ticket) { continuation.resume(with: $0) }
       }
     } onCancel: {
       enter { $0.act($0.machine.cancelled(ticket)) }
     }
+  }
+
+  /// The call has its place in the order when this returns. `end` is called once, in the turn of its answer; it must
+  /// make no call in that turn.
+  func submit(_ call: SessionCall, as ticket: Ticket, _ end: @escaping (Result<Completion, any Error>) -> Void) {
+    let revision = call.isNumbered ? objects.nextRevision() : nil
+    if call.isNumbered { renew(call, revision) }
+    pending.add(call, revision: revision, as: ticket, end)
+    act(machine.submit(ticket, call.queued, at: now))
   }
 
   /// Runs on the event loop, soon.
