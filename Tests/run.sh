@@ -62,5 +62,5 @@ swift test --skip-build "${arguments[@]}" 2>&1 | tee "$output" && exit
 status=$?
 # Thousands of lines stand between a failure and the end.
 step "What failed"
-grep --text -A 4 -E '^✘|error:' "$output" | cut -c 1-500 || true
+grep --text -A 8 -E '^✘|error:' "$output" | cut -c 1-500 || true
 exit "$status"

@@ -41,13 +41,17 @@ internal import Testing
       // Plugins of packages that are here for something else: pytest would read and rewrite all of their sources.
       "PYTEST_ADDOPTS": "-p no:anyio -p no:platformdirs", "TMPDIR": directory.path,
     ]
-    let pytest = [PythonPackages.python, "-m", "pytest", "-p", "no:cacheprovider"]
+    let pytest = [PythonPackages.python, "-m", "pytest", "--quiet", "--tb=short", "-p", "no:cacheprovider"]
     let paths = files.map { "\(Products.repository)/Tests/Clients/testing/test_\($0).py" }
     let result = try ChildProcess.run(
       pytest + ["--basetemp", directory.file("pytest")] + options + paths,
       environment: environment,
       Deadline(.seconds(240))
     )
-    #expect(result.end == .exit(0), "\(result.output)\(result.errors)")
+    // Only the first lines of a failure are shown where many tests run.
+    let summary = result.output.split(separator: "\n").filter {
+      ["FAILED ", "ERROR ", "E  "].contains(where: $0.hasPrefix)
+    }
+    #expect(result.end == .exit(0), "\(summary.joined(separator: "\n"))\n\(result.output)\(result.errors)")
   }
 }
