@@ -262,6 +262,26 @@ internal import Testing
     #expect(fixture.finished(main) == [] && fixture.finished(back).count == 1)
   }
 
+  @Test func r21AProcessThatComesBackAfterTheEndIsToldOfIt() throws {
+    let token = try #require(broker.application("App")?.sessions.values.first { $0.facts.role == "main" }?.token)
+    let other = try fixture.join("tabs", pid: 4)
+    other.serves["decodeRestorableStateWithCoder"] = { _ in nil }
+    _ = try tell(other, "Tab")
+    _ = main.start("restoreApplicationState", #"{"deadlineMilliseconds":10000}"#)
+    // Half of the time what is below `Tab` holds it up.
+    broker.advance(milliseconds: 5_000)
+    #expect(fixture.log == ["main decode Main"])
+    broker.killUnnoticed(other)
+    broker.restart()
+    // The end of the other one is noticed first.
+    broker.advance(milliseconds: 20_000)
+    let back = try fixture.join("main", pid: 3, session: token)
+    // It is asked for what nobody has made.
+    broker.advance(milliseconds: 20_000)
+    #expect(fixture.finished(back).count == 1)
+    broker.inspect()
+  }
+
   @Test func r29AProcessThatHasDiedUnnoticedIsSucceededInTheSameWay() throws {
     #expect(try restore().contains("+Main"))
     let worker = try fixture.join("extra", pid: 4)

@@ -403,7 +403,8 @@ extension ApplicationName: WireValue {
   package static func invalid(_ text: String) -> Misfit.Fault {
     .unsuited(
       "\(JSONText(.string(text)).brief) is not \(expected)",
-      hint: "Use letters, digits, '.', '_' and '-', at most \(baseMax), optionally followed by @instance."
+      hint: "Begin with a letter or digit; use letters, digits, '.', '_' and '-', at most \(baseMax), optionally "
+        + "followed by @instance."
     )
   }
 }

@@ -168,6 +168,9 @@ extension ErrorObject {
     )
   }
 
+  /// Characters of a path in a message.
+  private static let pathMax = 300
+
   /// −32008: `value` exceeds `max` of `limit`, a name that `limits` reports.
   ///
   /// - Parameter hint: the next step; `nil`: to send less.
@@ -178,9 +181,11 @@ extension ErrorObject {
     path: IdentifierPath? = nil,
     hint: String? = nil
   ) -> ErrorObject {
-    .restoration(
+    // The longest of paths would leave no room for the reason.
+    let place = path.map { $0.components.isEmpty ? "" : "\("\($0)".prefix(pathMax)): " } ?? ""
+    return .restoration(
       .limitExceeded,
-      "\(path.map { $0.components.isEmpty ? "" : "\($0): " } ?? "")\(limit) is \(max), this value is \(value)",
+      "\(place)\(limit) is \(max), this value is \(value)",
       hint: hint ?? "Send less, or raise \(limit) in the broker's configuration.",
       path: path,
       details: ["limit": .string(limit), "max": .integer(Int64(max)), "value": .integer(Int64(value))]

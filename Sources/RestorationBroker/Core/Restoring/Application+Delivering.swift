@@ -43,6 +43,8 @@ extension Application {
     for node in session.objects.values where isDue(node) { _ = deliver(node, to: session) }
     deliveries.returned(number)
     deliverNext()
+    // What was restored meanwhile is to be told.
+    note(.windowsClosed)
   }
 
   /// A restoration is over: objects that were registered before it located anything are due as well.

@@ -116,6 +116,11 @@ extension Application {
   /// - Parameter isDurable: whether everything written so far is durable already.
   func tellFinished(_ nodes: [Node], of session: Session, isDurable: Bool) {
     let nodes = nodes.filter { $0.claim?.isFinished == false }
+    guard session.isReachable || !session.serves(.applicationFinishedRestoringState) else {
+      // It is told when it is back.
+      for node in nodes { trials.fetched(node.id, by: session.id) }
+      return
+    }
     for node in nodes {
       node.claim?.isFinished = true
       node.note(.finished)
