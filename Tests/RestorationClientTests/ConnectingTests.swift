@@ -27,6 +27,8 @@ internal import Testing
       let socket = try ListeningSocket(binding: try SocketPath(path), backlog: 1)
       _ = socket.name
     }
+    // A process that another test starts has the socket until its program begins.
+    try Wait.until("nobody has the socket") { (try? FileDescriptor.connected(to: path)) == nil }
     let error = await thrownError { _ = try await BrokerConnection.connect(to: path) }
     let found = try #require(error as? BrokerConnectionError)
     #expect(found.code == .refused)
