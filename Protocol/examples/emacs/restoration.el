@@ -326,9 +326,11 @@ ignores both, as the kernel tells in two masks."
                        (t "logout"))))
     (setq restoration--phase 'over)
     (when (and restoration--token (restoration--open-p))
+      ;; A signal may come in the middle of anything: what cannot be sent then must not take the goodbye with it.
       (ignore-errors
         (unless (or (equal reason "userQuit") (not (eq phase 'kept)))
-          (restoration--sync t #'restoration--send-last))
+          (restoration--sync t #'restoration--send-last)))
+      (ignore-errors
         (jsonrpc-request restoration--connection 'goodbye (list :reason reason) :timeout restoration--goodbye)))))
 
 ;;;; Commands
