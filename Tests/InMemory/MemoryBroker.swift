@@ -42,6 +42,7 @@ package final class MemoryBroker {
     hasManager: Bool = true,
     logLevel: Logger.Level = .info,
     pieceObjects: Int? = nil,
+    archivesRoam: Bool = false,
     seed: UInt64 = 1,
     makeStore: ((TestEventLoop) -> any ArchiveStore)? = nil,
     record: @escaping (String) -> Void
@@ -67,6 +68,7 @@ package final class MemoryBroker {
         random: { (chance.value.next(), chance.value.next()) }
       )
       settings.pieceObjects = pieceObjects ?? settings.pieceObjects
+      settings.archivesRoam = archivesRoam
       return BrokerService(
         on: loop,
         limits: limits,

@@ -17,6 +17,7 @@ extension MemoryBroker {
     hasManager: Bool = true,
     logLevel: Logger.Level = .info,
     pieceObjects: Int? = nil,
+    archivesRoam: Bool = false,
     seed: UInt64 = 1,
     makeStore: ((TestEventLoop) -> any ArchiveStore)? = nil
   ) {
@@ -26,6 +27,7 @@ extension MemoryBroker {
       hasManager: hasManager,
       logLevel: logLevel,
       pieceObjects: pieceObjects,
+      archivesRoam: archivesRoam,
       seed: seed,
       makeStore: makeStore,
       record: { Issue.record("\($0)") }

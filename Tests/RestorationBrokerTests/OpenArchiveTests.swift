@@ -174,4 +174,23 @@ internal import Testing
     broker.advance(milliseconds: 6_000)
     #expect(broker.application("Large") == nil)
   }
+
+  /// Other hosts would wait for one that has ended here, as long as its host sleeps.
+  @Test func anArchiveThatRoamsIsClosedSoonAfterItsLastSessionAndCall() throws {
+    let broker = MemoryBroker(archivesRoam: true)
+    let peer = broker.connect(pid: 1)
+    try peer.initialize()
+    try peer.encode(#"["X"]"#, #"{"n":1}"#)
+    broker.advance(milliseconds: 60_000)
+    #expect(broker.closed.isEmpty, "a session has it")
+    try peer.call("goodbye", #"{"reason":"restart"}"#)
+    broker.disconnect(peer)
+    broker.advance(milliseconds: 4_000)
+    let tool = broker.connect(pid: 2)
+    try tool.call("describeApplication", #"{"application":"App"}"#)
+    broker.advance(milliseconds: 4_999)
+    #expect(broker.closed.isEmpty)
+    broker.advance(milliseconds: 1)
+    #expect(broker.closed == ["App"])
+  }
 }

@@ -3,8 +3,8 @@
 internal import RestorationArchive
 internal import RestorationWire
 
-/// Closes applications that nobody uses, to free their memory. They have no session and nothing under way; their next
-/// call opens them again.
+/// Closes applications that nobody uses, to free their memory and, if archives roam, to let other hosts have them. They
+/// have no session and nothing under way; their next call opens them again.
 extension BrokerCore {
   /// Closes an unreadable archive when no client waits for it, so that the next call tries again, and a blank one when
   /// all clients that named it have left.
@@ -32,7 +32,7 @@ extension BrokerCore {
 
 /// Applications without sessions and without anything under way, least recently used first.
 struct UnusedApplications {
-  /// A large or surplus application leaves this long after its last call.
+  /// An application that is large or surplus, or whose archive roams, leaves this long after its last call.
   static let milliseconds: Int64 = 5_000
   /// Smaller applications stay open unless there are too many.
   private static let lightBytes = 4 << 20
@@ -50,10 +50,11 @@ struct UnusedApplications {
     excess = core.applications.count + 1 - core.context.limits.openArchivesMax
   }
 
-  /// Whether the application leaves some time after its last call: it has no session, and is large or surplus.
+  /// Whether the application leaves some time after its last call.
   static func leaves(_ application: Application, _ core: BrokerCore) -> Bool {
     guard application.sessions.isEmpty else { return false }
-    return core.applications.count > core.context.limits.openArchivesMax || bytes(of: application) > lightBytes
+    return core.context.settings.archivesRoam || core.applications.count > core.context.limits.openArchivesMax
+      || bytes(of: application) > lightBytes
   }
 
   /// The applications that leave before a further one opens: the excess, and as many as exceed `bytesMax`. A blank one

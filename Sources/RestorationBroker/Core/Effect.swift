@@ -325,6 +325,8 @@ package struct CoreSettings: Sendable {
   /// For development: nothing is quarantined, and a quit by the user empties nothing.
   package var isDeveloperMode: Bool
   package var loginPolicies = LoginPolicies()
+  /// Whether archives follow their user, so that other hosts wait for an unused one that stays open here.
+  package var archivesRoam = false
   /// Number of objects in one piece of a `LongTurn`; each should take about a microsecond.
   package var pieceObjects = 4_096
   /// Returns 128 fresh random bits, for session tokens and the first change id.

@@ -182,7 +182,7 @@ package final class Broker: Sendable {
   }
 
   private static func settings(_ configuration: BrokerConfiguration) -> CoreSettings {
-    CoreSettings(
+    var settings = CoreSettings(
       version: version,
       systemVersion: Host.systemVersion,
       isDeveloperMode: configuration.developerMode,
@@ -192,6 +192,8 @@ package final class Broker: Sendable {
         return (generator.next(), generator.next())
       }
     )
+    settings.archivesRoam = configuration.replica != nil
+    return settings
   }
 
   /// `stop` for a synchronous caller. Blocks its thread, which must not be the event loop's.
