@@ -13,59 +13,48 @@ package struct LeaseJudge: Sendable {
     package struct Holder: Hashable, Sendable {
       package var id: String
       package var term: LeaseTerm
-      package var renewals: Int64
+      /// Random, another one after each renewal.
+      package var renewal: ChangeID
       /// Time since its last renewal by the server's clock, in milliseconds.
       package var silence: Int64
 
-      package init(id: String, term: LeaseTerm, renewals: Int64, silence: Int64) {
-        (self.id, self.term, self.renewals, self.silence) = (id, term, renewals, silence)
+      package init(id: String, term: LeaseTerm, renewal: ChangeID, silence: Int64) {
+        (self.id, self.term, self.renewal, self.silence) = (id, term, renewal, silence)
       }
     }
 
     package var number: Int64
-    package var history: String
-    package var epoch: ReplicaEpoch
+    package var lease: LeaseID
     /// `nil` if the lease was released.
     package var holder: Holder?
     package var last: ReplicaHolder
 
-    package init(number: Int64, history: String, epoch: ReplicaEpoch, holder: Holder?, last: ReplicaHolder) {
-      (self.number, self.history, self.epoch) = (number, history, epoch)
-      (self.holder, self.last) = (holder, last)
+    package init(number: Int64, lease: LeaseID, holder: Holder?, last: ReplicaHolder) {
+      (self.number, self.lease, self.holder, self.last) = (number, lease, holder, last)
     }
   }
 
   package enum Verdict: Hashable, Sendable {
     case granted
-    /// Grant only if the holder has not renewed more often than this.
-    case lapsed(renewals: Int64)
+    /// Grant only if this is still the holder's last renewal.
+    case lapsed(renewal: ChangeID)
     case refused(ReplicaHolder)
   }
 
   private struct Seen: Sendable {
     let holder: String
-    let renewals: Int64
+    let renewal: ChangeID
     let since: Int64
   }
 
-  /// After a take-over by another server, the former holder of an apparently released archive has this time to return.
-  package static let grace: Int64 = 30_000
   /// A holder's longer term counts as a day.
   package static let termMax: Int64 = 86_400_000
   /// Beyond this number all observations start again.
   private static let seenMax = 10_000
 
   private var seen: [Int64: Seen] = [:]
-  /// The newest timeline, and when it was first seen.
-  private var timeline: Int64 = -1
-  private var timelineSince: Int64 = 0
 
   package init() {}
-
-  package mutating func note(timeline: Int64, at now: Int64) {
-    guard timeline > self.timeline else { return }
-    (self.timeline, timelineSince) = (timeline, now)
-  }
 
   /// - Parameter broker: the one that asks.
   package mutating func judge(
@@ -74,44 +63,20 @@ package struct LeaseJudge: Sendable {
     from broker: String,
     at now: Int64
   ) -> Verdict {
-    guard !claim.isForced, archive.epoch > .none, archive.holder?.id != broker else { return .granted }
-    // Its own former lease, or one that was lost in a take-over by another server.
-    if let standing = claim.standing, standing.isClaim, standing.history == archive.history,
-      standing.lease >= archive.epoch
-    {
-      return .granted
-    }
-    guard Int64(archive.epoch.timeline) == timeline else {
-      // The lease is void, but its holder comes first.
-      let grace = archive.holder?.term.milliseconds ?? Self.grace
-      return now - timelineSince >= grace ? .granted : .refused(archive.last)
-    }
-    guard let holder = archive.holder else { return .granted }
-    return isSilent(holder, archive.number, at: now) ? .lapsed(renewals: holder.renewals) : .refused(archive.last)
-  }
-
-  /// Whether an application unknown to the server may begin. After a take-over the server may have lost the
-  /// application, whose holder comes first.
-  ///
-  /// - Parameter age: how long ago, by its own clock, the server granted the first lease of its timeline; `nil` if it
-  ///   granted none.
-  package func mayBegin(_ claim: ReplicaClaim, age: Int64?, at now: Int64) -> Bool {
-    if claim.isForced || claim.standing?.isClaim == true || timeline <= 1 { return true }
-    if let age, Self.isLongOver(Self.grace, after: age) { return true }
-    return now - timelineSince >= Self.grace
+    guard !claim.isForced, let holder = archive.holder, holder.id != broker else { return .granted }
+    if claim.standing?.proves(theEndOf: archive.lease) == true { return .granted }
+    return isSilent(holder, archive.number, at: now) ? .lapsed(renewal: holder.renewal) : .refused(archive.last)
   }
 
   private mutating func isSilent(_ holder: Archive.Holder, _ archive: Int64, at now: Int64) -> Bool {
     let term = holder.term.milliseconds
-    if Self.isLongOver(term, after: holder.silence) { return true }
-    if let former = seen[archive], former.holder == holder.id, former.renewals == holder.renewals {
+    // By the server's clock.
+    if holder.silence > 2 * term + 60_000 { return true }
+    if let former = seen[archive], former.holder == holder.id, former.renewal == holder.renewal {
       return now - former.since >= term + 1_000
     }
     if seen.count >= Self.seenMax { seen = [:] }
-    seen[archive] = Seen(holder: holder.id, renewals: holder.renewals, since: now)
+    seen[archive] = Seen(holder: holder.id, renewal: holder.renewal, since: now)
     return false
   }
-
-  /// By the server's clock.
-  private static func isLongOver(_ term: Int64, after time: Int64) -> Bool { time > 2 * term + 60_000 }
 }

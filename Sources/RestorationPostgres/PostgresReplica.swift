@@ -37,20 +37,17 @@ package final class PostgresReplica: ArchiveReplica {
   ) async throws(ReplicaError) -> ReplicaGrant {
     for _ in 0..<Self.attempts {
       let seen = try await look(application)
-      var renewals: Int64?
+      var renewal: ChangeID?
       if let archive = seen.archive {
         switch store.judge(archive, claim, from: holder) {
         case .granted: break
-        case .lapsed(let count): renewals = count
+        case .lapsed(let seen): renewal = seen
         case .refused(let other):
           if claim.wants, archive.holder != nil, !seen.isWanted { try await want(archive) }
           throw ReplicaError(.elsewhere(other), "\(other.host) has \(application); end it there")
         }
-      } else if !store.mayBegin(claim, age: seen.age) {
-        let text = "another server has taken over, which may have lost \(application)"
-        throw ReplicaError(.voided, "\(text); a host that has it comes first: ask again in half a minute")
       }
-      if let grant = try await take(application, claim, seen.archive, renewals) { return grant }
+      if let grant = try await take(application, claim, seen.archive, renewal) { return grant }
     }
     throw ReplicaError(.away, "\(application) changes hands too often; ask again later")
   }
@@ -59,39 +56,32 @@ package final class PostgresReplica: ArchiveReplica {
     /// `nil` if the archive does not exist or was never leased.
     var archive: LeaseJudge.Archive?
     var isWanted = false
-    /// Without an archive: how long ago the server granted the first lease of its timeline; `nil` if it granted none.
-    var age: Int64?
   }
 
   private nonisolated(nonsending) func look(_ application: String) async throws(ReplicaError) -> Look {
     let row = try await run(.look, .text(application), .truth(store.isAloneEnough))
-    guard let timeline = row.integer(1) else { throw Self.mismatch }
     guard row.truth(0) else { throw Self.uncovered }
-    store.note(timeline: timeline)
-    guard let number = row.integer(2), let epoch = row.integer(4), epoch > 0 else {
-      return Look(age: row.integer(12))
-    }
-    let holder = row.text(5).map { id in
+    guard let number = row.integer(1), let lease = row.uuid(2) else { return Look() }
+    let holder = row.text(3).map { id in
       LeaseJudge.Archive.Holder(
         id: id,
         // Not trusted: another broker set it.
-        term: LeaseTerm(milliseconds: min(max(0, row.integer(11) ?? 0), LeaseJudge.termMax)),
-        renewals: row.integer(10) ?? 0,
-        silence: row.integer(12) ?? 0
+        term: LeaseTerm(milliseconds: min(max(0, row.integer(8) ?? 0), LeaseJudge.termMax)),
+        renewal: row.uuid(7) ?? ChangeID(high: 0, low: 0),
+        silence: row.integer(9) ?? 0
       )
     }
     let archive = LeaseJudge.Archive(
       number: number,
-      history: row.text(3) ?? "",
-      epoch: ReplicaEpoch(rawValue: epoch),
+      lease: LeaseID(lease),
       holder: holder,
-      last: ReplicaHolder(host: row.text(6) ?? "", since: row.integer(7) ?? 0)
+      last: ReplicaHolder(host: row.text(4) ?? "", since: row.integer(5) ?? 0)
     )
-    return Look(archive: archive, isWanted: row.text(8) != nil)
+    return Look(archive: archive, isWanted: row.text(6) != nil)
   }
 
   private nonisolated(nonsending) func want(_ archive: LeaseJudge.Archive) async throws(ReplicaError) {
-    _ = try await run(.want, .integer(archive.number), .integer(archive.epoch.rawValue), .text(host))
+    _ = try await run(.want, .integer(archive.number), .uuid(archive.lease.uuid), .text(host))
   }
 
   /// `nil` if the facts have changed.
@@ -99,7 +89,7 @@ package final class PostgresReplica: ArchiveReplica {
     _ application: String,
     _ claim: ReplicaClaim,
     _ seen: LeaseJudge.Archive?,
-    _ renewals: Int64?
+    _ renewal: ChangeID?
   ) async throws(ReplicaError) -> ReplicaGrant? {
     let row = try await run(
       .take,
@@ -109,19 +99,19 @@ package final class PostgresReplica: ArchiveReplica {
       .integer(term.milliseconds),
       .text(claim.standing?.history),
       .integer(Int64(claim.reader)),
-      .integer(claim.standing?.epoch.rawValue),
-      .integer(seen?.epoch.rawValue ?? 0),
+      .text(claim.standing?.reigns.map(\.lease.text).joined(separator: ",") ?? ""),
+      .uuid(seen?.lease.uuid),
       .text(seen?.holder?.id),
-      .integer(renewals),
+      .uuid(renewal),
       .truth(store.isAloneEnough)
     )
     switch row.text(0) {
     case "taken":
       store.watch(holder, attention)
-      return grant(application, row)
+      return try grant(application, row)
     case "changed": return nil
     case "tooNew":
-      let reader = Int(row.integer(13) ?? 0)
+      let reader = Int(row.integer(11) ?? 0)
       throw ReplicaError(.tooNew(reader), "\(application) needs a reader of version \(reader); install a newer broker")
     case "quota":
       let text = "\(owner) has \(PostgresStore.archivesMax) archives at the database, with those that were removed"
@@ -133,18 +123,29 @@ package final class PostgresReplica: ArchiveReplica {
     }
   }
 
-  private func grant(_ application: String, _ row: PostgresRow) -> ReplicaGrant {
-    let epoch = ReplicaEpoch(rawValue: row.integer(2) ?? 0)
+  private func grant(_ application: String, _ row: PostgresRow) throws(ReplicaError) -> ReplicaGrant {
+    guard let archive = row.integer(1), let lease = row.uuid(2) else { throw Self.mismatch }
     return ReplicaGrant(
-      lease: ReplicaLease(application: application, archive: row.integer(1) ?? 0, epoch: epoch),
+      lease: ReplicaLease(application: application, archive: archive, id: LeaseID(lease)),
       history: row.text(3) ?? "",
       base: row.integer(4) ?? 0,
-      tip: ReplicaTip(sequence: row.integer(5) ?? 0, change: row.change(6)),
-      tipEpoch: ReplicaEpoch(rawValue: row.integer(7) ?? 0),
-      reign: row.integer(8).map { ReplicaTip(sequence: $0, change: row.change(9)) },
-      wasFlushed: row.truth(10),
-      former: row.text(11).map { ReplicaHolder(host: $0, since: row.integer(12) ?? 0) }
+      tip: ReplicaTip(sequence: row.integer(5) ?? 0, change: row.uuid(6)),
+      reigns: try reigns(row.text(7) ?? ""),
+      wasFlushed: row.truth(8),
+      former: row.text(9).map { ReplicaHolder(host: $0, since: row.integer(10) ?? 0) }
     )
+  }
+
+  private func reigns(_ text: String) throws(ReplicaError) -> [ReplicaReign] {
+    var reigns: [ReplicaReign] = []
+    for word in text.split(separator: ",") {
+      let parts = word.split(separator: " ")
+      guard parts.count == 2, let lease = LeaseID(parts[0]), let end = SequenceNumber(parts[1]) else {
+        throw Self.mismatch
+      }
+      reigns.append(ReplicaReign(lease, end: end))
+    }
+    return reigns
   }
 
   nonisolated(nonsending) package func renew() async throws(ReplicaError) -> ReplicaRenewal {
@@ -152,10 +153,11 @@ package final class PostgresReplica: ArchiveReplica {
     guard rows[0].text(0) == "renewed" else { throw error(rows[0]) }
     var renewal = ReplicaRenewal()
     for row in rows.dropFirst() {
-      guard let archive = row.integer(1), let application = row.text(2), let epoch = row.integer(3) else { continue }
-      let lease = ReplicaLease(application: application, archive: archive, epoch: ReplicaEpoch(rawValue: epoch))
+      guard let archive = row.integer(1), let application = row.text(2), let id = row.uuid(3) else { continue }
+      let lease = ReplicaLease(application: application, archive: archive, id: LeaseID(id))
       renewal.held.insert(lease)
       renewal.wanted[lease] = row.text(4)
+      renewal.ends[lease] = row.integer(5)
     }
     return renewal
   }
@@ -164,17 +166,17 @@ package final class PostgresReplica: ArchiveReplica {
     _ lease: ReplicaLease,
     _ end: ReplicaEnd
   ) async throws(ReplicaError) {
-    var (isRemoved, isFlushed, summary) = (true, true, [UInt8]())
-    if case .left(let flushed, let text) = end { (isRemoved, isFlushed, summary) = (false, flushed, text) }
+    var (isRemoved, upto, summary) = (true, SequenceNumber?.none, [UInt8]())
+    if case .left(let end, let text) = end { (isRemoved, upto, summary) = (false, end, text) }
     let row = try await run(
       .release,
       .integer(lease.archive),
-      .integer(lease.epoch.rawValue),
+      .uuid(lease.id.uuid),
       .truth(isRemoved),
-      .truth(isFlushed),
+      .integer(upto),
       .bytes(summary)
     )
-    guard row.text(0) == "released" else { throw error(row, host: row.text(1)) }
+    guard row.text(0) == "released" else { throw error(row, tip: row.integer(2), host: row.text(1)) }
   }
 
   nonisolated(nonsending) package func list(
@@ -209,10 +211,10 @@ extension PostgresReplica {
     let row = try await run(
       .append,
       .integer(lease.archive),
-      .integer(lease.epoch.rawValue),
+      .uuid(lease.id.uuid),
       .integer(batch.after),
       .integer(batch.upto),
-      .change(batch.change),
+      .uuid(batch.change),
       // Sealed bodies name their key themselves.
       .bytes([]),
       .bytes(body),
@@ -235,10 +237,10 @@ extension PostgresReplica {
     let row = try await run(
       .snapshot,
       .integer(lease.archive),
-      .integer(lease.epoch.rawValue),
+      .uuid(lease.id.uuid),
       .integer(part.attempt),
       .integer(part.tip.sequence),
-      .change(part.tip.change),
+      .uuid(part.tip.change),
       .integer(Int64(part.reader)),
       .integer(Int64(part.number)),
       .integer(Int64(part.count)),
@@ -260,7 +262,7 @@ extension PostgresReplica {
     let rows = try await rows(
       .load,
       .integer(lease.archive),
-      .integer(lease.epoch.rawValue),
+      .uuid(lease.id.uuid),
       .truth(isSnapshot),
       .integer(from),
       .integer(store.pageBytes)
@@ -271,7 +273,7 @@ extension PostgresReplica {
   }
 
   private func parts(_ first: PostgresRow, _ rows: ArraySlice<PostgresRow>) -> ReplicaPage {
-    let base = ReplicaTip(sequence: first.integer(2) ?? 0, change: first.change(3))
+    let base = ReplicaTip(sequence: first.integer(2) ?? 0, change: first.uuid(3))
     let count = Int(first.integer(5) ?? 0)
     let parts = rows.map { row in
       SnapshotPart(
@@ -352,7 +354,9 @@ extension PostgresReplica {
     case "fenced":
       let holder = host.map { "\($0) has it" } ?? "the lease was given back, or the archive was removed"
       return ReplicaError(.fenced(host: host), "the lease is not the newest: \(holder); open it again")
-    case "voided": return ReplicaError(.voided, "another server has taken over; acquire the lease again")
+    case "voided":
+      let text = "the database does not know the lease, as after it was put back to an earlier state"
+      return ReplicaError(.voided, "\(text); acquire the lease again")
     case "uncovered": return Self.uncovered
     case "gap":
       let end = tip ?? 0

@@ -66,8 +66,8 @@ package final class PostgresStore: Sendable {
     guard let rows = try? await server.run(call, for: "") else { return }
     var wanted: [String: Set<Int64>] = [:]
     for row in rows {
-      guard let number = row.integer(1) else { continue }
-      if let holder = row.text(0) { wanted[holder, default: []].insert(number) } else { note(timeline: number) }
+      guard let holder = row.text(0), let archive = row.integer(1) else { continue }
+      wanted[holder, default: []].insert(archive)
     }
     let attentions = state.withLock { state in
       state.watches.keys.compactMap { holder -> (@Sendable () -> Void)? in
@@ -145,14 +145,8 @@ package final class PostgresStore: Sendable {
 
   func unwatch(_ holder: String) { state.withLock { $0.watches[holder] = nil } }
 
-  func note(timeline: Int64) { state.withLock { $0.judge.note(timeline: timeline, at: clock()) } }
-
   func judge(_ archive: LeaseJudge.Archive, _ claim: ReplicaClaim, from broker: String) -> LeaseJudge.Verdict {
     state.withLock { $0.judge.judge(archive, claim, from: broker, at: clock()) }
-  }
-
-  func mayBegin(_ claim: ReplicaClaim, age: Int64?) -> Bool {
-    state.withLock { $0.judge.mayBegin(claim, age: age, at: clock()) }
   }
 }
 

@@ -20,10 +20,12 @@ extension FuzzTarget {
   static let gateway = FuzzTarget(
     name: "gateway",
     seeds: {
-      let lease = #""lease":{"application":"App","archive":2,"epoch":4294967297}"#
+      let lease = #""lease":{"application":"App","archive":1,"id":"00000000000000000000000000000005"}"#
       let change = #""change":"0123456789abcdef0123456789abcdef""#
       let part = #""attempt":7,"tip":{"sequence":3,\#(change)},"reader":1,"bytes":"AAEC""#
-      let standing = #"{"history":"history 1","lease":4294967297,"epoch":4294967297,"phase":"held","archive":"u"}"#
+      let (former, own) = ("00000000000000000000000000000004", "00000000000000000000000000000005")
+      let reigns = #"[{"lease":"\#(former)","end":2},{"lease":"\#(own)"}]"#
+      let standing = #"{"history":"history 1","reigns":\#(reigns),"phase":"held","archive":"u"}"#
       let calls = [
         #"attach","params":{"version":1,"broker":"b","term":15000,"host":"A"}"#,
         #"acquire","params":{"application":"App","reader":1,"wants":true}"#,
@@ -34,7 +36,7 @@ extension FuzzTarget {
         #"load","params":{\#(lease),"from":{"part":0}}"#,
         #"acquire","params":{"application":"App","reader":1,"isForced":true,"standing":\#(standing)}"#,
         #"renew""#, #"list","params":{"after":"A"}"#,
-        #"release","params":{\#(lease),"isFlushed":true,"summary":"AA=="}"#,
+        #"release","params":{\#(lease),"upto":2,"summary":"AA=="}"#,
         #"release","params":{\#(lease),"isRemoval":true,"summary":""}"#,
       ]
       func line(_ user: String, _ call: String) -> String {

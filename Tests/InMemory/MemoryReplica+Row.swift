@@ -3,63 +3,58 @@
 internal import RestorationArchive
 
 extension MemoryReplica {
-  /// Brokers of two timelines never have the same.
-  struct BrokerID: Hashable {
-    let timeline: UInt32
-    let number: Int64
-  }
-
   /// An archive at the replica.
   struct Row {
     let archive: Int64
     var history: String
-    /// Of the newest lease.
-    var epoch = ReplicaEpoch.none
-    /// `nil` if it was given back.
-    var holder: BrokerID?
+    /// The newest one.
+    var lease: LeaseID?
+    /// `nil` if it was given back. Brokers are numbered.
+    var holder: Int64?
     /// Whose lease was the newest.
     var last = ReplicaHolder(host: "", since: 0)
     var wasFlushed = true
     var wanted: String?
     var isRemoved = false
     var summary: [UInt8] = []
-    /// The snapshot: where it ends, under which lease its last change was made, which reader it needs.
+    /// The snapshot: where it ends, which reader it needs.
     var base = ReplicaTip()
-    var baseEpoch = ReplicaEpoch.none
     var reader = 1
     var parts: [[UInt8]] = []
     /// Whose parts they are.
     var attempt: Int64 = 0
     /// Parts of a snapshot that is not complete.
     var draft: (attempt: Int64, parts: [Int: [UInt8]])?
-    var batches: [(batch: ReplicaBatch, epoch: ReplicaEpoch)] = []
-    var reigns: [ReplicaEpoch: ReplicaTip] = [:]
+    var batches: [ReplicaBatch] = []
+    /// Of all former leases.
+    var reigns: [ReplicaReign] = []
 
     init(archive: Int64, history: String) { (self.archive, self.history) = (archive, history) }
 
-    var tip: ReplicaTip { batches.last.map { ReplicaTip(sequence: $0.batch.upto, change: $0.batch.change) } ?? base }
-    var tipEpoch: ReplicaEpoch { batches.last?.epoch ?? baseEpoch }
+    var tip: ReplicaTip { batches.last.map { ReplicaTip(sequence: $0.upto, change: $0.change) } ?? base }
 
     mutating func endReign() {
-      if epoch > .none, reigns[epoch] == nil { reigns[epoch] = tip }
+      guard let lease, reigns.last?.lease != lease, reigns.last?.end != tip.sequence else { return }
+      reigns.append(ReplicaReign(lease, end: tip.sequence))
     }
 
-    /// Where the newest lease up to this epoch has left the contents.
-    func reign(upTo epoch: ReplicaEpoch) -> ReplicaTip? {
-      reigns.filter { $0.key <= epoch }.max { $0.key < $1.key }?.value
+    /// What a claimant is told.
+    func reigns(for standing: ReplicaStanding?) -> [ReplicaReign] {
+      let known = Set((standing?.reigns ?? []).map(\.lease))
+      let newest = reigns.count - ReplicaReign.max
+      return reigns.enumerated().filter { $0.offset >= newest || known.contains($0.element.lease) }.map(\.element)
     }
 
     /// The draft is complete: it takes the place of what it covers.
-    mutating func replaceBase(_ tip: ReplicaTip, reader: Int, parts: [[UInt8]], under epoch: ReplicaEpoch) {
-      let bringsMore = tip.sequence > self.tip.sequence
-      baseEpoch = bringsMore ? epoch : batches.last(where: { $0.batch.upto <= tip.sequence })?.epoch ?? baseEpoch
-      batches.removeAll { $0.batch.upto <= tip.sequence }
+    mutating func replaceBase(_ tip: ReplicaTip, reader: Int, parts: [[UInt8]]) {
+      batches.removeAll { $0.upto <= tip.sequence }
       (base, self.reader, self.parts, draft) = (tip, reader, parts, nil)
     }
 
     mutating func remove() {
       endReign()
-      (base, baseEpoch, parts, draft, batches) = (ReplicaTip(), .none, [], nil, [])
+      reigns = reigns.map { ReplicaReign($0.lease, end: 0) }
+      (base, parts, draft, batches) = (ReplicaTip(), [], nil, [])
       (isRemoved, holder, wanted, wasFlushed, summary, reader) = (true, nil, nil, true, [], 1)
     }
   }

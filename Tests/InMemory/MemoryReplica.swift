@@ -10,6 +10,8 @@ package final class MemoryReplica: Sendable {
   package enum Fault: Hashable, Sendable {
     /// What is written under a former lease counts.
     case noFence
+    /// Leases have numbers, which come again when the database is put back to an earlier state.
+    case numberedLeases
   }
 
   /// A server's promise that a broker is alive.
@@ -18,26 +20,22 @@ package final class MemoryReplica: Sendable {
     let term: LeaseTerm
     /// Tells it that another host waits.
     let attention: @Sendable () -> Void
-    var renewals = 0
+    /// Another one after each renewal.
+    var renewal: Int64
   }
 
   /// What a server has on its disk.
   fileprivate struct Database {
-    var timeline: UInt32 = 1
     var rows: [String: Row] = [:]
-    var brokers: [BrokerID: Broker] = [:]
-    var lastNumber: Int64 = 0
-
-    mutating func number() -> Int64 {
-      lastNumber += 1
-      return lastNumber
-    }
+    var brokers: [Int64: Broker] = [:]
+    /// Counts again after it was put back.
+    var lastArchive: Int64 = 0
   }
 
   /// What a host has seen of the broker that holds an archive.
   fileprivate struct Observation {
-    let holder: BrokerID
-    let renewals: Int
+    let holder: Int64
+    let renewal: Int64
     let since: Int64
   }
 
@@ -51,7 +49,8 @@ package final class MemoryReplica: Sendable {
     /// Former contents of the database, the newest last.
     var former: [Database] = [Database()]
     var now: Int64 = 0
-    var promoted: Int64 = 0
+    /// Of brokers, renewals, leases and histories, which are random elsewhere.
+    var lastNumber: Int64 = 0
     var isCovered = true
     /// How many transactions there have been, and how many of them another server has.
     var written = 0
@@ -62,13 +61,10 @@ package final class MemoryReplica: Sendable {
     /// Hosts that cannot reach the replica, and hosts whose next answer is lost.
     var cut: Set<String> = []
     var deaf: Set<String> = []
-    var histories = 0
     var observations: [Observed: Observation] = [:]
   }
 
   fileprivate static let formerMax = 16
-  /// After a server has taken over, a holder that it does not know has this time to come back.
-  fileprivate static let grace: Int64 = 30_000
   fileprivate let state: Mutex<State>
   fileprivate let fault: Fault?
   /// How many parts or batches a page has.
@@ -116,22 +112,23 @@ package final class MemoryReplica: Sendable {
     state.withLock { ($0.written, $0.covered, $0.due) }
   }
 
-  /// Another server takes over, on a timeline of its own; it lacks the last transactions.
+  /// Another server takes over, which lacks the last transactions; or the database is put back to an earlier state.
   package func promote(losing transactions: Int = 0) {
     state.withLock { state in
-      let timeline = state.database.timeline + 1
       state.database = state.former[max(0, state.former.count - 1 - transactions)]
-      state.database.timeline = timeline
       state.former = [state.database]
-      (state.promoted, state.covered) = (state.now, state.written)
+      state.covered = state.written
     }
   }
+
+  /// The server knows no broker any more, as it does not know those of a gateway that was started again.
+  package func forgetBrokers() { state.withLock { $0.database.brokers = [:] } }
 
   /// What an archive holds, for whoever checks: the parts of its snapshot and the batches behind it.
   package func contents(of application: String) -> (parts: [[UInt8]], batches: [ReplicaBatch]) {
     state.withLock { state in
       guard let row = state.database.rows[application] else { return ([], []) }
-      return (row.parts, row.batches.map(\.batch))
+      return (row.parts, row.batches)
     }
   }
 }
@@ -145,10 +142,9 @@ extension MemoryReplica.State {
     if former.count > MemoryReplica.formerMax { former.removeFirst() }
   }
 
-  /// Whether an application may begin that is not in the database: one that has taken over may have lost it, and its
-  /// holder comes first.
-  fileprivate func mayBegin(_ claim: ReplicaClaim) -> Bool {
-    claim.isForced || claim.standing?.isClaim == true || database.timeline == 1 || now - promoted >= MemoryReplica.grace
+  fileprivate mutating func number() -> Int64 {
+    lastNumber += 1
+    return lastNumber
   }
 
   /// Why the claim does not get the lease now; `nil` if it does.
@@ -157,27 +153,16 @@ extension MemoryReplica.State {
     _ application: String,
     to claim: ReplicaClaim,
     from host: String,
-    as broker: MemoryReplica.BrokerID
+    as broker: Int64
   ) -> ReplicaHolder? {
-    guard !claim.isForced, row.epoch > .none, row.holder != broker else { return nil }
-    // Its own former lease, or one that a server which took over has lost.
-    if let standing = claim.standing, standing.isClaim, standing.history == row.history,
-      standing.lease >= row.epoch
-    {
-      return nil
-    }
-    let holder = row.holder.flatMap { id in database.brokers[id].map { (id, $0) } }
-    guard row.epoch.timeline == database.timeline else {
-      // Void; but a holder that the server does not know comes back within this time.
-      let grace = holder?.1.term.milliseconds ?? MemoryReplica.grace
-      return now - promoted >= grace ? nil : row.last
-    }
-    guard let (id, known) = holder else { return nil }
+    guard !claim.isForced, let lease = row.lease, let id = row.holder, id != broker, let known = database.brokers[id]
+    else { return nil }
+    if claim.standing?.proves(theEndOf: lease) == true { return nil }
     let key = MemoryReplica.Observed(application: application, host: host)
-    if let seen = observations[key], seen.holder == id, seen.renewals == known.renewals {
+    if let seen = observations[key], seen.holder == id, seen.renewal == known.renewal {
       if now - seen.since >= known.term.milliseconds + 1_000 { return nil }
     } else {
-      observations[key] = MemoryReplica.Observation(holder: id, renewals: known.renewals, since: now)
+      observations[key] = MemoryReplica.Observation(holder: id, renewal: known.renewal, since: now)
     }
     return row.last
   }
@@ -189,10 +174,10 @@ package struct MemoryReplicaLink: ArchiveReplica {
   private let host: String
   private let term: LeaseTerm
   private let attention: @Sendable () -> Void
-  /// Its row at the server; another one after a failover.
+  /// Its row at the server.
   private let broker = Box()
 
-  private final class Box: Sendable { let id = Mutex<MemoryReplica.BrokerID?>(nil) }
+  private final class Box: Sendable { let id = Mutex<Int64?>(nil) }
 
   fileprivate init(
     _ replica: MemoryReplica,
@@ -217,22 +202,14 @@ package struct MemoryReplicaLink: ArchiveReplica {
     }
   }
 
-  /// The archive, if this is its newest lease, of the server's timeline.
+  /// The archive, if this is its newest lease.
   private func newest(_ lease: ReplicaLease, _ state: MemoryReplica.State) throws(ReplicaError) -> MemoryReplica.Row {
-    // Whatever the server knows of it: it may have lost a later one than its own.
-    guard lease.epoch.timeline == state.database.timeline || replica.fault == .noFence else {
-      throw ReplicaError(.voided, "timeline \(state.database.timeline) has begun; acquire the lease again")
+    let known = state.database.rows[lease.application].flatMap { $0.archive == lease.archive ? $0 : nil }
+    if let known, !known.isRemoved, known.lease == lease.id || replica.fault == .noFence { return known }
+    guard let known, known.reigns.contains(where: { $0.lease == lease.id }) else {
+      throw ReplicaError(.voided, "the lease is unknown; acquire it again")
     }
-    guard var row = state.database.rows[lease.application], row.archive == lease.archive, !row.isRemoved else {
-      throw ReplicaError(.fenced(host: nil), "there is no archive \(lease.archive); open it again")
-    }
-    if row.epoch != lease.epoch {
-      guard replica.fault == .noFence else {
-        throw ReplicaError(.fenced(host: row.holder == nil ? nil : row.last.host), "the lease is not the newest")
-      }
-      row.epoch = max(row.epoch, lease.epoch)
-    }
-    return row
+    throw ReplicaError(.fenced(host: known.holder == nil ? nil : known.last.host), "the lease is not the newest")
   }
 
   private func mustBeCovered(_ state: MemoryReplica.State) throws(ReplicaError) {
@@ -249,11 +226,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
     return try call { state throws(ReplicaError) in
       try mustBeCovered(state)
       let id = attach(&state)
-      let known = state.database.rows[application]
-      guard known != nil || state.mayBegin(claim) else {
-        throw ReplicaError(.voided, "a server has taken over that may have lost \(application); ask again later")
-      }
-      var row = known ?? newRow(claim, &state)
+      var row = state.database.rows[application] ?? newRow(claim, &state)
       guard row.reader <= claim.reader else {
         throw ReplicaError(.tooNew(row.reader), "\(application) needs a reader of version \(row.reader)")
       }
@@ -268,18 +241,19 @@ package struct MemoryReplicaLink: ArchiveReplica {
       row.endReign()
       let (wasFlushed, former) = (row.wasFlushed, row.holder == nil ? nil : row.last)
       if row.isRemoved { (row.isRemoved, row.history) = (false, newHistory(&state)) }
-      row.epoch = ReplicaEpoch(timeline: state.database.timeline, number: row.epoch.number + 1)
+      let number = replica.fault == .numberedLeases ? Int64(row.reigns.count) : state.number()
+      let lease = LeaseID(ChangeID(high: 0, low: UInt64(number)))
+      row.lease = lease
       row.last = ReplicaHolder(host: host, since: state.now)
       (row.holder, row.wasFlushed, row.wanted, row.draft) = (id, false, nil, nil)
       state.database.rows[application] = row
       state.commit()
       return ReplicaGrant(
-        lease: ReplicaLease(application: application, archive: row.archive, epoch: row.epoch),
+        lease: ReplicaLease(application: application, archive: row.archive, id: lease),
         history: row.history,
         base: row.base.sequence,
         tip: row.tip,
-        tipEpoch: row.tipEpoch,
-        reign: claim.standing.flatMap { row.reign(upTo: $0.epoch) },
+        reigns: row.reigns(for: claim.standing),
         wasFlushed: wasFlushed,
         former: former
       )
@@ -287,45 +261,45 @@ package struct MemoryReplicaLink: ArchiveReplica {
   }
 
   /// The broker's row, which a server that took over may not have.
-  private func attach(_ state: inout MemoryReplica.State) -> MemoryReplica.BrokerID {
+  private func attach(_ state: inout MemoryReplica.State) -> Int64 {
     broker.id.withLock { id in
-      if let id, isKnown(id, state) { return id }
-      let new = MemoryReplica.BrokerID(timeline: state.database.timeline, number: state.database.number())
-      state.database.brokers[new] = MemoryReplica.Broker(host: host, term: term, attention: attention)
+      let number = id ?? state.number()
+      id = number
+      guard state.database.brokers[number] == nil else { return number }
+      let row = MemoryReplica.Broker(host: host, term: term, attention: attention, renewal: state.number())
+      state.database.brokers[number] = row
       state.commit()
-      id = new
-      return new
+      return number
     }
-  }
-
-  private func isKnown(_ id: MemoryReplica.BrokerID, _ state: MemoryReplica.State) -> Bool {
-    id.timeline == state.database.timeline && state.database.brokers[id] != nil
   }
 
   /// A server that took over may have lost the row, but not what the host has.
   private func newRow(_ claim: ReplicaClaim, _ state: inout MemoryReplica.State) -> MemoryReplica.Row {
     let history = claim.standing?.history ?? newHistory(&state)
-    return MemoryReplica.Row(archive: state.database.number(), history: history)
+    state.database.lastArchive += 1
+    return MemoryReplica.Row(archive: state.database.lastArchive, history: history)
   }
 
   private func newHistory(_ state: inout MemoryReplica.State) -> String {
-    state.histories += 1
-    return "history \(state.histories)"
+    "history \(state.number())"
   }
 
   nonisolated(nonsending) package func renew() async throws(ReplicaError) -> ReplicaRenewal {
     try call { state throws(ReplicaError) in
       try mustBeCovered(state)
-      guard let id = broker.id.withLock({ $0 }), isKnown(id, state) else {
-        throw ReplicaError(.voided, "timeline \(state.database.timeline) has begun; acquire the leases again")
+      guard let id = broker.id.withLock({ $0 }), state.database.brokers[id] != nil else {
+        throw ReplicaError(.voided, "the broker is unknown; acquire the leases again")
       }
-      state.database.brokers[id]?.renewals += 1
+      let number = state.number()
+      state.database.brokers[id]?.renewal = number
       state.commit()
       var renewal = ReplicaRenewal()
       for (application, row) in state.database.rows where row.holder == id {
-        let lease = ReplicaLease(application: application, archive: row.archive, epoch: row.epoch)
+        guard let id = row.lease else { continue }
+        let lease = ReplicaLease(application: application, archive: row.archive, id: id)
         renewal.held.insert(lease)
         renewal.wanted[lease] = row.wanted
+        renewal.ends[lease] = row.tip.sequence
       }
       return renewal
     }
@@ -339,11 +313,11 @@ package struct MemoryReplicaLink: ArchiveReplica {
       var row = try newest(lease, state)
       try mustBeCovered(state)
       guard row.tip.sequence == batch.after else {
-        let isStored = row.batches.contains { $0.batch.after == batch.after && $0.batch.change == batch.change }
+        let isStored = row.batches.contains { $0.after == batch.after && $0.change == batch.change }
         guard isStored else { throw gap(row.tip.sequence, batch.after) }
         return
       }
-      row.batches.append((batch, row.epoch))
+      row.batches.append(batch)
       state.database.rows[lease.application] = row
       state.commit()
     }
@@ -377,7 +351,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
         return ReplicaPage(parts: parts, next: end < row.parts.count ? .snapshot(part: end) : behind)
       case .batches(let after):
         guard after >= row.base.sequence else { throw gap(row.base.sequence, after) }
-        let rest = row.batches.lazy.map(\.batch).filter { $0.upto > after }
+        let rest = row.batches.lazy.filter { $0.upto > after }
         let batches = Array(rest.prefix(replica.pageMax))
         let next = batches.last.flatMap { $0.upto < row.tip.sequence ? ReplicaPosition.batches(after: $0.upto) : nil }
         return ReplicaPage(batches: batches, next: next)
@@ -396,7 +370,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
       guard part.tip != row.base || row.parts.isEmpty else { return }
       guard
         part.tip.sequence >= row.tip.sequence
-          || row.batches.contains(where: { $0.batch.upto == part.tip.sequence })
+          || row.batches.contains(where: { $0.upto == part.tip.sequence })
       else { throw gap(row.tip.sequence, part.tip.sequence) }
       if part.number == 0, row.draft?.attempt != part.attempt { row.draft = (part.attempt, [:]) }
       // One of a former attempt that was late.
@@ -404,7 +378,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
       row.draft?.parts[part.number] = part.bytes
       let parts = (0..<max(1, part.count)).compactMap { row.draft?.parts[$0] }
       if parts.count == part.count {
-        row.replaceBase(part.tip, reader: part.reader, parts: parts, under: row.epoch)
+        row.replaceBase(part.tip, reader: part.reader, parts: parts)
         row.attempt = part.attempt
       } else if part.number == part.count - 1 {
         throw gap(row.tip.sequence, part.tip.sequence)
@@ -421,8 +395,10 @@ package struct MemoryReplicaLink: ArchiveReplica {
     try call { state throws(ReplicaError) in
       var row = try newest(lease, state)
       switch end {
-      case .left(let isFlushed, let summary):
-        (row.holder, row.wanted, row.wasFlushed) = (nil, nil, isFlushed)
+      case .left(let upto, let summary):
+        let end = row.tip.sequence
+        guard upto == nil || upto == end else { throw ReplicaError(.gap(end), "the contents end at \(end)") }
+        (row.holder, row.wanted, row.wasFlushed) = (nil, nil, upto != nil)
         if !summary.isEmpty { row.summary = summary }
       case .removed: row.remove()
       }

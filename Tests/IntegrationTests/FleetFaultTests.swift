@@ -78,8 +78,8 @@ internal import Testing
 
     var text: (right: String, wrong: String) {
       switch self {
-      case .noFence: ("AND epoch = _epoch AND removed IS NULL FOR ", "AND removed IS NULL FOR ")
-      case .shortTerm: ("VALUES (_holder, _owner, _host, _term,", "VALUES (_holder, _owner, _host, 1000,")
+      case .noFence: ("AND lease = _lease AND removed IS NULL FOR ", "AND removed IS NULL FOR ")
+      case .shortTerm: ("VALUES (_holder, _owner, _host, _term)", "VALUES (_holder, _owner, _host, 1000)")
       }
     }
 

@@ -162,7 +162,7 @@ internal import Testing
     #expect(held.kind == "elsewhere" && held.data["host"] == "A")
     _ = try a.notification("attention")
     #expect(try a.call("renew")["wanted"] == [["lease": lease, "host": "B"]])
-    try a.call("release", ["lease": lease, "isFlushed": true, "summary": ""])
+    try a.call("release", ["lease": lease, "upto": 2, "summary": ""])
     let grant = try b.call("acquire", claim)
     #expect(grant["tip"] == ["sequence": 2, "change": change] && grant["wasFlushed"] == true)
     let page = try b.call("load", ["lease": grant["lease"] ?? .null, "from": ["after": 0]])

@@ -175,23 +175,23 @@ internal import Testing
   }
 
   @Test func aNoteIsReadAsItWasWritten() {
-    let standing = ReplicaStanding(
-      history: "h",
-      lease: ReplicaEpoch(timeline: 2, number: 7),
-      epoch: ReplicaEpoch(timeline: 1, number: 6),
-      phase: .catchingUp,
-      archive: "a"
-    )
+    let lease = ChangeID(high: 1, low: 2).text
+    let reigns = [ReplicaReign(LeaseID(ChangeID(high: .max, low: 0)), end: 7), ReplicaReign(LeaseID(lease)!, end: nil)]
+    let standing = ReplicaStanding(history: "h", reigns: reigns, phase: .catchingUp, archive: "a")
     for note in [ReplicaNote(), ReplicaNote(standing: standing), ReplicaNote(standing: standing, incoming: standing)] {
       #expect(ReplicaNote(note.text) == note)
       #expect(ReplicaNote(String(note.text.dropLast())) == nil)
     }
-    #expect(ReplicaNote("restorationd replica 2\n") == nil)
-    for (lease, epoch) in [
-      ("-1", "-1"), ("1", "-1"), ("1", "2"), ("0", "9223372036854775807"), ("9223372036854775808", "0"),
-    ] {
-      #expect(ReplicaNote("restorationd replica 1\ncopy\th\t\(lease)\t\(epoch)\theld\ta\n") == nil)
-    }
-    #expect(ReplicaNote("restorationd replica 1\ncopy\th\t1\t1\theld\n") == nil)
+    #expect(ReplicaNote("restorationd replica 1\n") == nil)
+    let longest = Array(repeating: ReplicaReign(LeaseID(lease)!, end: 1 << 53), count: ReplicaReign.max)
+    let long = ReplicaStanding(history: lease, reigns: longest, phase: .catchingUp, archive: lease)
+    #expect(ReplicaNote(standing: long, incoming: long).text.utf8.count <= ReplicaNote.bytesMax)
+    func note(_ reigns: String) -> ReplicaNote? { ReplicaNote("restorationd replica 2\ncopy\th\theld\ta\t\(reigns)\n") }
+    #expect(note("\(lease) 0,\(lease) -") != nil)
+    for reigns in [
+      "", ",", lease, "\(lease) ", "\(lease) -1", "\(lease) 9223372036854775808", "\(lease) 1,", "1 1",
+      Array(repeating: "\(lease) 1", count: ReplicaReign.max + 1).joined(separator: ","),
+    ] { #expect(note(reigns) == nil, "\(reigns)") }
+    #expect(ReplicaNote("restorationd replica 2\ncopy\th\theld\ta\n") == nil)
   }
 }

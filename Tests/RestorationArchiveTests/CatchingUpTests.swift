@@ -5,8 +5,8 @@ internal import Testing
 
 /// Which of a copy and its replica continues the other.
 @Suite struct CatchingUpTests {
-  private static let first = ReplicaEpoch(timeline: 1, number: 1)
-  private static let later = ReplicaEpoch(timeline: 1, number: 2)
+  private static let first = LeaseID(ChangeID(high: 0, low: 1))
+  private static let later = LeaseID(ChangeID(high: 0, low: 2))
 
   private func tip(_ sequence: SequenceNumber, _ change: UInt64? = nil) -> ReplicaTip {
     ReplicaTip(sequence: sequence, change: ChangeID(high: 0, low: change ?? UInt64(sequence)))
@@ -17,23 +17,26 @@ internal import Testing
   }
 
   /// A standing under the first lease.
-  private func standing(_ phase: ReplicaStanding.Phase = .held, history: String = "h") -> ReplicaStanding {
-    ReplicaStanding(history: history, lease: Self.first, epoch: Self.first, phase: phase, archive: "copy")
+  private func standing(
+    _ phase: ReplicaStanding.Phase = .held,
+    history: String = "h",
+    upTo end: SequenceNumber? = nil
+  ) -> ReplicaStanding {
+    ReplicaStanding(history: history, reigns: [ReplicaReign(Self.first, end: end)], phase: phase, archive: "copy")
   }
 
+  /// - Parameter ends: where the first leases have left the contents.
   private func grant(
     _ sequence: SequenceNumber,
-    by epoch: ReplicaEpoch = first,
-    reign: ReplicaTip? = nil,
+    ends: [SequenceNumber]? = nil,
     base: SequenceNumber = 0
   ) -> ReplicaGrant {
     ReplicaGrant(
-      lease: ReplicaLease(application: "draw", archive: 1, epoch: ReplicaEpoch(timeline: 1, number: 9)),
+      lease: ReplicaLease(application: "draw", archive: 1, id: LeaseID(ChangeID(high: 0, low: 9))),
       history: "h",
       base: base,
       tip: sequence == 0 ? ReplicaTip() : tip(sequence),
-      tipEpoch: sequence == 0 ? .none : epoch,
-      reign: reign
+      reigns: zip([Self.first, Self.later], ends ?? [sequence]).map { ReplicaReign($0, end: $1) }
     )
   }
 
@@ -54,11 +57,11 @@ internal import Testing
     expect(nil, nil, grant(0), .keep)
     expect(copy(0), standing(), grant(0), .keep)
     expect(nil, nil, grant(4), .install)
-    expect(nil, standing(), grant(4, by: Self.later), .install)
+    expect(nil, standing(), grant(4, ends: [2, 4]), .install)
   }
 
   @Test func anArchiveFromBeforeTheReplicaIsShippedOrSetAside() {
-    expect(copy(4), nil, grant(0), .ship)
+    expect(copy(4), nil, grant(0, ends: []), .ship)
     expect(copy(4), nil, grant(4), .install, isConflict: true)
   }
 
@@ -72,27 +75,37 @@ internal import Testing
     #expect(!CatchingUp(copy(2), standing(), grant(4)).isContinuation)
   }
 
-  @Test func aCopyThatWasSetBackIsSetAside() {
-    expect(copy(2), standing(), grant(4), .install, isConflict: true)
+  @Test func aCopyThatWasSetBackIsOnlyBehind() {
+    expect(copy(2), standing(), grant(4), .apply(after: 2))
     expect(copy(4, 9), standing(), grant(4), .install, isConflict: true)
   }
 
   @Test func aCopyThatEndsWhereItsLeaseHasLeftTheReplicaIsOnlyBehind() {
-    expect(copy(4), standing(), grant(7, by: Self.later, reign: tip(4)), .apply(after: 4))
-    expect(copy(4), standing(), grant(7, by: Self.later, reign: tip(4), base: 4), .apply(after: 4))
-    expect(copy(4), standing(), grant(7, by: Self.later, reign: tip(4), base: 5), .install)
+    expect(copy(4), standing(), grant(7, ends: [4, 7]), .apply(after: 4))
+    expect(copy(4), standing(), grant(7, ends: [4, 7], base: 4), .apply(after: 4))
+    expect(copy(4), standing(), grant(7, ends: [4, 7], base: 5), .install)
   }
 
   @Test func aCopyWithWhatTheReplicaNeverGotIsSetAside() {
-    expect(copy(5), standing(), grant(7, by: Self.later, reign: tip(4)), .install, isConflict: true)
-    expect(copy(4, 9), standing(), grant(7, by: Self.later, reign: tip(4)), .install, isConflict: true)
-    expect(copy(3), standing(), grant(7, by: Self.later, reign: tip(4)), .install, isConflict: true)
-    expect(copy(4), standing(), grant(7, by: Self.later), .install, isConflict: true)
+    expect(copy(5), standing(), grant(7, ends: [4, 7]), .install, isConflict: true)
+    expect(copy(4), standing(), grant(7, ends: []), .install, isConflict: true)
   }
 
-  @Test func aCopyThatEndsBehindTheReplicaIsSetAsideThoughItsLeaseIsSaidToHaveLeftItThere() {
-    expect(copy(9), standing(), grant(7, by: Self.later, reign: tip(9)), .install, isConflict: true)
-    expect(copy(9), standing(.catchingUp), grant(7, by: Self.later, reign: tip(9)), .install, isConflict: true)
+  /// A backup that is started as it is, or a server that takes over and lacks the newest leases.
+  @Test func aReplicaThatWasPutBackIsContinuedUnlessItHasGoneOnElsewhere() {
+    var standing = standing(upTo: 4)
+    standing.reigns.append(ReplicaReign(LeaseID(ChangeID(high: 0, low: 7)), end: nil))
+    expect(copy(6), standing, grant(4), .ship)
+    expect(copy(6), standing, grant(2), .ship)
+    expect(copy(6), standing, grant(5, ends: [4, 5]), .install, isConflict: true)
+    expect(copy(6), standing, grant(8, ends: [4, 8]), .install, isConflict: true)
+    // It knows the lease under which the copy was written, but not all of it.
+    standing.reigns.append(ReplicaReign(Self.later, end: nil))
+    expect(copy(6), standing, grant(5, ends: [4, 5]), .ship)
+  }
+
+  @Test func aCopyThatEndsBehindTheReplicaIsContinuedWhereverItsLeaseIsSaidToHaveLeftIt() {
+    expect(copy(9), standing(), grant(7, ends: [9, 7]), .ship)
   }
 
   /// Whatever the replica says, of which nothing is proved.
@@ -100,7 +113,7 @@ internal import Testing
     var (given, kept) = (0, 0)
     for (length, standing) in Self.standings {
       let copy = copy(length)
-      for grant in grants(copy) {
+      for grant in Self.grants {
         let plan = CatchingUp(copy, standing, grant)
         guard plan.step == .install || plan.step == .renew else {
           #expect(!plan.isConflict)
@@ -115,33 +128,42 @@ internal import Testing
     #expect(given > 0 && kept > given)
   }
 
-  private static let epochs = (0...3).map { ReplicaEpoch(timeline: 1, number: $0) }
+  private static let leases = (0...3).map { LeaseID(ChangeID(high: 0, low: $0)) }
+  private static let ends: [SequenceNumber?] = [nil, 0, 2, 6]
 
   /// Where a copy ends, and what may be noted of it.
-  private static let standings = [2, 4, 6].flatMap { (length: SequenceNumber) in
-    epochs.flatMap { epoch in
-      [("h", "copy"), ("h", "other"), ("former", "copy"), ("former", "other")].flatMap { history, archive in
-        ReplicaStanding.Phase.allCases.map { phase in
-          (length, ReplicaStanding(history: history, lease: epoch, epoch: epoch, phase: phase, archive: archive))
+  private static let standings: [(SequenceNumber, ReplicaStanding)] = {
+    var standings: [(SequenceNumber, ReplicaStanding)] = []
+    for length in [2, 4, 6] as [SequenceNumber] {
+      for (history, archive) in [("h", "copy"), ("h", "other"), ("former", "copy"), ("former", "other")] {
+        for phase in ReplicaStanding.Phase.allCases {
+          for (lease, end) in leases.flatMap({ lease in ends.map { (lease, $0) } }) {
+            let reigns = [ReplicaReign(lease, end: end)]
+            let standing = ReplicaStanding(history: history, reigns: reigns, phase: phase, archive: archive)
+            standings.append((length, standing))
+          }
         }
       }
     }
-  }
+    return standings
+  }()
 
-  private func grants(_ copy: CatchingUp.Copy) -> [ReplicaGrant] {
-    [(0, 0), (2, 0), (4, 0), (4, 3), (6, 5), (8, 0), (8, 7)].flatMap { (end: SequenceNumber, base: SequenceNumber) in
-      Self.epochs.flatMap { epoch in
-        [nil, tip(2), tip(4), tip(6), copy.tip, tip(copy.tip.sequence, 99)].map { reign in
-          grant(end, by: epoch, reign: reign, base: base)
+  private static let grants: [ReplicaGrant] = {
+    var grants: [ReplicaGrant] = []
+    let contents: [(end: UInt64, base: SequenceNumber)] = [(0, 0), (2, 0), (4, 0), (4, 3), (6, 5), (8, 0), (8, 7)]
+    for (end, base) in contents {
+      let change = end == 0 ? nil : ChangeID(high: 0, low: end)
+      let tip = ReplicaTip(sequence: SequenceNumber(end), change: change)
+      for lease in leases {
+        for reign in ends {
+          let own = ReplicaLease(application: "draw", archive: 1, id: LeaseID(ChangeID(high: 0, low: 9)))
+          let reigns = [ReplicaReign(lease, end: reign)]
+          grants.append(ReplicaGrant(lease: own, history: "h", base: base, tip: tip, reigns: reigns))
         }
       }
     }
-  }
-
-  @Test func anEpochOfALaterTimelineIsLaterWhateverItsNumber() {
-    let timeline = ReplicaEpoch(timeline: 2, number: 1)
-    expect(copy(5), standing(), grant(7, by: timeline, reign: tip(4)), .install, isConflict: true)
-  }
+    return grants
+  }()
 
   @Test func anotherFileInThePlaceOfTheCopyIsSetAsideIfAnythingWasShipped() {
     expect(copy(5, archive: "repaired"), standing(), grant(4), .install, isConflict: true)
@@ -149,22 +171,32 @@ internal import Testing
   }
 
   @Test func aCopyThatWasCatchingUpHasNothingOfItsOwn() {
-    expect(copy(2), standing(.catchingUp), grant(4), .apply(after: 2))
-    expect(copy(2), standing(.catchingUp), grant(4, base: 3), .install)
-    expect(copy(4), standing(.catchingUp), grant(4), .keep)
-    expect(copy(3), standing(.catchingUp), grant(7, by: Self.later, reign: tip(4)), .apply(after: 3))
+    let standing = standing(.catchingUp, upTo: 4)
+    expect(copy(2), standing, grant(4), .apply(after: 2))
+    expect(copy(2), standing, grant(4, base: 3), .install)
+    expect(copy(4), standing, grant(4), .keep)
+    expect(copy(3), standing, grant(7, ends: [4, 7]), .apply(after: 3))
     // But a server that has taken over may have less than it had got.
-    expect(copy(5), standing(.catchingUp), grant(4), .ship)
-    expect(copy(5), standing(.catchingUp), grant(7, by: Self.later, reign: tip(4)), .install, isConflict: true)
+    expect(copy(4), standing, grant(3), .ship)
+    expect(copy(4), standing, grant(7, ends: [3, 7]), .install, isConflict: true)
+  }
+
+  /// Of the contents that came behind a removal, no lease of before has anything.
+  @Test func leasesOfBeforeARemovalProveNothing() {
+    var grant = grant(12, ends: [0, 0])
+    grant.reigns.append(ReplicaReign(LeaseID(ChangeID(high: 0, low: 3)), end: 12))
+    var standing = standing(upTo: 0)
+    standing.reigns += [ReplicaReign(Self.later, end: 0), ReplicaReign(LeaseID(ChangeID(high: 0, low: 4)), end: nil)]
+    expect(copy(3), standing, grant, .install, isConflict: true)
   }
 
   /// That nothing of it was missing is the replica's word alone.
   @Test func aCopyOfARemovedArchiveIsSetAside() {
     let former = standing(history: "former")
-    expect(copy(4), former, grant(0, reign: tip(4)), .renew, isConflict: true)
-    expect(copy(5), former, grant(0, reign: tip(4)), .renew, isConflict: true)
-    expect(copy(4), former, grant(2, reign: tip(4)), .install, isConflict: true)
-    expect(copy(5), former, grant(2, reign: tip(4)), .install, isConflict: true)
-    expect(copy(4, archive: "repaired"), former, grant(0, reign: tip(4)), .renew, isConflict: true)
+    expect(copy(4), former, grant(0, ends: [4]), .renew, isConflict: true)
+    expect(copy(5), former, grant(0, ends: [4]), .renew, isConflict: true)
+    expect(copy(4), former, grant(2, ends: [4]), .install, isConflict: true)
+    expect(copy(5), former, grant(2, ends: [4]), .install, isConflict: true)
+    expect(copy(4, archive: "repaired"), former, grant(0, ends: [4]), .renew, isConflict: true)
   }
 }

@@ -45,6 +45,13 @@ final class ReplicaFleet {
     }
   }
 
+  /// The texts of the runs in all of the replica's contents.
+  var stored: [String] {
+    let parts = replica.contents(of: Self.application).parts.flatMap(\.self)
+    let snapshot = parts.isEmpty ? [] : (try? ChangeBatch(decoding: parts))?.transactions.flatMap(\.changes) ?? []
+    return FleetBroker.texts(snapshot) + batches
+  }
+
   var snapshotParts: Int { replica.contents(of: Self.application).parts.count }
 }
 

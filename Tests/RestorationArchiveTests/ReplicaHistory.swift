@@ -11,8 +11,8 @@ internal import Synchronization
 struct ReplicaHistory {
   /// What the hosts do wrong, for the test of this test.
   enum Fault: CaseIterable {
-    /// Epochs are compared without their timeline.
-    case epochWithoutTimeline
+    /// Leases have numbers, which come again when the replica is put back to an earlier state.
+    case numberedLeases
     /// A copy under an earlier lease counts as only behind, wherever it ends.
     case noReign
     /// The replica takes what is written under a former lease.
@@ -48,7 +48,13 @@ struct ReplicaHistory {
     self.fault = fault
     let kind: Kind = seed % 3 == 0 ? .plain : seed % 3 == 1 ? .damage : .failover
     self.kind = kind
-    let replica = MemoryReplica(pageMax: 2, planted: fault == .noFence ? .noFence : nil)
+    let planted: MemoryReplica.Fault? =
+      switch fault {
+      case .noFence: .noFence
+      case .numberedLeases: .numberedLeases
+      default: nil
+      }
+    let replica = MemoryReplica(pageMax: 2, planted: planted)
     let promise: ShippingQueue.Promise = seed % 5 == 0 ? .replica : .disk
     self.replica = replica
     hosts = []

@@ -84,17 +84,18 @@ final class ReplicaHost: Sendable {
     let (disk, replica, fault) = (disk, replica, fault)
     let base = try disk.connect(
       loop,
-      reading: { note in
-        fault == .epochWithoutTimeline
-          ? note.map { $0.epoch = ReplicaEpoch(timeline: 0, number: $0.epoch.number) } : note
-      },
+      reading: { $0 },
       keeping: { note, former in
         switch fault {
-        case .heldTooEarly: return note.map { ($0.phase, $0.epoch) = (.held, max($0.epoch, $0.lease)) }
+        case .heldTooEarly:
+          return note.map { standing in
+            standing.phase = .held
+            standing.reigns = standing.reigns.map { ReplicaReign($0.lease, end: nil) }
+          }
         case .catchingUpNotNoted:
           let isCatchingUp = note.incoming == nil && note.standing?.phase == .catchingUp
           return isCatchingUp ? ReplicaNote(standing: former?.standing) : note
-        case .epochWithoutTimeline, .noReign, .noFence, .historyIgnored, nil: return note
+        case .numberedLeases, .noReign, .noFence, .historyIgnored, nil: return note
         }
       }
     )
@@ -287,14 +288,9 @@ private struct HostLink: ArchiveReplica {
   ) async throws(ReplicaError) -> ReplicaGrant {
     try step()
     var grant = try await link.acquire(application, as: claim)
-    host?.note(
-      "is granted \(grant.lease.epoch.timeline).\(grant.lease.epoch.number), which ends at \(grant.tip.sequence)"
-    )
-    if fault == .noReign { grant.reign = disk.state.withLock { $0.archives[application]?.tip } }
+    host?.note("is granted \(grant.lease.id.uuid.low) at \(grant.tip.sequence) behind \(grant.reigns)")
+    if fault == .noReign { grant.reigns = grant.reigns.map { ReplicaReign($0.lease, end: nil) } }
     if fault == .historyIgnored, let standing = claim.standing { grant.history = standing.history }
-    if fault == .epochWithoutTimeline {
-      grant.tipEpoch = ReplicaEpoch(timeline: 0, number: grant.tipEpoch.number)
-    }
     return grant
   }
 

@@ -42,28 +42,32 @@ internal import Testing
 
   /// What it says of an archive with three changes.
   enum Lie: CaseIterable, Sendable {
-    case removed, begunAnew, setBack, setBackUnderALaterLease, otherChange, snapshotAhead, ahead
+    case removed, begunAnew, setBack, setBackUnderALaterLease, otherChange, snapshotAhead, ahead, forgotten
 
     func change(_ grant: ReplicaGrant) -> ReplicaGrant {
       var lie = grant
       // "Your copy ends where your lease has left it."
-      lie.reign = ReplicaTip(sequence: 3, change: grant.tip.change)
-      let later = ReplicaEpoch(timeline: 1, number: grant.lease.epoch.number - 1)
-      func end(_ sequence: SequenceNumber, by epoch: ReplicaEpoch) {
-        (lie.tip, lie.tipEpoch) = (ReplicaTip(sequence: sequence, change: ChangeID(high: 7, low: 7)), epoch)
+      lie.reigns = grant.reigns.map { ReplicaReign($0.lease, end: 3) }
+      func end(_ sequence: SequenceNumber) {
+        lie.tip = ReplicaTip(sequence: sequence, change: ChangeID(high: 7, low: 7))
       }
       switch self {
-      case .removed: (lie.history, lie.tip, lie.tipEpoch) = ("another", ReplicaTip(), .none)
+      case .removed: (lie.history, lie.tip) = ("another", ReplicaTip())
       case .begunAnew:
         lie.history = "another"
-        end(1, by: later)
-      case .setBack: end(1, by: grant.tipEpoch)
-      case .setBackUnderALaterLease: end(1, by: later)
-      case .otherChange: end(3, by: later)
+        end(1)
+      case .setBack: end(1)
+      case .setBackUnderALaterLease:
+        lie.reigns = grant.reigns.map { ReplicaReign($0.lease, end: 1) }
+        end(2)
+      case .otherChange: end(3)
       case .snapshotAhead:
-        end(9, by: later)
+        end(9)
         lie.base = 9
-      case .ahead: end(9, by: later)
+      case .ahead: end(9)
+      case .forgotten:
+        lie.reigns = []
+        end(3)
       }
       return lie
     }
@@ -188,8 +192,7 @@ internal import Testing
     let (a, replica) = try tampered(disk.connect(fleet.loop))
     replica.changeGrants { grant in
       var grant = grant
-      (grant.reign, grant.tip) = (grant.tip, Self.end)
-      grant.tipEpoch = ReplicaEpoch(timeline: 1, number: grant.lease.epoch.number - 1)
+      grant.tip = Self.end
       return grant
     }
     let store = a.store

@@ -12,10 +12,9 @@ internal import Testing
   private static let change = ChangeID(high: 1, low: 2)
 
   private static let grant: ReplicaGrant = {
-    let lease = ReplicaLease(application: "draw", archive: 7, epoch: ReplicaEpoch(timeline: 1, number: 9))
+    let lease = ReplicaLease(application: "draw", archive: 7, id: .numbered(9))
     var grant = ReplicaGrant(lease: lease, history: "h", base: 30, tip: ReplicaTip(sequence: 50, change: change))
-    grant.tipEpoch = ReplicaEpoch(timeline: 1, number: 8)
-    grant.reign = ReplicaTip(sequence: 40, change: change)
+    grant.reigns = [ReplicaReign(.numbered(8), end: 40)]
     grant.former = ReplicaHolder(host: "B", since: 1_772_269_500_042)
     return grant
   }()
@@ -55,7 +54,8 @@ internal import Testing
     let faults: [(String, (inout ReplicaGrant) -> Void)] = [
       ("base", { $0.base = 51 }), ("base", { $0.tip.sequence = 29 }), ("base", { $0.base = 100_000_000_000_000_000 }),
       ("tip/sequence", { $0.tip.sequence = ChangeBatch.sequenceMax + 1 }), ("tip/sequence", { $0.tip.sequence = -1 }),
-      ("tipEpoch", { $0.tipEpoch = $0.lease.epoch }), ("lease/application", { $0.lease.application = "notes" }),
+      ("reigns", { $0.reigns = Array(repeating: $0.reigns[0], count: ReplicaReign.toldMax + 1) }),
+      ("reigns/0/end", { $0.reigns[0].end = -1 }), ("lease/application", { $0.lease.application = "notes" }),
     ]
     for (place, change) in faults {
       let error = #expect(throws: ReplicaError.self) {
@@ -121,23 +121,19 @@ internal import Testing
   }
 
   private static let values: [any WireValue] = {
-    let standing = ReplicaStanding(
-      history: "h",
-      lease: grant.lease.epoch,
-      epoch: grant.tipEpoch,
-      phase: .held,
-      archive: "a"
-    )
+    let standing = ReplicaStanding(history: "h", reigns: grant.reigns, phase: .held, archive: "a")
+    let held = Renew.Reply.Held().with { ($0.lease, $0.sequence) = (grant.lease, 50) }
     let wanted = Renew.Reply.Wanted().with { ($0.lease, $0.host) = (grant.lease, "B") }
     return [
-      grant, page, listing("draw"), Renew.Reply().with { ($0.held, $0.wanted) = ([grant.lease], [wanted]) },
+      grant, page, listing("draw"), Renew.Reply().with { ($0.held, $0.wanted) = ([held], [wanted]) },
       Attach.Reply().with { ($0.version, $0.user) = (1, "ada") },
       Attach().with { ($0.version, $0.broker, $0.term) = (1, "b", 15_000) },
       Acquire().with { ($0.name, $0.claim) = ("draw", ReplicaClaim(standing: standing, reader: 1)) },
       Append().with { ($0.lease, $0.batch) = (grant.lease, page.batches[0]) },
       Load().with { ($0.lease, $0.position) = (grant.lease, .snapshot(part: 0)) },
       Load().with { ($0.lease, $0.position) = (grant.lease, .batches(after: 30)) },
-      Snapshot().with { ($0.lease, $0.part) = (grant.lease, page.parts[0]) }, Release(grant.lease, .removed),
+      Snapshot().with { ($0.lease, $0.part) = (grant.lease, page.parts[0]) },
+      Release(grant.lease, .left(upto: 50, summary: [])),
     ]
   }()
 

@@ -10,7 +10,7 @@ internal import Testing
 /// What nobody should send: each call gets an error that says what to do, and the gateway serves everybody else.
 @Suite(.passesTurnstile) struct GatewayHostilityTests {
   private static let introduction: JSONValue = ["version": 1, "broker": "b", "term": 3_000, "host": "A"]
-  private static let lease: JSONValue = ["application": "draw", "archive": 1, "epoch": 4_294_967_297]
+  private static let lease: JSONValue = ["application": "draw", "archive": 1, "id": .string(LeaseID.numbered(3).text)]
 
   private static func run(connections: Int = 64, _ body: (ServedGateway) async throws -> Void) async throws {
     var settings = GatewayService.Settings(host: "here")
@@ -53,7 +53,7 @@ internal import Testing
     ("append", ["lease": lease, "batch": batch(changes: "A")], "/batch/transactions/0/changes"),
     ("append", ["lease": lease, "batch": batch(changes: "????")], "/batch/transactions/0/changes"),
     ("append", ["lease": lease, "batch": ["after": 0, "transactions": []]], "/batch/transactions"),
-    ("append", ["lease": ["application": "draw", "archive": 1, "epoch": -1], "batch": batch()], "/lease/epoch"),
+    ("append", ["lease": ["application": "draw", "archive": 1, "id": "3"], "batch": batch()], "/lease/id"),
     ("acquire", ["application": "../draw", "reader": 1], "/application"),
     ("acquire", ["application": "draw", "reader": "1"], "/reader"),
     ("load", ["lease": lease, "from": [:]], "/from"),
@@ -100,11 +100,11 @@ internal import Testing
     }
   }
 
-  @Test func aLeaseThatTheUserDoesNotHaveIsFenced() async throws {
+  @Test func aLeaseThatTheUserDoesNotHaveIsUnknown() async throws {
     try await Self.run { gateway in
       let client = try Self.client(gateway)
-      #expect(try client.failure("append", ["lease": Self.lease, "batch": Self.batch()]).kind == "fenced")
-      #expect(try client.failure("release", ["lease": Self.lease, "isRemoval": true, "summary": ""]).kind == "fenced")
+      #expect(try client.failure("append", ["lease": Self.lease, "batch": Self.batch()]).kind == "voided")
+      #expect(try client.failure("release", ["lease": Self.lease, "isRemoval": true, "summary": ""]).kind == "voided")
     }
   }
 
@@ -142,7 +142,7 @@ internal import Testing
       try await link.append(batch, lease)
       let client = try Self.client(gateway)
       let count = 12
-      let words: JSONValue = ["application": "draw", "archive": .integer(lease.archive), "epoch": 4_294_967_297]
+      let words: JSONValue = ["application": "draw", "archive": .integer(lease.archive), "id": .string(lease.id.text)]
       let ids = try (1...count).map { _ in try client.request("load", ["lease": words, "from": ["after": 0]]) }
       #expect(try await link.load(lease, from: .batches(after: 0)).batches == [batch])
       for id in ids { #expect(try client.answer(to: id)["batches"]?.array?.count == 1) }

@@ -22,7 +22,7 @@ internal import Testing
       on: ServedGateway.eventLoop,
       attention: {}
     )
-    let lease = ReplicaLease(application: "draw", archive: 1, epoch: ReplicaEpoch(timeline: 1, number: 1))
+    let lease = ReplicaLease(application: "draw", archive: 1, id: .numbered(1))
     for _ in 1...2 {
       #expect(await refusal { () async throws(ReplicaError) in try await link.append(.one(0, 1), lease) } == .away)
     }
@@ -118,7 +118,7 @@ internal import Testing
     var arrivals = gate.arrivals.makeAsyncIterator()
     async let first: Void = link.append(.one(0, 1), lease)
     _ = await arrivals.next()
-    async let release: Void = link.release(lease, .left(isFlushed: true, summary: []))
+    async let release: Void = link.release(lease, .left(upto: nil, summary: []))
     // Of another archive, and of all of them.
     _ = try await link.acquire("notes", as: ReplicaClaim(reader: 1))
     #expect(try await link.list().map(\.application) == ["draw", "notes"])

@@ -23,7 +23,7 @@ internal import Testing
     // Behind its version and `upto`.
     let name = frame.dropFirst(18).prefix(32)
     return """
-      SELECT outcome FROM restoration.append_1('\(world.user)', \(lease.archive), \(lease.epoch.rawValue), \(after),
+      SELECT outcome FROM restoration.append_1('\(world.user)', \(lease.archive), '\(lease.id.text)', \(after),
         \(after + 1), '\(name)', '', '\\x\(frame)', false);
 
       """
@@ -62,8 +62,9 @@ internal import Testing
     let world = try PostgresWorld()
     let a = broker(world, on: "A")
     let lease = try await a.acquire().lease
-    let takeover = "UPDATE restoration.archive SET epoch = epoch + 1, host = 'B' WHERE archive = \(lease.archive);"
-    let kind = try await meet(takeover, in: world) {
+    let takeover = "UPDATE restoration.archive SET number = number + 1, lease = gen_random_uuid(), host = 'B'"
+    let known = "INSERT INTO restoration.reign VALUES (\(lease.archive), 1, '\(lease.id.text)', 0);"
+    let kind = try await meet("\(known) \(takeover) WHERE archive = \(lease.archive);", in: world) {
       await refusal { () async throws(ReplicaError) in try await a.append(0, 1, lease) }
     }
     #expect(kind == .fenced(host: "B"))
@@ -87,7 +88,7 @@ internal import Testing
     let lease = try await a.acquire().lease
     #expect(await refusal { () async throws(ReplicaError) in _ = try await b.acquire() } != nil)
     world.advance(by: ReplicaFixture.term.milliseconds + 1_000)
-    let renewal = "UPDATE restoration.holder SET renewals = renewals + 1 WHERE owner = '\(world.user)';"
+    let renewal = "UPDATE restoration.holder SET renewal = gen_random_uuid() WHERE owner = '\(world.user)';"
     let kind = try await meet(renewal, in: world) {
       await refusal { () async throws(ReplicaError) in _ = try await b.acquire() }
     }
@@ -102,7 +103,7 @@ internal import Testing
 
   @Test func theRoleOfTheGatewayMayCallFunctionsAndNothingElse() throws {
     let cluster = try PostgresServers.shared.get().cluster
-    for table in ["holder", "archive", "reign", "batch", "part", "server"] {
+    for table in ["holder", "archive", "reign", "batch", "part"] {
       let rights = try cluster.query(
         """
         SELECT count(*) FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER'])
@@ -127,22 +128,20 @@ internal import Testing
     let lease = try await a.acquire().lease
     try await a.append(0, 1, lease)
     let eve = broker(other, on: "A")
-    #expect(await refusal { () async throws(ReplicaError) in try await eve.append(1, 2, lease) } == .fenced(host: nil))
-    #expect(await refusal { () async throws(ReplicaError) in try await eve.snapshot(2, lease) } == .fenced(host: nil))
+    #expect(await refusal { () async throws(ReplicaError) in try await eve.append(1, 2, lease) } == .voided)
+    #expect(await refusal { () async throws(ReplicaError) in try await eve.snapshot(2, lease) } == .voided)
     #expect(
-      await refusal { () async throws(ReplicaError) in _ = try await eve.load(.batches(after: 0), lease) }
-        == .fenced(host: nil)
+      await refusal { () async throws(ReplicaError) in _ = try await eve.load(.batches(after: 0), lease) } == .voided
     )
     #expect(
-      await refusal { () async throws(ReplicaError) in try await eve.link.release(lease, .removed) }
-        == .fenced(host: nil)
+      await refusal { () async throws(ReplicaError) in try await eve.link.release(lease, .removed) } == .voided
     )
     #expect(try await eve.link.list().isEmpty)
     #expect(try await eve.acquire().lease.archive != lease.archive)
     #expect(try await other.store(of: "A").erase(owner: other.user) == 1)
     #expect(try await a.load(.batches(after: 0), lease).batches == [.one(0, 1)])
     #expect(try await world.store(of: "A").erase(owner: world.user) == 1)
-    #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, lease) } == .fenced(host: nil))
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, lease) } == .voided)
   }
 
   @Test func textIsAValueAndNeverAStatement() async throws {
@@ -150,7 +149,7 @@ internal import Testing
     let name = "x'); DROP SCHEMA restoration CASCADE; --\u{1F600}"
     let link = world.link(from: name, term: ReplicaFixture.term)
     let broker = ReplicaBroker(link: link, application: name)
-    try await broker.link.release(try await broker.acquire().lease, .left(isFlushed: true, summary: [0, 255]))
+    try await broker.link.release(try await broker.acquire().lease, .left(upto: 0, summary: [0, 255]))
     let list = try await link.list()
     #expect(list.map(\.application) == [name] && list.map(\.summary) == [[0, 255]])
     // The database has no zero in texts.
@@ -220,8 +219,8 @@ internal import Testing
     _ = try await ReplicaBroker(link: link, application: "first").acquire()
     try world.servers.cluster.query(
       """
-      INSERT INTO restoration.archive (owner, application, history, epoch)
-      SELECT '\(world.user)', number::text, 'h', 1 FROM generate_series(2, 1000) AS number
+      INSERT INTO restoration.archive (owner, application, history, lease)
+      SELECT '\(world.user)', number::text, 'h', gen_random_uuid() FROM generate_series(2, 1000) AS number
       """
     )
     let broker = ReplicaBroker(link: link, application: "1001")
@@ -250,59 +249,26 @@ internal import Testing
     #expect(try value("\(left) WHERE owner = '\(world.user)'") == "lately \(Self.application)")
     let known = "EXISTS (SELECT FROM restoration.archive a WHERE a.archive = r.archive)"
     #expect(try value("SELECT count(*) FROM restoration.reign r WHERE NOT \(known)") == "0")
-    // A copy that comes back all the same gets a later lease than it has known.
-    let standing = ReplicaStanding(
-      history: "h",
-      lease: ReplicaEpoch(timeline: 1, number: 40),
-      epoch: ReplicaEpoch(timeline: 1, number: 40),
-      phase: .released,
-      archive: "copy"
-    )
+    // A copy that comes back all the same begins it anew.
+    let reigns = [ReplicaReign(.numbered(40), end: nil)]
+    let standing = ReplicaStanding(history: "h", reigns: reigns, phase: .released, archive: "copy")
     let back = try await ReplicaBroker(link: link, application: "earlier").acquire(standing)
-    #expect(back.history == "h" && back.lease.epoch == ReplicaEpoch(timeline: 1, number: 41))
+    #expect(back.history == "h" && back.reigns.isEmpty)
   }
 
-  @Test func leasesUnderWhichNothingWasWrittenTakeNoRoom() async throws {
+  @Test func theEndsOfTheLast10000LeasesAreKnown() async throws {
     let world = try PostgresWorld()
     let (a, b) = (broker(world, on: "A"), broker(world, on: "B"))
-    try await a.append(0, 1, try await a.acquire().lease)
-    var standing: ReplicaStanding?
-    for _ in 1...3 {
-      standing = try await b.acquire(isForced: true).standing
-      _ = try await a.acquire(isForced: true)
-    }
-    let archives = "SELECT archive FROM restoration.archive WHERE owner = '\(world.user)'"
-    #expect(
-      try world.servers.cluster.query("SELECT count(*) FROM restoration.reign WHERE archive IN (\(archives))") == "1"
-    )
-    #expect(try await b.acquire(standing, isForced: true).reign == ReplicaTip(sequence: 1, change: .numbered(1)))
-  }
-
-  @Test func epochsGrowWhenTheContentsComeIntoAnotherDatabaseSystem() async throws {
-    let world = try PostgresWorld(failsOver: true)
-    let (a, b) = (broker(world, on: "A"), broker(world, on: "B"))
     let first = try await a.acquire()
-    try await a.append(0, 1, first.lease)
-    // As an upgrade leaves it, or a copy by pg_dump: another system had the timelines up to 5.
-    try world.servers.cluster.query(
-      """
-      UPDATE restoration.server SET system = system + 1;
-      UPDATE restoration.archive SET epoch = epoch + (4::bigint << 32)
-      """
-    )
-    var former = first
-    former.lease.epoch = ReplicaEpoch(timeline: 5, number: first.lease.epoch.number)
-    let lease = former.lease
-    #expect(await refusal { () async throws(ReplicaError) in try await a.append(1, 2, lease) } == .voided)
-    #expect(await refusal { () async throws(ReplicaError) in _ = try await a.link.renew() } == .voided)
-    let second = try await a.acquire(former.standing)
-    #expect(second.lease.epoch.timeline == 6 && second.history == first.history)
-    try await a.append(1, 2, second.lease)
-    #expect(try await a.link.renew().held == [second.lease])
-    // And back into a system that has been there before.
-    try world.servers.cluster.query("UPDATE restoration.server SET before = 0")
-    #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, second.lease) } == .voided)
-    #expect(try await b.acquire(isForced: true).lease.epoch.timeline == 7)
+    let archives = "archive IN (SELECT archive FROM restoration.archive WHERE owner = '\(world.user)')"
+    try world.servers.cluster.query("UPDATE restoration.archive SET number = 10000 WHERE \(archives)")
+    let second = try await b.acquire(isForced: true)
+    #expect(second.reigns.map(\.lease) == [first.lease.id])
+    try await b.append(0, 1, second.lease)
+    try world.servers.cluster.query("UPDATE restoration.archive SET number = 20001 WHERE \(archives)")
+    let third = try await a.acquire(first.standing, isForced: true)
+    #expect(third.reigns.map(\.lease) == [second.lease.id])
+    #expect(await refusal { () async throws(ReplicaError) in try await a.append(0, 1, first.lease) } == .voided)
   }
 
   @Test(arguments: Environment.isLong ? PostgresCluster.Move.allCases : [.dump])
@@ -317,18 +283,17 @@ internal import Testing
     try former.servers.cluster.move(by: way)
     let world = try PostgresWorld(again: former)
     a = broker(world, on: "A")
-    #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, second.lease) } == .voided)
-    // Whose it was comes first.
+    // Another broker, which knows no more than the former one has noted.
     let other = await refusal { () async throws(ReplicaError) in _ = try await broker(world, on: "B").acquire() }
     if case .elsewhere(let holder) = other { #expect(holder.host == "A") } else { Issue.record("B got it") }
+    try await a.append(2, 3, second.lease)
     let third = try await a.acquire(second.standing)
-    #expect((third.lease.epoch.timeline, third.history, third.tip.sequence) == (3, first.history, 2))
-    try await a.append(2, 3, third.lease)
+    #expect((third.history, third.tip.sequence) == (first.history, 3))
     #expect(try await a.link.renew().held == [third.lease])
     #expect(try await a.load(.batches(after: 0), third.lease).batches.map(\.upto) == [1, 2, 3])
   }
 
-  private static let tables = ["holder", "archive", "server", "reign", "batch", "part"]
+  private static let tables = ["holder", "archive", "reign", "batch", "part"]
 
   private static let backUp =
     "CREATE SCHEMA backup;" + tables.map { "CREATE TABLE backup.\($0) AS TABLE restoration.\($0);" }.joined()
@@ -338,74 +303,33 @@ internal import Testing
     + tables.map { "INSERT INTO restoration.\($0) OVERRIDING SYSTEM VALUE TABLE backup.\($0);" }.joined()
 
   /// As a backup that is started as it is, or a disk's snapshot, which begin no timeline.
-  @Test func aDatabaseThatIsPutBackTellsForgottenLeasesApartOnceTheyAreVoid() async throws {
+  @Test func aDatabaseThatIsPutBackTellsForgottenLeasesApart() async throws {
     let world = try PostgresWorld(failsOver: true)
     let cluster = world.servers.cluster
     let (a, b) = (broker(world, on: "A"), broker(world, on: "B"))
     let first = try await a.acquire()
     try await a.append(0, 2, first.lease)
-    try await a.link.release(first.lease, .left(isFlushed: true, summary: []))
+    try await a.link.release(first.lease, .left(upto: 2, summary: []))
     try cluster.query(Self.backUp)
     let second = try await b.acquire()
     try await b.append(2, 3, second.lease)
     try cluster.query(Self.putBack)
-    try cluster.query("SELECT restoration.void_leases()")
 
     let third = try await a.acquire(first.standing)
-    #expect(third.lease.epoch > second.lease.epoch && third.tip.sequence == 2)
+    #expect(third.tip.sequence == 2)
     try await a.append(2, 3, third.lease, change: 7)
-    // Without the statement both would have it.
+    #expect(await refusal { () async throws(ReplicaError) in try await b.append(3, 4, second.lease) } == .voided)
     let other = await refusal { () async throws(ReplicaError) in _ = try await b.acquire(second.standing) }
     if case .elsewhere(let holder) = other { #expect(holder.host == "A") } else { Issue.record("B got it") }
-    try await a.link.release(third.lease, .left(isFlushed: true, summary: []))
+    try await a.link.release(third.lease, .left(upto: 3, summary: []))
     let fourth = try await b.acquire(second.standing)
     let copy = CatchingUp.Copy(archive: "copy", tip: ReplicaTip(sequence: 3, change: .numbered(3)))
     let catching = CatchingUp(copy, second.standing, fourth)
     #expect(catching.step == .install && catching.isConflict)
-    try await b.link.release(fourth.lease, .left(isFlushed: true, summary: []))
-    // Again, within the same minute.
-    try cluster.query("SELECT restoration.void_leases()")
-    #expect(try await b.acquire(fourth.standing).lease.epoch.timeline > fourth.lease.epoch.timeline)
-  }
-
-  /// Hosts may have copies still.
-  @Test func epochsGrowInAnotherDatabaseSystemAlsoIfNoArchiveIsLeft() async throws {
-    let world = try PostgresWorld(failsOver: true)
-    let a = broker(world, on: "A")
-    var former = try await a.acquire()
-    former.lease.epoch = ReplicaEpoch(timeline: 5, number: former.lease.epoch.number)
-    try world.servers.cluster.query(
-      """
-      SELECT restoration.erase_1('\(world.user)');
-      UPDATE restoration.server SET system = system + 1, highest = highest + 4
-      """
-    )
-    #expect(try await a.acquire(former.standing).lease.epoch.timeline == 6)
-    // The other system has given leases meanwhile, and is gone again.
-    try world.servers.cluster.query("UPDATE restoration.server SET highest = highest + 2 WHERE before = 0")
-    let lease = try await broker(world, on: "B").acquire(isForced: true).lease
-    #expect(lease.epoch.timeline == 8)
-    try await a.append(0, 1, lease)
-  }
-
-  /// Each gateway is another one, and has just been started.
-  @Test func aGatewayThatIsStartedAfterAFailoverAsksForHowLongTheServerHasGivenLeases() async throws {
-    let world = try PostgresWorld(failsOver: true)
-    let cluster = world.servers.cluster
-    #expect(try await broker(world, on: "A").acquire().lease.epoch.timeline == 1)
-    try await world.failOver(losing: 0)
-    func begin(on host: String) async -> ReplicaError.Kind? {
-      let link = world.link(from: host, term: ReplicaFixture.term)
-      let broker = ReplicaBroker(link: link, application: "org.example.\(host)")
-      return await refusal { () async throws(ReplicaError) in _ = try await broker.acquire() }
-    }
-    #expect(await begin(on: "B") == .voided, "it has given none")
-    _ = try await broker(world, on: "A").acquire(isForced: true)
-    #expect(await begin(on: "C") == .voided)
-    try cluster.query("UPDATE restoration.server SET since = since - interval '3 minutes'")
-    #expect(await begin(on: "D") == nil)
-    try cluster.query("ALTER TABLE restoration.server DROP COLUMN since; \(PostgresSchema.text)")
-    #expect(await begin(on: "E") == nil)
+    // One that has nothing of its own is only behind.
+    let former = CatchingUp.Copy(archive: "copy", tip: ReplicaTip(sequence: 2, change: .numbered(2)))
+    let behind = CatchingUp(former, first.standing, fourth)
+    #expect(behind.step == .apply(after: 2) && !behind.isConflict)
   }
 
   // MARK: Who waits
@@ -441,7 +365,7 @@ internal import Testing
       _ = await refusal { () async throws(ReplicaError) in _ = try await broker(world, on: "B").acquire() }
       await store.poll()
       #expect(count.value == turn)
-      try await a.link.release(lease, .left(isFlushed: true, summary: []))
+      try await a.link.release(lease, .left(upto: 0, summary: []))
     }
   }
 }

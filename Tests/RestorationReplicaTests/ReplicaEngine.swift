@@ -126,8 +126,13 @@ struct ReplicaBroker {
 extension ReplicaGrant {
   /// What a host notes that uses the archive under this lease.
   var standing: ReplicaStanding {
-    ReplicaStanding(history: history, lease: lease.epoch, epoch: lease.epoch, phase: .held, archive: "copy")
+    let all = reigns + [ReplicaReign(lease.id, end: nil)]
+    return ReplicaStanding(history: history, reigns: all, phase: .held, archive: "copy")
   }
+}
+
+extension LeaseID {
+  static func numbered(_ number: UInt64) -> LeaseID { LeaseID(ChangeID(high: 0, low: number)) }
 }
 
 extension ChangeID {

@@ -187,7 +187,7 @@ struct SealedReplicaTests {
     }
     #expect(await isFenced(0, first.lease))
     try await host.broker.append(0, 1, second)
-    try await host.broker.link.release(second, .left(isFlushed: true, summary: []))
+    try await host.broker.link.release(second, .left(upto: nil, summary: []))
     #expect(await isFenced(1, second))
   }
 
@@ -227,6 +227,30 @@ struct SealedReplicaTests {
     #expect(error.kind == .refused && error.message.contains("version 2; install"))
   }
 
+  // MARK: Keys
+
+  @Test(arguments: [false, true]) func aHostWithoutTheKeyDrivesNobodyAway(isForced: Bool) async throws {
+    let key = try ReplicaKey()
+    let host = try SealedHost(keys: try Self.keys([key]))
+    let first = try await host.broker.acquire().lease
+    try await host.broker.link.release(first, .left(upto: 0, summary: [7]))
+    let lease = try await host.broker.acquire().lease
+    let keys = Mutex([try ReplicaKey()])
+    let others = try ReplicaKeys { () throws(ReplicaKeyError) in keys.withLock { $0 } }
+    let link = SealedReplica(around: host.memory.link(from: "B"), keys: others)
+    let other = ReplicaBroker(link: link, application: ReplicaFixture.application)
+    let kind = await refusal { () async throws(ReplicaError) in _ = try await other.acquire(isForced: isForced) }
+    guard case .key = kind else {
+      Issue.record("\(String(describing: kind))")
+      return
+    }
+    #expect(try await host.broker.link.renew() == ReplicaRenewal(held: [lease], ends: [lease: 0]))
+    // With it, it does.
+    keys.withLock { $0.append(key) }
+    _ = await refusal { () async throws(ReplicaError) in _ = try await other.acquire(isForced: isForced) }
+    #expect(try await host.broker.link.renew() != ReplicaRenewal(held: [lease], ends: [lease: 0]))
+  }
+
   // MARK: Summaries
 
   @Test func aSummaryThatCannotBeOpenedIsEmptyAndReported() async throws {
@@ -237,7 +261,7 @@ struct SealedReplicaTests {
     let notes = try SealedHost(on: memory, application: "org.example.Notes", keys: keys)
     for host in [draw, notes] {
       let lease = try await host.broker.acquire().lease
-      try await host.broker.link.release(lease, .left(isFlushed: true, summary: [7]))
+      try await host.broker.link.release(lease, .left(upto: 0, summary: [7]))
     }
     #expect(try await draw.broker.link.list().map(\.summary) == [[7], [7]])
     let foreign = try #require(try await memory.link(from: "B").list().last?.summary)

@@ -104,22 +104,17 @@ FAULTS = [
 HOSTS_FAULTS = [
     # Replica
     ("what is written under a former lease counts", MEMORY, "MemoryReplica.swift",
-     "      guard replica.fault == .noFence else {", "      guard PLANTED || replica.fault == .noFence else {"),
-    ("a server that takes over begins no timeline", MEMORY, "MemoryReplica.swift",
-     "let timeline = state.database.timeline + 1", "let timeline = state.database.timeline + (PLANTED ? 0 : 1)"),
+     "known.lease == lease.id || replica.fault", "known.lease == lease.id || PLANTED || replica.fault"),
+    ("leases have numbers that come again", MEMORY, "MemoryReplica.swift",
+     "let number = replica.fault == .numberedLeases", "let number = PLANTED || replica.fault == .numberedLeases"),
     ("an archive is taken from a host that may be alive", MEMORY, "MemoryReplica.swift",
      "known.term.milliseconds + 1_000 {", "(PLANTED ? 1_000 : known.term.milliseconds) + 1_000 {"),
     ("what is there already is confirmed although no other server has it", MEMORY, "MemoryReplica.swift",
      "      let value = try body(&state)\n", "      let before = state.written\n      let value = try body(&state)\n"
      "      defer { if PLANTED, state.written == before { state.due = 0 } }\n"),
-    ("an application that a server may have lost is begun at once", MEMORY, "MemoryReplica.swift",
-     "guard known != nil || state.mayBegin(claim) else", "guard known != nil || PLANTED || state.mayBegin(claim) else"),
     # Store
-    ("epochs are compared without their timeline", STORE, REPLICA + "CatchingUp.swift",
-     "    guard standing.epoch < grant.tipEpoch else {",
-     "    guard PLANTED ? standing.epoch.number < grant.tipEpoch.number : standing.epoch < grant.tipEpoch else {"),
     ("a copy of an earlier lease counts as only behind", STORE, REPLICA + "CatchingUp.swift",
-     "let isBehind = isPartial ?", "let isBehind = PLANTED ? true : isPartial ?"),
+     "guard common == sequence else", "guard common == sequence || PLANTED else"),
     ("a lease that has lapsed may be written", STORE, REPLICA + "LeaseHolding.swift",
      "now < until ? .granted : .lapsed", "now < until || PLANTED ? .granted : .lapsed"),
     ("what joins a transaction after the lease is acknowledged", STORE, REPLICA + "ReplicatedArchive.swift",

@@ -7,18 +7,19 @@
 /// this broker; the broker then renews at once and learns for which archive.
 ///
 /// Invariants of every engine, independent of any clock:
-/// 1. An archive has one newest lease, in the timeline of the server that answers. A write under any other lease
-///    changes nothing.
+/// 1. An archive has one newest lease. A write under any other lease changes nothing. No two leases have the same ID.
 /// 2. Contents have no gap: a batch begins at their end. A repeated batch is stored once.
 /// 3. When a call returns, what it stored survives the loss of a server; otherwise the call fails as `uncovered`.
-/// 4. Epochs grow, also from one timeline to the next. Contents name the epoch of their last change.
-/// 5. For each lease, the replica knows the end of the contents at that lease's end, even after the archive was
-///    removed.
+/// 4. For each of the last 10,000 leases under which something was written, the replica knows the end of the contents
+///    at that lease's end; 0 if the archive was removed since.
+///
+/// A replica may be put back to an earlier state: a backup that is started, a server that takes over without the last
+/// changes. Then it does not know the newest leases (`voided`), and may end before what was stored.
 package protocol ArchiveReplica: Sendable {
   /// Takes the lease of an application's archive and ends the former lease. Makes the archive if it does not exist.
   ///
   /// Fails as `elsewhere` while another broker holds the lease and may be alive; if `claim.wants`, that broker is told
-  /// which host waits. Fails as `voided` while a server that has taken over may have lost the archive.
+  /// which host waits.
   nonisolated(nonsending) func acquire(
     _ application: String,
     as claim: ReplicaClaim
@@ -44,6 +45,8 @@ package protocol ArchiveReplica: Sendable {
   /// It may end behind the contents and so add changes. Otherwise it must end where a batch ends, or it fails as `gap`.
   nonisolated(nonsending) func snapshot(_ part: SnapshotPart, _ lease: ReplicaLease) async throws(ReplicaError)
 
+  /// Gives the lease back. Fails as `gap` if everything was shipped and the contents end before: the replica was put
+  /// back to an earlier state.
   nonisolated(nonsending) func release(_ lease: ReplicaLease, _ end: ReplicaEnd) async throws(ReplicaError)
 
   /// The summaries of this user's archives after `application`, or from the first one on.
@@ -79,7 +82,7 @@ package struct ReplicaError: Error, Hashable, Sendable {
     case elsewhere(ReplicaHolder)
     /// A later lease has ended this one, or the archive was removed. `host` holds the archive now, if known.
     case fenced(host: String?)
-    /// The lease is of a former timeline and must be acquired again.
+    /// The replica does not know the lease: it was put back to an earlier state. Acquire the lease again.
     case voided
     /// The replica cannot be reached; nothing was stored.
     case away

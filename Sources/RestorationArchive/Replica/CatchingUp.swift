@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Decides how a host that has got the lease brings its copy and the replica together. Compares neither clocks nor
-/// contents.
+/// numbers of leases nor contents: copy and replica are equal up to `common`, which the leases that both know prove.
 ///
-/// - The copy continues the replica if no later lease than the copy knows has written there.
-/// - Otherwise the copy is only behind, if it ends where its lease left the replica, and the replica has more.
-/// - Otherwise either may have changes that the other lacks: the replica's contents win, and the copy is set aside.
+/// - If that is where the replica ends, the copy continues the replica.
+/// - If that is where the copy ends, the copy is only behind.
+/// - Otherwise either has changes that the other lacks: the replica's contents win, and the copy is set aside.
 ///
+/// A replica that was put back to an earlier state ends within what the copy has, or has gone on from there elsewhere.
 /// The facts about former leases come from the replica alone. Whatever it claims, a copy is replaced without a trace
 /// only by more of the same history; a copy of another history is set aside, even if the archive was just removed.
 package struct CatchingUp: Hashable, Sendable {
@@ -50,22 +51,15 @@ package struct CatchingUp: Hashable, Sendable {
     let isEmpty = grant.tip.sequence == 0
     guard let copy, copy.tip.sequence > 0 else { return (isEmpty ? .keep : .install, false) }
     guard let standing else { return isEmpty ? (.ship, false) : (.install, true) }
-    let isOurs = copy.archive == standing.archive
-    let isPartial = standing.phase == .catchingUp
-    let (sequence, end) = (copy.tip.sequence, grant.tip.sequence)
     guard standing.history == grant.history else { return (isEmpty ? .renew : .install, true) }
     // The file was repaired or restored from a backup, so it is not what was shipped. If nothing was shipped, it is all
     // there is.
-    guard isOurs else { return isEmpty ? (.ship, false) : (.install, true) }
-    let follow: Step = sequence < grant.base ? .install : .apply(after: sequence)
-    guard standing.epoch < grant.tipEpoch else {
-      if copy.tip == grant.tip { return (.keep, false) }
-      if sequence > end { return (.ship, false) }
-      if isPartial { return (follow, false) }
-      // An earlier state of the file under the same UUID, or another file.
-      return (.install, true)
-    }
-    let isBehind = isPartial ? sequence <= grant.reign?.sequence ?? 0 : copy.tip == grant.reign
-    return isBehind && sequence < end ? (follow, false) : (.install, true)
+    guard copy.archive == standing.archive else { return isEmpty ? (.ship, false) : (.install, true) }
+    let (sequence, end) = (copy.tip.sequence, grant.tip.sequence)
+    let common = standing.common(with: grant, upTo: sequence)
+    if common == end, sequence > end { return (.ship, false) }
+    if common == end { return copy.tip == grant.tip ? (.keep, false) : (.install, true) }
+    guard common == sequence else { return (.install, true) }
+    return (sequence < grant.base ? .install : .apply(after: sequence), false)
   }
 }

@@ -39,8 +39,8 @@ package struct LeaseHolding: Hashable, Sendable {
     case asking(since: Int64)
     case catchingUp
     case held
-    /// Another server has taken over and voided the lease, which is requested again. Writes continue, unless the
-    /// archive is closed already.
+    /// The replica does not know the lease, which is requested again. Writes continue, unless the archive is closed
+    /// already.
     case claiming(since: Int64, isClosed: Bool)
     /// The broker is leaving the archive; it may still write its last save.
     case leaving
@@ -170,7 +170,7 @@ extension LeaseHolding {
     return lose(to: host)
   }
 
-  /// Another server has taken over and may not know the lease.
+  /// The replica does not know the lease.
   package mutating func voided(_ lease: ReplicaLease, at now: Int64) -> [Action] {
     guard lease == self.lease else { return [] }
     switch phase {

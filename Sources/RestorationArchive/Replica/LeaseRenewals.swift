@@ -60,14 +60,17 @@ final class LeaseRenewals: Sendable {
     let archives = state.withLock { $0.archives }()
     let asked = context.now
     // The answer may lack leases that are granted meanwhile.
-    let leases = archives.compactMap { archive in archive.held.map { (archive, $0) } }
+    var leases: [(ReplicatedArchive, ReplicaLease, stored: SequenceNumber)] = []
+    for archive in archives { if let lease = archive.held { leases.append((archive, lease, await archive.stored)) } }
     guard !leases.isEmpty || archives.contains(where: \.isAsking) else { return }
     do throws(ReplicaError) {
       let renewal = try await context.replica.renew()
-      for (archive, lease) in leases { await archive.renewed(lease, renewal, asked: asked) }
+      for (archive, lease, stored) in leases {
+        await archive.renewed(lease, renewal, asked: asked, stored: stored)
+      }
       await giveBackUnknown(renewal, context)
     } catch {
-      for (archive, lease) in leases { await archive.ended(error.kind, lease) }
+      for (archive, lease, _) in leases { await archive.ended(error.kind, lease) }
     }
     if archives.contains(where: { $0.held != nil }) { schedule() }
   }
@@ -76,8 +79,8 @@ final class LeaseRenewals: Sendable {
   private func giveBackUnknown(_ renewal: ReplicaRenewal, _ context: ReplicationContext) async {
     let archives = Dictionary(state.withLock { $0.archives }().map { ($0.application, $0) }) { $1 }
     for lease in renewal.held {
-      if let archive = archives[lease.application], archive.isAsking || archive.held == lease { continue }
-      try? await context.replica.release(lease, .left(isFlushed: false, summary: []))
+      if let archive = archives[lease.application], archive.isAsking || archive.held != nil { continue }
+      try? await context.replica.release(lease, .left(upto: nil, summary: []))
     }
   }
 }

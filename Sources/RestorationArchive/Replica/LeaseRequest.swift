@@ -21,11 +21,10 @@ package struct LeaseRequest: Hashable, Sendable {
 
   package func refused(_ kind: ReplicaError.Kind, at now: Int64) -> Action {
     switch kind {
-    case .elsewhere where !wants, .voided where !wants: .giveUp(kind)
-    // The holder may leave, a server that has just taken over may answer, and a grant whose answer was lost may prove
-    // ours.
-    case .elsewhere, .voided, .unknown: now + Self.interval <= deadline ? .ask(at: now + Self.interval) : .giveUp(kind)
-    case .fenced, .away, .gap, .uncovered, .tooNew, .key, .quota, .refused: .giveUp(kind)
+    case .elsewhere where !wants: .giveUp(kind)
+    // The holder may leave, and a grant whose answer was lost may prove ours.
+    case .elsewhere, .unknown: now + Self.interval <= deadline ? .ask(at: now + Self.interval) : .giveUp(kind)
+    case .fenced, .voided, .away, .gap, .uncovered, .tooNew, .key, .quota, .refused: .giveUp(kind)
     }
   }
 }

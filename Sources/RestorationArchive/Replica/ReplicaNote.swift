@@ -11,7 +11,10 @@ package struct ReplicaNote: Hashable, Sendable {
     (self.standing, self.incoming) = (standing, incoming)
   }
 
-  private static let title = "restorationd replica 1"
+  /// Two lines with up to `ReplicaReign.max` leases of 54 bytes have less.
+  package static let bytesMax = 16_384
+
+  private static let title = "restorationd replica 2"
 
   package var text: String {
     let lines = [("copy", standing), ("incoming", incoming)].compactMap { name, standing in
@@ -39,20 +42,29 @@ package struct ReplicaNote: Hashable, Sendable {
 
 extension ReplicaStanding {
   fileprivate var words: String {
-    [history, String(lease.rawValue), String(epoch.rawValue), phase.rawValue, archive].joined(separator: "\t")
+    let ends = reigns.map { "\($0.lease.text) \($0.end.map { String($0) } ?? "-")" }
+    return [history, phase.rawValue, archive, ends.joined(separator: ",")].joined(separator: "\t")
   }
 
   fileprivate init?(words: ArraySlice<Substring>) {
     let words = Array(words)
-    guard words.count == 5, let lease = Int64(words[1]), let epoch = Int64(words[2]),
-      epoch >= 0, epoch <= lease, let phase = Phase(rawValue: String(words[3]))
-    else { return nil }
-    self.init(
-      history: String(words[0]),
-      lease: ReplicaEpoch(rawValue: lease),
-      epoch: ReplicaEpoch(rawValue: epoch),
-      phase: phase,
-      archive: String(words[4])
-    )
+    guard words.count == 4, let phase = Phase(rawValue: String(words[1])) else { return nil }
+    var reigns: [ReplicaReign] = []
+    for word in words[3].split(separator: ",", omittingEmptySubsequences: false) {
+      guard let reign = ReplicaReign(word: word) else { return nil }
+      reigns.append(reign)
+    }
+    guard reigns.count <= ReplicaReign.max else { return nil }
+    self.init(history: String(words[0]), reigns: reigns, phase: phase, archive: String(words[2]))
+  }
+}
+
+extension ReplicaReign {
+  fileprivate init?(word: Substring) {
+    let parts = word.split(separator: " ", omittingEmptySubsequences: false)
+    guard parts.count == 2, let lease = LeaseID(parts[0]) else { return nil }
+    let end = SequenceNumber(parts[1])
+    guard end.map({ $0 >= 0 }) ?? (parts[1] == "-") else { return nil }
+    self.init(lease, end: end)
   }
 }

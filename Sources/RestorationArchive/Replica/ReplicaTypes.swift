@@ -1,26 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names a lease among all leases an archive ever had at its replica; later ones are greater. Epochs of two timelines
-/// are never equal.
-package struct ReplicaEpoch: Hashable, Comparable, Sendable {
-  /// `timeline · 2³² + number`.
-  package let rawValue: Int64
-
-  /// Before any lease.
-  package static let none = ReplicaEpoch(rawValue: 0)
-
-  package init(rawValue: Int64) { self.rawValue = rawValue }
-
-  package init(timeline: UInt32, number: UInt32) { rawValue = Int64(timeline) << 32 + Int64(number) }
-
-  /// Counts the take-overs by another server.
-  package var timeline: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 32) }
-  /// Counts the archive's leases.
-  package var number: UInt32 { UInt32(truncatingIfNeeded: rawValue) }
-
-  package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
-}
-
 /// The end of contents: the last sequence, and the transaction that wrote it.
 package struct ReplicaTip: Hashable, Sendable {
   package var sequence: SequenceNumber
@@ -36,10 +15,10 @@ package struct ReplicaTip: Hashable, Sendable {
 package struct ReplicaLease: Hashable, Sendable {
   package var application: String
   package var archive: Int64
-  package var epoch: ReplicaEpoch
+  package var id: LeaseID
 
-  package init(application: String, archive: Int64, epoch: ReplicaEpoch) {
-    (self.application, self.archive, self.epoch) = (application, archive, epoch)
+  package init(application: String, archive: Int64, id: LeaseID) {
+    (self.application, self.archive, self.id) = (application, archive, id)
   }
 }
 
@@ -67,11 +46,8 @@ package struct ReplicaGrant: Hashable, Sendable {
   /// The end of the snapshot; 0 without one.
   package var base: SequenceNumber
   package var tip: ReplicaTip
-  /// The lease under which the last change was made.
-  package var tipEpoch: ReplicaEpoch
-  /// Where the newest former lease, up to the epoch of the claimant's standing, left the contents; `nil` if there was
-  /// no such lease.
-  package var reign: ReplicaTip?
+  /// Where former leases left the contents, the oldest first: the newest ones, and those that the claimant knows.
+  package var reigns: [ReplicaReign]
   /// Whether the last holder released the lease with everything shipped.
   package var wasFlushed: Bool
   /// The former holder; `nil` for the first lease.
@@ -82,13 +58,12 @@ package struct ReplicaGrant: Hashable, Sendable {
     history: String,
     base: SequenceNumber = 0,
     tip: ReplicaTip = ReplicaTip(),
-    tipEpoch: ReplicaEpoch = .none,
-    reign: ReplicaTip? = nil,
+    reigns: [ReplicaReign] = [],
     wasFlushed: Bool = true,
     former: ReplicaHolder? = nil
   ) {
     (self.lease, self.history, self.base, self.tip) = (lease, history, base, tip)
-    (self.tipEpoch, self.reign, self.wasFlushed, self.former) = (tipEpoch, reign, wasFlushed, former)
+    (self.reigns, self.wasFlushed, self.former) = (reigns, wasFlushed, former)
   }
 }
 
@@ -105,9 +80,15 @@ package struct ReplicaRenewal: Hashable, Sendable {
   package var held: Set<ReplicaLease>
   /// Those of `held` that another host waits for.
   package var wanted: [ReplicaLease: String]
+  /// Where the contents of `held` end.
+  package var ends: [ReplicaLease: SequenceNumber]
 
-  package init(held: Set<ReplicaLease> = [], wanted: [ReplicaLease: String] = [:]) {
-    (self.held, self.wanted) = (held, wanted)
+  package init(
+    held: Set<ReplicaLease> = [],
+    wanted: [ReplicaLease: String] = [:],
+    ends: [ReplicaLease: SequenceNumber] = [:]
+  ) {
+    (self.held, self.wanted, self.ends) = (held, wanted, ends)
   }
 }
 
@@ -182,9 +163,9 @@ package struct ReplicaPage: Hashable, Sendable {
 
 /// The fate of an archive when its lease is released.
 package enum ReplicaEnd: Hashable, Sendable {
-  /// The archive stays. `isFlushed`: everything was shipped. `summary`: the archive's description in lists; if empty,
-  /// the former one stays.
-  case left(isFlushed: Bool, summary: [UInt8])
+  /// The archive stays. `upto`: everything was shipped, and the contents must end here; `nil`: something was not
+  /// shipped. `summary`: the archive's description in lists; if empty, the former one stays.
+  case left(upto: SequenceNumber?, summary: [UInt8])
   case removed
 }
 

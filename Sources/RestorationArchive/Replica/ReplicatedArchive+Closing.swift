@@ -75,16 +75,30 @@ extension ReplicatedArchive {
       publish()
       // The process is about to end, and the replica may be silent.
       guard now < context.stopping.withLock({ $0 }) ?? .max else { continue }
-      do {
-        let summary = await base.summary(of: application)?.text ?? []
-        try await context.replica.release(lease, .left(isFlushed: true, summary: summary))
+      let summary = await base.summary(of: application)?.text ?? []
+      do throws(ReplicaError) {
+        try await context.replica.release(lease, .left(upto: queue.stored, summary: summary))
         note.standing?.phase = .released
-        if note.standing != nil { try await base.keep(note, of: application) }
+        // Without it the next broker claims the archive.
+        if note.standing != nil { try? await base.keep(note, of: application) }
+        releasesRefused = 0
       } catch {
-        // The lease expires, and this host's next broker may claim it.
+        // The lease expires, and this host's next broker may claim it. But after a gap, or if the lease is unknown, the
+        // replica was put back: it lacks what had been sent.
+        switch error.kind {
+        case .gap, .voided: sendAgain()
+        case .elsewhere, .fenced, .away, .unknown, .uncovered, .tooNew, .key, .quota, .refused: break
+        }
       }
     }
     perform(holding.released(at: now))
+  }
+
+  /// Soon, but not again and again to a replica that is never content.
+  private func sendAgain() {
+    let pause = releasesRefused == 0 ? LeaseTerm.retry : 30_000
+    releasesRefused += 1
+    context.clock.wake(pause) { [weak self] in self?.start { _ = await $0.sendLeft() } }
   }
 
   // MARK: Removing
@@ -124,7 +138,7 @@ extension ReplicatedArchive {
         _ = holding.granted(grant.lease)
         _ = holding.caughtUp()
         // No other host has any of it.
-        if grant.tip.sequence == 0 { end = .left(isFlushed: true, summary: []) }
+        if grant.tip.sequence == 0 { end = .left(upto: 0, summary: []) }
       }
       _ = holding.closed()
       for case .release(let lease) in holding.flushed() { try await context.replica.release(lease, end) }

@@ -29,6 +29,14 @@ extension ReplicatedArchive {
     do throws(ArchiveError) {
       var opening: ArchiveOpening
       if let prepared { opening = prepared } else { opening = try await base.open(application, for: purpose) }
+      if prepared == nil, let noted = note.standing?.archive, noted != opening.archive {
+        // It was repaired since it was closed: it is not what the queue and the lease continue.
+        await base.close(opening.lease)
+        perform(holding.diverged(from: nil))
+        renewQueue()
+        try await hold(for: purpose)
+        if let prepared { opening = prepared } else { opening = try await base.open(application, for: purpose) }
+      }
       prepared = nil
       (lease, copy) = (opening.lease, opening.archive)
       if opening.damage == nil, let damage { opening.damage = "\(damage); it is now what the fleet's store has" }
@@ -47,7 +55,8 @@ extension ReplicatedArchive {
   private func confirm(_ kept: ReplicaLease) async {
     let asked = now
     do throws(ReplicaError) {
-      renewed(kept, try await context.replica.renew(), asked: asked)
+      let stored = queue.stored
+      await renewed(kept, try await context.replica.renew(), asked: asked, stored: stored)
     } catch {
       ended(error.kind, kept)
     }
@@ -137,7 +146,7 @@ extension ReplicatedArchive {
 
   // MARK: The lease
 
-  /// Another server has taken over and voided the lease.
+  /// The replica does not know the lease any more.
   func claimAgain() async {
     if lease != nil {
       do throws(ClaimFailure) {
@@ -199,7 +208,7 @@ extension ReplicatedArchive {
   }
 
   private func lost(_ grant: ReplicaGrant) -> ReplicaError {
-    ReplicaError(.fenced(host: nil), "lease \(grant.lease.epoch.rawValue) was lost; open the archive again")
+    ReplicaError(.fenced(host: nil), "the lease \(grant.lease.id.text) was lost; open the archive again")
   }
 
   /// The least size of a typical change.
@@ -229,7 +238,7 @@ extension ReplicatedArchive {
       }
     case .apply(let after):
       guard let copy else { return nil }
-      note.standing = catchingUp(grant, copy)
+      note.standing = ReplicaStanding(grant, .catchingUp, archive: copy, continuing: note.standing)
       try await local { () async throws(ArchiveError) in try await base.keep(note, of: application) }
       try await apply(after: after, grant)
     case .install:
@@ -256,20 +265,10 @@ extension ReplicatedArchive {
     let plan = CatchingUp(found, note.standing, grant)
     guard plan.isContinuation || !isOpen else { return (nil, nil) }
     if note.standing != nil {
-      note.standing?.lease = grant.lease.epoch
+      note.standing?.begin(grant.lease.id, at: found?.tip.sequence ?? 0)
       try await base.keep(note, of: application)
     }
     return (plan.step, plan.isConflict ? found : nil)
-  }
-
-  private func catchingUp(_ grant: ReplicaGrant, _ archive: String) -> ReplicaStanding {
-    ReplicaStanding(
-      history: grant.history,
-      lease: grant.lease.epoch,
-      epoch: grant.tipEpoch,
-      phase: .catchingUp,
-      archive: archive
-    )
   }
 
   /// The copy stays as it is until its replacement is complete.
@@ -283,7 +282,7 @@ extension ReplicatedArchive {
       throw error
     }
     try await local { () async throws(ArchiveError) in
-      note.incoming = catchingUp(grant, arrived.archive)
+      note.incoming = ReplicaStanding(grant, .catchingUp, archive: arrived.archive)
       try await base.keep(note, of: application)
       if let conflict { try await setAside(conflict, grant) }
       try await base.install(application)
@@ -390,7 +389,9 @@ extension ReplicatedArchive {
     await closeCopy()
     let file = try await base.setAside(application)
     let isKnown = found.archive == note.standing?.archive && note.standing?.history == grant.history
-    let changes = isKnown ? grant.reign.map { found.tip.sequence - $0.sequence } : nil
+    let common = isKnown ? note.standing?.common(with: grant, upTo: found.tip.sequence) : nil
+    // With nothing in common it is not known.
+    let changes = common.flatMap { $0 > 0 ? found.tip.sequence - $0 : nil }
     var conflict = ArchiveConflict(host: grant.former?.host, changes: changes.flatMap { $0 > 0 ? $0 : nil }, file: file)
     conflict.isRemoval = grant.tip.sequence == 0
     context.tell(.conflict(application: application, conflict))
@@ -398,10 +399,8 @@ extension ReplicatedArchive {
 
   private func noteHeld(_ grant: ReplicaGrant) async throws(ArchiveError) {
     guard let copy else { return }
-    let epoch = grant.lease.epoch
-    note = ReplicaNote(
-      standing: ReplicaStanding(history: grant.history, lease: epoch, epoch: epoch, phase: .held, archive: copy)
-    )
+    let former = note.standing.flatMap { $0.history == grant.history && $0.archive == copy ? $0 : nil }
+    note = ReplicaNote(standing: ReplicaStanding(grant, .held, archive: copy, continuing: former))
     try await base.keep(note, of: application)
   }
 }

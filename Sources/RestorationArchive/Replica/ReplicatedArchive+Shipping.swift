@@ -23,15 +23,20 @@ extension ReplicatedArchive {
 
   func sendCopy(_ era: Int) async {
     guard era == self.era, let lease = holding.lease else { return }
+    let opened = self.lease
     do throws(ClaimFailure) {
       let tip = try await sendParts(lease)
       context.figures.withLock { $0.snapshots += 1 }
       if era == self.era { perform(queue.copied(upTo: tip.sequence, at: now)) }
     } catch {
-      if era == self.era { report(ReplicaFailure(error)) }
       switch error {
-      case .replica(let error): failed(error.kind, lease, era)
+      case .replica(let kind):
+        if era == self.era { report(ReplicaFailure(error)) }
+        failed(kind.kind, lease, era)
+      // Opened again meanwhile, which ends the copy: another one follows.
+      case .archive where opened != self.lease: failed(.away, lease, era)
       case .archive:
+        if era == self.era { report(ReplicaFailure(error)) }
         await wait(until: now + Self.copyPause)
         failed(.refused, lease, era)
       }

@@ -43,6 +43,8 @@ actor ReplicatedArchive {
   var wantedBy: String?
   /// Writers that wait until a transaction is stored.
   private var waiting: [(upto: SequenceNumber, latch: Latch)] = []
+  /// Number of releases in a row that a replica has refused which was put back.
+  var releasesRefused = 0
   /// Opened when everything has been sent.
   var drained: Latch?
   private var backlog = 0
@@ -225,7 +227,7 @@ actor ReplicatedArchive {
         tellWanted()
       case .flush: perform(queue.flush(at: now))
       case .release(let lease):
-        start { try? await $0.context.replica.release(lease, .left(isFlushed: false, summary: [])) }
+        start { try? await $0.context.replica.release(lease, .left(upto: nil, summary: [])) }
       case .lose(let host):
         // Counted, but no longer sent.
         _ = queue.add(encodedTransactions(), at: now)
@@ -329,11 +331,29 @@ actor ReplicatedArchive {
 
   // MARK: The lease
 
-  func renewed(_ lease: ReplicaLease, _ renewal: ReplicaRenewal, asked: Int64) {
-    guard renewal.held.contains(lease) else { return perform(holding.fenced(lease, by: nil)) }
+  /// The end of the replica's contents, as far as known.
+  var stored: SequenceNumber { queue.stored }
+
+  /// - Parameters:
+  ///   - asked: when the question was sent.
+  ///   - stored: what the replica had then.
+  func renewed(_ lease: ReplicaLease, _ renewal: ReplicaRenewal, asked: Int64, stored: SequenceNumber) async {
+    guard renewal.held.contains(lease) else { return await probe(lease) }
     holding.renewed(lease, asked: asked)
     publish()
+    if lease == holding.lease, let end = renewal.ends[lease], end < stored { perform(queue.wentBack(to: end, at: now)) }
     if let host = renewal.wanted[lease] { perform(holding.wanted(lease, by: host)) }
+  }
+
+  /// A lease was not renewed: any call says whether it has ended or is unknown. If neither, it is that of a broker that
+  /// the replica has forgotten.
+  private func probe(_ lease: ReplicaLease) async {
+    do throws(ReplicaError) {
+      _ = try await context.replica.load(lease, from: .batches(after: queue.stored))
+      ended(.voided, lease)
+    } catch {
+      if case .gap = error.kind { ended(.voided, lease) } else { ended(error.kind, lease) }
+    }
   }
 
   /// A call under this lease has failed.

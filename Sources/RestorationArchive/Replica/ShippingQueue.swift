@@ -78,6 +78,8 @@ package struct ShippingQueue: Hashable, Sendable {
   private var sent = 0
   /// Number of failures in a row. Each has written as much as the archive has.
   private var failedCopies = 0
+  /// How often the replica was put back. Each time the whole archive is sent.
+  private var putBacks = 0
   /// How often the outcome of the batch in progress became unknown.
   private var unknownBatches = 0
   /// Changes up to here can be sent only by a snapshot.
@@ -165,6 +167,17 @@ extension ShippingQueue {
   package mutating func renew(upTo sequence: SequenceNumber, at now: Int64) -> [Action] {
     tail = max(tail, sequence)
     drop()
+    return next(at: now)
+  }
+
+  /// The replica was put back to an earlier state, and ends at `end`: what it lacks is sent again, after a pause that
+  /// grows. A shipment in progress finds out by itself.
+  package mutating func wentBack(to end: SequenceNumber, at now: Int64) -> [Action] {
+    guard phase == .idle, sent == 0, end < stored else { return [] }
+    stored = end
+    drop()
+    phase = .resting(until: now + min(limits.copyRetryMax, limits.retry << min(putBacks, 16)))
+    putBacks += 1
     return next(at: now)
   }
 

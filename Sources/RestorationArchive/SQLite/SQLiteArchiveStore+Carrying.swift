@@ -123,12 +123,9 @@ extension ApplicationArchive {
 
   // MARK: The note
 
-  /// A note has two lines of less than 200 bytes.
-  private static let noteBytesMax = 4_096
-
   fileprivate func note() throws(ArchiveError) -> ReplicaNote {
     try onFiles { () throws(SystemError) in
-      guard case .file(let size, _, _) = try directory.entry(files.replica), size <= Self.noteBytesMax else {
+      guard case .file(let size, _, _) = try directory.entry(files.replica), size <= ReplicaNote.bytesMax else {
         return ReplicaNote()
       }
       var text: [UInt8] = []

@@ -2,28 +2,25 @@
 
 extension PostgresSchema {
   static let contents = """
-    -- A lease of another timeline is void, whatever this server knows of it: it may have lost a later one than its own.
-    -- Each function looks at that first.
-
     -- Stores a batch behind the contents. No exception block, which would be a subtransaction: of two appends at one
     -- place the second waits for the first, and the key refuses it. It waits no longer than that for locks, because
     -- appends of others may share its transaction.
-    CREATE OR REPLACE FUNCTION append_1(_owner text, _archive bigint, _epoch bigint, _after bigint, _upto bigint,
+    CREATE OR REPLACE FUNCTION append_1(_owner text, _archive bigint, _lease uuid, _after bigint, _upto bigint,
       _change uuid, _key bytea, _body bytea, _alone boolean, OUT outcome text, OUT tip bigint, OUT host text)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp SET lock_timeout = '300ms' AS $$
     #variable_conflict use_column
-    DECLARE _base bigint;
+    DECLARE _base bigint; _total bigint;
     BEGIN
       -- The lock also gives the transaction a number: so a repetition, too, waits until another server has the batch.
       SELECT base INTO _base FROM archive
-      WHERE archive = _archive AND owner = _owner AND epoch = _epoch AND removed IS NULL FOR SHARE;
-      IF timeline() <> _epoch >> 32 THEN outcome := 'voided'; RETURN; END IF;
-      IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
+      WHERE archive = _archive AND owner = _owner AND lease = _lease AND removed IS NULL FOR SHARE;
+      IF NOT FOUND THEN SELECT * INTO outcome, host FROM ended(_owner, _archive, _lease); RETURN; END IF;
       IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN; END IF;
-      SELECT upto INTO tip FROM batch WHERE archive = _archive ORDER BY after DESC LIMIT 1;
+      SELECT upto, total INTO tip, _total FROM batch WHERE archive = _archive ORDER BY after DESC LIMIT 1;
       tip := coalesce(tip, _base);
       IF tip = _after THEN
-        INSERT INTO batch VALUES (_archive, _after, _upto, _epoch, _change, _key, _body);
+        INSERT INTO batch
+        VALUES (_archive, _after, _upto, _change, _key, _body, coalesce(_total, 0) + octet_length(_body));
         outcome := 'stored';
       ELSIF EXISTS (SELECT FROM batch WHERE archive = _archive AND after = _after AND change = _change) THEN
         outcome := 'stored';
@@ -34,7 +31,7 @@ extension PostgresSchema {
 
     -- A piece of the contents: batches that end behind a sequence, or parts of the snapshot from a number on. The first
     -- row says the outcome and what the contents are, the others are the pieces.
-    CREATE OR REPLACE FUNCTION load_1(_owner text, _archive bigint, _epoch bigint, _parts boolean, _from bigint,
+    CREATE OR REPLACE FUNCTION load_1(_owner text, _archive bigint, _lease uuid, _parts boolean, _from bigint,
       _bytes bigint)
     RETURNS TABLE (outcome text, host text, base bigint, base_change uuid, reader bigint, parts bigint, tip bigint,
       number bigint, upto bigint, body bytea, attempt bigint)
@@ -43,10 +40,9 @@ extension PostgresSchema {
     DECLARE _row archive;
     BEGIN
       SELECT * INTO _row FROM archive
-      WHERE archive = _archive AND owner = _owner AND epoch = _epoch AND removed IS NULL;
-      IF timeline() <> _epoch >> 32 THEN outcome := 'voided'; RETURN NEXT; RETURN; END IF;
+      WHERE archive = _archive AND owner = _owner AND lease = _lease AND removed IS NULL;
       IF NOT FOUND THEN
-        outcome := 'fenced'; host := host_of(_owner, _archive); RETURN NEXT; RETURN;
+        SELECT * INTO outcome, host FROM ended(_owner, _archive, _lease); RETURN NEXT; RETURN;
       END IF;
       outcome := CASE
         WHEN NOT _parts AND _from < _row.base THEN 'gap' ELSE 'loaded' END;
@@ -77,7 +73,7 @@ extension PostgresSchema {
     -- Stores a part of a snapshot, and puts the snapshot in the place of what it covers when all parts are there. They
     -- come in their order; the first one of an attempt ends the attempt before it, of which a part that was late is
     -- refused: a file that is copied twice need not be the same.
-    CREATE OR REPLACE FUNCTION snapshot_1(_owner text, _archive bigint, _epoch bigint, _attempt bigint,
+    CREATE OR REPLACE FUNCTION snapshot_1(_owner text, _archive bigint, _lease uuid, _attempt bigint,
       _sequence bigint, _change uuid, _reader bigint, _number bigint, _count bigint, _body bytea, _alone boolean,
       OUT outcome text, OUT tip bigint, OUT host text)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
@@ -85,9 +81,8 @@ extension PostgresSchema {
     DECLARE _row archive;
     BEGIN
       SELECT * INTO _row FROM archive
-      WHERE archive = _archive AND owner = _owner AND epoch = _epoch AND removed IS NULL FOR NO KEY UPDATE;
-      IF timeline() <> _epoch >> 32 THEN outcome := 'voided'; RETURN; END IF;
-      IF NOT FOUND THEN outcome := 'fenced'; host := host_of(_owner, _archive); RETURN; END IF;
+      WHERE archive = _archive AND owner = _owner AND lease = _lease AND removed IS NULL FOR NO KEY UPDATE;
+      IF NOT FOUND THEN SELECT * INTO outcome, host FROM ended(_owner, _archive, _lease); RETURN; END IF;
       IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN; END IF;
       outcome := 'stored';
       -- A part that comes once more.
@@ -112,19 +107,23 @@ extension PostgresSchema {
       END IF;
       UPDATE archive SET base = _sequence, base_change = _change, base_attempt = _attempt, parts = _count,
         reader = _reader,
-        base_epoch = CASE WHEN _sequence > tip THEN _epoch ELSE coalesce((SELECT epoch FROM batch
-          WHERE archive = _archive AND upto <= _sequence ORDER BY after DESC LIMIT 1), _row.base_epoch) END
+        base_bytes = (SELECT sum(octet_length(body)) FROM part WHERE archive = _archive AND attempt = _attempt)
       WHERE archive = _archive;
       DELETE FROM batch WHERE archive = _archive AND upto <= _sequence;
       DELETE FROM part WHERE archive = _archive AND attempt <> _attempt;
     END $$;
 
-    -- How many bytes of contents a user has.
+    -- How many bytes of contents a user has, from two batches of each archive.
     CREATE OR REPLACE FUNCTION usage_1(_owner text, OUT bytes bigint)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
-      SELECT coalesce(sum(octet_length(body)), 0)::bigint FROM archive a
-      CROSS JOIN LATERAL (SELECT body FROM batch b WHERE b.archive = a.archive
-        UNION ALL SELECT body FROM part p WHERE p.archive = a.archive) AS stored
+      SELECT coalesce(sum(a.base_bytes + coalesce(last.total - first.before, 0) + coalesce(draft.bytes, 0)), 0)::bigint
+      FROM archive a
+      LEFT JOIN LATERAL (SELECT total FROM batch b WHERE b.archive = a.archive
+        ORDER BY after DESC LIMIT 1) AS last ON true
+      LEFT JOIN LATERAL (SELECT total - octet_length(body) AS before FROM batch b WHERE b.archive = a.archive
+        ORDER BY after LIMIT 1) AS first ON true
+      LEFT JOIN LATERAL (SELECT sum(octet_length(body)) AS bytes FROM part p
+        WHERE p.archive = a.archive AND p.attempt IS DISTINCT FROM a.base_attempt) AS draft ON true
       WHERE a.owner = _owner
     $$;
 

@@ -52,9 +52,7 @@ package enum PostgresSchema {
       owner    text NOT NULL,
       host     text NOT NULL,
       term     bigint NOT NULL,                 -- milliseconds without a renewal until others may take its leases
-      system   bigint NOT NULL,                 -- the server that the newest lease is of
-      timeline bigint NOT NULL,
-      renewals bigint NOT NULL DEFAULT 0,
+      renewal  uuid NOT NULL DEFAULT gen_random_uuid(),  -- another one after each renewal
       renewed  timestamptz NOT NULL DEFAULT clock_timestamp()
     ) WITH (fillfactor = 50);
     CREATE INDEX IF NOT EXISTS holder_owner ON holder (owner);
@@ -64,7 +62,8 @@ package enum PostgresSchema {
       owner       text NOT NULL,
       application text NOT NULL,
       history     text NOT NULL,                -- another one: the contents do not continue the former ones
-      epoch       bigint NOT NULL DEFAULT 0,    -- of the newest lease: timeline * 2^32 + n; 0: there was none
+      lease       uuid,                         -- the newest one; null: there was none
+      number      bigint NOT NULL DEFAULT 0,    -- how many there were
       holder      text REFERENCES holder ON DELETE SET NULL,  -- null: given back
       host        text,                         -- who has the newest lease, or had it
       since       timestamptz,
@@ -72,9 +71,9 @@ package enum PostgresSchema {
       wanted      text,                         -- the host that waits
       base        bigint NOT NULL DEFAULT 0,    -- where the snapshot ends
       base_change uuid,
-      base_epoch  bigint NOT NULL DEFAULT 0,    -- under which its last change was made
       base_attempt bigint,                      -- whose parts it has; null: there is none
       parts       bigint NOT NULL DEFAULT 0,    -- how many it has; 0: there is none
+      base_bytes  bigint NOT NULL DEFAULT 0,    -- how long they are together
       reader      bigint NOT NULL DEFAULT 1,    -- the version of a reader that the contents need
       removed     timestamptz,                  -- the row stays, so that no old copy brings the contents back: 90 days
       summary     bytea NOT NULL DEFAULT '',
@@ -83,27 +82,14 @@ package enum PostgresSchema {
     CREATE INDEX IF NOT EXISTS archive_holder ON archive (holder);
     CREATE INDEX IF NOT EXISTS archive_wanted ON archive (holder) WHERE wanted IS NOT NULL;
 
-    -- Database systems that have given leases. Another one begins with timeline 1 again, if the database was upgraded
-    -- or copied with its contents: then it counts on from the highest timeline before it, also of archives that are
-    -- gone: hosts may have copies of them.
-    CREATE TABLE IF NOT EXISTS server (
-      system  bigint PRIMARY KEY,
-      before  bigint NOT NULL,                  -- is added to its own timeline
-      highest bigint NOT NULL DEFAULT 0,        -- timeline of its leases, with what is added
-      since   timestamptz NOT NULL DEFAULT 'epoch'  -- when it gave the first one of that timeline
-    );
-    -- A table that was made before it had these.
-    ALTER TABLE server ADD COLUMN IF NOT EXISTS highest bigint NOT NULL DEFAULT 0;
-    ALTER TABLE server ADD COLUMN IF NOT EXISTS since timestamptz NOT NULL DEFAULT 'epoch';
-    UPDATE server SET highest = (SELECT coalesce(max(epoch) >> 32, 0) FROM archive) WHERE highest = 0;
-
-    -- Where each lease has left the contents, unless that is where the one before it has.
+    -- Where each of the last 10,000 leases has left the contents, unless that is where the one before it has. Only its
+    -- holder writes under a lease: whoever knows how far it has the changes of one, knows what it shares with others.
     CREATE TABLE IF NOT EXISTS reign (
       archive bigint NOT NULL,
-      epoch   bigint NOT NULL,
+      number  bigint NOT NULL,
+      lease   uuid NOT NULL,
       upto    bigint NOT NULL,
-      change  uuid,
-      PRIMARY KEY (archive, epoch)
+      PRIMARY KEY (archive, number)
     );
 
     -- What transactions have changed: after + 1 … upto. No foreign key: its trigger would cost each append, and the
@@ -112,10 +98,10 @@ package enum PostgresSchema {
       archive bigint NOT NULL,
       after   bigint NOT NULL,
       upto    bigint NOT NULL CHECK (upto > after),
-      epoch   bigint NOT NULL,
       change  uuid NOT NULL,
       key     bytea NOT NULL,                   -- what it is encrypted with; empty if the body says that
       body    bytea NOT NULL,
+      total   bigint NOT NULL,                  -- bytes of the bodies up to this one; some of them may be gone
       PRIMARY KEY (archive, after)
     );
     ALTER TABLE batch ALTER body SET STORAGE EXTERNAL;

@@ -59,7 +59,7 @@ package enum PostgresValue: Sendable {
   case text(String?)
   case bytes([UInt8])
   case truth(Bool)
-  case change(ChangeID?)
+  case uuid(ChangeID?)
 
   /// The type's number in every server's catalogue.
   var type: UInt32 {
@@ -68,7 +68,7 @@ package enum PostgresValue: Sendable {
     case .text: 25
     case .bytes: 17
     case .truth: 16
-    case .change: 2950
+    case .uuid: 2950
     }
   }
 
@@ -76,12 +76,12 @@ package enum PostgresValue: Sendable {
   var encoded: [UInt8]? {
     var encoded: [UInt8] = []
     switch self {
-    case .integer(nil), .text(nil), .change(nil): return nil
+    case .integer(nil), .text(nil), .uuid(nil): return nil
     case .integer(let number?): encoded.append(number: number)
     case .text(let text?): encoded += text.utf8
     case .bytes(let bytes): return bytes
     case .truth(let isTrue): encoded = [isTrue ? 1 : 0]
-    case .change(let change?): encoded.append(change)
+    case .uuid(let uuid?): encoded.append(uuid)
     }
     return encoded
   }
@@ -104,7 +104,7 @@ package struct PostgresRow: Sendable {
 
   package func text(_ column: Int) -> String? { bytes(column).map { String(decoding: $0, as: UTF8.self) } }
 
-  package func change(_ column: Int) -> ChangeID? {
+  package func uuid(_ column: Int) -> ChangeID? {
     guard var bytes = bytes(column)?[...], bytes.count == 16 else { return nil }
     return bytes.takeChange()
   }

@@ -48,6 +48,8 @@ package final class SealedReplica: ArchiveReplica {
   private let keys: ReplicaKeys
   private let report: @Sendable (ReplicaError) -> Void
   private let held = Mutex<[String: Holding]>([:])
+  /// Archives of other hosts whose summary could be opened here.
+  private let readable = Mutex<Set<String>>([])
 
   /// - Parameters:
   ///   - base: receives the sealed data.
@@ -64,12 +66,32 @@ package final class SealedReplica: ArchiveReplica {
     _ application: String,
     as claim: ReplicaClaim
   ) async throws(ReplicaError) -> ReplicaGrant {
-    let grant = try await base.acquire(application, as: claim)
-    held.withLock { held in
-      if let other = held[application], other.lease.epoch > grant.lease.epoch { return }
-      held[application] = Holding(grant)
-    }
+    let grant = try await acquired(application, claim)
+    // Calls of one archive run one after the other: the last grant is the newest lease.
+    held.withLock { $0[application] = Holding(grant) }
     return grant
+  }
+
+  /// Drives no other host away from an archive that could not be read here.
+  private nonisolated(nonsending) func acquired(
+    _ application: String,
+    _ claim: ReplicaClaim
+  ) async throws(ReplicaError) -> ReplicaGrant {
+    var quiet = claim
+    (quiet.wants, quiet.isForced) = (false, false)
+    do throws(ReplicaError) {
+      return try await base.acquire(application, as: quiet)
+    } catch {
+      guard case .elsewhere = error.kind, claim.wants || claim.isForced else { throw error }
+    }
+    if readable.withLock({ !$0.contains(application) }) {
+      let summary = try await base.list().first { $0.application == application }?.summary ?? []
+      if !summary.isEmpty {
+        _ = try await rereading { () throws(ReplicaError) in try open(summary, as: .summary(of: application)) }
+        _ = readable.withLock { $0.insert(application) }
+      }
+    }
+    return try await base.acquire(application, as: claim)
   }
 
   nonisolated(nonsending) package func renew() async throws(ReplicaError) -> ReplicaRenewal { try await base.renew() }
@@ -79,10 +101,10 @@ package final class SealedReplica: ArchiveReplica {
     _ end: ReplicaEnd
   ) async throws(ReplicaError) {
     switch end {
-    case .left(let isFlushed, let summary):
+    case .left(let upto, let summary):
       // An empty summary keeps the former one.
       let summary = summary.isEmpty ? [] : keys.current.seal(summary, as: .summary(of: lease.application))
-      try await base.release(lease, .left(isFlushed: isFlushed, summary: summary))
+      try await base.release(lease, .left(upto: upto, summary: summary))
     case .removed: try await base.release(lease, end)
     }
     held.withLock { held in
@@ -145,17 +167,23 @@ package final class SealedReplica: ArchiveReplica {
     if let fault = PageOrder.fault(in: page, from: position) {
       throw refusal("the contents of \(lease.application) are not in order: \(fault)")
     }
+    return try await rereading { () throws(ReplicaError) in try open(page, lease) }
+  }
+
+  /// Tries again with the keys that have been added since.
+  private nonisolated(nonsending) func rereading<Opened>(
+    _ open: () throws(ReplicaError) -> Opened
+  ) async throws(ReplicaError) -> Opened {
     do throws(ReplicaError) {
-      return try open(page, lease)
+      return try open()
     } catch {
       guard case .key = error.kind else { throw error }
-      // The key may have been added since.
       do throws(ReplicaKeyError) {
         try await keys.reread()
       } catch let reason {
         throw ReplicaError(error.kind, "\(error.message) (\(reason))")
       }
-      return try open(page, lease)
+      return try open()
     }
   }
 

@@ -137,7 +137,7 @@ package struct Renew: ReplicaMethod {
   package var application: String? { nil }
 
   package struct Reply: CheckedWireObject {
-    package var held: [ReplicaLease] = []
+    package var held: [Held] = []
     package var wanted: [Wanted] = []
     package init() {}
 
@@ -152,6 +152,17 @@ package struct Renew: ReplicaMethod {
       }
     }
 
+    package struct Held: WireObject {
+      package var lease = ReplicaLease()
+      package var sequence: SequenceNumber = 0
+      package init() {}
+
+      package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+        try members.required("lease", &lease, "A lease of the broker.")
+        try members.required("sequence", &sequence, .sequence, "Where the contents end.")
+      }
+    }
+
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.required("held", &held, "All leases of the broker.")
       try members.required("wanted", &wanted, "Of these, the ones that another host waits for.")
@@ -163,7 +174,9 @@ package struct Renew: ReplicaMethod {
     }
 
     init(_ renewal: ReplicaRenewal) {
-      held = renewal.held.sorted { $0.application < $1.application }
+      held = renewal.held.sorted { $0.application < $1.application }.map { lease in
+        Held().with { ($0.lease, $0.sequence) = (lease, renewal.ends[lease] ?? 0) }
+      }
       wanted = renewal.wanted.sorted { $0.key.application < $1.key.application }.map { lease, host in
         Wanted().with { ($0.lease, $0.host) = (lease, host) }
       }
@@ -171,8 +184,9 @@ package struct Renew: ReplicaMethod {
 
     package var renewal: ReplicaRenewal {
       ReplicaRenewal(
-        held: Set(held),
-        wanted: Dictionary(wanted.map { ($0.lease, $0.host) }, uniquingKeysWith: { first, _ in first })
+        held: Set(held.map(\.lease)),
+        wanted: Dictionary(wanted.map { ($0.lease, $0.host) }, uniquingKeysWith: { first, _ in first }),
+        ends: Dictionary(held.map { ($0.lease, $0.sequence) }, uniquingKeysWith: { first, _ in first })
       )
     }
   }
@@ -259,26 +273,26 @@ package struct Release: ReplicaMethod {
 
   package var lease = ReplicaLease()
   package var isRemoval = false
-  package var isFlushed = false
+  package var upto: SequenceNumber?
   package var summary: [UInt8] = []
   package init() {}
 
   package init(_ lease: ReplicaLease, _ end: ReplicaEnd) {
     self.lease = lease
     switch end {
-    case .left(let isFlushed, let summary): (self.isFlushed, self.summary) = (isFlushed, summary)
+    case .left(let upto, let summary): (self.upto, self.summary) = (upto, summary)
     case .removed: isRemoval = true
     }
   }
 
   package var application: String? { lease.application }
 
-  private var end: ReplicaEnd { isRemoval ? .removed : .left(isFlushed: isFlushed, summary: summary) }
+  private var end: ReplicaEnd { isRemoval ? .removed : .left(upto: upto, summary: summary) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("lease", &lease, "The lease of the archive.")
     try members.flag("isRemoval", &isRemoval, "Whether the archive goes, and older copies of it with it.")
-    try members.flag("isFlushed", &isFlushed, "Whether everything was stored.")
+    try members.optional("upto", &upto, .sequence, "Where the contents end if everything was stored; absent if not.")
     try members.bytes("summary", &summary, "What lists say of it.")
   }
 

@@ -9,39 +9,27 @@ extension Bounds {
   static let sequence = Bounds.range(0...ChangeBatch.sequenceMax)
 }
 
-/// An integer of up to 63 bits: `timeline · 2³² + number`.
-extension ReplicaEpoch: WireValue {
-  package static let schema = Schema.integer(0...)
-  package static let expected = "an epoch (integer of at least 0)"
-
-  package init(wire slice: JSONSlice) throws(Misfit) {
-    guard let value = slice.integer(), value >= 0 else { throw Misfit(Self.expected) }
-    self.init(rawValue: value)
-  }
-
-  package func writeJSON(to writer: inout JSONWriter) { writer.integer(rawValue) }
-}
-
 /// 32 hexadecimal digits.
 extension ChangeID: WireValue {
   package static let schema = Schema.matching("^[0-9a-f]{32}$")
   package static let expected = "32 hexadecimal digits"
 
   package init(wire slice: JSONSlice) throws(Misfit) {
-    guard let text = slice.string()?.utf8, text.count == 32, text.allSatisfy({ UInt8(ascii: "-") < $0 }),
-      let high = UInt64(String(text.prefix(16)) ?? "", radix: 16),
-      let low = UInt64(String(text.suffix(16)) ?? "", radix: 16)
-    else { throw Misfit(Self.expected) }
-    self.init(high: high, low: low)
+    guard let id = slice.string().flatMap({ ChangeID($0) }) else { throw Misfit(Self.expected) }
+    self = id
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    let halves = [high, low].map { number in
-      let digits = String(number, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }
-    writer.string(halves.joined())
-  }
+  package func writeJSON(to writer: inout JSONWriter) { writer.string(text) }
+}
+
+/// 32 hexadecimal digits.
+extension LeaseID: WireValue {
+  package static var schema: Schema { ChangeID.schema }
+  package static var expected: String { ChangeID.expected }
+
+  package init(wire slice: JSONSlice) throws(Misfit) { self.init(try ChangeID(wire: slice)) }
+
+  package func writeJSON(to writer: inout JSONWriter) { writer.string(text) }
 }
 
 extension ReplicaTip: WireObject {
@@ -63,26 +51,41 @@ extension ReplicaHolder: WireObject {
 }
 
 extension ReplicaLease: WireObject {
-  package init() { self.init(application: "", archive: 0, epoch: .none) }
+  package init() { self.init(application: "", archive: 0, id: LeaseID(ChangeID(high: 0, low: 0))) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("application", &application, .role, "The application.")
     try members.required("archive", &archive, .count, "The replica's number of its archive.")
-    try members.required("epoch", &epoch, "Which of the archive's leases it is; later ones are greater.")
+    try members.required("id", &id, "Which lease it is: a random UUID.")
+  }
+}
+
+extension ReplicaReign: WireObject {
+  package static var plural: String { "leases" }
+  package init() { self.init(LeaseID(ChangeID(high: 0, low: 0)), end: nil) }
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("lease", &lease, "A lease.")
+    try members.optional("end", &end, .sequence, "How far contents have what it wrote; absent if that is all of them.")
   }
 }
 
 extension ReplicaStanding.Phase: WireWord {}
 
-extension ReplicaStanding: WireObject {
-  package init() { self.init(history: "", lease: .none, epoch: .none, phase: .released, archive: "") }
+extension ReplicaStanding: CheckedWireObject {
+  package init() { self.init(history: "", reigns: [], phase: .released, archive: "") }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("history", &history, .role, "Which contents the host's copy has.")
-    try members.required("lease", &lease, "The newest lease that the host has had.")
-    try members.required("epoch", &epoch, "Up to this lease nothing is unknown to the host.")
+    try members.required("reigns", &reigns, "The leases that the copy knows, the host's own newest one last.")
     try members.required("phase", &phase, "What the host was doing when it noted this.")
     try members.required("archive", &archive, .role, "Which copy it is.")
+  }
+
+  package func check() throws(Misfit) {
+    guard reigns.count <= ReplicaReign.max else {
+      throw Misfit("a list of at most \(ReplicaReign.max) leases", at: "reigns")
+    }
   }
 }
 
@@ -94,15 +97,19 @@ extension ReplicaGrant: CheckedWireObject {
     try members.required("history", &history, .role, "Names the contents; another one does not continue the former.")
     try members.required("base", &base, .sequence, "Where the snapshot ends; 0 without one.")
     try members.required("tip", &tip, "Where the contents end.")
-    try members.required("tipEpoch", &tipEpoch, "The lease of their last change.")
-    try members.optional("reign", &reign, "Where the newest lease up to the standing's epoch has left the contents.")
+    try members.required("reigns", &reigns, "Where former leases have left the contents, the oldest first.")
     try members.required("wasFlushed", &wasFlushed, "Whether the last holder has left with everything stored.")
     try members.optional("former", &former, "Who held the lease before.")
   }
 
   package func check() throws(Misfit) {
     guard base <= tip.sequence else { throw Misfit("an integer of at most tip/sequence, \(tip.sequence)", at: "base") }
-    guard tipEpoch < lease.epoch else { throw Misfit("an epoch before that of the lease", at: "tipEpoch") }
+    guard reigns.count <= ReplicaReign.toldMax else {
+      throw Misfit("a list of at most \(ReplicaReign.toldMax) leases", at: "reigns")
+    }
+    if let place = reigns.firstIndex(where: { $0.end == nil }) {
+      throw Misfit("an object with end", at: "reigns/\(place)")
+    }
   }
 }
 

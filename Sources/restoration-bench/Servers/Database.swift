@@ -98,11 +98,12 @@ final class Database {
   ///
   /// - Parameter size: Bytes of a batch.
   func append(clients: Int, size: Int, seconds: Double) throws -> Figures {
+    let lease = "00000000-0000-0000-0000-000000000001"
     let first = try query(
       """
       WITH added AS (
-        INSERT INTO restoration.archive (owner, application, history, epoch)
-        SELECT 'bench', gen_random_uuid()::text, '', (1::bigint << 32) + 1 FROM generate_series(1, \(clients))
+        INSERT INTO restoration.archive (owner, application, history, lease)
+        SELECT 'bench', gen_random_uuid()::text, '', '\(lease)' FROM generate_series(1, \(clients))
         RETURNING archive)
       SELECT min(archive) FROM added
       """
@@ -112,7 +113,7 @@ final class Database {
     try Output.write(
       #"""
       \set upto :after + 1
-      SELECT outcome FROM restoration.append_1('bench', \#(first) + :client_id, (1::bigint << 32) + 1, :after, :upto,
+      SELECT outcome FROM restoration.append_1('bench', \#(first) + :client_id, '\#(lease)', :after, :upto,
         gen_random_uuid(), '', '\x\#(body)', false);
       \set after :upto
 
