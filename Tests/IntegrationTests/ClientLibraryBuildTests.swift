@@ -22,7 +22,7 @@ internal import Testing
     )
     let pip = ["python3", "-m", "pip", "--python", "\(place)/bin/python"]
     try #require(made.end == .exit(0), "\(made.output)\(made.errors)")
-    let build = "import sys, wheel_of_one_file; print(wheel_of_one_file.build_sdist(sys.argv[1]))"
+    let build = "import sys, wheel_builder; print(wheel_builder.build_sdist(sys.argv[1]))"
     let sdist = try ChildProcess.run(
       ["\(place)/bin/python", "-c", build, broker.directory.path],
       environment: environment.merging(["PYTHONPATH": LibraryClient.module]) { $1 }
@@ -36,15 +36,13 @@ internal import Testing
     )
     try #require(installed.end == .exit(0), "\(installed.output)\(installed.errors)")
     let program = """
-      import importlib.metadata, pathlib, restoration, restorationd, restorationd_loops
-      print(restorationd.__version__, pathlib.Path(restorationd.__file__).parent.name)
-      print(restoration is restorationd, restoration.NoBroker is restorationd.NoBrokerError, bool(restoration.State))
-      modules = restoration, restorationd, restorationd_loops
-      print(*(pathlib.Path(each.__file__).with_name("py.typed").exists() for each in modules))
+      import importlib.metadata, importlib.util, pathlib, restorationd, restorationd.loops
+      print(restorationd.__version__, pathlib.Path(restorationd.__file__).with_name("py.typed").exists())
+      print(restorationd.NoBroker is restorationd.NoBrokerError, importlib.util.find_spec("restoration"))
       print(importlib.metadata.distribution("restorationd").read_text("LICENSE").split()[0])
       """
     let used = try ChildProcess.run(["\(place)/bin/python", "-c", program], environment: environment, directory: "/")
-    #expect(used.output == "0.1.0 restorationd\nTrue True True\nTrue True True\nApache\n", "\(used.errors)")
+    #expect(used.output == "0.1.0 True\nTrue None\nApache\n", "\(used.errors)")
     let checked = try ChildProcess.run(pip + ["check"], environment: environment)
     #expect(checked.end == .exit(0), "\(checked.output)")
 
@@ -84,14 +82,15 @@ internal import Testing
     let program = try directory.write(
       """
       from dataclasses import dataclass
-      import restoration
+      import restorationd
 
       @dataclass
       class Draft:
           text: str
 
       async def work(
-              one: restoration.RestorableObject, other: restoration.AsyncRestorableObject, wanted: restoration.Wanted,
+              one: restorationd.RestorableObject, other: restorationd.AsyncRestorableObject,
+              wanted: restorationd.Wanted,
       ) -> None:
           reveal_type(one.decode())
           reveal_type(one.decode(Draft))
@@ -111,7 +110,7 @@ internal import Testing
     let lines = checked.output.split(separator: "\n").map { String($0.split(separator: ":", maxSplits: 2).last ?? "") }
     #expect(
       Array(lines.prefix(4)) == [
-        " note: Revealed type is \"restoration.Saved\"", " note: Revealed type is \"program.Draft | None\"",
+        " note: Revealed type is \"restorationd.Saved\"", " note: Revealed type is \"program.Draft | None\"",
         " note: Revealed type is \"program.Draft\"", " note: Revealed type is \"dict[str, Any]\"",
       ]
     )
@@ -127,13 +126,13 @@ internal import Testing
     let wrong = [
       #"session.register("A", kind="window")"#, #"session.register("A", keep="always")"#,
       #"session.register("A", restorationClass="B")"#, #"session.goodbye("quit")"#,
-      #"restoration.Session("a", leave="close")"#, #"restoration.Session("a", without_broker="fail")"#,
-      #"restoration.Session("a", bundleVersion="1")"#, "wanted.register(encod=print)",
-      #"restorationd_testing.Broker(eventBytesMax=1)"#,
+      #"restorationd.Session("a", leave="close")"#, #"restorationd.Session("a", without_broker="fail")"#,
+      #"restorationd.Session("a", bundleVersion="1")"#, "wanted.register(encod=print)",
+      #"restorationd.testing.Broker(eventBytesMax=1)"#,
     ]
     let head = """
-      import restoration, restorationd_testing
-      session, wanted = restoration.Session("a"), restoration.Wanted((), "view", None, None, None, None)
+      import restorationd, restorationd.testing
+      session, wanted = restorationd.Session("a"), restorationd.Wanted((), "view", None, None, None, None)
 
       """
     let program = try directory.write(head + wrong.joined(separator: "\n") + "\n", to: "program.py")

@@ -102,7 +102,7 @@ internal import Testing
     let decoded = try answer("decodeRestorableStateWithCoder", ["objects": [["object": 1, "state": [:]]]])
     #expect(decoded["error"] == ["code": -32603, "message": raised])
     let taken: JSONValue = ["restorationClass": "Document", "identifierPath": .path("Taken")]
-    let refused: JSONValue = ["code": -32004, "message": "restoration.BrokerError: it is taken. Take another."]
+    let refused: JSONValue = ["code": -32004, "message": "restorationd.BrokerError: it is taken. Take another."]
     #expect(try answer("objectWithRestorationIdentifierPath", taken)["error"] == refused)
     let row: JSONValue = ["view": .path("Editor"), "indexPath": [0], "role": "selected"]
     let wrong: JSONValue = ["code": -32603, "message": "TypeError: identifier([0]) gave 5; give a string or None"]

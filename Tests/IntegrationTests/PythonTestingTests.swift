@@ -3,7 +3,7 @@
 internal import TestSupport
 internal import Testing
 
-/// The proof kit of the Python library, `restorationd_testing`, with pytest (`Tests/Clients/testing`).
+/// The proof kit of the Python library, `restorationd.testing`, with pytest (`Tests/Clients/testing`).
 @Suite(
   .timeLimit(.minutes(10)),
   .enabled(if: PythonPackages.areUsable("pytest", "xdist"), Comment(rawValue: PythonPackages.requirement))
@@ -27,7 +27,7 @@ internal import Testing
     let checked = try ChildProcess.run(
       [
         PythonPackages.program("mypy"), "--strict", "--cache-dir=/dev/null",
-        "\(LibraryClient.module)/restorationd_testing.py",
+        "\(LibraryClient.module)/restorationd/testing.py",
       ],
       environment: ["MYPYPATH": LibraryClient.module],
       Deadline(.seconds(120))

@@ -168,7 +168,7 @@ internal import Testing
     let checked = try ChildProcess.run(
       [
         PythonPackages.program("mypy"), "--strict", "--cache-dir=/dev/null",
-        "\(LibraryClient.module)/restorationd_loops.py",
+        "\(LibraryClient.module)/restorationd/loops.py",
       ],
       environment: ["MYPYPATH": LibraryClient.module],
       Deadline(.seconds(120))

@@ -138,7 +138,7 @@ internal import Testing
     for folder in [broker.directory.file(".build"), debug] { try Files.makeDirectory(folder) }
     try Files.rename(words, to: "\(debug)/words")
     let result = try ChildProcess.run(
-      [PythonPackages.python, "-m", "pytest", "-p", "no:cacheprovider", "-p", "restorationd_testing", test],
+      [PythonPackages.python, "-m", "pytest", "-p", "no:cacheprovider", "-p", "restorationd.testing", test],
       environment: [
         "PYTHONPATH": LibraryClient.module, "PYTHONDONTWRITEBYTECODE": "1", "RESTORATIOND_BINARY": Products.broker,
       ],

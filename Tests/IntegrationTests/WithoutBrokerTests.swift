@@ -179,9 +179,9 @@ internal import Testing
 
   private static let lastMoments = [
     """
-    import itertools, os, sys, restoration
-    restoration._pauses = lambda most=0: itertools.repeat(3600)
-    with restoration.Session("org.example.Notes", delegate=restoration.Delegate()) as session:
+    import itertools, os, sys, restorationd
+    restorationd._pauses = lambda most=0: itertools.repeat(3600)
+    with restorationd.Session("org.example.Notes", delegate=restorationd.Delegate()) as session:
         main = session.register("Main")
         first, second = (session.register("Tab", main, position=each) for each in (0, 1))
         first.encode({"name": "first", "next": second})
@@ -192,10 +192,10 @@ internal import Testing
         os.symlink(sys.argv[1], os.environ["RESTORATIOND_SOCKET"])
     """,
     """
-    import asyncio, itertools, os, sys, restoration
-    restoration._pauses = lambda most=0: itertools.repeat(3600)
+    import asyncio, itertools, os, sys, restorationd
+    restorationd._pauses = lambda most=0: itertools.repeat(3600)
     async def main():
-        async with restoration.AsyncSession("org.example.Notes", delegate=restoration.Delegate()) as session:
+        async with restorationd.AsyncSession("org.example.Notes", delegate=restorationd.Delegate()) as session:
             main = await session.register("Main")
             first, second = [await session.register("Tab", main, position=each) for each in (0, 1)]
             await first.encode({"name": "first", "next": second})
@@ -206,11 +206,11 @@ internal import Testing
     asyncio.run(main())
     """,
     """
-    import itertools, os, sys, restoration
-    restoration._pauses = lambda most=0: itertools.repeat(3600)
+    import itertools, os, sys, restorationd
+    restorationd._pauses = lambda most=0: itertools.repeat(3600)
     class Tab:
-        name = restoration.restorable("")
-    session = restoration.Session("org.example.Notes", delegate=restoration.Delegate())
+        name = restorationd.restorable("")
+    session = restorationd.Session("org.example.Notes", delegate=restorationd.Delegate())
     main = session.register("Main")
     second = session.register("Tab", main, position=0)
     tab = Tab()
@@ -241,8 +241,8 @@ internal import Testing
     #expect(try other.decode()["state"]?["front"]?["$restorable"] == .path("Main", "Tab#1"))
     // R19: as the next delegate gets it.
     let next = """
-      import restoration
-      print(restoration.Session("org.example.Notes", delegate=restoration.Delegate()).decode().state)
+      import restorationd
+      print(restorationd.Session("org.example.Notes", delegate=restorationd.Delegate()).decode().state)
       """
     let told = try ChildProcess.run(
       ["python3", "-c", next],
@@ -289,8 +289,8 @@ internal import Testing
 
   private static let programs = [
     """
-    import restoration, threading
-    with restoration.Session("org.example.Notes") as session:
+    import restorationd, threading
+    with restorationd.Session("org.example.Notes") as session:
         tries, connect = threading.Semaphore(0), session._connect
         session._connect = lambda: tries.release() or connect()
         editor = session.register("Editor", ["Main"])
@@ -303,10 +303,10 @@ internal import Testing
         session.serve(0)
     """,
     """
-    import asyncio, restoration
+    import asyncio, restorationd
     async def main():
         asyncio.get_running_loop().slow_callback_duration = 60  # asyncio would tell of a busy machine
-        async with restoration.AsyncSession("org.example.Notes") as session:
+        async with restorationd.AsyncSession("org.example.Notes") as session:
             editor = await session.register("Editor", ["Main"], encode=lambda: {"count": 1})
             await editor.encode({"count": (await editor.decode()).get("count", 0) + 1})
             await session.save()
@@ -321,11 +321,11 @@ internal import Testing
     asyncio.run(main())
     """,
     """
-    import restoration
+    import restorationd
     class Run:
-        count = restoration.restorable(0)
+        count = restorationd.restorable(0)
     run = Run()
-    session = restoration.Session("org.example.Notes")
+    session = restorationd.Session("org.example.Notes")
     session.register("Run", target=run)
     run.count += 1
     print({"count": run.count})
@@ -357,12 +357,12 @@ internal import Testing
   @Test("A tool may ask to fail without a broker, and what is no socket always fails", .scratch)
   func failsIfItIsAsked() throws {
     let script = """
-      import restoration
-      for work in (lambda: restoration.Session("a", without_broker="fails").open(), lambda: restoration.load("a", "P"),
-                   lambda: restoration.store("a", "P", {}), lambda: restoration.Session("a", socket="/dev/null").open()):
+      from restorationd import NoBrokerError, Session, load, store
+      for work in (lambda: Session("a", without_broker="fails").open(), lambda: load("a", "P"),
+                   lambda: store("a", "P", {}), lambda: Session("a", socket="/dev/null").open()):
           try:
               work()
-          except restoration.NoBrokerError as error:
+          except NoBrokerError as error:
               print(error.is_absent)
       """
     let result = try ChildProcess.run(

@@ -33,7 +33,7 @@ internal import Testing
   /// A notification that a library does not know, it never passes on; an end of the session that it does not know, it
   /// undoes by beginning another one.
   @Test func theLibrariesKnowEveryNotificationToASession() throws {
-    let python = try SourceFile("Protocol/clients/python/restoration.py").text
+    let python = try SourceFile("Protocol/clients/python/restorationd/__init__.py").text
     let swift = try SourceFile("Sources/RestorationClient/Events/BrokerNotification.swift").text
     let c = try SourceFile("Protocol/clients/c/restoration.c").text + SourceFile("Protocol/clients/c/README.md").text
     for name in ServedMethod.allCases where name != .progress {

@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" / "python"))
 
-import restoration  # noqa: E402
+import restorationd  # noqa: E402
 
 
 async def app(session, names):
@@ -46,7 +46,7 @@ async def items(session, names):
             return [0, keys.index(key)] if key in keys else None
 
     def encode():
-        return restoration.Snapshot({}, [{"role": role, "indexPath": [0, row]} for role, row in rows.items()])
+        return restorationd.Snapshot({}, [{"role": role, "indexPath": [0, row]} for role, row in rows.items()])
 
     def decode(saved):
         rows.update((element["role"], element["indexPath"][1]) for element in saved.elements)
@@ -88,7 +88,7 @@ async def details(session, names):
 
 async def main(role, file):
     names = dict(line.split(maxsplit=1) for line in pathlib.Path(file).read_text().splitlines())
-    async with restoration.AsyncSession("org.example.Inventory", process=role, serving=True) as session:
+    async with restorationd.AsyncSession("org.example.Inventory", process=role, serving=True) as session:
         commands = await {"app": app, "items": items, "details": details}[role](session, names)
         print("ready")
         while line := await asyncio.to_thread(sys.stdin.readline):

@@ -14,19 +14,19 @@ from typing import Any, Iterator, List, Optional
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" / "python"))
 
-import restoration  # noqa: E402
+import restorationd  # noqa: E402
 
 
 class Note:
     def __init__(self) -> None:
         self.text: Optional[str] = None
 
-    def encode(self) -> Optional[restoration.State]:
+    def encode(self) -> Optional[restorationd.State]:
         """The state that the broker asks for. If there is no note yet, the saved state stays."""
         return None if self.text is None else {"language": "python", "note": self.text}
 
 
-def lines(session: restoration.Session) -> Iterator[str]:
+def lines(session: restorationd.Session) -> Iterator[str]:
     """Lines of standard input; the broker is answered while none comes."""
     rest = b""
     while True:
@@ -49,7 +49,7 @@ def run(identifier: str, parent: List[str]) -> None:
     note = Note()
     application = os.environ.get("RESTORATION_APPLICATION") or "org.example.notes"
     # At the end of the block the session says goodbye for a restart, which keeps what is saved.
-    with restoration.Session(application, process="python", serving=True) as session:
+    with restorationd.Session(application, process="python", serving=True) as session:
         thing = session.register(identifier, parent or None, wait=10, encode=note.encode)
         saved = thing.decode()
         text = saved.get("note")
@@ -77,10 +77,10 @@ def main() -> int:
         return 64
     try:
         run(sys.argv[1], sys.argv[2:])
-    except (restoration.NoBrokerError, restoration.ConnectionLostError) as error:
+    except (restorationd.NoBrokerError, restorationd.ConnectionLostError) as error:
         print(error, file=sys.stderr)
         return 69
-    except restoration.RestorationError as error:
+    except restorationd.RestorationError as error:
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -18,7 +18,7 @@ import threading
 import gi
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Protocol/clients/python"))
-import restoration  # noqa: E402
+import restorationd  # noqa: E402
 
 gi.require_version("Gtk", "4.0")
 gi.require_version("RestorationGtk", "1")
@@ -175,7 +175,7 @@ for _ in range(2):
     assert restored == ["one", "two"], restored
 
 # A window that the broker refuses costs no other one, and comes back the next time.
-with restoration.Session(APPLICATION, process="another", socket=os.environ["RESTORATIOND_SOCKET"]) as session:
+with restorationd.Session(APPLICATION, process="another", socket=os.environ["RESTORATIOND_SOCKET"]) as session:
     taken = {"restorationIdentifier": "Window-1", "restorationParent": ["main"], "kind": "viewController"}
     session.call("registerObjectForStateRestoration", taken)
     assert run() == ["two"]
@@ -183,7 +183,7 @@ restored = run()
 assert restored == ["one", "two"], restored
 
 # A former process may have to die first.
-former = restoration.Session(APPLICATION, process="former", socket=os.environ["RESTORATIOND_SOCKET"])
+former = restorationd.Session(APPLICATION, process="former", socket=os.environ["RESTORATIOND_SOCKET"])
 former.register("main", kind="viewController")
 threading.Timer(0.5, former.close).start()
 restored = run()

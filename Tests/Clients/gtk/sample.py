@@ -16,7 +16,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "loops"), str(HERE.parents[2] / "Protocol/clients/python")]
-import restoration  # noqa: E402
+import restorationd  # noqa: E402
 from broker import Broker  # noqa: E402
 
 APPLICATION = "org.example.Mail"
@@ -127,7 +127,7 @@ def tree(socket):
 
     What is closed between two calls cannot be asked for in the second one: one call reads all the states.
     """
-    with restoration.Session(APPLICATION, process="test", socket=socket) as session:
+    with restorationd.Session(APPLICATION, process="test", socket=socket) as session:
         owners = {
             "/".join(each["path"]): (each["process"], each["pid"])
             for each in session.call("describeApplication")["objects"] if each["path"]}

@@ -20,7 +20,7 @@ gi.require_version("RestorationGtk", "1")
 from gi.repository import Gio, GLib, Gtk, RestorationGtk  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Protocol/clients/python"))
-import restoration  # noqa: E402
+import restorationd  # noqa: E402
 
 APPLICATION = "org.example.Sizes"
 
@@ -100,7 +100,7 @@ class WithAdwaita(Program):
 
 def saved():
     """What is saved of the windows."""
-    with restoration.Session(APPLICATION, process="test", socket=os.environ["RESTORATIOND_SOCKET"]) as session:
+    with restorationd.Session(APPLICATION, process="test", socket=os.environ["RESTORATIOND_SOCKET"]) as session:
         objects = session.call("readArchive")["objects"]
     states = [each["state"] for each in objects if len(each["path"]) == 2 and each["state"]]
     return {each["state"]["name"]: [each["gtk"][key] for key in ("width", "height", "maximized")] for each in states}

@@ -17,7 +17,7 @@ from random import Random
 from manager import DEADLINE, Manager
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Protocol/clients/python"))
-import restoration  # noqa: E402
+import restorationd  # noqa: E402
 
 
 class Client:
@@ -624,7 +624,7 @@ def owner_again(manager, former):
 
 def the_library_in_python_waits_on_at_the_next_broker(manager):
     sent, reconnected = threading.Semaphore(0), []
-    with restoration.Session("org.example.kept", socket=manager.path) as session:
+    with restorationd.Session("org.example.kept", socket=manager.path) as session:
         session.on_reconnected = reconnected.append
         send = session._send
         results = []
@@ -653,7 +653,7 @@ def the_library_in_python_waits_on_at_the_next_broker(manager):
 def the_library_for_asyncio_waits_on_at_the_next_broker(manager):
     async def wait_on():
         sent, reconnected = asyncio.Semaphore(0), []
-        async with restoration.AsyncSession("org.example.kept", socket=manager.path) as session:
+        async with restorationd.AsyncSession("org.example.kept", socket=manager.path) as session:
             session.on_reconnected = reconnected.append
             send = session._send
 

@@ -18,10 +18,10 @@ import threading
 import traceback
 import weakref
 
-import restoration
+import restorationd
 
 logging.disable(logging.CRITICAL)
-restoration._pauses = lambda most=0: itertools.repeat(0.01)
+restorationd._pauses = lambda most=0: itertools.repeat(0.01)
 
 
 class Broker:
@@ -98,7 +98,7 @@ def eventually(condition):
 
 
 def alone(**more):
-    return restoration.Session("org.example.Notes", socket=PATH, **more)
+    return restorationd.Session("org.example.Notes", socket=PATH, **more)
 
 
 def gives_up(session, is_silent):
@@ -161,9 +161,9 @@ def interrupted():
 
 def interrupted_at_the_end():
     """The call that ends the session saves what is in memory."""
-    restoration._pauses = lambda most=0: itertools.chain([0.01] * 20, itertools.repeat(3600))
+    restorationd._pauses = lambda most=0: itertools.chain([0.01] * 20, itertools.repeat(3600))
     for end in (lambda session: session.close(), lambda session: session.goodbye("restart")):
-        restoration.Session._look_later = lambda session: None
+        restorationd.Session._look_later = lambda session: None
         session = alone(patience=0.1).open()
         session.register("Main").encode({"kept": True})
         broker = _interrupted()
@@ -177,7 +177,7 @@ def interrupted_at_the_end():
 
 def interrupted_in_asyncio():
     async def main():
-        session = await restoration.AsyncSession("org.example.Notes", socket=PATH, patience=0.1).open()
+        session = await restorationd.AsyncSession("org.example.Notes", socket=PATH, patience=0.1).open()
         await (await session.register("Main")).encode({"kept": True})
         broker = _interrupted()
         while not broker.ended or (session._reconnecting and not session._reconnecting.done()):
@@ -193,7 +193,7 @@ def interrupted_in_asyncio():
 def looks_soon_again():
     """If a broker has gone before it was told everything, an AsyncSession looks as often as at first."""
     pauses = iter([itertools.chain([0.01], itertools.repeat(3600))])
-    restoration._pauses = lambda most=0: most and next(pauses, None) or itertools.repeat(0.01)
+    restorationd._pauses = lambda most=0: most and next(pauses, None) or itertools.repeat(0.01)
     found = []
 
     def script(method, params):
@@ -205,7 +205,7 @@ def looks_soon_again():
 
     async def main():
         nonlocal first
-        async with restoration.AsyncSession("org.example.Notes", socket=PATH, patience=0.1) as session:
+        async with restorationd.AsyncSession("org.example.Notes", socket=PATH, patience=0.1) as session:
             await (await session.register("Main")).encode({"kept": True})
             first = Broker(PATH, script)
             while not found or not found[0].states():
@@ -266,7 +266,7 @@ def refused_registration():
         assert {state["of"] for state in broker.states()} == {"Other"}, broker.calls
         try:
             main.encode({"of": "the new Main"})
-        except restoration.BrokerError as error:
+        except restorationd.BrokerError as error:
             assert error.kind == "storeFailed"
         full[0] = False
         eventually(lambda: session._memory is None)
@@ -280,7 +280,7 @@ def refused_registration():
 
 def refused_later():
     """A state in memory never replaces a newer one, even of another session."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     full = [True]
     with alone(patience=1) as session:
         main = session.register("Main")
@@ -297,11 +297,11 @@ def refused_later():
 
 def newer():
     """A state in memory never follows a newer one, in whatever way the program has given that."""
-    class Delegate(restoration.Delegate):
+    class Delegate(restorationd.Delegate):
         def will_encode(self, round):
             return new
 
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     old, new = {"from": "memory"}, {"from": "later"}
 
     def given(session, method, target):
@@ -325,7 +325,7 @@ def newer():
             broker = Broker(PATH, refuses)
             session._look()
             broker.script = lambda method, params: None if is_silent(method) else {}
-            with contextlib.suppress(restoration.CallTimedOutError):
+            with contextlib.suppress(restorationd.CallTimedOutError):
                 way(session, main)
             broker.end()
             broker = Broker(PATH)
@@ -432,7 +432,7 @@ def silent():
 
 def silent_later():
     """A broker that has refused states, and then answers nothing, holds the program up for one of them."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     quiet = []
     with alone() as session:
         gives_up(session, quiet.__contains__)
@@ -451,7 +451,7 @@ def silent_later():
 
 def comes_and_goes():
     """A session that has told a broker half stays in memory, and tells the next one all of it."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     told = []
     with alone(patience=30, on_reconnected=told.append) as session:
         main, other = session.register("Main"), session.register("Other")
@@ -487,7 +487,7 @@ def comes_and_goes():
 
 def comes_and_goes_in_asyncio():
     async def main():
-        async with restoration.AsyncSession("org.example.Notes", socket=PATH, patience=30) as session:
+        async with restorationd.AsyncSession("org.example.Notes", socket=PATH, patience=30) as session:
             objects = [await session.register(name) for name in ("Main", "Other")]
             for each in objects:
                 await each.encode({"of": each.path[0]})
@@ -518,7 +518,7 @@ def comes_and_goes_in_asyncio():
 
 def decodes_what_is_kept():
     """While a broker refuses a state, it is decoded from memory; whatever is newer is not replaced by it."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     full = [True]
 
     def script(method, params):
@@ -539,7 +539,7 @@ def decodes_what_is_kept():
     broker.end()
 
     async def main():
-        async with restoration.AsyncSession("org.example.Notes", socket=PATH) as session:
+        async with restorationd.AsyncSession("org.example.Notes", socket=PATH) as session:
             main = await session.register("Main")
             await main.encode({"from": "memory"})
             full[0] = True
@@ -569,7 +569,7 @@ def asks(session, method, **params):
 
 def asked_meanwhile():
     """A state that a round was given is not replaced by an older one in memory, and refers to the same objects."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     with alone(serving=True) as session:
         main, tab = session.register("Main", encode=lambda: {"from": "a round", "front": tab}), session.register("Tab")
         main.encode({"from": "memory", "front": tab})
@@ -585,7 +585,7 @@ def asked_meanwhile():
 
 def unregistered():
     """The state of an object that is unregistered while a broker refuses it becomes that of no other object."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     with alone() as session:
         gone, main = session.register("Gone"), session.register("Main")
         gone.encode({"of": "Gone"})
@@ -597,14 +597,14 @@ def unregistered():
         broker = Broker(PATH)
         session._look()
         for call in (gone.encode, lambda state: main.encode({"front": gone})):
-            with contextlib.suppress(restoration.BrokerError):
+            with contextlib.suppress(restorationd.BrokerError):
                 call({"of": "Gone"})
     assert broker.states() == [{"front": {"$restorable": None}}, {"front": {"$restorable": 0}}], broker.calls
 
 
 def makes_objects():
     """A factory gets the state of its object, even while the application's own is still in memory."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
 
     def script(method, params):
         saved = method == "decodeRestorableState" and {"status": "available", "state": {"of": params["object"]}}
@@ -625,7 +625,7 @@ def makes_objects():
 
 def renewed_meanwhile():
     """What a callback saves while states are told is neither replaced by an older one nor forgotten."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     for names in ("ABC", "BAC"):
         with alone() as session:
             things = {name: session.register(name) for name in names}
@@ -654,11 +654,11 @@ def renewed_meanwhile():
 
 def renewed_by_two_threads():
     """What another thread pushes while memory notes that the broker has a state does not count as saved."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     with alone() as session:
         main = session.register("Main")
         main.encode({"of": "memory"})
-        keep, pushing = restoration._Memory.encodeRestorableState, []
+        keep, pushing = restorationd._Memory.encodeRestorableState, []
 
         def meanwhile(memory, object, state, **more):
             kept = keep(memory, object, state, **more)
@@ -668,7 +668,7 @@ def renewed_by_two_threads():
                 pushing[0].join(0.1)  # it waits for memory
             return kept
 
-        restoration._Memory.encodeRestorableState = meanwhile
+        restorationd._Memory.encodeRestorableState = meanwhile
         broker, send = Broker(PATH), session._send
 
         def call_back(data, end):
@@ -685,8 +685,8 @@ def renewed_by_two_threads():
 
 def waits_long():
     """Where a session waits for a broker that is being restarted, this one may come late: the machine may be busy."""
-    gap = restoration._Session._gap
-    restoration._Session._gap = lambda session, error: 20 * gap(session, error)
+    gap = restorationd._Session._gap
+    restorationd._Session._gap = lambda session, error: 20 * gap(session, error)
 
 
 def starts_while_a_broker_ends():
@@ -694,7 +694,7 @@ def starts_while_a_broker_ends():
     waits_long()
 
     async def register():
-        async with restoration.AsyncSession("org.example.Notes", socket=PATH) as session:
+        async with restorationd.AsyncSession("org.example.Notes", socket=PATH) as session:
             await session.register("Main")
 
     for answer, is_async in itertools.product((ConnectionError, "shuttingDown"), (False, True)):
@@ -726,7 +726,7 @@ def gap():
         threading.Timer(0.1, lambda: found.append(Broker(path))).start()
 
     async def register(path):
-        async with restoration.AsyncSession("org.example.Notes", socket=path) as session:
+        async with restorationd.AsyncSession("org.example.Notes", socket=path) as session:
             await session.register("Main")
 
     directory = os.path.join(os.path.dirname(PATH), "restorationd")
@@ -740,7 +740,7 @@ def gap():
         if end:
             asyncio.run(register(place))
         else:
-            with restoration.Session("org.example.Notes", socket=place) as session:
+            with restorationd.Session("org.example.Notes", socket=place) as session:
                 session.register("Main")
         eventually(lambda: found)
         params, = found[0].of("registerObjectForStateRestoration")
@@ -750,29 +750,29 @@ def gap():
     def fail(seconds):
         raise AssertionError(f"it waits for {seconds}")
 
-    setattr(restoration.time, "sleep", fail)
+    setattr(restorationd.time, "sleep", fail)
     assert alone().open()._is_alone
     os.rmdir(directory)
-    assert restoration.Session("org.example.Notes", socket=os.path.join(directory, "broker.sock")).open()._is_alone
+    assert restorationd.Session("org.example.Notes", socket=os.path.join(directory, "broker.sock")).open()._is_alone
 
 
 def ends_soon():
     """A session that ends waits neither for parents of other processes nor for each answer of a silent broker."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     for answer in (lambda params: "unknownParent", lambda params: None):
         session = alone().open()
         for name in "abcdef":
             session.register(name, "Elsewhere", wait=30)
         broker = Broker(PATH, lambda method, params: answer(params) if method.startswith("registerObject") else {})
-        begin = restoration.time.monotonic()
+        begin = restorationd.time.monotonic()
         session.close()
-        assert restoration.time.monotonic() - begin < 3, restoration.time.monotonic() - begin
+        assert restorationd.time.monotonic() - begin < 3, restorationd.time.monotonic() - begin
         waits = [params.get("awaitParentMilliseconds") for params in broker.of("registerObjectForStateRestoration")]
         assert waits and set(waits) == {None}, waits
         broker.end()
 
     async def main():
-        session = await restoration.AsyncSession("org.example.Notes", socket=PATH).open()
+        session = await restorationd.AsyncSession("org.example.Notes", socket=PATH).open()
         await session.register("a", "Elsewhere", wait=30)
         session._looking.cancel()
         broker = Broker(PATH)
@@ -804,7 +804,7 @@ def forgets_what_is_gone():
     assert len(broker.of("unregisterObject")) == 1
     assert broker.states() == [{"front": {"$restorable": None}}], broker.states()
     broker.end()
-    restoration._REMOVED_MAX = 3
+    restorationd._REMOVED_MAX = 3
     with alone() as session:
         for name in "abcde":
             session.register(name).unregister()
@@ -829,7 +829,7 @@ def barrier():
     assert said(broker) == ["complete"]
     broker.end()
     # A broker that has gone, or answered nothing, before it was told everything: another one, or the same again.
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     for is_same in (False, True):
         with alone() as session:
             gives_up(session, lambda _: len(said(broker)) == 1)
@@ -873,13 +873,13 @@ def invalid_parameters():
         ):
             try:
                 session.notify(method, params)
-            except restoration.RestorationError:
+            except restorationd.RestorationError:
                 continue
             raise AssertionError(f"{method} {params}")
 
 
 class Tab:
-    title = restoration.restorable("")
+    title = restorationd.restorable("")
 
 
 def own_thread():
@@ -925,7 +925,7 @@ def serves():
 
 def nested():
     """If a callback ends the session while states are saved, nothing is saved twice."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     with alone() as session:
         session.register("Main").encode({"kept": True})
         session.register("Gone").unregister()
@@ -937,7 +937,7 @@ def nested():
 
 def changed_meanwhile():
     """What a callback unregisters or renames while the first broker is told is not known to the next one either."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     ways = {"unregister": lambda thing: thing.unregister(), "rename": lambda thing: thing.rename("Renamed")}
     # The broker has been told of A, is told of B, and not of C yet. It answers a change, or is gone.
     for (way, change), name, is_answered in itertools.product(ways.items(), "ABC", (True, False)):
@@ -1036,7 +1036,7 @@ class Known:
 
 def _changes_while_told(names, during, change, refuses=lambda method, params: None):
     """A callback changes objects right after the broker was asked to register one. What is saved afterwards."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     with alone(patience=0.1) as session:
         things = {}
         for name in names:
@@ -1052,7 +1052,7 @@ def _changes_while_told(names, during, change, refuses=lambda method, params: No
                 changed.append(None)
                 try:
                     change(things)
-                except restoration.RestorationError as error:
+                except restorationd.RestorationError as error:
                     changed.append(error)
 
         session._send = call_back
@@ -1134,7 +1134,7 @@ _TELLING = ("initialize", "registerObjectForStateRestoration", "encodeRestorable
 
 def slow():
     """While the first broker is told, which may be slow, other threads push and read states in memory."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
     for method in _TELLING:
         with alone() as session:
             main, other = session.register("Main"), session.register("Other")
@@ -1160,7 +1160,7 @@ def slow():
 
 def slow_at_the_end():
     """A session that is closed while a slow broker is told waits for that: what a push was promised is saved."""
-    restoration.Session._look_later = lambda session: None
+    restorationd.Session._look_later = lambda session: None
 
     ends = (lambda session: session.close(), lambda session: session.__exit__(KeyError, KeyError(), None))
     for end, method in zip(ends, ("initialize", "registerObjectForStateRestoration")):
@@ -1182,7 +1182,7 @@ def slow_at_the_end():
 
 def slow_at_the_end_in_asyncio():
     async def main(method):
-        session = await restoration.AsyncSession("org.example.Notes", socket=PATH).open()
+        session = await restorationd.AsyncSession("org.example.Notes", socket=PATH).open()
         main = await session.register("Main")
         await main.encode({"count": 1})
         broker, begun, may_answer, _ = _slow(method)
@@ -1199,7 +1199,7 @@ def slow_at_the_end_in_asyncio():
 
 def slow_in_asyncio():
     async def main(method):
-        async with restoration.AsyncSession("org.example.Notes", socket=PATH) as session:
+        async with restorationd.AsyncSession("org.example.Notes", socket=PATH) as session:
             main, other = [await session.register(name) for name in ("Main", "Other")]
             await main.encode({"count": 1})
             await session.extend()

@@ -11,7 +11,7 @@ import asyncio
 import sys
 from typing import Any
 
-import restoration
+import restorationd
 
 APPLICATION = "org.example.Notes"
 
@@ -22,15 +22,15 @@ def equal(found: Any, expected: Any) -> None:
 
 def name_the_unit_of_an_object(socket: str) -> None:
     def unit() -> Any:
-        coder = restoration.load(APPLICATION, "Window", socket).coder
+        coder = restorationd.load(APPLICATION, "Window", socket).coder
         return coder and coder.get("UIStateRestorationViewControllerStoryboardKey")
 
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         session.register("Window", kind="viewController", storyboard={"unit": "notes.service"}).encode({})
         equal(unit(), {"unit": "notes.service"})
 
     async def work() -> None:
-        async with restoration.AsyncSession(APPLICATION, socket=socket) as session:
+        async with restorationd.AsyncSession(APPLICATION, socket=socket) as session:
             await session.register("Window", kind="viewController")
             equal(unit(), {"unit": "notes.service"})  # it stays recorded until it is removed
             window = await session.register("Window", kind="viewController", storyboard={"unit": ""})
@@ -41,13 +41,13 @@ def name_the_unit_of_an_object(socket: str) -> None:
 
 
 def have_names_of_python(socket: str) -> None:
-    with restoration.Session(
+    with restorationd.Session(
             APPLICATION, socket=socket, process="main", instance="auto", bundle_version="2.1", user_interface_idiom=5,
             storyboard={"unit": "notes.service"}, message_bytes_max=1 << 20, aliases={"classes": {"Old": "New"}},
             protocol_version=1) as session:
         equal(session.application, f"{APPLICATION}@1")
         session.register("Window").encode({})
-        coder = restoration.load(session.application, "Window", socket).coder or {}
+        coder = restorationd.load(session.application, "Window", socket).coder or {}
         names = ("BundleVersion", "UserInterfaceIdiom")
         equal([coder[f"UIApplicationStateRestoration{name}Key"] for name in names], ["2.1", 5])
         own, = session.call("describeApplication")["sessions"]

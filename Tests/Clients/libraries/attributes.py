@@ -23,8 +23,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Dict, Iterator, List, Optional, Tuple
 
-import restoration
-from restoration import restorable
+import restorationd
+from restorationd import restorable
 
 if TYPE_CHECKING:
     from toolkit import Widget  # type: ignore[import-not-found]
@@ -50,7 +50,7 @@ class Pane:
     count: ClassVar[int] = 3
 
 
-class Counted(restoration.Session):
+class Counted(restorationd.Session):
     """Counts what it encodes. A turn, which comes 50 ms after a write, waits for whoever has `between_turns`."""
 
     encoded = 0
@@ -102,7 +102,7 @@ def opened(socket: str, **more: Any) -> Counted:
     return session
 
 
-def registered(session: restoration.Session) -> Editor:
+def registered(session: restorationd.Session) -> Editor:
     editor = Editor()
     session.register("Editor", target=editor)
     return editor
@@ -160,15 +160,15 @@ def are_pushed_once_a_turn(socket: str) -> None:
     editor.cursor = 5  # nobody flushes
     assert session.pushed.wait(30)
     session.close()
-    equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], 5)
+    equal(restorationd.load(APPLICATION, "Editor", socket)["cursor"], 5)
 
 
 def are_not_lost_at_the_end(socket: str) -> None:
-    def ends_well(session: restoration.Session, editor: Editor) -> None:
+    def ends_well(session: restorationd.Session, editor: Editor) -> None:
         with session:
             editor.cursor = 1
 
-    def fails(session: restoration.Session, editor: Editor) -> None:
+    def fails(session: restorationd.Session, editor: Editor) -> None:
         try:
             with session:
                 editor.cursor = 2
@@ -176,27 +176,27 @@ def are_not_lost_at_the_end(socket: str) -> None:
         except KeyError:
             pass
 
-    def closes(session: restoration.Session, editor: Editor) -> None:
+    def closes(session: restorationd.Session, editor: Editor) -> None:
         editor.cursor = 3
         session.close()
 
-    def saves(session: restoration.Session, editor: Editor) -> None:
+    def saves(session: restorationd.Session, editor: Editor) -> None:
         editor.cursor = 4
         session.save()
-        equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], 4)
+        equal(restorationd.load(APPLICATION, "Editor", socket)["cursor"], 4)
         session.close()
 
-    def says_goodbye(session: restoration.Session, editor: Editor) -> None:
+    def says_goodbye(session: restorationd.Session, editor: Editor) -> None:
         editor.cursor = 5
         session.goodbye("logout")
 
     for number, end in enumerate((ends_well, fails, closes, saves, says_goodbye), 1):
         session = opened(socket)
         end(session, registered(session))
-        equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], number)
+        equal(restorationd.load(APPLICATION, "Editor", socket)["cursor"], number)
     ended = subprocess.run(started(socket, "editor.cursor = 6; sys.exit(3)"))
     equal(ended.returncode, 3)
-    equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], 6)
+    equal(restorationd.load(APPLICATION, "Editor", socket)["cursor"], 6)
 
 
 def are_what_the_broker_asks_for(socket: str) -> None:
@@ -205,7 +205,7 @@ def are_what_the_broker_asks_for(socket: str) -> None:
         editor.cursor = 1
         session._marks.clear()  # as if nobody had marked it yet
         equal(session.save()["stale"], [])
-        equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], 1)
+        equal(restorationd.load(APPLICATION, "Editor", socket)["cursor"], 1)
         handed = {"object": session.object_at("Editor").handle, "state": {"cursor": 2}}  # R29: it comes late
         list(session._answer_decodeRestorableStateWithCoder({"objects": [handed]}))
         equal(editor.cursor, 2)
@@ -218,7 +218,7 @@ def are_what_the_broker_asks_for(socket: str) -> None:
             equal(session.call("saveApplicationState")["stale"], [])
         [message] = messages
         assert "Editor: tabs[0]: <built-in function len>" in message, message
-        equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], 4)
+        equal(restorationd.load(APPLICATION, "Editor", socket)["cursor"], 4)
         editor.tabs = []
         editor.cursor = 5
         session.restore()
@@ -229,7 +229,7 @@ def are_what_the_broker_asks_for(socket: str) -> None:
 
 def outlive_what_they_are_not(socket: str) -> None:
     """Copies are not bound, a value that does not fit is left out, and after the end nothing happens."""
-    restoration.store(APPLICATION, "Editor", {"cursor": 3, "tabs": "wrong", "path": "/a"}, socket)
+    restorationd.store(APPLICATION, "Editor", {"cursor": 3, "tabs": "wrong", "path": "/a"}, socket)
     with logged() as messages:
         session = opened(socket)
         editor = registered(session)
@@ -249,7 +249,7 @@ def outlive_what_they_are_not(socket: str) -> None:
 
 def are_pushed_once_a_turn_in_asyncio(socket: str) -> None:
     async def work() -> None:
-        async with restoration.AsyncSession(APPLICATION, socket=socket) as session:
+        async with restorationd.AsyncSession(APPLICATION, socket=socket) as session:
             pushed = asyncio.Event()
             encode, count = session._encode, [0]
 
@@ -276,30 +276,30 @@ def are_pushed_once_a_turn_in_asyncio(socket: str) -> None:
             equal((await session.save())["saved"], True)
             equal((await thing.decode())["cursor"], 1001)
             editor.cursor = 1002
-        equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], 1002)
-        other = restoration.AsyncSession(APPLICATION, socket=socket)
+        equal(restorationd.load(APPLICATION, "Editor", socket)["cursor"], 1002)
+        other = restorationd.AsyncSession(APPLICATION, socket=socket)
         restored = Editor()
         await other.register("Editor", target=restored)
         equal(restored.cursor, 1002)
         restored.cursor = 1003
         await other.close()
-        equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], 1003)
+        equal(restorationd.load(APPLICATION, "Editor", socket)["cursor"], 1003)
 
     asyncio.run(work())
 
 
 def are_saved_whoever_holds_them(socket: str) -> None:
     """Whoever has taken a list from an attribute may change it much later."""
-    def closes(session: restoration.Session) -> None:
+    def closes(session: restorationd.Session) -> None:
         session.close()
 
-    def ends_well(session: restoration.Session) -> None:
+    def ends_well(session: restorationd.Session) -> None:
         with session:
             pass
 
-    def saves(session: restoration.Session) -> None:
+    def saves(session: restorationd.Session) -> None:
         session.save()
-        equal(len(restoration.load(APPLICATION, "Editor", socket)["tabs"]), 3)
+        equal(len(restorationd.load(APPLICATION, "Editor", socket)["tabs"]), 3)
         session.close()
 
     for number, end in enumerate((closes, ends_well, saves), 1):
@@ -308,18 +308,18 @@ def are_saved_whoever_holds_them(socket: str) -> None:
         session.flush()
         tabs.append("held")
         end(session)
-        equal(len(restoration.load(APPLICATION, "Editor", socket)["tabs"]), number)
+        equal(len(restorationd.load(APPLICATION, "Editor", socket)["tabs"]), number)
 
     async def work() -> None:
         for number in (4, 5):
-            session = restoration.AsyncSession(APPLICATION, socket=socket)
+            session = restorationd.AsyncSession(APPLICATION, socket=socket)
             editor = Editor()
             await session.register("Editor", target=editor)
             tabs = editor.tabs
             await session.flush()
             tabs.append("held")
             await (session.close() if number == 4 else session.goodbye("logout"))
-            equal(len(restoration.load(APPLICATION, "Editor", socket)["tabs"]), number)
+            equal(len(restorationd.load(APPLICATION, "Editor", socket)["tabs"]), number)
             await session.close()
 
     asyncio.run(work())
@@ -349,15 +349,15 @@ def are_saved_without_those_that_cannot_be(socket: str) -> None:
         with logged() as messages:
             setattr(view, field, values[field])
             view.cursor, editor.cursor = number, number
-            assert f"View: {field}" in refused(restoration.InvalidStateError, session.flush)
-            equal(restoration.load(APPLICATION, "View", socket)["cursor"], number)
+            assert f"View: {field}" in refused(restorationd.InvalidStateError, session.flush)
+            equal(restorationd.load(APPLICATION, "View", socket)["cursor"], number)
             view.cursor, editor.cursor = number + 10, number + 10
             session.close()
         assert session._connection is None
         [message] = messages
         assert f"not saved: View: {field}" in message, message
-        equal(restoration.load(APPLICATION, "Editor", socket)["cursor"], number + 10)
-        equal(restoration.load(APPLICATION, "View", socket).state,
+        equal(restorationd.load(APPLICATION, "Editor", socket)["cursor"], number + 10)
+        equal(restorationd.load(APPLICATION, "View", socket).state,
               {"zoom": number, "rows": number, "cursor": number + 10})
 
 
@@ -374,14 +374,14 @@ def fit_their_annotations_when_they_are_saved(socket: str) -> None:
         while not messages:
             assert session.turned.wait(30)
             session.turned.clear()
-        said = refused(restoration.InvalidStateError, session.flush)
+        said = refused(restorationd.InvalidStateError, session.flush)
     equal(said, "Editor: tabs[1]: expected str, found 5 (int)")
     equal(messages, [f"attributes are not saved: {said}"])
-    found = restoration.load(APPLICATION, "Editor", socket)
+    found = restorationd.load(APPLICATION, "Editor", socket)
     equal((found["tabs"], found["cursor"]), (["x"], 2))
     editor.tabs.pop()
     pane.width = 1.5  # type: ignore[assignment]
-    equal(refused(restoration.InvalidStateError, session.flush), "Pane: width: expected int, found 1.5 (float)")
+    equal(refused(restorationd.InvalidStateError, session.flush), "Pane: width: expected int, found 1.5 (float)")
     pane.width = 2
     session.close()
 
@@ -429,11 +429,11 @@ def are_refused_if_they_could_not_be_restored(socket: str) -> None:
         local: Local = restorable(Local())
 
     class Owner:
-        thing: Optional[restoration.RestorableObject] = restorable(None)
+        thing: Optional[restorationd.RestorableObject] = restorable(None)
 
     with opened(socket) as session:
         for target, why in ((Window(), "Local"), (Owner(), "RestorableObject")):
-            said = refused(restoration.InvalidStateError, lambda: session.register("Window", target=target))
+            said = refused(restorationd.InvalidStateError, lambda: session.register("Window", target=target))
             assert why in said, said
         equal(session.object_at("Window"), None)
 
@@ -493,7 +493,7 @@ def are_killed_at_any_time(socket: str) -> None:
         process.send_signal(signal.SIGKILL)
         rest = process.communicate()[0].split()
         last = int(rest[-1]) if rest else last
-        found = restoration.load(APPLICATION, "Editor", socket)["cursor"]
+        found = restorationd.load(APPLICATION, "Editor", socket)["cursor"]
         assert found in (last, last + 1), (found, last)
         last = found
 

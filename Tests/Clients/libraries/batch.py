@@ -16,7 +16,7 @@ import threading
 from concurrent import futures
 from typing import Any, Callable, Dict, List
 
-import restoration
+import restorationd
 
 APPLICATION = "org.example.Notes"
 COUNT = 300
@@ -71,7 +71,7 @@ class Broker:
 
 def is_sent_before_anything_is_answered(_: str) -> None:
     broker = Broker(lambda _: COUNT)
-    session = restoration.Session(APPLICATION, socket=broker.path).open()
+    session = restorationd.Session(APPLICATION, socket=broker.path).open()
     with session.batch() as batch:
         things = [batch.register(f"Tab{number}", "Window") for number in range(COUNT)]
         assert not any(each.done() for each in things)
@@ -86,7 +86,7 @@ def is_sent_before_anything_is_answered(_: str) -> None:
 def is_saved(socket: str) -> None:
     """What is registered can be named by its path in the same batch, with a broker and without."""
     for place in (socket, socket + ".none"):
-        with restoration.Session(APPLICATION, socket=place) as session:
+        with restorationd.Session(APPLICATION, socket=place) as session:
             with session.batch() as batch:
                 batch.register("Window")
                 for number in range(COUNT):
@@ -95,15 +95,15 @@ def is_saved(socket: str) -> None:
                 saved = batch.decode(["Window", "Tab#7"])
             equal(saved.result(), {"number": 7})
             equal([each.decode()["number"] for each in session.objects[1:]], list(range(COUNT)))
-    equal(restoration.load(APPLICATION, ["Window", "Tab#299"], socket), {"number": 299})
+    equal(restorationd.load(APPLICATION, ["Window", "Tab#299"], socket), {"number": 299})
 
 
 def tells_errors_apart(socket: str) -> None:
     class Editor:
-        text = restoration.restorable("")
+        text = restorationd.restorable("")
 
-    restoration.store(APPLICATION, "Editor", {"text": "kept"}, socket)
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    restorationd.store(APPLICATION, "Editor", {"text": "kept"}, socket)
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         editor = Editor()
         try:
             with session.batch() as batch:
@@ -111,7 +111,7 @@ def tells_errors_apart(socket: str) -> None:
                     batch.register("First"), batch.register("a/b"), batch.encode("First", "x" * 1_000_000),
                     batch.encode("First", {"size": float("nan")}), batch.encode("First", "x" * 5_000_000),
                     batch.encode("First", "good"), batch.decode("Nobody"), batch.register("Editor", target=editor)]
-        except restoration.BrokerError as error:
+        except restorationd.BrokerError as error:
             equal(error.kind, "invalidIdentifier")
         else:
             raise AssertionError("it is told of no error")
@@ -132,7 +132,7 @@ def tells_errors_apart(socket: str) -> None:
             try:
                 with session.batch() as batch:
                     batch.register("Other", **wrong)
-            except (TypeError, restoration.BrokerError) as error:
+            except (TypeError, restorationd.BrokerError) as error:
                 assert next(iter(wrong)) in str(error), error
             else:
                 raise AssertionError(wrong)
@@ -141,7 +141,7 @@ def tells_errors_apart(socket: str) -> None:
 def takes_nothing_after_its_block(socket: str) -> None:
     refused: List[str] = []
     for place in (socket, socket + ".none"):
-        with restoration.Session(APPLICATION, socket=place) as session:
+        with restorationd.Session(APPLICATION, socket=place) as session:
             note = session.register("Note")
 
             def add() -> None:
@@ -171,7 +171,7 @@ def ends_all_of_its_futures(socket: str) -> None:
             return str(error) == "this is done when the block of its batch has ended; wait for it after the block"
         return False
 
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         note, line = session.register("Note"), session.register("Line")
         with session.batch() as batch:
             first, cancelled, last = batch.encode(note, 1), batch.encode(line, "never sent"), batch.encode(note, 2)
@@ -212,24 +212,24 @@ def outcome(future: "futures.Future[Any]") -> Any:
 
 def is_made_again_on_the_next_connection(_: str) -> None:
     broker = Broker(lambda _: 1, lambda number: COUNT // 2 if number == 0 else 1 << 30)
-    with restoration.Session(APPLICATION, socket=broker.path) as session:
+    with restorationd.Session(APPLICATION, socket=broker.path) as session:
         with session.batch() as batch:
             things = [batch.register(f"Tab{number}") for number in range(COUNT)]
         equal([each.result().path for each in things], [(f"Tab{number}",) for number in range(COUNT)])
-    session = restoration.Session(APPLICATION, socket=Broker(lambda _: 1, lambda _: 10).path, patience=0)
+    session = restorationd.Session(APPLICATION, socket=Broker(lambda _: 1, lambda _: 10).path, patience=0)
     try:
         with session.batch() as batch:
             things = [batch.register(f"Tab{number}") for number in range(COUNT)]
-    except restoration.ConnectionLostError:
+    except restorationd.ConnectionLostError:
         failed = [type(each.exception()) for each in things]
         # One of the ten answers has opened the session.
-        equal(failed, 9 * [type(None)] + (COUNT - 9) * [restoration.ConnectionLostError])
+        equal(failed, 9 * [type(None)] + (COUNT - 9) * [restorationd.ConnectionLostError])
         session.close()
     try:
         with session.batch() as batch:
             made = batch.register("Late")
-    except restoration.SessionEndedError:
-        equal(type(made.exception()), restoration.SessionEndedError)
+    except restorationd.SessionEndedError:
+        equal(type(made.exception()), restorationd.SessionEndedError)
     else:
         raise AssertionError("the connection is lost")
 
@@ -248,12 +248,12 @@ class DeafBroker(Broker):
 def gives_up_after_silence(_: str) -> None:
     # The calls have room in the second one's socket, and not also what cancels them.
     for broker, count in (Broker(lambda _: 1 << 30), COUNT), (DeafBroker(), 150):
-        session = restoration.Session(APPLICATION, socket=broker.path, timeout=0.2)
+        session = restorationd.Session(APPLICATION, socket=broker.path, timeout=0.2)
         try:
             with session.batch() as batch:
                 things = [batch.register(f"Tab{number}") for number in range(count)]
-        except restoration.CallTimedOutError:
-            equal({type(each.exception()) for each in things}, {restoration.CallTimedOutError})
+        except restorationd.CallTimedOutError:
+            equal({type(each.exception()) for each in things}, {restorationd.CallTimedOutError})
         else:
             raise AssertionError("nothing is answered")
         equal(broker.connections, 1)

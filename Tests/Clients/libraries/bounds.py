@@ -18,10 +18,10 @@ import tempfile
 import threading
 import time
 
-import restoration
+import restorationd
 
 # Instead of a gigabyte.
-restoration._LINE_BYTES_MAX = 1 << 20
+restorationd._LINE_BYTES_MAX = 1 << 20
 RESULTS = {
     "initialize": {"session": "00000000", "application": "a", "limits": {}, "restoration": {"state": "none"}},
     "registerObjectForStateRestoration": {
@@ -82,12 +82,12 @@ class Broker:
 
 
 def blocking(path, **options):
-    with restoration.Session("org.example.Bounds", socket=path, **options) as session:
+    with restorationd.Session("org.example.Bounds", socket=path, **options) as session:
         session.register("A").encode({"n": 1})
 
 
 async def concurrent(path, **options):
-    async with restoration.AsyncSession("org.example.Bounds", socket=path, **options) as session:
+    async with restorationd.AsyncSession("org.example.Bounds", socket=path, **options) as session:
         await (await session.register("A")).encode({"n": 1})
 
 
@@ -99,7 +99,7 @@ def attempt(use, path, timeout, allowed):
         if work is not None:
             asyncio.run(work)
         outcome = None
-    except restoration.RestorationError as error:
+    except restorationd.RestorationError as error:
         outcome = error
         assert str(error), repr(error)
     assert type(outcome) in allowed, (repr(outcome), use.__name__)
@@ -133,14 +133,14 @@ def main():
     broker, step, tried = Broker(path), int(sys.argv[1]), 0
     whole = sum(len(json.dumps({"jsonrpc": "2.0", "id": 1, "result": result})) + 1 for result in RESULTS.values())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    lost = (restoration.ConnectionLostError, restoration.NoBrokerError)
+    lost = (restorationd.ConnectionLostError, restorationd.NoBrokerError)
     for use in (blocking, concurrent):
         for count in range(0, whole, step):
             broker.count, broker.then = count, "close"
             attempt(use, path, 30, lost)
             tried += 1
         for count in (0, 20, whole // 2, whole - 1):
-            silent = (restoration.CallTimedOutError, restoration.NoBrokerError)
+            silent = (restorationd.CallTimedOutError, restorationd.NoBrokerError)
             for then, timeout, allowed in (("silence", 0.1, silent), ("endless", 30, lost)):
                 broker.count, broker.then = count, then
                 attempt(use, path, timeout, allowed)

@@ -20,7 +20,7 @@ import tempfile
 import threading
 from typing import Any, Dict, Iterator, List, Set
 
-import restoration
+import restorationd
 
 APPLICATION = "org.example.Notes"
 CALLED = {"encode", "decode", "finished"}
@@ -107,7 +107,7 @@ def wait_until_register_has_returned(_: str) -> None:
     for waits in (True, False):
         with hasty() as broker:
             program = Program()
-            session = restoration.Session(APPLICATION, socket=broker.path, serving=True)
+            session = restorationd.Session(APPLICATION, socket=broker.path, serving=True)
             program.editor = session.register("Editor", **program.callbacks())
             while program.called != CALLED:
                 if waits:
@@ -120,19 +120,19 @@ def wait_until_register_has_returned(_: str) -> None:
 
 def wait_until_the_session_is_open(_: str) -> None:
     """A delegate may be asked as soon as its session has begun."""
-    class Delegate(restoration.Delegate):
+    class Delegate(restorationd.Delegate):
         def should_restore(self, state: Any, coder: Any) -> bool:
             return bool(session.application)
 
     async def work() -> None:
         nonlocal session
-        async with restoration.AsyncSession(APPLICATION, socket=broker.path, delegate=Delegate()) as session:
+        async with restorationd.AsyncSession(APPLICATION, socket=broker.path, delegate=Delegate()) as session:
             while broker.answers.empty():
                 await asyncio.sleep(0)
 
     with tempfile.TemporaryDirectory() as directory:
         broker = Broker(f"{directory}/first.sock")
-        with restoration.Session(APPLICATION, socket=broker.path, delegate=Delegate()) as session:
+        with restorationd.Session(APPLICATION, socket=broker.path, delegate=Delegate()) as session:
             assert select.select([session], [], [], 30)[0]
             session.serve(0)
             equal(broker.answers.get(timeout=30).get("result"), True)
@@ -145,12 +145,12 @@ def wait_until_the_session_is_open(_: str) -> None:
 def wait_for_attributes(_: str) -> None:
     """`register` itself makes a second call then."""
     class Editor:
-        text = restoration.restorable("")
+        text = restorationd.restorable("")
 
     with hasty() as broker:
         program, editor = Program(), Editor()
         finished = program.callbacks()["finished"]
-        session = restoration.Session(APPLICATION, socket=broker.path, serving=True)
+        session = restorationd.Session(APPLICATION, socket=broker.path, serving=True)
         program.editor = session.register("Editor", target=editor, finished=finished)
         while not program.called:
             assert select.select([session], [], [], 30)[0]
@@ -162,7 +162,7 @@ def wait_for_attributes(_: str) -> None:
 def wait_for_the_end_of_a_batch(_: str) -> None:
     with hasty() as broker:
         program = Program()
-        session = restoration.Session(APPLICATION, socket=broker.path, serving=True)
+        session = restorationd.Session(APPLICATION, socket=broker.path, serving=True)
         with session.batch() as batch:
             made = batch.register("Editor", **program.callbacks())
         program.editor = made.result()
@@ -184,7 +184,7 @@ def wait_in_asyncio(_: str) -> None:
 
     async def work(how: Any, broker: Broker) -> None:
         program = Program()
-        session = restoration.AsyncSession(APPLICATION, socket=broker.path)
+        session = restorationd.AsyncSession(APPLICATION, socket=broker.path)
         program.editor = await how(session.register("Editor", **program.callbacks()))
         await asyncio.wait_for(program.is_done.wait(), 30)
         equal(program.called, CALLED)
@@ -197,7 +197,7 @@ def wait_in_asyncio(_: str) -> None:
 
 def do_not_wait_for_a_register_that_fails(_: str) -> None:
     """One that an error ends after the broker has answered, as when a signal interrupts the program."""
-    class Session(restoration.Session):
+    class Session(restorationd.Session):
         def _drive(self, steps: Any, perform: Any) -> Any:
             if steps.__name__ == "_bind":
                 raise KeyboardInterrupt
@@ -217,15 +217,15 @@ def do_not_wait_for_a_register_that_fails(_: str) -> None:
 
 def come_to_a_late_process(socket: str) -> None:
     """An object that a real broker hands out as soon as it is registered."""
-    with restoration.Session(APPLICATION, socket=socket, process="main") as session:
+    with restorationd.Session(APPLICATION, socket=socket, process="main") as session:
         session.register("Main").encode({"is": "main"})
-        with restoration.Session(APPLICATION, socket=socket, process="editor") as other:
+        with restorationd.Session(APPLICATION, socket=socket, process="editor") as other:
             other.register("Editor", ["Main"]).encode({"text": "an hour of work"})
-    with restoration.Session(APPLICATION, socket=socket, process="main", serving=True) as session:
+    with restorationd.Session(APPLICATION, socket=socket, process="main", serving=True) as session:
         decoded: List[Any] = []
         session.register("Main", decode=decoded.append)
         session.restore(deadline=0.1)
-        with restoration.Session(APPLICATION, socket=socket, process="editor", serving=True) as late:
+        with restorationd.Session(APPLICATION, socket=socket, process="editor", serving=True) as late:
             editor = late.register("Editor", ["Main"], decode=lambda saved: decoded.append((editor.path, saved)))
             assert editor.handing
             while len(decoded) < 2:
@@ -235,7 +235,7 @@ def come_to_a_late_process(socket: str) -> None:
 
 def are_told_of_when_they_fail(socket: str) -> None:
     """A coroutine that nobody awaits, as well as a function."""
-    restoration.store(APPLICATION, "Editor", {"text": "a"}, socket)
+    restorationd.store(APPLICATION, "Editor", {"text": "a"}, socket)
     failures: List[str] = []
     log = logging.Handler()
     log.emit = lambda record: record.exc_info and failures.append(str(record.exc_info[1]))  # type: ignore
@@ -248,7 +248,7 @@ def are_told_of_when_they_fail(socket: str) -> None:
         raise KeyError("at once")
 
     async def work(callback: Any) -> None:
-        async with restoration.AsyncSession(APPLICATION, socket=socket, on_notification=callback) as session:
+        async with restorationd.AsyncSession(APPLICATION, socket=socket, on_notification=callback) as session:
             await session.register("Editor", finished=callback)
             await session.restore()
             while len(failures) < 2:  # of `finished`, and of the notification
@@ -264,11 +264,11 @@ def are_told_of_when_they_fail(socket: str) -> None:
 def cannot_save_what_waits_for_them(socket: str) -> None:
     """The round waits for the callback: one that waited for the round would be late."""
     told: List[str] = []
-    with restoration.Session(APPLICATION, socket=socket, serving=True) as session:
+    with restorationd.Session(APPLICATION, socket=socket, serving=True) as session:
         def encode() -> Dict[str, Any]:
             try:
                 session.save()
-            except restoration.RestorationError as error:
+            except restorationd.RestorationError as error:
                 told.append(str(error))
             return {}
 
@@ -276,7 +276,7 @@ def cannot_save_what_waits_for_them(socket: str) -> None:
         equal(session.save()["stale"], [])
 
     async def work() -> None:
-        async with restoration.AsyncSession(APPLICATION, socket=socket) as other:
+        async with restorationd.AsyncSession(APPLICATION, socket=socket) as other:
             beside: List[Any] = []
 
             async def encode() -> Dict[str, Any]:
@@ -284,7 +284,7 @@ def cannot_save_what_waits_for_them(socket: str) -> None:
                     beside.append(asyncio.ensure_future(other.save()))
                 try:
                     await other.save()
-                except restoration.RestorationError as error:
+                except restorationd.RestorationError as error:
                     told.append(str(error))
                 return {}
 
@@ -301,7 +301,7 @@ def give_what_is_refused(socket: str) -> None:
     log = logging.Handler()
     log.emit = lambda record: told.append(record.getMessage())  # type: ignore
     logging.getLogger("restoration").addHandler(log)
-    with restoration.Session(APPLICATION, socket=socket, serving=True) as session:
+    with restorationd.Session(APPLICATION, socket=socket, serving=True) as session:
         session.register("Editor", encode=lambda: {"next": {"$restorable": ["Nowhere"]}})
         equal(session.save()["stale"][0]["why"], "invalidReference")
         while not told:

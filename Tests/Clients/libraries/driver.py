@@ -57,7 +57,7 @@ import signal
 import sys
 import threading
 
-import restoration
+import restorationd
 
 
 class Driver:
@@ -85,7 +85,7 @@ class Driver:
         self.note("encode", name)
         self.fail(name)
         state = long(self.states.get(name))
-        return restoration.Snapshot(state, self.elements[name]) if self.elements.get(name) else state
+        return restorationd.Snapshot(state, self.elements[name]) if self.elements.get(name) else state
 
     def decode(self, name, saved):
         self.note("decode", name, short(saved.state))
@@ -104,7 +104,7 @@ class Driver:
         self.fail(name)
         state = self.states.get(name)
         if isinstance(state, dict) and "instead" in state:
-            return restoration.Instead(state["instead"])
+            return restorationd.Instead(state["instead"])
         made = wanted.register(**self.callbacks(name))
         if not inspect.isawaitable(made):
             self.objects[name] = made
@@ -133,7 +133,7 @@ class Driver:
 
     def do_open(
             self, application, process=None, serving=True, patience=10, without_broker="fails", takeOver=False):
-        kind = restoration.Session if self.kind == "sync" else restoration.AsyncSession
+        kind = restorationd.Session if self.kind == "sync" else restorationd.AsyncSession
         session = kind(
             application, process=process, socket=self.socket, serving=serving, patience=patience,
             without_broker=without_broker, take_over=takeOver, on_notification=self.notified,
@@ -143,7 +143,7 @@ class Driver:
         return session.restoration
 
     def do_together(self, application, identifiers):
-        self.session = restoration.AsyncSession(application, socket=self.socket)
+        self.session = restorationd.AsyncSession(application, socket=self.socket)
         things = yield asyncio.gather(*(self.session.register(each) for each in identifiers))
         self.objects.update(zip(identifiers, things))
 
@@ -219,12 +219,12 @@ class Driver:
         yield self.session.register(identifier, **{**self.callbacks(identifier), "target": Thing("another")})
 
     def do_wrong(self, members, **command):
-        kind = restoration.Session if self.kind == "sync" else restoration.AsyncSession
+        kind = restorationd.Session if self.kind == "sync" else restorationd.AsyncSession
         call = {"register": lambda **more: self.session.register(**more), "save": lambda **more: self.session.save(**more),
                 "session": lambda application=self.session.application, **more: kind(application, **more),
                 "open": lambda **more: kind(self.session.application, socket=self.socket, **more).open(),
-                "load": lambda **more: restoration.load(socket=self.socket, **more),
-                "store": lambda **more: restoration.store(socket=self.socket, **more)}[command["what"]]
+                "load": lambda **more: restorationd.load(socket=self.socket, **more),
+                "store": lambda **more: restorationd.store(socket=self.socket, **more)}[command["what"]]
         try:
             result = call(**members)
             if inspect.isawaitable(result):
@@ -319,7 +319,7 @@ class Driver:
         application, socket = session.application, session.socket
         self.session = self.objects = session = thing = calls = leave = None
         gc.collect()
-        own = restoration.Session(application, process="child", socket=socket)
+        own = restorationd.Session(application, process="child", socket=socket)
         told.append(["own", self.outcome(lambda: own.open().register(identifier).encode({"of": "child"}))])
         own.goodbye("restart")
         return told
@@ -426,7 +426,7 @@ def short(state):
 
 
 def failure(error):
-    if isinstance(error, restoration.BrokerError):
+    if isinstance(error, restorationd.BrokerError):
         return {"error": {"code": error.code, "message": error.message, "data": {
             "kind": error.kind, "hint": error.hint, "path": error.path and list(error.path)}}}
     kind = type(error).__name__[:-len("Error")]
@@ -464,9 +464,9 @@ def run_sync(driver):
             readable = select.select([0] + ([driver.session] if driver.session else []), [], [])[0]
             if driver.session in readable:
                 driver.session.serve(0)
-        except restoration.ArchiveLostError:
+        except restorationd.ArchiveLostError:
             pass  # nothing more comes
-        except restoration.RestorationError as error:
+        except restorationd.RestorationError as error:
             driver.note("failed", str(error))  # the next command may have more luck
         if 0 not in readable:
             continue

@@ -13,11 +13,11 @@ import subprocess
 import sys
 from typing import Any, Dict, Tuple
 
-import restoration
+import restorationd
 
 APPLICATION = "org.example.Notes"
 BLOCK = """
-with restoration.Session(application, socket=socket, leave=leave) as session:
+with restorationd.Session(application, socket=socket, leave=leave) as session:
     session.register("Editor").encode("kept")
     print("ready", flush=True)
     wait()
@@ -26,7 +26,7 @@ TASK = """
 import asyncio
 
 async def work():
-    async with restoration.AsyncSession(application, socket=socket, leave=leave) as session:
+    async with restorationd.AsyncSession(application, socket=socket, leave=leave) as session:
         await (await session.register("Editor")).encode("kept")
         print("ready", flush=True)
         await asyncio.Event().wait()
@@ -49,7 +49,7 @@ def equal(found: Any, expected: Any) -> None:
 
 def started(socket: str, leave: str, work: str) -> "subprocess.Popen[str]":
     """A program that has saved something."""
-    head = "import signal, sys, restoration; wait = signal.pause; application, socket, leave = sys.argv[1:]\n"
+    head = "import signal, sys, restorationd; wait = signal.pause; application, socket, leave = sys.argv[1:]\n"
     process = subprocess.Popen(
         [sys.executable, "-c", head + work, APPLICATION, socket, leave], stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True)
@@ -62,7 +62,7 @@ def remove_what_the_user_closes(socket: str) -> None:
     for leave in ("closed", "userQuit"):
         process = started(socket, leave, "wait = lambda: None\n" + BLOCK)
         equal(process.wait(30), 0)
-        assert not restoration.load(APPLICATION, "Editor", socket)
+        assert not restorationd.load(APPLICATION, "Editor", socket)
 
 
 def remove_nothing_by_a_signal(socket: str) -> None:
@@ -71,7 +71,7 @@ def remove_nothing_by_a_signal(socket: str) -> None:
             process = started(socket, leave, f"{before}\n{work}")
             process.send_signal(number)
             process.wait(30)
-            equal((name, restoration.load(APPLICATION, "Editor", socket).decode(str)), (name, "kept"))
+            equal((name, restorationd.load(APPLICATION, "Editor", socket).decode(str)), (name, "kept"))
 
 
 #: What a program does last with its session, and why the next one is told that it begins.
@@ -86,10 +86,10 @@ LAST: Dict[str, str] = {
     "os.abort()": "recover",
 }
 PROGRAM = """
-import asyncio, os, sys, restoration
+import asyncio, os, sys, restorationd
 
 async def begin():
-    other = restoration.AsyncSession(application, process="other", socket=socket)
+    other = restorationd.AsyncSession(application, process="other", socket=socket)
     await (await other.register("Other")).encode("kept")
 
 async def fail():
@@ -97,14 +97,14 @@ async def fail():
     raise ValueError
 
 application, socket = sys.argv[1:]
-session = restoration.Session(application, socket=socket)
+session = restorationd.Session(application, socket=socket)
 editor = session.register("Editor")
 editor.encode("kept")
 """
 
 
 def reason(socket: str) -> Any:
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         return session.restoration["reason"]
 
 
@@ -117,11 +117,11 @@ def are_no_crash_of_a_program_that_ends_by_itself(socket: str) -> None:
 
 
 def are_said_of_a_session_that_is_dropped(socket: str) -> None:
-    session = restoration.Session(APPLICATION, process="editor", socket=socket)
+    session = restorationd.Session(APPLICATION, process="editor", socket=socket)
     session.register("Editor").encode("kept")
     del session
     gc.collect()
-    with restoration.Session(APPLICATION, process="main", socket=socket) as other:
+    with restorationd.Session(APPLICATION, process="main", socket=socket) as other:
         while len(other.call("describeApplication")["sessions"]) > 1:
             pass
         other.register("Editor")

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple, Union
 
-import restoration
+import restorationd
 
 APPLICATION = "org.example.Notes"
 
@@ -25,21 +25,21 @@ def equal(found: Any, expected: Any) -> None:
 def refused(work: Any) -> Tuple[str, str]:
     try:
         work()
-    except restoration.InvalidStateError as error:
+    except restorationd.InvalidStateError as error:
         return str(error), error.field
     raise AssertionError("it is not refused")
 
 
 def is_a_mapping(socket: str) -> None:
     state: Dict[str, Any] = {"text": "Grüße", "zoom": None, "picture": b"\0"}
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         editor = session.register("Editor")
         nothing = editor.decode()
         equal((list(nothing), len(nothing), dict(nothing), bool(nothing), "text" in nothing), ([], 0, {}, False, False))
         editor.encode({})
         assert editor.decode()  # it is saved, although there is nothing in it
         editor.encode(state)
-        for saved in (editor.decode(), restoration.load(APPLICATION, "Editor", socket)):
+        for saved in (editor.decode(), restorationd.load(APPLICATION, "Editor", socket)):
             equal(("text" in saved, "lost" in saved, 0 in saved), (True, False, False))
             equal((list(saved), len(saved), dict(**saved)), (list(state), 3, state))
             equal((list(saved.keys()), list(saved.values())), (list(state), list(state.values())))
@@ -56,7 +56,7 @@ def is_a_mapping(socket: str) -> None:
         equal(given, state)
 
     async def work() -> None:
-        async with restoration.AsyncSession(APPLICATION, socket=socket) as session:
+        async with restorationd.AsyncSession(APPLICATION, socket=socket) as session:
             equal(dict(await (await session.register("Editor")).decode()), state)
 
     asyncio.run(work())
@@ -78,7 +78,7 @@ VALUES: List[Tuple[Any, List[Any]]] = [
 
 def holds_a_value(socket: str) -> None:
     for path in (socket, socket + ".none"):  # also in memory
-        with restoration.Session(APPLICATION, socket=path, serving=path == socket) as session:
+        with restorationd.Session(APPLICATION, socket=path, serving=path == socket) as session:
             note = session.register("Note")
             for value, kinds in VALUES:
                 assert note.encode(value)
@@ -94,7 +94,7 @@ def holds_a_value(socket: str) -> None:
             equal(refused(lambda: note.decode(int)), ("Note: value: expected int, found 'a' (str)", "value"))
             equal(refused(lambda: note.encode([1, {2}]))[1], "value[1]")
             note.encode(note)
-            reference = note.decode(restoration.Reference)
+            reference = note.decode(restorationd.Reference)
             assert reference is not None and reference.object is note
             note.encode(reference)  # not a mapping of the program's own
             equal(note.decode()["value"], reference)
@@ -119,7 +119,7 @@ class Titled:
 
 
 def holds_an_object_whose_only_field_is_value(socket: str) -> None:
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         note = session.register("Note")
         cases: List[Tuple[Any, Any, Any]] = [
             (Setting(), Optional[Setting], Setting()), (Setting("a"), Union[str, Setting], Setting("a")),
@@ -137,20 +137,20 @@ def holds_an_object_whose_only_field_is_value(socket: str) -> None:
 def holds_what_a_callback_gives(socket: str) -> None:
     async def work() -> None:
         state: Any = "asked"
-        async with restoration.AsyncSession(APPLICATION, socket=socket) as session:
+        async with restorationd.AsyncSession(APPLICATION, socket=socket) as session:
             note = await session.register("Note", encode=lambda: state)
             await session.save()
             equal(await note.decode(str), "asked")
             state = None  # which a callback says for "unchanged"
             await session.save()
             equal(await note.decode(str), "asked")
-            state = restoration.Snapshot([1, 2])
+            state = restorationd.Snapshot([1, 2])
             await session.save()
             equal(await note.decode(List[int]), [1, 2])
 
     asyncio.run(work())
-    restoration.store(APPLICATION, "Note", "stored", socket)
-    equal(restoration.load(APPLICATION, "Note", socket).decode(str), "stored")
+    restorationd.store(APPLICATION, "Note", "stored", socket)
+    equal(restorationd.load(APPLICATION, "Note", socket).decode(str), "stored")
 
 
 if __name__ == "__main__":

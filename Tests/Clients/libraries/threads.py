@@ -13,7 +13,7 @@ import socket as sockets
 import sys
 import threading
 
-import restoration
+import restorationd
 
 APPLICATION = "org.example.Notes"
 FOREVER = 3000
@@ -55,7 +55,7 @@ class Running(threading.Thread):
 
 
 def opened(socket, **more):
-    session = restoration.Session(APPLICATION, socket=socket, serving=True, **more)
+    session = restorationd.Session(APPLICATION, socket=socket, serving=True, **more)
     session._lock = Watched(session._lock)
     return session.open()
 
@@ -67,7 +67,7 @@ def waiting(session, socket):
              "awaitParentMilliseconds": FOREVER * 1000}
     register = "registerObjectForStateRestoration"
     thread = Running(lambda: session.call(register, child, timeout=FOREVER, repeatable=False)["path"])
-    with restoration.Session(APPLICATION, socket=socket) as other:
+    with restorationd.Session(APPLICATION, socket=socket) as other:
         assert other.save()["stale"] == []  # no other thread could have answered
     return thread
 
@@ -109,7 +109,7 @@ def closes_while_reconnecting_in_asyncio(socket):
     async def work():
         link = socket + ".link"
         os.symlink(socket, link)
-        session = restoration.AsyncSession(APPLICATION, socket=link, patience=FOREVER)
+        session = restorationd.AsyncSession(APPLICATION, socket=link, patience=FOREVER)
         await session.open()
         os.unlink(link)
         session._broken(session._writer)
@@ -181,23 +181,23 @@ def forks(socket):
             for work in (lambda: editor.encode({}), session.open, session.serve, lambda: session.goodbye("closed")):
                 equal(Running(work).outcome(), "SessionForkedError")
             session.close()
-            with restoration.Session(APPLICATION, socket=socket) as own:
+            with restorationd.Session(APPLICATION, socket=socket) as own:
                 own.register("Own").encode({"of": "child"})
         except BaseException:
             sys.excepthook(*sys.exc_info())
             os._exit(1)
         os._exit(0)
     equal(os.waitpid(child, 0)[1], 0)
-    with restoration.Session(APPLICATION, socket=socket) as other:
+    with restorationd.Session(APPLICATION, socket=socket) as other:
         other.register("Parent")
         equal(call.outcome(), ["Parent", "Child"])
         equal(editor.encode({"of": "parent"}), True)
-        equal(restoration.load(APPLICATION, "Own", socket).state, {"of": "child"})
+        equal(restorationd.load(APPLICATION, "Own", socket).state, {"of": "child"})
     session.goodbye("restart")
 
 
 def stays_in_its_loop(socket):
-    session = restoration.AsyncSession(APPLICATION, socket=socket)
+    session = restorationd.AsyncSession(APPLICATION, socket=socket)
     home = asyncio.new_event_loop()
     Running(home.run_forever)
 
@@ -225,18 +225,18 @@ def stays_in_its_loop(socket):
 def ends_while_sessions_open(socket):
     """At the end of the program no session is left out because another thread opens one at that moment."""
     sys.setswitchinterval(1e-6)
-    sessions = {restoration.Session(APPLICATION, socket=socket).open() for _ in range(100)}
+    sessions = {restorationd.Session(APPLICATION, socket=socket).open() for _ in range(100)}
     pushed, has_ended = set(), threading.Event()
-    restoration.Session._push_last = lambda session: pushed.add(session)
+    restorationd.Session._push_last = lambda session: pushed.add(session)
 
     def opens():
         while not has_ended.is_set():
-            with contextlib.suppress(restoration.SessionEndedError):  # it ends with the program
-                restoration.Session(APPLICATION, socket=socket).open()
+            with contextlib.suppress(restorationd.SessionEndedError):  # it ends with the program
+                restorationd.Session(APPLICATION, socket=socket).open()
 
     opening = Running(opens)
     for _ in range(1000):
-        restoration._at_exit()
+        restorationd._at_exit()
     has_ended.set()
     equal(opening.outcome(), None)
     assert pushed >= sessions

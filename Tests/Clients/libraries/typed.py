@@ -23,7 +23,7 @@ from typing import (
     Any, ClassVar, Counter, DefaultDict, Dict, FrozenSet, Generic, List, Literal, NamedTuple, Optional, Sequence, Set,
     Tuple, TypedDict, TypeVar, Union)
 
-import restoration
+import restorationd
 
 APPLICATION = "org.example.Notes"
 UTC = datetime.timezone.utc
@@ -102,7 +102,7 @@ class Draft:
     tab: Literal["text", 3] = 3
     shown: Union[Split, Pane, str] = "nothing"
     recent: Sequence[int] = field(default_factory=list)
-    front: Optional[restoration.Reference] = None
+    front: Optional[restorationd.Reference] = None
     _view: Any = field(default=None, init=False, repr=False)
 
 
@@ -132,7 +132,7 @@ class Choice:
 
 @dataclass
 class Owner:
-    view: Optional[restoration.RestorableObject] = None
+    view: Optional[restorationd.RestorableObject] = None
 
 
 @dataclass
@@ -180,10 +180,10 @@ def equal(found: Any, expected: Any) -> None:
     assert found == expected, f"{found!r} instead of {expected!r}"
 
 
-def refused(work: Any) -> restoration.InvalidStateError:
+def refused(work: Any) -> restorationd.InvalidStateError:
     try:
         work()
-    except restoration.InvalidStateError as error:
+    except restorationd.InvalidStateError as error:
         return error
     raise AssertionError("it is not refused")
 
@@ -191,10 +191,10 @@ def refused(work: Any) -> restoration.InvalidStateError:
 def comes_back(socket: str) -> None:
     for seed in range(25):
         draft = made(seed)
-        with restoration.Session(APPLICATION, socket=socket) as session:
+        with restorationd.Session(APPLICATION, socket=socket) as session:
             draft.front = session.register("Front").reference
             session.register("Editor").encode(draft)
-        with restoration.Session(APPLICATION, socket=socket) as session:
+        with restorationd.Session(APPLICATION, socket=socket) as session:
             front = session.register("Front")
             found = session.register("Editor").decode(Draft)
             assert found is not None and found.front is not None
@@ -203,13 +203,13 @@ def comes_back(socket: str) -> None:
             draft.front = found.front
             equal(found, draft)
             equal(type(found.zoom), float)
-    restoration.store(APPLICATION, "Script", made(0), socket)
-    equal(restoration.load(APPLICATION, "Script", socket).decode(Draft), made(0))
+    restorationd.store(APPLICATION, "Script", made(0), socket)
+    equal(restorationd.load(APPLICATION, "Script", socket).decode(Draft), made(0))
 
 
 def comes_back_in_asyncio(socket: str) -> None:
     async def work() -> None:
-        async with restoration.AsyncSession(APPLICATION, socket=socket) as session:
+        async with restorationd.AsyncSession(APPLICATION, socket=socket) as session:
             editor = await session.register("Editor", encode=lambda: made(2))
             equal(await editor.decode(Draft), None)
             equal(await editor.decode(Draft, Draft("new")), Draft("new"))
@@ -225,7 +225,7 @@ def comes_back_in_asyncio(socket: str) -> None:
 
 
 def is_of_another_version(socket: str) -> None:
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         editor = session.register("Editor", None)
         editor.encode({"text": "old", "removed": 1})
         equal(editor.decode(Draft), Draft("old"))
@@ -250,7 +250,7 @@ def is_of_another_version(socket: str) -> None:
 
 
 def is_of_the_first_type_that_fits(socket: str) -> None:
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         editor = session.register("Editor")
         moment, day = datetime.datetime(2026, 1, 2), datetime.date(2026, 1, 2)
         for choice in (Choice(pathlib.Path("a"), moment, 1, Color.RED), Choice(pathlib.Path("b"), day, 1.0)):
@@ -284,7 +284,7 @@ if sys.version_info >= (3, 11):
 
 
 def cannot_be_written(socket: str) -> None:
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         editor = session.register("Editor")
         draft = Draft(tree=Pane("root", [Pane("a"), Pane(len)]))  # type: ignore[arg-type]
         error = refused(lambda: editor.encode(draft))
@@ -312,11 +312,11 @@ def cannot_be_written(socket: str) -> None:
                 error = refused(work)
                 equal((str(error), error.path, error.field), (f"Editor: {field}: {why}", ("Editor",), field))
             equal(refused(lambda: session.encode(state)).path, ())
-            equal(refused(lambda: restoration.store(APPLICATION, ["A", "B"], state, socket)).path, ("A", "B"))
+            equal(refused(lambda: restorationd.store(APPLICATION, ["A", "B"], state, socket)).path, ("A", "B"))
         try:
             editor.encode({"text": "x" * (5 << 20)})
             raise AssertionError("it is not refused")
-        except restoration.BrokerError as beyond:
+        except restorationd.BrokerError as beyond:
             assert str(beyond).startswith("Editor: a message is beyond frameBytesMax: 52430"), beyond
         error = refused(lambda: editor.encode({"size": 1, "page": Draft(zoom=float("inf"))}))
         equal(str(error), "Editor: page.zoom: inf (float) cannot be part of a state")
@@ -343,14 +343,14 @@ def is_nested_too_deep(socket: str) -> None:
     for _ in range(1000):
         levels, pane = [levels], Pane("outer", [pane])
     said = r": RecursionError: .*; a state is not nested in itself, nor deeper than stateDepthMax, 56 by default"
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         editor = session.register("Editor")
         states: List[Any] = [levels, {"a": levels}, pane, ring, {"pane": pane}]
         for state in states:
             for path, work in (
                 (["Editor"], lambda: editor.encode(state)), (["Editor"], lambda: editor.encode_later(state)),
                 ([], lambda: session.encode(state)),
-                (["A"], lambda: restoration.store(APPLICATION, "A", state, socket)),
+                (["A"], lambda: restorationd.store(APPLICATION, "A", state, socket)),
             ):
                 error = refused(work)
                 equal(error.path, tuple(path))
@@ -370,13 +370,13 @@ def fits_its_type_when_it_is_written(socket: str) -> None:
         count: int = 0
         title: str = ""
         opened: Optional[datetime.datetime] = None
-        front: Optional[restoration.Reference] = None
+        front: Optional[restorationd.Reference] = None
         owned: Set[Page] = field(default_factory=set)
 
         def __post_init__(self) -> None:
             made.append(self.count)
 
-    with restoration.Session(APPLICATION, socket=socket, serving=True) as session:
+    with restorationd.Session(APPLICATION, socket=socket, serving=True) as session:
         draft = Draft(cursor=80)
         editor = session.register("Editor")
         asked: List[Any] = [draft]
@@ -400,7 +400,7 @@ def fits_its_type_when_it_is_written(socket: str) -> None:
                 error = refused(work)
                 equal((str(error), error.path, error.field), (f"Editor: {said}", ("Editor",), name))
             equal(str(refused(lambda: session.encode(changed))), f"the application's state: {said}")
-            equal(str(refused(lambda: restoration.store(APPLICATION, "A", changed, socket))), f"A: {said}")
+            equal(str(refused(lambda: restorationd.store(APPLICATION, "A", changed, socket))), f"A: {said}")
         equal(editor.decode(Draft), Draft(cursor=80))
         draft.cursor = "x"  # type: ignore[assignment]
         for answer, said in ((draft, "cursor: expected int"), ({"a": {1}}, "a: {1} (set) cannot be part of a state")):
@@ -456,7 +456,7 @@ class Numbered:
 
 
 def older_forms_are_migrated(socket: str) -> None:
-    with restoration.Session(APPLICATION, socket=socket) as session:
+    with restorationd.Session(APPLICATION, socket=socket) as session:
         note = session.register("Note")
         # A field of that name is one like the others.
         note.encode(Numbered(3))

@@ -16,12 +16,12 @@ the program. Prints a line for each event: "open", "shows TEXT", "cannot read TE
 import asyncio
 import sys
 
-import restoration
+import restorationd
 
 APPLICATION = "org.example.Notes"
 
 
-class User(restoration.Delegate):
+class User(restorationd.Delegate):
     def should_restore(self, state, coder):
         return False
 
@@ -50,7 +50,7 @@ async def main(role, *options):
     reader, loop = asyncio.StreamReader(), asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     window, user = Window("--unreadable" not in options), User() if "--declines" in options else None
-    async with restoration.AsyncSession(APPLICATION, process=role, delegate=user) as session:
+    async with restorationd.AsyncSession(APPLICATION, process=role, delegate=user) as session:
         saved = await session.register(role, encode=window.encode, decode=window.decode, finished=window.finished)
         await saved.encode(window.encode())
         print("open")

@@ -16,9 +16,9 @@ import threading
 import time
 from typing import Iterator, List
 
-import restoration
+import restorationd
 from broker import Broker
-from restorationd_loops import HostedLoop, glib, qt
+from restorationd.loops import HostedLoop, glib, qt
 
 APPLICATION = "org.example.Loops"
 TICK = 0.01  # seconds
@@ -142,7 +142,7 @@ def closing_says_goodbye(toolkit: Toolkit, broker: Broker) -> None:
     """`close` ends every task, at once if the broker answers and soon if not. A callback cannot close its loop."""
     answered: list = []
 
-    class Session(restoration.AsyncSession):
+    class Session(restorationd.AsyncSession):
         async def goodbye(self, reason):
             await super().goodbye(reason)
             answered.append(reason)
@@ -196,7 +196,7 @@ async def work(broker: Broker) -> None:
         asked.set()
         return {"text": text}
 
-    session = restoration.AsyncSession(
+    session = restorationd.AsyncSession(
         APPLICATION, process="window", socket=broker.socket, on_reconnected=lambda same: connected.set())
     async with session:
         window = await session.register("Main", encode=encode)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of `restorationd_testing` share. Where it is installed, pytest loads it by itself."""
+"""What the tests of `restorationd.testing` share. Where it is installed, pytest loads it by itself."""
 
 import pathlib
 import sys
 
 import pytest
 
-pytest_plugins = ["restorationd_testing"]
+pytest_plugins = ["restorationd.testing"]
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import subprocess
 import sys
 
 import pytest
-import restoration
-from restorationd_testing import Broker
+import restorationd
+from restorationd.testing import Broker
 
 
 def running(groups):
@@ -28,11 +28,11 @@ def running(groups):
 
 
 def test_states_outlive_its_kill(broker):
-    restoration.store("org.example.Notes", "Page", {"n": 1}, str(broker.socket))
+    restorationd.store("org.example.Notes", "Page", {"n": 1}, str(broker.socket))
     broker.restart()
     assert broker.state("org.example.Notes", ["Page"]) == {"n": 1}
     broker.kill()
-    with pytest.raises(restoration.NoBrokerError):
+    with pytest.raises(restorationd.NoBrokerError):
         broker.state("org.example.Notes", "Page")
     broker.start()
     assert broker.state("org.example.Notes", "Page") == {"n": 1}
@@ -42,10 +42,10 @@ def test_states_outlive_its_kill(broker):
 def test_its_clock_is_moved_and_stays_ahead():
     with Broker(test_clock=True) as broker:
         for application in ("org.example.Old", "org.example.New"):
-            restoration.store(application, "Page", {"n": 1}, str(broker.socket))
+            restorationd.store(application, "Page", {"n": 1}, str(broker.socket))
         for _ in range(3):
             broker.advance(days=1)
-            restoration.store("org.example.New", "Page", {"n": 2}, str(broker.socket))
+            restorationd.store("org.example.New", "Page", {"n": 2}, str(broker.socket))
             broker.restart()
         applications = broker.call("listApplications")["applications"]
         assert [each["unusedDays"] for each in applications] == [0, 3]
@@ -87,7 +87,7 @@ def test_a_clock_that_cannot_be_moved_stays_where_it_is():
 def test_a_late_answer_about_the_clock_is_not_taken_for_that_of_the_next_move(monkeypatch):
     with Broker(test_clock=True) as broker:
         broker.freeze()
-        monkeypatch.setattr("restorationd_testing._MOVE", 0.1)
+        monkeypatch.setattr("restorationd.testing._MOVE", 0.1)
         with pytest.raises(RuntimeError, match=r"has not answered 'advance 1000' \(timed out\); see .*/log"):
             broker.advance(seconds=1)
         monkeypatch.undo()
@@ -102,11 +102,11 @@ def test_a_late_answer_about_the_clock_is_not_taken_for_that_of_the_next_move(mo
 
 
 def test_it_answers_nothing_while_it_is_frozen(broker):
-    with restoration.Session("org.example.Notes", socket=str(broker.socket)) as session:
+    with restorationd.Session("org.example.Notes", socket=str(broker.socket)) as session:
         page = session.register("Page")
         broker.freeze()
         session.timeout = 0.1
-        with pytest.raises(restoration.CallTimedOutError):
+        with pytest.raises(restorationd.CallTimedOutError):
             page.encode({"n": 1})
         broker.thaw()
         session.timeout = 30
@@ -115,7 +115,7 @@ def test_it_answers_nothing_while_it_is_frozen(broker):
 
 
 def test_children_use_it_and_end_with_it():
-    script = "import restoration, sys; restoration.store('a', 'Page', {'n': 1}); print('stored', flush=True); input()"
+    script = "import restorationd, sys; restorationd.store('a', 'Page', {'n': 1}); print('stored', flush=True); input()"
     with Broker() as broker:
         child = broker.spawn([sys.executable, "-c", script], stdout=subprocess.PIPE)
         assert child.stdout.readline() == "stored\n"
@@ -133,7 +133,7 @@ def test_a_test_that_fails_leaves_no_process_behind(tmp_path):
         "    child = broker.spawn('sh -c \"sleep 100 & wait\"')\n"
         "    assert False, f'pids {broker.pid} {child.pid} end'\n")
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "restorationd_testing", "-p", "no:cacheprovider", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-p", "restorationd.testing", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True, text=True)
     assert run.returncode == 1
     pids = [int(word) for word in run.stdout.split("AssertionError: pids ")[1].split(" end")[0].split()]
@@ -152,7 +152,7 @@ def test_children_have_ended_with_their_group_however_long_one_takes():
 
 def test_a_missing_program_is_named(monkeypatch):
     monkeypatch.setenv("RESTORATIOND_BINARY", "/nowhere/restorationd")
-    with pytest.raises(FileNotFoundError, match="'/nowhere/restorationd'.*systemd/install.sh.*RESTORATIOND_BINARY"):
+    with pytest.raises(FileNotFoundError, match="'/nowhere/restorationd'.*pip install restorationd-bin.*RESTORATIOND_BINARY"):
         Broker()
 
 
@@ -166,7 +166,7 @@ def test_a_directory_too_long_for_a_socket_is_named(monkeypatch, tmp_path):
 
 
 def test_it_ends_when_the_process_of_the_test_is_killed():
-    script = "from restorationd_testing import Broker; broker = Broker().__enter__(); print(broker.pid, flush=True); "
+    script = "from restorationd.testing import Broker; broker = Broker().__enter__(); print(broker.pid, flush=True); "
     script += "print(broker.directory, flush=True); input()"
     test = subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -2,11 +2,13 @@
 """Losses that `kill_at_random_points` names."""
 
 import re
+import subprocess
+import sys
 import types
 
 import pytest
-import restorationd_testing
-from restorationd_testing import kill_at_random_points
+import restorationd.testing
+from restorationd.testing import kill_at_random_points
 
 
 def work(process):
@@ -36,12 +38,26 @@ def test_a_field_that_changes_is_lost_unless_it_is_named(application):
 
 
 def test_an_application_that_comes_while_others_are_looked_at_disturbs_nothing():
-    class Proof(restorationd_testing._Proof):
+    class Proof(restorationd.testing._Proof):
         def __init__(self):
             self.watch = types.SimpleNamespace(applications={"org.example.First"})
 
         def _look(self, application, ask):
             self.watch.applications.add("org.example.Second")  # by the thread that takes the broker's events
-            return restorationd_testing._View()
+            return restorationd.testing._View()
 
     assert Proof()._snapshot() == {}
+
+
+def test_pytest_takes_the_seed_and_shows_the_lines_of_the_test_alone(application, tmp_path):
+    command = [str(word) for word in application("words", "forget-field")]
+    (tmp_path / "test_it.py").write_text(
+        "from restorationd.testing import kill_at_random_points\n\n"
+        "def test_that_nothing_is_lost():\n"
+        f"    kill_at_random_points({command}, 1, work=lambda each: each.stdin.write('word\\n'), patience=5)\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "restorationd.testing", "-p", "no:cacheprovider", "--restoration-seed=7",
+         str(tmp_path)], capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "; repeat this with seed=7\n" in run.stdout and "> " in run.stdout
+    assert "restorationd/testing.py" not in run.stdout, run.stdout

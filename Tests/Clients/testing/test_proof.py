@@ -4,7 +4,7 @@
 import sys
 
 import pytest
-from restorationd_testing import kill_at_random_points
+from restorationd.testing import kill_at_random_points
 
 
 def work(process):
@@ -22,8 +22,8 @@ def test_an_application_of_two_processes_that_serve_passes(application):
 
 def test_a_process_that_decodes_by_itself_and_serves_passes():
     script = """
-import restoration
-session = restoration.Session("a", serving=True)
+import restorationd
+session = restorationd.Session("a", serving=True)
 page = session.register("Page", encode=lambda: fields)
 saved = page.decode()
 fields = dict(saved.state) if saved else {"n": 1}
@@ -58,8 +58,8 @@ def test_a_change_that_is_not_right_is_a_loss(application):
 
 def test_values_are_told_from_one_another():
     script = """
-import restoration
-page = restoration.Session("a").register("Page")
+import restorationd
+page = restorationd.Session("a").register("Page")
 saved = page.decode()
 page.encode({"a": {"b~/": [1, %s]}, "c": 1.0} if saved else {"a": {"b~/": [1, True]}, "c": 1})
 input()

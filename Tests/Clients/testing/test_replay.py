@@ -4,8 +4,8 @@
 import subprocess
 
 import pytest
-import restoration
-from restorationd_testing import replay
+import restorationd
+from restorationd.testing import replay
 
 NAME = "org.example.Follower"
 
@@ -38,7 +38,7 @@ def test_a_document_is_loaded_before_the_application_starts(broker, application)
     child, line = started(broker, application("follower", "serves"))
     assert [line(), line()] == ["nothing", "saved"]
     document = broker.document(NAME)
-    with pytest.raises(restoration.BrokerError) as refused:
+    with pytest.raises(restorationd.BrokerError) as refused:
         broker.load(NAME, document)
     assert refused.value.kind == "alreadyServed"
     child.kill()

@@ -4,7 +4,7 @@
 import sys
 
 import pytest
-from restorationd_testing import kill_at_random_points
+from restorationd.testing import kill_at_random_points
 
 
 def work(process):
@@ -13,8 +13,8 @@ def work(process):
 
 def test_an_application_that_shows_nothing_has_proven_nothing():
     script = """
-import restoration
-page = restoration.Session("a").register("Page")
+import restorationd
+page = restorationd.Session("a").register("Page")
 if not page.decode():
     page.encode({"n": 1})
 input()
@@ -25,8 +25,8 @@ input()
 
 def test_an_application_that_does_not_even_decode_is_told():
     script = """
-import restoration
-session = restoration.Session("a")
+import restorationd
+session = restorationd.Session("a")
 page = session.register("Page")
 if session.restoration["reason"] == "pristine":
     page.encode({"n": 1})
@@ -38,8 +38,8 @@ input()
 
 def test_an_object_that_is_never_shown_is_named_beside_one_that_is():
     script = """
-import restoration
-session = restoration.Session("a")
+import restorationd
+session = restorationd.Session("a")
 for name in "One", "Two":
     page = session.register(name)
     if not page.decode() or name == "Two":
@@ -53,11 +53,11 @@ input()
 
 def test_save_rounds_that_are_declined_have_asked_nobody():
     script = """
-import restoration
-class No(restoration.Delegate):
+import restorationd
+class No(restorationd.Delegate):
     def should_save(self, state, coder):
         return False
-session = restoration.Session("a", delegate=No())
+session = restorationd.Session("a", delegate=No())
 page = session.register("Page", encode=lambda: {})
 if not page.decode():
     page.encode({"n": 1})
@@ -71,8 +71,8 @@ session.serve()
 @pytest.mark.parametrize("callbacks", ["", ", encode=lambda: None, decode=lambda saved: page.encode(saved.state)"])
 def test_a_process_that_serves_and_restores_nothing_has_lost_what_it_calls_unchanged(callbacks):
     script = f"""
-import restoration
-session = restoration.Session("a", serving=True)
+import restorationd
+session = restorationd.Session("a", serving=True)
 page = session.register("Page"{callbacks})
 if session.restoration["reason"] == "pristine":
     page.encode({{"n": 1}})
@@ -88,6 +88,6 @@ def test_an_application_that_ends_by_itself_is_told(application):
 
 
 def test_an_application_that_does_not_use_the_broker_is_told(monkeypatch):
-    monkeypatch.setattr("restorationd_testing._START", 1)
+    monkeypatch.setattr("restorationd.testing._START", 1)
     with pytest.raises(AssertionError, match="cat has no session 1 seconds after its start, .*RESTORATIOND_SOCKET"):
         kill_at_random_points("cat", 2, work=work, patience=1)

@@ -158,8 +158,8 @@ internal import Testing
 
   @Test("R14 A window is saved while the password form is in front of it", .broker) func aPasswordForm() throws {
     let program = """
-      import restoration
-      session = restoration.Session("org.example.Bank")
+      import restorationd
+      session = restorationd.Session("org.example.Bank")
       window = session.register("Window", kind="viewController")
       form = session.register(None, window, kind="viewController")
       window.encode({"account": 17, "front": form})

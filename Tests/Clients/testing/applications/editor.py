@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-import restoration
+import restorationd
 
 fault = sys.argv[1] if len(sys.argv) > 1 else ""
 role = sys.argv[2] if len(sys.argv) > 2 else "editor"
@@ -28,7 +28,7 @@ class Part:
 
 
 part = Part(text="", pid=os.getpid()) if role == "editor" else Part(scroll=0, rows=[])
-session = restoration.Session("org.example.Editor", process=role, serving=True)
+session = restorationd.Session("org.example.Editor", process=role, serving=True)
 with session:
     if role == "editor":
         command = [sys.executable, __file__, fault, "list"]
@@ -44,7 +44,7 @@ with session:
                 main.invalidate()
 
         threading.Thread(target=read, daemon=True).start()
-    elif fault != "forget-object" or not restoration.load("org.example.Editor", ["Main", "List"]):
+    elif fault != "forget-object" or not restorationd.load("org.example.Editor", ["Main", "List"]):
         rows = session.register("List", ["Main"], encode=part.encode, decode=part.decode)
         if not rows.handing and rows.restoration == "none":
             part.fields.update(scroll=17, rows=["a", {"b": True}])

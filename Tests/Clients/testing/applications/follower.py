@@ -6,7 +6,7 @@ One that serves is given its state by the broker; one that fetches decodes when 
 
 import sys
 
-import restoration
+import restorationd
 
 
 def show(saved):
@@ -19,7 +19,7 @@ def told(method, params):
 
 replaced = []
 serves = sys.argv[1] == "serves"
-session = restoration.Session("org.example.Follower", serving=serves, on_notification=told)
+session = restorationd.Session("org.example.Follower", serving=serves, on_notification=told)
 page = session.register("Page", encode=lambda: None, decode=show) if serves else session.register("Page")
 show(page.decode())
 if not replaced and page.restoration == "none":

@@ -8,14 +8,14 @@ import os
 import select
 import sys
 
-import restoration
+import restorationd
 
 told, held = os.pipe()
 if child := os.fork():
     os.waitpid(child, 0)
     sys.exit()
 os.close(held)
-session = restoration.Session("org.example.Lingering")
+session = restorationd.Session("org.example.Lingering")
 page = session.register("Page")
 count = page.decode().get("count", 0)
 page.encode({"count": count})

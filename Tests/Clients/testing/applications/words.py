@@ -8,10 +8,10 @@ got), silent (shows nothing before it has work), crash.
 
 import sys
 
-import restoration
+import restorationd
 
 fault = sys.argv[1] if len(sys.argv) > 1 else ""
-with restoration.Session("org.example.Words") as session:
+with restorationd.Session("org.example.Words") as session:
     window = session.register("Window")
     frame = window.decode().get("frame", [0, 0, 640, 480])
     page, words, title = None, [], "untitled"

@@ -2,7 +2,7 @@
 """Proof that an application loses nothing: a private broker for a test, and an application killed again and again.
 
     def test_that_nothing_is_lost():
-        restorationd_testing.kill_at_random_points(["python3", "notes.py"], 20)
+        restorationd.testing.kill_at_random_points(["python3", "notes.py"], 20)
 
 A plugin of pytest: a test with the parameter `broker` gets a `Broker` of its own. Needs Python 3.9 and `restorationd`.
 """
@@ -15,6 +15,7 @@ import fnmatch
 import itertools
 import json
 import math
+import operator
 import os
 import pathlib
 import random
@@ -29,21 +30,17 @@ import tempfile
 import threading
 import time
 from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple,
+    Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple,
     Union,
 )
 
 import pytest
-
-if TYPE_CHECKING:
-    import restoration as client
-else:
-    try:
-        import restorationd as client
-    except ImportError:  # a copy of the file has the other name
-        import restoration as client
+import restorationd as client
 
 __all__ = ["Broker", "broker", "kill_at_random_points", "replay"]
+
+#: A failure shows the lines of the test, not those that found it; `pytest --full-trace` shows both.
+__tracebackhide__ = operator.methodcaller("errisinstance", AssertionError)
 
 #: A command line, or its words.
 Command = Union[str, Sequence[Union[str, "os.PathLike[str]"]]]
@@ -292,6 +289,19 @@ class Broker:
                 yield page
 
 
+_given: Optional[int] = None  # the seed on the command line of pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("restorationd").addoption(
+        "--restoration-seed", type=int, metavar="SEED", help="kill at the points of this seed, which a failure has named")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global _given
+    _given = config.getoption("--restoration-seed")
+
+
 @pytest.fixture
 def broker() -> Iterator[Broker]:
     """A broker of this test alone."""
@@ -334,10 +344,14 @@ def _wait_for_group(group: int) -> Set[int]:
 def _program() -> str:
     named = os.environ.get("RESTORATIOND_BINARY")
     found = shutil.which(named or "restorationd")
+    if found is None and named is None:
+        with contextlib.suppress(ImportError):
+            import restorationd_bin  # type: ignore[import-not-found,unused-ignore]
+            return str(restorationd_bin.path("restorationd"))
     if found is None:
         where = f"RESTORATIOND_BINARY names {named!r}, which" if named else "restorationd"
         raise FileNotFoundError(
-            f"{where} is not a program that can be found; install restorationd (systemd/install.sh), "
+            f"{where} is not a program that can be found; install it (pip install restorationd-bin), "
             "or name its program in RESTORATIOND_BINARY")
     return os.path.abspath(found)
 
@@ -367,11 +381,13 @@ def kill_at_random_points(
       the application works by itself.
     - changing: fields that need not come back as they were, as patterns of `path:pointer`, such as `Main/Clock:/time`
       or `*:/pid`. A mapping gives each a function which tells, from the values before and after, if a change is right.
-    - seed: decides the points, counted in writes; that of a failure repeats them.
+    - seed: decides the points, counted in writes; that of a failure repeats them. `pytest --restoration-seed` gives it
+      to all calls that have none.
     - patience: seconds in which everything must be back, from when the application has a session, or got that work.
     - quiet: seconds without an event after which the application counts as ready.
     - broker: one in developer mode, in which something may be saved already; by default a new one.
     """
+    seed = _given if seed is None else seed
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     with contextlib.ExitStack() as stack:
         used = broker or stack.enter_context(Broker(developer_mode=True, limits={"eventBytesMax": 1 << 26}))

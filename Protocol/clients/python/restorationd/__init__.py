@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State restoration for processes on Linux: a client of restorationd in one file.
+"""State restoration for processes on Linux: a client of restorationd.
 
-    import restoration
+    import restorationd
 
-    with restoration.Session("org.example.Notes", process="editor") as session:
+    with restorationd.Session("org.example.Notes", process="editor") as session:
         editor = session.register("Editor")
         text = editor.decode().get("text", "")
         session.complete()

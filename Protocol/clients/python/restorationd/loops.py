@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """asyncio inside the event loop of GLib or Qt, so that an AsyncSession serves in a program with windows.
 
-    from restorationd_loops import glib             # or qt
+    from restorationd.loops import glib             # or qt
 
     loop = glib()
     task = loop.start(restore_windows())            # a coroutine function of the program, which opens an AsyncSession
