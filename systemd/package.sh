@@ -53,16 +53,19 @@ mkdir "$source/gateway"
 cp -L -- "$from/restoration-gateway" "$source/gateway/"
 strip --strip-unneeded --remove-section=.comment "$source/gateway/restoration-gateway"
 chmod 755 "$source/gateway/restoration-gateway"
-tar -C "$top" --exclude=__pycache__ --exclude='*.swp' --exclude=Protocol/clients/gtk/build -c Protocol |
-  tar -C "$source" -x
+# What git has: nothing that Python, editors or make have left there.
+(cd "$top" && { git ls-files -z README.md Protocol 2>/dev/null || find README.md Protocol -type f -print0; }) |
+  tar -C "$top" --null --files-from=- -c | tar -C "$source" -x
 tar -C "$top/systemd" -c debian man | tar -C "$source" -x
 cp -- "$top"/systemd/system/restoration-gateway.* "$source/debian/"
 
 maintainer="${DEBFULLNAME:-$(git -C "$top" config user.name 2>/dev/null || echo restorationd)}"
 host="$(hostname -f 2>/dev/null || hostname)"
 maintainer+=" <${DEBEMAIL:-$(git -C "$top" config user.email 2>/dev/null || echo "restorationd@$host")}>"
+address="$(sed -n 's/^Repository = "\(.*\)"$/\1/p' "$top/Protocol/clients/python/pyproject.toml")"
 control="$(<"$source/debian/control")"
-printf '%s\n' "${control//@MAINTAINER@/"$maintainer"}" >"$source/debian/control"
+control="${control//@MAINTAINER@/"$maintainer"}"
+printf '%s\n' "${control//@ADDRESS@/"$address"}" >"$source/debian/control"
 
 # All times are that of the last commit. dpkg-deb would take 0 for the present.
 SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct 2>/dev/null || echo 1)}"

@@ -39,7 +39,7 @@ internal import Testing
       import importlib.metadata, importlib.util, pathlib, restorationd, restorationd.loops
       print(restorationd.__version__, pathlib.Path(restorationd.__file__).with_name("py.typed").exists())
       print(restorationd.NoBroker is restorationd.NoBrokerError, importlib.util.find_spec("restoration"))
-      print(importlib.metadata.distribution("restorationd").read_text("LICENSE").split()[0])
+      print(importlib.metadata.distribution("restorationd").read_text("licenses/LICENSE").split()[0])
       """
     let used = try ChildProcess.run(["\(place)/bin/python", "-c", program], environment: environment, directory: "/")
     #expect(used.output == "0.1.0 True\nTrue None\nApache\n", "\(used.errors)")

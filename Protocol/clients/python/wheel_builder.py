@@ -23,20 +23,23 @@ except ImportError:  # before Python 3.11
 HERE = pathlib.Path(__file__).resolve().parent
 #: Where the repository has this folder.
 PLACE = "Protocol/clients/python"
+#: What a distribution of another folder need not repeat.
+SHARED = ["authors", "license", "requires-python", "urls"]
 
 
 def _license(folder):
-    """That of the repository, or of the sdist that was made there."""
+    """That of the repository, or of the sdist that was made there. Packages for Debian have theirs elsewhere."""
     places = [folder, *(each.parent for each in HERE.parents if each.name == "Protocol")]
-    return next(place / "LICENSE" for place in places if (place / "LICENSE").is_file())
+    return [place / "LICENSE" for place in places if (place / "LICENSE").is_file()][:1]
 
 
 class Project:
-    """A pyproject.toml, with the package that it is about."""
+    """A folder with a pyproject.toml and the package that it is about."""
 
     def __init__(self, folder=HERE, tag="py3-none-any"):
         self.folder, self.tag = folder, tag
-        self.table = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        shared = {key: value for key, value in _table(HERE).items() if key in SHARED}
+        self.table = {**shared, **_table(folder)}
         self.package = folder / self.table["name"].replace("-", "_")
         version = re.search(r'^__version__ = "(.+)"$', (self.package / "__init__.py").read_text(), re.MULTILINE)
         self.full_name = f"{self.package.name}-{version[1]}"
@@ -47,7 +50,8 @@ class Project:
         table = self.table
         lines = ["Metadata-Version: 2.4", f"Name: {table['name']}", f"Version: {self.version}"]
         lines += [f"Summary: {table['description']}", f"Author-email: {_people(table['authors'])}"]
-        lines += [f"License-Expression: {table['license']}", "License-File: LICENSE"]
+        lines += [f"License-Expression: {table['license']}"]
+        lines += ["License-File: LICENSE" for _ in _license(self.folder)]
         lines += [f"Keywords: {','.join(table['keywords'])}", f"Requires-Python: {table['requires-python']}"]
         lines += [f"Project-URL: {label}, {address}" for label, address in table["urls"].items()]
         lines += [f"Classifier: {each}" for each in table["classifiers"]]
@@ -80,7 +84,8 @@ class Project:
         wheel = f"Wheel-Version: 1.0\nGenerator: wheel_builder\nRoot-Is-Purelib: {kind}\nTag: {self.tag}\n"
         for name, text in {"METADATA": self.metadata(), "WHEEL": wheel, "entry_points.txt": self.entry_points()}.items():
             contents[f"{self.information}/{name}"] = text.encode(), 0
-        contents[f"{self.information}/licenses/LICENSE"] = _license(self.folder).read_bytes(), 0
+        for path in _license(self.folder):
+            contents[f"{self.information}/licenses/LICENSE"] = path.read_bytes(), 0
         record = "".join(f"{name},sha256={_digest(data)},{len(data)}\n" for name, (data, _) in contents.items())
         contents[f"{self.information}/RECORD"] = f"{record}{self.information}/RECORD,,\n".encode(), 0
         name = f"{self.full_name}-{self.tag}.whl"
@@ -97,11 +102,16 @@ class Project:
         with tarfile.open(name, "w:gz", format=tarfile.PAX_FORMAT) as archive:
             for path in [*map(self.folder.joinpath, ("pyproject.toml", "README.md", "wheel_builder.py")), *self.files()]:
                 archive.add(path, f"{self.full_name}/{path.relative_to(self.folder)}")
-            archive.add(_license(self.folder), f"{self.full_name}/LICENSE")
+            for path in _license(self.folder):
+                archive.add(path, f"{self.full_name}/LICENSE")
             metadata = tarfile.TarInfo(f"{self.full_name}/PKG-INFO")
             metadata.size = len(self.metadata().encode())
             archive.addfile(metadata, io.BytesIO(self.metadata().encode()))
         return f"{self.full_name}.tar.gz"
+
+
+def _table(folder):
+    return tomllib.loads((folder / "pyproject.toml").read_text())["project"]
 
 
 def _people(authors):
