@@ -5,7 +5,7 @@
 #
 #   --prefix DIR    the target: programs in DIR/bin, units, manual pages and completions below DIR (default ~/.local).
 #                   As root with /usr or /usr/local: for all users.
-#   --from DIR      take the programs from DIR instead of building them
+#   --from DIR      take the programs from DIR instead of building them; in the archive of a release that is its own bin
 #   --destdir DIR   put DIR in front of every path, as for a package; enables nothing
 #   --no-enable     only copy the files
 #
@@ -178,6 +178,7 @@ fi
 
 # ---- The programs
 
+[[ -n $from || ! -d $here/bin ]] || from="$here/bin" # of the archive of a release
 if [[ -z $from ]]; then
   cd "$here/.."
   Tests/packages.sh swift libjansson-dev libsqlite3-dev libsystemd-dev pkg-config
@@ -228,6 +229,11 @@ for program in restorationd restorationctl; do
     esac
   done
 done
+# What programs of a release bring with them.
+if [[ -d $from/../lib/restorationd ]]; then
+  mkdir -p "$stage/lib"
+  cp -RL -- "$from/../lib/restorationd" "$stage/lib/"
+fi
 # In a unit % stands for itself when it is doubled, and a path with spaces is quoted.
 for unit in "${unit_names[@]}"; do
   text="$(<"$here/user/$unit")"

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the bill of materials of the programs in the form of CycloneDX: bill.py VERSION PACKAGE-RESOLVED [LIBRARY]...
+
+The materials are the Swift packages that Package.resolved pins, and the packages of Debian that have the libraries. The
+same materials give the same bytes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+
+
+def swift(pin):
+    place, state = pin["location"].removeprefix("https://").removesuffix(".git"), pin["state"]
+    version = state.get("version", state["revision"])
+    return {
+        "type": "library", "name": pin["identity"], "version": version, "purl": f"pkg:swift/{place}@{version}",
+        "externalReferences": [{"type": "vcs", "url": pin["location"], "comment": state["revision"]}]}
+
+
+def debian(library):
+    """The package that has a library, whose files dpkg may know by the path of before /lib became a link."""
+    path = os.path.realpath(library)
+    for name in (path, path.removeprefix("/usr")):
+        found = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True)
+        if found.returncode == 0:
+            package = found.stdout.split(": ")[0]
+            break
+    else:
+        sys.exit(f"bill.py: {path} belongs to no package of Debian; take the library from its package")
+    form = "${source:Package} ${Package} ${Version} ${Architecture}"
+    source, name, version, architecture = subprocess.run(
+        ["dpkg-query", "-W", "-f", form, package], check=True, capture_output=True, text=True).stdout.split()
+    return {
+        "type": "library", "name": name, "version": version,
+        "purl": f"pkg:deb/debian/{name}@{version}?arch={architecture}&upstream={source}"}
+
+
+def main():
+    version, resolved, *libraries = sys.argv[1:]
+    with open(resolved, encoding="utf-8") as file:
+        components = [swift(pin) for pin in json.load(file)["pins"]]
+    components += [debian(library) for library in libraries]
+    components = sorted(({**each, "bom-ref": each["purl"]} for each in components), key=lambda each: each["purl"])
+    main = {"type": "application", "name": "restorationd", "version": version, "bom-ref": "restorationd"}
+    license = [{"license": {"id": "Apache-2.0"}}]
+    number = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([main, components]))
+    print(json.dumps({
+        "bomFormat": "CycloneDX", "specVersion": "1.5", "serialNumber": f"urn:uuid:{number}", "version": 1,
+        "metadata": {"component": {**main, "licenses": license}},
+        "components": components,
+        "dependencies": [{"ref": "restorationd", "dependsOn": [each["bom-ref"] for each in components]}],
+    }, indent=2))
+
+
+if __name__ == "__main__":
+    main()
