@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import os
 import pathlib
+import re
 import select
 import shutil
 import signal
@@ -154,6 +155,24 @@ def test_a_missing_program_is_named(monkeypatch):
     monkeypatch.setenv("RESTORATIOND_BINARY", "/nowhere/restorationd")
     with pytest.raises(FileNotFoundError, match="'/nowhere/restorationd'.*pip install restorationd-bin.*RESTORATIOND_BINARY"):
         Broker()
+
+
+def test_without_a_broker_on_the_path_that_of_restorationd_bin_is_used(monkeypatch, tmp_path):
+    wheel = pathlib.Path(__file__).parents[3] / "systemd/release/wheel"
+    shutil.copytree(wheel, tmp_path, dirs_exist_ok=True)
+    program = tmp_path / "restorationd_bin/bin/restorationd"
+    program.parent.mkdir()
+    program.symlink_to(shutil.which(os.environ["RESTORATIOND_BINARY"]))
+    monkeypatch.delenv("RESTORATIOND_BINARY")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="pip install restorationd-bin"):
+        Broker()
+    monkeypatch.syspath_prepend(tmp_path)
+    with Broker() as broker:
+        assert broker.program == str(program)
+    become = [sys.executable, "-c", "import restorationd_bin; restorationd_bin.restorationd()", "--version"]
+    run = subprocess.run(become, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", run.stdout), run.stderr
 
 
 def test_a_directory_too_long_for_a_socket_is_named(monkeypatch, tmp_path):
