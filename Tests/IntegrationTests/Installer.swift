@@ -24,7 +24,12 @@ struct Installer {
   }
 
   /// Runs one of the scripts in a home that is the test's own.
-  func run(_ script: String, _ arguments: [String], home: String? = nil) throws -> Result {
+  func run(
+    _ script: String,
+    _ arguments: [String],
+    home: String? = nil,
+    _ deadline: Deadline = Deadline(.seconds(120))
+  ) throws -> Result {
     try ChildProcess.run(
       ["\(Products.repository)/systemd/\(script).sh"] + arguments,
       environment: [
@@ -35,7 +40,7 @@ struct Installer {
         "DPKG_DEB_COMPRESSOR_TYPE": "none",
       ],
       directory: directory.path,
-      Deadline(.seconds(120))
+      deadline
     )
   }
 
