@@ -28,6 +28,51 @@ internal import Testing
     return directory
   }
 
+  /// A repository as small as that of `smallCommand`, in which nothing is installed or built; gives its try.sh.
+  private static func smallScript(in scratch: ScratchDirectory, build: String) throws -> String {
+    _ = try smallCommand("", in: scratch)
+    _ = try scratch.makeDirectory("repository/Tests")
+    for (path, script) in [("Tests/packages.sh", ""), ("systemd/build.sh", build)] {
+      try scratch.write("#!/bin/bash\n\(script)\n", to: "repository/\(path)")
+      chmod(scratch.file("repository/\(path)"), 0o700)
+    }
+    return scratch.file("repository/systemd/try.sh")
+  }
+
+  @Test(.scratch) func programsOfAReleaseNeedNoCompiler() throws {
+    let programs = try Self.programs(in: directory)
+    Files.remove("\(programs)/restoration-sample")
+    let result = try ChildProcess.run(
+      [try Self.smallScript(in: directory, build: "echo it builds >&2; exit 1"), "--from", programs],
+      environment: ["TMPDIR": directory.path],
+      Deadline(.seconds(120))
+    )
+    #expect(result.end == .exit(0), "\(result.output)\(result.errors)")
+    #expect(result.output.hasPrefix("== Taking the programs in \(programs)\n"))
+    #expect(result.output.contains("made of five processes, in two languages"))
+    #expect(result.output.hasSuffix("Everything came back.\n"))
+  }
+
+  @Test(.scratch) func whatTheCompilerSaysIsInALog() throws {
+    let programs = try Self.programs(in: directory)
+    let build = "for i in 1 2 3; do echo \"[$i/3] Compiling it\" >&2; done; echo '\(programs)'"
+    let script = try Self.smallScript(in: directory, build: build)
+    let environment: [String: String?] = ["TMPDIR": directory.path, "PATH": "/usr/bin:/bin"]
+    let result = try ChildProcess.run([script], environment: environment, Deadline(.seconds(120)))
+    #expect(result.end == .exit(0), "\(result.output)\(result.errors)")
+    let lines = result.output.split(separator: "\n", maxSplits: 2)
+    #expect(lines[0].hasPrefix("== Building the programs") && lines[0].hasSuffix("the log is .build/try.log"))
+    #expect(lines[1] == "restorationd: an editor made of five processes, in three languages")
+    let log = directory.file("repository/.build/try.log")
+    #expect(try Files.text(log) == "[1/3] Compiling it\n[2/3] Compiling it\n[3/3] Compiling it\n")
+
+    let failing = "#!/bin/bash\necho 'a.swift:1:1: error: it is wrong' >&2; exit 1\n"
+    try directory.write(failing, to: "repository/systemd/build.sh")
+    let failed = try ChildProcess.run([script], environment: environment)
+    #expect(failed.end == .exit(1))
+    #expect(failed.errors == "try.sh: the programs were not built: a.swift:1:1: error: it is wrong\n")
+  }
+
   private static func command(_ programs: String) -> [String] { ["python3", "-B", demonstration, programs] }
 
   /// The same for a repository of a few texts: failures and interruptions need no large one.

@@ -7,7 +7,7 @@ import sys
 import time
 
 from journal import Journal
-from preview import APPLICATION, Broker as Connection
+from editor import APPLICATION, Broker as Connection
 from stage import PATIENCE, Broker, Client, Failure, kill
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -72,8 +72,11 @@ class Application:
         self.broker = Broker(stage, programs)
         self.control = os.path.join(programs, "restorationctl")
         self.files = list(SourceFile.all())
-        swift = [os.path.join(programs, "restoration-sample")]
-        python = [sys.executable, "-B", os.path.join(HERE, "preview.py")]
+        python = [sys.executable, "-B", os.path.join(HERE, "editor.py")]
+        # A release has no sample.
+        has_sample = os.path.exists(sample := os.path.join(programs, "restoration-sample"))
+        swift = [sample] if has_sample else python
+        self.languages = ("Swift" if has_sample else "Python",) * 3 + ("Python", "Perl")
         perl = ["perl", os.path.join(HERE, "outline.pl")]
         sources = [file for file in self.files if file.path.startswith("Sources/")]
         others = [file for file in self.files if file not in sources]
