@@ -27,7 +27,8 @@ done
 [[ -w $output ]] || die "--output: $output is not writable for $(id -un)"
 output="$(cd "$output" && pwd)"
 # The programs run here, and dpkg-shlibdeps looks for their libraries in the packages that are installed.
-"$top/Tests/packages.sh" binutils debhelper dh-python dpkg-dev gcc git libjansson-dev libpq5 libsqlite3-0 make python3
+"$top/Tests/packages.sh" binutils debhelper dh-python dpkg-dev gcc git gobject-introspection libgirepository1.0-dev \
+  libgtk-4-dev libjansson-dev libpq5 libsqlite3-0 make pkg-config python3
 
 # ---- The directory that debian/rules works in
 

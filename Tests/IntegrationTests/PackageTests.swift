@@ -156,6 +156,32 @@ internal import Testing
   }
 
   @Test(.scratch, .enabled(if: Products.isOptimised, Packages.requirement))
+  func theLibraryForGTKIsFoundByItsNamespaceAndByPkgConfig() throws {
+    let names = ["librestoration-gtk1", "gir1.2-restorationgtk-1", "librestoration-gtk-dev"]
+    let root = try directory.makeDirectory("root")
+    for name in names { try Packages.run(["dpkg-deb", "-x", Packages.file(name), root]) }
+    let libraries = try Packages.libraries(of: root)
+    let program = """
+      import gi
+      gi.require_version("RestorationGtk", "1")
+      from gi.repository import RestorationGtk
+      print(RestorationGtk.Application.__gtype__.name)
+      """
+    let result = try ChildProcess.run(
+      ["/usr/bin/python3", "-c", program],
+      environment: ["LD_LIBRARY_PATH": libraries, "GI_TYPELIB_PATH": "\(libraries)/girepository-1.0"]
+    )
+    #expect(result.output == "RestorationGtkApplication\n", "\(result.errors)")
+    let found = try ChildProcess.run(
+      ["pkg-config", "--libs", "restoration-gtk"],
+      environment: ["PKG_CONFIG_PATH": "\(libraries)/pkgconfig"]
+    )
+    #expect(found.output.contains("-lrestoration-gtk") && found.output.contains("-lgtk-4"), "\(found.errors)")
+    let shown = try Packages.run(["readelf", "--dynamic", "\(libraries)/librestoration-gtk.so"])
+    #expect(shown.contains("Library soname: [librestoration-gtk.so.1]"))
+  }
+
+  @Test(.scratch, .enabled(if: Products.isOptimised, Packages.requirement))
   func pythonFindsWhatPipWouldHaveInstalled() throws {
     let root = try Packages.unpack("python3-restorationd", in: directory)
     let program = """

@@ -9,8 +9,8 @@ struct Packages {
   static let requirement = Comment(rawValue: "is about the release programs of Tests/run.sh")
 
   static let names = [
-    "librestoration-dev", "librestoration1", "python3-restorationd", "restoration-gateway", "restorationd",
-    "restorationd-doc", "vim-restorationd",
+    "gir1.2-restorationgtk-1", "librestoration-dev", "librestoration-gtk-dev", "librestoration-gtk1", "librestoration1",
+    "python3-restorationd", "restoration-gateway", "restorationd", "restorationd-doc", "vim-restorationd",
   ]
 
   /// Whether a root of Debian can be made here; in CI it must.
