@@ -36,6 +36,16 @@ internal import Testing
     for unit in Self.units { #expect(try !installer.text("share/systemd/user/\(unit)").contains("/usr/bin/")) }
   }
 
+  @Test(.scratch) func librariesOfAReleaseAreInstalledBesideItsProgramsAndRemovedWithThem() throws {
+    let installer = try Installer(in: directory)
+    for folder in ["lib", "lib/restorationd"] { _ = try directory.makeDirectory(folder) }
+    try directory.write("jansson", to: "lib/restorationd/libjansson.so.4")
+    #expect(try installer.install().end == .exit(0))
+    #expect(try installer.text("lib/restorationd/libjansson.so.4") == "jansson")
+    #expect(try installer.uninstall().end == .exit(0))
+    #expect(!Files.exists("\(installer.prefix)/lib"))
+  }
+
   @Test(.scratch) func installingAgainChangesNothingAndSaysSo() throws {
     let installer = try Installer(in: directory)
     #expect(try installer.install().end == .exit(0))

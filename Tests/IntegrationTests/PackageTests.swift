@@ -6,7 +6,7 @@ internal import Testing
 
 /// `systemd/package.sh` makes Debian packages. Only programs that need no Swift can be in one, so most of this is about
 /// the release programs.
-@Suite(.timeLimit(.minutes(10))) struct PackageTests {
+@Suite(.timeLimit(.minutes(20))) struct PackageTests {
   @Test(.scratch, .enabled(if: !Products.isOptimised, "is about programs that were not built to be installed"))
   func programsThatNeedSwiftAreNotPackaged() throws {
     let installer = try Installer(in: directory)
@@ -248,7 +248,7 @@ internal import Testing
     let hook = try directory.write(script, to: "hook")
     let made = try ChildProcess.run(
       ["mmdebstrap", "--variant=apt", "--customize-hook=sh '\(hook)' \"$1\"", "bookworm", "/dev/null"],
-      Deadline(.seconds(500))
+      Deadline(.seconds(900))
     )
     #expect(made.end == .exit(0), "\(made.output.suffix(2_000))\(made.errors.suffix(4_000))")
   }
