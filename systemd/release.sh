@@ -68,11 +68,10 @@ mkdir -p "$tree/bin" "$tree/lib/restorationd"
 mapfile -t libraries < <(ldd "${programs[@]}" | sed -n 's|.* => \(/[^ ]*\) (.*|\1|p' | sort -u |
   grep -vE '/(libc|libm|libgcc_s)\.so\.')
 for library in "${libraries[@]}"; do cp -L -- "$library" "$tree/lib/restorationd/"; done
-python3 -B "$parts/bill.py" "$version" "$top/Package.resolved" "${libraries[@]}" >"$output/$name-$machine.cdx.json"
+python3 -B "$parts/bill.py" "${programs[0]}" "$top/Package.resolved" "${libraries[@]}" >"$output/$name-$machine.cdx.json"
 # The licenses of what is inside are those of the packages that they come from.
 cp -- "$top/systemd/debian/copyright" "$tree/lib/restorationd/copyright"
-for package in $(sed -n 's|.*"pkg:deb/debian/\([^@]*\)@.*"bom-ref.*||; s|.*"purl": "pkg:deb/debian/\([^@]*\)@.*|\1|p' \
-  "$output/$name-$machine.cdx.json"); do
+for package in $(sed -n 's|.*"purl": "pkg:deb/debian/\([^@]*\)@.*|\1|p' "$output/$name-$machine.cdx.json"); do
   cp -L -- "/usr/share/doc/$package/copyright" "$tree/lib/restorationd/$package.copyright"
 done
 for program in "${programs[@]}"; do

@@ -1,15 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the bill of materials of the programs in the form of CycloneDX: bill.py VERSION PACKAGE-RESOLVED [LIBRARY]...
+"""Writes the bill of materials of the programs in the form of CycloneDX: bill.py PROGRAM PACKAGE-RESOLVED [LIBRARY]...
 
-The materials are the Swift packages that Package.resolved pins, and the packages of Debian that have the libraries. The
-same materials give the same bytes.
+The materials are Swift's runtime, as the program names it, the packages that Package.resolved pins, and the packages of
+Debian that have the libraries. The same materials give the same bytes.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import uuid
+
+
+def runtime(program):
+    with open(program, "rb") as file:
+        found = re.search(rb"Swift version ([0-9.]+) \(", file.read())
+    if not found:
+        sys.exit(f"bill.py: {program} does not say which Swift has made it; give a program that was built here")
+    version = found[1].decode()
+    return {"type": "library", "name": "swift", "version": version,
+            "purl": f"pkg:github/swiftlang/swift@swift-{version}-RELEASE"}
 
 
 def swift(pin):
@@ -39,9 +50,11 @@ def debian(library):
 
 
 def main():
-    version, resolved, *libraries = sys.argv[1:]
+    program, resolved, *libraries = sys.argv[1:]
+    version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.strip()
+    components = [runtime(program)]
     with open(resolved, encoding="utf-8") as file:
-        components = [swift(pin) for pin in json.load(file)["pins"]]
+        components += [swift(pin) for pin in json.load(file)["pins"]]
     components += [debian(library) for library in libraries]
     components = sorted(({**each, "bom-ref": each["purl"]} for each in components), key=lambda each: each["purl"])
     main = {"type": "application", "name": "restorationd", "version": version, "bom-ref": "restorationd"}
