@@ -40,7 +40,7 @@ import restorationd as client
 __all__ = ["Broker", "broker", "kill_at_random_points", "replay"]
 
 #: A failure shows the lines of the test, not those that found it; `pytest --full-trace` shows both.
-__tracebackhide__ = operator.methodcaller("errisinstance", AssertionError)
+__tracebackhide__: Callable[[Any], bool] = operator.methodcaller("errisinstance", AssertionError)
 
 #: A command line, or its words.
 Command = Union[str, Sequence[Union[str, "os.PathLike[str]"]]]
