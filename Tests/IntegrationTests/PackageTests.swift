@@ -243,7 +243,7 @@ internal import Testing
       inside "$1" 'apt-get install -y --no-install-recommends /p/old.deb; ls /etc/systemd/user/sockets.target.wants'
       inside "$1" 'rm /p/old.deb; apt-get install -y --no-install-recommends /p/*.deb python3-minimal'
       inside "$1" 'test -z "$(dpkg --audit)"; restorationctl --version; python3 -c "import restorationd"; ldconfig -p | grep restoration'
-      inside "$1" 'apt-get purge -y \(names); ! find /etc/systemd/user /usr /var/lib/systemd -name "*restoration*" | grep .'
+      inside "$1" 'apt-get purge -y \(names); ! find /etc /usr /var/lib/systemd -name "*restoration*" | grep .'
       """
     let hook = try directory.write(script, to: "hook")
     let made = try ChildProcess.run(
