@@ -71,7 +71,8 @@ for library in "${libraries[@]}"; do cp -L -- "$library" "$tree/lib/restorationd
 python3 -B "$parts/bill.py" "${programs[0]}" "$top/Package.resolved" "${libraries[@]}" >"$output/$name-$machine.cdx.json"
 # The licenses of what is inside are those of the packages that they come from.
 cp -- "$top/systemd/debian/copyright" "$tree/lib/restorationd/copyright"
-for package in $(sed -n 's|.*"purl": "pkg:deb/debian/\([^@]*\)@.*|\1|p' "$output/$name-$machine.cdx.json"); do
+mapfile -t packages < <(sed -n 's|.*"purl": "pkg:deb/debian/\([^@]*\)@.*|\1|p' "$output/$name-$machine.cdx.json")
+for package in "${packages[@]}"; do
   cp -L -- "/usr/share/doc/$package/copyright" "$tree/lib/restorationd/$package.copyright"
 done
 for program in "${programs[@]}"; do
