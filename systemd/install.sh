@@ -5,7 +5,7 @@
 #
 #   --prefix DIR    the target: programs in DIR/bin, units, manual pages and completions below DIR (default ~/.local).
 #                   As root with /usr or /usr/local: for all users.
-#   --from DIR      take the programs from DIR instead of building them; in the archive of a release that is its own bin
+#   --from DIR      take the programs from DIR instead of building them (in the archive of a release: from its bin)
 #   --destdir DIR   put DIR in front of every path, as for a package; enables nothing
 #   --no-enable     only copy the files
 #
