@@ -37,14 +37,21 @@ struct Failure: Error {
       }
     let limit = error.limit.flatMap { error.message.contains($0.name) ? nil : $0 }
     message = error.message + (limit.map { ": \($0.name) is \($0.max), and this would be \($0.value)" } ?? "")
-    // The broker's hint names a method.
-    let isUnknown = error.code == .unknownApplication
-    let list = (near.map { "Did you mean \($0)? " } ?? "") + "restorationctl list shows the known applications."
-    self.hint = hint ?? (isUnknown ? list : error.hint)
+    self.hint = hint ?? Self.hint(for: error, near) ?? error.hint
     kind = error.code.description
     code = error.code.rawValue
     path = error.path
     pointer = error.pointer
+  }
+
+  /// The next step by this tool, where the broker's hint names a method.
+  private static func hint(for error: RestorationError, _ near: String?) -> String? {
+    switch error.code {
+    case .unknownApplication:
+      (near.map { "Did you mean \($0)? " } ?? "") + "restorationctl list shows the known applications."
+    case .ownedElsewhere: "Quit it there, or wait until it is no longer used there."
+    default: nil
+    }
   }
 
   /// The failure without an answer.

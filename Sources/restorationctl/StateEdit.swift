@@ -76,11 +76,11 @@ struct StateEdit {
     let base = try state ?? JSONSlice.read("{}", subject: "the state", hint: "")
     if let text = pointer.edit(base, value) { return text }
     guard let state else {
-      var failure = try await absent(broker)
+      guard value != nil else { throw try await absent(broker) }
       // The place could be made, also with its object.
-      if value != nil {
-        failure.message = "\(path) has no state, and only the last key of \(pointer.description) may be new"
-      }
+      var failure = failure("noState", "\(path) has no state, and only the last key of \(pointer) may be new")
+      failure.status = ExitStatus.notThere
+      failure.hint = "Put the others first: restorationctl put \(application) \(path) '\(pointer.surroundings)'"
       throw failure
     }
     throw pointer.notFound(in: state, of: path, namesKeys: former?.isConfidential != true)
@@ -132,7 +132,7 @@ struct StateEdit {
 
   func absent(_ broker: BrokerConnection) async throws -> Failure {
     let paths = try await broker.describeApplication(application).objects.compactMap(\.path)
-    guard paths.contains(path) else { return path.notFound(among: paths, "in \(application)") }
+    guard paths.contains(path) else { return path.notFound(among: paths, in: application) }
     var failure = failure("noState", "\(path) has no state")
     failure.status = ExitStatus.notThere
     return failure

@@ -159,6 +159,17 @@ internal import Testing
     #expect(foreign.end == .exit(64) && foreign.errors.contains("is not UTF-8"), "\(foreign.errors)")
     let deep = try ControlTool.run(["put", Self.application, "Main/New", "/a/b", "1"], status: 4)
     #expect(deep.errors.contains("Main/New has no state, and only the last key of /a/b may be new"), "\(deep.errors)")
+    let steps: [([String], String)] = [
+      (["put", "org.example.New", "A", "/x/y/z", "1"], #"org.example.New A '{"x":{"y":{}}}'"#),
+      (["put", "org.example.New", "A", "/x/-", "1"], #"org.example.New A '{"x":[]}'"#),
+    ]
+    for (words, step) in steps {
+      let errors = try ControlTool.run(words, status: 4).errors
+      #expect(errors.hasSuffix("\n  Put the others first: restorationctl put \(step)\n"), "\(errors)")
+    }
+    try broker.session("org.example.Empty").call("ping")
+    let empty = try ControlTool.run(["get", "org.example.Empty", "Main"], status: 4)
+    #expect(empty.errors.contains("restorationctl put org.example.Empty Main '{}' makes it."), "\(empty.errors)")
     try ControlTool.run(["put", Self.application, "Empty/Child", "{}"], status: 0)
     for arguments in [
       ["rm", "-j", Self.application, "Empty", "/n"], ["put", "-j", Self.application, "Empty", "/n/x", "1"],

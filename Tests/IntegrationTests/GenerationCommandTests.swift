@@ -73,6 +73,8 @@ internal import Testing
     #expect(try Self.head() != before)
     let same = try ControlTool.run(["rollback", Self.application, "4"])
     #expect(same.output == "\(Self.application) is back at generation 4.\n")
+    let explained = try ControlTool.run(["explain", Self.application, "Main"], status: 0).output
+    #expect(explained.contains("not since the broker started, or since a rollback"), "\(explained)")
     #expect(try ControlTool.run(["rollback", Self.application, "3"]).end == .exit(0))
     #expect(try Self.head() == before)
   }

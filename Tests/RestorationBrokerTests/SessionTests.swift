@@ -245,6 +245,21 @@ internal import Testing
     #expect(chosen["application"] == "App@x")
   }
 
+  @Test(arguments: [
+    (#""application":"App@x","instance":"y""#, "App@x names an instance already", "give App as application"),
+    (#""application":"App","instance":"a b""#, #""a b" is not the name of an instance"#, "at most 48"),
+    (
+      #""application":"App","messageBytesMax":1180591620717411303424"#,
+      "messageBytesMax is not an integer from -9223372036854775808 to 9223372036854775807: 1180591620717411303424",
+      "as messageBytesMax"
+    ),
+  ])
+  func whatInitializeRefusesIsToldWithTheNextStep(parameters: String, message: String, hint: String) throws {
+    let failure = try broker.connect(pid: 1).fail("initialize", "{\(parameters)}")
+    #expect(failure.message.hasPrefix(message), "\(failure.message)")
+    #expect(failure.data["hint"]?.string?.contains(hint) == true, "\(failure.data)")
+  }
+
   /// An editor that is started again at once gets the windows of the one that was killed.
   @Test(arguments: [1, 3])
   func autoTakesTheInstanceOfAProcessWhoseEndIsUnknownSoFar(count: Int64) throws {

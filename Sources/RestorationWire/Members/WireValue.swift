@@ -201,7 +201,9 @@ extension Int64: WireValue {
   private static let handles: ClosedRange<Int64> = 1...(1 << 53 - 1)
 
   package init(wire slice: JSONSlice) throws(Misfit) {
-    guard let value = slice.integer() else { throw Misfit(Self.expected) }
+    guard let value = slice.integer() else {
+      throw Misfit(slice.kind == .integer ? "\(Self.expected) from \(Self.min) to \(Self.max)" : Self.expected)
+    }
     self = value
   }
 
@@ -249,7 +251,9 @@ extension Int: WireValue {
   package static let plural = "integers"
 
   package init(wire slice: JSONSlice) throws(Misfit) {
-    guard let value = slice.integer().flatMap({ Int(exactly: $0) }), value >= 0 else { throw Misfit(Self.expected) }
+    guard let value = slice.integer().flatMap({ Int(exactly: $0) }), value >= 0 else {
+      throw Misfit(slice.kind == .integer ? "an integer from 0 to \(Self.max)" : Self.expected)
+    }
     self = value
   }
 
@@ -398,6 +402,9 @@ extension ApplicationName: WireValue {
   }
 
   package func writeJSON(to writer: inout JSONWriter) { writer.string(description) }
+
+  package static let instanceHint =
+    "Begin with a letter or digit; use letters, digits, '.', '_' and '-', at most \(instanceMax)."
 
   /// What is wrong with a text that is not a name, and what a name is.
   package static func invalid(_ text: String) -> Misfit.Fault {

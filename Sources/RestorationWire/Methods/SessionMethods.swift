@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import JSONRPC
+
 package struct Initialize: RestorationMethod {
   package static let method = "initialize"
   package static let summary = "Opens or resumes a session."
@@ -85,9 +87,12 @@ package struct Initialize: RestorationMethod {
   }
 
   package func check() throws(Misfit) {
-    if let instance, application.with(instance: instance) == nil {
-      throw Misfit("an instance name, for an application named without one", at: "instance")
-    }
+    guard let instance, application.with(instance: instance) == nil else { return }
+    let (message, hint) =
+      application.instance == nil
+      ? ("\(JSONText(.string(instance)).brief) is not the name of an instance", ApplicationName.instanceHint)
+      : ("\(application) names an instance already", "Leave out instance, or give \(application.base) as application.")
+    throw Misfit(.unsuited(message, hint: hint), at: "instance")
   }
 
   package struct Reply: WireObject, Hashable {

@@ -40,7 +40,7 @@ struct ExplainCommand: ControlCommand {
         try Output.show(text(of: explanation) + (replicated.map(Self.text) ?? ""))
       } catch let error as RestorationError where error.code == .unknownObject {
         let paths = try await broker.describeApplication(application).objects.compactMap(\.path)
-        throw path.notFound(among: paths, "in \(application)")
+        throw path.notFound(among: paths, in: application)
       }
     }
   }
@@ -49,8 +49,8 @@ struct ExplainCommand: ControlCommand {
     let reason = explanation.excluder.map { " " + sentence($0) } ?? ""
     let title = "\(path.description) \(Self.sentence(explanation.verdict))\(reason)".printable
     guard !legend.hidesLegend else { return title + "\n" }
-    let saved = Self.list(explanation.saved, else: "nothing has been saved") { $0.description }
-    let restored = Self.list(explanation.restored, else: "nothing has been restored") { $0.sentence(\.local) }
+    let saved = Self.list(explanation.saved) { $0.description }
+    let restored = Self.list(explanation.restored) { $0.sentence(\.local) }
     return """
       \(title)
 
@@ -72,12 +72,9 @@ struct ExplainCommand: ControlCommand {
     return "\nOn other hosts:\n" + lines.map { "  \($0)".printable + "\n" }.joined()
   }
 
-  private static func list<Step>(
-    _ steps: [NotedStep<Step>],
-    else nothing: String,
-    _ sentence: (Step) -> String
-  ) -> String {
-    if steps.isEmpty { return "  \(nothing) since the broker started\n" }
+  private static func list<Step>(_ steps: [NotedStep<Step>], _ sentence: (Step) -> String) -> String {
+    // A rollback or an import replaces the objects, with their steps.
+    if steps.isEmpty { return "  not since the broker started, or since a rollback or an import\n" }
     return steps.map { "  \(line($0, sentence))".printable + "\n" }.joined()
   }
 

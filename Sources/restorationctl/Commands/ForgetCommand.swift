@@ -109,7 +109,7 @@ struct ForgetCommand: ControlCommand {
     do {
       let description = try await broker.describeApplication(application)
       if let path, !description.objects.contains(where: { $0.path == path }) {
-        throw path.notFound(among: description.objects.compactMap(\.path), "in \(application)")
+        throw path.notFound(among: description.objects.compactMap(\.path), in: application)
       }
       return Forgotten(description, path)
     } catch let error as RestorationError where error.code == .archiveUnreadable && path == nil {

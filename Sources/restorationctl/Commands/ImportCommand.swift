@@ -70,7 +70,8 @@ struct ImportCommand: ControlCommand {
     do throws(OutputFile.Fault) {
       return try OutputFile.read(file)
     } catch {
-      throw ValidationError(error.message)
+      let hint = "Name a file that restorationctl export has written, or - for standard input."
+      throw Failure(ExitStatus.usage, kind: "usage", error.message, hint: hint)
     }
   }
 }

@@ -47,7 +47,7 @@ struct RemoveCommand: ControlCommand {
   private func remove(_ broker: BrokerConnection) async throws {
     let objects = try await broker.describeApplication(application).objects
     guard let object = objects.first(where: { $0.path == path }) else {
-      throw path.notFound(among: objects.compactMap(\.path), "in \(application)")
+      throw path.notFound(among: objects.compactMap(\.path), in: application)
     }
     let edit = StateEdit(application: application, path: path)
     let inside = objects.filter { $0.path?.components.starts(with: path.components) == true }

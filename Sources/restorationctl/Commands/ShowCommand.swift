@@ -53,7 +53,7 @@ struct ShowCommand: ControlCommand {
   private func current(_ broker: BrokerConnection) async throws -> ObjectFacts {
     let description = try await broker.describeApplication(application)
     guard let object = description.objects.first(where: { $0.path == path }) else {
-      throw path.notFound(among: description.objects.compactMap(\.path), "in \(application)")
+      throw path.notFound(among: description.objects.compactMap(\.path), in: application)
     }
     // Only a decode by the owner has an effect.
     let decoded = try await broker.decode(.path(path), application: application)
@@ -78,7 +78,7 @@ extension BrokerConnection {
       return nil
     }
     if let found { return found }
-    throw path.notFound(among: paths, "in generation \(generation) of \(application)")
+    throw path.notFound(among: paths, in: application, generation)
   }
 }
 
@@ -96,7 +96,15 @@ extension IdentifierPath {
   private func prefix(_ count: Int) -> IdentifierPath { IdentifierPath(Array(components.prefix(count))) }
 
   /// The failure for an unknown object: names the nearest existing ancestor and its children.
-  func notFound(among paths: [IdentifierPath], _ place: String) -> Failure {
+  func notFound(among paths: [IdentifierPath], in application: String, _ generation: Int64? = nil) -> Failure {
+    let message = "unknown object \(description) in \(generation.map { "generation \($0) of " } ?? "")\(application)"
+    if paths.isEmpty {
+      let step =
+        generation == nil
+        ? "restorationctl put \(application) \(description) '{}' makes it."
+        : "restorationctl history \(application) lists the kept generations."
+      return .unknownObject(self, message, hint: "There are no objects. \(step)")
+    }
     var known = components.count - 1
     while known > 0, !paths.contains(prefix(known)) { known -= 1 }
     let ancestor = prefix(known)
@@ -105,6 +113,6 @@ extension IdentifierPath {
     var hint = known == 0 ? "At the top " : "\(ancestor.description) exists; below it "
     hint += (children.count < 2 ? "is " : "are ") + Suggestion.list(children)
     if let near = Suggestion.nearest(to: components[known], in: children) { hint += "; did you mean \(near)?" }
-    return .unknownObject(self, "unknown object \(description) \(place)", hint: hint)
+    return .unknownObject(self, message, hint: hint)
   }
 }

@@ -43,6 +43,12 @@ struct StatePointer: CustomStringConvertible {
     )
   }
 
+  /// A state with everything around this place.
+  var surroundings: JSONText {
+    let last: JSONValue = tokens.last == "-" ? [] : [:]
+    return JSONText(tokens.dropLast().reversed().reduce(last) { inner, token in .object(JSONObject([(token, inner)])) })
+  }
+
   /// `nil` if the place does not exist.
   func value(in state: JSONSlice) -> JSONSlice? {
     tokens.reduce(state) { slice, token in
