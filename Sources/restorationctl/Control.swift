@@ -11,46 +11,8 @@ struct Control: ControlCommand {
     commandName: "restorationctl",
     abstract: "Inspect and control the broker that keeps the state of applications.",
     usage: "restorationctl [<option> ...] <command>",
-    discussion: """
-      Examples:
-        restorationctl list
-        restorationctl tree org.example.Notes
-        restorationctl show org.example.Notes Main/Editor
-        restorationctl get org.example.Notes Main/Editor /scroll
-        restorationctl explain org.example.Notes Main/Editor
-        restorationctl monitor org.example.Notes
-        restorationctl -j history org.example.Notes | jq .
-        restorationctl --socket /tmp/r/broker.sock status
-
-      The socket is --socket, or $RESTORATIOND_SOCKET, or
-      $XDG_RUNTIME_DIR/restorationd/broker.sock. All options may stand before
-      or after the command.
-
-      Data goes to standard output, messages to standard error. With -j or
-      --json an error is also printed as {"error":{...}} on standard output.
-      Colours are for terminals only; NO_COLOR and TERM=dumb turn them off.
-      Long output goes to $RESTORATIOND_PAGER, $PAGER or less.
-
-      Exit status:
-         0  done
-         1  the broker answered with an error, you declined, or not all was done
-         3  no broker is running
-         4  unknown application, object or generation
-        64  the command line is invalid
-        69  a broker is running and the connection to it failed
-        74  the output could not be written
-        75  not done, try again: --timeout is over, or the broker is busy
-      """,
     version: BrokerConnection.version,
-    subcommands: [
-      StatusCommand.self, ListCommand.self, TreeCommand.self, ShowCommand.self, GetCommand.self,
-      PutCommand.self, RemoveCommand.self, ExplainCommand.self, InspectCommand.self, HistoryCommand.self,
-      DiffCommand.self, MonitorCommand.self, TopCommand.self, MetricsCommand.self, SaveCommand.self,
-      RestoreCommand.self, LoginCommand.self, RollbackCommand.self, VerifyCommand.self, BackupCommand.self,
-      ExportCommand.self, ImportCommand.self, DiscardCommand.self, ForgetCommand.self, ReopenCommand.self,
-      QuarantineCommand.self, StoreCommand.self, SandboxCommand.self, RunCommand.self, TerminalCommand.self,
-      MethodsCommand.self, CallCommand.self,
-    ]
+    subcommands: CommandGroup.commands
   )
 
   @OptionGroup var options: CommonOptions
@@ -77,7 +39,12 @@ struct Control: ControlCommand {
         Output.write(script, to: .data)
         exit(withError: ExitCode.success)
       }
-      end(UnknownCommand.error(error, CommandLine.arguments) ?? error)
+      let unknown = UnknownCommand.error(error, CommandLine.arguments)
+      if unknown == nil, message(for: error) == helpMessage() {
+        Output.write(CommandGroup.help, to: .data)
+        exit(withError: ExitCode.success)
+      }
+      end(unknown ?? error)
     }
   }
 

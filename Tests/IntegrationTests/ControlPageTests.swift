@@ -91,9 +91,33 @@ internal import Testing
     #expect(headings.count == commands.count)
   }
 
-  @Test(.passesTurnstile) func helpBeginsWithExamplesAndFits80Columns() throws {
-    for arguments in [[]] + (try Self.commands().commands.map { $0.name.split(separator: " ").map(String.init) }) {
+  @Test(.passesTurnstile) func theHelpOfTheToolIsOneScreenWithAllCommandsInTheOrderOfThePage() throws {
+    let help = try Self.help([])
+    #expect(try ChildProcess.run([Products.control], environment: ["COLUMNS": nil]).output == help)
+    #expect(try ChildProcess.run([Products.control, "help"], environment: ["COLUMNS": nil]).output == help)
+    let lines = help.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+    #expect((24...40).contains(lines.count) && lines.allSatisfy { $0.count <= 80 }, "\(help)")
+    func isTitle(_ line: Substring) -> Bool { line.wholeMatch(of: /[A-Z][a-z ]*:/) != nil }
+    let rows = lines.drop { !isTitle($0) }.prefix { !$0.hasPrefix("Options") }.filter { !$0.isEmpty }
+    let names = rows.flatMap { row -> [Substring] in
+      isTitle(row) ? [row.dropLast()] : row.dropFirst(2).prefix(23).split { $0 == "," || $0 == " " }
+    }
+    let headings = try Self.page().drop { $0 != "## Commands" }.dropFirst().filter {
+      $0.hasPrefix("## ") || $0.hasPrefix("### `")
+    }
+    var expected: [Substring] = []
+    for heading in headings {
+      let isGroup = heading.hasPrefix("## ")
+      let name = isGroup ? heading.dropFirst(3) : heading.dropFirst(5).prefix { $0 != "`" && $0 != " " }
+      if expected.last != name { expected.append(name) }
+    }
+    #expect(names == expected)
+  }
+
+  @Test(.passesTurnstile) func helpBeginsWithExamplesFits80ColumnsAndNumbersNoRules() throws {
+    for arguments in try Self.commands().commands.map({ $0.name.split(separator: " ").map(String.init) }) {
       let help = try Self.help(arguments)
+      #expect(help.firstMatch(of: /\bR[0-9]/) == nil, "\(arguments)")
       for line in help.split(separator: "\n") where line.count > 80 { Issue.record("\(arguments): \(line)") }
       let lines = help.split(separator: "\n")
       #expect(lines.count > 3 && lines[1] == "Examples:" && lines[2].hasPrefix("  restorationctl "), "\(arguments)")
@@ -102,9 +126,9 @@ internal import Testing
 
   @Test(.passesTurnstile) func theHelpAndThePageListTheSameStatuses() throws {
     let page = Self.column(try Self.section("## Exit status"), "status")
-    let help = try Self.help([]).split(separator: "\n").drop { $0 != "Exit status:" }.dropFirst()
-    let statuses = help.prefix { $0.hasPrefix(" ") }.compactMap { $0.split(separator: " ").first.map(String.init) }
-    #expect(statuses == page)
+    let help = try Self.help([])
+    let end = try #require(help.firstRange(of: "Exit status:")).upperBound
+    #expect(help[end...].matches(of: /\b([0-9]+) [a-z]/).map { String($0.1) } == page)
     #expect(page == ["0", "1", "3", "4", "64", "69", "74", "75"])
   }
 }

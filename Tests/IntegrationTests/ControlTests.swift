@@ -119,6 +119,7 @@ internal import Testing
     for row in ["encodeRestorableState  broker  Stores a state.", "stateWanted  client  "] {
       #expect(list.contains("\n" + row), "\(list)")
     }
+    #expect(try ControlTool.run(["methods", "-j"]).output.firstMatch(of: /\bR[0-9]/) == nil)
     let names = try ControlTool.run(["methods", "-j"]).json["methods"]?.array?.compactMap { $0["name"]?.string } ?? []
     #expect(names.count > 50 && names.contains("rpc.discover"))
     let page = ControlTool.golden(try ControlTool.run(["methods", "encodeRestorableState"]).output)

@@ -127,9 +127,9 @@ internal import Testing
   }
 
   @Test(.passesTurnstile) func theToolsPageHasItsExitStatuses() throws {
-    let help = try ChildProcess.run([Products.control, "--help"]).output.split(separator: "\n")
-    let statuses = help.drop { $0 != "Exit status:" }.dropFirst().prefix { $0.hasPrefix(" ") }
-    let numbers = statuses.compactMap { $0.split(separator: " ").first.flatMap { Int($0) } }
+    let help = try ChildProcess.run([Products.control, "--help"]).output
+    let end = try #require(help.firstRange(of: "Exit status:")).upperBound
+    let numbers = help[end...].matches(of: /\b([0-9]+) [a-z]/).compactMap { Int($0.1) }
     #expect(numbers.count >= 8)
     let lines = try Self.lines(of: "restorationctl.1")
       .drop { $0 != ".Sh EXIT STATUS" }

@@ -56,7 +56,7 @@ struct MethodCatalogue {
     let slice: JSONSlice
 
     var name: String { slice["name"]?.string() ?? "" }
-    var summary: String { slice["summary"]?.string() ?? "" }
+    /// Its summary.
     var meaning: String { slice.meaning("summary") }
     var isToClient: Bool { slice["x-direction"]?.string() == "toClient" }
     /// The method's part of the document, unchanged.
@@ -65,7 +65,7 @@ struct MethodCatalogue {
     func writeJSON(to writer: inout JSONWriter) {
       writer.object { writer in
         writer.member("name", name)
-        writer.member("summary", summary)
+        writer.member("summary", meaning)
         writer.member("toClient", isToClient)
       }
     }
