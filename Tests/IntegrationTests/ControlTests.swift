@@ -62,6 +62,25 @@ internal import Testing
     }
   }
 
+  @Test(.broker) func aListIsOfAPatternAndInAnOrder() throws {
+    for (name, length) in [("org.example.A", 1), ("org.example.B", 400_000), ("net.C", 40_000)] {
+      let state: JSONValue = ["text": .string(String(repeating: "x", count: length))]
+      try broker.connect().encode("Main", state: state, of: name)
+    }
+    func names(_ words: String...) throws -> [String] {
+      let lines = try ControlTool.run(["list", "--no-legend"] + words, status: 0).output.split(separator: "\n")
+      return lines.compactMap { $0.split(separator: " ").first.map(String.init) }
+    }
+    #expect(try names() == ["net.C", "org.example.A", "org.example.B"])
+    #expect(try names("org.*.[!B]") == ["org.example.A"])
+    #expect(try names("org") == [])
+    #expect(try names("--sort", "size") == ["org.example.B", "net.C", "org.example.A"])
+    let json = try ControlTool.run(["list", "-j", "*C", "--sort", "time"], status: 0).json
+    #expect(json["applications"]?.array?.compactMap { $0["application"]?.string } == ["net.C"])
+    let wrong = try ControlTool.run(["list", "--sort", "age"], status: 64)
+    #expect(wrong.errors.contains("name, size, time") || wrong.errors.contains("'time'"), "\(wrong.errors)")
+  }
+
   /// Columns give way before names do, in this order: GENERATION, FILES, OBJECTS, STATES, STATE, SESSIONS.
   @Test(
     .broker,

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ArgumentParser
+internal import Glibc
 internal import RestorationClient
+internal import RestorationWire
 
 struct ListCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
     abstract: "List the applications that have live sessions or saved state.",
-    usage: "restorationctl list [<option> ...]",
+    usage: "restorationctl list [<option> ...] [<pattern>]",
     discussion: """
       Examples:
         restorationctl list
+        restorationctl list 'org.example.*' --sort size
         restorationctl list --no-legend
         restorationctl list -j
 
@@ -22,13 +25,34 @@ struct ListCommand: ControlCommand {
       """
   )
 
+  enum Order: String, CaseIterable, ExpressibleByArgument {
+    case name, size, time
+  }
+
   @OptionGroup var options: CommonOptions
+
+  @Option(help: ArgumentHelp("The first: by name, the largest (size), the last used (time).", valueName: "order"))
+  var sort = Order.name
+
+  @Argument(help: "A shell pattern that the names match: 'org.example.*'.", completion: .applications)
+  var pattern: String?
 
   func run() async throws {
     try await withBroker { broker in
-      if let layout = output.layout { return try layout.show(try await broker.call("listApplications")) }
-      let table = Self.table(of: try await broker.call(ListApplications()).applications)
-      try Output.show(table.text(counting: "application", legend))
+      let listed = try await broker.call(ListApplications()).with { $0.applications = chosen($0.applications) }
+      if let layout = output.layout { return try layout.show(listed) }
+      try Output.show(Self.table(of: listed.applications).text(counting: "application", legend))
+    }
+  }
+
+  /// Those of the same size or time stay in ascending order of name.
+  private func chosen(_ applications: [ApplicationOverview]) -> [ApplicationOverview] {
+    let matching = applications.filter { pattern == nil || fnmatch(pattern, $0.application.description, 0) == 0 }
+    return switch sort {
+    case .name: matching
+    case .size: matching.sorted { ($0.fileBytes ?? $0.bytes) > ($1.fileBytes ?? $1.bytes) }
+    // Nothing is told of what is used now.
+    case .time: matching.sorted { ($0.unusedDays ?? 0) < ($1.unusedDays ?? 0) }
     }
   }
 
