@@ -32,6 +32,27 @@ extension CompletionKind {
 
   static let methods = known { _, broker in try await MethodCatalogue(broker).methods.map(\.name) }
 
+  /// Methods that a client can call.
+  static let calls = known { _, broker in
+    try await MethodCatalogue(broker).methods.filter { !$0.isToClient }.map(\.name)
+  }
+
+  /// The next key or index of a pointer: a slash follows if the value has parts.
+  static let pointers = known { line, broker in
+    guard line.prefix.isEmpty || line.prefix.hasPrefix("/"), let application = try await line.application(broker) else {
+      return []
+    }
+    let above = line.prefix[..<(line.prefix.lastIndex(of: "/") ?? line.prefix.endIndex)]
+    let pointer = try StatePointer.read(String(above))
+    for path in line.operands(after: application).compactMap({ try? IdentifierPath.read($0) }) {
+      let edit = StateEdit(application: application, path: path)
+      // Keys of a confidential object are as secret as its state.
+      guard let state = try await edit.read(broker), !state.isConfidential else { continue }
+      return try edit.content(of: state).map { pointer.parts(in: $0) } ?? []
+    }
+    return []
+  }
+
   /// Words from a running broker. Without one the result is empty, without a message.
   private static func known(
     _ words: @escaping @Sendable (CompletedLine, BrokerConnection) async throws -> [String]
@@ -68,6 +89,11 @@ private struct CompletedLine: Sendable {
   func application(_ broker: BrokerConnection) async throws -> String? {
     let known = Set(try await broker.applicationNames())
     return words.dropFirst(2).first { known.contains($0) }
+  }
+
+  /// What may be the path of an object.
+  func operands(after application: String) -> [String] {
+    words.drop { $0 != application }.dropFirst().filter { !$0.isEmpty && !$0.hasPrefix("-") && !$0.hasPrefix("/") }
   }
 }
 

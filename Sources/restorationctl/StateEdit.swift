@@ -29,6 +29,33 @@ struct StateEdit {
     }
   }
 
+  /// The newest state as a person may see it, which is told if the state is withheld from its program; `nil` if there
+  /// is none.
+  func show(_ broker: BrokerConnection, reveal: Bool) async throws -> (state: JSONSlice?, sequence: Int64) {
+    let decoded = try await read(broker)
+    if decoded?.isConfidential == true, !reveal { throw confidential }
+    let state = try content(of: decoded)
+    if decoded?.isWithheld == true {
+      let command = path.releaseCommand(of: application)
+      let text = "\(path) is withheld from its program, which failed of it; to give it back: \(command)"
+      Output.complain(text.printable)
+    }
+    return (state, decoded?.sequence ?? 0)
+  }
+
+  var confidential: Failure {
+    var failure = failure("confidential", "\(path) is confidential")
+    failure.hint = "--reveal prints it."
+    return failure
+  }
+
+  static func checkWhole(_ value: JSONSlice) throws {
+    guard value.kind != .object else { return }
+    let message = "a state must be a JSON object, which \(value.compactText.brief) is not"
+    let hint = "Give an object, or a pointer to change one value: /title."
+    throw Failure(ExitStatus.usage, kind: "usage", message, hint: hint)
+  }
+
   /// Writes a value at a place of the state, or removes the place if `value` is `nil`; repeats that if another process
   /// has written meanwhile.
   ///
@@ -62,6 +89,30 @@ struct StateEdit {
         throw live(error)
       }
     }
+  }
+
+  /// The value that `perform` would remove.
+  func removed(_ broker: BrokerConnection, at pointer: StatePointer) async throws -> (value: JSONText, isSecret: Bool) {
+    try await requireNoOwner(broker)
+    let former = try await read(broker)
+    guard let state = try content(of: former) else { throw try await absent(broker) }
+    let isSecret = former?.isConfidential == true
+    guard let value = pointer.value(in: state) else {
+      throw pointer.notFound(in: state, of: path, namesKeys: !isSecret)
+    }
+    return (value.compactText, isSecret)
+  }
+
+  /// Fails if a live process has the object. An unknown application has none.
+  func requireNoOwner(_ broker: BrokerConnection) async throws {
+    let objects: [ObjectDescription]
+    do {
+      objects = try await broker.describeApplication(application).objects
+    } catch let error as RestorationError where error.code == .unknownApplication {
+      return
+    }
+    guard let object = objects.first(where: { $0.path == path }), let pid = object.pid else { return }
+    throw live(in: ObjectOwner(process: object.process, pid: pid).description)
   }
 
   private func edited(
@@ -103,15 +154,15 @@ struct StateEdit {
     return failure
   }
 
-  /// The object is live, so its owner would replace the value.
   func live(_ error: RestorationError) -> Failure {
-    let owner = error.owners.first.map(\.description) ?? "another process"
-    var failure = Failure(
-      error,
-      hint: "Change it there, or end \(owner) first: what it writes next would replace yours."
-    )
-    failure.message = "\(path) is live in \(owner)"
-    failure.path = path
+    live(in: error.owners.first.map(\.description) ?? "another process")
+  }
+
+  /// The object is live, so its owner would replace the value.
+  private func live(in owner: String) -> Failure {
+    var failure = failure(ErrorCode.notOwner.description, "\(path) is live in \(owner)")
+    failure.code = ErrorCode.notOwner.rawValue
+    failure.hint = "Change it there, or end \(owner) first: what it writes next would replace yours."
     return failure
   }
 

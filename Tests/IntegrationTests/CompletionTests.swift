@@ -44,7 +44,7 @@ internal import Testing
       try client.call("encodeRestorableState", ["object": .array(path.map { .string($0) }), "state": state])
     }
     try client.call("saveApplicationState")
-    try broker.connect().encode("A", state: [:], of: "org.example.Other")
+    try broker.connect().encode("A", state: ["tabs": [["file": "a"], [:]], "title": "x y"], of: "org.example.Other")
     let rows: [([String], [String])] = [
       (["tree", ""], ["org.example.Notes", "org.example.Other"]),
       (["tree", "org.example.N"], ["org.example.Notes"]),
@@ -58,6 +58,14 @@ internal import Testing
       (["diff", "org.example.Notes", ""], ["1"]),
       (["show", "org.example.Notes", "Main", "--generation", ""], ["1"]),
       (["call", "listG"], ["listGenerations"]),
+      // What only the broker calls.
+      (["call", "encodeRestorableStateW"], []),
+      (["methods", "encodeRestorableStateW"], ["encodeRestorableStateWithCoder"]),
+      (["get", "org.example.Other", "A", ""], ["/tabs/", "/title"]),
+      (["put", "org.example.Other", "A", "/ta"], ["/tabs/"]),
+      (["rm", "org.example.Other", "A", "/tabs/"], ["/tabs/0/", "/tabs/1"]),
+      (["get", "--reveal", "org.example.Other", "A", "/tabs/0/"], ["/tabs/0/file"]),
+      (["get", "org.example.Other", "B", "/"], []),
       (["methods", "rpc."], ["rpc.discover"]),
       (["store", ""], ["status", "flush", "migrate", "key"]),
       (["store", "status", "org.example.N"], ["org.example.Notes"]),

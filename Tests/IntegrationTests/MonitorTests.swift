@@ -83,6 +83,25 @@ internal import Testing
     }
   }
 
+  @Test(.broker) func withAPathOnlyTheEventsOfThatObjectAreShownWithItsValues() throws {
+    let monitor = try Self.monitor(["a", "Main/Editor", "--no-legend", "--full"])
+    let client = try broker.session("a", process: "editor")
+    for name in ["Main", "Side"] {
+      try client.register(name)
+      try client.encode(name, state: ["of": .string(name)])
+    }
+    try client.register("Editor", in: "Main")
+    try client.encode("Main", "Editor", state: ["cursor": 7])
+    var lines = try (1...2).map { _ in try Self.line(monitor) }
+    // Its path changes as well.
+    try client.call("setRestorationIdentifier", ["object": .path("Main"), "restorationIdentifier": "Window"])
+    try client.call("discardApplicationState")
+    lines += try (1...2).map { _ in try Self.line(monitor) }
+    let expected = ["objectRegistered", "stateEncoded", "pathChanged", "applicationDiscarded"]
+    #expect(zip(lines, expected).allSatisfy { $0.contains("  \($1) ") }, "\(lines)")
+    #expect(lines[1].contains("Main/Editor") && lines[1].hasSuffix(#"{"cursor":7}"#), "\(lines)")
+  }
+
   @Test(.broker, arguments: ["--json=short", "-j"])
   func inJSONALineIsTheNotificationsParameters(_ option: String) throws {
     let monitor = try Self.monitor([option, "org.example.Notes"])

@@ -5,7 +5,7 @@ internal import JSONRPC
 internal import TestSupport
 internal import Testing
 
-/// What `restorationctl` shows again and again: `tree --watch` and `top`.
+/// What `restorationctl` shows again and again: `tree --watch`, `get --watch` and `top`.
 @Suite struct WatchCommandTests {
   private static func start(_ arguments: [String]) throws -> ChildProcess {
     try ChildProcess([Products.control] + arguments, environment: ControlTool.environment())
@@ -31,6 +31,21 @@ internal import Testing
     while try Self.block(tree) != ["a"] {}
     tree.send(signal: SIGINT)
     #expect(try tree.waitForEnd() == .exit(0))
+  }
+
+  @Test(.broker) func aWatchedValueIsPrintedAgainWhenItChangesAndOnlyThen() throws {
+    let client = try broker.connect()
+    func put(_ state: JSONValue) throws { try client.encode("Main", state: state, of: "a") }
+    try put(["n": 1, "other": 1])
+    let get = try Self.start(["get", "a", "Main", "/n", "--watch"])
+    #expect(try get.output?.next() == "1")
+    try put(["n": 1, "other": 2])
+    try put(["n": "two"])
+    #expect(try get.output?.next() == "\"two\"")
+    try put([:])
+    #expect(try get.waitForEnd() == .exit(4))
+    let head = try ControlTool.run(["get", "a", "Main", "--watch", "--generation", "1"], status: 64)
+    #expect(head.errors.contains("--watch is for the head"), "\(head.errors)")
   }
 
   @Test(.broker) func inJSONEachTreeIsADocument() throws {

@@ -25,7 +25,7 @@ struct CallCommand: ControlCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The method: restorationctl methods lists them.", completion: .methods)
+  @Argument(help: "The method: restorationctl methods lists them.", completion: .calls)
   var method: String
 
   @Argument(

@@ -15,11 +15,13 @@ struct GetCommand: ControlCommand {
         restorationctl get org.example.Notes Main/Editor
         restorationctl get org.example.Notes Main/Editor /scroll
         restorationctl get org.example.Notes Main/Editor /tabs/0/title -r
+        restorationctl get org.example.Notes Main/Editor /scroll --watch
 
       The pointer is keys and indices, each after a slash (RFC 6901). The value is
       JSON: pretty on a terminal, on one line in a pipe. -r prints a string as it
       is. Exit status 4 means that the object, state or value is missing. If the
-      state is withheld from the program, a message says so.
+      state is withheld from the program, a message says so. With --watch an
+      interrupt ends it with status 0, and the end of the broker with status 69.
       """
   )
 
@@ -38,55 +40,62 @@ struct GetCommand: ControlCommand {
   @Flag(help: "Print the state of a confidential object.")
   var reveal = false
 
+  @Flag(help: "Print it again whenever it changes.")
+  var watch = false
+
   @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath
 
-  @Argument(help: "The JSON pointer to one value: /scroll.", transform: StatePointer.read)
+  @Argument(
+    help: "The JSON pointer to one value: /scroll.",
+    completion: .pointers,
+    transform: StatePointer.read
+  )
   var pointer: StatePointer?
 
   func validate() throws {
     if isRaw, output.layout != nil { throw ValidationError("-r prints text, not JSON: leave out -j and --json") }
+    if watch, generation != nil { throw ValidationError("--watch is for the head: generations do not change") }
   }
 
   func run() async throws {
+    if watch { Interruption.endsTheTool() }
     try await withBroker { broker in
-      let pointer = pointer ?? .whole
-      let state = try await state(broker)
-      guard let value = pointer.value(in: state) else {
-        throw pointer.notFound(in: state, of: path, namesKeys: true)
-      }
-      if isRaw, let string = value.string() {
-        try Output.show((Terminal.isOutput ? string.printable : string) + "\n")
-      } else {
-        try (output.layout ?? OutputOptions.usualLayout).show(value.compactText.string)
-      }
+      guard watch else { return try Output.show(text(of: try await value(broker))) }
+      var changes = try await broker.changes(of: application).makeAsyncIterator()
+      var shown: JSONText?
+      repeat {
+        let value = try await value(broker)
+        TimeLimit.isForWatching()
+        if value.compactText != shown { try Output.print(text(of: value)) }
+        shown = value.compactText
+      } while try await changes.next() != nil
     }
+  }
+
+  private func text(of value: JSONSlice) -> String {
+    let string = isRaw ? value.string().map { Terminal.isOutput ? $0.printable : $0 } : nil
+    return (string ?? (output.layout ?? OutputOptions.usualLayout).lay(out: value.compactText.string)) + "\n"
+  }
+
+  private func value(_ broker: BrokerConnection) async throws -> JSONSlice {
+    let pointer = pointer ?? .whole
+    let state = try await state(broker)
+    guard let value = pointer.value(in: state) else {
+      throw pointer.notFound(in: state, of: path, namesKeys: true)
+    }
+    return value
   }
 
   private func state(_ broker: BrokerConnection) async throws -> JSONSlice {
     let edit = StateEdit(application: application, path: path)
-    let isSecret: Bool
-    let state: JSONSlice?
-    if let generation {
-      let saved = try await broker.object(at: path, in: generation, of: application, reveal: reveal)
-      isSecret = saved.redacted
-      state = try saved.state.map { try JSONSlice.read(sent: $0.jsonText, subject: "the state") }
-    } else {
-      let decoded = try await edit.read(broker)
-      isSecret = decoded?.isConfidential == true && !reveal
-      state = try isSecret ? nil : edit.content(of: decoded)
-      if decoded?.isWithheld == true {
-        let command = path.releaseCommand(of: application)
-        let text = "\(path) is withheld from its program, which failed of it; to give it back: \(command)"
-        Output.complain(text.printable)
-      }
+    guard let generation else {
+      guard let state = try await edit.show(broker, reveal: reveal).state else { throw try await edit.absent(broker) }
+      return state
     }
-    if isSecret {
-      var failure = edit.failure("confidential", "\(path) is confidential")
-      failure.hint = "--reveal prints it."
-      throw failure
-    }
-    guard let state else { throw try await edit.absent(broker) }
-    return state
+    let saved = try await broker.object(at: path, in: generation, of: application, reveal: reveal)
+    if saved.redacted { throw edit.confidential }
+    guard let state = saved.state else { throw try await edit.absent(broker) }
+    return try JSONSlice.read(sent: state.jsonText, subject: "the state")
   }
 }

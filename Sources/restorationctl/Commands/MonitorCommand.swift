@@ -8,19 +8,21 @@ struct MonitorCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "monitor",
     abstract: "Show events of the broker as they happen.",
-    usage: "restorationctl monitor [<option> ...] [<application>]",
+    usage: "restorationctl monitor [<option> ...] [<application> [<path>]]",
     discussion: """
       Examples:
         restorationctl monitor
         restorationctl monitor org.example.Notes
         restorationctl monitor org.example.Notes --values
+        restorationctl monitor org.example.Notes Main/Editor
         restorationctl monitor --event stateEncoded --event encodeFailed
         restorationctl monitor -j | jq -c 'select(.name == "sessionEnded")'
 
       Each line is one event, with the time of this tool. The application need not
       exist yet. In JSON each line has the parameters of the notification event
       (Protocol/notifications.md). --values adds states that no other one has
-      replaced, but never those of confidential objects.
+      replaced, but never those of confidential objects. With a path only the
+      object's events are shown, with its values.
 
       An interrupt ends it with status 0, and the end of the broker with status
       69. It also ends when the reader of its output ends.
@@ -38,6 +40,9 @@ struct MonitorCommand: ControlCommand {
   @Argument(help: "The application, with its instance if it has one (default: all).", completion: .applications)
   var application: String?
 
+  @Argument(help: "Only this object, with --values: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
+  var path: IdentifierPath?
+
   @Option(
     name: .customLong("event"),
     help: ArgumentHelp("Show only events of this name; may be given several times.", valueName: "name"),
@@ -53,8 +58,8 @@ struct MonitorCommand: ControlCommand {
       TimeLimit.isForWatching()
       var line = EventLine(names: names, showsApplication: application == nil)
       if output.layout == nil, !legend.hidesLegend { try Output.print(line.header + "\n") }
-      for try await event in subscription {
-        let stored = values ? try await StoredValue(event, broker) : nil
+      for try await event in subscription where path.map({ event.facts?.concern($0) == true }) ?? true {
+        let stored = values || path != nil ? try await StoredValue(event, broker) : nil
         if let layout = output.layout {
           try layout.print(stored?.member(in: event.jsonText) ?? event.jsonText)
         } else {
@@ -63,6 +68,33 @@ struct MonitorCommand: ControlCommand {
       }
     }
   }
+}
+
+extension BrokerEvent.Facts {
+  /// Whether they are about the object, or about all states of its application.
+  fileprivate func concern(_ path: IdentifierPath) -> Bool {
+    switch self {
+    case .objectRegistered(let facts): facts.path == path
+    case .objectUnregistered(let facts): facts.path == path
+    case .pathChanged(let facts): facts.path?.hasBelow(path) == true || facts.from?.hasBelow(path) == true
+    case .stateEncoded(let facts): facts.path == path
+    case .encodeFailed(let facts): facts.path == path
+    case .restorationCrashed(let facts): facts.guilty == path
+    case .stateQuarantined(let facts): facts.path == path
+    case .quarantineEnded(let facts): facts.path == nil || facts.path == path
+    case .archiveDamaged, .archiveUnreadable, .archiveLost, .archiveConflict, .archiveImported, .archiveQuarantined,
+      .applicationDiscarded, .eventsLost:
+      true
+    case .sessionBegan, .sessionEnded, .generationSealed, .generationDropped, .archiveOpened, .archiveClosed,
+      .replicaBehind, .replicaCaughtUp:
+      false
+    }
+  }
+}
+
+extension IdentifierPath {
+  /// Whether the other path is this one or below it.
+  fileprivate func hasBelow(_ path: IdentifierPath) -> Bool { path.components.starts(with: components) }
 }
 
 /// The state that an event is about, if it may be shown.

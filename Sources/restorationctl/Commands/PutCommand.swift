@@ -48,7 +48,8 @@ struct PutCommand: ControlCommand {
   /// A value that begins with a hyphen may be a number.
   @Argument(
     parsing: .allUnrecognized,
-    help: ArgumentHelp("JSON pointer (optional), then the new value.", valueName: "json")
+    help: ArgumentHelp("JSON pointer (optional), then the new value.", valueName: "json"),
+    completion: .pointers
   )
   var words: [String]
 
@@ -78,10 +79,7 @@ struct PutCommand: ControlCommand {
   func run() async throws {
     let pointer = try pointer
     let value = try value()
-    guard !pointer.isWhole || value.kind == .object else {
-      let message = "a state must be a JSON object, which \(value.compactText.brief) is not"
-      throw Self.wrong(message, "Give an object, or a pointer to change one value: /title.")
-    }
+    if pointer.isWhole { try StateEdit.checkWhole(value) }
     try await withBroker { broker in
       let edit = StateEdit(application: application, path: path)
       let edited = try await edit.perform(broker, at: pointer, value.compactText, expecting: expecting)
@@ -105,10 +103,6 @@ struct PutCommand: ControlCommand {
       subject: isInput ? "standard input" : "the value",
       hint: #"Give JSON, such as 0.5, true or '"text"', or a string as it is with -r."#
     )
-  }
-
-  private static func wrong(_ message: String, _ hint: String) -> Failure {
-    Failure(ExitStatus.usage, kind: "usage", message, hint: hint)
   }
 
   /// A misspelt name creates an application or an object.

@@ -28,7 +28,11 @@ struct RemoveCommand: ControlCommand {
   @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath
 
-  @Argument(help: "The JSON pointer to one value: /scroll.", transform: StatePointer.read)
+  @Argument(
+    help: "The JSON pointer to one value: /scroll.",
+    completion: .pointers,
+    transform: StatePointer.read
+  )
   var pointer: StatePointer?
 
   func validate() throws {

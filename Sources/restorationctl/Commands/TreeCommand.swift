@@ -64,20 +64,3 @@ struct TreeCommand: ControlCommand {
     if watch { try output.refresh(tree, or: text()) } else { try output.show(tree, or: text()) }
   }
 }
-
-extension BrokerConnection {
-  /// Yields an element if something has changed since the last one was taken.
-  fileprivate func changes(of application: String) async throws -> AsyncThrowingStream<Void, any Error> {
-    let events = try await subscribe(application: application)
-    let (changes, continuation) = AsyncThrowingStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    Task {
-      do {
-        for try await _ in events { continuation.yield() }
-        continuation.finish()
-      } catch {
-        continuation.finish(throwing: error)
-      }
-    }
-    return changes
-  }
-}

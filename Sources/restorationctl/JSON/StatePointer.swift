@@ -43,6 +43,14 @@ struct StatePointer: CustomStringConvertible {
     )
   }
 
+  /// The pointers to the parts of the value at this place; behind one that has parts itself, a slash.
+  func parts(in state: JSONSlice) -> [String] {
+    (value(in: state)?.children ?? []).enumerated().map { index, child in
+      let token = child.name.map { JSONPointer.escaped($0) } ?? String(index)
+      return "\(description)/\(token)" + (child.value.children.isEmpty ? "" : "/")
+    }
+  }
+
   /// A state with everything around this place.
   var surroundings: JSONText {
     let last: JSONValue = tokens.last == "-" ? [] : [:]
