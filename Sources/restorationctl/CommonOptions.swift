@@ -97,6 +97,12 @@ struct SomeApplicationsOptions: ControlOptions {
   }
 }
 
+/// Of commands that remove or replace what is saved.
+struct DryRunOptions: ParsableArguments {
+  @Flag(name: .customLong("dry-run"), help: "Change nothing, and say what would be done.")
+  var isDry = false
+}
+
 struct DestinationOptions: ParsableArguments {
   @Option(
     name: [.customShort("o"), .customLong("output")],

@@ -95,6 +95,13 @@ struct DiffCommand: ControlCommand {
   private func text(of difference: GenerationDifference, _ changes: [ChangedObject]?) -> String {
     let sides = "generation \(from) and \(to.map { "generation \($0)" } ?? "now")"
     if difference.isEmpty { return legend.hidesLegend ? "" : "Nothing differs between \(sides).\n" }
+    let table = Self.table(of: difference, changes)
+    guard !legend.hidesLegend else { return table.text(header: false) }
+    return table.text(header: true) + "\nBetween \(sides): \(difference.counts).\n"
+  }
+
+  /// - Parameter changes: `nil` lists keys without values.
+  static func table(of difference: GenerationDifference, _ changes: [ChangedObject]? = nil) -> TextTable {
     let columns = changes == nil ? ["KEYS"] : ["KEY", "FROM", "TO"]
     var table = TextTable(
       [TextTable.Column("CHANGE", minimum: nil), TextTable.Column("PATH")] + columns.map { TextTable.Column($0) }
@@ -111,11 +118,12 @@ struct DiffCommand: ControlCommand {
     if changes == nil {
       for change in difference.changed { add("changed", .yellow, change.path, [change.words]) }
     }
-    guard !legend.hidesLegend else { return table.text(header: false) }
-    let (removed, added, changed) = (difference.removed.count, difference.added.count, difference.changed.count)
-    let counts = "\(removed) removed, \(added) added, \(changed) changed"
-    return table.text(header: true) + "\nBetween \(sides): \(counts).\n"
+    return table
   }
+}
+
+extension GenerationDifference {
+  var counts: String { "\(removed.count) removed, \(added.count) added, \(changed.count) changed" }
 }
 
 extension ObjectDifference {
@@ -125,10 +133,10 @@ extension ObjectDifference {
   fileprivate var words: String { obstacle ?? (keys + (elements ? ["(elements)"] : [])).joined(separator: ", ") }
 }
 
-private struct ChangedObject: JSONWritable {
-  let difference: ObjectDifference
-  let former: JSONSlice?
-  let present: JSONSlice?
+struct ChangedObject: JSONWritable {
+  fileprivate let difference: ObjectDifference
+  fileprivate let former: JSONSlice?
+  fileprivate let present: JSONSlice?
 
   /// The values may have become equal again since the comparison.
   private var values: [(key: String, from: JSONText?, to: JSONText?)] {
@@ -136,7 +144,7 @@ private struct ChangedObject: JSONWritable {
   }
 
   /// Key, former value, present value; a hyphen for none.
-  var rows: [[String]] {
+  fileprivate var rows: [[String]] {
     if let obstacle = difference.obstacle { return [[obstacle]] }
     let rows = values.map { [$0.key, $0.from?.string ?? "-", $0.to?.string ?? "-"] }
     return rows + (difference.elements ? [["(elements)"]] : [])

@@ -13,6 +13,7 @@ struct DiscardCommand: ControlCommand {
     discussion: """
       Examples:
         restorationctl discard org.example.Notes
+        restorationctl discard org.example.Notes --dry-run
         restorationctl discard org.example.Notes --yes --reason "crashes at start"
         restorationctl discard org.example.Notes --generations --force
 
@@ -24,6 +25,8 @@ struct DiscardCommand: ControlCommand {
   )
 
   @OptionGroup var options: ApplicationOptions
+
+  @OptionGroup var trial: DryRunOptions
 
   @Flag(help: "Remove the generations as well.")
   var generations = false
@@ -38,7 +41,7 @@ struct DiscardCommand: ControlCommand {
   var reason: String?
 
   func validate() throws {
-    if !yes, !force, !Terminal.canAsk {
+    if !trial.isDry, !yes, !force, !Terminal.canAsk {
       throw ValidationError("discarding removes what is saved, and this is not a terminal to ask on: use --yes")
     }
   }
@@ -48,6 +51,7 @@ struct DiscardCommand: ControlCommand {
       let description = try await broker.describeApplication(application)
       let sealed = try await broker.call(ListGenerations(), of: application).generations.count
       let loss = Loss(description, generations: generations ? sealed : 0, kept: generations ? 0 : sealed)
+      if trial.isDry { return try output.confirm(loss.preview(), or: loss.foretold) }
       if !yes, !force, !Question.confirms(loss.question) {
         throw Failure(ExitStatus.refused, kind: "declined", "nothing was discarded")
       }
@@ -87,19 +91,30 @@ private struct Loss: JSONWritable {
     return generations == 0 ? states : "\(states) and \(Quantity.count(generations, "generation"))"
   }
 
+  private var live: String { Quantity.remark(sessions, "session", "live") }
+
   private var rest: String { Quantity.remark(kept, "generation", "kept") }
 
-  var question: String { "Discard \(what) of \(application)?\(Quantity.remark(sessions, "session", "live"))\(rest)" }
+  var foretold: String { "Would discard \(what) of \(application).\(live)\(rest)" }
+
+  var question: String { "Discard \(what) of \(application)?\(live)\(rest)" }
 
   var sentence: String { "Discarded \(what) of \(application).\(rest)" }
 
-  func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("application", application)
-      writer.member("states", states)
-      writer.member("bytes", bytes)
-      writer.member("generations", generations)
-      writer.member("generationsKept", kept)
+  func writeJSON(to writer: inout JSONWriter) { writer.object(writeMembers) }
+
+  func preview() -> PrintedObject {
+    PrintedObject { writer in
+      writeMembers(to: &writer)
+      writer.member("dryRun", true)
     }
+  }
+
+  private func writeMembers(to writer: inout JSONWriter) {
+    writer.member("application", application)
+    writer.member("states", states)
+    writer.member("bytes", bytes)
+    writer.member("generations", generations)
+    writer.member("generationsKept", kept)
   }
 }

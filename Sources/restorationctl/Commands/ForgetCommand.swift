@@ -19,7 +19,7 @@ struct ForgetCommand: ControlCommand {
         restorationctl forget org.example.Notes Main/Editor --yes --generations
         restorationctl forget org.example.Notes
         restorationctl forget org.example.Notes --force --damaged
-        restorationctl forget --unused 180
+        restorationctl forget --unused 180 --dry-run
 
       Asks first; without a terminal to ask on, --yes or --force is required.
       With a path, the object and all below it that no process has are removed;
@@ -40,6 +40,8 @@ struct ForgetCommand: ControlCommand {
   }
 
   @OptionGroup var options: Options
+
+  @OptionGroup var trial: DryRunOptions
 
   @Flag(help: "With a path: also remove the generations, except for the present state.")
   var generations = false
@@ -73,7 +75,7 @@ struct ForgetCommand: ControlCommand {
     }
     if path == nil, generations { throw ValidationError("an application is forgotten with its generations") }
     if path != nil, damaged { throw ValidationError("--damaged is for a whole application") }
-    if !yes, !force, !Terminal.canAsk {
+    if !trial.isDry, !yes, !force, !Terminal.canAsk {
       throw ValidationError("forgetting cannot be undone, and this is not a terminal to ask on: use --yes")
     }
   }
@@ -96,6 +98,7 @@ struct ForgetCommand: ControlCommand {
 
   private func forget(_ application: String, _ broker: BrokerConnection) async throws {
     let loss = try await loss(of: application, broker)
+    if trial.isDry { return try output.confirm(loss.preview(), or: loss.foretold) }
     if !yes, !force, !Question.confirms(loss.question) { throw declined }
     if let path {
       try await broker.call(UnregisterObject(object: .path(path), generations: generations), of: application)
@@ -129,7 +132,7 @@ struct ForgetCommand: ControlCommand {
 
   private func forgetUnused(_ broker: BrokerConnection) async throws {
     var applications = try await listUnused(broker)
-    if !yes, !applications.isEmpty {
+    if !trial.isDry, !yes, !applications.isEmpty {
       guard Question.confirms(question(about: applications)) else { throw declined }
       // Asked again, because applications may be used during the question.
       let unused = Set(try await listUnused(broker).map(\.application))
@@ -137,10 +140,11 @@ struct ForgetCommand: ControlCommand {
     }
     let days = Dictionary(uniqueKeysWithValues: applications.map { ("\($0.application)", $0.unusedDays ?? 0) })
     let outcomes = try await broker.forAll(output, of: days.keys.sorted()) { application in
-      try await broker.call(ForgetApplication(), of: application)
+      if !trial.isDry { try await broker.call(ForgetApplication(), of: application) }
       return Disuse(days: days[application] ?? 0)
     } report: { application, disuse in
-      let sentence = "Forgot \(application): not used for \(Quantity.count(disuse.days, "day"))."
+      let done = trial.isDry ? "Would forget" : "Forgot"
+      let sentence = "\(done) \(application): not used for \(Quantity.count(disuse.days, "day"))."
       if output.says(isDone: true) { try Output.print(sentence.printable + "\n") }
     }
     if outcomes.isEmpty, output.layout == nil, output.says(isDone: true) {
@@ -204,13 +208,22 @@ private struct Forgotten: JSONWritable {
 
   var sentence: String { "Forgot \(place): \(what)." }
 
-  func writeJSON(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("application", application)
-      if let path { writer.member("path", path) }
-      guard !isUnreadable else { return }
-      writer.member("objects", objects)
-      writer.member("bytes", bytes)
+  var foretold: String { "Would forget \(place): \(what).\(Quantity.remark(sessions, "session", "live"))" }
+
+  func writeJSON(to writer: inout JSONWriter) { writer.object(writeMembers) }
+
+  func preview() -> PrintedObject {
+    PrintedObject { writer in
+      writeMembers(to: &writer)
+      writer.member("dryRun", true)
     }
+  }
+
+  private func writeMembers(to writer: inout JSONWriter) {
+    writer.member("application", application)
+    if let path { writer.member("path", path) }
+    guard !isUnreadable else { return }
+    writer.member("objects", objects)
+    writer.member("bytes", bytes)
   }
 }

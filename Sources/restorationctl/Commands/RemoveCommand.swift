@@ -19,11 +19,13 @@ struct RemoveCommand: ControlCommand {
       With a pointer (RFC 6901), only that value is removed, and other writes are
       kept. Without one, the object is removed, if no process has it and nothing is
       below it; generations keep it. forget removes whole subtrees. Exit status 4
-      means that the object, state or value is missing.
+      means that the object, state or value is missing. --dry-run only looks.
       """
   )
 
   @OptionGroup var options: ApplicationOptions
+
+  @OptionGroup var trial: DryRunOptions
 
   @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath
@@ -43,9 +45,21 @@ struct RemoveCommand: ControlCommand {
     try await withBroker { broker in
       guard let pointer else { return try await remove(broker) }
       let edit = StateEdit(application: application, path: path)
+      guard !trial.isDry else { return try await preview(edit, pointer, broker) }
       let edited = try await edit.perform(broker, at: pointer, nil)
       try output.confirm(edited, or: edited.text)
     }
+  }
+
+  private func preview(_ edit: StateEdit, _ pointer: StatePointer, _ broker: BrokerConnection) async throws {
+    let (value, isSecret) = try await edit.removed(broker, at: pointer)
+    let document = PrintedObject { writer in
+      writer.member("application", application)
+      writer.member("path", path)
+      writer.member("dryRun", true)
+    }
+    let what = "\(pointer) of \(path) of \(application)"
+    try output.confirm(document, or: "Would remove \(what): \(isSecret ? "(confidential)" : value.brief).")
   }
 
   private func remove(_ broker: BrokerConnection) async throws {
@@ -63,7 +77,11 @@ struct RemoveCommand: ControlCommand {
       throw failure
     }
     do {
-      try await broker.call(UnregisterObject(object: .path(path)), of: application)
+      if trial.isDry {
+        try await edit.requireNoOwner(broker)
+      } else {
+        try await broker.call(UnregisterObject(object: .path(path)), of: application)
+      }
     } catch let error as RestorationError where error.code == .notOwner {
       throw edit.live(error)
     }
@@ -71,8 +89,9 @@ struct RemoveCommand: ControlCommand {
       writer.member("application", application)
       writer.member("path", path)
       writer.member("bytes", object.bytes)
+      writer.member("dryRun", ifTrue: trial.isDry)
     }
-    let text = "Removed \(path) of \(application): \(Quantity.bytes(object.bytes))."
+    let text = "\(trial.isDry ? "Would remove" : "Removed") \(path) of \(application): \(Quantity.bytes(object.bytes))."
     try output.confirm(removed, or: text)
   }
 }

@@ -11,7 +11,7 @@ struct RollbackCommand: ControlCommand {
     discussion: """
       Examples:
         restorationctl history org.example.Notes
-        restorationctl diff org.example.Notes 3
+        restorationctl rollback org.example.Notes 3 --dry-run
         restorationctl rollback org.example.Notes 3
         restorationctl rollback org.example.Notes 3 Main/Editor
 
@@ -24,6 +24,8 @@ struct RollbackCommand: ControlCommand {
   )
 
   @OptionGroup var options: ApplicationOptions
+
+  @OptionGroup var trial: DryRunOptions
 
   @Flag(help: "Also while sessions are live.")
   var force = false
@@ -44,6 +46,7 @@ struct RollbackCommand: ControlCommand {
 
   func run() async throws {
     try await withBroker { broker in
+      guard !trial.isDry else { return try await preview(broker) }
       let result = try await rollBack(broker)
       try output.confirm(result, or: sentence(of: result))
       for path in result.unreadable {
@@ -66,6 +69,30 @@ struct RollbackCommand: ControlCommand {
     } catch let error as RestorationError where error.code == .unknownObject {
       throw Failure(error, hint: "restorationctl export \(application) --generation \(generation) prints what it has.")
     }
+  }
+
+  /// What would be brought back, removed and changed: the difference from now to the generation.
+  private func preview(_ broker: BrokerConnection) async throws {
+    let since = try await GenerationNumber.orNotThere(in: application) {
+      try await broker.diffGenerations(of: application, from: generation)
+    }
+    func isMeant(_ path: IdentifierPath) -> Bool {
+      paths.isEmpty || paths.contains { path.components.starts(with: $0.components) }
+    }
+    let difference = since.with {
+      ($0.removed, $0.added) = (since.added.filter(isMeant), since.removed.filter(isMeant))
+      $0.changed = since.changed.filter { isMeant($0.path) }
+    }
+    let sessions = try await broker.describeApplication(application).sessions.count
+    let document = PrintedObject { writer in
+      writer.member("generation", generation)
+      difference.writeMembers(to: &writer)
+      writer.member("dryRun", true)
+    }
+    let table = difference.isEmpty ? "" : DiffCommand.table(of: difference).text(header: !legend.hidesLegend) + "\n"
+    let live = force ? "" : Quantity.remark(sessions, "session", "live, which takes --force")
+    let outcome = "Would go back to generation \(generation): \(difference.counts).\(live)"
+    try output.print(document, or: table + outcome.printable + "\n")
   }
 
   private func sentence(of result: RolledBackArchive) -> String {
