@@ -46,7 +46,12 @@ struct CommandGroup {
     CommandGroup(
       title: "Change",
       rows: [
-        Row(PutCommand.self, RemoveCommand.self, meaning: "store or remove a state, or one value"),
+        Row(
+          PutCommand.self,
+          EditCommand.self,
+          RemoveCommand.self,
+          meaning: "store, edit or remove a state, or one value"
+        ),
         Row(SaveCommand.self, RestoreCommand.self, meaning: "save or restore an application, in all processes"),
         Row(DiscardCommand.self, ForgetCommand.self, meaning: "drop saved states; drop objects and applications"),
       ]

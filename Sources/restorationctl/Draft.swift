@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+
+/// A text that is edited in the user's editor, in a file that only the user can read.
+struct Draft {
+  let path: String
+  private let former: String
+
+  init(_ text: String) throws {
+    // The first is in memory, and ends with the user's last session.
+    let folder = Terminal.variable("XDG_RUNTIME_DIR") ?? Terminal.variable("TMPDIR") ?? "/tmp"
+    var name = Array("\(folder)/restorationctl-XXXXXX".utf8CString)
+    guard mkdtemp(&name) != nil else {
+      let reason = "no directory can be made in \(folder): \(String(cString: strerror(errno)))"
+      throw Failure(ExitStatus.outputFailed, kind: "outputFailed", reason, hint: "Set TMPDIR, or make room there.")
+    }
+    path = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) + "/state.json"
+    former = text
+    try OutputFile.reporting { () throws(OutputFile.Fault) in try OutputFile(path: path, isChosen: false).write(text) }
+  }
+
+  var isThere: Bool { access(path, F_OK) == 0 }
+
+  func remove() {
+    unlink(path)
+    rmdir(path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/"))
+  }
+
+  /// The text when the editor has ended.
+  func edited() throws -> String {
+    let editor = Terminal.variable("VISUAL") ?? Terminal.variable("EDITOR") ?? "editor"
+    // The editor inherits ignored signals, but expects to be ended by this one.
+    signal(SIGPIPE, SIG_DFL)
+    let status = TimeLimit.suspended { system("\(editor) \(path.shellWord)") }
+    signal(SIGPIPE, SIG_IGN)
+    let exit = (status >> 8) & 0xff
+    if status == 0 { return try text() }
+    let isChanged = (try? text()) != former
+    if !isChanged { remove() }
+    if exit == 127 || exit == 126 {
+      let hint = "Set VISUAL or EDITOR to the command of one: EDITOR=nano."
+      throw Failure(ExitStatus.usage, kind: "usage", "the editor '\(editor)' cannot be run", hint: hint)
+    }
+    let end = status & 0x7f == 0 ? "with status \(exit)" : "by signal \(status & 0x7f)"
+    let hint = isChanged ? "Your text is in \(path)." : nil
+    let message = "the editor ended \(end), and nothing was stored"
+    throw Failure(ExitStatus.refused, kind: "declined", message, hint: hint)
+  }
+
+  private func text() throws -> String {
+    do throws(OutputFile.Fault) {
+      return try OutputFile.read(path)
+    } catch {
+      throw Failure(ExitStatus.usage, kind: "usage", error.message, hint: "Save the text in the editor as UTF-8.")
+    }
+  }
+}
+
+extension String {
+  /// As one word of a shell, whatever is in it.
+  var shellWord: String { "'" + replacing("'", with: #"'\''"#) + "'" }
+}
