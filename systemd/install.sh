@@ -244,11 +244,20 @@ for unit in "${unit_names[@]}"; do
   done
   printf '%s\n' "$text" >"$stage/${units#"$prefix/"}/$unit"
 done
+# What `restorationctl terminal install` makes the user's settings read.
+restorers="$stage/share/restorationd/restorers"
+mkdir -p "$restorers"
+(
+  cd "$here/../Protocol/examples"
+  find terminal vim neovim emacs -type f -regex '.*\.\(awk\|bash\|el\|lua\|py\|sh\|vim\)' \
+    -exec cp --parents -t "$restorers" -- {} +
+)
 if [[ -n $catalog ]]; then
   mkdir -p "$stage/$catalog"
   cp -- "$here/restorationd.catalog" "$stage/$catalog/"
 fi
 find "$stage" -type f ! -path "$stage/bin/*" -exec chmod 644 {} +
+chmod 755 "$restorers"/terminal/tmux.py "$restorers"/terminal/terminal.sh
 mapfile -t files < <(cd "$stage" && find . -type f -printf '%P\n' | LC_ALL=C sort)
 
 earlier=()

@@ -30,6 +30,17 @@ internal import Testing
       let fish = try installer.text("share/fish/vendor_completions.d/\(program).fish")
       #expect(fish.contains("complete -c \(program) ") || fish.contains("complete -c '\(program)' "))
     }
+    let restorers = "\(installer.prefix)/share/restorationd/restorers"
+    let tool = ["\(installer.prefix)/bin/restorationctl", "terminal", "install", "--dry-run"]
+    let shown = try ChildProcess.run(
+      tool + ["bash", "tmux", "vim", "neovim", "emacs"],
+      environment: ["HOME": directory.path, "XDG_CONFIG_HOME": nil, "XDG_DATA_HOME": nil]
+    )
+    #expect(shown.end == .exit(0), "\(shown.errors)")
+    for place in ["terminal/shell.bash'", "terminal/tmux.py'", "vim.", "neovim.", "emacs\""] {
+      #expect(shown.output.contains("\(restorers)/\(place)"), "\(shown.output)")
+    }
+    #expect(Files.mode("\(restorers)/terminal/tmux.py") == 0o755)
     #expect(Files.list("\(installer.prefix)/share/systemd/user") == Self.units)
     let service = try installer.text("share/systemd/user/restorationd.service")
     #expect(service.contains("\nExecStart=\(installer.prefix)/bin/restorationd\n"))

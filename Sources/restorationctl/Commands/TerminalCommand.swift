@@ -7,13 +7,15 @@ internal import RestorationWire
 struct TerminalCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "terminal",
-    abstract: "Manage the restorers of a terminal.",
+    abstract: "Have shells, tmux and editors come back.",
     usage: "restorationctl terminal [<option> ...] <command>",
     discussion: """
       Examples:
+        restorationctl terminal install
         restorationctl terminal status
+        restorationctl terminal uninstall
       """,
-    subcommands: [TerminalStatusCommand.self]
+    subcommands: [TerminalStatusCommand.self, TerminalInstallCommand.self, TerminalUninstallCommand.self]
   )
 
   // All options may stand before or after the command.

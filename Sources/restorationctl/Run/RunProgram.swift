@@ -77,8 +77,11 @@ struct RunProgram: JSONWritable {
     (Terminal.variable("PATH") ?? "").split(separator: ":").filter { $0.hasPrefix("/") && !$0.contains("\u{fffd}") }
   }
 
+  /// Whether `PATH` leads to a program.
+  static func isFound(_ name: String) -> Bool { (try? find(name)) != nil }
+
   /// Found by `PATH` unless the name has a slash.
-  private static func find(_ name: String) throws -> String {
+  static func find(_ name: String) throws -> String {
     var candidates = Self.path.map { "\($0)/\(name)" }
     if name.contains("/") {
       do throws(OutputFile.Fault) {

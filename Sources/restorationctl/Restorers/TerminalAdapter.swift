@@ -9,14 +9,19 @@ struct TerminalAdapter {
 
     var name: String { self == .bash ? "Bash" : "tmux" }
     var application: String { self == .bash ? "org.gnu.bash" : "org.tmux.tmux" }
+    var restorer: Restorer { self == .bash ? .bash : .tmux }
     /// The program that stores the state.
     var script: String { self == .bash ? "shell-keeper.bash" : "tmux.py" }
 
     var unread: String {
       switch self {
       case .bash:
-        "shell.bash was not read, or PROMPT_COMMAND was set again after it: source it at the end of ~/.bashrc"
-      case .tmux: "tmux.py was not run: have the last line of ~/.tmux.conf run it, and begin tmux anew"
+        """
+        shell.bash was not read, or PROMPT_COMMAND was set again after it: source it at the end of ~/.bashrc, or run \
+        restorationctl terminal install bash
+        """
+      case .tmux:
+        "tmux.py was not run: run restorationctl terminal install tmux, and begin tmux anew"
       }
     }
 

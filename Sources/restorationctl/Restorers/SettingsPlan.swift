@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import JSONRPC
+internal import RestorationWire
+
+/// Changes of the user's settings, which are shown before they are made.
+struct SettingsPlan {
+  struct Step {
+    let restorer: Restorer
+    let place: SettingsPlace
+    let change: SettingsPlace.Change
+  }
+
+  let steps: [Step]
+  let installs: Bool
+
+  static func installing(_ restorers: [Restorer], from sources: String) throws -> SettingsPlan {
+    let steps = try restorers.map { restorer in
+      let place = try restorer.place(from: sources)
+      return Step(restorer: restorer, place: place, change: restorer.isForAllUsers ? .byHand : try place.installing())
+    }
+    return SettingsPlan(steps: steps, installs: true)
+  }
+
+  static func uninstalling(_ restorers: [Restorer]) throws -> SettingsPlan {
+    let steps = try restorers.map { restorer in
+      let place = try restorer.place()
+      return Step(restorer: restorer, place: place, change: try place.uninstalling())
+    }
+    return SettingsPlan(steps: steps, installs: false)
+  }
+
+  private var isEmpty: Bool { steps.allSatisfy { [.none, .byHand].contains($0.change) } }
+
+  /// Shows the changes, asks, and makes them.
+  ///
+  /// - Parameter isAnswered: whether the answer is yes already.
+  func carryOut(_ output: OutputOptions, isDry: Bool, isAnswered: Bool) throws {
+    let asks = !isDry && !isEmpty && !isAnswered
+    if output.layout == nil, output.says(isDone: true) || asks {
+      try Output.print(text)
+    } else if asks {
+      Output.write(text, to: .messages)
+    }
+    if !isDry, !isEmpty {
+      if asks, !Question.confirms("Change this?") {
+        throw Failure(ExitStatus.refused, kind: "declined", "nothing was changed")
+      }
+      for step in steps { try step.place.apply(step.change) }
+      if installs {
+        for lack in steps.compactMap(\.restorer.lack) { Output.complain(lack) }
+      }
+    }
+    let document = PrintedObject { writer in
+      writer.member("changes", steps)
+      writer.member("dryRun", ifTrue: isDry)
+    }
+    try output.layout?.print(document)
+  }
+
+  private var text: String { steps.map { "\($0.restorer.name): \(sentence(of: $0))\n" }.joined() }
+
+  private func sentence(of step: Step) -> String {
+    let path = step.place.path.printable
+    return switch (step.change, step.place.content) {
+    case (.none, _): installs ? "\(path) is as it is to be." : "\(path) has nothing of this tool."
+    case (.byHand, _): "it is set up, not by this tool, and stays as it is."
+    case (.write, .lines(let block, _)) where installs:
+      "\(path) gets these lines at its end:\n"
+        + block.text.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
+    case (.write, _): "\(path) loses the lines between the two comments of restorationctl."
+    case (.link(let target), _): "\(path) becomes a link to \(target)."
+    case (.remove, _): "\(path) is removed."
+    }
+  }
+}
+
+extension SettingsPlan.Step: JSONWritable {
+  private var word: String {
+    switch change {
+    case .none: "none"
+    case .byHand: "byHand"
+    case .write: "lines"
+    case .link: "link"
+    case .remove: "remove"
+    }
+  }
+
+  func writeJSON(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("program", restorer.rawValue)
+      writer.member("path", place.path)
+      writer.member("change", word)
+    }
+  }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Glibc
+internal import JSONRPC
+internal import TestSupport
+internal import Testing
+
+/// `restorationctl terminal install` and `uninstall`, with real shells and editors.
+@Suite(
+  .enabled(if: TerminalExample.isInstalled, Comment(rawValue: TerminalExample.requirement)),
+  .timeLimit(.minutes(5))
+)
+struct TerminalInstallLives {
+  private static let restorers = "\(Products.repository)/Protocol/examples"
+  private let home = TerminalHome()
+
+  @discardableResult
+  private func terminal(_ words: String..., status: Int32 = 0) throws -> ControlTool.Result {
+    try ControlTool.run(["terminal"] + words, environment: settings, status: status)
+  }
+
+  /// Settings are where programs look for them without variables.
+  private var settings: [String: String?] {
+    home.environment.merging(["XDG_CONFIG_HOME": nil, "XDG_DATA_HOME": nil]) { $1 }
+  }
+
+  /// All files of the home directory, with what is in them, and links with where they lead.
+  private func files() throws -> [String: String] {
+    let list = try ChildProcess.run(["find", "\(home)", "(", "-type", "f", "-o", "-type", "l", ")", "-printf", "%p\n"])
+    return try Dictionary(
+      uniqueKeysWithValues: list.output.split(separator: "\n").map(String.init).map { path in
+        let target = Files.target(path)
+        return (path, target.isEmpty ? try Files.text(path) : "-> \(target)")
+      }
+    )
+  }
+
+  @Test(.broker) func anInstalledShellComesBackAndAnUninstalledOneDoesNot() throws {
+    _ = try broker.directory.makeDirectory("home")
+    let own = "PS1='> '\nalias rm='rm -i' tail=false\nset -C\n"
+    try home.write(own, to: ".bashrc")
+    let installed = try terminal("install", "bash", "--from", Self.restorers, "--yes")
+    #expect(installed.output.hasPrefix("Bash: \(home)/.bashrc gets these lines at its end:\n  # >>> "), "\(installed)")
+    var shell = try home.shell()
+    try shell.run("cd /usr")
+    try home.waitUntilSaved(["/usr"])
+    #expect(try shell.run("restorationctl terminal status --no-legend").contains("  yes  "))
+    try shell.kill()
+    shell = try home.shell()
+    #expect(try shell.run("pwd") == "/usr\n")
+    try shell.kill()
+    try terminal("uninstall", "--yes")
+    #expect(try Files.text("\(home)/.bashrc") == own)
+    shell = try home.shell()
+    #expect(try shell.run("pwd") == "\(home)\n")
+    try shell.kill()
+  }
+
+  @Test(.broker) func anInstalledTmuxComesBack() throws {
+    _ = try broker.directory.makeDirectory("home")
+    try home.write("set -g default-command 'sh'\n", to: ".tmux.conf")
+    try terminal("install", "tmux", "--from", Self.restorers, "--yes")
+    defer { _ = try? home.tmux("kill-server") }
+    try home.tmux("new-session", "-d", "-s", "mine")
+    try Wait.until("it is saved") { try home.savedSessions() == ["mine"] }
+    try home.endTmux(byKill: true)
+    try home.tmux("start-server")
+    #expect(try home.tmux("list-sessions", "-F", "#{session_name}") == "mine\n")
+  }
+
+  @Test(.broker, .enabled(if: Editor.areInstalled, Comment(rawValue: Editor.requirement)))
+  func installedEditorsLoadTheirPlugins() throws {
+    _ = try broker.directory.makeDirectory("home")
+    try terminal("install", "vim", "neovim", "emacs", "--from", Self.restorers, "--yes")
+    let look = #"if exists(":RestorationStatus") == 2 | qa! | else | cq | endif"#
+    let commands = [
+      ["vim", "--not-a-term", "-c", look], ["nvim", "--headless", "-c", look],
+      ["emacs", "--batch", "-l", "\(home)/.emacs", "--eval", "(kill-emacs (if (featurep 'restoration) 0 1))"],
+    ]
+    func ends() throws -> [ChildProcess.End] {
+      try commands.map { try ChildProcess.run($0, environment: settings).end }
+    }
+    #expect(try ends() == [.exit(0), .exit(0), .exit(0)])
+    try terminal("uninstall", "--yes")
+    #expect(try ends().prefix(2) == [.exit(1), .exit(1)])
+    #expect(!Files.exists("\(home)/.emacs") && !Files.exists("\(home)/.vim/pack"))
+  }
+
+  @Test(.broker) func whatIsShownIsWhatIsWrittenAndAllOfItIsTakenBack() throws {
+    _ = try broker.directory.makeDirectory("home/dotfiles")
+    try home.write("echo hello\n", to: "dotfiles/bashrc")
+    chmod("\(home)/dotfiles/bashrc", 0o640)
+    symlink("dotfiles/bashrc", "\(home)/.bashrc")
+    try home.write("set -g status off\n", to: ".tmux.conf")
+    let before = try files()
+    let words = ["bash", "tmux", "vim", "neovim", "emacs", "--from", Self.restorers]
+    func install(_ more: String...) throws -> ControlTool.Result {
+      try ControlTool.run(["terminal", "install"] + words + more, environment: settings, status: 0)
+    }
+    let shown = try install("--dry-run").output
+    #expect(try files() == before)
+    let done = try install("--yes").output
+    #expect(done == shown)
+    let after = try files()
+    #expect(after["\(home)/.bashrc"] == "-> dotfiles/bashrc")
+    #expect(Files.mode("\(home)/dotfiles/bashrc") == 0o640)
+    let added = try #require(after["\(home)/dotfiles/bashrc"]?.dropFirst("echo hello\n".count))
+    #expect(shown.contains(added.split(separator: "\n").joined(separator: "\n  ")), "\(shown)")
+    for (link, folder) in [(".vim", "vim"), (".local/share/nvim/site", "neovim")] {
+      let path = "\(home)/\(link)/pack/restoration/start/restoration"
+      #expect(after[path] == "-> \(Self.restorers)/\(folder)")
+    }
+    // Once is enough.
+    let again = try install("--yes", "-j").json
+    #expect(again["changes"]?.array?.map { $0["change"] } == ["none", "none", "none", "none", "none"])
+    #expect(try files() == after)
+    try ControlTool.run(["terminal", "uninstall", "--dry-run"], environment: settings, status: 0)
+    #expect(try files() == after)
+    try ControlTool.run(["terminal", "uninstall", "--yes"], environment: settings, status: 0)
+    #expect(try files() == before)
+    #expect(Files.mode("\(home)/dotfiles/bashrc") == 0o640)
+  }
+
+  @Test(.broker) func restorersThatHaveMovedReplaceTheirLines() throws {
+    let moved = try broker.directory.makeDirectory("moved")
+    #expect(try ChildProcess.run(["cp", "-r", "\(Self.restorers)/terminal", moved]).end == .exit(0))
+    _ = try broker.directory.makeDirectory("home")
+    try home.write("one\n", to: ".bashrc")
+    try terminal("install", "bash", "--from", Self.restorers, "--yes")
+    try home.write(Files.text("\(home)/.bashrc") + "two", to: ".bashrc")
+    try terminal("install", "bash", "--from", moved, "--yes")
+    let text = try Files.text("\(home)/.bashrc")
+    #expect(text.contains("\(moved)/terminal/shell.bash") && !text.contains(Self.restorers), "\(text)")
+    try terminal("uninstall", "bash", "--yes")
+    #expect(try Files.text("\(home)/.bashrc") == "one\ntwo")
+  }
+
+  @Test(.broker) func whatAUserDidByHandStaysAndWhatIsOddIsRefused() throws {
+    try home.prepare()
+    let before = try files()
+    let changes = try terminal("install", "bash", "tmux", "--from", Self.restorers, "--yes", "-j").json["changes"]
+    #expect(changes?.array?.map { $0["change"] } == ["byHand", "byHand"])
+    try terminal("uninstall", "--yes")
+    #expect(try files() == before)
+
+    try home.write("# >>> restorationctl terminal >>>\n", to: ".bashrc")
+    let unended = try terminal("install", "bash", "--from", Self.restorers, "--yes", status: 1)
+    #expect(unended.errors.contains("by hand"), "\(unended.errors)")
+    Files.remove("\(home)/.tmux.conf")
+    symlink("nowhere", "\(home)/.tmux.conf")
+    let dangling = try terminal("install", "tmux", "--from", Self.restorers, "--yes", status: 1)
+    #expect(dangling.errors.contains("is a link to a file that is not there"), "\(dangling.errors)")
+    let absent = try terminal("install", "bash", "--from", "\(home)", "--yes", status: 4)
+    #expect(absent.errors.contains("--from"), "\(absent.errors)")
+    let odd = try broker.directory.makeDirectory("it's")
+    let quoted = try terminal("install", "bash", "--from", odd, "--yes", status: 64)
+    #expect(quoted.errors.contains("settings cannot name"), "\(quoted.errors)")
+  }
+
+  @Test(.broker) func nothingIsWrittenWithoutAYes() throws {
+    _ = try broker.directory.makeDirectory("home")
+    let words = ["terminal", "install", "bash", "--from", Self.restorers]
+    let unasked = try ControlTool.run(words, environment: settings, status: 64)
+    #expect(unasked.errors.contains("use --yes"), "\(unasked.errors)")
+    let no = try ControlTool.runOnTerminal(
+      words,
+      answers: [("Change this? [y/N] ", "n")],
+      environment: settings,
+      status: 1
+    )
+    #expect(no.output.contains("nothing was changed"), "\(no.output)")
+    #expect(Files.list("\(home)").isEmpty)
+    let yes = [("Change this? [y/N] ", "y")]
+    _ = try ControlTool.runOnTerminal(words, answers: yes, environment: settings, status: 0)
+    #expect(try Files.text("\(home)/.bashrc").hasPrefix("# >>> restorationctl terminal >>>\n"))
+  }
+}
