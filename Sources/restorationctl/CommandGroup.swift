@@ -26,7 +26,7 @@ struct CommandGroup {
     CommandGroup(
       title: "Look",
       rows: [
-        Row(StatusCommand.self, meaning: "whether it runs, and what it holds"),
+        Row(StatusCommand.self, DoctorCommand.self, meaning: "whether it runs, and what it holds; what is wrong"),
         Row(ListCommand.self, TreeCommand.self, meaning: "applications; the objects of one, in all processes"),
         Row(ShowCommand.self, GetCommand.self, meaning: "an object with its state; one value of the state"),
         Row(ExplainCommand.self, meaning: "why an object was restored, or was not"),

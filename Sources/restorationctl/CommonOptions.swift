@@ -136,6 +136,12 @@ struct ConnectionOptions: ParsableArguments {
   )
   var timeout: Seconds?
 
+  /// Whether it is the socket of the user's units.
+  var isUsual: Bool { socket == nil && Terminal.variable("RESTORATIOND_SOCKET") == nil }
+
+  /// `nil` if nothing names the socket.
+  var path: String? { socket ?? (try? BrokerConnection.defaultSocketPath()) }
+
   /// Connects, runs `body`, and turns errors of the library into a `Failure`.
   ///
   /// - Parameter application: the name on the command line. If it is unknown, the failure suggests a similar one.

@@ -195,6 +195,9 @@ internal import Testing
     #expect(shown.output.contains("poison"))
     #expect(try ControlTool.run(["list"]).output.contains("available, 1 withheld"))
     #expect(try ControlTool.run(["status"]).output.contains("Withheld:  1 state of \(Self.application); see"))
+    let doctor = try ControlTool.run(["doctor"], status: 1).output
+    #expect(doctor.contains("!!    withheld  1 state of \(Self.application)"), "\(doctor)")
+    #expect(doctor.contains("restorationctl quarantine list \(Self.application)\n"), "\(doctor)")
     let status = try ControlTool.run(["status", "-j"]).json["withheld"]
     #expect(status == [["application": .string(Self.application), "objects": 1]])
     #expect(try ControlTool.run(["tree", Self.application]).output.contains(/o1 .* vow\n/))
