@@ -67,11 +67,16 @@ enum InspectedPage {
   }
 
   /// The document after the page was loaded, with a script of the test at its end: for that its policy goes.
-  static func dump(_ page: String, running script: String, _ arguments: [String] = []) throws -> String {
+  static func dump(
+    _ page: String,
+    running script: String,
+    _ arguments: [String] = [],
+    zone: String = "UTC"
+  ) throws -> String {
     let open = page.replacing(/<meta http-equiv=[^>]*>/, with: "")
       .replacing("</body>", with: "<script>\(script)</script></body>")
     let file = try broker.directory.write(open, to: "open.html")
-    return try Browser.dump("file://\(file)", in: broker.directory, arguments)
+    return try Browser.dump("file://\(file)", in: broker.directory, arguments, zone: zone)
   }
 
   /// What a script of the test has noted.
@@ -140,6 +145,69 @@ enum InspectedPage {
     #expect(dump.contains("<h3>Referred to by</h3><ul><li><a href=\"#Main\">Main</a></li></ul>"))
     #expect(dump.contains("<span>changed <a href=\"#Main/Editor\">Main/Editor</a>: run</span>"))
     #expect(dump.contains("<rect x=\"0\" y=\"20\""))
+    // What has a colour, and the word of the protocol, are explained.
+    for kind in ["saved", "restored", "tick", "now"] { #expect(dump.contains("<span class=\"\(kind)\">"), "\(kind)") }
+    #expect(dump.contains("<dt>Verdict</dt><dd>It is saved"))
+  }
+
+  @Test(
+    .enabled(if: Browser.isUsable, "chromium is not installed"),
+    arguments: [
+      ("UTC", "2026-07-01 00:00:00 UTC"), ("Asia/Tokyo", "2026-07-01 09:00:00 UTC+09:00"),
+      ("America/St_Johns", "2026-06-30 21:30:00 UTC-02:30"),
+    ]
+  )
+  func timesAreThoseOfTheReadersClockWithItsZone(zone: String, time: String) throws {
+    try InspectedPage.fill()
+    let script = "document.body.dataset.time = zoned(Date.UTC(2026, 6, 1))"
+    let dump = try InspectedPage.dump(try InspectedPage.write(), running: script, zone: zone)
+    #expect(InspectedPage.note("time", in: dump) == "\(time)")
+    let end = time.drop { $0 != "U" }
+    for place in ["id=\"facts\">3 objects", "id=\"chosen\">now", "<dt>Modified</dt><dd>20"] {
+      let text = dump.components(after: place).first?.prefix { $0 != "<" }
+      #expect(text?.contains(/[0-9]{2}:[0-9]{2}:[0-9]{2} UTC/) == true, "\(place): \(text ?? "")")
+      if zone == "Asia/Tokyo" { #expect(text?.hasSuffix(end) == true, "\(place): \(text ?? "")") }
+    }
+  }
+
+  /// On a telephone, beside another window, and in a window of its own.
+  @Test(.enabled(if: Browser.isUsable, "chromium is not installed"), arguments: [(400, 3), (800, 4), (1_400, 6)])
+  func columnsAreBelowTheirHeadsAndNarrowPanesOneBelowTheOther(width: Int64, columns: Int64) throws {
+    try InspectedPage.fill()
+    _ = try InspectedPage.write()
+    let page = try BrowserPage(in: broker.directory)
+    try page.resize(width: width, height: 800)
+    try page.open("file://\(broker.directory.file("page.html"))")
+    let found = try page.run(
+      """
+      (() => {
+        const box = id => document.getElementById(id).getBoundingClientRect();
+        const text = cell => {
+          const range = document.createRange();
+          range.selectNodeContents(cell.querySelector('bdi') ?? cell);
+          return range.getBoundingClientRect();
+        };
+        const cells = row => [...row.children].filter(cell => cell.getClientRects().length);
+        const row = cells(list.firstElementChild), heads = cells(document.getElementById('head'));
+        const misplaced = heads.filter((head, index) => {
+          const side = head.className === 'number' ? 'right' : 'left', cell = row[index];
+          return Math.abs(head.getBoundingClientRect()[side] - cell.getBoundingClientRect()[side]) > 1
+            || (cell.textContent && Math.abs(text(head)[side] - text(cell)[side]) > 1);
+        });
+        return {
+          misplaced: misplaced.map(head => head.textContent).join(), columns: row.length, heads: heads.length,
+          fits: document.documentElement.scrollWidth <= innerWidth, width: innerWidth,
+          isBelow: box('details').top >= box('left').bottom, hasRoom: box('details').width >= 300,
+        };
+      })()
+      """
+    )
+    #expect(
+      found == [
+        "misplaced": "", "columns": .integer(columns), "heads": .integer(columns), "fits": true,
+        "width": .integer(width), "isBelow": .bool(width == 400), "hasRoom": true,
+      ]
+    )
   }
 
   /// Neither the policy nor that everything is put in as text lets one run: the second is tried alone, too.

@@ -53,7 +53,7 @@ struct TutorialPage {
 
 extension String {
   /// What follows each occurrence of a mark.
-  fileprivate func components(after mark: String) -> [Substring] { ranges(of: mark).map { self[$0.upperBound...] } }
+  func components(after mark: String) -> [Substring] { ranges(of: mark).map { self[$0.upperBound...] } }
 }
 
 extension Substring {

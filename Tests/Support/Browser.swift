@@ -12,14 +12,17 @@ package enum Browser {
 
   /// The document as it is after it was loaded.
   ///
-  /// - Parameter arguments: more of its options.
+  /// - Parameters:
+  ///   - arguments: more of its options.
+  ///   - zone: the time zone of its user.
   package static func dump(
     _ address: String,
     in directory: ScratchDirectory,
-    _ arguments: [String] = []
+    _ arguments: [String] = [],
+    zone: String = "UTC"
   ) throws -> String {
     let command = command(in: directory) + ["--dump-dom"]
-    let environment: [String: String?] = ["HOME": directory.path]
+    let environment: [String: String?] = ["HOME": directory.path, "TZ": zone]
     let result = try ChildProcess.run(
       command + arguments + [address],
       environment: environment,
@@ -72,6 +75,13 @@ package final class BrowserPage {
     }
     try call("Page.navigate", ["url": .string(address)])
     try waitUntilLoaded()
+  }
+
+  package func resize(width: Int64, height: Int64) throws {
+    try call(
+      "Emulation.setDeviceMetricsOverride",
+      ["width": .integer(width), "height": .integer(height), "deviceScaleFactor": 1, "mobile": false]
+    )
   }
 
   package func waitUntilLoaded() throws {

@@ -92,7 +92,8 @@ struct ExplainCommand: ControlCommand {
     return "The cause is an object without identifier\(owner)\(below)."
   }
 
-  private static func sentence(_ verdict: String) -> String {
+  /// What an object is, as the end of a sentence about it.
+  static func sentence(_ verdict: String) -> String {
     switch ExplainRestoration.Verdict(rawValue: verdict) {
     case .saved: "is saved."
     case .restored: "is saved, and has been restored."

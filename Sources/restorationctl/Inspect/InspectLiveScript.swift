@@ -60,7 +60,7 @@ extension InspectPage {
         }
         clearInterval(growing);
         document.removeEventListener('visibilitychange', grow);
-        told.textContent = 'not live since ' + clock(last) + ' UTC, because restorationctl does not answer';
+        told.textContent = 'not live since ' + zoned(last) + ', because restorationctl does not answer';
       };
 
       live();

@@ -10,9 +10,9 @@ struct InspectPage {
   var isLive = false
 
   // SHA-256 of the texts below, in base 64. If one of them changes, a test prints the new value.
-  private static let scriptHash = "IUCX7iKqPWpx8jQSBFZ2Bnsu590o/VHfnm6F7/QbI88="
-  private static let liveScriptHash = "mru79Fsv161vJvAvfKg58p05XeKIxaCmr7yuZdBsvmo="
-  private static let styleHash = "BmGvIHZYTvcSglPWHU0aEbhaNJLFIeXGfaP9BZpgVZ0="
+  private static let scriptHash = "I5STkI8NHBTfPHKgSx1r/RuJcEFnr+FPkqcUYsglC08="
+  private static let liveScriptHash = "tDWQuYIW4jEl6R+il7je4LbnxePzutg+/V3yW2vS5HY="
+  private static let styleHash = "ssZFGoZGTpFdEKR57cpUWitMkDk0KGbZ0ZNp/yoQrYg="
 
   var html: String {
     """
@@ -43,10 +43,12 @@ struct InspectPage {
     <input id="slider" type="range" min="0" step="1"><span id="chosen"></span></div>
     <svg id="line" viewBox="0 0 1000 34" preserveAspectRatio="none" role="img"
     aria-label="Time line of saves, restorations and generations"></svg>
+    <p id="legend"><span class="saved">last saves</span> <span class="restored">last restoration</span>
+    <span class="tick">a generation</span> <span class="now">the chosen one</span></p>
     <div id="difference" role="region" aria-label="Differences" tabindex="0"></div></section>
-    <section id="left" aria-label="Objects"><div id="head" class="columns" aria-hidden="true"><span>Object</span>
-    <span>Class</span><span>Process</span><span class="number">Age</span><span class="number">Size</span>
-    <span>Marks</span></div>
+    <section id="left" aria-label="Objects"><div id="head" class="columns" aria-hidden="true">
+    <span class="name">Object</span><span>Class</span><span class="owner">Process</span>
+    <span class="number">Age</span><span class="number">Size</span><span>Marks</span></div>
     <div id="tree" role="tree" aria-label="Objects of all processes" tabindex="0">
     <div id="rows" role="none"></div></div></section>
     <section id="details" aria-label="Selected object" tabindex="0"></section>

@@ -51,7 +51,18 @@ extension InspectPage {
 
     const count = (number, name) => number + ' ' + name + (number === 1 ? '' : 's');
 
-    const clock = time => new Date(time).toISOString().replace('T', ' ').replace('Z', '');
+    /* Times are those of the reader's clock, as those that restorationctl prints. */
+    const two = number => String(number).padStart(2, '0');
+    const clock = time => {
+      const at = new Date(time);
+      const day = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join('-');
+      return day + ' ' + [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(':');
+    };
+    const zoned = time => {
+      const east = -new Date(time).getTimezoneOffset(), minutes = Math.abs(east);
+      const zone = (east < 0 ? '-' : '+') + two(Math.floor(minutes / 60)) + ':' + two(minutes % 60);
+      return clock(time) + ' UTC' + (east ? zone : '');
+    };
 
     /* Lays compact JSON out; numbers keep their digits. */
     const pretty = text => {
@@ -122,7 +133,11 @@ extension InspectPage {
       object.confidential && 'confidential', object.quarantined && 'quarantined', object.modified === null && 'empty',
     ].filter(Boolean);
 
-    const colour = process => [...process ?? ''].reduce((sum, letter) => sum + letter.codePointAt(0), 0) % 6;
+    const colours = new Map();
+    const colour = process => {
+      if (!colours.has(process)) colours.set(process, colours.size % 6);
+      return colours.get(process);
+    };
 
     const row = (index, number) => {
       const object = objects[index], item = element('div', undefined, 'row columns'), change = changes.get(object.link);
@@ -242,8 +257,8 @@ extension InspectPage {
         Class: object.classes.join(' < '), Kind: object.kind,
         Owner: object.object === null ? 'none' + (object.process ? '; written by ' + object.process : '') : owner,
         Marks: marks(object).join(', '), Revision: object.revision,
-        Modified: object.modified, Age: object.modified,
-        Size: object.modified && size(object.bytes), Verdict: object.verdict,
+        Modified: object.modified && zoned(Date.parse(object.modified)), Age: object.modified,
+        Size: object.modified && size(object.bytes), Verdict: data.texts[object.told],
         'Excluded by': object.excluder && excluder(object.excluder),
       };
       for (const [name, value] of Object.entries(lines))
@@ -268,8 +283,8 @@ extension InspectPage {
     const generation = number => {
       const chosen = data.generations[number], isHead = chosen.generation === null, name = called(number);
       slider.setAttribute('aria-valuetext', name);
-      const facts = isHead ? [clock(made)] : [
-        clock(Date.parse(chosen.committed)), count(chosen.objects, 'object'), size(chosen.bytes),
+      const facts = isHead ? [zoned(made)] : [
+        zoned(Date.parse(chosen.committed)), count(chosen.objects, 'object'), size(chosen.bytes),
       ];
       if (chosen.pinned) facts.push('pinned');
       document.getElementById('chosen').textContent = printable(name + ': ' + facts.join(', '));
@@ -312,9 +327,9 @@ extension InspectPage {
       };
       for (const [kind, name, [from, to], top] of [
         ['saved', 'last saves', saved, 4], ['restored', 'last restoration', restored, 12],
-      ]) if (from <= to) bar(from, to, top, 6, kind, name + ': ' + clock(from) + ' to ' + clock(to));
+      ]) if (from <= to) bar(from, to, top, 6, kind, name + ': ' + clock(from) + ' to ' + zoned(to));
       times.forEach((time, number) => {
-        bar(time, time, 20, 12, 'tick', called(number) + ', ' + clock(time)).dataset.number = number;
+        bar(time, time, 20, 12, 'tick', called(number) + ', ' + zoned(time)).dataset.number = number;
       });
     };
 
@@ -402,7 +417,7 @@ extension InspectPage {
       document.querySelector('h1').textContent = printable(data.application);
       document.getElementById('facts').textContent = [
         count(objects.length, 'object'), count(data.sessions.length, 'session'),
-        size(objects.reduce((sum, object) => sum + object.bytes, 0)), clock(made) + ' UTC',
+        size(objects.reduce((sum, object) => sum + object.bytes, 0)), zoned(made),
       ].join(', ');
       slider.max = data.generations.length - 1;
       slider.value = Math.max(0, data.generations.findIndex(entry => entry.generation === at));
@@ -414,7 +429,8 @@ extension InspectPage {
     display(JSON.parse(document.getElementById('data').textContent));
     follow();
     document.getElementById('foot').textContent = printable(
-      'restorationctl ' + data.version + '; shown in ' + Math.ceil(performance.now() - begin) + ' ms.');
+      'The colour of a row is that of its process. restorationctl ' + data.version + '; shown in '
+        + Math.ceil(performance.now() - begin) + ' ms.');
 
     """#
 }

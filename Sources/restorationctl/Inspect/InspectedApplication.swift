@@ -100,6 +100,8 @@ extension InspectedApplication: JSONWritable {
 
   private static func write(_ told: RestorationExplanation, to writer: inout JSONWriter, _ texts: inout Texts) {
     writer.member("verdict", told.verdict)
+    writer.key("told")
+    writer.integer(texts.number(of: "It \(ExplainCommand.sentence(told.verdict))"))
     writer.member("excluder", ifPresent: told.excluder)
     writer.key("saved")
     texts.write(told.saved, to: &writer)
@@ -161,7 +163,7 @@ private struct Texts {
     writer.endArray()
   }
 
-  private mutating func number(of text: String) -> Int {
+  mutating func number(of text: String) -> Int {
     if let place = places[text] { return place }
     places[text] = all.count
     all.append(text)
