@@ -34,7 +34,7 @@ internal import restoration_bench
   }()
 
   @Test func theTableHasEveryFigure() {
-    let lines = Self.report.table.split(separator: "\n")
+    let lines = Self.report.table().split(separator: "\n")
     #expect(lines.count == 1 + 6 + 2)
     #expect(lines[1].split(separator: " ").prefix(7) == ["encode", "broker", "8×1", "–", "1024", "–", "lines"])
     #expect(lines[6].contains("objects 10000"))
@@ -42,6 +42,20 @@ internal import restoration_bench
       #expect(lines[1].contains(figure), "\(figure): \(lines[1])")
     }
     #expect(lines.last == "left out: dconf, because dconf is not installed")
+  }
+
+  @Test func theTableFitsATerminalAndNamesWhatItLeavesOut() {
+    var report = Report("compare", Array(Self.report.rows.prefix(3)), processors: 2, isPinned: true, load: 0.5)
+    report.reference = "Redis"
+    let wide = report.table().split(separator: "\n")
+    #expect(wide[0].count > 120 && report.table(room: wide[0].count) == report.table())
+    let lines = report.table(room: 80).split(separator: "\n")
+    for line in lines.prefix(4) { #expect(line.count <= 80, "\(line)") }
+    #expect(lines[0].hasPrefix("work") && lines[0].hasSuffix("× Redis"))
+    for figure in ["redis <always>", "8×1", "204.0", "4321", "1.25 [0.75…2.00]"] { #expect(lines[2].contains(figure)) }
+    #expect(lines[4].hasPrefix("no room for own CPU us, framing, objects, bytes, grown"))
+    // Rows of growth differ in nothing else.
+    #expect(Self.report.table(room: 40).contains("grown"))
   }
 
   @Test func theJSONHasEveryRow() throws {
@@ -65,6 +79,7 @@ internal import restoration_bench
     #expect(page.matches(of: /<rect/).count == 3)
     #expect(page.matches(of: /<circle/).count == 3)
     #expect(!page.contains("redis <always>"))
+    #expect(page.contains("<b class=\"own\"></b> the broker") && page.contains("the thin line"))
     for word in ["http", "src=", "href=", "<script", "url("] { #expect(!page.contains(word), "\(word)") }
   }
 

@@ -101,7 +101,7 @@ struct CommonOptions: ParsableArguments {
     let processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
     var report = Report(command, found.rows, processors: processors, isPinned: stage.isPinned, load: loads[0])
     (report.missing, report.reference) = (found.missing, found.reference)
-    try Output.print(json ? report.json + "\n" : report.table)
+    try Output.print(json ? report.json + "\n" : report.table(room: Output.columns))
     if let html { try Output.write(Page(report).html, toFile: html) }
     if report.rows.contains(where: { $0.failed > 0 }) { throw ExitCode.failure }
   }

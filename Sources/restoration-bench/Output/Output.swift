@@ -28,6 +28,13 @@ enum Output {
     return String(decoding: bytes, as: UTF8.self)
   }
 
+  /// How many columns the terminal has that shows standard output; `nil` without one.
+  static var columns: Int? {
+    var size = winsize()
+    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+    return Int(size.ws_col)
+  }
+
   static func print(_ text: String) throws { try write(text, to: STDOUT_FILENO, "standard output") }
 
   /// Tells somebody who waits what is done now; an empty text when it is over.

@@ -22,6 +22,7 @@ package struct Page {
       <title>restoration-bench \(report.command)</title><style>\(Self.style)</style></head><body>
       <h1>restoration-bench \(report.command)</h1>
       \(report.notes.map { "<p>\(Self.escaped($0))</p>" }.joined(separator: "\n"))
+      \(report.rows.contains { $0.subject.growth == nil } ? Self.legend : "")
       \(sections.joined())<section><h2>All figures</h2>
       <p>Medians of \(report.rows.map(\.turns.count).max() ?? 0) turns; times in microseconds, CPU for each request.</p>
       <div class="wide"><table>\(table)</table></div></section>
@@ -29,6 +30,12 @@ package struct Page {
 
       """
   }
+
+  private static let legend = """
+    <p><b class="own"></b> the broker <b class="bar"></b> others. A bar is the median of all turns, in requests a second,
+    and the thin line goes from the slowest turn to the fastest. 8 clients × 16: each of 8 clients has 16 requests under
+    way.</p>
+    """
 
   /// A chart for each shape. Servers are compared within a shape, the broker alone from shape to shape.
   private func bars(_ all: [Row]) -> String {
@@ -77,6 +84,7 @@ package struct Page {
     padding:0 1rem}h2{border-bottom:1px solid var(--line)}h3{font-size:1em;margin:1em 0 0}.wide{overflow-x:auto}
     svg{width:100%;max-width:48rem;height:auto}svg text{fill:var(--text);font-size:13px}svg .end{text-anchor:end}
     svg .bar{fill:var(--bar)}svg .own{fill:var(--own)}svg .line{stroke:var(--line)}svg .spread{stroke:var(--text)}
+    b{display:inline-block;width:1em;height:.7em}b.bar{background:var(--bar)}b.own{background:var(--own)}
     svg .curve{fill:none;stroke:var(--own);stroke-width:2}svg .dot{fill:var(--own)}svg .axis{fill:var(--faint)}
     table{border-collapse:collapse;font-variant-numeric:tabular-nums;white-space:nowrap}
     th,td{padding:.15em .6em;text-align:right;border-bottom:1px solid var(--line)}

@@ -27,17 +27,45 @@ package struct Report: Sendable {
 
   // MARK: Text
 
-  /// All figures, in columns, with notes below them.
-  package var table: String {
-    let lines = cells
-    let widths = lines[0].indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
+  /// Titles of what a narrow table does without, the first one first. What tells rows apart stays.
+  private static let dispensable = [
+    "own CPU us", "framing", "objects", "bytes", "grown", "max us", "p99.9 us", "spread", "p99 us", "CPU us",
+  ]
+  private static let figures = ["own CPU us", "max us", "p99.9 us", "spread", "p99 us", "CPU us"]
+
+  /// The figures in columns, with notes below them.
+  ///
+  /// - Parameter room: how wide a line may be; `nil` if it may be as wide as it gets.
+  package func table(room: Int? = nil) -> String {
+    var lines = cells
+    var leftOut: [String] = []
+    for title in Self.dispensable where Self.width(lines) > room ?? .max {
+      guard let column = lines[0].firstIndex(of: title) else { continue }
+      let isSame = Set(lines.dropFirst().map { $0[column] }).count < 2
+      guard isSame || Self.figures.contains(title) else { continue }
+      for line in lines.indices { lines[line].remove(at: column) }
+      leftOut.append(title)
+    }
+    let widths = Self.widths(lines)
+    let isText = lines[0].map { ["work", "server", "clients", "grown"].contains($0) }
     let text = lines.map { line in
       line.enumerated().map { column, cell in
         let space = String(repeating: " ", count: widths[column] - cell.count)
-        return column < 4 ? cell + space : space + cell
+        return isText[column] ? cell + space : space + cell
       }.joined(separator: "  ")
     }
-    return (text + notes).map { $0 + "\n" }.joined()
+    let rest = leftOut.isEmpty ? [] : ["no room for \(leftOut.joined(separator: ", ")): see --json or --html"]
+    return (text + rest + notes).map { $0 + "\n" }.joined()
+  }
+
+  private static func widths(_ lines: [[String]]) -> [Int] {
+    lines[0].indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
+  }
+
+  /// With two spaces between columns.
+  private static func width(_ lines: [[String]]) -> Int {
+    let widths = widths(lines)
+    return widths.reduce(0, +) + 2 * (widths.count - 1)
   }
 
   /// The titles of the columns, and a line for each row.
