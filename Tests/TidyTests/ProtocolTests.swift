@@ -124,7 +124,9 @@ internal import Testing
   }
 
   @Test func linksLeadSomewhere() throws {
-    let pages = try SourceFile.all("Protocol", ".md") + SourceFile.all("Sources", ".md") + [SourceFile("README.md")]
+    let pages =
+      try ["Protocol", "Sources", "Tests", ".github"].flatMap { try SourceFile.all($0, ".md") }
+      + [SourceFile("README.md")]
     for page in pages {
       let folder = page.path.split(separator: "/").dropLast().joined(separator: "/")
       for match in page.text.matches(of: /\]\(([^)\s]+)\)/) {
