@@ -198,6 +198,8 @@ enum InspectedPage {
           misplaced: misplaced.map(head => head.textContent).join(), columns: row.length, heads: heads.length,
           fits: document.documentElement.scrollWidth <= innerWidth, width: innerWidth,
           isBelow: box('details').top >= box('left').bottom, hasRoom: box('details').width >= 300,
+          // Long lists would lose their beginning if they were in the middle.
+          differencesAre: getComputedStyle(document.getElementById('difference')).display,
         };
       })()
       """
@@ -205,7 +207,7 @@ enum InspectedPage {
     #expect(
       found == [
         "misplaced": "", "columns": .integer(columns), "heads": .integer(columns), "fits": true,
-        "width": .integer(width), "isBelow": .bool(width == 400), "hasRoom": true,
+        "width": .integer(width), "isBelow": .bool(width == 400), "hasRoom": true, "differencesAre": "block",
       ]
     )
   }

@@ -12,7 +12,7 @@ struct InspectPage {
   // SHA-256 of the texts below, in base 64. If one of them changes, a test prints the new value.
   private static let scriptHash = "I5STkI8NHBTfPHKgSx1r/RuJcEFnr+FPkqcUYsglC08="
   private static let liveScriptHash = "tDWQuYIW4jEl6R+il7je4LbnxePzutg+/V3yW2vS5HY="
-  private static let styleHash = "ssZFGoZGTpFdEKR57cpUWitMkDk0KGbZ0ZNp/yoQrYg="
+  private static let styleHash = "0PqIaScU+pSJTUsPcDeT9usDcFEyiBrjUgSBDOgj1Ug="
 
   var html: String {
     """

@@ -23,7 +23,7 @@ extension InspectPage {
     a { color: var(--link); overflow-wrap: anywhere }
     input { font: inherit; accent-color: var(--link) }
     #history { grid-column: 1 / -1; padding: .4rem 1rem; border-bottom: 1px solid var(--line) }
-    #history div { display: flex; gap: 1rem; align-items: center }
+    #history > :first-child { display: flex; gap: 1rem; align-items: center }
     #slider { flex: 1; min-width: 8rem }
     #line { display: block; width: 100%; height: 34px }
     #line .saved { fill: var(--saved) }
