@@ -104,6 +104,39 @@ internal import Testing
     #expect(Files.list(directory.path) == ["programs"])
   }
 
+  /// The README's pictures. But for numbers, that of the demonstration is the one that is made now.
+  @Test(.scratch, .enabled(if: Browser.isUsable, "chromium is not installed"))
+  func picturesShowWhatWasKilledAndWhatCameBack() throws {
+    let made = try directory.makeDirectory("pictures")
+    let result = try ChildProcess.run(
+      try Self.smallCommand(try Self.programs(in: directory), in: directory) + ["--pictures", made],
+      environment: ["TMPDIR": directory.path],
+      Deadline(.seconds(120))
+    )
+    #expect(result.end == .exit(0), "\(result.output)\(result.errors)")
+    let kept = "\(Products.repository)/Protocol/pictures"
+    let drawings = try [made, kept].map { try Files.text("\($0)/demonstration.svg") }
+    let withoutNumbers = drawings.map { $0.replacing(/[0-9][0-9.,]*/, with: "0") }
+    #expect(withoutNumbers[0] == withoutNumbers[1], "renew \(kept): Tests/README.md says how")
+    let shown = drawings.map { $0.matches(of: />([^<>]+)<\/t/).map { String($0.1) } }
+    for text in [
+      "broker", "windows", "documents-1", "documents-2", "previews", "outlines", "Python", "Perl",
+      "kill -9, all six at once", "kill -9, one alone", "0 different",
+    ] {
+      for words in shown { #expect(words.contains(text), "\(text)") }
+    }
+    #expect(shown[0].last?.hasSuffix("states compared, 0 different. Everything came back.") == true)
+    let parse = "import sys, xml.dom.minidom as dom; dom.parse(sys.argv[1])"
+    #expect(try ChildProcess.run(["python3", "-c", parse, "\(made)/demonstration.svg"]).end == .exit(0))
+    for file in [made, kept].map({ "\($0)/inspect.png" }) {
+      let picture = try Files.read(file)
+      // Signature, length and name of the first chunk, and in it width and height.
+      #expect(picture.starts(with: [0x89, 0x50, 0x4E, 0x47]), "\(file)")
+      #expect(picture[16..<24].map { $0 } == [0, 0, 0x04, 0xB0, 0, 0, 0x02, 0x80], "\(file)")
+      #expect((20 << 10...200 << 10).contains(picture.count), "\(file)")
+    }
+  }
+
   /// Ways for a broker to fail that the demonstration must not overlook.
   enum Fault: String, CaseIterable {
     /// A state was acknowledged and is not in the archive.

@@ -87,6 +87,42 @@ internal import Testing
     #expect(alone.errors == "no broker listens on \(socket). \(hint)\n")
   }
 
+  /// In their order, as they are written. `DemonstrationTests`, `InstallTests` and `BenchTests` run what compiles for
+  /// minutes, with programs that are built, and so do the tests above with the program in Swift.
+  @Test(.broker) func theCommandsOfTheReadmeDoWhatItSays() throws {
+    let home = try broker.directory.makeDirectory("home")
+    try #require(symlink("\(Products.repository)/Protocol", "\(home)/Protocol") == 0)
+    for (language, name) in [(Language.sh, "note.sh"), (.python, "note.py"), (.c, "note.c")] {
+      try broker.directory.write(try language.text, to: "home/\(name)")
+    }
+    let venv = try ChildProcess.run(["python3", "-m", "venv", "\(home)/venv"], Deadline(.seconds(120)))
+    try #require(venv.end == .exit(0), "\(venv.errors)")
+    let environment: [String: String?] = [
+      "HOME": home, "XDG_RUNTIME_DIR": home, "PATH": "\(home)/venv/bin:\(Products.searchPath)",
+      "RESTORATIOND_SOCKET": broker.socket, "PIP_NO_INDEX": "1", "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8",
+    ]
+    var (typed, shown) = ("nothing", "")
+    for (number, command) in try TutorialPage("README.md").commands.enumerated() {
+      let line = "Grüße \(number)"
+      let script = "printf '\(line)\\n\(line)\\n' | {\n\(command)\n}"
+      let shell = ["bash", "-euc", script]
+      let result = try ChildProcess.run(shell, environment: environment, directory: home, Deadline(.seconds(120)))
+      #expect(result.end == .exit(0), "\(command): \(result.output)\(result.errors)")
+      if let saved = result.output.split(separator: "\n").first(where: { $0.hasPrefix("saved: ") }) {
+        #expect(saved == "saved: \(typed)", "\(command)")
+        typed = line
+      }
+      shown += result.output
+    }
+    // Three programs, one of them twice: on its own and in its block.
+    #expect(shown.ranges(of: "saved: ").count == 4)
+    let page = "\(home)/org.example.Note.html"
+    for text in ["\norg.example.Note ", "└─Note", "\n\(typed)\n", "as generation ", "Note is saved", page] {
+      #expect(shown.contains(text), "\(text): \(shown)")
+    }
+    #expect(try Files.text("\(home)/note.json").contains(typed))
+  }
+
   /// How a program may end that does nothing wrong.
   enum Ending: CaseIterable {
     case byItself, interrupted, terminated, killed, closedTerminal

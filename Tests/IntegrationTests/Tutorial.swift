@@ -40,6 +40,16 @@ struct TutorialPage {
     return Self(path: path, text: String(rest[..<end]))
   }
 
+  /// What a reader types: blocks for a shell, and commands within a text, in their order. What begins in `systemd/`
+  /// compiles for minutes, and is left out.
+  var commands: [String] {
+    text.matches(of: /```sh\n(?<block>(?s:.+?))\n```|`(?<line>(?:sh|pip|python3|cc) [^`]+)`/).compactMap { found in
+      let lines = (found.output.block ?? found.output.line ?? "").split(separator: "\n")
+      let rest = lines.filter { !$0.hasPrefix("systemd/") }.joined(separator: "\n")
+      return rest.isEmpty ? nil : rest
+    }
+  }
+
   /// The code in a line of text, if these words are before it at the end of a line.
   func code(after words: String) throws -> String {
     guard let start = text.firstRange(of: "\(words)\n`")?.upperBound else {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What systemd/try.sh shows: python3 systemd/demonstration DIRECTORY-OF-PROGRAMS
+"""What systemd/try.sh shows: python3 systemd/demonstration DIRECTORY-OF-PROGRAMS [--pictures DIRECTORY]
 
 Five processes in three languages form one editor of this repository's files. They are killed in several ways and
 restart, and every restored state is compared with the acknowledged one. The exit code is 0 if nothing differs.
+With --pictures it also makes the README's pictures of this run.
 """
 
+import argparse
 import json
 import os
 import signal
@@ -17,13 +19,15 @@ sys.dont_write_bytecode = True
 
 from application import APPLICATION, Application, Checks
 from page import Page
+from pictures import Pictures
 from stage import Failure, Interrupted, Stage
 
 NEVER_ENDS = 10 ** 9  # more states than a process types before it is killed
 
 
 class Demonstration:
-    def __init__(self, stage, programs):
+    def __init__(self, stage, programs, pictures=None):
+        self.pictures = pictures
         self.page = Page()
         self.checks = Checks(self.page)
         self.editor = Application(stage, programs, self.checks)
@@ -36,8 +40,11 @@ class Demonstration:
         begin = time.monotonic()
         count = "three" if "Swift" in self.editor.languages else "two"
         self.page.title(f"restorationd: an editor made of five processes, in {count} languages")
-        for step in (self.start, self.type, self.kill_everything, self.kill_one, self.move, self.look):
+        for step in (self.start, self.type, self.kill_everything, self.kill_one, self.move):
             step()
+        if self.pictures:
+            self.pictures.photograph(self.editor, ["Top", self.file.document, "Outline"])
+        self.look()
         return self.conclude(time.monotonic() - begin)
 
     def start(self):
@@ -173,16 +180,19 @@ class Demonstration:
         ])
         self.page.verdict("Everything came back." if checks.passed else "This is NOT what was acknowledged.",
                           checks.passed)
+        if self.pictures and checks.passed:
+            self.pictures.draw(self.page.printed)
         return 0 if checks.passed else 1
 
 
 def main():
-    if len(sys.argv) != 2:
-        print("usage: python3 systemd/demonstration DIRECTORY-OF-PROGRAMS", file=sys.stderr)
-        return 64
+    parser = argparse.ArgumentParser(prog="python3 systemd/demonstration", allow_abbrev=False)
+    parser.add_argument("programs", metavar="DIRECTORY-OF-PROGRAMS", type=os.path.abspath)
+    parser.add_argument("--pictures", metavar="DIRECTORY", type=Pictures, help="write the README's pictures into it")
+    options = parser.parse_args()
     try:
         with Stage() as stage:
-            return Demonstration(stage, os.path.abspath(sys.argv[1])).run()
+            return Demonstration(stage, options.programs, options.pictures).run()
     except BrokenPipeError:
         # The reader has gone; drop what Python would still write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

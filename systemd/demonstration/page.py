@@ -17,22 +17,23 @@ class Page:
     def __init__(self):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace", line_buffering=True)
         self.colour = wants_colour()
+        self.printed = []
 
     def title(self, text):
-        print(self._painted(text, 1))
+        self._print(text, 1)
 
     def heading(self, text):
-        print(f"\n{self._painted(text, 1)}")
+        self._print("")
+        self._print(text, 1)
 
     def say(self, text):
-        print(textwrap.fill(text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT))
+        self._print(textwrap.fill(text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT))
 
     def lines(self, lines, code=None):
         """Lines as they are, cut where they are too long."""
         for line in lines:
             line = (INDENT + line).rstrip()
-            line = line if len(line) <= WIDTH else line[:WIDTH - 3] + "..."
-            print(line if code is None else self._painted(line, code))
+            self._print(line if len(line) <= WIDTH else line[:WIDTH - 3] + "...", code)
 
     def table(self, header, rows):
         """Numbers to the right, text to the left."""
@@ -51,7 +52,9 @@ class Page:
         self.lines([text], 31)
 
     def verdict(self, text, good):
-        print(f"\n{self._painted(text, 32 if good else 31)}")
+        self._print("")
+        self._print(text, 32 if good else 31)
 
-    def _painted(self, text, code):
-        return f"\033[{code}m{text}\033[0m" if self.colour else text
+    def _print(self, text, code=None):
+        self.printed.append(text)
+        print(f"\033[{code}m{text}\033[0m" if self.colour and code is not None else text)
