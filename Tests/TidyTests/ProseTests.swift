@@ -15,6 +15,7 @@ internal import Testing
     "Protocol/archive-format.md": (7, 2),
     "Protocol/clients/python/README.md": (2, 6),
     "Protocol/gateway.md": (2, 2),
+    "Protocol/limits.md": (1, 1),
     "Protocol/replica-format.md": (4, 6),
     "Protocol/restorationctl.md": (2, 2),
     "Protocol/scaling.md": (5, 1),
