@@ -17,7 +17,7 @@ internal import Testing
     "Protocol/gateway.md": (2, 2),
     "Protocol/limits.md": (1, 1),
     "Protocol/replica-format.md": (4, 6),
-    "Protocol/restorationctl.md": (2, 2),
+    "Protocol/restorationctl.md": (4, 7),
     "Protocol/scaling.md": (5, 1),
   ]
 
