@@ -18,7 +18,8 @@ STYLE = """
   .life.broker { stroke: #b45309 }
   .kill { stroke: #c62828; stroke-width: 1.5; stroke-dasharray: 5 4 } .cross { stroke: #c62828; stroke-width: 3 }
   @media (prefers-color-scheme: dark) { text { fill: #e6e6ea } .faint { fill: #a2a2ad } .killed { fill: #ff7b72 }
-    .back { fill: #6fcf97 } .ground { fill: #17171a } .life { stroke: #6f9be8 } .life.broker { stroke: #f0a050 } }
+    .back { fill: #6fcf97 } .ground { fill: #17171a } .life { stroke: #6f9be8 } .life.broker { stroke: #f0a050 }
+    .kill, .cross { stroke: #ff7b72 } }
 """
 
 
