@@ -32,9 +32,9 @@ package struct Page {
   }
 
   private static let legend = """
-    <p><b class="own"></b> the broker <b class="bar"></b> others. A bar is the median of all turns, in requests a second,
-    and the thin line goes from the slowest turn to the fastest. 8 clients × 16: each of 8 clients has 16 requests under
-    way.</p>
+    <p><b class="own"></b> the broker <b class="bar"></b> others. A bar is the median of all turns, in requests a
+    second, and the thin line goes from the slowest turn to the fastest. 8 clients × 16: each of 8 clients has 16
+    requests under way.</p>
     """
 
   /// A chart for each shape. Servers are compared within a shape, the broker alone from shape to shape.
