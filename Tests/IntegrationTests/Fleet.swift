@@ -65,6 +65,17 @@ final class Fleet {
     try addStandbys(count)
   }
 
+  /// The servers forget what has been done meanwhile, and begin no timeline.
+  func putBack(after body: () throws -> Void) throws {
+    let count = standbys.count
+    try primary.save()
+    try body()
+    for standby in standbys { try standby.stop() }
+    standbys = []
+    try primary.putBack()
+    try addStandbys(count)
+  }
+
   /// A host with a gateway and a broker, both running.
   ///
   /// - Parameter replica: Members of the setting `replica`.

@@ -18,8 +18,12 @@ final class FleetHistory {
     case slowLink, frozenBroker, frozenGateway
     // Of its programs.
     case killedBroker, killedGateway, killedHost
+    // Of the servers again.
+    case putBack
 
-    static let ofServers: [Fault] = [.quorumFailover, .asynchronousPromotion, .restartedServer, .killedCommit]
+    static let ofServers: [Fault] = [
+      .quorumFailover, .asynchronousPromotion, .restartedServer, .killedCommit, .putBack,
+    ]
     static let ofCables: [Fault] = [.partition, .deafServer, .deafHost]
     static let ofHosts: [Fault] = [.slowLink, .frozenBroker, .frozenGateway]
     static let ofPrograms: [Fault] = [.killedBroker, .killedGateway, .killedHost]
@@ -266,7 +270,7 @@ final class FleetHistory {
 extension FleetHistory {
   private func befall() throws {
     switch fault {
-    case .quorumFailover, .asynchronousPromotion, .restartedServer, .killedCommit: try befallServers()
+    case .quorumFailover, .asynchronousPromotion, .restartedServer, .killedCommit, .putBack: try befallServers()
     case .partition: try befallNetwork { $0.blocked = [.there, .back] }
     case .deafServer: try befallNetwork { $0.blocked = [.there] }
     case .deafHost: try befallNetwork { $0.blocked = [.back] }
@@ -312,6 +316,18 @@ extension FleetHistory {
       try fleet.failOver(to: left)
       // Whoever has what the server lacks comes first.
       try resume()
+    case .putBack:
+      try fleet.putBack {
+        if random.below(3) == 0 { try hop() }
+        for _ in 0..<(1 + random.below(3)) { try write() }
+        if let user = users.last { send(random.below(4), by: user) }
+      }
+      // The holder sends again what the server lacks, unless another host comes first: then that is set aside.
+      if waitsForReplica || random.below(2) == 0 {
+        try resume()
+      } else if let user = users.last {
+        checker.deposed(user.host.name)
+      }
     case .restartedServer:
       for _ in 0..<(1 + random.below(2)) {
         send(1 + random.below(8), by: user)

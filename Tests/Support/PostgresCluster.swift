@@ -190,6 +190,21 @@ package final class PostgresCluster: Sendable {
 
   package func launch() throws { try Self.launch(directory, at: place) }
 
+  /// Keeps what it has for `putBack`.
+  package func save() throws {
+    try stop()
+    try Self.run(["cp", "-a", directory, "\(directory).saved"], as: [])
+    try launch()
+  }
+
+  /// It has again what it had at `save`, on the same timeline: a backup that is started as it is, or a disk's snapshot.
+  package func putBack() throws {
+    try stop()
+    Files.removeTree(directory)
+    try Files.rename("\(directory).saved", to: directory)
+    try launch()
+  }
+
   /// A way of the contents into a database system that was made anew.
   package enum Move: CaseIterable, Sendable { case dump, upgrade }
 
