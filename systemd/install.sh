@@ -248,7 +248,8 @@ done
 restorers="$stage/share/restorationd/restorers"
 mkdir -p "$restorers"
 (
-  cd "$here/../Protocol/examples"
+  # Beside this script in an archive, else in the sources.
+  cd "$here/restorers" 2>/dev/null || cd "$here/../Protocol/examples"
   find terminal vim neovim emacs -type f -regex '.*\.\(awk\|bash\|el\|lua\|py\|sh\|vim\)' \
     -exec cp --parents -t "$restorers" -- {} +
 )

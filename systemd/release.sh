@@ -92,6 +92,8 @@ mkdir "$work/$archive"
 cp -R -- "$tree"/* "$work/$archive/"
 cp -R -- "$top"/systemd/{install.sh,uninstall.sh,user,completions,restorationd.catalog} "$top/LICENSE" \
   "$work/$archive/"
+mkdir "$work/$archive/restorers"
+cp -R -- "$top"/Protocol/examples/{terminal,vim,neovim,emacs} "$work/$archive/restorers/"
 mkdir "$work/$archive/man"
 cp -- "$top"/systemd/man/*.1 "$work/$archive/man/"
 cat >"$work/$archive/README" <<TEXT

@@ -131,7 +131,8 @@ struct StateEdit {
       // The place could be made, also with its object.
       var failure = failure("noState", "\(path) has no state, and only the last key of \(pointer) may be new")
       failure.status = ExitStatus.notThere
-      failure.hint = "Put the others first: restorationctl put \(application) \(path) '\(pointer.surroundings)'"
+      let whole = String(decoding: pointer.surroundings.bytes, as: UTF8.self)
+      failure.hint = "Put the others first: restorationctl put \(application) \(path) '\(whole)'"
       throw failure
     }
     throw pointer.notFound(in: state, of: path, namesKeys: former?.isConfidential != true)

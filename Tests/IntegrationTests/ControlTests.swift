@@ -63,7 +63,7 @@ internal import Testing
   }
 
   @Test(.broker) func aListIsOfAPatternAndInAnOrder() throws {
-    for (name, length) in [("org.example.A", 1), ("org.example.B", 400_000), ("net.C", 40_000)] {
+    for (name, length) in [("org.example.A", 1), ("org.example.B", 240_000), ("net.C", 40_000)] {
       let state: JSONValue = ["text": .string(String(repeating: "x", count: length))]
       try broker.connect().encode("Main", state: state, of: name)
     }

@@ -20,6 +20,7 @@ struct InstalledServiceTests {
     init(_ manager: UserManager) throws {
       self.manager = manager
       scripts = try manager.added("systemd")
+      _ = try manager.added("Protocol/examples")
       programs = "\(manager.home)/programs"
       for (program, name) in [(Products.broker, "restorationd"), (Products.control, "restorationctl")] {
         try manager.add(program, as: "\(programs)/\(name)")

@@ -87,7 +87,7 @@ struct TerminalInstallLives {
   }
 
   @Test(.broker) func whatIsShownIsWhatIsWrittenAndAllOfItIsTakenBack() throws {
-    _ = try broker.directory.makeDirectory("home/dotfiles")
+    for folder in ["home", "home/dotfiles"] { _ = try broker.directory.makeDirectory(folder) }
     try home.write("echo hello\n", to: "dotfiles/bashrc")
     chmod("\(home)/dotfiles/bashrc", 0o640)
     symlink("dotfiles/bashrc", "\(home)/.bashrc")
