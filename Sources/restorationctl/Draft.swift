@@ -23,7 +23,8 @@ struct Draft {
   var isThere: Bool { access(path, F_OK) == 0 }
 
   func remove() {
-    unlink(path)
+    // An editor may have left a copy beside it.
+    for name in [path, "\(path)~"] { unlink(name) }
     rmdir(path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/"))
   }
 
@@ -60,4 +61,16 @@ struct Draft {
 extension String {
   /// As one word of a shell, whatever is in it.
   var shellWord: String { "'" + replacing("'", with: #"'\''"#) + "'" }
+
+  /// The same, without quotes where none are needed: for a command that people read.
+  var commandWord: String { !isEmpty && utf8.allSatisfy(Self.isPlain) ? self : shellWord }
+
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: "-_./@:+,%".utf8.contains(byte)
+    }
+  }
 }

@@ -132,7 +132,8 @@ struct StateEdit {
       var failure = failure("noState", "\(path) has no state, and only the last key of \(pointer) may be new")
       failure.status = ExitStatus.notThere
       let whole = String(decoding: pointer.surroundings.bytes, as: UTF8.self)
-      failure.hint = "Put the others first: restorationctl put \(application) \(path) '\(whole)'"
+      let words = [application, path.description, whole].map(\.commandWord).joined(separator: " ")
+      failure.hint = "Put the others first: restorationctl put \(words)"
       throw failure
     }
     throw pointer.notFound(in: state, of: path, namesKeys: former?.isConfidential != true)

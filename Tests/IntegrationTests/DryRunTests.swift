@@ -85,6 +85,7 @@ internal import Testing
     }
     try ControlTool.run(["rm", Self.application, "Main", "/none", "--dry-run"], status: 1)
     try ControlTool.run(["rollback", Self.application, "9", "--dry-run"], status: 4)
+    try ControlTool.run(["rollback", Self.application, "1", "No/Such", "--dry-run"], status: 4)
     let rollback = try ControlTool.run(["rollback", Self.application, "1", "--dry-run"], status: 0)
     #expect(rollback.output.hasSuffix(" 1 session is live, which takes --force.\n"), "\(rollback)")
   }

@@ -78,14 +78,15 @@ struct EditCommand: ControlCommand {
 
   /// How to store the text after all.
   private func hint(for failure: Failure, _ draft: Draft, _ sequence: Int64) -> String {
-    let place = "\(application) \(path)" + (pointer.map { " \($0)" } ?? "")
+    let words = [application, path.description] + (pointer.map { ["\($0)"] } ?? [])
+    let place = words.map(\.commandWord).joined(separator: " ")
     let isReplaced = failure.code == ErrorCode.stateChanged.rawValue
     let step =
       isReplaced
       ? "restorationctl get \(place) shows the other one."
       : failure.status == ExitStatus.usage ? "Correct it there." : failure.hint ?? ""
     let expected = isReplaced ? "" : " --expecting \(sequence)"
-    let put = "restorationctl put \(place)\(expected) - <\(draft.path)"
+    let put = "restorationctl put \(place)\(expected) - <\(draft.path.commandWord)"
     return "Your text is in \(draft.path). \(step) To store it: \(put)"
   }
 }

@@ -73,7 +73,8 @@ struct RemoveCommand: ControlCommand {
       var failure = edit.failure("notEmpty", "\(path) has \(Quantity.count(inside.count - 1, "object")) below it")
       // Live objects can be removed by their own session only.
       let live = inside.first { $0.pid != nil }.map { "End process \($0.pid ?? 0), which has \($0.path ?? path). " }
-      failure.hint = "\(live ?? "")restorationctl forget \(application) \(path) removes all of them."
+      let words = [application, path.description].map(\.commandWord).joined(separator: " ")
+      failure.hint = "\(live ?? "")restorationctl forget \(words) removes all of them."
       throw failure
     }
     do {

@@ -79,6 +79,16 @@ struct RollbackCommand: ControlCommand {
     func isMeant(_ path: IdentifierPath) -> Bool {
       paths.isEmpty || paths.contains { path.components.starts(with: $0.components) }
     }
+    let names = since.added + since.removed + since.changed.map(\.path)
+    for path in paths where !names.contains(where: { $0.components.starts(with: path.components) }) {
+      // It may be as it was, or nowhere: then the call itself would fail.
+      let objects = try await broker.describeApplication(application).objects
+      guard objects.contains(where: { $0.path?.components.starts(with: path.components) == true }) else {
+        let message = "generation \(generation) has no object \(path)"
+        let hint = "restorationctl export \(application.commandWord) --generation \(generation) prints what it has."
+        throw Failure(ExitStatus.notThere, kind: "unknownObject", message, hint: hint)
+      }
+    }
     let difference = since.with {
       ($0.removed, $0.added) = (since.added.filter(isMeant), since.removed.filter(isMeant))
       $0.changed = since.changed.filter { isMeant($0.path) }

@@ -41,7 +41,7 @@ struct TerminalInstallCommand: ControlCommand {
   func validate() throws { try trial.requireAnswer(yes) }
 
   func run() async throws {
-    let chosen = programs.isEmpty ? Restorer.allCases.filter(\.isUsed) : programs
+    let chosen = Restorer.allCases.filter { programs.isEmpty ? $0.isUsed : programs.contains($0) }
     if chosen.isEmpty {
       let hint = "Name what is to come back: restorationctl terminal install bash"
       throw Failure(ExitStatus.notThere, kind: "usage", "PATH leads to none of these programs", hint: hint)
@@ -80,7 +80,7 @@ struct TerminalUninstallCommand: ControlCommand {
   func validate() throws { try trial.requireAnswer(yes) }
 
   func run() async throws {
-    let plan = try SettingsPlan.uninstalling(programs.isEmpty ? Restorer.allCases : programs)
+    let plan = try SettingsPlan.uninstalling(Restorer.allCases.filter { programs.isEmpty || programs.contains($0) })
     try plan.carryOut(output, isDry: trial.isDry, isAnswered: yes)
   }
 }

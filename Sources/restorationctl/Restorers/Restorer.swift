@@ -65,7 +65,7 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
     case .tmux:
       let files = ["\(home)/.tmux.conf", "\(Self.directory("XDG_CONFIG_HOME", "\(home)/.config"))/tmux/tmux.conf"]
       let command = "run-shell \"[ ! -x '\(source)' ] || exec '\(source)'\""
-      return lines(Self.existing(files) ?? files[0], "#", command, mark: "tmux.py")
+      return Self.chosen(of: files.map { lines($0, "#", command, mark: "tmux.py") })
     case .vim:
       return SettingsPlace(path: "\(home)/.vim/\(Self.package)", content: .link(to: source))
     case .neovim:
@@ -78,7 +78,7 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
       ]
       let path = "(add-to-list 'load-path \"\(source)\")"
       let start = "(when (require 'restoration nil t) (restoration-mode 1))"
-      return lines(Self.existing(files) ?? files[0], ";;", path, start, mark: "(require 'restoration")
+      return Self.chosen(of: files.map { lines($0, ";;", path, start, mark: "(require 'restoration") })
     }
   }
 
@@ -106,11 +106,21 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
         hint: "Set it to your home directory."
       )
     }
+    var status = stat()
+    guard stat(home, &status) == 0, status.st_uid == geteuid() else {
+      let hint = "Run this as the user whose settings are to change, with HOME set."
+      throw Failure(ExitStatus.refused, kind: "unusable", "\(home.printable) is not your home directory", hint: hint)
+    }
     return home
   }
 
   private static func directory(_ variable: String, _ usual: String) -> String {
     Terminal.variable(variable).flatMap { $0.hasPrefix("/") ? $0 : nil } ?? usual
+  }
+
+  /// The file that has lines of this tool, else the first that exists.
+  private static func chosen(of places: [SettingsPlace]) -> SettingsPlace {
+    places.first(where: \.hasBlock) ?? places.first { access($0.path, F_OK) == 0 } ?? places[0]
   }
 
   private static func existing(_ files: [String]) -> String? { files.first { access($0, F_OK) == 0 } }

@@ -30,7 +30,11 @@ struct SettingsBlock {
   private func parts(of settings: String) throws(Unended) -> (before: String, after: String?) {
     let lines = settings.split(separator: "\n", omittingEmptySubsequences: false)
     guard let first = lines.firstIndex(where: { $0 == begin }) else { return (settings, nil) }
-    guard let last = lines[first...].firstIndex(where: { $0 == end }) else { throw Unended() }
+    let behind = lines[(first + 1)...]
+    // Lines of the user's stand behind a comment that is not ended.
+    guard let last = behind.firstIndex(where: { $0 == end }), !behind[..<last].contains(begin[...]) else {
+      throw Unended()
+    }
     let before = lines[..<first].map { $0 + "\n" }.joined()
     return (before, lines[(last + 1)...].joined(separator: "\n"))
   }

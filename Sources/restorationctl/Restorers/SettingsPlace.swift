@@ -36,7 +36,8 @@ struct SettingsPlace {
       return text == settings ? .none : .write(text)
     case .link(let target):
       guard let found = Self.target(of: path) else { return Self.isThere(path) ? .byHand : .link(target) }
-      return found == target ? .none : .link(target)
+      if found == target { return .none }
+      return isOurs ? .link(target) : .byHand
     }
   }
 
@@ -46,15 +47,27 @@ struct SettingsPlace {
       let settings = try read()
       let text = try stripped(of: block, settings)
       return text == settings ? .none : .write(text)
-    case .link: return Self.target(of: path) == nil ? .none : .remove
+    case .link: return Self.target(of: path) != nil && isOurs ? .remove : .none
     }
+  }
+
+  /// Whether the link leads to a plugin of restorationd, or nowhere any more.
+  private var isOurs: Bool {
+    guard access(path, F_OK) == 0 else { return true }
+    return ["vim", "lua"].contains { access("\(path)/plugin/restoration.\($0)", F_OK) == 0 }
+  }
+
+  /// Whether the file has lines of this tool.
+  var hasBlock: Bool {
+    guard case .lines(let block, _) = content, let settings = try? read() else { return false }
+    return (try? block.removed(from: settings)) != settings
   }
 
   /// Whether the program comes back by this place.
   var isInstalled: Bool {
     switch content {
     case .lines(_, let mark): (try? read().contains(mark)) ?? false
-    case .link: Self.isThere(path)
+    case .link: access(path, F_OK) == 0
     }
   }
 

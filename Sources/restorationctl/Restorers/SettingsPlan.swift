@@ -46,7 +46,15 @@ struct SettingsPlan {
       if asks, !Question.confirms("Change this?") {
         throw Failure(ExitStatus.refused, kind: "declined", "nothing was changed")
       }
-      for step in steps { try step.place.apply(step.change) }
+      for step in steps {
+        // The user may have edited the file since it was read.
+        let change = try installs ? step.place.installing() : step.place.uninstalling()
+        guard step.change == change || step.change == .byHand else {
+          let message = "\(step.place.path.printable) has changed meanwhile, and stays as it is"
+          throw Failure(ExitStatus.refused, kind: "changed", message, hint: "Do it again.")
+        }
+        try step.place.apply(step.change)
+      }
       if installs {
         for lack in steps.compactMap(\.restorer.lack) { Output.complain(lack) }
       }

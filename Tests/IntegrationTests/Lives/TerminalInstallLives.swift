@@ -146,6 +146,14 @@ struct TerminalInstallLives {
     try home.write("# >>> restorationctl terminal >>>\n", to: ".bashrc")
     let unended = try terminal("install", "bash", "--from", Self.restorers, "--yes", status: 1)
     #expect(unended.errors.contains("by hand"), "\(unended.errors)")
+    let mark = "# >>> restorationctl terminal >>>\n"
+    let twice = "\(mark)mine\n\(mark)x\n# <<< restorationctl terminal <<<\n"
+    try home.write(twice, to: ".bashrc")
+    for command in ["install", "uninstall"] {
+      let source = command == "install" ? ["--from", Self.restorers] : []
+      try ControlTool.run(["terminal", command, "bash", "--yes"] + source, environment: settings, status: 1)
+      #expect(try Files.text("\(home)/.bashrc") == twice)
+    }
     Files.remove("\(home)/.tmux.conf")
     symlink("nowhere", "\(home)/.tmux.conf")
     let dangling = try terminal("install", "tmux", "--from", Self.restorers, "--yes", status: 1)
@@ -155,6 +163,43 @@ struct TerminalInstallLives {
     let odd = try broker.directory.makeDirectory("it's")
     let quoted = try terminal("install", "bash", "--from", odd, "--yes", status: 64)
     #expect(quoted.errors.contains("settings cannot name"), "\(quoted.errors)")
+  }
+
+  @Test(.broker) func aLinkThatAUserHasMadeToSomethingElseStays() throws {
+    for folder in ["home", "home/.vim", "home/.vim/pack", "home/.vim/pack/restoration", "home/mine"] {
+      _ = try broker.directory.makeDirectory(folder)
+    }
+    _ = try broker.directory.makeDirectory("home/.vim/pack/restoration/start")
+    symlink("\(home)/mine", "\(home)/.vim/pack/restoration/start/restoration")
+    let before = try files()
+    try terminal("install", "vim", "--from", Self.restorers, "--yes")
+    try terminal("uninstall", "vim", "--yes")
+    #expect(try files() == before)
+  }
+
+  @Test(.broker) func linesAreTakenFromTheFileThatHasThemThoughAnotherOneComesFirst() throws {
+    for folder in ["home", "home/.config", "home/.config/tmux"] { _ = try broker.directory.makeDirectory(folder) }
+    try home.write("set -g status off\n", to: ".config/tmux/tmux.conf")
+    try terminal("install", "tmux", "--from", Self.restorers, "--yes")
+    try home.write("set -g mouse on\n", to: ".tmux.conf")
+    try terminal("uninstall", "tmux", "--yes")
+    #expect(try Files.text("\(home)/.config/tmux/tmux.conf") == "set -g status off\n")
+  }
+
+  @Test(.broker) func whatTheUserWritesWhileTheQuestionWaitsStays() throws {
+    _ = try broker.directory.makeDirectory("home")
+    let terminal = try PseudoTerminal(columns: 80)
+    let process = try ChildProcess(
+      [Products.control, "terminal", "install", "bash", "--from", Self.restorers],
+      environment: ControlTool.environment(settings),
+      output: .terminal(terminal)
+    )
+    _ = try terminal.shown(until: "Change this? [y/N] ")
+    try home.write("precious\n", to: ".bashrc")
+    try terminal.type("y\n")
+    #expect(try terminal.rest().contains("has changed meanwhile"))
+    #expect(try process.waitForEnd() == .exit(1))
+    #expect(try Files.text("\(home)/.bashrc") == "precious\n")
   }
 
   @Test(.broker) func nothingIsWrittenWithoutAYes() throws {
