@@ -199,6 +199,16 @@ internal import Testing
     #expect(result.output == "\(version.filter { $0 != "\n" }) ['restorationd.testing']\n")
   }
 
+  @Test(.scratch, .enabled(if: Products.isOptimised, Packages.requirement))
+  func theRestorersOfATerminalAreInAPackage() throws {
+    let root = try Packages.unpack("restoration-terminal", in: directory)
+    let place = "\(root)/usr/share/restorationd/restorers"
+    let words = ["terminal", "install", "bash", "tmux", "vim", "neovim", "emacs", "--dry-run", "--from", place]
+    let home = try directory.makeDirectory("home")
+    let result = try ChildProcess.run([Products.control] + words, environment: ["HOME": home])
+    #expect(result.end == .exit(0) && result.output.contains("\(place)/terminal/tmux.py"), "\(result.errors)")
+  }
+
   @Test(
     .scratch,
     .enabled(if: Products.isOptimised, Packages.requirement),

@@ -10,7 +10,8 @@ struct Packages {
 
   static let names = [
     "gir1.2-restorationgtk-1", "librestoration-dev", "librestoration-gtk-dev", "librestoration-gtk1", "librestoration1",
-    "python3-restorationd", "restoration-gateway", "restorationd", "restorationd-doc", "vim-restorationd",
+    "python3-restorationd", "restoration-gateway", "restoration-terminal", "restorationd", "restorationd-doc",
+    "vim-restorationd",
   ]
 
   /// Whether a root of Debian can be made here; in CI it must.

@@ -46,7 +46,7 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
   func place(from sources: String) throws -> SettingsPlace {
     let source = "\(sources)/\(source)"
     guard access(source, R_OK) == 0 else {
-      let hint = "Give the directory that has it by --from: Protocol/examples of the sources."
+      let hint = "Install the package restoration-terminal, or give it by --from: Protocol/examples of the sources."
       throw Failure(ExitStatus.notThere, kind: "usage", "\(source) is not there", hint: hint)
     }
     return try place(of: source)
@@ -133,7 +133,7 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
         ExitStatus.notThere,
         kind: "usage",
         "the restorers of a terminal are not in \(given ?? installed[0])",
-        hint: "Give their directory by --from: Protocol/examples of the sources."
+        hint: "Install the package restoration-terminal, or give it by --from: Protocol/examples of the sources."
       )
     }
     defer { free(bytes) }
