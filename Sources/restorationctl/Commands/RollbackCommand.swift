@@ -79,11 +79,11 @@ struct RollbackCommand: ControlCommand {
     func isMeant(_ path: IdentifierPath) -> Bool {
       paths.isEmpty || paths.contains { path.components.starts(with: $0.components) }
     }
+    let described = try await broker.describeApplication(application)
     let names = since.added + since.removed + since.changed.map(\.path)
     for path in paths where !names.contains(where: { $0.components.starts(with: path.components) }) {
       // It may be as it was, or nowhere: then the call itself would fail.
-      let objects = try await broker.describeApplication(application).objects
-      guard objects.contains(where: { $0.path?.components.starts(with: path.components) == true }) else {
+      guard described.objects.contains(where: { $0.path?.components.starts(with: path.components) == true }) else {
         let message = "generation \(generation) has no object \(path)"
         let hint = "restorationctl export \(application.commandWord) --generation \(generation) prints what it has."
         throw Failure(ExitStatus.notThere, kind: "unknownObject", message, hint: hint)
@@ -93,14 +93,13 @@ struct RollbackCommand: ControlCommand {
       ($0.removed, $0.added) = (since.added.filter(isMeant), since.removed.filter(isMeant))
       $0.changed = since.changed.filter { isMeant($0.path) }
     }
-    let sessions = try await broker.describeApplication(application).sessions.count
     let document = PrintedObject { writer in
       writer.member("generation", generation)
       difference.writeMembers(to: &writer)
       writer.member("dryRun", true)
     }
     let table = difference.isEmpty ? "" : DiffCommand.table(of: difference).text(header: !legend.hidesLegend) + "\n"
-    let live = force ? "" : Quantity.remark(sessions, "session", "live, which takes --force")
+    let live = force ? "" : Quantity.remark(described.sessions.count, "session", "live, which takes --force")
     let outcome = "Would go back to generation \(generation): \(difference.counts).\(live)"
     try output.print(document, or: table + outcome.printable + "\n")
   }
