@@ -43,6 +43,7 @@ enum Editor: String, CaseIterable, Sendable {
 
   /// Writes the user's settings: the plugin, the test's additions, and `report`.
   func install(in home: String, settings: String = "") throws {
+    if !Files.exists("\(home)/tmp") { try Files.makeDirectory("\(home)/tmp") }
     let plugin = "\(Products.repository)/Protocol/examples/\(self == .neovim ? "neovim" : rawValue)"
     func write(_ text: String, to name: String) throws { try Files.write(Array(text.utf8), to: "\(home)/\(name)") }
     switch self {
@@ -218,8 +219,8 @@ final class EditorProcess {
     environment["PATH"] = "\(home)/bin:/usr/bin:/bin"
     let own: [String: String?] = [
       "HOME": home, "XDG_CONFIG_HOME": "\(home)/config", "XDG_DATA_HOME": "\(home)/data", "XDG_STATE_HOME": home,
-      "XDG_CACHE_HOME": "\(home)/cache", "LC_ALL": "C.UTF-8", "TERM": "vt220", "VIMINIT": nil, "NVIM_APPNAME": nil,
-      "TMUX": nil, "TMUX_PANE": nil, "PS1": nil, "SHELL": "/bin/bash",
+      "XDG_CACHE_HOME": "\(home)/cache", "TMPDIR": "\(home)/tmp", "LC_ALL": "C.UTF-8", "TERM": "vt220",
+      "VIMINIT": nil, "NVIM_APPNAME": nil, "TMUX": nil, "TMUX_PANE": nil, "PS1": nil, "SHELL": "/bin/bash",
     ]
     environment.merge(own) { $1 }
     return environment

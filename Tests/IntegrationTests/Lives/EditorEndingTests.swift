@@ -121,6 +121,17 @@ struct EditorEndingTests {
     #expect(try EditorProcess(editor, home: home).ready().windows == Self.windows)
   }
 
+  /// While one signal makes Vim remove its directory for temporary files, a second one makes it remove what that is in.
+  @Test func vimHasNoDirectoryForTemporaryFilesBecauseItIsSaved() throws {
+    let home = try Self.prepare(.vim)
+    let process = try EditorProcess(.vim, home: home)
+    try process.ready()
+    try process.run(["edit one.txt", "5,7fold", "9"])
+    try Self.stored(["one.txt:9*"], by: process)
+    #expect(Files.list("\(home)/tmp").isEmpty)
+    #expect(Files.list(broker.directory.path).filter { $0.hasPrefix("vim-") }.isEmpty)
+  }
+
   /// Vim takes a terminal that is gone for one of 80 columns and 24 lines.
   @Test(arguments: [Editor.vim, .neovim])
   func sizesOfWindowsComeBackAsTheyWereIfTheTerminalClosesWhileAnEditorIsSuspended(editor: Editor) throws {

@@ -36,7 +36,8 @@ function! s:Option(name, default) abort
   return get(get(g:, 'restoration', {}), a:name, a:default)
 endfunction
 
-function! s:Socket() abort
+" Where the broker listens, or is to; empty if nothing says so.
+function! restoration#Socket() abort
   let path = s:Option('socket', $RESTORATIOND_SOCKET)
   if path !=# '' | return path | endif
   return $XDG_RUNTIME_DIR ==# '' ? '' : $XDG_RUNTIME_DIR .. '/restorationd/broker.sock'
@@ -124,7 +125,7 @@ function! s:Again() abort
 endfunction
 
 function! s:Connect() abort
-  let path = s:Socket()
+  let path = restoration#Socket()
   if path ==# '' || s:phase ==# 'over' | return | endif
   let s:waiting = {}
   let s:channel = v:null
@@ -494,7 +495,7 @@ endfunction
 function! restoration#Status(cause) abort
   if s:phase ==# 'idle' | return 'Not kept: Vim was started ' .. a:cause .. '; use :RestorationStart.' | endif
   if s:phase ==# 'over' | return 'Not kept: see :messages.' | endif
-  if !s:IsOpen() | return 'Not kept: no broker at ' .. s:Socket() | endif
+  if !s:IsOpen() | return 'Not kept: no broker at ' .. restoration#Socket() | endif
   if s:application ==# '' | return 'Not kept yet: the broker has not answered.' | endif
   let notes = items(extend(copy(restoration#layout#Notes()), s:refused))
   let lines = sort(map(notes, {_, entry -> s:Title(entry[0]) .. ': ' .. entry[1]}))

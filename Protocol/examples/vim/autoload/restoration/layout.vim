@@ -112,23 +112,32 @@ function! s:Leaf(info) abort
   return leaf
 endfunction
 
+" The lines of a view of a window; none if there is no room for the file. It lies beside the socket, in a directory of
+" its own that no one else can enter. tempname() would make the directory for temporary files, and Vim must not have one
+" because of us: if a second signal comes while a first one makes Vim remove it, Vim removes what that is in, often /tmp.
+function! s:View(window) abort
+  let folder = printf('%s/vim-%d-%u', fnamemodify(restoration#Socket(), ':h'), getpid(), rand())
+  let viewoptions = &viewoptions
+  noautocmd set viewoptions=folds
+  try
+    call mkdir(folder, '', 0o700)
+    call win_execute(a:window, 'mkview ' .. fnameescape(folder .. '/view'))
+    return readfile(folder .. '/view')
+  catch
+    return []
+  finally
+    noautocmd let &viewoptions = viewoptions
+    call delete(folder, 'rf')
+  endtry
+endfunction
+
 " The folds of a window. Vim lists them only in a view, a script, of which the numbers are taken: "folds" are manual
 " ones as [first line, last line], inner ones first; "foldsOpen" has [line, whether it is open] of those that are not
 " as 'foldlevel' has it, in the order in which they are to be opened and closed.
 function! s:Folds(window) abort
   let [folds, open] = [[], []]
-  let [view, viewoptions] = [tempname(), &viewoptions]
-  noautocmd set viewoptions=folds
-  try
-    call win_execute(a:window, 'mkview! ' .. fnameescape(view))
-    let lines = readfile(view)
-  catch
-    " If there is no room for a temporary file, the rest is kept.
-    return {}
-  finally
-    noautocmd let &viewoptions = viewoptions
-    call delete(view)
-  endtry
+  let lines = s:View(a:window)
+  if empty(lines) | return {} | endif
   for index in range(len(lines))
     let range = matchlist(lines[index], '\v(\d+),(\d+)fold$')
     if !empty(range)
