@@ -42,7 +42,7 @@ struct BrokerStatus: JSONWritable {
     table.add(["Sessions:", String(sessions)])
     table.add(["Objects:", String(objects)])
     table.add(["Archives:", archives == 0 ? "0" : "\(archives) (\(Quantity.bytes(archiveBytes)))"])
-    if isReadOnly { table.add(["Read-only:", "what is saved can be read, and nothing more is stored"]) }
+    if isReadOnly { table.add(["Read-only:", "states can be read, but not stored"]) }
     for (application, what) in troubles { table.add(["Damage:", "\(application.printable): \(what.printable)"]) }
     for (application, objects) in withheld {
       let what = "\(Quantity.count(objects, "state")) of \(application)"

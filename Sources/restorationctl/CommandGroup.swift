@@ -26,11 +26,11 @@ struct CommandGroup {
     CommandGroup(
       title: "Look",
       rows: [
-        Row(StatusCommand.self, DoctorCommand.self, meaning: "whether it runs, and what it holds; what is wrong"),
+        Row(StatusCommand.self, DoctorCommand.self, meaning: "the state of the broker; problems around it"),
         Row(ListCommand.self, TreeCommand.self, meaning: "applications; the objects of one, in all processes"),
         Row(ShowCommand.self, GetCommand.self, meaning: "an object with its state; one value of the state"),
         Row(ExplainCommand.self, meaning: "why an object was restored, or was not"),
-        Row(HistoryCommand.self, DiffCommand.self, meaning: "generations; what differs between two of them"),
+        Row(HistoryCommand.self, DiffCommand.self, meaning: "generations; differences between two of them"),
         Row(
           MonitorCommand.self,
           TopCommand.self,
@@ -62,10 +62,10 @@ struct CommandGroup {
     CommandGroup(
       title: "Go back",
       rows: [
-        Row(RollbackCommand.self, ReopenCommand.self, meaning: "return to a generation; reopen what was closed"),
+        Row(RollbackCommand.self, ReopenCommand.self, meaning: "return to a generation; reopen closed objects"),
         Row(QuarantineCommand.self, meaning: "states that are withheld after crashes"),
         Row(BackupCommand.self, VerifyCommand.self, meaning: "copy an archive; check all that it holds"),
-        Row(ExportCommand.self, ImportCommand.self, meaning: "what is saved, as a document"),
+        Row(ExportCommand.self, ImportCommand.self, meaning: "saved state, as a document"),
       ]
     )
   }

@@ -99,7 +99,7 @@ struct SomeApplicationsOptions: ControlOptions {
 
 /// Of commands that remove or replace what is saved.
 struct DryRunOptions: ParsableArguments {
-  @Flag(name: .customLong("dry-run"), help: "Change nothing, and say what would be done.")
+  @Flag(name: .customLong("dry-run"), help: "Change nothing; say what would be done.")
   var isDry = false
 }
 

@@ -37,7 +37,7 @@ struct StateEdit {
     let state = try content(of: decoded)
     if decoded?.isWithheld == true {
       let command = path.releaseCommand(of: application)
-      let text = "\(path) is withheld from its program, which failed of it; to give it back: \(command)"
+      let text = "\(path) is withheld, because its program failed with it; to release it: \(command)"
       Output.complain(text.printable)
     }
     return (state, decoded?.sequence ?? 0)
@@ -164,7 +164,7 @@ struct StateEdit {
   private func live(in owner: String) -> Failure {
     var failure = failure(ErrorCode.notOwner.description, "\(path) is live in \(owner)")
     failure.code = ErrorCode.notOwner.rawValue
-    failure.hint = "Change it there, or end \(owner) first: what it writes next would replace yours."
+    failure.hint = "Change it there, or end \(owner) first: its next write would replace yours."
     return failure
   }
 

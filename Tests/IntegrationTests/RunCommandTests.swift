@@ -75,7 +75,8 @@ internal import Testing
     #expect(try text("notes") == content(["/usr/bin/sh", "a b", "--version", "-j", "--", "$(x)", "ü"]))
     #expect(Files.mode("\(files)/notes") == 0o600 && Files.mode(files) == 0o700)
     #expect(Files.list(files) == ["notes"])
-    #expect(output == "notes runs and comes back. See it: systemctl --user status restoration-run@notes.service\n")
+    let status = "systemctl --user status restoration-run@notes.service"
+    #expect(output == "notes runs, and is restarted after a crash and at login. See it: \(status)\n")
     #expect(calls.contains("--user --quiet enable restoration-run@notes.service"))
     #expect(calls.contains("--user --quiet disable restoration-run-graphical@notes.service"))
     #expect(calls.last == "--user --quiet --no-block start restoration-run@notes.service")
@@ -175,13 +176,13 @@ internal import Testing
     try prepare()
     try answer("ActiveState=inactive'; rm \"$HOME\"/.config/restorationd/run/a; printf '")
     let done = try run("--id", "a", "--", "true")
-    #expect(done.output == "a has ended with status 0, so it is done and does not come back.\n")
+    #expect(done.output == "a has ended with status 0, so it is done and not started again.\n")
   }
 
   @Test func aManagerThatSaysNothingIsNotAskedAgain() throws {
     try prepare()
     try answer("")
-    #expect(try run("--id", "a", "--", "true").output.hasPrefix("a is being started, and comes back."))
+    #expect(try run("--id", "a", "--", "true").output.hasPrefix("a is being started."))
   }
 
   @Test func aProgramIsForgottenAlsoWithoutABroker() throws {
@@ -189,7 +190,7 @@ internal import Testing
     _ = try run("--id", "a", "--", "sleep", "1")
     let forgotten = try run("--forget", "a")
     #expect(forgotten.output == "Forgot a.\n" && !Files.exists("\(files)/a"))
-    #expect(forgotten.errors.hasPrefix("restorationctl: what the broker keeps of a stays: no broker"))
+    #expect(forgotten.errors.hasPrefix("restorationctl: the broker's record of a stays: no broker"))
     #expect(forgotten.errors.hasSuffix("\n  To remove it as well, do the same once a broker runs.\n"))
     // What is not known can only be known to a broker.
     _ = try run("--forget", "a", status: 3)

@@ -91,7 +91,7 @@ struct RunUnitTests {
       return try manager.run(["restorationctl", "run", "--id", "notes", "--", program], environment: ["PATH": path])
     }
     let ran = try run("app")
-    #expect(ran.end == .exit(0) && ran.output.hasPrefix("notes runs and comes back."), "\(ran.output)\(ran.errors)")
+    #expect(ran.end == .exit(0) && ran.output.hasPrefix("notes runs, and is restarted"), "\(ran.output)\(ran.errors)")
     try waitForStarts(1)
     try manager.systemctl("kill", "--signal=KILL", Self.unit)
     try waitForStarts(2)

@@ -1269,7 +1269,7 @@ static bool is_another(const restoration_object *known, const restoration_object
 static void tell_withheld(const restoration_object *object) {
   fputs("restoration: the saved state of ", stderr);
   print_path(object->path, false);
-  fprintf(stderr, " is withheld, because its process failed when it was given it; to give it back: "
+  fprintf(stderr, " is withheld, because its process failed when it was given it; to release it: "
                   "restorationctl quarantine release %s '", text_of(object->handle->session, "application"));
   print_path(object->path, true);
   fputs("'\n", stderr);

@@ -179,7 +179,7 @@ static void tell_if_withheld(const RestorationGtkSession *self, const saved_obje
     g_string_append_printf(text, "%s%s", index ? "/" : "", json_string_value(component));
   char *quoted = g_shell_quote(text->str);
   g_warning(
-      "the saved state of %s is withheld, because its process failed when it was given it; to give it back: "
+      "the saved state of %s is withheld, because its process failed when it was given it; to release it: "
       "restorationctl quarantine release %s %s",
       text->str, self->application, quoted);
   g_free(quoted);

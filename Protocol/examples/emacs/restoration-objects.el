@@ -219,7 +219,7 @@ SEND, instead of `restoration--send', sends (OBJECT STATE TEXT)."
 (defun restoration--tell-withheld (result)
   "Say so if the broker withholds a state, as RESULT of its decode tells."
   (when (equal (plist-get result :status) "quarantined")
-    (restoration--tell "what was saved is withheld after crashes; to give it back: restorationctl quarantine release %s"
+    (restoration--tell "what was saved is withheld after crashes; to release it: restorationctl quarantine release %s"
                        restoration--whole-name)))
 
 (defun restoration--pass-over (name status)

@@ -9,7 +9,7 @@ extension SessionDriver {
     guard objects.isFirstWithheld(object.id) else { return }
     let command = (object.path ?? IdentifierPath([])).releaseCommand(of: options.application)
     let text = "the saved state of \(object) is withheld, because its process failed when it was given it"
-    Logger(label: "restoration").warning("\(text); to give it back: \(command)")
+    Logger(label: "restoration").warning("\(text); to release it: \(command)")
   }
 
   /// Logs that the broker did not store a state that it had asked for.

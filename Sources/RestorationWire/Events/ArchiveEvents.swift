@@ -104,7 +104,7 @@ public struct ArchiveUnreadable: RestorationEvent {
 public struct ArchiveSetAside: RestorationEvent {
   package static let name = EventName.archiveConflict
   package static let summary =
-    "What the fleet's store has took the place of what was stored here, which is kept in a file (R36)."
+    "The fleet's store has replaced the contents that were stored here; a file has these (R36)."
 
   public package(set) var host: String?
   public package(set) var changes: Int64?
@@ -163,7 +163,7 @@ public struct ReplicaCaughtUp: RestorationEvent {
 /// The head was replaced by an imported document.
 public struct ArchiveImported: RestorationEvent {
   package static let name = EventName.archiveImported
-  package static let summary = "A document took the place of the head."
+  package static let summary = "A document has replaced the head."
 
   public package(set) var objects = 0
   public package(set) var bytes = 0

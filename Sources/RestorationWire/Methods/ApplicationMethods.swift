@@ -75,7 +75,7 @@ package struct DescribePaths: RestorationMethod {
 
 package struct ListPathComponents: RestorationMethod {
   package static let method = "listPathComponents"
-  package static let summary = "Lists how a path can go on."
+  package static let summary = "Lists the continuations of a path."
   package static let errors: [ErrorCode] = [
     .invalidParams, .unknownObject, .invalidIdentifier, .unknownApplication, .archiveUnreadable,
   ]
@@ -87,7 +87,7 @@ package struct ListPathComponents: RestorationMethod {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.optional("path", &path, "The path that goes on; without it first components are listed.")
+    try members.optional("path", &path, "The path to continue; without it first components are listed.")
     try members.optional("beginning", &beginning, "List only components that begin with these bytes.")
     try members.optional("cursor", &cursor, .name, "From the previous page.")
   }
@@ -100,7 +100,7 @@ package struct ListPathComponents: RestorationMethod {
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.required("components", &components, "In the order in which their objects were first registered.")
-      try members.required("parents", &parents, "Those of them behind which the path goes on, in the same order.")
+      try members.required("parents", &parents, "Those of them with components below, in the same order.")
       try members.optional("cursor", &cursor, .name, "For the next page; absent after the last one.")
     }
   }
@@ -162,7 +162,7 @@ public struct DiscardApplicationState: RestorationMethod {
 /// Lists what was closed last and can be opened again (R13).
 public struct ListClosedObjects: RestorationMethod {
   package static let method = "listClosedObjects"
-  package static let summary = "Lists what was closed last."
+  package static let summary = "Lists closed objects."
   package static let errors: [ErrorCode] = [.unknownApplication, .archiveUnreadable]
 
   public init() {}
@@ -180,7 +180,7 @@ public struct ListClosedObjects: RestorationMethod {
 /// The reopened objects are vacant and have their states (R13).
 public struct ReopenObject: RestorationMethod {
   package static let method = "reopenObject"
-  package static let summary = "Opens again what was closed."
+  package static let summary = "Reopens closed objects."
   package static let errors: [ErrorCode] = [
     .unknownObject, .invalidIdentifier, .duplicatePath, .limitExceeded, .unknownApplication, .archiveUnreadable,
     .storeFailed,
@@ -237,7 +237,7 @@ package struct ListQuarantine: RestorationMethod {
 /// Ends the quarantine of one object or of all of them: their states are handed out again (R31, R35).
 public struct ReleaseQuarantine: RestorationMethod {
   package static let method = "releaseQuarantine"
-  package static let summary = "Hands withheld states out again."
+  package static let summary = "Releases withheld states."
   package static let errors: [ErrorCode] = [
     .invalidParams, .unknownObject, .invalidIdentifier, .unknownApplication, .archiveUnreadable, .storeFailed,
   ]
@@ -257,7 +257,7 @@ public struct ReleaseQuarantine: RestorationMethod {
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("released", &released, "Objects whose states are handed out again.")
+      try members.required("released", &released, "Objects whose states are released.")
     }
   }
 }

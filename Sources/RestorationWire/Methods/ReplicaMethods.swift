@@ -15,7 +15,7 @@ public struct ReportReplica: RestorationMethod {
   public init(application: ApplicationName? = nil) { self.application = application }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.optional("application", &application, "With its instance; without it all are reported.")
+    try members.optional("application", &application, "With its instance; default all applications.")
   }
 }
 
@@ -35,7 +35,7 @@ public struct FlushReplica: RestorationMethod {
   }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.optional("application", &application, "With its instance; without it all are waited for.")
+    try members.optional("application", &application, "With its instance; default all applications.")
     try members.optional("milliseconds", &milliseconds, .range(0...600_000), "For how long; default 5,000.")
   }
 
@@ -44,7 +44,7 @@ public struct FlushReplica: RestorationMethod {
     package init() {}
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("unsent", &unsent, "Of which applications the store does not have everything.")
+      try members.required("unsent", &unsent, "Applications of which the store lacks something.")
     }
   }
 }
@@ -52,7 +52,7 @@ public struct FlushReplica: RestorationMethod {
 /// Sends the archive to the fleet's store anew, sealed with the present key (R36).
 public struct MigrateReplica: RestorationMethod {
   package static let method = "migrateReplica"
-  package static let summary = "Sends an archive to the fleet's store anew, with the present key and format."
+  package static let summary = "Sends an archive to the fleet's store again, with the present key and format."
   package static let errors: [ErrorCode] = [
     .invalidParams, .forbidden, .unknownApplication, .archiveUnreadable, .ownedElsewhere, .storeFailed,
   ]

@@ -73,7 +73,7 @@ public struct ArchiveVerification: WireObject, Hashable {
     try members.required("objects", &objects, "Objects at the head.")
     try members.required("states", &states, "Stored states that were checked, including those of generations.")
     try members.required("bytes", &bytes, "Their bytes.")
-    try members.required("problems", &problems, "What is wrong, at most 256.")
+    try members.required("problems", &problems, "Problems, at most 256.")
     try members.optional("omitted", &omitted, .count, "How many further problems there are; absent if all are listed.")
     try members.required("milliseconds", &milliseconds, .count, "How long it took.")
   }

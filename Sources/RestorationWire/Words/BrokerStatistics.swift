@@ -17,7 +17,7 @@ public struct BrokerStatistics: WireObject, Hashable {
     try members.required("uptimeMilliseconds", &uptimeMilliseconds, .count, "Milliseconds since it started.")
     try members.required("counters", &counters, .count, "Totals since the start, as integers; they only grow.")
     try members.required("gauges", &gauges, .count, "What there is at this moment, as integers.")
-    try members.added("durations", &durations, "How often what took how long since the start.")
+    try members.added("durations", &durations, "Histograms of durations since the start.")
   }
 }
 

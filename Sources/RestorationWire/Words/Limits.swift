@@ -192,8 +192,8 @@ public struct Limit: Sendable {
       .described(
         as: "Requests of one process that have no answer yet, what is held back behind them, and frames that are "
           + "not complete, as memory. Beyond it the broker stops reading from the process until there is less, "
-          + "but for one connection at a time, which brings its frame to an end; and it refuses calls that would "
-          + "wait for another client or for a time."
+          + "except one connection at a time, to the end of its frame. It also refuses calls that would wait for "
+          + "another client or for a time."
       ),
     Limit("connectionsPerApplicationMax", \.connectionsPerApplicationMax, .count, 1...65_536)
       .described(as: "Connections of one application, counted when a connection names it."),
@@ -212,8 +212,8 @@ public struct Limit: Sendable {
       .described(
         as: "The head of one archive: its states, the texts of its "
           + "objects (identifier, classes, restoration class, storyboard), and once for each different writer "
-          + "what its states say of it (classes, role, versions). What is kept besides has as much again. The "
-          + "texts of the objects of all applications in which one process has sessions have as much together; "
+          + "what its states say of it (classes, role, versions). Everything else that is kept has as much again. "
+          + "The texts of the objects of all applications in which one process has sessions have as much together; "
           + "beyond it the process registers nothing more. An archive over a limit that was lowered refuses only "
           + "what makes its head larger."
       ),

@@ -18,9 +18,9 @@ public struct ReplicaStatus: WireObject, Hashable {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("host", &host, "This host, as others are told.")
+    try members.required("host", &host, "This host's name for others.")
     try members.required("acknowledge", &acknowledge, "When a write is answered.")
-    try members.nullable("key", &key, "ID of the key with which is sealed; null if nothing is.")
+    try members.nullable("key", &key, "ID of the sealing key; null if nothing is sealed.")
     try members.required("reachable", &reachable, "Whether the store has answered. If not, this is what is known here.")
     try members.required("applications", &applications, "In ascending order of name.")
   }

@@ -21,7 +21,7 @@ public struct RestorationExplanation: WireObject, Hashable {
     )
     try members.required("restored", &restoring, "Steps of the last restoration; empty if there was none.")
     try members.required("verdict", &verdict, .text(of: ExplainRestoration.Verdict.self), "The overall result.")
-    try members.optional("excluder", &excluder, "What keeps walks from it, if the verdict is `excluded`.")
+    try members.optional("excluder", &excluder, "The object that excludes it, if the verdict is `excluded`.")
     (saved, restored) = (saving.steps, restoring.steps)
   }
 }

@@ -8,7 +8,7 @@ internal import RestorationWire
 struct DiffCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",
-    abstract: "Show what differs between two generations of an application.",
+    abstract: "Show the differences between two generations of an application.",
     usage: "restorationctl diff [<option> ...] <application> <from> [<to>]",
     discussion: """
       Examples:

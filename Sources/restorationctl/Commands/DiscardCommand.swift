@@ -42,7 +42,7 @@ struct DiscardCommand: ControlCommand {
 
   func validate() throws {
     if !trial.isDry, !yes, !force, !Terminal.canAsk {
-      throw ValidationError("discarding removes what is saved, and this is not a terminal to ask on: use --yes")
+      throw ValidationError("discarding removes saved states, and there is no terminal to ask on: use --yes")
     }
   }
 

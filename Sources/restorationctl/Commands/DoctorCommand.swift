@@ -7,7 +7,7 @@ internal import RestorationWire
 struct DoctorCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Look for what is wrong, and say what to run.",
+    abstract: "Find problems, and the commands that fix them.",
     usage: "restorationctl doctor [<option> ...]",
     discussion: """
       Examples:
@@ -16,8 +16,8 @@ struct DoctorCommand: ControlCommand {
 
       Looks at the broker and its socket, damaged archives, withheld states, the
       fleet's store, units, PATH, linger, and the restorers of this terminal. It
-      changes nothing. What may be meant to be so is a note. Exit status 1 means
-      that something is wrong; each such line is followed by a command.
+      changes nothing. A note is about something that may be intended. Exit status
+      1 means that there is a problem. Below each problem is a command.
       """
   )
 

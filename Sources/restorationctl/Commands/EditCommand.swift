@@ -16,11 +16,11 @@ struct EditCommand: ControlCommand {
         restorationctl edit org.example.Notes Main/Editor /tabs
         EDITOR='code --wait' restorationctl edit org.example.Notes Main/Editor
 
-      The text is JSON. It is stored when the editor ends with status 0, unless it
-      is as it was. $VISUAL goes before $EDITOR; without both, editor is run.
+      The text is JSON. When the editor ends with status 0, a changed text is
+      stored. $VISUAL goes before $EDITOR; without both, editor is run.
 
-      If another process has written the state meanwhile, nothing is stored. A
-      text that cannot be stored is kept, and a message says where.
+      If another process has written the state meanwhile, nothing is stored. If
+      the text cannot be stored, its file stays, and a message names it.
       """
   )
 

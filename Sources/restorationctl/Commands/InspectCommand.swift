@@ -19,14 +19,14 @@ struct InspectCommand: ControlCommand {
 
       The page is one file of HTML that needs nothing else: the tree of objects
       over all processes with their states, references and owners, why each was
-      saved and restored, and what differs between generations. It shows one
+      saved and restored, and the differences between generations. It shows one
       moment. Its path is printed; without -o it is in $XDG_RUNTIME_DIR, and only
-      its owner can read it. If there is only one application, it need not be
-      named. Confidential states are left out unless --reveal is given.
+      its owner can read it. If there is only one application, you need not name
+      it. Confidential states are left out unless --reveal is given.
 
-      With --live the page follows the application. It is served by this tool, to
-      this machine only and to those who know its address, which is printed. An
-      interrupt ends it with status 0, and the end of the broker with status 69.
+      With --live the page follows the application. The tool serves it to this
+      machine, at an address that cannot be guessed, and prints that. An interrupt
+      ends it with status 0, and the end of the broker with status 69.
       """
   )
 

@@ -20,9 +20,9 @@ struct MonitorCommand: ControlCommand {
 
       Each line is one event, with the time of this tool. The application need not
       exist yet. In JSON each line has the parameters of the notification event
-      (Protocol/notifications.md). --values adds states that no other one has
-      replaced, but never those of confidential objects. With a path only the
-      object's events are shown, with its values.
+      (Protocol/notifications.md). --values adds states unless a newer one has
+      replaced them, but never those of confidential objects. With a path only
+      events of that object are shown, with its values.
 
       An interrupt ends it with status 0, and the end of the broker with status
       69. It also ends when the reader of its output ends.

@@ -67,7 +67,7 @@ struct RollbackCommand: ControlCommand {
       let hint = "End it first, or use --force; its processes are then notified and should restore again."
       throw Failure(error, hint: hint)
     } catch let error as RestorationError where error.code == .unknownObject {
-      throw Failure(error, hint: "restorationctl export \(application) --generation \(generation) prints what it has.")
+      throw Failure(error, hint: "restorationctl export \(application) --generation \(generation) prints it.")
     }
   }
 
@@ -85,7 +85,7 @@ struct RollbackCommand: ControlCommand {
       // It may be as it was, or nowhere: then the call itself would fail.
       guard described.objects.contains(where: { $0.path?.components.starts(with: path.components) == true }) else {
         let message = "generation \(generation) has no object \(path)"
-        let hint = "restorationctl export \(application.commandWord) --generation \(generation) prints what it has."
+        let hint = "restorationctl export \(application.commandWord) --generation \(generation) prints it."
         throw Failure(ExitStatus.notThere, kind: "unknownObject", message, hint: hint)
       }
     }

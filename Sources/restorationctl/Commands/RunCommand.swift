@@ -9,7 +9,7 @@ internal import RestorationWire
 struct RunCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
-    abstract: "Run a program that comes back after a crash and at every login.",
+    abstract: "Run a program, and restart it after a crash and at every login.",
     usage: """
       restorationctl run [<option> ...] --id <id> -- <program> [<argument> ...]
       restorationctl run [<option> ...] (--list | --forget <id>)
@@ -21,7 +21,7 @@ struct RunCommand: ControlCommand {
         restorationctl run --list
         restorationctl run --forget notes
 
-      The program need not know the broker. It runs in this directory as the unit
+      Any program will do. It runs in this directory as the unit
       restoration-run@ID.service, with this PATH and otherwise the environment of
       the user's manager. The command waits until it has lived for a second. If it
       ends by itself with status 0, it is done. If it crashes, it is started again,
@@ -29,7 +29,7 @@ struct RunCommand: ControlCommand {
       the next login. In a graphical session it begins and ends with that, as
       restoration-run-graphical@ID.service.
 
-      Only the files in ~/.config/restorationd/run decide what is run. The broker
+      Only programs of files in ~/.config/restorationd/run are run. The broker
       records the directory and how the program ended:
       restorationctl tree org.restorationd.run
       """
@@ -127,9 +127,9 @@ struct RunCommand: ControlCommand {
     let isDone = try verdict == .isOver && files.read(id) == nil
     let what: String
     switch verdict {
-    case .lives: what = "runs and comes back. See it: systemctl --user status \(unit)"
-    case .undecided: what = "is being started, and comes back. See it: systemctl --user status \(unit)"
-    case .isOver where isDone: what = "has ended with status 0, so it is done and does not come back."
+    case .lives: what = "runs, and is restarted after a crash and at login. See it: systemctl --user status \(unit)"
+    case .undecided: what = "is being started. See it: systemctl --user status \(unit)"
+    case .isOver where isDone: what = "has ended with status 0, so it is done and not started again."
     case .isOver: throw Self.ended(id, unit, "was stopped")
     case .failed(let how): throw Self.ended(id, unit, how.map { "has ended \($0)" } ?? "has failed")
     }
@@ -172,7 +172,7 @@ struct RunCommand: ControlCommand {
       // The program will not run again, as requested; the broker's record is for people only.
       if failure.status != ExitStatus.notThere {
         let again = "To remove it as well, do the same once a broker runs."
-        Output.complain("what the broker keeps of \(id) stays: \(failure.message)".printable + "\n  \(again)")
+        Output.complain("the broker's record of \(id) stays: \(failure.message)".printable + "\n  \(again)")
       }
     }
     try output.confirm(PrintedObject { $0.member("id", id.description) }, or: "Forgot \(id).")

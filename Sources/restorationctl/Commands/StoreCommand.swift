@@ -127,7 +127,7 @@ struct StoreMigrateCommand: ControlCommand {
     if outcomes.contains(where: { $0.failure != nil }) { throw ExitStatus.refused }
   }
 
-  private static func sentence(_ application: String) -> String { "\(application) was sent anew." }
+  private static func sentence(_ application: String) -> String { "\(application) was sent again." }
 }
 
 private struct Done: JSONWritable {

@@ -7,7 +7,7 @@ internal import RestorationWire
 struct TerminalCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "terminal",
-    abstract: "Have shells, tmux and editors come back.",
+    abstract: "Restore shells, tmux and editors.",
     usage: "restorationctl terminal [<option> ...] <command>",
     discussion: """
       Examples:
@@ -25,7 +25,7 @@ struct TerminalCommand: ControlCommand {
 struct TerminalStatusCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Show which parts of this terminal come back, and why others do not.",
+    abstract: "Show which parts of this terminal are saved, and why others are not.",
     usage: "restorationctl terminal status [<option> ...]",
     discussion: """
       Examples:
@@ -43,7 +43,7 @@ struct TerminalStatusCommand: ControlCommand {
       throw Failure(
         ExitStatus.usage,
         kind: "usage",
-        "XDG_RUNTIME_DIR is not set, so nothing of this terminal comes back",
+        "XDG_RUNTIME_DIR is not set, so nothing in this terminal is saved",
         hint: "Log in as this user: su and sudo do not set it."
       )
     }

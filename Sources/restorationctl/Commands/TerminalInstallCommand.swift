@@ -5,7 +5,7 @@ internal import ArgumentParser
 struct TerminalInstallCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "install",
-    abstract: "Make shells, tmux and editors come back.",
+    abstract: "Set up shells, tmux and editors to be restored.",
     usage: "restorationctl terminal install [<option> ...] [<program> ...]",
     discussion: """
       Examples:
@@ -13,12 +13,11 @@ struct TerminalInstallCommand: ControlCommand {
         restorationctl terminal install
         restorationctl terminal install bash tmux --yes
 
-      Shows what it changes in your settings, and asks. Bash, tmux and Emacs get
-      lines between two comments, Vim and Neovim a link to a plugin. What you set
-      up by hand stays as it is. Do it again after the restorers have moved.
-      Without a name it is each program that PATH leads to.
+      Shows its changes to your settings, and asks. Bash, tmux and Emacs get
+      lines between two comments, Vim and Neovim a link to a plugin. A setup by
+      hand is not changed. If the restorers have moved, repeat the command.
 
-      restorationctl terminal uninstall takes all of it back.
+      restorationctl terminal uninstall undoes all of it.
       """
   )
 
@@ -35,7 +34,7 @@ struct TerminalInstallCommand: ControlCommand {
   )
   var from: String?
 
-  @Argument(help: ArgumentHelp("What is to come back.", valueName: "program"))
+  @Argument(help: ArgumentHelp("The program to set up (default: those in PATH).", valueName: "program"))
   var programs: [Restorer] = []
 
   func validate() throws { try trial.requireAnswer(yes) }
@@ -43,7 +42,7 @@ struct TerminalInstallCommand: ControlCommand {
   func run() async throws {
     let chosen = Restorer.allCases.filter { programs.isEmpty ? $0.isUsed : programs.contains($0) }
     if chosen.isEmpty {
-      let hint = "Name what is to come back: restorationctl terminal install bash"
+      let hint = "Name the program: restorationctl terminal install bash"
       throw Failure(ExitStatus.notThere, kind: "usage", "PATH leads to none of these programs", hint: hint)
     }
     let plan = try SettingsPlan.installing(chosen, from: Restorer.sources(from))
@@ -54,7 +53,7 @@ struct TerminalInstallCommand: ControlCommand {
 struct TerminalUninstallCommand: ControlCommand {
   static let configuration = CommandConfiguration(
     commandName: "uninstall",
-    abstract: "Take back what install has changed.",
+    abstract: "Undo the changes of install.",
     usage: "restorationctl terminal uninstall [<option> ...] [<program> ...]",
     discussion: """
       Examples:
@@ -62,8 +61,8 @@ struct TerminalUninstallCommand: ControlCommand {
         restorationctl terminal uninstall
         restorationctl terminal uninstall vim --yes
 
-      Shows what it changes in your settings, and asks. What is saved stays:
-      restorationctl forget org.gnu.bash removes that.
+      Shows its changes to your settings, and asks. Saved states stay:
+      restorationctl forget org.gnu.bash removes them.
       """
   )
 
@@ -74,7 +73,7 @@ struct TerminalUninstallCommand: ControlCommand {
   @Flag(help: "Do not ask.")
   var yes = false
 
-  @Argument(help: ArgumentHelp("What is no longer to come back (default: all).", valueName: "program"))
+  @Argument(help: ArgumentHelp("The program to undo (default: all).", valueName: "program"))
   var programs: [Restorer] = []
 
   func validate() throws { try trial.requireAnswer(yes) }

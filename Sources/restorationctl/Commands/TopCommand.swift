@@ -16,7 +16,7 @@ struct TopCommand: ControlCommand {
         restorationctl top --interval 10
         restorationctl top --count 2 --json=short | tail -n 1 | jq .rates
 
-      Rates are averages since the last display, at first since the broker began.
+      Rates count from the last display, the first ones from the broker's start.
       CPU is the time of the thread that serves all clients. Applications with most
       sessions come first, then those with the largest states.
 

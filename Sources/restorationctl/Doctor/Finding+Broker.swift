@@ -88,7 +88,7 @@ extension Finding {
     if !replica.reachable { return .trouble("replica", "the fleet's store does not answer", run: command) }
     let behind = replica.applications.filter { $0.failure != nil }
     guard let first = behind.first, let failure = first.failure else {
-      return .well("replica", "the fleet's store has what was saved")
+      return .well("replica", "the fleet's store has everything")
     }
     let others = behind.count == 1 ? "" : " and \(behind.count - 1) more"
     return .trouble("replica", "it lacks changes of \(first.application)\(others): \(failure.message)", run: command)

@@ -61,7 +61,7 @@ extension Finding {
   static func ofLinger() -> Finding? {
     guard access("/run/systemd/system", F_OK) == 0, let user = getpwuid(geteuid()) else { return nil }
     let isOn = access("/var/lib/systemd/linger/\(String(cString: user.pointee.pw_name))", F_OK) == 0
-    if isOn { return .well("linger", "on: the broker and what it runs outlive your sessions") }
+    if isOn { return .well("linger", "on: the broker and its programs outlive your sessions") }
     guard Terminal.variable("SSH_CONNECTION") != nil else {
       return .well("linger", "off: the broker ends with your last session")
     }
@@ -88,9 +88,9 @@ extension Finding {
     for editor in [Restorer.vim, .neovim, .emacs] where editor.isUsed {
       if editor.isSetUp { well.append(editor.name) } else { missing.append(editor) }
     }
-    if !well.isEmpty { troubles.append(.well("terminal", "come back: \(well.joined(separator: ", "))")) }
+    if !well.isEmpty { troubles.append(.well("terminal", "set up: \(well.joined(separator: ", "))")) }
     if !missing.isEmpty {
-      let message = "do not come back: \(missing.map(\.name).joined(separator: ", "))"
+      let message = "not set up: \(missing.map(\.name).joined(separator: ", "))"
       let programs = missing.map(\.rawValue).joined(separator: " ")
       troubles.append(.note("terminal", message, run: "restorationctl terminal install \(programs)"))
     }

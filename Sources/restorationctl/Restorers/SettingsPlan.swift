@@ -71,8 +71,8 @@ struct SettingsPlan {
   private func sentence(of step: Step) -> String {
     let path = step.place.path.printable
     return switch (step.change, step.place.content) {
-    case (.none, _): installs ? "\(path) is as it is to be." : "\(path) has nothing of this tool."
-    case (.byHand, _): "it is set up, not by this tool, and stays as it is."
+    case (.none, _): installs ? "\(path) needs no change." : "\(path) has no change to undo."
+    case (.byHand, _): "it was set up by hand, and does not change."
     case (.write, .lines(let block, _)) where installs:
       "\(path) gets these lines at its end:\n"
         + block.text.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")

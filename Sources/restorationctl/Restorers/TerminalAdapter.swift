@@ -21,7 +21,7 @@ struct TerminalAdapter {
         restorationctl terminal install bash
         """
       case .tmux:
-        "tmux.py was not run: run restorationctl terminal install tmux, and begin tmux anew"
+        "tmux.py was not run: run restorationctl terminal install tmux, and restart tmux"
       }
     }
 

@@ -36,7 +36,7 @@ struct RunRecord: JSONWritable {
         try await broker.encode(state, for: .path([id.description]), application: Self.application)
       }
     } catch let failure as Failure {
-      Output.complain("the broker keeps nothing of \(id): \(failure.message)".printable)
+      Output.complain("the broker has no record of \(id): \(failure.message)".printable)
     }
   }
 }

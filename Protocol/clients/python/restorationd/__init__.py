@@ -1249,7 +1249,7 @@ class _Object:
         """Whoever runs the program is told that there is a state that it is not given (R35)."""
         words = ["restorationctl", "quarantine", "release", self._session.application, "/".join(self.path or ())]
         _log.warning(
-            "the saved state of %r is withheld, because its process failed when it was given it; to give it back: %s",
+            "the saved state of %r is withheld, because its process failed when it was given it; to release it: %s",
             self, shlex.join(words))
 
     @property

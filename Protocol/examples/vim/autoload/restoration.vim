@@ -501,7 +501,7 @@ function! restoration#Status(cause) abort
   let lines = sort(map(notes, {_, entry -> s:Title(entry[0]) .. ': ' .. entry[1]}))
   let lines += restoration#restoring#Unsaved()
   if s:isWithheld || !empty(restoration#layout#Kept().withheld)
-    call add(lines, 'withheld after crashes; to give it back: restorationctl quarantine release ' .. s:application)
+    call add(lines, 'withheld after crashes; to release it: restorationctl quarantine release ' .. s:application)
   endif
   return join(['Kept as ' .. s:application .. (empty(lines) ? '.' : ', but:')] + lines, "\n")
 endfunction

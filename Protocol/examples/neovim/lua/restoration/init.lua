@@ -411,7 +411,7 @@ function M.status(cause)
   table.sort(lines)
   vim.list_extend(lines, restoring.unsaved())
   if session.isWithheld or #layout.kept.withheld > 0 then
-    local text = 'withheld after crashes; to give it back: restorationctl quarantine release '
+    local text = 'withheld after crashes; to release it: restorationctl quarantine release '
     lines[#lines + 1] = text .. session.application
   end
   local kept = 'Kept as ' .. session.application .. (#lines == 0 and '.' or ', but:')
