@@ -44,6 +44,10 @@ internal import Testing
     #expect(try get.output?.next() == "\"two\"")
     try put([:])
     #expect(try get.waitForEnd() == .exit(4))
+    let whole = try Self.start(["get", "a", "Main", "--watch"])
+    #expect(try whole.output?.next() == "{}")
+    try ControlTool.run(["rm", "a", "Main"], status: 0)
+    #expect(try whole.waitForEnd() == .exit(4))
     let head = try ControlTool.run(["get", "a", "Main", "--watch", "--generation", "1"], status: 64)
     #expect(head.errors.contains("--watch is for the head"), "\(head.errors)")
   }

@@ -94,6 +94,23 @@ internal import Testing
     #expect(try worker.fail("unregisterObject", #"{"object":["Main"]}"#).kind == "unknownObject")
   }
 
+  /// As the removal by an owner is, or who watches an application would show what is no longer there.
+  @Test func r13EachForgottenObjectIsAnnounced() throws {
+    try savePage()
+    let monitor = broker.connect(pid: 9)
+    try monitor.call("subscribe", #"{"events":["objectUnregistered"]}"#)
+    let worker = try fixture.join("W", pid: 1)
+    try worker.call("unregisterObject", #"{"object":["Main","Page"],"keepState":true}"#)
+    try worker.call("unregisterObject", #"{"object":["Main","Page"]}"#)
+    try broker.connect(pid: 3).call("unregisterObject", #"{"application":"App","object":["Main"]}"#)
+    let events = monitor.takeNotifications("event")
+    #expect(events.map { $0["path"]?.joined } == ["Main/Page/Note", "Main/Page", "Main"])
+    #expect(events.map { $0["process"] } == ["W", "W", JSONValue.null])
+    for event in events {
+      #expect(event["object"] == JSONValue.null && event["cause"] == "unregistered" && event["stateKept"] == false)
+    }
+  }
+
   @Test func r13ThePathOfADisconnectedOwnerIsNotVacant() throws {
     let owner = broker.connect(pid: 1)
     try owner.initialize()

@@ -135,8 +135,9 @@ extension Application {
   }
 
   /// Drops a vacant object and all vacant ones below it; nodes above live objects stay (R3, R13).
-  func forget(_ node: Node) {
+  func forget(_ node: Node, by session: Session? = nil) {
     for node in tree.subtree(of: node).reversed() where node.isVacant && tree.nodes[node.id] === node {
+      if !node.isPlaceholder { announceUnregistration(of: node, .unregistered, stateKept: false, by: session) }
       drop(node)
       note(.released(node.id, isGone: true))
     }

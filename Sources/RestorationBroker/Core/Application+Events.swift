@@ -49,15 +49,19 @@ extension Application {
     }
   }
 
-  /// The node must still be claimed.
-  func announceUnregistration(of node: Node, _ cause: ObjectUnregistered.Cause, stateKept: Bool) {
-    guard let claim = node.claim else { return }
+  /// The node must still be claimed, unless it was vacant. `caller` removes a vacant one.
+  func announceUnregistration(
+    of node: Node,
+    _ cause: ObjectUnregistered.Cause,
+    stateKept: Bool,
+    by caller: Session? = nil
+  ) {
     announce {
       ObjectUnregistered().with {
-        $0.object = claim.handle
+        $0.object = node.claim?.handle
         // A move may have put another node in its place.
         $0.path = tree.path(of: tree.node(node.id) ?? node)
-        $0.session = Application.identity(of: sessions[claim.session])
+        $0.session = Application.identity(of: node.claim.flatMap { sessions[$0.session] } ?? caller)
         $0.cause = cause
         $0.stateKept = stateKept
       }

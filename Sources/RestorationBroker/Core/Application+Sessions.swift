@@ -162,7 +162,7 @@ extension Application {
     if case .path(let path) = request.object, let node = tree.node(at: path), node.isVacant,
       session?.replacedNodes.contains(node.id) != true
     {
-      if !request.keepState { forget(node) }
+      if !request.keepState { forget(node, by: session) }
       if request.generations { forgetGenerations() }
       return turn.answer(caller, EmptyResult())
     }

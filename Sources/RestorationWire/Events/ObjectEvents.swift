@@ -21,19 +21,21 @@ public struct ObjectRegistered: RestorationEvent {
   }
 }
 
-/// An object's registration ended while its session continues.
+/// An object's registration ended while its session continues, or a vacant object was forgotten (R13).
 public struct ObjectUnregistered: RestorationEvent {
   package static let name = EventName.objectUnregistered
-  package static let summary = "A registration ended while its session continues."
+  package static let summary =
+    "A registration ended while its session continues, or a vacant object was forgotten (R13)."
 
   public enum Cause: String, OpenWireWord {
-    /// By `unregisterObject`.
+    /// By `unregisterObject`, or by the factory of a vacant object.
     case unregistered
     /// Another session has claimed the path (R1, R8).
     case replaced
   }
 
-  public package(set) var object: ObjectHandle = 0
+  /// `nil` if the object was vacant.
+  public package(set) var object: ObjectHandle?
   public package(set) var path: IdentifierPath?
   public package(set) var cause = Cause.unregistered
   public package(set) var stateKept = false
@@ -41,7 +43,7 @@ public struct ObjectUnregistered: RestorationEvent {
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("object", &object, .handle, "The handle, which is no longer valid.")
+    try members.nullable("object", &object, .handle, "The handle, which is no longer valid; null if it was vacant.")
     try members.nullable("path", &path, "The object's path; null if its own identifier is null (R4).")
     try members.required("cause", &cause, "Why.")
     try members.required("stateKept", &stateKept, "Whether the object's state stays in the archive.")
