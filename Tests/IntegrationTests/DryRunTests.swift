@@ -66,13 +66,28 @@ internal import Testing
     func said(_ words: String..., input: String) throws -> String {
       try ControlTool.run(["import"] + words + ["--dry-run"], input: input, status: 0).output
     }
-    let replaced = try said(Self.application, input: document)
-    #expect(replaced.hasSuffix("2 objects, 2 states. 2 states are replaced, which takes --force.\n"), "\(replaced)")
+    let replaced = try said(Self.application, "--force", input: document)
+    #expect(replaced.hasSuffix("2 objects, 2 states. 2 states are replaced.\n"), "\(replaced)")
     #expect(try said("org.example.Copy", input: document) == "Would give org.example.Copy 2 objects, 2 states.\n")
-    let wrong = document.replacing(#""kind":"object""#, with: #""kind":"thing""#)
-    let refused = try ControlTool.run(["import", "org.example.Copy", "--dry-run", "-j"], input: wrong, status: 1)
-    #expect(try refused.error["kind"] == "invalidParams")
     #expect(try Self.everything() == before)
+  }
+
+  /// Only the broker knows its limits, and how the objects of a document belong together.
+  @Test func whatAnImportWouldRefuseItsDryRunRefuses() throws {
+    try Self.fill()
+    let document = try ControlTool.run(["export", Self.application], status: 0).output
+    func refusal(_ application: String, _ input: String) throws -> JSONValue? {
+      try ControlTool.run(["import", application, "--dry-run", "-j"], input: input, status: 1).error["kind"]
+    }
+    #expect(try refusal("org.example.Copy", document.replacing("\"New\"", with: "\"Main\"")) == "duplicatePath")
+    let wrong = document.replacing(#""kind":"object""#, with: #""kind":"thing""#)
+    #expect(try refusal("org.example.Copy", wrong) == "invalidParams")
+    #expect(try refusal(Self.application, document) == "needsForce")
+    let client = try broker.session(Self.application, process: "main")
+    #expect(try refusal(Self.application, document) == "alreadyServed")
+    try client.call("goodbye", ["reason": "restart"])
+    let names = try ControlTool.run(["list", "-j"], status: 0).json["applications"]?.array?.map { $0["application"] }
+    #expect(names == [.string(Self.application)])
   }
 
   @Test func whatCouldNotBeDoneIsToldAtOnce() throws {

@@ -155,6 +155,25 @@ internal import Testing
     #expect(left == Array(repeating: ["A", "B", "C"], count: 19) + [["A", "C"]])
   }
 
+  @Test func aDryRunFailsAsAnImportWouldAndChangesNothing() throws {
+    let tool = broker.connect(pid: 7)
+    let (one, two) = (Document.object(#"["A"]"#, #"{"n":1}"#), Document.object(#"["A"]"#, "{}"))
+    func refusal(_ document: String, _ more: String = "") throws -> String {
+      try tool.fail("importArchive", tool.importing(document, into: "App", #""dryRun":true\#(more)"#)).kind
+    }
+    let found = try tool.importDocument(Document.of(one), into: "App", #""dryRun":true"#)
+    #expect(try refusal(Document.of(one, two)) == "duplicatePath")
+    #expect(broker.removed == ["App"] && broker.disk.archive("App") == nil)
+    #expect(try tool.importDocument(Document.of(one), into: "App") == found)
+    let before = try tool.export("App")
+    #expect(try refusal(Document.of(two)) == "needsForce")
+    try tool.importDocument(Document.of(two), into: "App", #""dryRun":true,"force":true"#)
+    try broker.connect(pid: 1).initialize()
+    #expect(try refusal(Document.of(two), #","force":true"#) == "alreadyServed")
+    #expect(try tool.export("App") == before)
+    broker.inspect()
+  }
+
   // MARK: Parts
 
   private func part(_ objects: String..., more: String) -> String {

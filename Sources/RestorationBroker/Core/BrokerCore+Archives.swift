@@ -100,7 +100,8 @@ extension BrokerCore {
     var call = LongCall(message.caller, by: session, token: request.progressToken, at: context.now)
     let count = plan.objects.count
     let progress = call.progress(count, of: count, isLast: true, at: context.now)
-    try application.importArchive(plan, force: request.force, progress: progress, of: call)
+    try application.importArchive(plan, request, progress, of: call)
+    if request.dryRun { closeUnwritten(of: client) }
     return true
   }
 

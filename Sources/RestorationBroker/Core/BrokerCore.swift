@@ -160,7 +160,7 @@ package struct BrokerCore {
     }
   }
 
-  /// After a refused call, closes archives that were created for it and have no write.
+  /// After a refused call or a dry run, closes archives that were created for it and have no write.
   mutating func closeUnwritten(of client: Client) {
     for application in client.applications.compactMap({ applications[$0] }) {
       guard application.sequence == 0, application.isBlank else { continue }

@@ -37,13 +37,15 @@ extension BrokerConnection {
   /// Replaces the saved state of an application by a document from `exportArchive`. If this throws, nothing is changed.
   /// The application must not be in use. A document too large for one message is sent in parts.
   ///
-  /// - Parameter force: replace existing state, which stays as the newest generation; accept a document without some
-  ///   states.
+  /// - Parameters:
+  ///   - force: replace existing state, which stays as the newest generation; accept a document without some states.
+  ///   - dryRun: change nothing; throws if the import would.
   @discardableResult
   public func importArchive(
     _ document: String,
     into application: String? = nil,
     force: Bool = false,
+    dryRun: Bool = false,
     progress: ArchiveProgress.Handler? = nil
   ) async throws -> ImportedArchive {
     let parts = try ImportedDocument(document, limits: try await perform(ReportLimits()))
@@ -54,21 +56,18 @@ extension BrokerConnection {
       told = { come in progress(come.with { $0.total = total }) }
     }
     return try await withProgress(told) { token in
-      try await send(parts, into: application, force: force, token)
+      let call = ImportArchive().with { ($0.force, $0.dryRun, $0.progressToken) = (force, dryRun, token) }
+      return try await send(parts, into: application, call)
     }
   }
 
   private func send(
     _ parts: ImportedDocument,
     into application: String?,
-    force: Bool,
-    _ token: ProgressToken?
+    _ call: ImportArchive
   ) async throws -> ImportedArchive {
-    var call = ImportArchive().with {
-      $0.more = true
-      $0.force = force
-      $0.progressToken = token
-    }
+    var call = call
+    call.more = true
     for index in 0..<parts.count - 1 {
       call.part = try parts.part(index)
       call.upload = try await perform(call, application: application).upload

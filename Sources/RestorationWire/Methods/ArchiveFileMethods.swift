@@ -51,6 +51,7 @@ package struct ImportArchive: LongMethod {
   package var more = false
   package var force = false
   package var progressToken: ProgressToken?
+  package var dryRun = false
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -64,6 +65,7 @@ package struct ImportArchive: LongMethod {
       &progressToken,
       "Asks for `progress`, which counts objects; `total` is known with the last part."
     )
+    try members.flag("dryRun", &dryRun, "Check all that an import checks, and change nothing.")
   }
 
   package func check() throws(Misfit) {

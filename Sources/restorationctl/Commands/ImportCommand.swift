@@ -36,55 +36,44 @@ struct ImportCommand: ControlCommand {
   func run() async throws {
     let document = try read()
     try await withBroker { broker in
-      guard !trial.isDry else { return try await preview(document, broker) }
+      let replaced = trial.isDry ? try await replacedStates(broker) : 0
       do {
-        let imported = try await ProgressLine.during("importing") { progress in
-          try await broker.importArchive(document, into: application, force: force, progress: progress)
+        let imported = try await ProgressLine.during(trial.isDry ? "checking" : "importing") { progress in
+          try await broker.importArchive(
+            document,
+            into: application,
+            force: force,
+            dryRun: trial.isDry,
+            progress: progress
+          )
         }
-        try output.confirm(imported, or: sentence(of: imported))
+        guard trial.isDry else { return try output.confirm(imported, or: sentence(of: imported)) }
+        try confirm(imported, replacing: replaced)
       } catch let error as RestorationError {
         throw Failure(error, hint: Self.hint(for: error))
       }
     }
   }
 
-  /// What would be replaced by what. Whether the states are within the broker's limits, only the broker can say.
-  private func preview(_ document: String, _ broker: BrokerConnection) async throws {
-    let objects = try Self.objects(of: document)
-    let states = objects.count { $0.state != nil }
-    let former: ApplicationDescription?
+  private func replacedStates(_ broker: BrokerConnection) async throws -> Int {
     do {
-      former = try await broker.describeApplication(application)
+      return try await broker.describeApplication(application).objects.count(where: \.hasState)
     } catch let error as RestorationError where error.code == .unknownApplication {
-      former = nil
+      return 0
     }
-    let replaced = former?.objects.count(where: \.hasState) ?? 0
+  }
+
+  /// Says what would be done.
+  private func confirm(_ imported: ImportedArchive, replacing replaced: Int) throws {
     let printed = PrintedObject { writer in
-      writer.member("objects", objects.count)
-      writer.member("states", states)
+      writer.member("objects", imported.objects)
+      writer.member("states", imported.states)
       writer.member("replaced", replaced)
       writer.member("dryRun", true)
     }
-    let parts = [
-      "Would give \(application) \(Quantity.count(objects.count, "object")), \(Quantity.count(states, "state")).",
-      Quantity.remark(replaced, "state", force ? "replaced" : "replaced, which takes --force"),
-      Quantity.remark(former?.sessions.count ?? 0, "session", "live, and has to end first"),
-    ]
-    try output.confirm(printed, or: parts.joined())
-  }
-
-  private static func objects(of document: String) throws -> [DocumentObject] {
-    let hint = "Give a document that restorationctl export has written."
-    let slice = try JSONSlice.read(document, subject: "the document", hint: hint)
-    do throws(Misfit) {
-      var objects: [DocumentObject] = []
-      _ = try ArchiveDocument(wire: slice)
-      for object in slice["objects"]?.elements ?? [] { objects.append(try DocumentObject(wire: object)) }
-      return objects
-    } catch {
-      let fault = error.invalidParameter(at: "/\(error.place)")
-      throw Failure(ExitStatus.refused, kind: ErrorCode.invalidParams.kind, fault.message, hint: hint)
-    }
+    let (objects, states) = (Quantity.count(imported.objects, "object"), Quantity.count(imported.states, "state"))
+    let text = "Would give \(application) \(objects), \(states).\(Quantity.remark(replaced, "state", "replaced"))"
+    try output.confirm(printed, or: text)
   }
 
   /// The next step, if the tool names it differently than the protocol; otherwise `nil`.

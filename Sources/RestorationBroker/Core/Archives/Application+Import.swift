@@ -6,19 +6,19 @@ internal import RestorationWire
 
 /// Replaces the head by a document (`Protocol/export-format.md`).
 extension Application {
-  /// Writes the document in one transaction; the former head becomes the newest generation. The plan's node ids must
-  /// follow all present ones.
+  /// Writes the document in one transaction, unless it is a dry run; the former head becomes the newest generation. The
+  /// plan's node ids must follow all present ones.
   func importArchive(
     _ plan: ImportPlan,
-    force: Bool,
-    progress: ArchiveProgress?,
+    _ request: ImportArchive,
+    _ progress: ArchiveProgress?,
     of call: LongCall
   ) throws(ErrorObject) {
     try turn.requireKept()
     // Live sessions would continue to write the states that the import has replaced.
     try requireNobodyLives(.alreadyServed, hint: "End it first; an import replaces everything it writes.")
     let hasState = tree.nodes.values.contains { $0.hasState }
-    if hasState, !force {
+    if hasState, !request.force {
       throw .restoration(
         .needsForce,
         "\(name) has saved state, which the import would replace",
@@ -26,23 +26,24 @@ extension Application {
       )
     }
     try requireRoom(for: plan.headBytes - budget.head - origins.usedBytes)
+    let reply = ImportArchive.Reply().with {
+      ($0.objects, $0.states, $0.bytes) = (plan.objects.count, plan.states, plan.stateBytes)
+    }
+    if request.dryRun {
+      tell(progress, of: call)
+      return turn.answer(call.caller, reply)
+    }
     // From here on only the disk can fail.
     try takeLong(for: call.caller) { long in
       let former = await self.replaceHead(by: plan, long)
       self.tell(progress, of: call)
-      let reply = ImportArchive.Reply().with { message in
-        message.objects = plan.objects.count
-        message.states = plan.states
-        message.bytes = self.budget.states
-        message.generation = former
-      }
       self.announce {
         ArchiveImported().with {
           $0.objects = reply.objects
           $0.bytes = reply.bytes
         }
       }
-      self.turn.answer(call.caller, reply)
+      self.turn.answer(call.caller, reply.with { $0.generation = former })
     }
   }
 

@@ -30,6 +30,7 @@ struct ImportPlan {
   private(set) var tree = NodeTree()
   /// Bytes of the head that it makes.
   private(set) var headBytes = 0
+  private(set) var stateBytes = 0
   private(set) var states = 0
   private var places: [PathText: Int] = [:]
   private var writers: Set<StateOrigin> = []
@@ -128,6 +129,7 @@ struct ImportPlan {
   private mutating func planStates(of object: UploadedObject) throws(ErrorObject) {
     if let given = object.document.state {
       let state = try stored(given, object.targets)
+      stateBytes += state.bytes
       headBytes += state.bytes + (writers.insert(state.writer).inserted ? state.writer.stored.utf8.count : 0)
       objects[planned].state = state
       states += 1
