@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import Glibc
 internal import RestorationClient
+internal import RestorationWire
 
 protocol ControlCommand: AsyncParsableCommand {
   associatedtype Options: ControlOptions
@@ -23,6 +24,12 @@ extension ControlCommand {
 
 extension ControlCommand where Options == ApplicationOptions {
   var application: String { options.application }
+}
+
+extension ControlCommand where Options == ValueOptions {
+  var application: String { options.application }
+  var path: IdentifierPath { options.path }
+  var pointer: StatePointer? { options.pointer }
 }
 
 /// The options of every command, before or after its name.
@@ -55,6 +62,26 @@ struct ApplicationOptions: ControlOptions {
 
   @Argument(help: "The application, with its instance if it has one.", completion: .applications)
   var application: String
+
+  var subject: String? { application }
+}
+
+/// Options of a command about the state of one object, or one value of it.
+struct ValueOptions: ControlOptions {
+  @OptionGroup var shared: SharedOptions
+
+  @Argument(help: "The application, with its instance if it has one.", completion: .applications)
+  var application: String
+
+  @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
+  var path: IdentifierPath
+
+  @Argument(
+    help: "The JSON pointer to one value: /scroll.",
+    completion: .pointers,
+    transform: StatePointer.read
+  )
+  var pointer: StatePointer?
 
   var subject: String? { application }
 }

@@ -59,11 +59,10 @@ struct Draft {
 }
 
 extension String {
-  /// As one word of a shell, whatever is in it.
-  var shellWord: String { "'" + replacing("'", with: #"'\''"#) + "'" }
-
-  /// The same, without quotes where none are needed: for a command that people read.
-  var commandWord: String { !isEmpty && utf8.allSatisfy(Self.isPlain) ? self : shellWord }
+  /// As one word of a shell, whatever is in it; without quotes where none are needed, because people read it.
+  var shellWord: String {
+    !isEmpty && utf8.allSatisfy(Self.isPlain) ? self : "'" + replacing("'", with: #"'\''"#) + "'"
+  }
 
   private static func isPlain(_ byte: UInt8) -> Bool {
     switch byte {

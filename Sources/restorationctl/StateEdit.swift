@@ -104,14 +104,19 @@ struct StateEdit {
   }
 
   /// Fails if a live process has the object. An unknown application has none.
-  func requireNoOwner(_ broker: BrokerConnection) async throws {
-    let objects: [ObjectDescription]
+  ///
+  /// - Returns: the UUID of the archive; `nil` if there is none.
+  @discardableResult
+  func requireNoOwner(_ broker: BrokerConnection) async throws -> String? {
+    let described: ApplicationDescription
     do {
-      objects = try await broker.describeApplication(application).objects
+      described = try await broker.describeApplication(application)
     } catch let error as RestorationError where error.code == .unknownApplication {
-      return
+      return nil
     }
-    guard let object = objects.first(where: { $0.path == path }), let pid = object.pid else { return }
+    guard let object = described.objects.first(where: { $0.path == path }), let pid = object.pid else {
+      return described.archive
+    }
     throw live(in: ObjectOwner(process: object.process, pid: pid).description)
   }
 
@@ -132,7 +137,7 @@ struct StateEdit {
       var failure = failure("noState", "\(path) has no state, and only the last key of \(pointer) may be new")
       failure.status = ExitStatus.notThere
       let whole = String(decoding: pointer.surroundings.bytes, as: UTF8.self)
-      let words = [application, path.description, whole].map(\.commandWord).joined(separator: " ")
+      let words = [application, path.description, whole].map(\.shellWord).joined(separator: " ")
       failure.hint = "Put the others first: restorationctl put \(words)"
       throw failure
     }
@@ -150,7 +155,11 @@ struct StateEdit {
     let sequence = state?.sequence ?? 0
     let found = sequence == 0 ? "no state" : "the state of change \(sequence)"
     let wanted = expected == 0 ? "none" : "that of \(expected)"
-    var failure = failure("stateChanged", "\(path) has \(found), not \(wanted)")
+    return changed("\(path) has \(found), not \(wanted)")
+  }
+
+  func changed(_ message: String) -> Failure {
+    var failure = failure("stateChanged", message)
     (failure.status, failure.code) = (ExitStatus.tryAgain, ErrorCode.stateChanged.rawValue)
     failure.hint = "Get it again, and expect its present change."
     return failure

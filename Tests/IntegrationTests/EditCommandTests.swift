@@ -85,6 +85,17 @@ internal import Testing
     #expect(try Self.state() == #"{"n":3}"# + "\n")
   }
 
+  /// Numbers of changes begin again with a new archive.
+  @Test func anApplicationThatIsMadeAnewMeanwhileStays() throws {
+    try Self.put(#"{"n":1}"#)
+    let words = Self.editor.joined(separator: " ")
+    let anew = "\(Products.control) forget --yes \(Self.application) && $PUT \(words)"
+    let refused = try Self.edit(with: #"f() { \#(anew) '{"n":2}' && sed -i s/1/3/ "$1"; } >&2; f"#, status: 75)
+    #expect(refused.errors.contains("\(Self.application) was forgotten meanwhile"), "\(refused.errors)")
+    #expect(try Self.state() == #"{"n":2}"# + "\n")
+    #expect(try Files.text(#require(Self.drafts().first)) == "{\n  \"n\": 3\n}\n")
+  }
+
   @Test func aTextThatCannotBeStoredIsKeptWithTheCommandThatStoresIt() throws {
     try Self.put(#"{"n":1}"#)
     for (editor, reason) in [("sed -i s/}//", "is not JSON"), ("sed -i 's/.*//;1s/$/7/'", "must be a JSON object")] {

@@ -24,24 +24,14 @@ struct EditCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: ApplicationOptions
+  @OptionGroup var options: ValueOptions
 
   @Flag(help: "Edit the state of a confidential object.")
   var reveal = false
 
-  @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
-  var path: IdentifierPath
-
-  @Argument(
-    help: "The JSON pointer to one value: /scroll.",
-    completion: .pointers,
-    transform: StatePointer.read
-  )
-  var pointer: StatePointer?
-
   func run() async throws {
     let edit = StateEdit(application: application, path: path)
-    var former = (text: "", sequence: Int64(0))
+    var former = (text: "", sequence: Int64(0), archive: nil as String?)
     try await withBroker { former = try await read(edit, $0) }
     let draft = try Draft(former.text)
     let text = try draft.edited()
@@ -54,6 +44,10 @@ struct EditCommand: ControlCommand {
       if pointer == nil { try StateEdit.checkWhole(value) }
       // The broker may have been started again meanwhile.
       try await withBroker { broker in
+        // Numbers of changes begin again with a new archive.
+        if former.sequence > 0, try await edit.requireNoOwner(broker) != former.archive {
+          throw edit.changed("\(application) was forgotten meanwhile")
+        }
         let at = pointer ?? .whole
         let edited = try await edit.perform(broker, at: at, value.compactText, expecting: former.sequence)
         draft.remove()
@@ -65,28 +59,34 @@ struct EditCommand: ControlCommand {
     }
   }
 
-  private func read(_ edit: StateEdit, _ broker: BrokerConnection) async throws -> (text: String, sequence: Int64) {
-    try await edit.requireNoOwner(broker)
+  private func read(
+    _ edit: StateEdit,
+    _ broker: BrokerConnection
+  ) async throws -> (text: String, sequence: Int64, archive: String?) {
+    let archive = try await edit.requireNoOwner(broker)
     let (state, sequence) = try await edit.show(broker, reveal: reveal)
-    guard let pointer else { return (PrettyJSON.lay(out: state?.compactText.string ?? "{}") + "\n", sequence) }
-    guard let state else { throw try await edit.absent(broker) }
-    guard let value = pointer.value(in: state) else {
-      throw pointer.notFound(in: state, of: path, namesKeys: true)
+    var text = state?.compactText.string ?? "{}"
+    if let pointer {
+      guard let state else { throw try await edit.absent(broker) }
+      guard let value = pointer.value(in: state) else {
+        throw pointer.notFound(in: state, of: path, namesKeys: true)
+      }
+      text = value.compactText.string
     }
-    return (PrettyJSON.lay(out: value.compactText.string) + "\n", sequence)
+    return (PrettyJSON.lay(out: text) + "\n", sequence, archive)
   }
 
   /// How to store the text after all.
   private func hint(for failure: Failure, _ draft: Draft, _ sequence: Int64) -> String {
     let words = [application, path.description] + (pointer.map { ["\($0)"] } ?? [])
-    let place = words.map(\.commandWord).joined(separator: " ")
+    let place = words.map(\.shellWord).joined(separator: " ")
     let isReplaced = failure.code == ErrorCode.stateChanged.rawValue
     let step =
       isReplaced
       ? "restorationctl get \(place) shows the other one."
       : failure.status == ExitStatus.usage ? "Correct it there." : failure.hint ?? ""
     let expected = isReplaced ? "" : " --expecting \(sequence)"
-    let put = "restorationctl put \(place)\(expected) - <\(draft.path.commandWord)"
+    let put = "restorationctl put \(place)\(expected) - <\(draft.path.shellWord)"
     return "Your text is in \(draft.path). \(step) To store it: \(put)"
   }
 }

@@ -25,7 +25,7 @@ struct GetCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: ApplicationOptions
+  @OptionGroup var options: ValueOptions
 
   @Flag(name: [.customShort("r"), .customLong("raw")], help: "Print a string without quotes and escapes.")
   var isRaw = false
@@ -42,16 +42,6 @@ struct GetCommand: ControlCommand {
 
   @Flag(help: "Print it again whenever it changes.")
   var watch = false
-
-  @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
-  var path: IdentifierPath
-
-  @Argument(
-    help: "The JSON pointer to one value: /scroll.",
-    completion: .pointers,
-    transform: StatePointer.read
-  )
-  var pointer: StatePointer?
 
   func validate() throws {
     if isRaw, output.layout != nil { throw ValidationError("-r prints text, not JSON: leave out -j and --json") }

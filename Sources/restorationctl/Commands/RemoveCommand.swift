@@ -23,19 +23,9 @@ struct RemoveCommand: ControlCommand {
       """
   )
 
-  @OptionGroup var options: ApplicationOptions
+  @OptionGroup var options: ValueOptions
 
   @OptionGroup var trial: DryRunOptions
-
-  @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
-  var path: IdentifierPath
-
-  @Argument(
-    help: "The JSON pointer to one value: /scroll.",
-    completion: .pointers,
-    transform: StatePointer.read
-  )
-  var pointer: StatePointer?
 
   func validate() throws {
     if pointer?.isWhole == true { throw StatePointer.superfluous }
@@ -73,7 +63,7 @@ struct RemoveCommand: ControlCommand {
       var failure = edit.failure("notEmpty", "\(path) has \(Quantity.count(inside.count - 1, "object")) below it")
       // Live objects can be removed by their own session only.
       let live = inside.first { $0.pid != nil }.map { "End process \($0.pid ?? 0), which has \($0.path ?? path). " }
-      let words = [application, path.description].map(\.commandWord).joined(separator: " ")
+      let words = [application, path.description].map(\.shellWord).joined(separator: " ")
       failure.hint = "\(live ?? "")restorationctl forget \(words) removes all of them."
       throw failure
     }

@@ -85,7 +85,7 @@ struct RollbackCommand: ControlCommand {
       // It may be as it was, or nowhere: then the call itself would fail.
       guard described.objects.contains(where: { $0.path?.components.starts(with: path.components) == true }) else {
         let message = "generation \(generation) has no object \(path)"
-        let hint = "restorationctl export \(application.commandWord) --generation \(generation) prints it."
+        let hint = "restorationctl export \(application.shellWord) --generation \(generation) prints it."
         throw Failure(ExitStatus.notThere, kind: "unknownObject", message, hint: hint)
       }
     }
