@@ -102,6 +102,22 @@ internal import Testing
     #expect(lines[1].contains("Main/Editor") && lines[1].hasSuffix(#"{"cursor":7}"#), "\(lines)")
   }
 
+  @Test(.broker) func anObjectThatIsRolledBackOrRemovedByOthersIsShown() throws {
+    let client = try broker.session("a", process: "editor")
+    try client.register("Main")
+    try client.encode("Main", state: ["n": 1])
+    try client.call("saveApplicationState")
+    try client.encode("Main", state: ["n": 2])
+    try client.call("goodbye", ["reason": "restart"])
+    let monitor = try Self.monitor(["a", "Main", "--no-legend", "--full"])
+    try ControlTool.run(["rollback", "a", "1"], status: 0)
+    let back = try Self.line(monitor)
+    #expect(back.contains("  generationSealed  ") && back.hasSuffix(#"rolledBack, 1 object, 7 B, {"n":1}"#), "\(back)")
+    try ControlTool.run(["rm", "a", "Main"], status: 0)
+    let gone = try Self.line(monitor)
+    #expect(gone.contains("  objectUnregistered  ") && gone.hasSuffix("Main, unregistered"), "\(gone)")
+  }
+
   @Test(.broker, arguments: ["--json=short", "-j"])
   func inJSONALineIsTheNotificationsParameters(_ option: String) throws {
     let monitor = try Self.monitor([option, "org.example.Notes"])

@@ -59,7 +59,7 @@ struct MonitorCommand: ControlCommand {
       var line = EventLine(names: names, showsApplication: application == nil)
       if output.layout == nil, !legend.hidesLegend { try Output.print(line.header + "\n") }
       for try await event in subscription where path.map({ event.facts?.concern($0) == true }) ?? true {
-        let stored = values || path != nil ? try await StoredValue(event, broker) : nil
+        let stored = values || path != nil ? try await StoredValue(event, at: path, broker) : nil
         if let layout = output.layout {
           try layout.print(stored?.member(in: event.jsonText) ?? event.jsonText)
         } else {
@@ -82,13 +82,21 @@ extension BrokerEvent.Facts {
     case .restorationCrashed(let facts): facts.guilty == path
     case .stateQuarantined(let facts): facts.path == path
     case .quarantineEnded(let facts): facts.path == nil || facts.path == path
+    case .generationSealed: isReplacement
     case .archiveDamaged, .archiveUnreadable, .archiveLost, .archiveConflict, .archiveImported, .archiveQuarantined,
       .applicationDiscarded, .eventsLost:
       true
-    case .sessionBegan, .sessionEnded, .generationSealed, .generationDropped, .archiveOpened, .archiveClosed,
-      .replicaBehind, .replicaCaughtUp:
+    case .sessionBegan, .sessionEnded, .generationDropped, .archiveOpened, .archiveClosed, .replicaBehind,
+      .replicaCaughtUp:
       false
     }
+  }
+
+  /// Whether they are about other states in the place of all that there were.
+  fileprivate var isReplacement: Bool {
+    if case .generationSealed(let facts) = self { return facts.kind == "rolledBack" }
+    if case .archiveImported = self { return true }
+    return false
   }
 }
 
@@ -103,11 +111,15 @@ private struct StoredValue {
   private let state: RestorableState?
 
   /// `nil` if nothing was stored, or another state has replaced it.
-  init?(_ event: BrokerEvent, _ broker: BrokerConnection) async throws {
-    guard case .stateEncoded(let facts) = event.facts, let path = facts.path else { return nil }
+  ///
+  /// - Parameter chosen: the object that is watched, if it is one.
+  init?(_ event: BrokerEvent, at chosen: IdentifierPath?, _ broker: BrokerConnection) async throws {
+    var (path, sequence) = (event.facts?.isReplacement == true ? chosen : nil, nil as Int64?)
+    if case .stateEncoded(let facts) = event.facts { (path, sequence) = (facts.path, facts.sequence) }
+    guard let path else { return nil }
     do {
       let decoded = try await broker.decode(.path(path), application: event.application?.description)
-      guard decoded.status == .available, decoded.sequence == facts.sequence else { return nil }
+      guard decoded.status == .available, sequence == nil || decoded.sequence == sequence else { return nil }
       state = decoded.isConfidential ? nil : decoded.state
     } catch is RestorationError {
       return nil
