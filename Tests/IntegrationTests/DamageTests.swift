@@ -134,6 +134,10 @@ internal import Testing
     try broker.crashAndRestart()
     let status = try ControlTool.run(["status"])
     #expect(status.output.contains("Damage:"), "\(status.output)")
+    // Nothing is left to do.
+    let findings = try ControlTool.run(["doctor", "-j"]).json["findings"]?.array
+    let archives = try #require(findings?.first { $0["subject"] == "archives" }, "\(String(describing: findings))")
+    #expect(archives["verdict"] == "note" && archives["message"]?.string?.contains("missing") == true, "\(archives)")
     let list = try broker.connect().call("listApplications")
     #expect(list["applications"]?.array?.first?["damaged"]?.string?.contains("missing") == true, "\(list.text)")
     let session = try broker.connect()

@@ -39,7 +39,7 @@ internal import Testing
     }
     #expect(lines.contains { $0.hasPrefix("ok    broker    restorationd ") })
     #expect(lines.contains { $0.hasPrefix("ok    archives  1, ") })
-    #expect(lines.last == "All is well.")
+    #expect(lines.last == "Nothing to do.")
     let subjects = Set(try Self.findings(status: 0).compactMap { $0["subject"]?.string })
     #expect(subjects.isSuperset(of: ["socket", "broker", "archives", "withheld", "PATH"]))
     // The units are not those of this socket.
@@ -52,12 +52,12 @@ internal import Testing
     chmod(folder, 0o777)
     defer { chmod(folder, mode) }
     let found = try Self.finding("socket", Self.findings(status: 1))
-    #expect(found["command"]?.string == "chmod go-w '\(folder)'")
+    #expect(found["command"]?.string == "chmod go-w \(folder)")
   }
 
   @Test(.broker) func aToolThatPATHDoesNotLeadToIsTold() throws {
     let found = try Self.finding("PATH", Self.findings(["PATH": "/usr/bin:/bin"], status: 1))
-    #expect(found["command"]?.string == "export PATH=\"$PATH\":'\(Self.tools)'")
+    #expect(found["command"]?.string == "export PATH=\"$PATH\":\(Self.tools)")
   }
 
   @Test(.scratch) func withoutABrokerItSaysHowToStartOne() throws {
@@ -66,8 +66,17 @@ internal import Testing
     let result = try ChildProcess.run([Products.control, "--socket", socket, "doctor"], environment: environment)
     #expect(result.end == .exit(1))
     #expect(result.output.contains("!!    broker    no broker listens on \(socket)"), "\(result.output)")
-    #expect(result.output.contains("\n                  restorationd --socket '\(socket)'\n"), "\(result.output)")
+    #expect(result.output.contains("\n                  restorationd --socket \(socket)\n"), "\(result.output)")
     #expect(result.output.hasSuffix("\n1 thing to do.\n"), "\(result.output)")
+  }
+
+  @Test(.scratch) func aVariableThatNamesAPlainFileIsToldAsOne() throws {
+    let file = try directory.write("", to: "file")
+    let environment = Self.environment(directory.path, ["RESTORATIOND_SOCKET": file])
+    let result = try ChildProcess.run([Products.control, "doctor"], environment: environment)
+    #expect(result.end == .exit(1))
+    #expect(result.output.contains("!!    broker    \(file) is a file, not a socket"), "\(result.output)")
+    #expect(result.output.contains("\n                  unset RESTORATIOND_SOCKET\n"), "\(result.output)")
   }
 
   @Test(.scratch) func withoutAVariableThatNamesTheSocketItSaysWhichToSet() throws {

@@ -15,7 +15,7 @@ extension Finding {
         let statistics = try await broker.call(ReportStatistics())
         let applications = try await broker.call(ListApplications()).applications
         let status = BrokerStatus(socket: broker.socketPath, statistics: statistics, applications: applications)
-        findings += [ofVersion(status)] + ofArchives(status)
+        findings += [ofVersion(status)] + (await ofArchives(status, broker))
         // Without a replica the call fails.
         if let replica = try? await broker.call(ReportReplica()) { findings.append(ofReplica(replica)) }
       }
@@ -29,7 +29,8 @@ extension Finding {
     guard let failure = error as? Failure else { return .trouble("broker", "\(error)", run: "restorationctl status") }
     let command =
       switch failure.status {
-      case ExitStatus.usage: #"export XDG_RUNTIME_DIR="/run/user/$(id -u)""#
+      case ExitStatus.usage where connection.socket == nil && !connection.isUsual: "unset RESTORATIOND_SOCKET"
+      case ExitStatus.usage where connection.path == nil: #"export XDG_RUNTIME_DIR="/run/user/$(id -u)""#
       case ExitStatus.notRunning where connection.isUsual: "systemctl --user start restorationd.socket"
       case ExitStatus.notRunning: "restorationd --socket \((connection.path ?? "").shellWord)"
       default: "ls -ld \((connection.path ?? "").shellWord)"
@@ -59,9 +60,17 @@ extension Finding {
     return .well("broker", "\(broker.name) \(broker.version), up \(Quantity.span(status.statistics.uptime))")
   }
 
-  private static func ofArchives(_ status: BrokerStatus) -> [Finding] {
-    var findings = status.troubles.map { application, what in
-      trouble("archives", "\(application): \(what)", run: "restorationctl verify \(application)")
+  private static func ofArchives(_ status: BrokerStatus, _ broker: BrokerConnection) async -> [Finding] {
+    var findings: [Finding] = []
+    for (application, what) in status.troubles {
+      // What was found is told until a run ends, even if nothing is left to do.
+      if let found = try? await broker.call(VerifyArchive(), of: application), found.sound {
+        let message = "\(application): \(what); what it has now is sound: \(Quantity.count(found.objects, "object"))"
+        findings.append(.note("archives", message, run: "restorationctl history \(application)"))
+      } else {
+        let command = "restorationctl verify \(application)"
+        findings.append(.trouble("archives", "\(application): \(what)", run: command))
+      }
     }
     if status.isReadOnly {
       findings.append(

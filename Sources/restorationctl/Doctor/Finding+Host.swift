@@ -80,7 +80,8 @@ extension Finding {
         well.append(adapter.kind.name)
       } else if adapter.isAtWork || adapter.kind.restorer.isSetUp {
         let message = "\(adapter.kind.name): \(adapter.troubles.joined(separator: "; "))"
-        troubles.append(.trouble("terminal", message, run: "restorationctl terminal status"))
+        let command = adapter.object == nil ? adapter.kind.renewal : "restorationctl terminal status"
+        troubles.append(.trouble("terminal", message, run: command))
       } else {
         missing.append(adapter.kind.restorer)
       }

@@ -68,6 +68,6 @@ extension [Finding] {
     let list = table.text(header: false, width: nil)
     guard legend else { return list }
     let troubles = count { $0.verdict == .trouble }
-    return list + "\n" + (troubles == 0 ? "All is well.\n" : "\(Quantity.count(troubles, "thing")) to do.\n")
+    return list + "\n" + (troubles == 0 ? "Nothing to do.\n" : "\(Quantity.count(troubles, "thing")) to do.\n")
   }
 }

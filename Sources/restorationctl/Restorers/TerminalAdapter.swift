@@ -13,8 +13,22 @@ struct TerminalAdapter {
     /// The program that stores the state.
     var script: String { self == .bash ? "shell-keeper.bash" : "tmux.py" }
 
+    /// What has it read its settings again.
+    var renewal: String {
+      switch self {
+      case .bash: "exec bash"
+      case .tmux: "tmux source-file \((try? restorer.place().path.shellWord) ?? "~/.tmux.conf")"
+      }
+    }
+
     var unread: String {
       switch self {
+      case .bash where restorer.isSetUp:
+        """
+        this shell has not read shell.bash: begin a new one by \(renewal); if that changes nothing, PROMPT_COMMAND is \
+        set again after it
+        """
+      case .tmux where restorer.isSetUp: "this server has not run tmux.py: \(renewal) does"
       case .bash:
         """
         shell.bash was not read, or PROMPT_COMMAND was set again after it: source it at the end of ~/.bashrc, or run \
@@ -28,7 +42,7 @@ struct TerminalAdapter {
     func ended(_ keeper: Int32) -> String {
       switch self {
       case .bash: "its process \(keeper) has ended: the shell begins another one when it prompts next"
-      case .tmux: "its process \(keeper) has ended: tmux source-file ~/.tmux.conf begins another one"
+      case .tmux: "its process \(keeper) has ended: \(renewal) begins another one"
       }
     }
   }

@@ -46,6 +46,11 @@ struct TerminalStatusLives {
     try shell.run("mkdir -p $XDG_RUNTIME_DIR/restoration-terminal")
     try shell.run("ln -s \(report) $XDG_RUNTIME_DIR/restoration-terminal/bash.$$")
     #expect(try adapters(of: shell).first == bash)
+    try home.write("PS1='> '\n. \(TerminalExample.folder)/shell.bash\n", to: ".bashrc")
+    let unread = try adapters(of: shell).first?["troubles"]?.array?.first?.string
+    #expect(unread?.hasPrefix("this shell has not read shell.bash: begin a new one") == true, "\(unread ?? "")")
+    let findings = try JSONCodec.parse(Array(shell.run("restorationctl doctor -j").utf8))["findings"]?.array
+    #expect(findings?.first { $0["subject"] == "terminal" }?["command"] == "exec bash")
     try shell.kill()
   }
 
