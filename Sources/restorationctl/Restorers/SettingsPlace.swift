@@ -31,7 +31,7 @@ struct SettingsPlace {
     switch content {
     case .lines(let block, let mark):
       let settings = try read()
-      guard try !stripped(of: block, settings).contains(mark) else { return .byHand }
+      guard try !block.mentions(mark, in: stripped(of: block, settings)) else { return .byHand }
       let text = try checked { () throws(SettingsBlock.Unended) in try block.added(to: settings) }
       return text == settings ? .none : .write(text)
     case .link(let target):
@@ -66,7 +66,7 @@ struct SettingsPlace {
   /// Whether the program comes back by this place.
   var isInstalled: Bool {
     switch content {
-    case .lines(_, let mark): (try? read().contains(mark)) ?? false
+    case .lines(let block, let mark): (try? block.mentions(mark, in: read())) ?? false
     case .link: access(path, F_OK) == 0
     }
   }
@@ -110,7 +110,9 @@ struct SettingsPlace {
     if Self.target(of: path) != nil, access(path, F_OK) != 0 {
       throw failure("is a link to a file that is not there", nil)
     }
-    return try reporting { () throws(OutputFile.Fault) in try OutputFile.read(path) }
+    return try reporting(hint: "Mend it, or name the other programs only.") { () throws(OutputFile.Fault) in
+      try OutputFile.read(path)
+    }
   }
 
   private func makeFolders() throws {
@@ -134,11 +136,14 @@ struct SettingsPlace {
     }
   }
 
-  private func reporting<Result>(_ body: () throws(OutputFile.Fault) -> Result) throws -> Result {
+  private func reporting<Result>(
+    hint: String = "Change it by hand: see --dry-run.",
+    _ body: () throws(OutputFile.Fault) -> Result
+  ) throws -> Result {
     do throws(OutputFile.Fault) {
       return try body()
     } catch {
-      throw Failure(ExitStatus.refused, kind: "unusable", error.message, hint: "Change it by hand: see --dry-run.")
+      throw Failure(ExitStatus.refused, kind: "unusable", error.message, hint: hint)
     }
   }
 

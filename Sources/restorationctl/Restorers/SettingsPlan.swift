@@ -9,6 +9,8 @@ struct SettingsPlan {
     let restorer: Restorer
     let place: SettingsPlace
     let change: SettingsPlace.Change
+
+    var isChange: Bool { change != .none && change != .byHand }
   }
 
   let steps: [Step]
@@ -30,7 +32,7 @@ struct SettingsPlan {
     return SettingsPlan(steps: steps, installs: false)
   }
 
-  private var isEmpty: Bool { steps.allSatisfy { [.none, .byHand].contains($0.change) } }
+  private var isEmpty: Bool { !steps.contains(where: \.isChange) }
 
   /// Shows the changes, asks, and makes them.
   ///
@@ -46,14 +48,14 @@ struct SettingsPlan {
       if asks, !Question.confirms("Change this?") {
         throw Failure(ExitStatus.refused, kind: "declined", "nothing was changed")
       }
-      for step in steps {
-        // The user may have edited the file since it was read.
-        let change = try installs ? step.place.installing() : step.place.uninstalling()
-        guard step.change == change || step.change == .byHand else {
-          let message = "\(step.place.path.printable) has changed meanwhile, and stays as it is"
-          throw Failure(ExitStatus.refused, kind: "changed", message, hint: "Do it again.")
+      for (index, step) in steps.enumerated() {
+        do {
+          try carryOut(step)
+        } catch var failure as Failure {
+          let done = steps[..<index].filter(\.isChange).map(\.restorer.name).joined(separator: ", ")
+          if !done.isEmpty { failure.hint = "\(failure.hint ?? "") Changed before it: \(done)." }
+          throw failure
         }
-        try step.place.apply(step.change)
       }
       if installs {
         for lack in steps.compactMap(\.restorer.lack) { Output.complain(lack) }
@@ -66,13 +68,29 @@ struct SettingsPlan {
     try output.layout?.print(document)
   }
 
-  private var text: String { steps.map { "\($0.restorer.name): \(sentence(of: $0))\n" }.joined() }
+  private func carryOut(_ step: Step) throws {
+    // The user may have edited the file since it was read.
+    let change = try installs ? step.place.installing() : step.place.uninstalling()
+    guard step.change == change || step.change == .byHand else {
+      let message = "\(step.place.path.printable) has changed meanwhile, and stays as it is"
+      throw Failure(ExitStatus.refused, kind: "changed", message, hint: "Do it again.")
+    }
+    try step.place.apply(step.change)
+  }
+
+  private var text: String {
+    let list = steps.map { "\($0.restorer.name): \(sentence(of: $0))\n" }.joined()
+    let isForShell = steps.contains { $0.isChange && $0.restorer == .bash }
+    let shell = isForShell ? ": \(TerminalAdapter.Kind.bash.renewal) begins this shell anew" : ""
+    return installs && !isEmpty ? "\(list)Programs read it when they begin\(shell).\n" : list
+  }
 
   private func sentence(of step: Step) -> String {
     let path = step.place.path.printable
     return switch (step.change, step.place.content) {
     case (.none, _): installs ? "\(path) needs no change." : "\(path) has no change to undo."
-    case (.byHand, _): "it was set up by hand, and does not change."
+    case (.byHand, .lines(_, let mark)): "\(path) has \(mark) in a line of yours, and does not change."
+    case (.byHand, .link): "it was set up by hand, and does not change."
     case (.write, .lines(let block, _)) where installs:
       "\(path) gets these lines at its end:\n"
         + block.text.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")

@@ -41,6 +41,7 @@ struct TerminalInstallLives {
     try home.write(own, to: ".bashrc")
     let installed = try terminal("install", "bash", "--from", Self.restorers, "--yes")
     #expect(installed.output.hasPrefix("Bash: \(home)/.bashrc gets these lines at its end:\n  # >>> "), "\(installed)")
+    #expect(installed.output.hasSuffix("when they begin: exec bash begins this shell anew.\n"), "\(installed)")
     var shell = try home.shell()
     try shell.run("cd /usr")
     try home.waitUntilSaved(["/usr"])
@@ -140,6 +141,8 @@ struct TerminalInstallLives {
     let before = try files()
     let changes = try terminal("install", "bash", "tmux", "--from", Self.restorers, "--yes", "-j").json["changes"]
     #expect(changes?.array?.map { $0["change"] } == ["byHand", "byHand"])
+    let said = try terminal("install", "bash", "--from", Self.restorers, "--yes").output
+    #expect(said == "Bash: \(home)/.bashrc has shell.bash in a line of yours, and does not change.\n")
     try terminal("uninstall", "--yes")
     #expect(try files() == before)
 
@@ -184,6 +187,37 @@ struct TerminalInstallLives {
     try home.write("set -g mouse on\n", to: ".tmux.conf")
     try terminal("uninstall", "tmux", "--yes")
     #expect(try Files.text("\(home)/.config/tmux/tmux.conf") == "set -g status off\n")
+  }
+
+  /// As an editor leaves them that writes a file for Windows. A comment does nothing.
+  @Test(.broker) func linesThatEndByCRLFAreFoundAndTakenBack() throws {
+    _ = try broker.directory.makeDirectory("home")
+    let own = "(setq a 1)\r\n  ;; not yet: (require 'restoration)\r\n"
+    try home.write(own, to: ".emacs")
+    func install() throws -> String? {
+      let words = ["terminal", "install", "emacs", "--from", Self.restorers, "--yes", "-j"]
+      let done = try ControlTool.run(words, environment: settings, status: 0).json
+      return done["changes"]?.array?.first?["change"]?.string
+    }
+    #expect(try install() == "lines")
+    let added = try Files.text("\(home)/.emacs")
+    #expect(added.hasPrefix(own + ";; >>> "), "\(added)")
+    try home.write(own + added.dropFirst(own.count).replacing("\n", with: "\r\n"), to: ".emacs")
+    #expect(try install() == "lines")
+    #expect(try Files.text("\(home)/.emacs") == added)
+    try home.write(own + added.dropFirst(own.count).replacing("\n", with: "\r\n"), to: ".emacs")
+    try terminal("uninstall", "--yes")
+    #expect(try Files.text("\(home)/.emacs") == own)
+  }
+
+  @Test(.broker) func aFailureNamesWhatWasChangedBeforeItAndAStepThatHelps() throws {
+    _ = try broker.directory.makeDirectory("home")
+    try home.write("", to: ".vim")
+    let halfway = try terminal("install", "bash", "vim", "--from", Self.restorers, "--yes", status: 1)
+    #expect(halfway.errors.contains("see --dry-run. Changed before it: Bash."), "\(halfway.errors)")
+    try Files.write([0xff], to: "\(home)/.tmux.conf")
+    let unread = try terminal("install", "tmux", "--from", Self.restorers, "--dry-run", status: 1)
+    #expect(unread.errors.contains("is not UTF-8") && !unread.errors.contains("--dry-run"), "\(unread.errors)")
   }
 
   @Test(.broker) func whatTheUserWritesWhileTheQuestionWaitsStays() throws {
