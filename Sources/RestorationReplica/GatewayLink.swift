@@ -4,7 +4,7 @@ package import JSONRPC
 package import NIOCore
 package import RestorationArchive
 package import RestorationTransport
-internal import RestorationWire
+package import RestorationWire
 internal import Synchronization
 
 /// A broker's replica over one connection to this host's gateway. The connection is made on demand, and again after
@@ -12,7 +12,7 @@ internal import Synchronization
 ///
 /// Every call ends within its deadline. A call without an answer fails as `unknown` if its data may have been stored,
 /// otherwise as `away`; a call that was never sent fails as `away`. Runs on its event loop, which is its executor.
-package actor GatewayLink {
+package actor GatewayLink: ForwardingReplica {
   package struct Patience: Sendable {
     /// The time of a call, a second more than the gateway's own limit; a new connection is not included. One late call
     /// ends the connection: the data that waits must not grow while the gateway hangs.
@@ -87,7 +87,7 @@ package actor GatewayLink {
   // MARK: Calls
 
   /// Encodes and decodes messages on the caller's executor, so that the event loop is not kept waiting.
-  nonisolated(nonsending) private func call<Method: GatewayMethod>(
+  nonisolated(nonsending) package func call<Method: ReplicaMethod>(
     _ method: Method
   ) async throws(ReplicaError) -> Method.Reply {
     let ending = await send(Method.method, method.text, isBrief: Method.isBrief)
@@ -270,49 +270,4 @@ extension GatewayLink: ConnectionDelegate {
     case .closeAfterOutput: break
     }
   }
-}
-
-extension GatewayLink: ArchiveReplica {
-  nonisolated(nonsending) package func acquire(
-    _ application: String,
-    as claim: ReplicaClaim
-  ) async throws(ReplicaError) -> ReplicaGrant {
-    try await call(Acquire().with { ($0.name, $0.claim) = (application, claim) })
-  }
-
-  nonisolated(nonsending) package func renew() async throws(ReplicaError) -> ReplicaRenewal {
-    try await call(Renew()).renewal
-  }
-
-  nonisolated(nonsending) package func append(
-    _ batch: ReplicaBatch,
-    _ lease: ReplicaLease
-  ) async throws(ReplicaError) {
-    _ = try await call(Append().with { ($0.batch, $0.lease) = (batch, lease) })
-  }
-
-  nonisolated(nonsending) package func load(
-    _ lease: ReplicaLease,
-    from position: ReplicaPosition
-  ) async throws(ReplicaError) -> ReplicaPage {
-    try await call(Load().with { ($0.lease, $0.position) = (lease, position) })
-  }
-
-  nonisolated(nonsending) package func snapshot(
-    _ part: SnapshotPart,
-    _ lease: ReplicaLease
-  ) async throws(ReplicaError) {
-    _ = try await call(Snapshot().with { ($0.part, $0.lease) = (part, lease) })
-  }
-
-  nonisolated(nonsending) package func release(
-    _ lease: ReplicaLease,
-    _ end: ReplicaEnd
-  ) async throws(ReplicaError) {
-    _ = try await call(Release(lease, end))
-  }
-
-  nonisolated(nonsending) package func list(
-    after application: String?
-  ) async throws(ReplicaError) -> ReplicaListing { try await call(List().with { $0.after = application }) }
 }

@@ -8,7 +8,7 @@ internal import Synchronization
 
 /// A replica whose answers are read as those of a gateway. It either plays a script, or makes one of what another
 /// replica answers.
-final class ReplicaScript: ArchiveReplica {
+final class ReplicaScript: ForwardingReplica {
   private struct State {
     /// What is still to be played, the next one last.
     var rest: [ArraySlice<UInt8>]
@@ -36,7 +36,7 @@ final class ReplicaScript: ArchiveReplica {
 
   var script: [UInt8] { Array(state.withLock { $0.recorded }.joined(separator: [UInt8(ascii: "\n")])) }
 
-  nonisolated(nonsending) private func call<Method: ReplicaMethod>(
+  nonisolated(nonsending) func call<Method: ReplicaMethod>(
     _ method: Method
   ) async throws(ReplicaError) -> Method.Reply {
     guard let base else { return try play(method) }
@@ -92,39 +92,5 @@ final class ReplicaScript: ArchiveReplica {
       return texts.withLock { $0.indices.contains(number) ? $0[number] : Array(part) }
     }
     return Array(parts.joined(separator: [UInt8(ascii: "\"")]))
-  }
-
-  // MARK: Calls
-
-  nonisolated(nonsending) func acquire(
-    _ application: String,
-    as claim: ReplicaClaim
-  ) async throws(ReplicaError) -> ReplicaGrant {
-    try await call(Acquire().with { ($0.name, $0.claim) = (application, claim) })
-  }
-
-  nonisolated(nonsending) func renew() async throws(ReplicaError) -> ReplicaRenewal { try await call(Renew()).renewal }
-
-  nonisolated(nonsending) func append(_ batch: ReplicaBatch, _ lease: ReplicaLease) async throws(ReplicaError) {
-    _ = try await call(Append().with { ($0.batch, $0.lease) = (batch, lease) })
-  }
-
-  nonisolated(nonsending) func load(
-    _ lease: ReplicaLease,
-    from position: ReplicaPosition
-  ) async throws(ReplicaError) -> ReplicaPage {
-    try await call(Load().with { ($0.lease, $0.position) = (lease, position) })
-  }
-
-  nonisolated(nonsending) func snapshot(_ part: SnapshotPart, _ lease: ReplicaLease) async throws(ReplicaError) {
-    _ = try await call(Snapshot().with { ($0.part, $0.lease) = (part, lease) })
-  }
-
-  nonisolated(nonsending) func release(_ lease: ReplicaLease, _ end: ReplicaEnd) async throws(ReplicaError) {
-    _ = try await call(Release(lease, end))
-  }
-
-  nonisolated(nonsending) func list(after application: String?) async throws(ReplicaError) -> ReplicaListing {
-    try await call(List().with { $0.after = application })
   }
 }

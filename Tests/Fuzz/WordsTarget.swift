@@ -41,11 +41,8 @@ extension FuzzTarget {
       case .event: []
       }
     }
-    let gateway =
-      [
-        Attach.self, Attach.Reply.self, Acquire.self, Acquire.Reply.self, Renew.Reply.self, Append.self, Load.self,
-        Load.Reply.self, Snapshot.self, Release.self, List.self, List.Reply.self,
-      ] as [any WireValue.Type]
+    let forwarded = GatewayMethods.forwarded.flatMap { [$0, reply($0)] as [any WireValue.Type] }
+    let gateway = [Attach.self, Attach.Reply.self] + forwarded
     return methods + events + calls + gateway + [
       ArchiveDocument.self, DocumentObject.self, RunFacts.self, SessionFacts.self,
     ]

@@ -161,7 +161,7 @@ internal import Testing
     let held = try b.failure("acquire", claim)
     #expect(held.kind == "elsewhere" && held.data["host"] == "A")
     _ = try a.notification("attention")
-    #expect(try a.call("renew")["wanted"] == [["lease": lease, "host": "B"]])
+    #expect(try a.call("renew")["held"] == [["lease": lease, "sequence": 2, "wanted": "B"]])
     try a.call("release", ["lease": lease, "upto": 2, "summary": ""])
     let grant = try b.call("acquire", claim)
     #expect(grant["tip"] == ["sequence": 2, "change": change] && grant["wasFlushed"] == true)

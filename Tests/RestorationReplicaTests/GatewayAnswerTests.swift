@@ -122,10 +122,9 @@ internal import Testing
 
   private static let values: [any WireValue] = {
     let standing = ReplicaStanding(history: "h", reigns: grant.reigns, phase: .held, archive: "a")
-    let held = Renew.Reply.Held().with { ($0.lease, $0.sequence) = (grant.lease, 50) }
-    let wanted = Renew.Reply.Wanted().with { ($0.lease, $0.host) = (grant.lease, "B") }
+    let held = Renew.Reply.Held().with { ($0.lease, $0.sequence, $0.wanted) = (grant.lease, 50, "B") }
     return [
-      grant, page, listing("draw"), Renew.Reply().with { ($0.held, $0.wanted) = ([held], [wanted]) },
+      grant, page, listing("draw"), Renew.Reply().with { $0.held = [held] },
       Attach.Reply().with { ($0.version, $0.user) = (1, "ada") },
       Attach().with { ($0.version, $0.broker, $0.term) = (1, "b", 15_000) },
       Acquire().with { ($0.name, $0.claim) = ("draw", ReplicaClaim(standing: standing, reader: 1)) },

@@ -4,6 +4,7 @@ internal import Glibc
 internal import JSONRPC
 internal import RestorationArchive
 internal import RestorationReplica
+internal import RestorationWire
 internal import TestSupport
 internal import Testing
 
@@ -84,7 +85,10 @@ internal import Testing
       let newer = try client.failure("attach", ["version": 2, "tenant": "everybody"])
       #expect(newer.kind == "unsupportedProtocolVersion" && newer.data["supported"] == [1])
       #expect(try client.failure("attach", ["version": 1, "broker": "b", "term": 5]).data["pointer"] == "/term")
-      #expect(try client.failure("dropTable").kind == "methodNotFound")
+      let unknown = try client.failure("dropTable")
+      #expect(unknown.kind == "methodNotFound")
+      let names = ["attach"] + GatewayMethods.forwarded.map { $0.method }
+      #expect(unknown.data["hint"]?.string == "Call one of \(names.joined(separator: ", ")).")
       try client.call("attach", Self.introduction)
       #expect(try client.failure("attach", Self.introduction).kind == "invalidRequest")
       #expect(try client.call("list") == ["archives": []])

@@ -281,14 +281,8 @@ package actor GatewayService {
 
   // MARK: Calls
 
-  private static let methods: [String: any ReplicaMethod.Type] = Dictionary(
-    uniqueKeysWithValues: ([
-      Acquire.self, Renew.self, Append.self, Load.self, Snapshot.self, Release.self, List.self,
-    ] as [any ReplicaMethod.Type]).map { ($0.method, $0) }
-  )
-
   private func take(_ call: Conversation.Call, _ request: Request, from connection: Connection) {
-    let method = request.method == Attach.method ? nil : Self.methods[request.method]
+    let method = GatewayMethods.named(request.method)
     let name = request.method == Attach.method ? request.method : method.map { $0.method }
     let arrival = Arrival(method: name, bytes: request.parameters.bytes)
     do throws(ErrorObject) {
@@ -297,7 +291,7 @@ package actor GatewayService {
       }
       if request.method == Attach.method { return attach(call, request.parameters, arrival, of: connection) }
       guard let method else {
-        let names = ([Attach.method] + Self.methods.keys.sorted()).joined(separator: ", ")
+        let names = ([Attach.method] + GatewayMethods.forwarded.map { $0.method }).joined(separator: ", ")
         throw .methodNotFound(request.method, hint: "Call one of \(names).")
       }
       guard let key = peers[connection.id]?.broker, brokers[key] != nil else {

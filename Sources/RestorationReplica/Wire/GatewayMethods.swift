@@ -55,11 +55,21 @@ extension GatewayMethod {
   }
 }
 
+/// A function of a replica as a message: the gateway carries it out, `ForwardingReplica` sends it.
 package protocol ReplicaMethod: GatewayMethod {
   /// The archive concerned: calls of one archive run one after the other.
   var application: String? { get }
 
   nonisolated(nonsending) func carryOut(on replica: any ArchiveReplica) async throws(ReplicaError) -> Reply
+}
+
+package enum GatewayMethods {
+  /// All that the gateway forwards to the database. It refuses every other name but `attach`.
+  package static let forwarded: [any ReplicaMethod.Type] = [
+    Acquire.self, Renew.self, Append.self, Load.self, Snapshot.self, Release.self, List.self,
+  ]
+
+  static func named(_ name: String) -> (any ReplicaMethod.Type)? { forwarded.first { $0.method == name } }
 }
 
 /// Introduces the broker; the first call of a connection. The kernel identifies the user.
@@ -138,34 +148,23 @@ package struct Renew: ReplicaMethod {
 
   package struct Reply: CheckedWireObject {
     package var held: [Held] = []
-    package var wanted: [Wanted] = []
     package init() {}
-
-    package struct Wanted: WireObject {
-      package var lease = ReplicaLease()
-      package var host = ""
-      package init() {}
-
-      package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-        try members.required("lease", &lease, "One of the leases held.")
-        try members.required("host", &host, .role, "The host that waits for it.")
-      }
-    }
 
     package struct Held: WireObject {
       package var lease = ReplicaLease()
       package var sequence: SequenceNumber = 0
+      package var wanted: String?
       package init() {}
 
       package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
         try members.required("lease", &lease, "A lease of the broker.")
         try members.required("sequence", &sequence, .sequence, "Where the contents end.")
+        try members.optional("wanted", &wanted, .role, "The host that waits for it.")
       }
     }
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
       try members.required("held", &held, "All leases of the broker.")
-      try members.required("wanted", &wanted, "Of these, the ones that another host waits for.")
     }
 
     package func check() throws(Misfit) {
@@ -175,19 +174,15 @@ package struct Renew: ReplicaMethod {
 
     init(_ renewal: ReplicaRenewal) {
       held = renewal.held.sorted { $0.application < $1.application }.map { lease in
-        Held().with { ($0.lease, $0.sequence) = (lease, renewal.ends[lease] ?? 0) }
-      }
-      wanted = renewal.wanted.sorted { $0.key.application < $1.key.application }.map { lease, host in
-        Wanted().with { ($0.lease, $0.host) = (lease, host) }
+        Held().with { ($0.lease, $0.sequence, $0.wanted) = (lease, renewal.ends[lease] ?? 0, renewal.wanted[lease]) }
       }
     }
 
-    package var renewal: ReplicaRenewal {
-      ReplicaRenewal(
-        held: Set(held.map(\.lease)),
-        wanted: Dictionary(wanted.map { ($0.lease, $0.host) }, uniquingKeysWith: { first, _ in first }),
-        ends: Dictionary(held.map { ($0.lease, $0.sequence) }, uniquingKeysWith: { first, _ in first })
-      )
+    var renewal: ReplicaRenewal {
+      held.reduce(into: ReplicaRenewal()) { renewal, held in
+        renewal.held.insert(held.lease)
+        (renewal.ends[held.lease], renewal.wanted[held.lease]) = (held.sequence, held.wanted)
+      }
     }
   }
 
@@ -339,4 +334,56 @@ package struct List: ReplicaMethod {
   nonisolated(nonsending) package func carryOut(
     on replica: any ArchiveReplica
   ) async throws(ReplicaError) -> ReplicaListing { try await replica.list(after: after) }
+}
+
+/// A replica at the other end of a connection: each of its functions is a call.
+package protocol ForwardingReplica: ArchiveReplica {
+  nonisolated(nonsending) func call<Method: ReplicaMethod>(
+    _ method: Method
+  ) async throws(ReplicaError) -> Method.Reply
+}
+
+extension ForwardingReplica {
+  nonisolated(nonsending) package func acquire(
+    _ application: String,
+    as claim: ReplicaClaim
+  ) async throws(ReplicaError) -> ReplicaGrant {
+    try await call(Acquire().with { ($0.name, $0.claim) = (application, claim) })
+  }
+
+  nonisolated(nonsending) package func renew() async throws(ReplicaError) -> ReplicaRenewal {
+    try await call(Renew()).renewal
+  }
+
+  nonisolated(nonsending) package func append(
+    _ batch: ReplicaBatch,
+    _ lease: ReplicaLease
+  ) async throws(ReplicaError) {
+    _ = try await call(Append().with { ($0.batch, $0.lease) = (batch, lease) })
+  }
+
+  nonisolated(nonsending) package func load(
+    _ lease: ReplicaLease,
+    from position: ReplicaPosition
+  ) async throws(ReplicaError) -> ReplicaPage {
+    try await call(Load().with { ($0.lease, $0.position) = (lease, position) })
+  }
+
+  nonisolated(nonsending) package func snapshot(
+    _ part: SnapshotPart,
+    _ lease: ReplicaLease
+  ) async throws(ReplicaError) {
+    _ = try await call(Snapshot().with { ($0.part, $0.lease) = (part, lease) })
+  }
+
+  nonisolated(nonsending) package func release(
+    _ lease: ReplicaLease,
+    _ end: ReplicaEnd
+  ) async throws(ReplicaError) {
+    _ = try await call(Release(lease, end))
+  }
+
+  nonisolated(nonsending) package func list(
+    after application: String?
+  ) async throws(ReplicaError) -> ReplicaListing { try await call(List().with { $0.after = application }) }
 }
