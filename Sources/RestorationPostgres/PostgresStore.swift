@@ -82,14 +82,6 @@ package final class PostgresStore: Sendable {
     for attention in attentions { attention() }
   }
 
-  /// Removes all archives of a user; returns their number.
-  nonisolated(nonsending) package func erase(owner: String) async throws(ReplicaError) -> Int {
-    do throws(PostgresFailure) {
-      let rows = try await server.run(PostgresCall(.erase, [.text(owner)]), for: owner)
-      return Int(rows.first?.integer(0) ?? 0)
-    } catch { throw ReplicaError(error) }
-  }
-
   // MARK: For the replicas
 
   /// Fails as `quota` if the user has no space for `bytes` more.

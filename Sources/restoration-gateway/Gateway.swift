@@ -25,23 +25,17 @@ enum Gateway {
     case .serve: try serve(options)
     case .printSchema: throw .answered(GatewayDatabase.schema)
     case .check:
-      try ask(options) { try await $0.check() }
+      try check(options)
       throw .answered("\(options.configuration) is valid, and the database stores what it is given.")
-    case .erase(let user):
-      let count = try ask(options) { try await $0.erase(user) }
-      throw .answered("Archives of \(user) that were removed: \(count). Backups of the database may have them still.")
     }
   }
 
   /// Blocks until the database has answered.
-  private static func ask<Value: Sendable>(
-    _ options: Options,
-    _ body: @escaping @Sendable (GatewayDatabase) async throws -> Value
-  ) throws(Ending) -> Value {
+  private static func check(_ options: Options) throws(Ending) {
     let (_, database) = try configuration(options)
     do {
       let eventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
-      return try eventLoop.makeFutureWithTask { try await body(database) }.wait()
+      try eventLoop.makeFutureWithTask { try await database.check() }.wait()
     } catch let error as ReplicaError {
       throw .failed(error.message)
     } catch {
@@ -70,7 +64,7 @@ enum Gateway {
     }
   }
 
-  /// The file may contain the password, with which a user could use the database as any other user.
+  /// The file may contain the password, with which a user could use the database as any other user of this host.
   private static func mustBePrivate(_ path: String) throws(Ending) {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & 0o007 != 0 else { return }

@@ -73,7 +73,4 @@ struct GatewayDatabase: Sendable {
       throw ReplicaError(.unknown, "the database has not confirmed a write in time. Is a standby missing? \(look)")
     }
   }
-
-  /// Removes all archives of a user; returns their number.
-  func erase(_ user: String) async throws(ReplicaError) -> Int { try await store.erase(owner: user) }
 }

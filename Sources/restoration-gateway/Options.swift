@@ -3,10 +3,7 @@
 internal import RestorationWire
 
 struct Options {
-  enum Action {
-    case serve, check, printSchema
-    case erase(user: String)
-  }
+  enum Action { case serve, check, printSchema }
 
   var action = Action.serve
   var configuration = "/etc/restorationd/gateway.json"
@@ -18,7 +15,7 @@ struct Options {
 
   /// Throws the answer if a question was asked.
   static func read(_ words: some Collection<String>) throws(Ending) -> Options {
-    var (options, erases, user, isSure) = (Options(), false, String?.none, false)
+    var options = Options()
     var rest = Array(words)[...]
     while let word = rest.popFirst() {
       let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -33,29 +30,20 @@ struct Options {
       case "--socket": options.socket = try value()
       case "--log-level": options.logLevel = try value()
       case "--metrics-file": options.metricsFile = try value()
-      case "--user": user = try value()
-      case "--yes": isSure = true
       case "--check": options.action = .check
       case "schema": options.action = .printSchema
-      case "erase": erases = true
       case "--version": throw .answered(ProtocolVersion.program)
       case "--help", "-h": throw .answered(help)
       default: throw .refused("unknown argument \(word)")
       }
     }
-    guard erases == (user != nil) else { throw .refused("erase and --user go together") }
-    guard let user else { return options }
-    guard isSure else {
-      throw .refused("this removes the archives of \(user) for good, on all hosts; add --yes if that is meant")
-    }
-    options.action = .erase(user: user)
     return options
   }
 
   static let usage =
     """
     restoration-gateway [--config FILE] [--socket PATH] [--metrics-file FILE] [--log-level LEVEL] \
-    [--check | schema | erase --user USER --yes]
+    [--check | schema]
     """
 
   private static let help = """
@@ -69,8 +57,6 @@ struct Options {
       --log-level LEVEL    trace, debug, info, notice, warning, error or critical.
       --check              Read the configuration and ask the database, then end.
       schema               Print what an administrator applies to the database.
-      erase --user USER    Remove everything that the database has of a user, for good.
-      --yes                Say that this is meant.
       --version            Show the version.
       -h, --help           Show help information.
     """

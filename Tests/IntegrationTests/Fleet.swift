@@ -32,6 +32,7 @@ final class Fleet {
       schema(ChildProcess.run([Products.gateway, "schema"]).output),
       at: network.map { PostgresCluster.Place(addresses[0], in: $0) }
     )
+    try primary.admit()
     try addStandbys(count)
   }
 
@@ -135,7 +136,7 @@ final class FleetHost {
     (self.name, self.network, self.directory) = (name, network, directory)
     configuration = try directory.write(
       JSONValue.object([
-        "conninfo": .string("host=\(network.hosts) user=restoration_gateway dbname=postgres"),
+        "conninfo": .string("host=\(network.hosts) user=host dbname=postgres"),
         "synchronous": .bool(isCovered),
       ]).text,
       to: "gateway.json"

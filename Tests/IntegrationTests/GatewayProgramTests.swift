@@ -30,9 +30,8 @@ internal import Testing
     let (process, socket) = try Self.start()
     #expect(Files.mode(socket) == 0o666)
     let client = try WireClient(socket)
-    let user = try #require(getpwuid(geteuid())).pointee.pw_name
     let attached = try client.call("attach", ["version": 1, "broker": "b", "term": 15_000])
-    #expect(try attached["user"]?.string == String(cString: #require(user)))
+    #expect(attached["user"]?.string == Environment.user)
     let away = try client.failure("acquire", ["application": "draw", "reader": 1])
     #expect(away.kind == "away" && !away.description.contains("nonexistent"), "users are not told where")
     process.send(signal: SIGTERM)
@@ -113,15 +112,13 @@ internal import Testing
 
   @Test func aDatabaseThatCannotBeReachedIsReported() throws {
     let configuration = try Self.write(Self.nowhere)
-    for arguments in [["--check"], ["erase", "--user", "nobody", "--yes"]] {
-      let result = try ChildProcess.run([Products.gateway, "--config", configuration] + arguments)
-      #expect(result.end == .exit(1) && !result.errors.isEmpty, "\(result.errors)")
-    }
+    let result = try ChildProcess.run([Products.gateway, "--config", configuration, "--check"])
+    #expect(result.end == .exit(1) && !result.errors.isEmpty, "\(result.errors)")
   }
 
   @Test(.enabled(if: PostgresCluster.isUsable, "needs PostgreSQL"))
   func aCheckStoresSomethingOrSaysWhatIsMissing() throws {
-    let cluster = try PostgresCluster("CREATE ROLE restoration_gateway LOGIN")
+    let cluster = try PostgresCluster("CREATE ROLE host LOGIN")
     func check(synchronous: Bool = true) throws -> (end: ChildProcess.End, output: String, errors: String) {
       let text = #"{"conninfo": "\#(cluster.conninfo())", "synchronous": \#(synchronous)}"#
       return try ChildProcess.run([Products.gateway, "--check", "--config", Self.write(text)])
@@ -131,7 +128,10 @@ internal import Testing
       #expect(result.end == .exit(1) && result.errors.contains(remedy), "\(result.errors)")
     }
     try expectFailure(naming: "restoration-gateway schema | psql")
-    try cluster.query(try ChildProcess.run([Products.gateway, "schema"]).output)
+    let schema = try ChildProcess.run([Products.gateway, "schema"]).output
+    try cluster.query(schema)
+    try expectFailure(naming: "SELECT restoration.admit('HOST', 'USER')")
+    try cluster.admit()
     try expectFailure(naming: "set synchronous_standby_names")
     // Again and again, as after each change of a setting.
     for _ in 1...3 {
@@ -142,12 +142,25 @@ internal import Testing
     try cluster.query("SELECT pg_reload_conf()")
     try Wait.until("the setting holds") { try cluster.query("SHOW synchronous_standby_names") == "gone" }
     try expectFailure(naming: "pg_stat_replication")
+    // A database of before there were versions.
+    try cluster.query(
+      """
+      SET synchronous_commit = local;
+      DROP FUNCTION restoration.server_1; COMMENT ON SCHEMA restoration IS NULL;
+      CREATE FUNCTION restoration.server_1(bigint, OUT system bigint, OUT timeline bigint, OUT stuck bigint)
+      LANGUAGE sql AS 'SELECT 1::bigint, 1::bigint, 0::bigint'
+      """
+    )
+    try expectFailure(naming: "version 1 of the schema, and this gateway needs 2")
+    let refusal = #expect(throws: TestFailure.self) { try cluster.query(schema) }
+    #expect(refusal.map { "\($0)".contains("DROP SCHEMA restoration CASCADE") } == true)
   }
 
   @Test(.enabled(if: PostgresCluster.isUsable, "needs PostgreSQL"))
   func whatOneHostHasAppendedAnotherOneLoadsAndEverythingOfAUserCanBeErased() throws {
     // What it prints is what an administrator applies.
     let cluster = try PostgresCluster(ChildProcess.run([Products.gateway, "schema"]).output)
+    try cluster.admit()
     let (process, socket) = try Self.start(#"{"conninfo": "\#(cluster.conninfo())", "synchronous": false}"#)
     let (a, b) = (try WireClient(socket), try WireClient(socket))
     for (client, host) in [(a, "A"), (b, "B")] as [(WireClient, JSONValue)] {
@@ -171,12 +184,11 @@ internal import Testing
 
     let configuration = ["--config", directory.file("gateway.json")]
     #expect(try ChildProcess.run([Products.gateway, "--check"] + configuration).end == .exit(0))
-    let user = try #require(getpwuid(geteuid())).pointee.pw_name
-    let erase = try [Products.gateway, "erase", "--user", String(cString: #require(user))] + configuration
-    let doubt = try ChildProcess.run(erase)
-    #expect(doubt.end == .exit(64) && doubt.errors.contains("add --yes"))
     #expect(try b.call("list")["archives"]?.array?.count == 1)
-    #expect(try ChildProcess.run(erase + ["--yes"]).output.contains("removed: 1."))
+    #expect(try cluster.query("SELECT restoration.erase('\(Environment.user)')") == "1")
+    let refused = try b.failure("list")
+    #expect(refused.kind == "refused" && refused.description.contains("has no ticket for the user \(Environment.user)"))
+    try cluster.admit()
     #expect(try b.call("list") == ["archives": []])
     process.send(signal: SIGTERM)
     #expect(try process.waitForEnd() == .exit(0))

@@ -116,7 +116,7 @@ internal import Testing
     let (former, present) = (try PostgresServers(isCovered: false), try PostgresServers(isCovered: false))
     try present.cluster.failOver()
     let hosts = [present, former].map { $0.cluster.directory }.joined(separator: ",")
-    let pool = try PostgresPool(.init(conninfo: "host=\(hosts) user=restoration_gateway dbname=postgres"))
+    let pool = try PostgresPool(.init(conninfo: "host=\(hosts) user=host dbname=postgres"))
     defer { pool.close() }
     let a = broker(pool, isAloneEnough: true)
     let lease = try await a.acquire(isForced: true).lease
@@ -137,7 +137,7 @@ internal import Testing
     }
     try #require(isBound && listen(silent.number, 8) == 0)
     let hosts = "\(directory.path),\(cluster.directory)"
-    var settings = PostgresPool.Settings(conninfo: "host=\(hosts) user=restoration_gateway dbname=postgres")
+    var settings = PostgresPool.Settings(conninfo: "host=\(hosts) user=host dbname=postgres")
     settings.callMilliseconds = 1_000
     let pool = try PostgresPool(settings)
     defer { pool.close() }

@@ -76,7 +76,14 @@ final class PostgresServers: Sendable {
   convenience init(isCovered: Bool) throws {
     // On a busy machine what is to meet takes longer than an append waits for a lock.
     let patience = "ALTER FUNCTION restoration.append_1 SET lock_timeout = '10s';"
-    let cluster = try PostgresCluster(PostgresSchema.text + patience, isCovered: isCovered)
+    // One host speaks for the users of all tests, and has connections for all of them. Statements of the administrator
+    // call functions too.
+    let tickets = """
+      SELECT restoration.admit('host', 'ada'); ALTER ROLE host CONNECTION LIMIT -1;
+      INSERT INTO restoration.ticket SELECT host, 'user ' || number
+      FROM unnest('{host,admin}'::name[]) AS host, generate_series(1, 10000) AS number;
+      """
+    let cluster = try PostgresCluster(PostgresSchema.text + patience + tickets, isCovered: isCovered)
     try self.init(cluster)
   }
 

@@ -120,14 +120,21 @@ package final class PostgresCluster: Sendable {
     for path in [directory, "\(directory).former"] { Files.removeTree(path) }
   }
 
-  /// For libpq.
-  package func conninfo(user: String = "restoration_gateway", options: String = "") -> String {
+  /// Lets a host speak for a user.
+  package func admit(_ user: String = Environment.user, as host: String = "host") throws {
+    try query("SELECT restoration.admit('\(host)', '\(user)')")
+  }
+
+  /// For libpq, as a host.
+  package func conninfo(user: String = "host", options: String = "") -> String {
     "host=\(directory) user=\(user) dbname=postgres options='\(options)'"
   }
 
-  /// Runs statements as the database's administrator; returns what they answer.
+  /// Runs statements as the database's administrator or as another role; returns what they answer.
   @discardableResult
-  package func query(_ statements: String) throws -> String { try Self.query(statements, at: directory) }
+  package func query(_ statements: String, as role: String = "admin") throws -> String {
+    try Self.query(statements, at: directory, as: role)
+  }
 
   /// A session in which a transaction can be left open; each line that it prints is one column.
   package func session() throws -> ChildProcess {
@@ -333,13 +340,13 @@ package final class PostgresCluster: Sendable {
     try Files.write(Array((try Files.text(file) + "\(name) = '\(value)'\n").utf8), to: file)
   }
 
-  private static func options(_ path: String) -> [String] {
-    ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", path, "-U", "admin", "-d", "postgres"]
+  private static func options(_ path: String, as role: String = "admin") -> [String] {
+    ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", path, "-U", role, "-d", "postgres"]
   }
 
   @discardableResult
-  private static func query(_ statements: String, at path: String) throws -> String {
-    let result = try ChildProcess.run([try program("psql")] + options(path), input: statements + "\n;\n")
+  private static func query(_ statements: String, at path: String, as role: String = "admin") throws -> String {
+    let result = try ChildProcess.run([try program("psql")] + options(path, as: role), input: statements + "\n;\n")
     guard result.end == .exit(0) else { throw TestFailure("psql: \(result.errors)") }
     return result.output.split(separator: "\n").joined(separator: "\n")
   }

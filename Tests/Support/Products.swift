@@ -54,6 +54,9 @@ package enum Products {
 
 /// Variables of the environment that steer tests.
 package enum Environment {
+  /// The name of who runs the tests.
+  package static let user = getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? ""
+
   package static func variable(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
   }

@@ -11,6 +11,7 @@ extension PostgresSchema {
     #variable_conflict use_column
     DECLARE _base bigint; _total bigint;
     BEGIN
+      PERFORM require_ticket(_owner);
       -- The lock also gives the transaction a number: so a repetition, too, waits until another server has the batch.
       SELECT base INTO _base FROM archive
       WHERE archive = _archive AND owner = _owner AND lease = _lease AND removed IS NULL FOR SHARE;
@@ -39,6 +40,7 @@ extension PostgresSchema {
     #variable_conflict use_column
     DECLARE _row archive;
     BEGIN
+      PERFORM require_ticket(_owner);
       SELECT * INTO _row FROM archive
       WHERE archive = _archive AND owner = _owner AND lease = _lease AND removed IS NULL;
       IF NOT FOUND THEN
@@ -80,6 +82,7 @@ extension PostgresSchema {
     #variable_conflict use_column
     DECLARE _row archive;
     BEGIN
+      PERFORM require_ticket(_owner);
       SELECT * INTO _row FROM archive
       WHERE archive = _archive AND owner = _owner AND lease = _lease AND removed IS NULL FOR NO KEY UPDATE;
       IF NOT FOUND THEN SELECT * INTO outcome, host FROM ended(_owner, _archive, _lease); RETURN; END IF;
@@ -116,6 +119,7 @@ extension PostgresSchema {
     -- How many bytes of contents a user has, from two batches of each archive.
     CREATE OR REPLACE FUNCTION usage_1(_owner text, OUT bytes bigint)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
+      SELECT require_ticket(_owner);
       SELECT coalesce(sum(a.base_bytes + coalesce(last.total - first.before, 0) + coalesce(draft.bytes, 0)), 0)::bigint
       FROM archive a
       LEFT JOIN LATERAL (SELECT total FROM batch b WHERE b.archive = a.archive

@@ -62,14 +62,16 @@ extension PostgresSchema {
     """
 
   static let leases = """
-    -- Which server it is, and how many commits have waited for another one for longer than this: their programs have
-    -- given up, and nothing ends them. With the rights of the caller, who sees sessions of the same role.
-    CREATE OR REPLACE FUNCTION server_1(_milliseconds bigint, OUT system bigint, OUT timeline bigint, OUT stuck bigint)
+    -- Which server it is, and how many commits of this host have waited for another one for longer than this: their
+    -- programs have given up, and nothing ends them. With the rights of the caller, who sees sessions of the same role.
+    CREATE OR REPLACE FUNCTION server_1(_milliseconds bigint, OUT system bigint, OUT timeline bigint, OUT stuck bigint,
+      OUT version bigint)
     LANGUAGE sql STABLE SET search_path = restoration, pg_temp AS $$
       SELECT (pg_control_system()).system_identifier,
         ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint,
         (SELECT count(*) FROM pg_stat_activity WHERE usename = current_user AND wait_event = 'SyncRep'
-          AND query_start < clock_timestamp() - make_interval(secs => _milliseconds / 1000.0))
+          AND query_start < clock_timestamp() - make_interval(secs => _milliseconds / 1000.0)),
+        \(version)::bigint
     $$;
 
     -- What decides who may have a lease; one row, also if there is no such archive.
@@ -77,6 +79,7 @@ extension PostgresSchema {
       OUT covered boolean, OUT archive bigint, OUT lease uuid, OUT holder text, OUT host text, OUT since bigint,
       OUT wanted text, OUT renewal uuid, OUT term bigint, OUT silence bigint)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
+      SELECT require_ticket(_owner);
       SELECT is_covered(_alone), a.archive, a.lease, a.holder, a.host, milliseconds(a.since), a.wanted, h.renewal,
         h.term, milliseconds(clock_timestamp())
           - milliseconds(greatest(h.renewed, pg_postmaster_start_time()))
@@ -95,6 +98,7 @@ extension PostgresSchema {
     #variable_conflict use_column
     DECLARE _row archive;
     BEGIN
+      PERFORM require_ticket(_owner);
       IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN; END IF;
       IF _seen IS NULL THEN
         -- As many as a user may have; those that were removed count.
@@ -138,6 +142,7 @@ extension PostgresSchema {
     CREATE OR REPLACE FUNCTION want_1(_owner text, _archive bigint, _lease uuid, _host text, OUT told boolean)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
     BEGIN
+      PERFORM require_ticket(_owner);
       UPDATE archive SET wanted = _host WHERE archive = _archive AND owner = _owner AND lease = _lease
         AND holder IS NOT NULL AND wanted IS NULL;
       told := FOUND;
@@ -149,6 +154,7 @@ extension PostgresSchema {
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
     #variable_conflict use_column
     BEGIN
+      PERFORM require_ticket(_owner);
       IF NOT is_covered(_alone) THEN outcome := 'uncovered'; RETURN NEXT; RETURN; END IF;
       UPDATE holder SET renewal = gen_random_uuid(), renewed = clock_timestamp()
       WHERE holder = _holder AND owner = _owner;
@@ -162,7 +168,8 @@ extension PostgresSchema {
     -- For which archives of these brokers somebody waits; names of brokers, separated by commas.
     CREATE OR REPLACE FUNCTION wanted_1(_holders text) RETURNS TABLE (holder text, archive bigint)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
-      SELECT holder, archive FROM archive WHERE holder = ANY (string_to_array(_holders, ',')) AND wanted IS NOT NULL
+      SELECT holder, archive FROM archive JOIN ticket t USING (owner)
+      WHERE holder = ANY (string_to_array(_holders, ',')) AND wanted IS NOT NULL AND t.host = session_user
     $$;
 
     -- Gives a lease back, or removes the archive. With `_upto` everything is here: if not, this server was put back.
@@ -171,6 +178,7 @@ extension PostgresSchema {
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
     #variable_conflict use_column
     BEGIN
+      PERFORM require_ticket(_owner);
       PERFORM FROM archive WHERE archive = _archive AND owner = _owner AND lease = _lease AND removed IS NULL
         FOR NO KEY UPDATE;
       IF NOT FOUND THEN SELECT * INTO outcome, host FROM ended(_owner, _archive, _lease); RETURN; END IF;
@@ -199,6 +207,7 @@ extension PostgresSchema {
     CREATE OR REPLACE FUNCTION list_1(_owner text, _after text, _count bigint)
     RETURNS TABLE (application text, host text, since bigint, flushed boolean, sequence bigint, summary bytea)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
+      SELECT require_ticket(_owner);
       SELECT a.application, CASE WHEN a.holder IS NOT NULL THEN a.host END, milliseconds(a.since), a.flushed, t.upto,
         a.summary
       FROM archive a CROSS JOIN LATERAL tip(a.archive) t
@@ -206,22 +215,6 @@ extension PostgresSchema {
         AND (_after IS NULL OR a.application COLLATE "C" > _after)
       ORDER BY a.application COLLATE "C" LIMIT _count
     $$;
-
-    -- Everything of a user goes; the number of archives.
-    CREATE OR REPLACE FUNCTION erase_1(_owner text, OUT archives bigint)
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
-    DECLARE _archives bigint[];
-    BEGIN
-      -- Waits for appends; later ones find no lease.
-      SELECT coalesce(array_agg(archive), '{}') INTO _archives
-      FROM (SELECT archive FROM archive WHERE owner = _owner ORDER BY archive FOR UPDATE) AS locked;
-      DELETE FROM batch WHERE archive = ANY (_archives);
-      DELETE FROM part WHERE archive = ANY (_archives);
-      DELETE FROM reign WHERE archive = ANY (_archives);
-      DELETE FROM archive WHERE archive = ANY (_archives);
-      DELETE FROM holder WHERE owner = _owner;
-      archives := cardinality(_archives);
-    END $$;
 
     """
 }

@@ -2,16 +2,29 @@
 
 /// The statements that an administrator applies to a database as its owner's role, again at each upgrade.
 ///
-/// The role `restoration_gateway` may only call the functions for programs. Their names contain a version, so that
-/// gateways of two versions can share a database; the parameters of a version never change.
+/// Hosts log in with roles that are members of `restoration_gateway`, which may only call the functions for programs.
+/// The names of these contain a version, so that gateways of two versions can share a database; the parameters of a
+/// version never change.
 package enum PostgresSchema {
-  package static var text: String { [begin, tables, helpers, leases, contents, end].joined(separator: "\n") }
+  /// Of the tables: another one cannot be upgraded.
+  static let version: Int64 = 2
+
+  package static var text: String { [begin, tables, rights, helpers, leases, contents, end].joined(separator: "\n") }
 
   private static let begin = """
     \\set ON_ERROR_STOP 1
     BEGIN;
     SET LOCAL client_min_messages = warning;
     CREATE SCHEMA IF NOT EXISTS restoration;
+    DO $$ BEGIN
+      IF to_regclass('restoration.archive') IS NOT NULL
+        AND obj_description('restoration'::regnamespace, 'pg_namespace') IS DISTINCT FROM 'restorationd \(version)'
+      THEN
+        RAISE EXCEPTION 'the schema restoration is of another version, and cannot be upgraded to version \(version)'
+          USING HINT = 'DROP SCHEMA restoration CASCADE, which removes all archives there, then apply this again.';
+      END IF;
+    END $$;
+    COMMENT ON SCHEMA restoration IS 'restorationd \(version)';
     SET LOCAL search_path = restoration, pg_temp;
 
     """
@@ -22,30 +35,24 @@ package enum PostgresSchema {
     REVOKE ALL ON ALL FUNCTIONS IN SCHEMA restoration FROM PUBLIC;
     DO $$ BEGIN
       IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'restoration_gateway') THEN
-        CREATE ROLE restoration_gateway LOGIN;
-      END IF;
-      -- A call whose gateway has given up is not to wait for a lock for ever, and a gateway's host that has vanished in
-      -- the middle of a transaction is not to hold locks for hours; and the gateway is to be warned if the wait of a
-      -- commit is cancelled. Whoever applies this again need not have the right to alter roles.
-      IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'restoration_gateway' AND rolconfig @> ARRAY[
-        'client_connection_check_interval=2s', 'client_min_messages=warning', 'tcp_keepalives_idle=5',
-        'tcp_keepalives_interval=2', 'tcp_keepalives_count=3'])
-      THEN
-        ALTER ROLE restoration_gateway SET client_connection_check_interval = '2s';
-        ALTER ROLE restoration_gateway SET client_min_messages = warning;
-        ALTER ROLE restoration_gateway SET tcp_keepalives_idle = 5;
-        ALTER ROLE restoration_gateway SET tcp_keepalives_interval = 2;
-        ALTER ROLE restoration_gateway SET tcp_keepalives_count = 3;
+        CREATE ROLE restoration_gateway NOLOGIN;
       END IF;
     END $$;
     GRANT USAGE ON SCHEMA restoration TO restoration_gateway;
     GRANT EXECUTE ON FUNCTION server_1, look_1, take_1, want_1, renew_1, wanted_1, append_1, load_1, snapshot_1,
-      release_1, list_1, usage_1, erase_1 TO restoration_gateway;
+      release_1, list_1, usage_1 TO restoration_gateway;
     COMMIT;
 
     """
 
   private static let tables = """
+    -- For which users a host may speak.
+    CREATE TABLE IF NOT EXISTS ticket (
+      host  name,                               -- the role with which it logs in
+      owner text,
+      PRIMARY KEY (host, owner)
+    );
+
     -- One row a broker: who is alive. A renewal is one row, however many archives a broker holds.
     CREATE TABLE IF NOT EXISTS holder (
       holder   text PRIMARY KEY,                -- made up by the gateway at random

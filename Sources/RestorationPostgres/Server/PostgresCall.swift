@@ -24,12 +24,11 @@ package enum PostgresFunction: String, Sendable {
   case release = "release_1"
   case list = "list_1"
   case usage = "usage_1"
-  case erase = "erase_1"
 
   /// Whether it changes data: if its answer is lost, its outcome is unknown.
   var isWrite: Bool {
     switch self {
-    case .take, .want, .renew, .append, .snapshot, .release, .erase: true
+    case .take, .want, .renew, .append, .snapshot, .release: true
     case .server, .look, .wanted, .load, .list, .usage: false
     }
   }
@@ -124,6 +123,8 @@ package enum PostgresFailure: Error, Hashable, Sendable {
   var text: String {
     switch self {
     case .away(let why), .unknown(let why): why
+    case .refused(state: "42501", let why):
+      "\(why) (42501); the administrator lets this host in by SELECT restoration.admit('HOST', 'USER')"
     case .refused(let state, let why):
       ["3F", "42"].contains(state.prefix(2)) ? "\(why) (\(state)); \(Self.schemaRemedy)" : "\(why) (\(state))"
     }

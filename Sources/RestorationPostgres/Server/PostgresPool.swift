@@ -15,9 +15,9 @@ package final class PostgresPool: PostgresServer {
     package var conninfo: String
     /// 1 … 16.
     package var connectionsMax = 4
-    /// No connection is made while this many commits of all gateways are unfinished and awaited by no call: each
-    /// occupies one of the server's connections.
-    package var stuckMax: Int64 = 16
+    /// No connection is made while this many commits of this host are unfinished and awaited by no call: each occupies
+    /// one of the server's connections.
+    package var stuckMax: Int64 = 4
     /// A connection idle for this long is closed.
     package var idleMilliseconds: Int32 = 30_000
     /// The time of an append, including its wait for a connection.
@@ -271,6 +271,11 @@ package final class PostgresPool: PostgresServer {
     let row = try connection.run([call], until: deadline).first?.first
     guard let system = row?.integer(0), let timeline = row?.integer(1), let stuck = row?.integer(2) else {
       throw .away("\(name) does not say which server it is; \(PostgresFailure.schemaRemedy)")
+    }
+    let schema = row?.integer(3) ?? 1
+    guard schema == PostgresSchema.version else {
+      let versions = "version \(schema) of the schema, and this gateway needs \(PostgresSchema.version)"
+      throw .away("\(name) has \(versions); \(PostgresFailure.schemaRemedy)")
     }
     let newest = state.withLock { state -> (system: Int64, timeline: Int64) in
       if state.system == nil { state.system = system }

@@ -28,7 +28,7 @@ package struct GatewayConfiguration: WireObject {
 
   /// A valid file, for messages.
   package static let example =
-    #"{"conninfo": "host=db1,db2 dbname=restoration user=restoration_gateway password=… sslmode=verify-full"}"#
+    #"{"conninfo": "host=db1,db2 dbname=restoration user=HOST password=… sslmode=verify-full"}"#
 
   package struct Fault: Error, CustomStringConvertible {
     package let description: String

@@ -7,7 +7,7 @@ internal import Glibc
 /// They run as the user `postgres` if root measures, whom PostgreSQL refuses.
 final class Database {
   /// For libpq, as the gateway.
-  var conninfo: String { "host=\(folder) user=restoration_gateway dbname=postgres" }
+  var conninfo: String { "host=\(folder) user=bench dbname=postgres" }
   let process: Int32
 
   private let stage: Stage
@@ -57,6 +57,9 @@ final class Database {
     )
     standby = try Self.start(stage, second, port: 5_433, programs)
     try query(try stage.run([gateway, "schema"]))
+    let user = getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? ""
+    try query("SELECT restoration.admit('bench', 'bench'), restoration.admit('bench', '\(user)')")
+    try query("ALTER ROLE bench CONNECTION LIMIT -1")
     try query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'; SELECT pg_reload_conf()")
     let end = Clock.now + 20_000_000_000
     while try query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'") != "1" {
@@ -126,7 +129,7 @@ final class Database {
       [
         "\(programs)/pgbench", "--no-vacuum", "--protocol=extended", "--client=\(clients)", "--time=\(whole)",
         "--define=after=0", "--file=\(place)/append.sql", "--log", "--log-prefix=\(log)", "--host=\(folder)",
-        "--username=restoration_gateway", "postgres",
+        "--username=bench", "postgres",
       ]
     )
     var figures = Figures()
