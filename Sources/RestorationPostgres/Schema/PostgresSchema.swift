@@ -110,7 +110,7 @@ package enum PostgresSchema {
       body    bytea NOT NULL,
       total   bigint NOT NULL,                  -- bytes of the bodies up to this one; some of them may be gone
       PRIMARY KEY (archive, after)
-    );
+    ) PARTITION BY HASH (archive);
     ALTER TABLE batch ALTER body SET STORAGE EXTERNAL;
 
     -- The snapshot, and one that is not complete.
@@ -120,8 +120,24 @@ package enum PostgresSchema {
       number  bigint NOT NULL,
       body    bytea NOT NULL,
       PRIMARY KEY (archive, attempt, number)
-    );
+    ) PARTITION BY HASH (archive);
     ALTER TABLE part ALTER body SET STORAGE EXTERNAL;
+
+    -- What is appended is deleted later, and each append takes a transaction number. On one table only one worker of
+    -- autovacuum can be at work: partitions have one each, as fast as if it were alone. It freezes what it finds, so that
+    -- there is little left to do when numbers become scarce.
+    DO $$
+    DECLARE _table text;
+    BEGIN
+      FOREACH _table IN ARRAY ARRAY['batch', 'part'] LOOP
+        FOR _number IN 0..15 LOOP
+          EXECUTE format('CREATE TABLE IF NOT EXISTS %1$s_%2$s PARTITION OF %1$s
+            FOR VALUES WITH (MODULUS 16, REMAINDER %2$s) WITH (
+              autovacuum_freeze_min_age = 0, autovacuum_vacuum_cost_limit = 2000,
+              toast.autovacuum_freeze_min_age = 0, toast.autovacuum_vacuum_cost_limit = 2000)', _table, _number);
+        END LOOP;
+      END LOOP;
+    END $$;
 
     """
 }
