@@ -18,10 +18,12 @@ package final class PostgresCluster: Sendable {
   private static let user =
     geteuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : []
 
-  /// What all clusters of the process share: a place for them, and an empty one to copy.
+  /// What all clusters of the process share: a place for them, and those that they are copied from.
   private final class Site: Sendable {
     let place: String
     let count = Atomic<Int>(0)
+    /// By what was applied to an empty one, which takes longer than to copy it.
+    private let templates = Mutex<[String: String]>([:])
 
     init() throws {
       place = try ScratchDirectory().path
@@ -57,6 +59,19 @@ package final class PostgresCluster: Sendable {
       let rights = "\(place)/template/pg_hba.conf"
       try Files.write(Array((try Files.text(rights) + "host all all 10.9.0.0/16 trust\n").utf8), to: rights)
     }
+
+    func template(with schema: String) throws -> String {
+      try templates.withLock { templates in
+        if let path = templates[schema] { return path }
+        let path = "\(place)/template-\(templates.count)"
+        try PostgresCluster.copy("\(place)/template", to: path)
+        try PostgresCluster.launch(path, at: nil)
+        try PostgresCluster.query(schema, at: path)
+        try PostgresCluster.run([try PostgresCluster.program("pg_ctl"), "-D", path, "-m", "fast", "-w", "stop"])
+        templates[schema] = path
+        return path
+      }
+    }
   }
 
   private static let keeper = Mutex<ChildProcess?>(nil)
@@ -74,8 +89,8 @@ package final class PostgresCluster: Sendable {
   /// Its data, and its socket.
   package let directory: String
   package let place: Place?
-  /// Where its log of transactions began.
-  private let start: String
+  /// What it was copied from, and where its log of transactions went on.
+  private let (template, start): (String, String)
   /// Another program that has what is stored, as a standby would.
   private let receiver = Mutex<ChildProcess?>(nil)
 
@@ -86,10 +101,10 @@ package final class PostgresCluster: Sendable {
     let site = try Self.site.get()
     directory = "\(site.place)/\(site.count.wrappingAdd(1, ordering: .relaxed).newValue)"
     self.place = place
-    try Self.copy(to: directory)
+    template = try site.template(with: schema)
+    try Self.copy(template, to: directory)
     try Self.launch(directory, at: place)
     start = try Self.query("SELECT pg_current_wal_lsn()", at: directory)
-    try Self.query(schema, at: directory)
     if isCovered { try cover() }
   }
 
@@ -98,7 +113,7 @@ package final class PostgresCluster: Sendable {
     let site = try Self.site.get()
     self.place = place
     directory = "\(site.place)/\(site.count.wrappingAdd(1, ordering: .relaxed).newValue)"
-    start = leader.start
+    (template, start) = (leader.template, leader.start)
     try Self.run([
       try Self.program("pg_basebackup"), "-D", directory, "-X", "stream", "-c", "fast", "--no-sync",
       "-d", "host=\(leader.directory) user=admin",
@@ -164,7 +179,7 @@ package final class PostgresCluster: Sendable {
     if let last {
       let former = "\(directory).former"
       try Files.rename(directory, to: former)
-      try Self.copy(to: directory)
+      try Self.copy(template, to: directory)
       try Self.set("restore_command", "cp \(former)/pg_wal/%f %p", in: directory)
       try Self.set("recovery_target_xid", last, in: directory)
       try Self.set("recovery_target_inclusive", "off", in: directory)
@@ -320,8 +335,8 @@ package final class PostgresCluster: Sendable {
     ])
   }
 
-  private static func copy(to path: String) throws {
-    try run(["cp", "-a", "\(try site.get().place)/template", path], as: [])
+  private static func copy(_ template: String, to path: String) throws {
+    try run(["cp", "-a", template, path], as: [])
     try set("unix_socket_directories", path, in: path)
   }
 
