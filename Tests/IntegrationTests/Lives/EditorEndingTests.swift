@@ -62,6 +62,11 @@ struct EditorEndingTests {
     #expect(try ending(of: process, monitor) == "crashed")
   }
 
+  /// Instances that there are: an editor that begins with another one has nothing.
+  private static var applications: String {
+    String(describing: try? broker.connect().call("listApplications"))
+  }
+
   @Test(arguments: Editor.allCases)
   func anEditorComesBackAsItWasWhateverEndsItButItsUser(editor: Editor) throws {
     let home = try Self.prepare(editor)
@@ -70,7 +75,8 @@ struct EditorEndingTests {
     for _ in 0..<Self.rounds {
       for ending in EditorEnding.all {
         let process = try EditorProcess(editor, home: home, in: ending.host)
-        #expect(try process.ready().windows == Self.windows, "before \(ending)")
+        let windows = try process.ready().windows
+        #expect(windows == Self.windows, "before \(ending), of \(Self.applications)")
         try process.end(by: ending.cause)
         let reason = try Self.ending(of: process, monitor)
         #expect(reason == "crashed" || reason == "logout", "\(ending)")
