@@ -179,6 +179,7 @@ struct ConnectionOptions: ParsableArguments {
       do {
         try await body(broker)
       } catch let error as RestorationError where error.code == .unknownApplication {
+        if application?.contains("+") == true { throw Failure(error, hint: "See restorationctl store conflicts.") }
         let known = (try? await broker.applicationNames()) ?? []
         throw Failure(error, near: Suggestion.application(meantBy: application ?? "", in: known))
       } catch let error as RestorationError where error.code == .unknownObject {

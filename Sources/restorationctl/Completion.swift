@@ -26,6 +26,10 @@ extension CompletionKind {
     return generations.map { String($0.generation) }.reversed()
   }
 
+  static let copies = known { _, broker in
+    try await broker.call(ReportReplica()).applications.flatMap(\.conflicts).map(\.application.description)
+  }
+
   static let programs = CompletionKind.custom { (_: [String], _: Int, prefix: String) -> [String] in
     ((try? RunFiles().ids()) ?? []).map(\.description).filter { $0.hasPrefix(prefix) }
   }

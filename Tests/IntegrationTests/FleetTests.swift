@@ -139,10 +139,7 @@ internal import Testing
   @Test func thePersonAtAHostSeesAndAwaitsWhatIsSent() throws {
     try Self.withHosts { _, a, _ in
       func store(_ arguments: [String], _ status: Int32) throws -> JSONValue {
-        let command = [Products.control, "--socket", a.broker.socket, "-j", "store"] + arguments
-        let (end, output, errors) = try ChildProcess.run(command)
-        #expect(end == .exit(status), "\(output)\(errors)")
-        return try JSONCodec.parse(Array(output.utf8))
+        try Self.control(a, ["store"] + arguments, status)
       }
       let user = try User(on: a)
       let place = try ChildProcess.run(["stat", "-f", "-c", "%T", a.broker.archives]).output
@@ -196,8 +193,43 @@ internal import Testing
       try second.encode(3)
       try a.network.change { $0.isCut = false }
       _ = try first.client.notification("archiveLost")
-      #expect(try User(on: a).decode() == 3)
-      #expect(Files.list(a.broker.archives).contains { $0.contains("+conflict-") })
+      let user = try User(on: a)
+      #expect(try user.decode() == 3)
+      _ = try user.client.call("goodbye", ["reason": "restart"])
+      try Self.lookAfterCopy(on: a)
     }
+  }
+
+  /// The copy has 2, and what has replaced it 3.
+  private static func lookAfterCopy(on host: FleetHost) throws {
+    let copy = "\(application)+conflict-1"
+    func conflicts(_ arguments: [String], _ status: Int32 = 0) throws -> JSONValue {
+      try control(host, ["store", "conflicts"] + arguments, status)
+    }
+    func number(_ application: String) throws -> JSONValue { try control(host, ["get", application, "editor", "/n"]) }
+    let listed = try conflicts([])["copies"]?.array
+    #expect(listed?.count == 1 && listed?.first?["application"] == .string(copy) && listed?.first?["objects"] == 1)
+    #expect(try number(copy) == 2)
+    let difference = try conflicts(["show", copy])
+    #expect((difference["added"], difference["removed"]) == ([], []))
+    #expect(difference["changed"]?.array?.map { $0["keys"] } == [["n"]])
+    #expect(try control(host, ["put", copy, "editor", "/n", "4"], 1)["error"]?["kind"] == "forbidden")
+    let former = try conflicts(["restore", copy])["generation"]?.integer ?? 0
+    #expect(try number(application) == 2 && number(copy) == 2)
+    #expect(try conflicts(["show", copy])["changed"] == [])
+    _ = try control(host, ["rollback", application, "\(former)"])
+    #expect(try number(application) == 3)
+    _ = try conflicts(["remove", copy, "--yes"])
+    #expect(try conflicts(["list"])["copies"] == [] && number(application) == 3)
+    #expect(try conflicts(["show", copy], 4)["error"]?["kind"] == "unknownApplication")
+    #expect(!Files.list(host.broker.archives).contains { $0.contains("+conflict-") })
+  }
+
+  /// What `restorationctl` prints as JSON.
+  private static func control(_ host: FleetHost, _ arguments: [String], _ status: Int32 = 0) throws -> JSONValue {
+    let command = [Products.control, "--socket", host.broker.socket, "-j"] + arguments
+    let (end, output, errors) = try ChildProcess.run(command)
+    #expect(end == .exit(status), "\(arguments): \(output)\(errors)")
+    return try JSONCodec.parse(Array(output.utf8))
   }
 }

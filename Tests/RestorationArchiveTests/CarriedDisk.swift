@@ -256,7 +256,9 @@ actor CarriedStore: ArchiveCarrying {
     }
   }
 
-  func setAside() async throws(ArchiveError) -> [String] { disk.state.withLock { $0.conflicts.keys.sorted() } }
+  func setAside() async throws(ArchiveError) -> [String: Int64] {
+    disk.state.withLock { $0.conflicts.mapValues { _ in 0 } }
+  }
 
   func removeSetAside(_ application: String) async throws(ArchiveError) { disk.state.withLock { $0.conflicts = [:] } }
 

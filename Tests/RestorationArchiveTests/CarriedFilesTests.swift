@@ -76,7 +76,8 @@ internal import Testing
     #expect(a.open()?.sessions.map(\.token) == [Self.session.token])
   }
 
-  @Test func aConflictIsKeptAsAnArchiveBesideTheOneThatReplacesIt() throws {
+  /// A host whose archive another one has continued; what only it had is set aside.
+  private func conflicting() throws -> FleetBroker {
     let (a, b) = (try broker("A", folderA), try broker("B", folderB))
     a.open()
     _ = a.write(Self.content)
@@ -90,7 +91,38 @@ internal import Testing
     fleet.pass(5_000)
     _ = a.close()
     #expect(a.open()?.run?.facts == "theirs")
-    let file = "\(Self.name)+conflict-1.sqlite"
+    return a
+  }
+
+  private static let copy = "\(name)+conflict-1"
+
+  @Test func aCopyThatWasSetAsideIsReadAsItIsAndRemovedAlone() throws {
+    let a = try conflicting()
+    let (bytes, stored) = (try folderA.read("\(Self.copy).sqlite"), fleet.stored)
+    let opening = a.call { store async throws(ArchiveError) in
+      let opening = try await store.open(Self.copy, for: .reading)
+      let (batch, change) = (ArchiveBatch([.forgetContexts([])]), ChangeID(high: 1, low: 1))
+      let (lease, end) = (opening.lease, opening.sequence)
+      _ = try await store.apply(batch, lease: lease, expecting: end, changeID: change, holding: [])
+      await store.close(lease)
+      return opening
+    }
+    #expect(opening.value?.run?.facts == "mine" && opening.value?.readOnly != nil)
+    #expect(opening.value?.sessions == [], "they are those of the application")
+    #expect(try folderA.read("\(Self.copy).sqlite") == bytes && fleet.stored == stored)
+    let listed = a.call { store async throws(ArchiveError) in await store.states(of: Self.name).states }
+    #expect(listed.value?.map { Array($0.conflicts.keys) } == [[Self.copy]])
+    let names = folderA.names
+    let removal = a.call { store async throws(ArchiveError) in try await store.remove(Self.copy, damaged: false) }
+    #expect(removal.result != nil && removal.failure == nil)
+    #expect(Set(names).subtracting(folderA.names) == ["\(Self.copy).sqlite"])
+    let again = a.call { store async throws(ArchiveError) in try await store.open(Self.copy, for: .reading) }
+    #expect(again.failure == .absent)
+  }
+
+  @Test func aConflictIsKeptAsAnArchiveBesideTheOneThatReplacesIt() throws {
+    let a = try conflicting()
+    let file = "\(Self.copy).sqlite"
     let conflict = ArchiveConflict(host: nil, changes: 1, file: file)
     #expect(a.events.last == .conflict(application: Self.name, conflict))
     let other = try ArchiveFolder()

@@ -111,6 +111,27 @@ internal import Testing
     #expect(broker.takenOver == ["App"])
   }
 
+  @Test func r36ACopyThatWasSetAsideIsOnlyReadAndForgotten() throws {
+    let (peer, sandboxed) = (broker.connect(pid: 1), broker.connect(pid: 2, confinement: "App"))
+    let named = #""application":"App@1+conflict-1""#
+    for (method, parameters) in [
+      ("initialize", "{\(named)}"),
+      ("encodeRestorableState", #"{\#(named),"object":["A"],"state":{}}"#),
+      ("restoreApplicationState", "{\(named)}"),
+      ("rollBack", #"{\#(named),"generation":1}"#),
+      ("backupArchive", "{\(named)}"),
+    ] {
+      #expect(try peer.fail(method, parameters).kind == "forbidden", "\(method)")
+    }
+    #expect(try peer.fail("openApplicationSocket", "{\(named)}").kind == "invalidParams")
+    #expect(try sandboxed.fail("describeApplication", "{\(named)}").kind == "forbidden")
+    #expect(broker.openings.isEmpty)
+    for method in ["describeApplication", "exportArchive", "forgetApplication"] {
+      #expect(try peer.fail(method, "{\(named)}").kind != "forbidden", "it is not in this store: \(method)")
+    }
+    #expect(broker.openings == [.reading, .reading, .reading])
+  }
+
   @Test func r36AnApplicationThatIsAskedForWhileAReaderIsRefusedIsWanted() throws {
     try broker.connect(pid: 1).encode(#"["A"]"#, "{}", #""application":"App""#)
     broker.restart()

@@ -70,7 +70,8 @@ internal import Testing
 
   @Test(arguments: [
     "", ".a", "-a", "_a", "a b", "a/b", "é", "@", "a@", "@b", "a@b@c", "a@.b", "a@-", longest + "b",
-    "a@\(longestInstance)c", "a\0",
+    "a@\(longestInstance)c", "a\0", "a+", "a+mark", "a+conflict-", "a+conflict-0", "a+conflict-01", "a+conflict-1x",
+    "a+conflict-1@b", "a+conflict-1+conflict-1", "a+conflict-1234567890", "+conflict-1", "\(longest)b+conflict-1",
   ])
   func otherTextIsNone(_ text: String) { #expect(ApplicationName(text) == nil) }
 
@@ -79,6 +80,9 @@ internal import Testing
     #expect(name.base == "org.example.Editor")
     #expect(name.instance == "work")
     #expect(name.with(instance: "home") == nil)
+    let copy = try #require(ApplicationName("\(Self.longest)@\(Self.longestInstance)+conflict-123456789"))
+    #expect(copy.isSetAside && !name.isSetAside)
+    #expect((copy.base, copy.instance) == (Self.longest, Self.longestInstance))
     let plain = try #require(ApplicationName("a"))
     #expect(plain.instance == nil)
     #expect(plain.with(instance: "b")?.description == "a@b")

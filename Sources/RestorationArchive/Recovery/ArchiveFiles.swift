@@ -64,12 +64,21 @@ struct ArchiveFiles {
     return isApplication(application) ? application : nil
   }
 
-  /// The application whose set-aside archive a file is; `nil` for every other file.
-  static func application(ofConflict name: String) -> String? {
-    guard name.hasSuffix(suffix), let mark = name.firstIndex(of: "+") else { return nil }
+  /// The application of which a copy with this name was set aside; `nil` for every other name. Such a copy is read, and
+  /// removed, as if it were an application of that name.
+  static func application(ofCopy name: String) -> String? {
+    guard let mark = name.utf8.firstIndex(of: UInt8(ascii: "+")) else { return nil }
     let files = ArchiveFiles(String(name[..<mark]))
-    return name.hasPrefix(files.conflictPrefix) && isApplication(files.application) ? files.application : nil
+    let number = name.utf8.dropFirst(files.conflictPrefix.utf8.count)
+    guard name.hasPrefix(files.conflictPrefix), !number.isEmpty, isApplication(files.application),
+      number.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+    else { return nil }
+    return files.application
   }
+
+  static func isSetAside(_ name: String) -> Bool { application(ofCopy: name) != nil }
+
+  var isSetAside: Bool { Self.isSetAside(application) }
 
   /// Whether a text names an application: `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`, optionally `@` and an instance of the
   /// same letters, at most 48.

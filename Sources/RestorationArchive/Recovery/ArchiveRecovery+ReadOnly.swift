@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ArchiveRecovery {
-  /// Opens the archive of a read-only directory as a copy in memory.
+  /// Opens an archive that was set aside, or that of a read-only directory, as a copy in memory.
   func openInMemory() throws(OpeningFailure) -> Opened {
     let main = try image(files.main)
     if let main, let opened = try open(main) { return opened }
@@ -45,7 +45,8 @@ extension ArchiveRecovery {
         let findings = [finding, faults.finding].compactMap(\.self).joined(separator: "; ")
         try connection.execute("BEGIN")
         if !findings.isEmpty {
-          let damage = "the archive of \(files.application) is damaged (\(findings)), and its directory is read-only"
+          let place = files.isSetAside ? "was set aside" : "its directory is read-only"
+          let damage = "the archive of \(files.application) is damaged (\(findings)), and \(place)"
           _ = try connection.settle("\(damage): what is sound is served\(faults.remedy)", mending: faults, of: system)
         }
         if try !connection.hasChecksums() { try connection.addChecksums() }

@@ -39,7 +39,7 @@ struct ArchiveRecovery {
   func open() throws(ArchiveError) -> Opened {
     do throws(OpeningFailure) {
       try refuseForeignFiles()
-      if directory.readOnly != nil { return try openInMemory() }
+      if files.isSetAside || directory.readOnly != nil { return try openInMemory() }
       try removeLeftovers()
       let opened = try openAnyFormat()
       if let finding = opened.faults.finding { throw .damaged(finding) }

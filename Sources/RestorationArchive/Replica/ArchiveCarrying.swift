@@ -44,8 +44,8 @@ package protocol ArchiveCarrying: ArchiveStore {
 
   /// Keeps a copy of a closed archive until a person removes it. Returns the copy's name.
   nonisolated(nonsending) func setAside(_ application: String) async throws(ArchiveError) -> String
-  /// The names of all copies set aside, in ascending order.
-  nonisolated(nonsending) func setAside() async throws(ArchiveError) -> [String]
+  /// The names under which all copies set aside can be opened, and since when they are, in milliseconds since 1970.
+  nonisolated(nonsending) func setAside() async throws(ArchiveError) -> [String: Int64]
   nonisolated(nonsending) func removeSetAside(_ application: String) async throws(ArchiveError)
 }
 

@@ -28,8 +28,8 @@ package struct ReplicaState: Hashable, Sendable {
   package var isSnapshotDue = false
   /// The last failure since the replica had everything.
   package var failure: ReplicaFailure?
-  /// Names of the files with changes that only this host had.
-  package var conflicts: [String] = []
+  /// The copies with changes that only this host had, as `ArchiveCarrying.setAside` lists them.
+  package var conflicts: [String: Int64] = [:]
 
   package init(of application: String) { self.application = application }
 

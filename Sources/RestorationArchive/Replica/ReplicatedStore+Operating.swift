@@ -69,9 +69,9 @@ private actor ReplicaOperator {
       if (try? await base.note(of: application))?.standing?.phase == .held { state.changes = nil }
       states[application] = state
     }
-    for file in (try? await base.setAside()) ?? [] {
-      guard let application = ArchiveFiles.application(ofConflict: file) else { continue }
-      if isMeant(application) { states[application, default: ReplicaState(of: application)].conflicts.append(file) }
+    for (copy, since) in (try? await base.setAside()) ?? [:] {
+      guard let application = ArchiveFiles.application(ofCopy: copy), isMeant(application) else { continue }
+      states[application, default: ReplicaState(of: application)].conflicts[copy] = since
     }
     let summaries = await store.context.look()
     for summary in summaries ?? [] where isMeant(summary.application) {

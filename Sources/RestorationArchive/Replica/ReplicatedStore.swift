@@ -62,12 +62,18 @@ package final class ReplicatedStore: ArchiveStore {
 
   private var base: any ArchiveCarrying { context.base }
 
+  /// `nil` if it was set aside: such a copy stays on its host.
+  private func roaming(_ application: String) -> ReplicatedArchive? {
+    ArchiveFiles.isSetAside(application) ? nil : archive(application)
+  }
+
   // MARK: One application
 
   nonisolated(nonsending) package func open(
     _ application: String,
     for purpose: ArchivePurpose
   ) async throws(ArchiveError) -> ArchiveOpening {
+    if ArchiveFiles.isSetAside(application) { return try await base.open(application, for: purpose) }
     guard ArchiveFiles.isApplication(application) else {
       throw ArchiveError(.definite, "not the name of an application")
     }
@@ -81,9 +87,9 @@ package final class ReplicatedStore: ArchiveStore {
     changeID: ChangeID,
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> ArchiveReceipt {
-    let archive = archive(lease.application)
-    try archive.begun()
-    defer { archive.finished() }
+    let archive = roaming(lease.application)
+    try archive?.begun()
+    defer { archive?.finished() }
     batch.keep()
     let receipt = try await base.apply(
       batch,
@@ -93,17 +99,19 @@ package final class ReplicatedStore: ArchiveStore {
       holding: holding
     )
     let committed = CommittedTransaction(upto: receipt.sequence, change: changeID, changes: batch.takeKept())
-    if !committed.changes.isEmpty { try await archive.ship(committed) }
+    if !committed.changes.isEmpty { try await archive?.ship(committed) }
     return receipt
   }
 
   nonisolated(nonsending) package func close(_ lease: ArchiveLease) async {
-    await archive(lease.application).close(lease)
+    guard let archive = roaming(lease.application) else { return await base.close(lease) }
+    await archive.close(lease)
   }
 
-  /// Removes the archive for all hosts.
+  /// Removes the archive for all hosts, or a copy that was set aside.
   nonisolated(nonsending) package func remove(_ application: String, damaged: Bool) async throws(ArchiveError) {
-    try await archive(application).removal(damaged: damaged).get()
+    guard let archive = roaming(application) else { return try await base.remove(application, damaged: damaged) }
+    try await archive.removal(damaged: damaged).get()
   }
 
   nonisolated(nonsending) package func compute<Value>(
@@ -133,7 +141,7 @@ package final class ReplicatedStore: ArchiveStore {
     holding: [SequenceNumber]
   ) async throws(ArchiveError) -> Bool {
     let isMore = try await base.maintain(lease, holding: holding)
-    if !isMore { await archive(lease.application).compact() }
+    if !isMore { await roaming(lease.application)?.compact() }
     return isMore
   }
 
@@ -166,7 +174,7 @@ package final class ReplicatedStore: ArchiveStore {
 }
 
 extension ReplicatedStore: ArchiveRoaming {
-  package func takeOver(_ application: String) { archive(application).takeOver() }
+  package func takeOver(_ application: String) { roaming(application)?.takeOver() }
 
   package func observe(_ observer: @escaping @Sendable (ArchiveRoamingEvent) -> Void) {
     context.observer.withLock { $0 = observer }

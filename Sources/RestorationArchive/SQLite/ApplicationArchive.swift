@@ -96,6 +96,8 @@ actor ApplicationArchive {
     var opening = try archive.opening()
     opening.hasFormer = (try? directory.entry(files.former)) != .absent
     if archive.rows.isInMemory { opening.readOnly = "\(directory.path) is read-only" }
+    // They are those of the application, or over.
+    if files.isSetAside { opening.sessions = [] }
     return opening
   }
 
@@ -188,7 +190,8 @@ actor ApplicationArchive {
   }
 
   private func noteSize() {
-    seen = directory.stamp(of: application).map { ($0.main.bytes, $0.log.bytes, $0.bytes) }
+    // Copies that were set aside do not count.
+    seen = files.isSetAside ? nil : directory.stamp(of: application).map { ($0.main.bytes, $0.log.bytes, $0.bytes) }
     register.sizes.note(application, bytes: seen?.noted)
   }
 

@@ -9,8 +9,15 @@ extension SQLiteArchiveStore: ArchiveCarrying {
 
   package func noted() throws(ArchiveError) -> [String] { try files(ArchiveFiles.application(ofNote:)) }
 
-  package func setAside() throws(ArchiveError) -> [String] {
-    try files { ArchiveFiles.application(ofConflict: $0) == nil ? nil : $0 }
+  package func setAside() throws(ArchiveError) -> [String: Int64] {
+    let copies = try files { file in
+      let name = String(file.dropLast(ArchiveFiles.suffix.count))
+      return file.hasSuffix(ArchiveFiles.suffix) && ArchiveFiles.isSetAside(name) ? name : nil
+    }
+    return copies.reduce(into: [:]) { times, copy in
+      guard case .file(_, let changed, _)? = try? directory.entry(ArchiveFiles(copy).main) else { return }
+      times[copy] = Int64(changed / 1_000_000)
+    }
   }
 
   private nonisolated func files(_ name: (String) -> String?) throws(ArchiveError) -> [String] {

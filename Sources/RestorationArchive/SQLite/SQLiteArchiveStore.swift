@@ -68,7 +68,7 @@ package actor SQLiteArchiveStore: ArchiveStore {
     _ application: String,
     for purpose: ArchivePurpose
   ) async throws(ArchiveError) -> ArchiveOpening {
-    guard ArchiveFiles.isApplication(application) else {
+    guard ArchiveFiles.isApplication(application) || ArchiveFiles.isSetAside(application) else {
       throw ArchiveError(.definite, "not the name of an application")
     }
     let archive = visit(application)

@@ -57,7 +57,7 @@ package final class Application {
 
   /// The archive is empty, and nothing would be restored from it.
   var isBlank: Bool {
-    guard case .open = phase, sessions.isEmpty, generations.all.isEmpty, runs.facts.damage == nil,
+    guard case .open = phase, !name.isSetAside, sessions.isEmpty, generations.all.isEmpty, runs.facts.damage == nil,
       runs.facts.shelf.subtrees.isEmpty
     else { return false }
     return !tree.nodes.values.contains(where: \.hasState) && restorationPlan.isEmpty

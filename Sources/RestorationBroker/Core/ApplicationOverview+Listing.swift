@@ -30,7 +30,7 @@ extension ApplicationOverview {
         $0.damaged = facts.damage
       }
     }
-    for application in core.applications.values.map(\.settled) {
+    for application in core.applications.values.map(\.settled) where !application.name.isSetAside {
       guard case .open = application.phase else { continue }
       let listed = overviews[application.name]
       overviews[application.name] = application.overview.with {

@@ -154,7 +154,8 @@ extension BrokerCore {
     if let loss = client.loss, loss.application == name, try context.isOver(message, client, loss) { return nil }
     guard let application = try application(named: name, for: client, message) else { return nil }
     try count(client, application)
-    client.lastApplication = (application.name.description, application.id)
+    // Each call about a copy that was set aside is checked.
+    if !name.isSetAside { client.lastApplication = (application.name.description, application.id) }
     return application
   }
 

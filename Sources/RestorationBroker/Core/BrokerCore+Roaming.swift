@@ -79,6 +79,16 @@ extension IncomingMessage {
     let token = beginning?.session ?? (try? CallScope(parameters))?.session
     return token == nil ? .writing : .resuming
   }
+
+  /// Throws if the call would change a copy that was set aside, other than to remove it.
+  func requireReading(of copy: ApplicationName) throws(ErrorObject) {
+    guard MethodTable.rows[method]?.takesSetAside != true else { return }
+    throw .restoration(
+      .forbidden,
+      "\(copy) was set aside: it can only be read, and forgotten",
+      hint: "Export it, and import the document into the application."
+    )
+  }
 }
 
 extension Client {

@@ -395,6 +395,7 @@ package struct BrokerCore {
     for client: Client,
     _ message: IncomingMessage
   ) throws(ErrorObject) -> Application? {
+    if name.isSetAside { try message.requireReading(of: name) }
     if let id = applicationIDs[name], let application = applications[id] {
       application.sessions.use(in: application.turn)
       if application.isUnsettled {

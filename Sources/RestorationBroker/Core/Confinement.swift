@@ -6,7 +6,7 @@ internal import RestorationWire
 /// A client in a sandbox is confined to one application and its instances.
 extension Client {
   /// Whether it may use the application, and get its events.
-  func mayUse(_ name: ApplicationName) -> Bool { confinement.map { $0 == name.base } ?? true }
+  func mayUse(_ name: ApplicationName) -> Bool { confinement.map { $0 == name.base && !name.isSetAside } ?? true }
 
   /// Throws if the client may not use the application, with the same error whether it exists or not.
   func require(_ name: ApplicationName) throws(ErrorObject) {

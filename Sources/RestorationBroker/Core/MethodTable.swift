@@ -10,6 +10,8 @@ package enum MethodTable {
     let method: any RestorationMethod.Type
     let name: String
     let makesArchive: Bool
+    /// Whether it may be about a copy that was set aside (R36).
+    let takesSetAside: Bool
     /// Throws if the parameters are invalid, so that a refused call creates no empty archive.
     let check: @Sendable (Parameters) throws(ErrorObject) -> Void
     let perform: @Sendable (inout BrokerCore, IncomingMessage, Client) throws(ErrorObject) -> Void
@@ -17,12 +19,13 @@ package enum MethodTable {
     fileprivate init<Method: RestorationMethod>(
       _: Method.Type,
       makesArchive: Bool,
+      takesSetAside: Bool = false,
       check: @escaping @Sendable (Parameters) throws(ErrorObject) -> Void = { _ in },
       perform: @escaping @Sendable (inout BrokerCore, IncomingMessage, Client) throws(ErrorObject) -> Void
     ) {
       method = Method.self
       name = Method.method
-      (self.makesArchive, self.check, self.perform) = (makesArchive, check, perform)
+      (self.makesArchive, self.takesSetAside, self.check, self.perform) = (makesArchive, takesSetAside, check, perform)
     }
   }
 
@@ -65,7 +68,7 @@ package enum MethodTable {
       core.counters.encodes += 1
       try call.application.encode(call.request, by: call.session, for: call.caller)
     },
-    .call(DecodeRestorableState.self, isKnown: true) { core, call throws(ErrorObject) in
+    .call(DecodeRestorableState.self, isKnown: true, takesSetAside: true) { core, call throws(ErrorObject) in
       core.counters.decodes += 1
       try call.application.decode(call.request, by: call.session, for: call.caller)
     },
@@ -79,7 +82,9 @@ package enum MethodTable {
     .changing(DiscardApplicationState.self) { $0.discard },
     .reading(ListClosedObjects.self) { $0.listClosed },
     .changing(ReopenObject.self) { $0.reopen },
-    .call(ForgetApplication.self, isKnown: true) { core, call throws(ErrorObject) in try core.forget(call) },
+    .call(ForgetApplication.self, isKnown: true, takesSetAside: true) { core, call throws(ErrorObject) in
+      try core.forget(call)
+    },
     .call(Goodbye.self) { core, call throws(ErrorObject) in try core.sayGoodbye(call) },
 
     // Reports and archives
@@ -180,18 +185,20 @@ extension MethodTable.Row {
   ///
   /// - Parameters:
   ///   - isKnown: whether it is refused for an application without any write.
-  ///   - takesNotifications: false for reports, whose answer would be lost.
+  ///   - takesNotifications: false for reports, whose answer would be lost. These may be about copies set aside.
   fileprivate static func call<Method: RestorationMethod>(
     _: Method.Type,
     isKnown: Bool = false,
     takesNotifications: Bool = true,
     makesArchive: Bool = false,
+    takesSetAside: Bool = false,
     _ perform: @escaping @Sendable (inout BrokerCore, MethodTable.Call<Method>) throws(ErrorObject) -> Void
   ) -> MethodTable.Row {
     let check: @Sendable (Parameters) throws(ErrorObject) -> Void = { parameters throws(ErrorObject) in
       _ = try Method(parameters)
     }
-    return MethodTable.Row(Method.self, makesArchive: makesArchive, check: check) {
+    let takesSetAside = takesSetAside || !takesNotifications
+    return MethodTable.Row(Method.self, makesArchive: makesArchive, takesSetAside: takesSetAside, check: check) {
       core,
       message,
       client throws(ErrorObject) in

@@ -87,7 +87,7 @@ extension BrokerConfiguration {
       var policies: [String: LoginPolicy] = [:]
       for (name, value) in values["restoreAtLogin"]?.object?.members ?? [] {
         let place = place(of: "restoreAtLogin", name)
-        guard name == "*" || ApplicationName(name) != nil else {
+        guard name == "*" || ApplicationName(name)?.isSetAside == false else {
           throw Fault(description: "\(place): \(name) is neither an application name nor *")
         }
         guard let policy = value.string.flatMap({ LoginPolicy(rawValue: $0) }) else {

@@ -46,7 +46,12 @@ extension ReplicatedApplication {
       ($0.host, $0.since) = (state.holder?.host, state.holder.map { Timestamp(milliseconds: $0.since) })
       ($0.sequence, $0.stored, $0.changes) = (state.sequence, state.stored, state.changes)
       ($0.bytes, $0.milliseconds) = (Int64(state.bytes), state.milliseconds)
-      ($0.snapshot, $0.conflicts) = (state.isSnapshotDue, state.conflicts)
+      $0.snapshot = state.isSnapshotDue
+      $0.conflicts = state.conflicts.sorted { $0.value < $1.value }.compactMap { copy, since in
+        ApplicationName(copy).map { name in
+          SetAsideCopy().with { ($0.application, $0.since) = (name, Timestamp(milliseconds: since)) }
+        }
+      }
       $0.failure = state.failure.map { failure in
         Failure().with { ($0.cause, $0.message) = (failure.cause.rawValue, failure.message) }
       }

@@ -125,7 +125,7 @@ package struct Acquire: ReplicaMethod {
   }
 
   package func check() throws(Misfit) {
-    guard ApplicationName(name) != nil else { throw Misfit(ApplicationName.expected, at: "application") }
+    guard ApplicationName(name)?.isSetAside == false else { throw Misfit(ApplicationName.expected, at: "application") }
   }
 
   package func check(_ reply: ReplicaGrant) throws(Misfit) {

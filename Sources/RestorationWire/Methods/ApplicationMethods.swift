@@ -281,7 +281,7 @@ public struct OpenApplicationSocket: RestorationMethod {
   }
 
   package func check() throws(Misfit) {
-    guard application.instance != nil else { return }
+    guard application.instance != nil || application.isSetAside else { return }
     let hint = "Give \(application.base): all instances of an application share its socket."
     throw Misfit(.unsuited("a socket is for an application with all its instances", hint: hint), at: "application")
   }

@@ -100,7 +100,7 @@ extension Schema {
     let others = "[A-Za-z0-9._-]"
     let base = "\(first)\(others){0,\(ApplicationName.baseMax - 1)}"
     let instance = "\(first)\(others){0,\(ApplicationName.instanceMax - 1)}"
-    return .shared("ApplicationName", .matching("^\(base)(@\(instance))?$"))
+    return .shared("ApplicationName", .matching("^\(base)(@\(instance))?([+]conflict-[1-9][0-9]{0,8})?$"))
   }()
 
   package static let timestamp = Schema.shared(

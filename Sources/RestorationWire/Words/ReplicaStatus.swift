@@ -58,7 +58,7 @@ public struct ReplicatedApplication: WireObject, Hashable {
   public package(set) var milliseconds: Int64 = 0
   public package(set) var snapshot = false
   public package(set) var failure: Failure?
-  public package(set) var conflicts: [String] = []
+  public package(set) var conflicts: [SetAsideCopy] = []
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
@@ -77,7 +77,19 @@ public struct ReplicatedApplication: WireObject, Hashable {
     try members.required("milliseconds", &milliseconds, .count, "For how long the store has not had everything.")
     try members.required("snapshot", &snapshot, "Whether a copy of the archive is sent in place of changes.")
     try members.nullable("failure", &failure, "Why sending failed last; null once everything was sent.")
-    try members.required("conflicts", &conflicts, "Names of files beside the archives, with what only this host had.")
+    try members.required("conflicts", &conflicts, "Copies that were set aside, with what only this host had.")
+  }
+}
+
+/// A copy of an archive with what only this host had.
+public struct SetAsideCopy: WireObject, Hashable {
+  public package(set) var application = ApplicationName.blank
+  public package(set) var since = Timestamp(milliseconds: 0)
+  package init() {}
+
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("application", &application, "The name by which it can be read, and forgotten.")
+    try members.required("since", &since, "When it was set aside.")
   }
 }
 

@@ -47,7 +47,7 @@ struct ImportCommand: ControlCommand {
             progress: progress
           )
         }
-        guard trial.isDry else { return try output.confirm(imported, or: sentence(of: imported)) }
+        guard trial.isDry else { return try output.confirm(imported, or: Self.sentence(of: imported, application)) }
         try confirm(imported, replacing: replaced)
       } catch let error as RestorationError {
         throw Failure(error, hint: Self.hint(for: error))
@@ -92,7 +92,7 @@ struct ImportCommand: ControlCommand {
     }
   }
 
-  private func sentence(of imported: ImportedArchive) -> String {
+  static func sentence(of imported: ImportedArchive, _ application: String) -> String {
     let former = imported.generation.map { "; the former state is generation \($0)" } ?? ""
     let objects = Quantity.count(imported.objects, "object")
     let states = Quantity.count(imported.states, "state")

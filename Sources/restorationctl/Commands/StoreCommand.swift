@@ -16,11 +16,13 @@ struct StoreCommand: ControlCommand {
         restorationctl store flush --timeout 10
         restorationctl store key new
         restorationctl store migrate --all
+        restorationctl store conflicts
 
       The fleet's store is the database in the broker's setting replica.
       """,
     subcommands: [
-      StoreStatusCommand.self, StoreFlushCommand.self, StoreMigrateCommand.self, StoreKeyCommand.self,
+      StoreStatusCommand.self, StoreFlushCommand.self, StoreMigrateCommand.self, StoreConflictsCommand.self,
+      StoreKeyCommand.self,
     ]
   )
 
@@ -156,7 +158,7 @@ extension ReplicaStatus {
     ])
     for application in applications {
       let failure = application.failure.map { "\($0.cause): \($0.message)" }
-      let conflicts = application.conflicts.isEmpty ? nil : application.conflicts.joined(separator: " ")
+      let copies = application.conflicts.map(\.application.description).joined(separator: " ")
       table.add([
         application.application.description,
         application.lease.rawValue,
@@ -164,7 +166,7 @@ extension ReplicaStatus {
         application.changes.map { String($0) } ?? "?",
         application.milliseconds == 0 ? "-" : Quantity.age(application.milliseconds),
         Quantity.bytes(Int(clamping: application.bytes)),
-        failure ?? conflicts ?? "-",
+        failure ?? (copies.isEmpty ? "-" : copies),
       ])
     }
     guard !hidesLegend else { return table.text(header: false) }

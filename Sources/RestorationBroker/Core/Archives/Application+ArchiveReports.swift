@@ -66,7 +66,7 @@ extension Application {
 
   /// The archive has changed, and its last copy is at least a day old (R32).
   func backupTimerFired() {
-    guard case .open = phase, runs.backUp(in: turn) else { return }
+    guard case .open = phase, turn.readOnly == nil, runs.backUp(in: turn) else { return }
     turn.ask(.backUp(id, replacingFormer: runs.isFormerDue(in: turn)))
     writeRun()
   }
