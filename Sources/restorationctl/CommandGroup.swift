@@ -80,7 +80,8 @@ struct CommandGroup {
           TerminalCommand.self,
           meaning: "programs that come back, at login too; shells, editors"
         ),
-        Row(SandboxCommand.self, StoreCommand.self, meaning: "a socket for a sandbox; archives shared by hosts"),
+        Row(StoreCommand.self, TakeOverCommand.self, meaning: "archives shared by hosts; take one from another"),
+        Row(SandboxCommand.self, meaning: "a socket for a sandbox"),
         Row(MethodsCommand.self, CallCommand.self, meaning: "the methods of the protocol; call any of them"),
       ]
     )

@@ -49,7 +49,7 @@ struct Failure: Error {
     switch error.code {
     case .unknownApplication:
       (near.map { "Did you mean \($0)? " } ?? "") + "restorationctl list shows the known applications."
-    case .ownedElsewhere: "Quit it there, or wait until it is no longer used there."
+    case .ownedElsewhere: "Quit it there, or take it from there: restorationctl take-over <application>"
     default: nil
     }
   }

@@ -85,8 +85,11 @@ internal import Testing
       try a.kill()
       let refused = try b.broker.connect().failure("initialize", ["application": .string(Self.application)])
       #expect(refused.kind == "ownedElsewhere" && refused.data["host"] == "A")
-      let second = try User(on: b, takeOver: true)
-      #expect(try second.decode() == 20)
+      let taken = try Self.control(b, ["take-over", Self.application])
+      #expect(taken == ["application": .string(Self.application), "host": "A"])
+      #expect(try User(on: b).decode() == 20)
+      #expect(try Self.control(b, ["take-over", Self.application])["host"] == .null)
+      #expect(try Self.control(b, ["take-over", "org.example.Drow"], 4)["error"]?["kind"] == "unknownApplication")
     }
   }
 

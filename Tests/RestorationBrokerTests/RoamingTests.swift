@@ -111,6 +111,19 @@ internal import Testing
     #expect(broker.takenOver == ["App"])
   }
 
+  @Test func r36ADescriptionTakesAnApplicationOverButMakesNone() throws {
+    try broker.connect(pid: 1).encode(#"["A"]"#, "{}", #""application":"App""#)
+    broker.restart()
+    hold()
+    let peer = broker.connect(pid: 2)
+    #expect(try peer.fail("describeApplication", #"{"application":"App"}"#).kind == "ownedElsewhere")
+    let described = try peer.call("describeApplication", #"{"application":"App","takeOver":true}"#)
+    #expect(described["objects"]?.array?.count == 1)
+    #expect(broker.takenOver == ["App"] && broker.openings.last == .reading)
+    let unknown = try peer.fail("describeApplication", #"{"application":"Other","takeOver":true}"#)
+    #expect(unknown.kind == "unknownApplication")
+  }
+
   @Test func r36ACopyThatWasSetAsideIsOnlyReadAndForgotten() throws {
     let (peer, sandboxed) = (broker.connect(pid: 1), broker.connect(pid: 2, confinement: "App"))
     let named = #""application":"App@1+conflict-1""#

@@ -27,7 +27,6 @@ extension BrokerCore {
       throw .invalidRequest(hint: "This connection is initialized for \(application.name) already; say goodbye first.")
     }
     guard let name = try applicationName(request, message, client) else { return }
-    if request.takeOver, !isOpen(name) { context.emit(.takeOver(name)) }
     guard let application = try application(named: name, for: client, message) else { return }
     try count(client, application)
     let others = application.sessions.values.filter { other in

@@ -74,10 +74,16 @@ extension IncomingMessage {
   /// must not take the archive from another host.
   var purpose: ArchivePurpose {
     guard MethodTable.rows[method]?.makesArchive == true else { return .reading }
+    if takesOver { return .taking }
     let beginning = method == Initialize.method ? try? Initialize(parameters) : nil
-    if beginning?.takeOver == true { return .taking }
     let token = beginning?.session ?? (try? CallScope(parameters))?.session
     return token == nil ? .writing : .resuming
+  }
+
+  /// Whether it takes the application from another host.
+  var takesOver: Bool {
+    if method == Initialize.method { return (try? Initialize(parameters))?.takeOver == true }
+    return method == DescribeApplication.method && (try? DescribeApplication(parameters))?.takeOver == true
   }
 
   /// Throws if the call would change a copy that was set aside, other than to remove it.

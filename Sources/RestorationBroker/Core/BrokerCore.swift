@@ -396,6 +396,7 @@ package struct BrokerCore {
     _ message: IncomingMessage
   ) throws(ErrorObject) -> Application? {
     if name.isSetAside { try message.requireReading(of: name) }
+    if message.takesOver, !isOpen(name) { context.emit(.takeOver(name)) }
     if let id = applicationIDs[name], let application = applications[id] {
       application.sessions.use(in: application.turn)
       if application.isUnsettled {

@@ -32,10 +32,12 @@ package struct DescribeApplication: RestorationMethod {
   package typealias Reply = ApplicationDescription
 
   package var cursor: String?
+  package var takeOver = false
   package init() {}
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.optional("cursor", &cursor, .name, "From the previous page.")
+    try members.flag("takeOver", &takeOver, "Take the application over if another host has it (R36).")
   }
 }
 

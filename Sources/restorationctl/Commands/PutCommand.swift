@@ -42,6 +42,9 @@ struct PutCommand: ControlCommand {
   )
   var expecting: Int64?
 
+  @Flag(help: "Take the application first from another host that has it.")
+  var takeOver = false
+
   @Argument(help: "The object's path: Main/Editor.", completion: .paths, transform: IdentifierPath.read)
   var path: IdentifierPath
 
@@ -81,6 +84,7 @@ struct PutCommand: ControlCommand {
     let value = try value()
     if pointer.isWhole { try StateEdit.checkWhole(value) }
     try await withBroker { broker in
+      if takeOver { _ = try await broker.takeOver(application) }
       let edit = StateEdit(application: application, path: path)
       let edited = try await edit.perform(broker, at: pointer, value.compactText, expecting: expecting)
       try output.confirm(edited, or: edited.text)
