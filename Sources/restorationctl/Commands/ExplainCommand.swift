@@ -63,7 +63,7 @@ struct ExplainCommand: ControlCommand {
 
   /// Why other hosts lack what is saved here, and what another host has replaced (R36).
   private static func text(of replicated: ReplicatedApplication) -> String {
-    var lines = replicated.conflicts.map { "another host has replaced the state here; the former one is in \($0.application)" }
+    var lines = replicated.conflicts.map { "another host has replaced the state; \($0.application) has the former one" }
     if let changes = replicated.changes, changes > 0 {
       let reason = replicated.failure.map { ": \($0.message)" } ?? ""
       lines.append("the fleet's store lacks \(Quantity.count(Int(clamping: changes), "change"))\(reason)")
