@@ -22,12 +22,12 @@ done
 
 step() { printf '\n== %s\n' "$*"; }
 
-# What is built needs the first line, tests in general the second, Debian's packages the third, clients and examples in
-# other languages the rest.
+# What is built needs the first line, tests in general the second, Debian's packages and the site the third, clients and
+# examples in other languages the rest.
 packages=(
   libjansson-dev libpq-dev libsqlite3-dev libsystemd-dev pkg-config
   binutils dbus-user-session dpkg-dev iproute2 libsodium23 perl postgresql python3 python3-venv socat sqlite3 strace systemd valgrind
-  debhelper dh-python lintian mmdebstrap patchelf umoci
+  debhelper dh-python lintian mmdebstrap patchelf python3-myst-parser umoci
   chromium curl emacs-nox g++ gcc golang-github-sourcegraph-jsonrpc2-dev golang-go jq libjsonrpc-glib-1.0-dev libjsonrpccpp-dev make
   default-jdk-headless gir1.2-adw-1 gobject-introspection libgirepository1.0-dev libgtk-4-dev neovim netcat-openbsd
   node-typescript nodejs procps python3-gi python3-pyside2.qtcore qt6-base-dev rustc tmux vim-nox xvfb zsh fish
