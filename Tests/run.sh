@@ -32,6 +32,8 @@ packages=(
   default-jdk-headless gir1.2-adw-1 gobject-introspection libgirepository1.0-dev libgtk-4-dev neovim netcat-openbsd
   node-typescript nodejs procps python3-gi python3-pyside2.qtcore qt6-base-dev rustc tmux vim-nox xvfb zsh fish
 )
+# With it comes a program that every manager of a user's services runs at its start.
+if [[ ${RESTORATIOND_LONG:-} == 1 ]]; then packages+=(elfutils flatpak-builder); fi
 Tests/packages.sh swift "${packages[@]}"
 Tests/venv.sh
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Glibc
 internal import JSONRPC
 internal import TestSupport
 internal import Testing
@@ -69,6 +70,20 @@ internal import Testing
   )
   func theMailReaderComesBack() throws {
     try run("sample.py", [Products.broker, directory.path], expecting: "all came back")
+  }
+
+  @Test(
+    "The mail reader is built as a Flatpak, and saves from its sandbox through the broker's socket",
+    .scratch,
+    .enabled(if: Environment.isLong && geteuid() == 0, "builds a Flatpak as root, in the long form"),
+    .enabled(if: Environment.isCI || Files.exists("/usr/bin/flatpak-builder"), "needs flatpak-builder and elfutils")
+  )
+  func theFlatpakSaves() throws {
+    let clients = "\(Products.repository)/Tests/Clients"
+    let programs = try Installer(in: directory).programs
+    let command = ["\(clients)/gtk/screen.sh", "\(clients)/flatpak/build.sh", directory.path, programs]
+    let built = try ChildProcess.run(["unshare", "--mount", "sh"] + command, Deadline(.seconds(300)))
+    #expect(built.end == .exit(0) && built.output.contains(#""letter":"Letter 1""#), "\(built.output)\(built.errors)")
   }
 
   @Test(
