@@ -155,9 +155,8 @@ package final class PostgresReplica: ArchiveReplica {
     for row in rows.dropFirst() {
       guard let archive = row.integer(1), let application = row.text(2), let id = row.uuid(3) else { continue }
       let lease = ReplicaLease(application: application, archive: archive, id: LeaseID(id))
-      renewal.held.insert(lease)
+      renewal.held[lease] = row.integer(5)
       renewal.wanted[lease] = row.text(4)
-      renewal.ends[lease] = row.integer(5)
     }
     return renewal
   }

@@ -297,9 +297,8 @@ package struct MemoryReplicaLink: ArchiveReplica {
       for (application, row) in state.database.rows where row.holder == id {
         guard let id = row.lease else { continue }
         let lease = ReplicaLease(application: application, archive: row.archive, id: id)
-        renewal.held.insert(lease)
+        renewal.held[lease] = row.tip.sequence
         renewal.wanted[lease] = row.wanted
-        renewal.ends[lease] = row.tip.sequence
       }
       return renewal
     }

@@ -292,7 +292,7 @@ internal import Testing
     try await a.append(2, 3, second.lease)
     let third = try await a.acquire(second.standing)
     #expect((third.history, third.tip.sequence) == (first.history, 3))
-    #expect(try await a.link.renew().held == [third.lease])
+    #expect(try await a.link.renew().held.map(\.key) == [third.lease])
     #expect(try await a.load(.batches(after: 0), third.lease).batches.map(\.upto) == [1, 2, 3])
   }
 

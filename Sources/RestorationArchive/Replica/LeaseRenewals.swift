@@ -78,7 +78,7 @@ final class LeaseRenewals: Sendable {
   /// Releases leases whose grant never arrived. The answer to a recent request may still come, so that lease is spared.
   private func giveBackUnknown(_ renewal: ReplicaRenewal, _ context: ReplicationContext) async {
     let archives = Dictionary(state.withLock { $0.archives }().map { ($0.application, $0) }) { $1 }
-    for lease in renewal.held {
+    for lease in renewal.held.keys {
       if let archive = archives[lease.application], archive.isAsking || archive.held != nil { continue }
       try? await context.replica.release(lease, .left(upto: nil, summary: []))
     }

@@ -76,19 +76,13 @@ package struct ReplicaHolder: Hashable, Sendable {
 }
 
 package struct ReplicaRenewal: Hashable, Sendable {
-  /// This broker's leases that are the newest of their archives.
-  package var held: Set<ReplicaLease>
+  /// This broker's leases that are the newest of their archives, and where the contents end.
+  package var held: [ReplicaLease: SequenceNumber]
   /// Those of `held` that another host waits for.
   package var wanted: [ReplicaLease: String]
-  /// Where the contents of `held` end.
-  package var ends: [ReplicaLease: SequenceNumber]
 
-  package init(
-    held: Set<ReplicaLease> = [],
-    wanted: [ReplicaLease: String] = [:],
-    ends: [ReplicaLease: SequenceNumber] = [:]
-  ) {
-    (self.held, self.wanted, self.ends) = (held, wanted, ends)
+  package init(held: [ReplicaLease: SequenceNumber] = [:], wanted: [ReplicaLease: String] = [:]) {
+    (self.held, self.wanted) = (held, wanted)
   }
 }
 

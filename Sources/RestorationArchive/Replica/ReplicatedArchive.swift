@@ -338,10 +338,10 @@ actor ReplicatedArchive {
   ///   - asked: when the question was sent.
   ///   - stored: what the replica had then.
   func renewed(_ lease: ReplicaLease, _ renewal: ReplicaRenewal, asked: Int64, stored: SequenceNumber) async {
-    guard renewal.held.contains(lease) else { return await probe(lease) }
+    guard let end = renewal.held[lease] else { return await probe(lease) }
     holding.renewed(lease, asked: asked)
     publish()
-    if lease == holding.lease, let end = renewal.ends[lease], end < stored { perform(queue.wentBack(to: end, at: now)) }
+    if lease == holding.lease, end < stored { perform(queue.wentBack(to: end, at: now)) }
     if let host = renewal.wanted[lease] { perform(holding.wanted(lease, by: host)) }
   }
 

@@ -164,7 +164,7 @@ package struct Renew: ReplicaMethod {
     }
 
     package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-      try members.required("held", &held, "All leases of the broker.")
+      try members.required("held", &held, "All leases of the broker, and where their contents end.")
     }
 
     package func check() throws(Misfit) {
@@ -173,15 +173,14 @@ package struct Renew: ReplicaMethod {
     }
 
     init(_ renewal: ReplicaRenewal) {
-      held = renewal.held.sorted { $0.application < $1.application }.map { lease in
-        Held().with { ($0.lease, $0.sequence, $0.wanted) = (lease, renewal.ends[lease] ?? 0, renewal.wanted[lease]) }
+      held = renewal.held.sorted { $0.key.application < $1.key.application }.map { lease, end in
+        Held().with { ($0.lease, $0.sequence, $0.wanted) = (lease, end, renewal.wanted[lease]) }
       }
     }
 
-    var renewal: ReplicaRenewal {
+    package var renewal: ReplicaRenewal {
       held.reduce(into: ReplicaRenewal()) { renewal, held in
-        renewal.held.insert(held.lease)
-        (renewal.ends[held.lease], renewal.wanted[held.lease]) = (held.sequence, held.wanted)
+        (renewal.held[held.lease], renewal.wanted[held.lease]) = (held.sequence, held.wanted)
       }
     }
   }
