@@ -24,7 +24,7 @@ extension FuzzTarget {
       let change = #""change":"0123456789abcdef0123456789abcdef""#
       let part = #""attempt":7,"tip":{"sequence":3,\#(change)},"reader":1,"bytes":"AAEC""#
       let (former, own) = ("00000000000000000000000000000004", "00000000000000000000000000000005")
-      let reigns = #"[{"lease":"\#(former)","end":2},{"lease":"\#(own)"}]"#
+      let reigns = #"[{"lease":"\#(former)","end":2},{"lease":"\#(own)","end":2}]"#
       let standing = #"{"history":"history 1","reigns":\#(reigns),"phase":"held","archive":"u"}"#
       let calls = [
         #"attach","params":{"version":1,"broker":"b","term":15000,"host":"A"}"#,

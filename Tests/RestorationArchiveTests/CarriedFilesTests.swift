@@ -208,7 +208,7 @@ internal import Testing
 
   @Test func aNoteIsReadAsItWasWritten() {
     let lease = ChangeID(high: 1, low: 2).text
-    let reigns = [ReplicaReign(LeaseID(ChangeID(high: .max, low: 0)), end: 7), ReplicaReign(LeaseID(lease)!, end: nil)]
+    let reigns = [ReplicaReign(LeaseID(ChangeID(high: .max, low: 0)), end: 7), ReplicaReign(LeaseID(lease)!, end: 0)]
     let standing = ReplicaStanding(history: "h", reigns: reigns, phase: .catchingUp, archive: "a")
     for note in [ReplicaNote(), ReplicaNote(standing: standing), ReplicaNote(standing: standing, incoming: standing)] {
       #expect(ReplicaNote(note.text) == note)
@@ -219,9 +219,9 @@ internal import Testing
     let long = ReplicaStanding(history: lease, reigns: longest, phase: .catchingUp, archive: lease)
     #expect(ReplicaNote(standing: long, incoming: long).text.utf8.count <= ReplicaNote.bytesMax)
     func note(_ reigns: String) -> ReplicaNote? { ReplicaNote("restorationd replica 2\ncopy\th\theld\ta\t\(reigns)\n") }
-    #expect(note("\(lease) 0,\(lease) -") != nil)
+    #expect(note("\(lease) 0,\(lease) 7") != nil)
     for reigns in [
-      "", ",", lease, "\(lease) ", "\(lease) -1", "\(lease) 9223372036854775808", "\(lease) 1,", "1 1",
+      "", ",", lease, "\(lease) ", "\(lease) -", "\(lease) -1", "\(lease) 9223372036854775808", "\(lease) 1,", "1 1",
       Array(repeating: "\(lease) 1", count: ReplicaReign.max + 1).joined(separator: ","),
     ] { #expect(note(reigns) == nil, "\(reigns)") }
     #expect(ReplicaNote("restorationd replica 2\ncopy\th\theld\ta\n") == nil)

@@ -20,7 +20,7 @@ internal import Testing
   private func standing(
     _ phase: ReplicaStanding.Phase = .held,
     history: String = "h",
-    upTo end: SequenceNumber? = nil
+    upTo end: SequenceNumber = ReplicaReign.everything
   ) -> ReplicaStanding {
     ReplicaStanding(history: history, reigns: [ReplicaReign(Self.first, end: end)], phase: phase, archive: "copy")
   }
@@ -94,13 +94,13 @@ internal import Testing
   /// A backup that is started as it is, or a server that takes over and lacks the newest leases.
   @Test func aReplicaThatWasPutBackIsContinuedUnlessItHasGoneOnElsewhere() {
     var standing = standing(upTo: 4)
-    standing.reigns.append(ReplicaReign(LeaseID(ChangeID(high: 0, low: 7)), end: nil))
+    standing.reigns.append(ReplicaReign(LeaseID(ChangeID(high: 0, low: 7)), end: ReplicaReign.everything))
     expect(copy(6), standing, grant(4), .ship)
     expect(copy(6), standing, grant(2), .ship)
     expect(copy(6), standing, grant(5, ends: [4, 5]), .install, isConflict: true)
     expect(copy(6), standing, grant(8, ends: [4, 8]), .install, isConflict: true)
     // It knows the lease under which the copy was written, but not all of it.
-    standing.reigns.append(ReplicaReign(Self.later, end: nil))
+    standing.reigns.append(ReplicaReign(Self.later, end: ReplicaReign.everything))
     expect(copy(6), standing, grant(5, ends: [4, 5]), .ship)
   }
 
@@ -129,7 +129,7 @@ internal import Testing
   }
 
   private static let leases = (0...3).map { LeaseID(ChangeID(high: 0, low: $0)) }
-  private static let ends: [SequenceNumber?] = [nil, 0, 2, 6]
+  private static let ends: [SequenceNumber] = [ReplicaReign.everything, 0, 2, 6]
 
   /// Where a copy ends, and what may be noted of it.
   private static let standings: [(SequenceNumber, ReplicaStanding)] = {
@@ -186,7 +186,8 @@ internal import Testing
     var grant = grant(12, ends: [0, 0])
     grant.reigns.append(ReplicaReign(LeaseID(ChangeID(high: 0, low: 3)), end: 12))
     var standing = standing(upTo: 0)
-    standing.reigns += [ReplicaReign(Self.later, end: 0), ReplicaReign(LeaseID(ChangeID(high: 0, low: 4)), end: nil)]
+    let own = ReplicaReign(LeaseID(ChangeID(high: 0, low: 4)), end: ReplicaReign.everything)
+    standing.reigns += [ReplicaReign(Self.later, end: 0), own]
     expect(copy(3), standing, grant, .install, isConflict: true)
   }
 

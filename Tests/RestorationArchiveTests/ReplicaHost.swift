@@ -90,7 +90,7 @@ final class ReplicaHost: Sendable {
         case .heldTooEarly:
           return note.map { standing in
             standing.phase = .held
-            standing.reigns = standing.reigns.map { ReplicaReign($0.lease, end: nil) }
+            standing.reigns = standing.reigns.map { ReplicaReign($0.lease, end: ReplicaReign.everything) }
           }
         case .catchingUpNotNoted:
           let isCatchingUp = note.incoming == nil && note.standing?.phase == .catchingUp
@@ -289,7 +289,7 @@ private struct HostLink: ArchiveReplica {
     try step()
     var grant = try await link.acquire(application, as: claim)
     host?.note("is granted \(grant.lease.id.uuid.low) at \(grant.tip.sequence) behind \(grant.reigns)")
-    if fault == .noReign { grant.reigns = grant.reigns.map { ReplicaReign($0.lease, end: nil) } }
+    if fault == .noReign { grant.reigns = grant.reigns.map { ReplicaReign($0.lease, end: ReplicaReign.everything) } }
     if fault == .historyIgnored, let standing = claim.standing { grant.history = standing.history }
     return grant
   }

@@ -56,7 +56,7 @@ internal import Testing
     grant.wasFlushed = false
     #expect(try Self.copy(of: grant) == grant)
     for phase in ReplicaStanding.Phase.allCases {
-      let reigns = grant.reigns + [ReplicaReign(lease.id, end: nil)]
+      let reigns = grant.reigns + [ReplicaReign(lease.id, end: ReplicaReign.everything)]
       let standing = ReplicaStanding(history: "h", reigns: reigns, phase: phase, archive: "a")
       #expect(try Self.copy(of: standing) == standing)
     }

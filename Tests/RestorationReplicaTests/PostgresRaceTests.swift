@@ -253,7 +253,7 @@ internal import Testing
     let known = "EXISTS (SELECT FROM restoration.archive a WHERE a.archive = r.archive)"
     #expect(try value("SELECT count(*) FROM restoration.reign r WHERE NOT \(known)") == "0")
     // A copy that comes back all the same begins it anew.
-    let reigns = [ReplicaReign(.numbered(40), end: nil)]
+    let reigns = [ReplicaReign(.numbered(40), end: ReplicaReign.everything)]
     let standing = ReplicaStanding(history: "h", reigns: reigns, phase: .released, archive: "copy")
     let back = try await ReplicaBroker(link: link, application: "earlier").acquire(standing)
     #expect(back.history == "h" && back.reigns.isEmpty)

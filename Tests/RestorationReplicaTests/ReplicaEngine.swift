@@ -126,7 +126,7 @@ struct ReplicaBroker {
 extension ReplicaGrant {
   /// What a host notes that uses the archive under this lease.
   var standing: ReplicaStanding {
-    let all = reigns + [ReplicaReign(lease.id, end: nil)]
+    let all = reigns + [ReplicaReign(lease.id, end: ReplicaReign.everything)]
     return ReplicaStanding(history: history, reigns: all, phase: .held, archive: "copy")
   }
 }

@@ -42,7 +42,7 @@ package struct ReplicaNote: Hashable, Sendable {
 
 extension ReplicaStanding {
   fileprivate var words: String {
-    let ends = reigns.map { "\($0.lease.text) \($0.end.map { String($0) } ?? "-")" }
+    let ends = reigns.map { "\($0.lease.text) \($0.end)" }
     return [history, phase.rawValue, archive, ends.joined(separator: ",")].joined(separator: "\t")
   }
 
@@ -62,9 +62,9 @@ extension ReplicaStanding {
 extension ReplicaReign {
   fileprivate init?(word: Substring) {
     let parts = word.split(separator: " ", omittingEmptySubsequences: false)
-    guard parts.count == 2, let lease = LeaseID(parts[0]) else { return nil }
-    let end = SequenceNumber(parts[1])
-    guard end.map({ $0 >= 0 }) ?? (parts[1] == "-") else { return nil }
+    guard parts.count == 2, let lease = LeaseID(parts[0]), let end = SequenceNumber(parts[1]), end >= 0 else {
+      return nil
+    }
     self.init(lease, end: end)
   }
 }

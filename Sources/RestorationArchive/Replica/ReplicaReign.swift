@@ -8,11 +8,13 @@ package struct ReplicaReign: Hashable, Sendable {
   /// The most that a replica tells: the newest leases, and those that the claimant knows.
   package static let toldMax = 2 * max
 
-  package var lease: LeaseID
-  /// `nil` if that is everything that the contents have: the lease is the newest.
-  package var end: SequenceNumber?
+  /// The end of the lease under which a copy is used: everything that the copy has and will have.
+  package static let everything = ArchiveTip.sequenceMax
 
-  package init(_ lease: LeaseID, end: SequenceNumber?) { (self.lease, self.end) = (lease, end) }
+  package var lease: LeaseID
+  package var end: SequenceNumber
+
+  package init(_ lease: LeaseID, end: SequenceNumber) { (self.lease, self.end) = (lease, end) }
 }
 
 extension ReplicaStanding {
@@ -26,12 +28,12 @@ extension ReplicaStanding {
     var reigns = (former?.reigns ?? []).filter { $0.lease != grant.lease.id }
     for told in grant.reigns {
       if let known = reigns.firstIndex(where: { $0.lease == told.lease }) {
-        reigns[known].end = Swift.max(reigns[known].end ?? 0, told.end ?? 0)
+        reigns[known].end = Swift.max(reigns[known].end, told.end)
       } else {
         reigns.append(told)
       }
     }
-    let own = ReplicaReign(grant.lease.id, end: phase == .held ? nil : grant.tip.sequence)
+    let own = ReplicaReign(grant.lease.id, end: phase == .held ? ReplicaReign.everything : grant.tip.sequence)
     self.init(
       history: grant.history,
       reigns: reigns.suffix(ReplicaReign.max - 1) + [own],
@@ -42,7 +44,7 @@ extension ReplicaStanding {
 
   /// This host has got a lease. The copy, which ends at `end`, is as it was.
   mutating func begin(_ lease: LeaseID, at end: SequenceNumber) {
-    let former = reigns.map { ReplicaReign($0.lease, end: min($0.end ?? end, end)) }
+    let former = reigns.map { ReplicaReign($0.lease, end: min($0.end, end)) }
     // A lease under which nothing has come proves nothing.
     reigns = former.filter { $0.end != 0 }.suffix(ReplicaReign.max - 1)
     reigns.append(ReplicaReign(lease, end: 0))
@@ -50,10 +52,10 @@ extension ReplicaStanding {
 
   /// Up to where a copy that ends at `end` and the contents of a grant are surely equal.
   func common(with grant: ReplicaGrant, upTo end: SequenceNumber) -> SequenceNumber {
-    let known = Dictionary(reigns.map { ($0.lease, $0.end ?? end) }, uniquingKeysWith: Swift.max)
+    let known = Dictionary(reigns.map { ($0.lease, $0.end) }, uniquingKeysWith: Swift.max)
     return grant.reigns.reduce(0) { common, told in
       guard let here = known[told.lease] else { return common }
-      return Swift.max(common, min(here, end, told.end ?? .max, grant.tip.sequence))
+      return Swift.max(common, min(here, end, told.end, grant.tip.sequence))
     }
   }
 }

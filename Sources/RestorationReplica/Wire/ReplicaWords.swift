@@ -62,11 +62,11 @@ extension ReplicaLease: WireObject {
 
 extension ReplicaReign: WireObject {
   package static var plural: String { "leases" }
-  package init() { self.init(LeaseID(ChangeID(high: 0, low: 0)), end: nil) }
+  package init() { self.init(LeaseID(ChangeID(high: 0, low: 0)), end: 0) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("lease", &lease, "A lease.")
-    try members.optional("end", &end, .sequence, "How far contents have what it wrote; absent if that is all of them.")
+    try members.required("end", &end, .sequence, "How far contents have what was written under it.")
   }
 }
 
@@ -106,9 +106,6 @@ extension ReplicaGrant: CheckedWireObject {
     guard base <= tip.sequence else { throw Misfit("an integer of at most tip/sequence, \(tip.sequence)", at: "base") }
     guard reigns.count <= ReplicaReign.toldMax else {
       throw Misfit("a list of at most \(ReplicaReign.toldMax) leases", at: "reigns")
-    }
-    if let place = reigns.firstIndex(where: { $0.end == nil }) {
-      throw Misfit("an object with end", at: "reigns/\(place)")
     }
   }
 }
