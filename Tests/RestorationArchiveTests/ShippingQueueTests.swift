@@ -231,6 +231,24 @@ internal import Testing
     #expect(queue.failed(.away, at: now) == [.wait(until: now + 500)])
   }
 
+  /// Each time the whole archive is sent, also by later openings.
+  @Test func aReplicaThatIsPutBackAgainAndAgainGetsASnapshotEverLessOften() {
+    var queue = started(.disk, stopped: true)
+    var now: Int64 = 0
+    for pause in [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] as [Int64] {
+      _ = queue.start(stored: 5, tip: 5, at: now)
+      #expect(queue.wentBack(to: 3, at: now) == [.wait(until: now + pause)])
+      #expect(queue.lag == 2 && queue.isSnapshotDue)
+      #expect(queue.wentBack(to: 2, at: now) == [], "it is about to be sent")
+      now += pause
+      #expect(queue.timePassed(at: now) == [.copy])
+      #expect(queue.copied(upTo: 5, at: now) == [.stored(upTo: 5)])
+      #expect(queue.wentBack(to: 5, at: now) == [])
+      queue = queue.successor
+    }
+    #expect(queue.lag == 0)
+  }
+
   @Test func nobodyWaitsForATransactionThatACopyHasBrought() {
     var queue = started(.replica)
     #expect(queue.start(stored: 0, tip: 2, at: 0) == [.stored(upTo: 0), .copy])

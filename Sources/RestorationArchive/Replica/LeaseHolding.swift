@@ -10,15 +10,11 @@ package struct LeaseHolding: Hashable, Sendable {
   package enum Action: Hashable, Sendable {
     /// Request the lease, then call `granted` or `refused`.
     case acquire
-    /// Bring the copy to the replica's contents, then call `caughtUp` or `diverged`.
-    case catchUp
-    /// Fail the opening of the archive with this error.
-    case refuse(ReplicaError.Kind)
     /// This host waits for the archive: save it, end its sessions, close it, then call `closed`.
     case leave(host: String)
     /// Ship the rest, then call `flushed`.
     case flush
-    /// Release this lease, then call `released`.
+    /// Release this lease, then call `released` or `releaseRefused`.
     case release(ReplicaLease)
     /// The lease is lost: end the sessions and close the archive; its file stays. `host` has it now, if known.
     case lose(host: String?)
@@ -44,9 +40,7 @@ package struct LeaseHolding: Hashable, Sendable {
     case claiming(since: Int64, isClosed: Bool)
     /// The broker is leaving the archive; it may still write its last save.
     case leaving
-    case flushing
-    /// `isAwaited`: another opening has begun meanwhile.
-    case releasing(isAwaited: Bool)
+    case flushing, releasing
     case lost(host: String?)
   }
 
@@ -74,38 +68,40 @@ extension LeaseHolding {
 
   // MARK: Taking it
 
-  package mutating func opened(at now: Int64) -> [Action] {
+  /// Returns whether to request the lease, and then to call `granted` or `refused`. Otherwise this host has it.
+  package mutating func opened(at now: Int64) -> Bool {
     switch phase {
     case .free, .lost:
       phase = .asking(since: now)
-      return [.acquire]
+      return true
     // The archive was just closed and the lease is still ours.
     case .flushing: phase = .held
     case .claiming(let since, _): phase = .claiming(since: since, isClosed: false)
-    case .releasing: phase = .releasing(isAwaited: true)
-    case .asking, .catchingUp, .held, .leaving: break
+    case .asking, .catchingUp, .held, .leaving, .releasing: break
     }
-    return []
+    return false
   }
 
-  package mutating func granted(_ lease: ReplicaLease) -> [Action] {
+  /// Returns whether the lease is still requested: then bring the copy to the replica's contents, and call `caughtUp`,
+  /// `failed` or `diverged`.
+  package mutating func granted(_ lease: ReplicaLease) -> Bool {
     switch phase {
     case .asking(let since):
       phase = .catchingUp
       until = since + term.reliable
     // Writes continue during the comparison; `diverged` ends them.
     case .claiming(let since, _): until = max(until, since + term.reliable)
-    case .free, .catchingUp, .held, .leaving, .flushing, .releasing, .lost: return []
+    case .free, .catchingUp, .held, .leaving, .flushing, .releasing, .lost: return false
     }
     self.lease = lease
-    return [.catchUp]
+    return true
   }
 
   package mutating func refused(_ kind: ReplicaError.Kind, at now: Int64) -> [Action] {
     switch phase {
     case .asking:
       phase = .free
-      return [.refuse(kind)]
+      return []
     case .claiming:
       switch kind {
       case .elsewhere(let holder): return lose(to: holder.host)
@@ -141,14 +137,14 @@ extension LeaseHolding {
     switch phase {
     case .catchingUp:
       defer { (phase, lease) = (.free, nil) }
-      return release() + [.refuse(kind)]
+      return release()
     case .claiming: return refused(kind, at: now)
     case .free, .asking, .held, .leaving, .flushing, .releasing, .lost: return []
     }
   }
 
   /// The replica's contents do not begin with what the open archive's users have seen.
-  package mutating func diverged(from host: String?) -> [Action] { release() + lose(to: host) }
+  package mutating func diverged() -> [Action] { release() + lose(to: nil) }
 
   /// Otherwise other hosts would wait for an unused lease.
   private func release() -> [Action] { lease.map { [.release($0)] } ?? [] }
@@ -177,8 +173,8 @@ extension LeaseHolding {
     case .held, .leaving, .flushing:
       phase = .claiming(since: now, isClosed: phase == .flushing)
       return [.acquire]
-    case .releasing: return released(at: now)
-    case .free, .asking, .catchingUp, .claiming, .lost: return []
+    // The answer to the release is still to come.
+    case .free, .asking, .catchingUp, .claiming, .releasing, .lost: return []
     }
   }
 
@@ -190,9 +186,8 @@ extension LeaseHolding {
     case .held, .claiming(_, isClosed: false), .leaving:
       phase = .lost(host: host)
       return [.lose(host: host)]
-    case .catchingUp, .releasing(isAwaited: true): return [.refuse(.fenced(host: host))]
-    // The archive is no longer in use; the next opening notices.
-    case .free, .asking, .claiming, .flushing, .releasing, .lost: return []
+    // The archive is not in use; its opening, or the next one, notices.
+    case .free, .asking, .catchingUp, .claiming, .flushing, .releasing, .lost: return []
     }
   }
 
@@ -220,7 +215,7 @@ extension LeaseHolding {
   package mutating func flushed() -> [Action] {
     switch phase {
     case .flushing:
-      phase = .releasing(isAwaited: false)
+      phase = .releasing
       return release()
     case .claiming(_, isClosed: true): (phase, lease) = (.free, nil)
     case .free, .asking, .catchingUp, .held, .claiming, .leaving, .releasing, .lost: break
@@ -229,9 +224,12 @@ extension LeaseHolding {
   }
 
   /// The lease was released, or could not be and will expire.
-  package mutating func released(at now: Int64) -> [Action] {
-    guard case .releasing(let isAwaited) = phase else { return [] }
-    (phase, lease) = (.free, nil)
-    return isAwaited ? opened(at: now) : []
+  package mutating func released() { if phase == .releasing { (phase, lease) = (.free, nil) } }
+
+  /// The replica was put back and lacks what it had: that is sent again before the lease is released.
+  package mutating func releaseRefused() -> [Action] {
+    guard phase == .releasing else { return [] }
+    phase = .flushing
+    return [.flush]
   }
 }

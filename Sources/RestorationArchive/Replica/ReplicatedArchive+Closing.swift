@@ -57,7 +57,7 @@ extension ReplicatedArchive {
       return true
     }
     queue.endFlush()
-    guard holding.opened(at: now).contains(.acquire) else { return true }
+    guard holding.opened(at: now) else { return true }
     publish()
     do throws(ArchiveError) {
       try await take(for: .reading)
@@ -81,24 +81,19 @@ extension ReplicatedArchive {
         note.standing?.phase = .released
         // Without it the next broker claims the archive.
         if note.standing != nil { try? await base.keep(note, of: application) }
-        releasesRefused = 0
       } catch {
-        // The lease expires, and this host's next broker may claim it. But after a gap, or if the lease is unknown, the
-        // replica was put back: it lacks what had been sent.
         switch error.kind {
-        case .gap, .voided: sendAgain()
-        case .elsewhere, .fenced, .away, .unknown, .uncovered, .tooNew, .key, .quota, .refused: break
+        // The replica was put back. If it does not even know the lease, the shipment finds out.
+        case .gap where queue.stored > 0, .voided where queue.stored > 0:
+          perform(queue.wentBack(to: 0, at: now))
+          return perform(holding.releaseRefused())
+        // The lease expires, and this host's next broker may claim it.
+        case .elsewhere, .fenced, .voided, .away, .unknown, .gap, .uncovered, .tooNew, .key, .quota, .refused: break
         }
       }
     }
-    perform(holding.released(at: now))
-  }
-
-  /// Soon, but not again and again to a replica that is never content.
-  private func sendAgain() {
-    let pause = releasesRefused == 0 ? LeaseTerm.retry : 30_000
-    releasesRefused += 1
-    context.clock.wake(pause) { [weak self] in self?.start { _ = await $0.sendLeft() } }
+    holding.released()
+    settle()
   }
 
   // MARK: Removing
@@ -132,7 +127,7 @@ extension ReplicatedArchive {
   private func removeThere() async throws(ArchiveError) {
     do throws(ReplicaError) {
       var end = ReplicaEnd.removed
-      if holding.opened(at: now).contains(.acquire) {
+      if holding.opened(at: now) {
         publish()
         let grant = try await acquire(wants: false)
         _ = holding.granted(grant.lease)
@@ -142,10 +137,12 @@ extension ReplicatedArchive {
       }
       _ = holding.closed()
       for case .release(let lease) in holding.flushed() { try await context.replica.release(lease, end) }
-      perform(holding.released(at: now))
+      holding.released()
+      settle()
     } catch {
       perform(holding.refused(error.kind, at: now))
-      perform(holding.released(at: now))
+      holding.released()
+      settle()
       throw failure(error)
     }
   }

@@ -32,7 +32,7 @@ extension ReplicatedArchive {
       if prepared == nil, let noted = note.standing?.archive, noted != opening.archive {
         // It was repaired since it was closed: it is not what the queue and the lease continue.
         await base.close(opening.lease)
-        perform(holding.diverged(from: nil))
+        perform(holding.diverged())
         renewQueue()
         try await hold(for: purpose)
         if let prepared { opening = prepared } else { opening = try await base.open(application, for: purpose) }
@@ -64,7 +64,7 @@ extension ReplicatedArchive {
 
   /// Acquires the lease unless this host has it.
   func hold(for purpose: ArchivePurpose) async throws(ArchiveError) {
-    let isNew = holding.opened(at: now).contains(.acquire)
+    let isNew = holding.opened(at: now)
     publish()
     if isNew { try await take(for: purpose) }
   }
@@ -175,7 +175,7 @@ extension ReplicatedArchive {
       perform(holding.refused(error.kind, at: now))
       throw .replica(error)
     }
-    guard holding.granted(grant.lease) == [.catchUp] else { throw .replica(lost(grant)) }
+    guard holding.granted(grant.lease) else { throw .replica(lost(grant)) }
     publish()
     context.leases.schedule()
     let tip: ReplicaTip?
@@ -190,7 +190,7 @@ extension ReplicatedArchive {
       throw error
     }
     guard let tip else {
-      perform(holding.diverged(from: nil))
+      perform(holding.diverged())
       throw .replica(lost(grant))
     }
     guard holding.lease == grant.lease else { throw .replica(lost(grant)) }

@@ -43,8 +43,6 @@ actor ReplicatedArchive {
   var wantedBy: String?
   /// Writers that wait until a transaction is stored.
   private var waiting: [(upto: SequenceNumber, latch: Latch)] = []
-  /// Number of releases in a row that a replica has refused which was put back.
-  var releasesRefused = 0
   /// Opened when everything has been sent.
   var drained: Latch?
   private var backlog = 0
@@ -220,8 +218,6 @@ actor ReplicatedArchive {
     for action in actions {
       switch action {
       case .acquire: start { await $0.claimAgain() }
-      // Addressed to the caller of the opening.
-      case .catchUp, .refuse: break
       case .leave(let host):
         wantedBy = host
         tellWanted()
@@ -237,6 +233,11 @@ actor ReplicatedArchive {
         wake(at: time)
       }
     }
+    settle()
+  }
+
+  /// Publishes the decision; without a lease nothing is sent.
+  func settle() {
     publish()
     if holding.lease == nil { haltShipping() }
   }
@@ -304,7 +305,7 @@ actor ReplicatedArchive {
   func renewQueue() {
     gate.withLock { _ = $0.committed.take(at: now) }
     era += 1
-    queue = ShippingQueue(context.settings.promise, limits: context.settings.limits)
+    queue = queue.successor
     giveUpWaiting(unconfirmed)
     publish()
   }
@@ -361,9 +362,9 @@ actor ReplicatedArchive {
     switch kind {
     case .fenced(let host): perform(holding.fenced(lease, by: host))
     case .voided:
-      guard lease == holding.lease else { return }
-      haltShipping()
-      perform(holding.voided(lease, at: now))
+      let actions = holding.voided(lease, at: now)
+      if !actions.isEmpty { haltShipping() }
+      perform(actions)
     case .elsewhere, .away, .unknown, .gap, .uncovered, .tooNew, .key, .quota, .refused: break
     }
   }

@@ -95,6 +95,13 @@ package struct ShippingQueue: Hashable, Sendable {
   private var overdue: Int64?
 
   package init(_ promise: Promise, limits: Limits = Limits()) { (self.promise, self.limits) = (promise, limits) }
+
+  /// The queue of the next opening, which knows only how often the replica was put back.
+  package var successor: ShippingQueue {
+    var next = ShippingQueue(promise, limits: limits)
+    next.putBacks = putBacks
+    return next
+  }
 }
 
 extension ShippingQueue {
