@@ -642,6 +642,32 @@ internal import Testing
     #expect(b.events == [.wanted(lease, host: "A")])
   }
 
+  /// The kept lease and the queue continue the file as it was closed.
+  @Test(arguments: [false, true]) func aFileThatWasRepairedUnderAKeptLeaseIsSetAside(isMigrated: Bool) throws {
+    let a = try broker(diskA)
+    a.open()
+    _ = a.write("1")
+    fleet.pass(50)
+    fleet.replica.cut("A")
+    _ = a.write("2")
+    _ = a.close()
+    fleet.pass(5_000)
+    let repaired = diskA.newName()
+    diskA.state.withLock { $0.archives[ReplicaFleet.application]?.name = repaired }
+    fleet.replica.mend("A")
+    if isMigrated {
+      let sent = a.call { store in await store.migrate(ReplicaFleet.application, milliseconds: 1_000) }
+      fleet.pass(1_000)
+      try #require(sent.value).get()
+    } else {
+      #expect(a.open()?.sequence == 1)
+    }
+    #expect(fleet.stored == ["1"] && texts(diskA) == ["1"])
+    let conflicts = diskA.state.withLock { $0.conflicts.values.map { $0.transactions.flatMap(\.changes) } }
+    #expect(conflicts.map(FleetBroker.texts) == [["1", "2"]])
+    #expect(a.events.count == 1, "it is told")
+  }
+
   @Test func whatIsSentCountsAsWorkForAMinuteAfterTheLastOfItHasArrived() throws {
     let a = try broker(diskA)
     a.open()

@@ -25,20 +25,8 @@ extension ReplicatedArchive {
       throw lost(to: host)
     }
     if lease == nil, let kept = holding.lease { await confirm(kept) }
-    try await hold(for: purpose)
     do throws(ArchiveError) {
-      var opening: ArchiveOpening
-      if let prepared { opening = prepared } else { opening = try await base.open(application, for: purpose) }
-      if prepared == nil, let noted = note.standing?.archive, noted != opening.archive {
-        // It was repaired since it was closed: it is not what the queue and the lease continue.
-        await base.close(opening.lease)
-        perform(holding.diverged())
-        renewQueue()
-        try await hold(for: purpose)
-        if let prepared { opening = prepared } else { opening = try await base.open(application, for: purpose) }
-      }
-      prepared = nil
-      (lease, copy) = (opening.lease, opening.archive)
+      var opening = try await hold(for: purpose)
       if opening.damage == nil, let damage { opening.damage = "\(damage); it is now what the fleet's store has" }
       damage = nil
       tellWanted()
@@ -62,11 +50,24 @@ extension ReplicatedArchive {
     }
   }
 
-  /// Acquires the lease unless this host has it.
-  func hold(for purpose: ArchivePurpose) async throws(ArchiveError) {
-    let isNew = holding.opened(at: now)
+  /// Acquires the lease unless this host has it, and opens the copy.
+  func hold(for purpose: ArchivePurpose) async throws(ArchiveError) -> ArchiveOpening {
+    defer { prepared = nil }
+    if !holding.opened(at: now) {
+      publish()
+      let opening = try await openCopy(for: purpose)
+      guard let noted = note.standing?.archive, noted != opening.archive else { return opening }
+      // It was repaired since it was closed: it is not what the queue and the lease continue.
+      damage = opening.damage ?? damage
+      await closeCopy()
+      perform(holding.diverged())
+      renewQueue()
+      _ = holding.opened(at: now)
+    }
     publish()
-    if isNew { try await take(for: purpose) }
+    try await take(for: purpose)
+    if let prepared { return prepared }
+    return try await openCopy(for: purpose)
   }
 
   /// Acquires the lease; repeats the request while that can help.
@@ -118,9 +119,11 @@ extension ReplicatedArchive {
     note.incoming = nil
   }
 
-  func openCopy(for purpose: ArchivePurpose) async throws(ArchiveError) {
+  @discardableResult
+  func openCopy(for purpose: ArchivePurpose) async throws(ArchiveError) -> ArchiveOpening {
     let opening = try await base.open(application, for: purpose)
     (lease, copy, prepared) = (opening.lease, opening.archive, opening)
+    return opening
   }
 
   /// Callers that need the copy during this open it again afterwards.

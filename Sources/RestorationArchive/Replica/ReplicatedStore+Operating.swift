@@ -141,8 +141,8 @@ extension ReplicatedArchive {
     let sequence: Result<SequenceNumber, ArchiveError>
     do throws(ArchiveError) {
       queue.endFlush()
-      try await hold(for: .reading)
-      sequence = .success(try await beginAnew())
+      let opening = try await hold(for: .reading)
+      sequence = .success(try await beginAnew(opening))
     } catch {
       sequence = .failure(error)
     }
@@ -152,16 +152,12 @@ extension ReplicatedArchive {
 
   /// Commits an empty change, so that the snapshot has an end of its own: the replica takes two snapshots with equal
   /// ends for one.
-  private func beginAnew() async throws(ArchiveError) -> SequenceNumber {
-    if lease == nil { try await openCopy(for: .reading) }
-    guard let lease else { throw ArchiveError(.absent, "there is no archive of \(application)") }
-    let end = try await base.tip(lease).sequence
-    let change = ChangeID.random()
+  private func beginAnew(_ opening: ArchiveOpening) async throws(ArchiveError) -> SequenceNumber {
     let receipt = try await base.apply(
       ArchiveBatch([.forgetContexts([])]),
-      lease: lease,
-      expecting: end,
-      changeID: change,
+      lease: opening.lease,
+      expecting: opening.sequence,
+      changeID: ChangeID.random(),
       holding: []
     )
     perform(queue.renew(upTo: receipt.sequence, at: now))
