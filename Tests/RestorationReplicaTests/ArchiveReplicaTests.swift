@@ -334,6 +334,8 @@ internal import Testing
     let first = try await link.list(after: nil)
     #expect(first.archives.map(\.application) == Array(names.prefix(ReplicaListing.pageMax)))
     #expect(first.hasMore == (count > ReplicaListing.pageMax))
+    for name in [names[0], names[count - 1]] { #expect(try await link.summary(of: name)?.application == name) }
+    for name in ["a", "a100", "a10000", "a0999", "b"] { #expect(try await link.summary(of: name) == nil) }
     withExtendedLifetime(fixture) {}
   }
 

@@ -237,13 +237,15 @@ struct SealedReplicaTests {
     let lease = try await host.broker.acquire().lease
     let keys = Mutex([try ReplicaKey()])
     let others = try ReplicaKeys { () throws(ReplicaKeyError) in keys.withLock { $0 } }
-    let link = SealedReplica(around: host.memory.link(from: "B"), keys: others)
+    let server = TamperedReplica(around: host.memory.link(from: "B"))
+    let link = SealedReplica(around: server, keys: others)
     let other = ReplicaBroker(link: link, application: ReplicaFixture.application)
     let kind = await refusal { () async throws(ReplicaError) in _ = try await other.acquire(isForced: isForced) }
     guard case .key = kind else {
       Issue.record("\(String(describing: kind))")
       return
     }
+    #expect(server.listings == 1)
     #expect(try await host.broker.link.renew() == ReplicaRenewal(held: [lease: 0]))
     // With it, it does.
     keys.withLock { $0.append(key) }

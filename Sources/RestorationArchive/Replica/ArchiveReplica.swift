@@ -69,6 +69,18 @@ extension ArchiveReplica {
       guard !Task.isCancelled else { throw ReplicaError(.away, "nobody waits any longer for the list; ask again") }
     }
   }
+
+  /// The summary of one archive, for which one page is asked; `nil` if there is no archive of that name.
+  nonisolated(nonsending) package func summary(
+    of application: String
+  ) async throws(ReplicaError) -> ReplicaSummary? {
+    // No name of an application lies between this text and the one that is meant: "~" comes after all its letters.
+    var before = Array(application.utf8)
+    if let last = before.popLast() { before += [last - 1, UInt8(ascii: "~")] }
+    return try await list(after: String(decoding: before, as: UTF8.self)).archives.first {
+      $0.application == application
+    }
+  }
 }
 
 /// Context of all replica calls that one call makes.

@@ -139,8 +139,7 @@ extension ReplicatedArchive {
 
   private func mustBeThere() async throws(ArchiveError) {
     do throws(ReplicaError) {
-      let summaries = try await context.replica.list()
-      guard !summaries.contains(where: { $0.application == application }) else { return }
+      guard try await context.replica.summary(of: application) == nil else { return }
     } catch {
       throw failure(error)
     }

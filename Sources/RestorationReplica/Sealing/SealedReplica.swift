@@ -85,7 +85,7 @@ package final class SealedReplica: ArchiveReplica {
       guard case .elsewhere = error.kind, claim.wants || claim.isForced else { throw error }
     }
     if readable.withLock({ !$0.contains(application) }) {
-      let summary = try await base.list().first { $0.application == application }?.summary ?? []
+      let summary = try await base.summary(of: application)?.summary ?? []
       if !summary.isEmpty {
         _ = try await rereading { () throws(ReplicaError) in try open(summary, as: .summary(of: application)) }
         _ = readable.withLock { $0.insert(application) }
