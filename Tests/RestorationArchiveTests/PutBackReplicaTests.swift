@@ -12,17 +12,9 @@ internal import Testing
   private let diskA = CarriedDisk("A")
   private let diskB = CarriedDisk("B")
 
-  private func broker(_ disk: CarriedDisk, _ promise: ShippingQueue.Promise = .disk) throws -> FleetBroker {
-    try fleet.broker(on: disk.host, disk.connect(fleet.loop), promise)
-  }
-
-  private func texts(_ archive: CarriedDisk.Archive?) -> [String] {
-    FleetBroker.texts((archive?.transactions ?? []).flatMap(\.changes))
-  }
-
   /// A has the archive, with two transactions at the replica: the last ones of four.
   private func written() throws -> FleetBroker {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     for text in ["1", "2"] {
       _ = a.write(text)
@@ -42,7 +34,7 @@ internal import Testing
   }
 
   @Test func aLeaseIsClaimedAgainAlsoIfSomethingElseIsWaitedForMeanwhile() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     fleet.pass(4_990)
     fleet.replica.promote(losing: 1)
@@ -59,7 +51,7 @@ internal import Testing
   @Test func anArchiveThatIsOpenedAgainWhileItsLeaseIsClaimedCanBeWritten() throws {
     for turns in 0..<60 {
       let (fleet, disk) = (ReplicaFleet(), CarriedDisk("A"))
-      let a = try fleet.broker(on: "A", disk.connect(fleet.loop), .replica)
+      let a = try fleet.broker(on: disk, .replica)
       a.open()
       _ = a.write("1")
       fleet.replica.promote(losing: 2)
@@ -75,7 +67,7 @@ internal import Testing
   }
 
   @Test func anArchiveThatWasClosedWithSomethingLeftIsClaimedWhenItIsOpenedAgain() throws {
-    let a = try broker(diskA, .replica)
+    let a = try fleet.broker(on: diskA, .replica)
     a.open()
     _ = a.write("1")
     fleet.replica.cut("A")
@@ -103,7 +95,7 @@ internal import Testing
   @Test func aHolderThatLeavesSendsAgainWhatTheReplicaLacks() throws {
     for lost in [1, 3] {
       let (fleet, disk) = (ReplicaFleet(), CarriedDisk("A"))
-      let a = try fleet.broker(on: "A", disk.connect(fleet.loop))
+      let a = try fleet.broker(on: disk)
       a.open()
       for text in ["1", "2"] {
         _ = a.write(text)
@@ -113,7 +105,7 @@ internal import Testing
       _ = a.close()
       fleet.pass(2_000)
       #expect(fleet.stored == ["1", "2"], "without the last \(lost)")
-      let b = try fleet.broker(on: "B", CarriedDisk("B").connect(fleet.loop))
+      let b = try fleet.broker(on: CarriedDisk("B"))
       #expect(b.open()?.sequence == 2)
     }
   }
@@ -127,13 +119,13 @@ internal import Testing
       #expect(a.write("3").value != nil)
     }
     #expect(a.events.isEmpty)
-    let b = try broker(diskB)
+    let b = try fleet.broker(on: diskB)
     #expect(b.open() == nil, "A has it")
   }
 
   /// What was written under a lease before says nothing of what came behind the removal.
   @Test func contentsFromBehindARemovalAreNotMixedWithOthers() throws {
-    let (a, b) = (try written(), try broker(diskB))
+    let (a, b) = (try written(), try fleet.broker(on: diskB))
     _ = a.close()
     let removal = a.call { store async throws(ArchiveError) in
       try await store.remove(ReplicaFleet.application, damaged: false)
@@ -152,14 +144,13 @@ internal import Testing
     fleet.pass(6_000)
     _ = a.close()
     a.open()
-    let (archives, conflicts) = diskA.state.withLock { ($0.archives, $0.conflicts) }
-    #expect(texts(archives[ReplicaFleet.application]) == ["theirs", "of them", "and more"])
-    #expect(conflicts.values.map(texts) == [["mine", "mine too"]])
+    #expect(diskA.texts == ["theirs", "of them", "and more"])
+    #expect(diskA.textsSetAside == [["mine", "mine too"]])
   }
 
   /// A put-back after which another host was first is a conflict, and told.
   @Test func whatAnotherHostHasWrittenBehindAReplicaThatWasPutBackStays() throws {
-    let (a, b) = (try written(), try broker(diskB))
+    let (a, b) = (try written(), try fleet.broker(on: diskB))
     fleet.replica.promote(losing: 3)
     b.open()
     _ = b.write("theirs")
@@ -173,8 +164,7 @@ internal import Testing
     }
     _ = a.close()
     a.open()
-    let (archives, conflicts) = diskA.state.withLock { ($0.archives, $0.conflicts) }
-    #expect(texts(archives[ReplicaFleet.application]) == ["theirs"])
-    #expect(conflicts.values.map(texts) == [["1", "2", "3"]])
+    #expect(diskA.texts == ["theirs"])
+    #expect(diskA.textsSetAside == [["1", "2", "3"]])
   }
 }

@@ -10,15 +10,21 @@ final class ReplicaFleet {
   let loop = TestEventLoop()
   let replica = MemoryReplica()
 
+  /// A broker that starts on the host that has this disk.
+  func broker(
+    on disk: CarriedDisk,
+    _ promise: ShippingQueue.Promise = .disk,
+    wrapping: (any ArchiveReplica) -> any ArchiveReplica = { $0 }
+  ) throws -> FleetBroker { try broker(on: disk.host, disk.connect(loop), promise, wrapping: wrapping) }
+
   /// A broker that starts on a host, over these archives.
   func broker(
     on host: String,
     _ base: any ArchiveCarrying,
     _ promise: ShippingQueue.Promise = .disk,
-    term: Int64 = 15_000,
     wrapping: (any ArchiveReplica) -> any ArchiveReplica = { $0 }
   ) throws -> FleetBroker {
-    let term = LeaseTerm(milliseconds: term)
+    let term = LeaseTerm(milliseconds: 15_000)
     var settings = ReplicaSettings(host: host, term: term, promise: promise)
     settings.contentsBytesMax = 16 << 20
     let store = try ReplicatedStore(
@@ -53,6 +59,16 @@ final class ReplicaFleet {
   }
 
   var snapshotParts: Int { replica.contents(of: Self.application).parts.count }
+}
+
+extension CarriedDisk {
+  /// The texts of the runs in the archive of a `ReplicaFleet`, and in each copy of it that was set aside.
+  var texts: [String] { state.withLock { $0.archives[ReplicaFleet.application]?.texts ?? [] } }
+  var textsSetAside: [[String]] { state.withLock { $0.conflicts.values.map(\.texts) } }
+}
+
+extension CarriedDisk.Archive {
+  fileprivate var texts: [String] { FleetBroker.texts(transactions.flatMap(\.changes)) }
 }
 
 /// A broker of a `ReplicaFleet` and what it has heard.

@@ -11,15 +11,6 @@ internal import Testing
   private let diskA = CarriedDisk("A")
   private let diskB = CarriedDisk("B")
 
-  private func broker(_ disk: CarriedDisk, _ promise: ShippingQueue.Promise = .disk) throws -> FleetBroker {
-    try fleet.broker(on: disk.host, disk.connect(fleet.loop), promise)
-  }
-
-  private func texts(_ disk: CarriedDisk) -> [String] {
-    let archive = disk.state.withLock { $0.archives[ReplicaFleet.application] }
-    return FleetBroker.texts((archive?.transactions ?? []).flatMap(\.changes))
-  }
-
   private func phase(_ disk: CarriedDisk) -> ReplicaStanding.Phase? {
     disk.state.withLock { $0.notes[ReplicaFleet.application]?.standing?.phase }
   }
@@ -27,13 +18,13 @@ internal import Testing
   // MARK: Writing
 
   @Test func anAcknowledgementOfTheReplicaComesWhenItHasTheTransaction() throws {
-    let a = try broker(diskA, .replica)
+    let a = try fleet.broker(on: diskA, .replica)
     a.open()
     #expect(a.write("1").value?.sequence == 1)
     fleet.replica.cut("A")
     let second = a.write("2")
     fleet.pass(1_000)
-    #expect(texts(diskA) == ["1", "2"])
+    #expect(diskA.texts == ["1", "2"])
     #expect(second.result == nil)
     fleet.replica.mend("A")
     fleet.pass(500)
@@ -42,7 +33,7 @@ internal import Testing
   }
 
   @Test func transactionsOfFiftyMillisecondsShareABatchUnlessTheyAreLarge() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     _ = a.write("1")
     fleet.pass(30)
@@ -61,7 +52,7 @@ internal import Testing
 
   /// What is much makes what comes next wait longer, unless somebody waits for it.
   @Test func ofAStateThatIsWrittenAgainAndAgainTheNewestIsSent() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     func sent() throws -> [ArchiveChange] {
       try fleet.replica.contents(of: ReplicaFleet.application).batches.flatMap(\.transactions).flatMap { transaction in
@@ -90,7 +81,7 @@ internal import Testing
   }
 
   @Test func writesAreUnconfirmedOnceAndThenRefusedUntilTheReplicaAnswers() throws {
-    let a = try broker(diskA, .replica)
+    let a = try fleet.broker(on: diskA, .replica)
     a.open()
     fleet.replica.cut("A")
     let first = a.write("1")
@@ -99,7 +90,7 @@ internal import Testing
     fleet.pass(1)
     #expect(first.failure == .unconfirmed)
     #expect(a.write("2").failure == .definite)
-    #expect(texts(diskA) == ["1"])
+    #expect(diskA.texts == ["1"])
     fleet.replica.mend("A")
     fleet.pass(500)
     #expect(a.write("3").value?.sequence == 2)
@@ -108,7 +99,7 @@ internal import Testing
 
   /// A process that was frozen in between takes in what has come since.
   @Test func aTransactionThatEndsAfterTheLeaseIsUnconfirmed() throws {
-    let (a, hold) = (try broker(diskA), HeldCall<Void>(on: fleet.loop))
+    let (a, hold) = (try fleet.broker(on: diskA), HeldCall<Void>(on: fleet.loop))
     a.open()
     fleet.replica.cut("A")
     diskA.state.withLock { $0.hold = hold }
@@ -119,7 +110,7 @@ internal import Testing
     hold.letGo()
     fleet.pass()
     #expect(write.failure == .unconfirmed)
-    #expect(texts(diskA) == ["1"])
+    #expect(diskA.texts == ["1"])
     // It has asked by itself whether it still has the archive.
     #expect(a.write("2").value?.sequence == 2)
     fleet.pass(1_000)
@@ -127,7 +118,7 @@ internal import Testing
   }
 
   @Test func aBacklogBeyondItsLimitBecomesOneSnapshot() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     fleet.replica.cut("A")
     for text in ["1", "2", "3"] { #expect(a.write(String(repeating: text, count: 3_000_000)).value != nil) }
@@ -143,7 +134,7 @@ internal import Testing
   }
 
   @Test func longBatchesBecomeASnapshotWhenNobodyWrites() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     let lease = try #require(a.open()?.lease)
     func tidy() { _ = a.call { store async throws(ArchiveError) in try await store.maintain(lease, holding: []) } }
     for text in ["1", "2"] {
@@ -163,7 +154,7 @@ internal import Testing
   }
 
   @Test func tenThousandChangesSucceedWhileTheReplicaIsAway() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     fleet.replica.cut("A")
     for number in 0..<100 {
@@ -178,14 +169,14 @@ internal import Testing
   }
 
   @Test func aLapsedLeaseRefusesTheFirstWrite() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     fleet.replica.cut("A")
     fleet.pass(13_499)
     #expect(a.write("1").value != nil)
     fleet.pass(1)
     #expect(a.write("2").failure == .definite)
-    #expect(texts(diskA) == ["1"])
+    #expect(diskA.texts == ["1"])
     fleet.replica.mend("A")
     fleet.pass(5_000)
     #expect(a.write("3").value?.sequence == 2)
@@ -202,7 +193,7 @@ internal import Testing
   // MARK: From host to host
 
   @Test func aHostThatIsWaitedForLeavesWithEverythingAndTheOtherOneOpens() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     let lease = try #require(a.open()?.lease)
     _ = a.write("1")
     let opening = b.call { store async throws(ArchiveError) in
@@ -215,7 +206,7 @@ internal import Testing
     #expect(opening.result == nil)
     fleet.pass(250)
     #expect(opening.value?.sequence == 2)
-    #expect(texts(diskB) == ["1", "2"])
+    #expect(diskB.texts == ["1", "2"])
     #expect(phase(diskB) == .held)
     #expect(b.events.isEmpty)
   }
@@ -226,21 +217,21 @@ internal import Testing
     for steps in 0..<12 {
       let fleet = ReplicaFleet()
       let (diskA, diskB) = (CarriedDisk("A"), CarriedDisk("B"))
-      let a = try fleet.broker(on: "A", diskA.connect(fleet.loop), .disk)
+      let a = try fleet.broker(on: diskA)
       a.open()
       for text in ["1", "2", "3"] { _ = a.write(text) }
       #expect(a.close().value == true)
       #expect(fleet.batches == ["1", "2", "3"])
-      let b = try fleet.broker(on: "B", diskB.connect(fleet.loop), .disk)
+      let b = try fleet.broker(on: diskB)
       diskB.state.withLock { $0.crashAfter = steps }
       b.open()
-      found.insert(texts(diskB))
+      found.insert(diskB.texts)
     }
     #expect(found == [[], ["1", "2", "3"]])
   }
 
   @Test func anArchiveThatAnotherHostKeepsIsToldAfterFiveSeconds() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     a.open()
     let opening = b.call { store async throws(ArchiveError) in
       try await store.open(ReplicaFleet.application, for: .writing)
@@ -256,7 +247,7 @@ internal import Testing
   }
 
   @Test func anArchiveThatAnotherHostHasIsNeitherReadNorRemovedAndItsHolderHearsNothing() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     a.open()
     _ = a.write("1")
     let opening = b.call { store async throws(ArchiveError) in
@@ -273,7 +264,7 @@ internal import Testing
   }
 
   @Test func anArchiveIsResumedOnlyIfNoOtherHostHasIt() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     func resume(_ broker: FleetBroker) -> PendingCall<ArchiveOpening> {
       broker.call { store async throws(ArchiveError) in try await store.open(ReplicaFleet.application, for: .resuming) }
     }
@@ -289,7 +280,7 @@ internal import Testing
   }
 
   @Test func aHostThatIsTakenOverHearsOfItBeforeItsWritesFail() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     let lease = try #require(a.open()?.lease)
     _ = a.write("1")
     fleet.pass(50)
@@ -304,7 +295,7 @@ internal import Testing
 
   /// A broker opens an archive again whose last transaction has failed: that is not what makes another host leave.
   @Test func whoOpensALostArchiveAgainWithoutClosingItHearsOfTheLoss() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     a.open()
     b.open(takingOver: true)
     fleet.pass(5_000)
@@ -319,7 +310,7 @@ internal import Testing
   }
 
   @Test func whatOnlyOneHostHasIsSetAsideAndTold() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     a.open()
     _ = a.write("1")
     fleet.pass(50)
@@ -332,16 +323,15 @@ internal import Testing
     fleet.pass(5_000)
     _ = a.close()
     #expect(a.open()?.sequence == 2)
-    #expect(texts(diskA) == ["1", "theirs"])
+    #expect(diskA.texts == ["1", "theirs"])
     let file = "\(ReplicaFleet.application)+conflict-1"
-    let kept = diskA.state.withLock { $0.conflicts[file]?.transactions.flatMap(\.changes) }
-    #expect(FleetBroker.texts(kept ?? []) == ["1", "mine"])
+    #expect(diskA.textsSetAside == [["1", "mine"]])
     let conflict = ArchiveConflict(host: nil, changes: 1, file: file)
     #expect(a.events.last == .conflict(application: ReplicaFleet.application, conflict))
   }
 
   @Test func aServerThatTakesOverWithEverythingIsWrittenToUnderTheSameLease() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     _ = a.write("1")
     fleet.pass(50)
@@ -353,7 +343,7 @@ internal import Testing
   }
 
   @Test func aLeaseWhoseGrantWasNotHeardOfIsGivenBack() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     a.open("org.example.Other")
     fleet.replica.loseAnswer(to: "A")
     let opening = a.call { store async throws(ArchiveError) in
@@ -375,7 +365,7 @@ internal import Testing
   // MARK: What is told
 
   @Test func whatTheReplicaDoesNotTakeIsToldOnceAndSoIsItsEnd() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     fleet.replica.cut("A")
     _ = a.write("1")
@@ -401,7 +391,7 @@ internal import Testing
   // MARK: What a person asks for
 
   @Test func aPersonSeesWhatTheReplicaHasAndWhatItLacks() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     b.open("org.example.Other")
     a.open()
     _ = a.write("1")
@@ -418,14 +408,14 @@ internal import Testing
     #expect((other.lease, other.holder?.host, other.sequence, other.changes) == (.elsewhere, "B", nil, 0))
     fleet.replica.setCovered(true)
     fleet.replica.cut("A")
-    let next = try broker(diskA)
+    let next = try fleet.broker(on: diskA)
     let left = try #require(next.call { store in await store.states(of: ReplicaFleet.application) }.value)
     #expect(!left.isReachable && left.states.map(\.changes) == [nil], "a former broker may have left something")
     #expect(left.states.map(\.lease) == [.unknown])
   }
 
   @Test func aHostSeesWhatOtherHostsHaveLeftWithoutOpeningIt() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     a.open()
     _ = a.write("1")
     _ = a.write("2")
@@ -476,7 +466,7 @@ internal import Testing
   }
 
   @Test func whatIsSentAndWhatIsNotIsCounted() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     _ = a.write("1")
     fleet.pass(50)
@@ -496,7 +486,7 @@ internal import Testing
   }
 
   @Test func whoWaitsForTheReplicaIsToldWhatItLacksThen() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     _ = a.write("1")
     let sent = a.call { store in await store.flush(nil, milliseconds: 1_000) }
@@ -509,7 +499,7 @@ internal import Testing
     #expect(unsent.result == nil)
     fleet.pass(1)
     #expect(unsent.value == [ReplicaFleet.application: 1])
-    let next = try broker(diskA)
+    let next = try fleet.broker(on: diskA)
     let left = next.call { store in await store.flush(nil, milliseconds: 1_000) }
     fleet.pass(1_000)
     #expect(left.value == [ReplicaFleet.application: nil], "how much a former broker has left is unknown")
@@ -520,7 +510,7 @@ internal import Testing
   }
 
   @Test func anArchiveThatIsNotInUseIsSentAnew() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     _ = a.write("1")
     let refused = a.call { store in await store.migrate(ReplicaFleet.application, milliseconds: 1_000) }
@@ -543,7 +533,7 @@ internal import Testing
   // MARK: Ending
 
   @Test func closingsOfABrokerThatEndsHaveOneDeadline() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     let first = try #require(a.open("org.example.First")?.lease)
     let second = try #require(a.open("org.example.Second")?.lease)
     fleet.replica.cut("A")
@@ -566,7 +556,7 @@ internal import Testing
   }
 
   @Test func whatIsLeftAtTheEndIsSentByTheNextBroker() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     fleet.replica.cut("A")
     _ = a.write("1")
@@ -574,7 +564,7 @@ internal import Testing
     fleet.pass(5_000)
     #expect(closing.value == true)
     #expect(phase(diskA) == .held)
-    let next = try broker(diskA)
+    let next = try fleet.broker(on: diskA)
     fleet.replica.mend("A")
     #expect(next.open()?.sequence == 1)
     fleet.pass(50)
@@ -583,7 +573,7 @@ internal import Testing
 
   @Test func whatIsLeftAtTheEndIsSentByTheNextBrokerThoughNobodyOpensIt() throws {
     do {
-      let a = try broker(diskA)
+      let a = try fleet.broker(on: diskA)
       a.open("org.example.Other")
       a.open()
       fleet.replica.cut("A")
@@ -592,7 +582,7 @@ internal import Testing
       fleet.pass(5_000)
       #expect(closing.value == true)
     }
-    let next = try broker(diskA)
+    let next = try fleet.broker(on: diskA)
     next.store.sendLeft()
     fleet.pass(60_000)
     #expect(!next.store.isShipping, "the replica does not answer")
@@ -603,13 +593,13 @@ internal import Testing
     let notes = diskA.state.withLock { $0.notes.values.map { $0.standing?.phase } }
     #expect(notes == [.released, .released], "also of what a broker has only held")
     #expect(!next.store.isShipping)
-    let b = try broker(diskB)
+    let b = try fleet.broker(on: diskB)
     #expect(b.open()?.sequence == 1)
   }
 
   /// And not asked for.
   @Test func whatAnotherHostHasIsLeftToIt() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     a.open()
     _ = a.write("1")
     fleet.pass(50)
@@ -617,17 +607,17 @@ internal import Testing
     _ = a.write("2")
     b.open(takingOver: true)
     fleet.replica.mend("A")
-    let next = try broker(diskA)
+    let next = try fleet.broker(on: diskA)
     next.store.sendLeft()
     fleet.pass(60_000)
     #expect(b.events.isEmpty)
-    #expect(texts(diskA) == ["1", "2"])
+    #expect(diskA.texts == ["1", "2"])
     #expect(phase(diskA) == .held)
   }
 
   /// It was kept for what was left, so that nobody was here to be told.
   @Test func aLeaseThatWasKeptIsConfirmedBeforeTheArchiveIsOpenedAgain() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     a.open()
     _ = a.write("1")
     fleet.pass(50)
@@ -644,7 +634,7 @@ internal import Testing
 
   /// The kept lease and the queue continue the file as it was closed.
   @Test(arguments: [false, true]) func aFileThatWasRepairedUnderAKeptLeaseIsSetAside(isMigrated: Bool) throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     _ = a.write("1")
     fleet.pass(50)
@@ -662,14 +652,13 @@ internal import Testing
     } else {
       #expect(a.open()?.sequence == 1)
     }
-    #expect(fleet.stored == ["1"] && texts(diskA) == ["1"])
-    let conflicts = diskA.state.withLock { $0.conflicts.values.map { $0.transactions.flatMap(\.changes) } }
-    #expect(conflicts.map(FleetBroker.texts) == [["1", "2"]])
+    #expect(fleet.stored == ["1"] && diskA.texts == ["1"])
+    #expect(diskA.textsSetAside == [["1", "2"]])
     #expect(a.events.count == 1, "it is told")
   }
 
   @Test func whatIsSentCountsAsWorkForAMinuteAfterTheLastOfItHasArrived() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     #expect(!a.store.isShipping)
     fleet.replica.cut("A")
@@ -681,7 +670,7 @@ internal import Testing
   }
 
   @Test func aBrokerThatEndsIsToldWhatWasNotSent() throws {
-    let a = try broker(diskA)
+    let a = try fleet.broker(on: diskA)
     a.open()
     fleet.replica.cut("A")
     _ = a.write("1")
@@ -701,7 +690,7 @@ internal import Testing
   }
 
   @Test func whatIsLeftWhenAnArchiveIsClosedIsSentLaterAndThenItIsGivenBack() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     a.open()
     fleet.replica.cut("A")
     _ = a.write("1")
@@ -715,7 +704,7 @@ internal import Testing
   }
 
   @Test func aRemovedArchiveDoesNotComeBackFromAnOlderCopy() throws {
-    let (a, b) = (try broker(diskA), try broker(diskB))
+    let (a, b) = (try fleet.broker(on: diskA), try fleet.broker(on: diskB))
     b.open()
     _ = b.write("1")
     _ = b.close()
@@ -732,6 +721,6 @@ internal import Testing
     let file = "\(ReplicaFleet.application)+conflict-1"
     let conflict = ArchiveConflict(host: nil, changes: nil, file: file, isRemoval: true)
     #expect(b.events == [.conflict(application: ReplicaFleet.application, conflict)])
-    #expect(texts(diskB).isEmpty && diskB.state.withLock { $0.conflicts[file] != nil })
+    #expect(diskB.texts.isEmpty && diskB.state.withLock { $0.conflicts[file] != nil })
   }
 }

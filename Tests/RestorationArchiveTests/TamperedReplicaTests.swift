@@ -11,13 +11,9 @@ internal import Testing
   private let disk = CarriedDisk("A")
   private let other = CarriedDisk("B")
 
-  private func honest(_ disk: CarriedDisk) throws -> FleetBroker {
-    try fleet.broker(on: disk.host, disk.connect(fleet.loop))
-  }
-
-  private func tampered(_ base: any ArchiveCarrying) throws -> (FleetBroker, TamperedReplica) {
+  private func tampered() throws -> (FleetBroker, TamperedReplica) {
     var tampered: TamperedReplica?
-    let broker = try fleet.broker(on: "A", base) { link in
+    let broker = try fleet.broker(on: disk) { link in
       let replica = TamperedReplica(around: link)
       tampered = replica
       return replica
@@ -25,13 +21,9 @@ internal import Testing
     return (broker, try #require(tampered))
   }
 
-  private func texts(_ archive: CarriedDisk.Archive?) -> [String] {
-    FleetBroker.texts((archive?.transactions ?? []).flatMap(\.changes))
-  }
-
   /// This host writes three times, and leaves with everything stored.
   private func write() throws {
-    let a = try honest(disk)
+    let a = try fleet.broker(on: disk)
     a.open()
     for text in ["1", "2", "3"] { _ = a.write(text) }
     _ = a.close()
@@ -77,10 +69,10 @@ internal import Testing
   func whateverIsGrantedTheCopyOfThisHostStaysOnItsDisk(_ lie: Lie, hasContents: Bool) throws {
     try write()
     // Another lease has ended since.
-    let b = try honest(other)
+    let b = try fleet.broker(on: other)
     b.open()
     _ = b.close()
-    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    let (a, replica) = try tampered()
     replica.changeGrants(lie.change)
     if hasContents { replica.load { Self.page(from: $0, base: lie == .snapshotAhead ? 9 : 0) } }
     for _ in 1...2 {
@@ -88,15 +80,14 @@ internal import Testing
       fleet.pass(6_000)
       _ = a.close()
     }
-    let (archives, conflicts) = disk.state.withLock { ($0.archives, $0.conflicts) }
-    let kept = texts(archives[ReplicaFleet.application])
+    let (kept, setAside) = (disk.texts, disk.textsSetAside)
     if !kept.starts(with: ["1", "2", "3"]) {
-      #expect(conflicts.values.contains { texts($0) == ["1", "2", "3"] }, "\(kept) in its place")
+      #expect(setAside.contains(["1", "2", "3"]), "\(kept) in its place")
     }
     let told = a.events.compactMap { event -> String? in
       if case .conflict(_, let conflict) = event { conflict.file } else { nil }
     }
-    #expect(told.sorted() == conflicts.keys.sorted(), "each that is set aside is told, once")
+    #expect(told.sorted() == disk.state.withLock { $0.conflicts.keys.sorted() }, "each that is set aside is told, once")
   }
 
   /// Contents of one change, or an empty snapshot.
@@ -111,14 +102,14 @@ internal import Testing
 
   @Test func aSnapshotThatDoesNotEndWhereItIsSaidToEndReplacesNothing() throws {
     try write()
-    let b = try honest(other)
+    let b = try fleet.broker(on: other)
     b.open()
     _ = b.write("4")
     _ = b.close()
     let migration = b.call { store in await store.migrate(ReplicaFleet.application, milliseconds: 1_000) }
     fleet.pass(1_000)
     try #require(migration.value).get()
-    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    let (a, replica) = try tampered()
     replica.changePages { page in
       var page = page
       page.parts = page.parts.map { part in
@@ -129,7 +120,7 @@ internal import Testing
       return page
     }
     #expect(a.open() == nil)
-    #expect(texts(disk.state.withLock { $0.archives[ReplicaFleet.application] }) == ["1", "2", "3"])
+    #expect(disk.texts == ["1", "2", "3"])
     #expect(a.events.isEmpty)
     replica.changePages { $0 }
     #expect(a.open()?.sequence == 5)
@@ -170,7 +161,7 @@ internal import Testing
 
   @Test(arguments: Endless.allCases.filter(\.isSnapshot))
   func aSnapshotWithoutAnEndIsRefusedAndLeavesNothing(_ endless: Endless) throws {
-    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    let (a, replica) = try tampered()
     replica.changeGrants { grant in
       var grant = grant
       (grant.tip, grant.base) = (Self.end, Self.end.sequence)
@@ -186,10 +177,10 @@ internal import Testing
   @Test(arguments: Endless.allCases.filter { !$0.isSnapshot })
   func batchesWithoutAnEndAreNotFetchedWhenNobodyWaitsForThem(_ endless: Endless) throws {
     try write()
-    let b = try honest(other)
+    let b = try fleet.broker(on: other)
     b.open()
     _ = b.close()
-    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    let (a, replica) = try tampered()
     replica.changeGrants { grant in
       var grant = grant
       grant.tip = Self.end
@@ -209,7 +200,7 @@ internal import Testing
   }
 
   @Test func aBrokerThatEndsFetchesNothingMore() throws {
-    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    let (a, replica) = try tampered()
     replica.changeGrants { grant in
       var grant = grant
       grant.tip = ReplicaTip(sequence: 1 << 40, change: ChangeID(high: 7, low: 7))
@@ -226,7 +217,7 @@ internal import Testing
   }
 
   @Test func aListWithoutAnEndIsRefusedAtTheNumberOfArchivesThatAUserMayHave() throws {
-    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    let (a, replica) = try tampered()
     replica.list { _, after in
       let first = (after.flatMap { Int($0) } ?? 1_000_000) + 1
       let archives = (first..<first + 100).map { number in
@@ -240,7 +231,7 @@ internal import Testing
   }
 
   @Test func numbersOfAListThatNoArchiveHasAreNotBelieved() throws {
-    let (a, replica) = try tampered(disk.connect(fleet.loop))
+    let (a, replica) = try tampered()
     let numbers = ["0", "-1", "9223372036854775807", "9223372036854775808", "9007199254740992", "9007199254740993", ""]
     for (number, place) in numbers.flatMap({ number in (0..<6).map { (number, $0) } }) {
       var words = ["1", "2", "3", "4", "5", "6"]
