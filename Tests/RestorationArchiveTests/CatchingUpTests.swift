@@ -61,18 +61,16 @@ internal import Testing
   }
 
   @Test func anArchiveFromBeforeTheReplicaIsShippedOrSetAside() {
-    expect(copy(4), nil, grant(0, ends: []), .ship)
+    expect(copy(4), nil, grant(0, ends: []), .keep)
     expect(copy(4), nil, grant(4), .install, isConflict: true)
   }
 
   @Test func aCopyUnderTheNewestLeaseContinuesTheReplica() {
     for phase in [.held, .released] as [ReplicaStanding.Phase] {
       expect(copy(4), standing(phase), grant(4), .keep)
-      expect(copy(6), standing(phase), grant(4), .ship)
-      expect(copy(6), standing(phase), grant(0), .ship)
+      expect(copy(6), standing(phase), grant(4), .keep)
+      expect(copy(6), standing(phase), grant(0), .keep)
     }
-    #expect(CatchingUp(copy(6), standing(), grant(4)).isContinuation)
-    #expect(!CatchingUp(copy(2), standing(), grant(4)).isContinuation)
   }
 
   @Test func aCopyThatWasSetBackIsOnlyBehind() {
@@ -95,17 +93,17 @@ internal import Testing
   @Test func aReplicaThatWasPutBackIsContinuedUnlessItHasGoneOnElsewhere() {
     var standing = standing(upTo: 4)
     standing.reigns.append(ReplicaReign(LeaseID(ChangeID(high: 0, low: 7)), end: ReplicaReign.everything))
-    expect(copy(6), standing, grant(4), .ship)
-    expect(copy(6), standing, grant(2), .ship)
+    expect(copy(6), standing, grant(4), .keep)
+    expect(copy(6), standing, grant(2), .keep)
     expect(copy(6), standing, grant(5, ends: [4, 5]), .install, isConflict: true)
     expect(copy(6), standing, grant(8, ends: [4, 8]), .install, isConflict: true)
     // It knows the lease under which the copy was written, but not all of it.
     standing.reigns.append(ReplicaReign(Self.later, end: ReplicaReign.everything))
-    expect(copy(6), standing, grant(5, ends: [4, 5]), .ship)
+    expect(copy(6), standing, grant(5, ends: [4, 5]), .keep)
   }
 
   @Test func aCopyThatEndsBehindTheReplicaIsContinuedWhereverItsLeaseIsSaidToHaveLeftIt() {
-    expect(copy(9), standing(), grant(7, ends: [9, 7]), .ship)
+    expect(copy(9), standing(), grant(7, ends: [9, 7]), .keep)
   }
 
   /// Whatever the replica says, of which nothing is proved.
@@ -115,13 +113,13 @@ internal import Testing
       let copy = copy(length)
       for grant in Self.grants {
         let plan = CatchingUp(copy, standing, grant)
-        guard plan.step == .install || plan.step == .renew else {
+        guard plan.step == .install else {
           #expect(!plan.isConflict)
           continue
         }
         if plan.isConflict { kept += 1 } else { given += 1 }
         let isOurs = standing.history == "h" && standing.archive == "copy"
-        let isMore = isOurs && plan.step == .install && grant.tip.sequence > length
+        let isMore = isOurs && grant.tip.sequence > length
         #expect(plan.isConflict || isMore, "\(length), \(standing), \(grant)")
       }
     }
@@ -167,7 +165,7 @@ internal import Testing
 
   @Test func anotherFileInThePlaceOfTheCopyIsSetAsideIfAnythingWasShipped() {
     expect(copy(5, archive: "repaired"), standing(), grant(4), .install, isConflict: true)
-    expect(copy(5, archive: "repaired"), standing(), grant(0), .ship)
+    expect(copy(5, archive: "repaired"), standing(), grant(0), .keep)
   }
 
   @Test func aCopyThatWasCatchingUpHasNothingOfItsOwn() {
@@ -177,7 +175,7 @@ internal import Testing
     expect(copy(4), standing, grant(4), .keep)
     expect(copy(3), standing, grant(7, ends: [4, 7]), .apply(after: 3))
     // But a server that has taken over may have less than it had got.
-    expect(copy(4), standing, grant(3), .ship)
+    expect(copy(4), standing, grant(3), .keep)
     expect(copy(4), standing, grant(7, ends: [3, 7]), .install, isConflict: true)
   }
 
@@ -194,10 +192,10 @@ internal import Testing
   /// That nothing of it was missing is the replica's word alone.
   @Test func aCopyOfARemovedArchiveIsSetAside() {
     let former = standing(history: "former")
-    expect(copy(4), former, grant(0, ends: [4]), .renew, isConflict: true)
-    expect(copy(5), former, grant(0, ends: [4]), .renew, isConflict: true)
+    expect(copy(4), former, grant(0, ends: [4]), .install, isConflict: true)
+    expect(copy(5), former, grant(0, ends: [4]), .install, isConflict: true)
     expect(copy(4), former, grant(2, ends: [4]), .install, isConflict: true)
     expect(copy(5), former, grant(2, ends: [4]), .install, isConflict: true)
-    expect(copy(4, archive: "repaired"), former, grant(0, ends: [4]), .renew, isConflict: true)
+    expect(copy(4, archive: "repaired"), former, grant(0, ends: [4]), .install, isConflict: true)
   }
 }

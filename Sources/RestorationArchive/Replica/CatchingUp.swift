@@ -21,24 +21,17 @@ package struct CatchingUp: Hashable, Sendable {
   }
 
   package enum Step: Hashable, Sendable {
-    /// Both are equal.
+    /// The copy has all that the replica has, and perhaps more, which is sent.
     case keep
-    /// Send a snapshot of the copy, which continues the replica, to the replica.
-    case ship
     /// Apply the changes after this one to the copy.
     case apply(after: SequenceNumber)
-    /// Replace the copy, if there is one, by the replica's contents.
+    /// Replace the copy, if there is one, by the replica's contents, which are empty if the archive was removed.
     case install
-    /// The archive was removed: start a new one in place of the copy.
-    case renew
   }
 
   package let step: Step
   /// The copy may have changes that the replica lacks: set it aside before it is replaced.
   package let isConflict: Bool
-
-  /// Whether an open archive can stay open: its contents remain what its users have seen.
-  package var isContinuation: Bool { step == .keep || step == .ship }
 
   /// - Parameters:
   ///   - copy: `nil` if this host has none.
@@ -50,15 +43,14 @@ package struct CatchingUp: Hashable, Sendable {
   private static func decide(_ copy: Copy?, _ standing: ReplicaStanding?, _ grant: ReplicaGrant) -> (Step, Bool) {
     let isEmpty = grant.tip.sequence == 0
     guard let copy, copy.tip.sequence > 0 else { return (isEmpty ? .keep : .install, false) }
-    guard let standing else { return isEmpty ? (.ship, false) : (.install, true) }
-    guard standing.history == grant.history else { return (isEmpty ? .renew : .install, true) }
+    guard let standing else { return isEmpty ? (.keep, false) : (.install, true) }
+    guard standing.history == grant.history else { return (.install, true) }
     // The file was repaired or restored from a backup, so it is not what was shipped. If nothing was shipped, it is all
     // there is.
-    guard copy.archive == standing.archive else { return isEmpty ? (.ship, false) : (.install, true) }
+    guard copy.archive == standing.archive else { return isEmpty ? (.keep, false) : (.install, true) }
     let (sequence, end) = (copy.tip.sequence, grant.tip.sequence)
     let common = standing.common(with: grant, upTo: sequence)
-    if common == end, sequence > end { return (.ship, false) }
-    if common == end { return copy.tip == grant.tip ? (.keep, false) : (.install, true) }
+    if common == end { return sequence > end || copy.tip == grant.tip ? (.keep, false) : (.install, true) }
     guard common == sequence else { return (.install, true) }
     return (sequence < grant.base ? .install : .apply(after: sequence), false)
   }

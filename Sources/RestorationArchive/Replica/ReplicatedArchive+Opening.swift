@@ -231,13 +231,7 @@ extension ReplicatedArchive {
     var (step, conflict) = (CatchingUp.Step?.none, CatchingUp.Copy?.none)
     try await local { () async throws(ArchiveError) in (step, conflict) = try await prepareStep(grant, isOpen) }
     switch step {
-    case .keep, .ship: break
-    case .renew:
-      try await local { () async throws(ArchiveError) in
-        if let conflict { try await setAside(conflict, grant) }
-        await closeCopy()
-        try await base.remove(application, damaged: false)
-      }
+    case .keep: break
     case .apply(let after):
       guard let copy else { return nil }
       note.standing = ReplicaStanding(grant, .catchingUp, archive: copy, continuing: note.standing)
@@ -265,7 +259,7 @@ extension ReplicatedArchive {
     var found: CatchingUp.Copy?
     if let lease, let copy { found = CatchingUp.Copy(archive: copy, tip: try await base.tip(lease)) }
     let plan = CatchingUp(found, note.standing, grant)
-    guard plan.isContinuation || !isOpen else { return (nil, nil) }
+    guard plan.step == .keep || !isOpen else { return (nil, nil) }
     if note.standing != nil {
       note.standing?.begin(grant.lease.id, at: found?.tip.sequence ?? 0)
       try await base.keep(note, of: application)
