@@ -111,7 +111,7 @@ package final class PostgresReplica: ArchiveReplica {
       return try grant(application, row)
     case "changed": return nil
     case "tooNew":
-      let reader = Int(row.integer(11) ?? 0)
+      let reader = Int(row.integer(10) ?? 0)
       throw ReplicaError(.tooNew(reader), "\(application) needs a reader of version \(reader); install a newer broker")
     case "quota":
       let text = "\(owner) has \(PostgresStore.archivesMax) archives at the database, with those that were removed"
@@ -131,8 +131,7 @@ package final class PostgresReplica: ArchiveReplica {
       base: row.integer(4) ?? 0,
       tip: ReplicaTip(sequence: row.integer(5) ?? 0, change: row.uuid(6)),
       reigns: try reigns(row.text(7) ?? ""),
-      wasFlushed: row.truth(8),
-      former: row.text(9).map { ReplicaHolder(host: $0, since: row.integer(10) ?? 0) }
+      former: row.text(8).map { ReplicaHolder(host: $0, since: row.integer(9) ?? 0) }
     )
   }
 
@@ -186,9 +185,8 @@ package final class PostgresReplica: ArchiveReplica {
       ReplicaSummary(
         application: row.text(0) ?? "",
         holder: row.text(1).map { ReplicaHolder(host: $0, since: row.integer(2) ?? 0) },
-        wasFlushed: row.truth(3),
-        sequence: row.integer(4) ?? 0,
-        summary: row.bytes(5) ?? []
+        sequence: row.integer(3) ?? 0,
+        summary: row.bytes(4) ?? []
       )
     }
     return ReplicaListing(archives: archives, hasMore: rows.count > archives.count)

@@ -13,7 +13,6 @@ extension MemoryReplica {
     var holder: Int64?
     /// Whose lease was the newest.
     var last = ReplicaHolder(host: "", since: 0)
-    var wasFlushed = true
     var wanted: String?
     var isRemoved = false
     var summary: [UInt8] = []
@@ -55,7 +54,7 @@ extension MemoryReplica {
       endReign()
       reigns = reigns.map { ReplicaReign($0.lease, end: 0) }
       (base, parts, draft, batches) = (ReplicaTip(), [], nil, [])
-      (isRemoved, holder, wanted, wasFlushed, summary, reader) = (true, nil, nil, true, [], 1)
+      (isRemoved, holder, wanted, summary, reader) = (true, nil, nil, [], 1)
     }
   }
 }

@@ -239,13 +239,13 @@ package struct MemoryReplicaLink: ArchiveReplica {
         throw ReplicaError(.elsewhere(holder), "\(holder.host) has \(application); end it there")
       }
       row.endReign()
-      let (wasFlushed, former) = (row.wasFlushed, row.holder == nil ? nil : row.last)
+      let former = row.holder == nil ? nil : row.last
       if row.isRemoved { (row.isRemoved, row.history) = (false, newHistory(&state)) }
       let number = replica.fault == .numberedLeases ? Int64(row.reigns.count) : state.number()
       let lease = LeaseID(ChangeID(high: 0, low: UInt64(number)))
       row.lease = lease
       row.last = ReplicaHolder(host: host, since: state.now)
-      (row.holder, row.wasFlushed, row.wanted, row.draft) = (id, false, nil, nil)
+      (row.holder, row.wanted, row.draft) = (id, nil, nil)
       state.database.rows[application] = row
       state.commit()
       return ReplicaGrant(
@@ -254,7 +254,6 @@ package struct MemoryReplicaLink: ArchiveReplica {
         base: row.base.sequence,
         tip: row.tip,
         reigns: row.reigns(for: claim.standing),
-        wasFlushed: wasFlushed,
         former: former
       )
     }
@@ -397,7 +396,7 @@ package struct MemoryReplicaLink: ArchiveReplica {
       case .left(let upto, let summary):
         let end = row.tip.sequence
         guard upto == nil || upto == end else { throw ReplicaError(.gap(end), "the contents end at \(end)") }
-        (row.holder, row.wanted, row.wasFlushed) = (nil, nil, upto != nil)
+        (row.holder, row.wanted) = (nil, nil)
         if !summary.isEmpty { row.summary = summary }
       case .removed: row.remove()
       }
@@ -415,7 +414,6 @@ package struct MemoryReplicaLink: ArchiveReplica {
         ReplicaSummary(
           application: application,
           holder: row.holder == nil ? nil : row.last,
-          wasFlushed: row.wasFlushed,
           sequence: row.tip.sequence,
           summary: row.summary
         )

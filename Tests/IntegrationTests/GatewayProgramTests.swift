@@ -177,7 +177,7 @@ internal import Testing
     #expect(try a.call("renew")["held"] == [["lease": lease, "sequence": 2, "wanted": "B"]])
     try a.call("release", ["lease": lease, "upto": 2, "summary": ""])
     let grant = try b.call("acquire", claim)
-    #expect(grant["tip"] == ["sequence": 2, "change": change] && grant["wasFlushed"] == true)
+    #expect(grant["tip"] == ["sequence": 2, "change": change])
     let page = try b.call("load", ["lease": grant["lease"] ?? .null, "from": ["after": 0]])
     #expect(page["batches"] == [batch])
     #expect(try a.failure("append", ["lease": lease, "batch": batch]).kind == "fenced")

@@ -437,14 +437,14 @@ internal import Testing
     for facts in [#"{"a":"b\tc"}"#, String(repeating: "x", count: 5_000), nil] {
       summary.run = facts.map { RunRecord(run: 7, restorations: 4, facts: $0) }
       #expect(summary.text.count <= 4_000)
-      let left = ReplicaSummary(application: "App", holder: nil, wasFlushed: true, sequence: 1, summary: summary.text)
+      let left = ReplicaSummary(application: "App", holder: nil, sequence: 1, summary: summary.text)
       var expected = summary
       if (facts?.count ?? 0) > 4_000 { expected.run = nil }
       expected.isHere = false
       #expect(ArchiveSummary(of: left, at: "A") == expected)
     }
     let text: [UInt8] = [0xFF, 10, 9]
-    let strange = ReplicaSummary(application: "App", holder: nil, wasFlushed: true, sequence: 1, summary: text)
+    let strange = ReplicaSummary(application: "App", holder: nil, sequence: 1, summary: text)
     #expect(ArchiveSummary(of: strange, at: "A").objects == 0)
   }
 

@@ -221,7 +221,7 @@ internal import Testing
     replica.list { _, after in
       let first = (after.flatMap { Int($0) } ?? 1_000_000) + 1
       let archives = (first..<first + 100).map { number in
-        ReplicaSummary(application: "\(number)", holder: nil, wasFlushed: true, sequence: 0, summary: [])
+        ReplicaSummary(application: "\(number)", holder: nil, sequence: 0, summary: [])
       }
       return ReplicaListing(archives: archives, hasMore: true)
     }
@@ -241,7 +241,7 @@ internal import Testing
       ]
       let text = Array(lines.map { $0 + "\n" }.joined().utf8)
       replica.list { _, _ in
-        let summary = ReplicaSummary(application: "a", holder: nil, wasFlushed: true, sequence: 0, summary: text)
+        let summary = ReplicaSummary(application: "a", holder: nil, sequence: 0, summary: text)
         return ReplicaListing(archives: [summary])
       }
       let others = a.call { store in await store.others(within: nil).archives }

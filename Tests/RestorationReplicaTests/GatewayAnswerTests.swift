@@ -31,7 +31,7 @@ internal import Testing
 
   private static func listing(_ names: String..., hasMore: Bool = false) -> ReplicaListing {
     let archives = names.map { name in
-      ReplicaSummary(application: name, holder: grant.former, wasFlushed: true, sequence: 50, summary: [1])
+      ReplicaSummary(application: name, holder: grant.former, sequence: 50, summary: [1])
     }
     return ReplicaListing(archives: archives, hasMore: hasMore)
   }
@@ -76,7 +76,7 @@ internal import Testing
       #expect(try Self.answer(listing, to: list) == nil, "\(listing)")
     }
     let many = (0...ReplicaListing.pageMax).map { number in
-      ReplicaSummary(application: "\(1_000 + number)", holder: nil, wasFlushed: true, sequence: 0, summary: [])
+      ReplicaSummary(application: "\(1_000 + number)", holder: nil, sequence: 0, summary: [])
     }
     #expect(try Self.answer(ReplicaListing(archives: many), to: List()) == nil)
     #expect(try Self.answer(ReplicaListing(archives: Array(many.dropLast())), to: List()) != nil)

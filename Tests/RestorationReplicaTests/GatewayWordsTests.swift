@@ -53,7 +53,6 @@ internal import Testing
     #expect(try Self.copy(of: grant) == grant)
     grant.reigns = [ReplicaReign(.numbered(2), end: 2), ReplicaReign(.numbered(3), end: 9)]
     grant.former = ReplicaHolder(host: "ä", since: 5)
-    grant.wasFlushed = false
     #expect(try Self.copy(of: grant) == grant)
     for phase in ReplicaStanding.Phase.allCases {
       let reigns = grant.reigns + [ReplicaReign(lease.id, end: ReplicaReign.everything)]

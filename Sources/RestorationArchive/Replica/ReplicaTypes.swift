@@ -48,8 +48,6 @@ package struct ReplicaGrant: Hashable, Sendable {
   package var tip: ReplicaTip
   /// Where former leases left the contents, the oldest first: the newest ones, and those that the claimant knows.
   package var reigns: [ReplicaReign]
-  /// Whether the last holder released the lease with everything shipped.
-  package var wasFlushed: Bool
   /// The former holder; `nil` for the first lease.
   package var former: ReplicaHolder?
 
@@ -59,11 +57,10 @@ package struct ReplicaGrant: Hashable, Sendable {
     base: SequenceNumber = 0,
     tip: ReplicaTip = ReplicaTip(),
     reigns: [ReplicaReign] = [],
-    wasFlushed: Bool = true,
     former: ReplicaHolder? = nil
   ) {
     (self.lease, self.history, self.base, self.tip) = (lease, history, base, tip)
-    (self.reigns, self.wasFlushed, self.former) = (reigns, wasFlushed, former)
+    (self.reigns, self.former) = (reigns, former)
   }
 }
 
@@ -181,20 +178,12 @@ package struct ReplicaListing: Hashable, Sendable {
 package struct ReplicaSummary: Hashable, Sendable {
   package var application: String
   package var holder: ReplicaHolder?
-  package var wasFlushed: Bool
   package var sequence: SequenceNumber
   /// As the last holder left it; empty if none did.
   package var summary: [UInt8]
 
-  package init(
-    application: String,
-    holder: ReplicaHolder?,
-    wasFlushed: Bool,
-    sequence: SequenceNumber,
-    summary: [UInt8]
-  ) {
-    (self.application, self.holder, self.wasFlushed) = (application, holder, wasFlushed)
-    (self.sequence, self.summary) = (sequence, summary)
+  package init(application: String, holder: ReplicaHolder?, sequence: SequenceNumber, summary: [UInt8]) {
+    (self.application, self.holder, self.sequence, self.summary) = (application, holder, sequence, summary)
   }
 
   func isElsewhere(_ host: String) -> Bool { holder.map { $0.host != host } ?? false }

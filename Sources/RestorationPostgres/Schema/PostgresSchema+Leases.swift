@@ -92,8 +92,7 @@ extension PostgresSchema {
     CREATE OR REPLACE FUNCTION take_1(_owner text, _application text, _holder text, _host text, _term bigint,
       _history text, _reader bigint, _known text, _seen uuid, _seen_holder text, _seen_renewal uuid, _alone boolean,
       OUT outcome text, OUT archive bigint, OUT lease uuid, OUT history text, OUT base bigint, OUT tip bigint,
-      OUT tip_change uuid, OUT reigns text, OUT flushed boolean, OUT former text, OUT former_since bigint,
-      OUT reader bigint)
+      OUT tip_change uuid, OUT reigns text, OUT former text, OUT former_since bigint, OUT reader bigint)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
     #variable_conflict use_column
     DECLARE _row archive;
@@ -123,7 +122,7 @@ extension PostgresSchema {
         renewed = clock_timestamp()
       WHERE h.owner = excluded.owner;
       IF NOT FOUND THEN RAISE EXCEPTION 'holder % is of another owner', _holder; END IF;
-      archive := _row.archive; base := _row.base; flushed := _row.flushed;
+      archive := _row.archive; base := _row.base;
       SELECT t.upto, t.change INTO tip, tip_change FROM tip(_row.archive) t;
       -- Of an archive that was removed it was ended with what there was before.
       IF _row.removed IS NULL THEN PERFORM end_reign(_row.archive); END IF;
@@ -131,7 +130,7 @@ extension PostgresSchema {
       DELETE FROM part WHERE archive = _row.archive AND attempt IS DISTINCT FROM _row.base_attempt;
       IF _row.holder IS NOT NULL THEN former := _row.host; former_since := milliseconds(_row.since); END IF;
       UPDATE archive a SET lease = gen_random_uuid(), number = _row.number + 1, holder = _holder, host = _host,
-        since = clock_timestamp(), flushed = false, wanted = NULL, removed = NULL,
+        since = clock_timestamp(), wanted = NULL, removed = NULL,
         history = CASE WHEN _row.removed IS NULL THEN _row.history ELSE gen_random_uuid()::text END
       WHERE a.archive = _row.archive RETURNING a.lease, a.history INTO lease, history;
       outcome := 'taken';
@@ -186,7 +185,7 @@ extension PostgresSchema {
         SELECT t.upto INTO tip FROM tip(_archive) t;
         IF _upto <> tip THEN outcome := 'gap'; RETURN; END IF;
         outcome := 'released';
-        UPDATE archive SET holder = NULL, wanted = NULL, flushed = _upto IS NOT NULL,
+        UPDATE archive SET holder = NULL, wanted = NULL,
           summary = CASE WHEN _summary = '' THEN summary ELSE _summary END
         WHERE archive = _archive;
         RETURN;
@@ -195,7 +194,7 @@ extension PostgresSchema {
       PERFORM end_reign(_archive);
       -- Of what comes next nobody has anything.
       UPDATE reign SET upto = 0 WHERE archive = _archive;
-      UPDATE archive SET holder = NULL, wanted = NULL, flushed = true, summary = '', removed = clock_timestamp(),
+      UPDATE archive SET holder = NULL, wanted = NULL, summary = '', removed = clock_timestamp(),
         base = 0, base_change = NULL, base_attempt = NULL, parts = 0, base_bytes = 0,
         reader = 1
       WHERE archive = _archive;
@@ -205,11 +204,10 @@ extension PostgresSchema {
 
     -- Archives behind an application, as many as have room.
     CREATE OR REPLACE FUNCTION list_1(_owner text, _after text, _count bigint)
-    RETURNS TABLE (application text, host text, since bigint, flushed boolean, sequence bigint, summary bytea)
+    RETURNS TABLE (application text, host text, since bigint, sequence bigint, summary bytea)
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
       SELECT require_ticket(_owner);
-      SELECT a.application, CASE WHEN a.holder IS NOT NULL THEN a.host END, milliseconds(a.since), a.flushed, t.upto,
-        a.summary
+      SELECT a.application, CASE WHEN a.holder IS NOT NULL THEN a.host END, milliseconds(a.since), t.upto, a.summary
       FROM archive a CROSS JOIN LATERAL tip(a.archive) t
       WHERE a.owner = _owner AND a.removed IS NULL AND a.lease IS NOT NULL
         AND (_after IS NULL OR a.application COLLATE "C" > _after)

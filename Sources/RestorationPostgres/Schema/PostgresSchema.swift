@@ -74,7 +74,6 @@ package enum PostgresSchema {
       holder      text REFERENCES holder ON DELETE SET NULL,  -- null: given back
       host        text,                         -- who has the newest lease, or had it
       since       timestamptz,
-      flushed     boolean NOT NULL DEFAULT true,  -- the last holder left in order
       wanted      text,                         -- the host that waits
       base        bigint NOT NULL DEFAULT 0,    -- where the snapshot ends
       base_change uuid,

@@ -98,7 +98,6 @@ extension ReplicaGrant: CheckedWireObject {
     try members.required("base", &base, .sequence, "Where the snapshot ends; 0 without one.")
     try members.required("tip", &tip, "Where the contents end.")
     try members.required("reigns", &reigns, "Where former leases have left the contents, the oldest first.")
-    try members.required("wasFlushed", &wasFlushed, "Whether the last holder has left with everything stored.")
     try members.optional("former", &former, "Who held the lease before.")
   }
 
@@ -286,12 +285,11 @@ extension ReplicaListing: CheckedWireObject {
 }
 
 extension ReplicaSummary: WireObject {
-  package init() { self.init(application: "", holder: nil, wasFlushed: true, sequence: 0, summary: []) }
+  package init() { self.init(application: "", holder: nil, sequence: 0, summary: []) }
 
   package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
     try members.required("application", &application, .role, "The application.")
     try members.optional("holder", &holder, "Who holds its archive; absent if nobody does.")
-    try members.required("wasFlushed", &wasFlushed, "Whether the last holder has left with everything stored.")
     try members.required("sequence", &sequence, .sequence, "Where the contents end.")
     try members.bytes("summary", &summary, "What the last holder has left for lists.")
   }
