@@ -196,15 +196,11 @@ package final class PostgresReplica: ArchiveReplica {
 // MARK: Contents
 
 extension PostgresReplica {
-  /// The first byte of a batch; its transactions follow.
-  private static let bodyVersion: UInt8 = 1
-
   nonisolated(nonsending) package func append(
     _ batch: ReplicaBatch,
     _ lease: ReplicaLease
   ) async throws(ReplicaError) {
-    let body = [Self.bodyVersion] + batch.encoded
-    try await store.reserve(body.count, for: owner)
+    try await store.reserve(batch.body.count, for: owner)
     let row = try await run(
       .append,
       .integer(lease.archive),
@@ -214,7 +210,7 @@ extension PostgresReplica {
       .uuid(batch.change),
       // Sealed bodies name their key themselves.
       .bytes([]),
-      .bytes(body),
+      .bytes(batch.body),
       .truth(store.isAloneEnough)
     )
     guard row.text(0) == "stored" else { throw error(row, tip: row.integer(1), host: row.text(2)) }
@@ -295,11 +291,10 @@ extension PostgresReplica {
   ) throws(ReplicaError) -> ReplicaPage {
     var page = ReplicaPage()
     for row in rows {
-      let (after, body) = (row.integer(7) ?? 0, row.bytes(9) ?? [])
-      guard body.first == Self.bodyVersion, let batch = ReplicaBatch(body.dropFirst(), after: after) else {
-        throw ReplicaError(.refused, "what is stored behind sequence \(after) is not a batch; store a snapshot anew")
+      guard let after = row.integer(7), let upto = row.integer(8), let change = row.uuid(11) else {
+        throw Self.mismatch
       }
-      page.batches.append(batch)
+      page.batches.append(ReplicaBatch(after: after, upto: upto, change: change, body: row.bytes(9) ?? []))
     }
     if let end = page.batches.last?.upto, let tip = first.integer(6), end < tip { page.next = .batches(after: end) }
     return page

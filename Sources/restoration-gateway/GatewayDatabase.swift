@@ -64,8 +64,7 @@ struct GatewayDatabase: Sendable {
     do throws(ReplicaError) {
       // The lease of a check that was ended may still hold.
       let lease = try await replica.acquire("check", as: ReplicaClaim(reader: 1, isForced: true)).lease
-      let transaction = ReplicaTransaction(after: 0, upto: 1, change: .random(), changes: [0])
-      try await replica.append(ReplicaBatch([transaction]), lease)
+      try await replica.append(ReplicaBatch(after: 0, upto: 1, change: .random(), body: [0]), lease)
       try await replica.release(lease, .removed)
     } catch {
       guard error.kind == .unknown else { throw error }

@@ -29,7 +29,7 @@ extension FuzzTarget {
       let calls = [
         #"attach","params":{"version":1,"broker":"b","term":15000,"host":"A"}"#,
         #"acquire","params":{"application":"App","reader":1,"wants":true}"#,
-        #"append","params":{\#(lease),"batch":{"after":0,"transactions":[{"upto":2,\#(change),"changes":"AA=="}]}}"#,
+        #"append","params":{\#(lease),"batch":{"after":0,"upto":2,\#(change),"body":"AA=="}}"#,
         #"load","params":{\#(lease),"from":{"after":0}}"#,
         #"snapshot","params":{\#(lease),"part":{\#(part),"number":0,"count":2}}"#,
         #"snapshot","params":{\#(lease),"part":{\#(part),"number":1,"count":2}}"#,

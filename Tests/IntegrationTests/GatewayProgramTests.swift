@@ -169,7 +169,7 @@ internal import Testing
     let claim: JSONValue = ["application": "draw", "reader": 1, "wants": true]
     let lease = try a.call("acquire", claim)["lease"] ?? .null
     let change: JSONValue = "00000000000000010000000000000002"
-    let batch: JSONValue = ["after": 0, "transactions": [["upto": 2, "change": change, "changes": "AAE="]]]
+    let batch: JSONValue = ["after": 0, "upto": 2, "change": change, "body": "AAE="]
     for _ in 1...2 { #expect(try a.call("append", ["lease": lease, "batch": batch]) == [:]) }
     let held = try b.failure("acquire", claim)
     #expect(held.kind == "elsewhere" && held.data["host"] == "A")

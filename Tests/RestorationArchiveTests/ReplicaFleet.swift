@@ -46,8 +46,8 @@ final class ReplicaFleet {
 
   /// The texts of the runs that the replica's batches have written.
   var batches: [String] {
-    replica.contents(of: Self.application).batches.flatMap(\.transactions).flatMap { transaction in
-      FleetBroker.texts((try? ChangeBatch(decoding: transaction.changes))?.transactions.flatMap(\.changes) ?? [])
+    replica.contents(of: Self.application).batches.flatMap { batch in
+      FleetBroker.texts((try? ChangeBatch(decoding: batch.body))?.transactions.flatMap(\.changes) ?? [])
     }
   }
 

@@ -342,7 +342,7 @@ extension MemoryReplica {
   /// The changes that it has, in order.
   var numbers: [UInt64] {
     let (parts, batches) = contents(of: ReplicaHost.application)
-    let bytes = [parts.flatMap(\.self)] + batches.flatMap { $0.transactions.map(\.changes) }
+    let bytes = [parts.flatMap(\.self)] + batches.map(\.body)
     return bytes.filter { !$0.isEmpty }.flatMap { bytes in
       ReplicaHost.numbers((try? ChangeBatch(decoding: bytes))?.transactions.flatMap(\.changes) ?? [])
     }

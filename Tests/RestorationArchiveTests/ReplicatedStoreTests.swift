@@ -55,8 +55,8 @@ internal import Testing
     let a = try fleet.broker(on: diskA)
     a.open()
     func sent() throws -> [ArchiveChange] {
-      try fleet.replica.contents(of: ReplicaFleet.application).batches.flatMap(\.transactions).flatMap { transaction in
-        try ChangeBatch(decoding: transaction.changes).transactions.flatMap(\.changes)
+      try fleet.replica.contents(of: ReplicaFleet.application).batches.flatMap { batch in
+        try ChangeBatch(decoding: batch.body).transactions.flatMap(\.changes)
       }
     }
     _ = a.write([.state(1, "1"), .state(2, "2")])

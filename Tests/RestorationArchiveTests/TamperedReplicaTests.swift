@@ -94,10 +94,8 @@ internal import Testing
   private static func page(from position: ReplicaPosition, base: SequenceNumber) -> ReplicaPage {
     guard case .batches(let after) = position, after < 9 else { return ReplicaPage(next: .batches(after: base)) }
     let change = ChangeID(high: 7, low: 7)
-    let changes = ChangeBatch(after: after, [ChangeBatch.Transaction(change, [.removeAll])]).encoded { $0 }
-    return ReplicaPage(batches: [
-      ReplicaBatch([ReplicaTransaction(after: after, upto: after + 1, change: change, changes: changes)])
-    ])
+    let body = ChangeBatch(after: after, [ChangeBatch.Transaction(change, [.removeAll])]).encoded { $0 }
+    return ReplicaPage(batches: [ReplicaBatch(after: after, upto: after + 1, change: change, body: body)])
   }
 
   @Test func aSnapshotThatDoesNotEndWhereItIsSaidToEndReplacesNothing() throws {
@@ -144,9 +142,9 @@ internal import Testing
       case (.samePosition, _): return ReplicaPage(next: position)
       case (.emptyBatches, .batches(let after)): return ReplicaPage(next: .batches(after: after + 1))
       case (.batches, .batches(let after)):
-        let changes = ChangeBatch(after: after, [ChangeBatch.Transaction(change, [.removeAll])]).encoded { $0 }
-        let transaction = ReplicaTransaction(after: after, upto: after + 1, change: change, changes: changes)
-        return ReplicaPage(batches: [ReplicaBatch([transaction])], next: .batches(after: after + 1))
+        let body = ChangeBatch(after: after, [ChangeBatch.Transaction(change, [.removeAll])]).encoded { $0 }
+        let batch = ReplicaBatch(after: after, upto: after + 1, change: change, body: body)
+        return ReplicaPage(batches: [batch], next: .batches(after: after + 1))
       case (.parts, .snapshot(let number)):
         return ReplicaPage(parts: [part(number, of: number + 2)], next: .snapshot(part: number + 1))
       case (.longParts, .snapshot(let number)):

@@ -22,10 +22,7 @@ internal import Testing
   private static let page: ReplicaPage = {
     let tip = ReplicaTip(sequence: 30, change: change)
     let part = SnapshotPart(attempt: 3, tip: tip, reader: 1, number: 0, count: 1, bytes: [1])
-    let batch = ReplicaBatch([
-      ReplicaTransaction(after: 30, upto: 40, change: change, changes: [1]),
-      ReplicaTransaction(after: 40, upto: 50, change: change, changes: [2]),
-    ])
+    let batch = ReplicaBatch(after: 30, upto: 50, change: change, body: [1])
     return ReplicaPage(parts: [part], batches: [batch], next: .batches(after: 50))
   }()
 

@@ -36,9 +36,9 @@ internal import Testing
     return client
   }
 
-  private static func batch(after: JSONValue = 0, upto: JSONValue = 1, changes: JSONValue = "AA==") -> JSONValue {
+  private static func batch(after: JSONValue = 0, upto: JSONValue = 1, body: JSONValue = "AA==") -> JSONValue {
     let change: JSONValue = "00000000000000000000000000000001"
-    return ["after": after, "transactions": [["upto": upto, "change": change, "changes": changes]]]
+    return ["after": after, "upto": upto, "change": change, "body": body]
   }
 
   private static func part(_ number: JSONValue, _ count: JSONValue, _ bytes: JSONValue = "AA==") -> JSONValue {
@@ -50,10 +50,10 @@ internal import Testing
     ("append", ["batch": batch()], "/lease"),
     ("append", ["lease": lease, "batch": batch(), "user": "root"], "/user"),
     ("append", ["lease": lease, "batch": batch(after: -1)], "/batch/after"),
-    ("append", ["lease": lease, "batch": batch(after: 1)], "/batch/transactions/0/upto"),
-    ("append", ["lease": lease, "batch": batch(changes: "A")], "/batch/transactions/0/changes"),
-    ("append", ["lease": lease, "batch": batch(changes: "????")], "/batch/transactions/0/changes"),
-    ("append", ["lease": lease, "batch": ["after": 0, "transactions": []]], "/batch/transactions"),
+    ("append", ["lease": lease, "batch": batch(after: 1)], "/batch/upto"),
+    ("append", ["lease": lease, "batch": batch(body: "A")], "/batch/body"),
+    ("append", ["lease": lease, "batch": batch(body: "????")], "/batch/body"),
+    ("append", ["lease": lease, "batch": ["after": 0]], "/batch/upto"),
     ("append", ["lease": ["application": "draw", "archive": 1, "id": "3"], "batch": batch()], "/lease/id"),
     ("acquire", ["application": "../draw", "reader": 1], "/application"),
     ("acquire", ["application": "draw", "reader": "1"], "/reader"),
@@ -142,7 +142,7 @@ internal import Testing
       let link = gateway.link()
       let lease = try await link.acquire("draw", as: ReplicaClaim(reader: 1)).lease
       let long = [UInt8](repeating: 7, count: 300 << 10)
-      let batch = ReplicaBatch([ReplicaTransaction(after: 0, upto: 1, change: .numbered(1), changes: long)])
+      let batch = ReplicaBatch(after: 0, upto: 1, change: .numbered(1), body: long)
       try await link.append(batch, lease)
       let client = try Self.client(gateway)
       let count = 12

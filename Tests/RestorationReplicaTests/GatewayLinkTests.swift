@@ -165,9 +165,8 @@ internal import Testing
     }
     for part in parts { try await broker.link.snapshot(part, lease) }
     let batches = [1 << 20, 100].enumerated().map { index, count in
-      let (after, changes) = (SequenceNumber(index + 1), [UInt8](repeating: 7, count: count))
-      let change = ChangeID.numbered(after + 1)
-      return ReplicaBatch([ReplicaTransaction(after: after, upto: after + 1, change: change, changes: changes)])
+      let (after, body) = (SequenceNumber(index + 1), [UInt8](repeating: 7, count: count))
+      return ReplicaBatch(after: after, upto: after + 1, change: .numbered(after + 1), body: body)
     }
     for batch in batches { try await broker.link.append(batch, lease) }
     let all = try await broker.load(.snapshot(part: 0), lease)

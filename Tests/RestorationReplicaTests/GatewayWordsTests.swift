@@ -59,13 +59,11 @@ internal import Testing
       let standing = ReplicaStanding(history: "h", reigns: reigns, phase: phase, archive: "a")
       #expect(try Self.copy(of: standing) == standing)
     }
-    let batch = ReplicaBatch(
-      [(0, 2, [1]), (2, 3, []), (3, 9, [1, 2, 3])].map { after, upto, changes in
-        ReplicaTransaction(after: after, upto: upto, change: change, changes: changes)
-      }
-    )
+    let batches = [(0, 2, [1]), (2, 3, []), (3, 9, [1, 2, 3])].map { after, upto, body in
+      ReplicaBatch(after: after, upto: upto, change: change, body: body)
+    }
     let part = SnapshotPart(tip: grant.tip, reader: 2, number: 1, count: 2, bytes: [0, 255])
-    let page = ReplicaPage(parts: [part], batches: [batch], next: .batches(after: 9))
+    let page = ReplicaPage(parts: [part], batches: batches, next: .batches(after: 9))
     #expect(try Self.copy(of: page) == page)
     #expect(try Self.copy(of: ReplicaPosition.snapshot(part: 7)) == .snapshot(part: 7))
   }

@@ -19,12 +19,9 @@ internal import Testing
     func hexadecimal(_ bytes: [UInt8]) -> String {
       bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
-    let frame = hexadecimal([1] + batch.encoded)
-    // Behind its version and `upto`.
-    let name = frame.dropFirst(18).prefix(32)
     return """
       SELECT outcome FROM restoration.append_1('\(world.user)', \(lease.archive), '\(lease.id.text)', \(after),
-        \(after + 1), '\(name)', '', '\\x\(frame)', false);
+        \(after + 1), '\(batch.change.text)', '', '\\x\(hexadecimal(batch.body))', false);
 
       """
   }
@@ -163,15 +160,17 @@ internal import Testing
   @Test func aUserHasNoMoreRoomThanAllowedAndASnapshotMakesRoom() async throws {
     let world = try PostgresWorld()
     let way = world.servers.pool
-    // A batch has 30 bytes.
+    func batch(_ after: SequenceNumber) -> ReplicaBatch {
+      let body = [UInt8](repeating: 7, count: 30)
+      return ReplicaBatch(after: after, upto: after + 1, change: .numbered(after + 1), body: body)
+    }
     let store = PostgresStore(on: way, userBytesMax: 80) { 0 }
     let link = store.replica(owner: world.user, host: "A", term: ReplicaFixture.term, attention: {})
     let a = ReplicaBroker(link: link, application: Self.application)
     let lease = try await a.acquire().lease
-    try await a.append(0, 1, lease)
-    try await a.append(1, 2, lease)
+    for after in 0...1 as ClosedRange<SequenceNumber> { try await link.append(batch(after), lease) }
     let quota = ReplicaError.Kind.quota(max: 80, value: 90)
-    #expect(await refusal { () async throws(ReplicaError) in try await a.append(2, 3, lease) } == quota)
+    #expect(await refusal { () async throws(ReplicaError) in try await link.append(batch(2), lease) } == quota)
     let large = SnapshotPart(
       tip: ReplicaTip(sequence: 2),
       reader: 1,
@@ -188,10 +187,10 @@ internal import Testing
       #expect(await refusal { () async throws(ReplicaError) in try await link.snapshot(part, lease) } == .refused)
     }
     try await a.snapshot(2, lease)
-    try await a.append(2, 3, lease)
+    try await link.append(batch(2), lease)
     let other = PostgresStore(on: way, userBytesMax: 50) { 0 }
     let again = other.replica(owner: world.user, host: "A", term: ReplicaFixture.term, attention: {})
-    let kind = await refusal { () async throws(ReplicaError) in try await again.append(.one(3, 4), lease) }
+    let kind = await refusal { () async throws(ReplicaError) in try await again.append(batch(3), lease) }
     #expect(kind == .quota(max: 50, value: 61), "what others have added counts")
   }
 

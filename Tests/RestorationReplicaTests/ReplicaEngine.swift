@@ -140,10 +140,10 @@ extension ChangeID {
 }
 
 extension ReplicaBatch {
-  /// A batch of one transaction, whose change is named by its end.
+  /// A batch whose change is named by its end.
   static func one(_ after: SequenceNumber, _ upto: SequenceNumber, change: UInt64? = nil) -> ReplicaBatch {
     let change = change.map { ChangeID(high: 1, low: $0) } ?? .numbered(upto)
-    return ReplicaBatch([ReplicaTransaction(after: after, upto: upto, change: change, changes: [UInt8(upto)])])
+    return ReplicaBatch(after: after, upto: upto, change: change, body: [UInt8(upto)])
   }
 }
 

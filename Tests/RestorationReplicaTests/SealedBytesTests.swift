@@ -74,8 +74,7 @@ struct SealedBytesTests {
     let blocks = section.split(separator: "```").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
     try #require(blocks.count == 2)
     let change = ChangeID(high: 0x0123_4567_89ab_cdef, low: 7)
-    let changes = Self.bytes("0102")
-    let batch = ReplicaBatch([ReplicaTransaction(after: 300, upto: 302, change: change, changes: changes)])
+    let batch = ReplicaBatch(after: 300, upto: 302, change: change, body: Self.bytes("0102"))
     let place = SealedPlace.batch(
       batch,
       of: .init(application: "org.example.Draw", history: "2f1b0c1e-58c8-4c53-9a35-0a3f2f1f6f10")
@@ -83,7 +82,8 @@ struct SealedBytesTests {
     #expect(place.bytes(under: try Self.key().id) == Self.bytes(blocks[0]))
     let sealed = try #require(SealedBytes(Self.bytes(blocks[1])))
     let text = try #require(try Self.key().open(sealed, as: place))
-    #expect(SealedBatch(text, after: 300) == SealedBatch(batch, behind: ChangeID(high: 0x8899_aabb_ccdd_eeff, low: 6)))
+    let preceding = ChangeID(high: 0x8899_aabb_ccdd_eeff, low: 6)
+    #expect(SealedBatch(text) == SealedBatch(batch.body, behind: preceding))
   }
 
   @Test func thePlacesOfPartsAndSummariesNeverChange() throws {
@@ -169,12 +169,11 @@ struct SealedBytesTests {
   }
 
   @Test func aBatchSaysWhatItFollows() throws {
-    let batch = ReplicaBatch.one(1, 3, change: 5)
     for preceding in [nil, ChangeID(high: 2, low: 3)] {
-      let sealed = SealedBatch(batch, behind: preceding)
-      #expect(SealedBatch(sealed.text, after: 1) == sealed)
-      for count in sealed.text.indices { #expect(SealedBatch(Array(sealed.text[..<count]), after: 1) == nil) }
-      #expect(SealedBatch([2] + sealed.text.dropFirst(), after: 1) == nil, "neither with a change nor without one")
+      let sealed = SealedBatch([7, 8], behind: preceding)
+      #expect(SealedBatch(sealed.text) == sealed)
+      for count in 0..<sealed.text.count - 2 { #expect(SealedBatch(Array(sealed.text[..<count])) == nil) }
+      #expect(SealedBatch([2] + sealed.text.dropFirst()) == nil, "neither with a change nor without one")
     }
   }
 }

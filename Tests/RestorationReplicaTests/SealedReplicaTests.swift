@@ -17,53 +17,44 @@ struct SealedReplicaTests {
     let host = try SealedHost()
     let lease = try await host.broker.acquire().lease
     let secret = Array("the user's text".utf8)
-    func transaction(_ after: SequenceNumber) -> ReplicaTransaction {
-      ReplicaTransaction(after: after, upto: after + 1, change: .numbered(after + 1), changes: secret)
+    func batch(_ after: SequenceNumber, _ upto: SequenceNumber) -> ReplicaBatch {
+      ReplicaBatch(after: after, upto: upto, change: .numbered(upto), body: secret)
     }
-    try await host.broker.link.append(ReplicaBatch((0..<3).map(transaction)), lease)
-    var stored = host.memory.contents(of: ReplicaFixture.application).batches.map(\.transactions)
-    #expect(stored.map(\.count) == [1], "where transactions end is not told")
+    try await host.broker.link.append(batch(0, 3), lease)
+    var stored = host.memory.contents(of: ReplicaFixture.application).batches
     try await host.snapshot(3, [secret, secret], lease)
-    try await host.broker.link.append(ReplicaBatch([transaction(3)]), lease)
-    stored += host.memory.contents(of: ReplicaFixture.application).batches.map(\.transactions)
+    try await host.broker.link.append(batch(3, 4), lease)
+    stored += host.memory.contents(of: ReplicaFixture.application).batches
     let parts = host.memory.contents(of: ReplicaFixture.application).parts
     #expect(stored.count == 2 && parts.count == 2 && parts[0] != parts[1])
-    for bytes in parts + stored.map(\.[0].changes) { #expect(!bytes.contains(secret)) }
+    for bytes in parts + stored.map(\.body) { #expect(!bytes.contains(secret)) }
     let page = try await host.broker.load(.snapshot(part: 0), lease)
     #expect(page.parts.map(\.bytes) == [secret, secret])
-    #expect(page.batches.flatMap(\.transactions).map(\.changes) == [secret])
+    #expect(page.batches == [batch(3, 4)])
   }
 
   /// What is done to a page with three batches.
   enum BatchFault: CaseIterable, Sendable {
-    case changed, cut, empty, inTheClear, elsewhere, otherChange, splitInTwo, reordered, leftOut, leftOutFirst, repeated
-    case replaced, endless
+    case changed, cut, empty, inTheClear, elsewhere, otherChange, reordered, leftOut, leftOutFirst, repeated, replaced
+    case endless
 
     func change(_ page: ReplicaPage) -> ReplicaPage {
       guard page.batches.count == 3 else { return page }
       var page = page
-      func other(_ change: (inout ReplicaTransaction) -> Void) -> ReplicaBatch {
-        var transaction = page.batches[1].transactions[0]
-        change(&transaction)
-        return ReplicaBatch([transaction])
-      }
       switch self {
-      case .changed: page.batches[1] = other { $0.changes[40] ^= 1 }
-      case .cut: page.batches[1] = other { $0.changes.removeLast() }
-      case .empty: page.batches[1] = other { $0.changes = [] }
+      case .changed: page.batches[1].body[40] ^= 1
+      case .cut: page.batches[1].body.removeLast()
+      case .empty: page.batches[1].body = []
       case .inTheClear: page.batches[1] = .one(2, 3)
       case .elsewhere:
-        page.batches[1] = other { $0.upto = 4 }
+        page.batches[1].upto = 4
         page.batches.removeLast()
-      case .otherChange: page.batches[1] = other { $0.change = .numbered(77) }
-      case .splitInTwo:
-        let first = other { $0.upto = 2 }.transactions[0]
-        page.batches[1] = ReplicaBatch([first, other { $0.after = 2 }.transactions[0]])
+      case .otherChange: page.batches[1].change = .numbered(77)
       case .reordered: page.batches.swapAt(1, 2)
       case .leftOut: page.batches.remove(at: 1)
       case .leftOutFirst: page.batches.remove(at: 0)
       case .repeated: page.batches.insert(page.batches[0], at: 1)
-      case .replaced: page.batches[1] = other { $0.changes = page.batches[2].transactions[0].changes }
+      case .replaced: page.batches[1].body = page.batches[2].body
       case .endless: page.next = .batches(after: 0)
       }
       return page
@@ -209,7 +200,7 @@ struct SealedReplicaTests {
     #expect(try await other.broker.load(.batches(after: 0), second).batches == [.one(0, 2)])
     // What is stored from now on is under the current one.
     try await other.broker.append(2, 3, second)
-    let stored = memory.contents(of: ReplicaFixture.application).batches.map { SealedBytes($0.transactions[0].changes) }
+    let stored = memory.contents(of: ReplicaFixture.application).batches.map { SealedBytes($0.body) }
     #expect(stored.map { $0?.keyID } == [old.id, new.id])
     #expect(try await other.broker.load(.batches(after: 0), second).batches == [.one(0, 2), .one(2, 3)])
   }
@@ -219,9 +210,9 @@ struct SealedReplicaTests {
     let lease = try await host.broker.acquire().lease
     try await host.broker.append(0, 2, lease)
     host.server.changePages { page in
-      var transaction = page.batches[0].transactions[0]
-      transaction.changes[0] = 0x82
-      return ReplicaPage(batches: [ReplicaBatch([transaction])])
+      var page = page
+      page.batches[0].body[0] = 0x82
+      return page
     }
     let error = try #require(await host.refusal(lease))
     #expect(error.kind == .refused && error.message.contains("version 2; install"))

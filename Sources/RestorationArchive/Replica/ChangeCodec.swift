@@ -33,12 +33,39 @@ package struct ChangeBatch: Hashable, Sendable {
   /// - Parameter shared: reduces a session's record to what other hosts may know.
   package func encoded(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) -> [UInt8] {
     var writer = ChangeWriter(shared: shared)
-    // The buffer stays in memory until it is sent, so it should not be much larger than needed.
-    writer.makeRoom(transactions.reduce(64) { $1.changes.reduce($0) { $0 + $1.encodedBytes } })
     writer.byte(Self.version)
     writer.write(after)
     writer.write(transactions)
     return writer.bytes
+  }
+}
+
+extension ReplicaBatch {
+  /// - Parameter transactions: at least one; each begins where the former one ends.
+  package init(_ transactions: [ReplicaTransaction]) {
+    let (first, last) = (transactions[0], transactions[transactions.count - 1])
+    var writer = ChangeWriter { $0 }
+    writer.makeRoom(64 + transactions.bytes + 16 * transactions.count)
+    writer.byte(ChangeBatch.version)
+    writer.write(first.after)
+    writer.number(Int64(transactions.count))
+    for transaction in transactions {
+      writer.write(transaction.change.high)
+      writer.write(transaction.change.low)
+      writer.content(transaction.changes)
+    }
+    self.init(after: first.after, upto: last.upto, change: last.change, body: writer.bytes)
+  }
+}
+
+extension CommittedTransaction {
+  /// - Parameter shared: reduces a session's record to what other hosts may know.
+  package func encoded(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) -> ReplicaTransaction {
+    var writer = ChangeWriter(shared: shared)
+    // The buffer stays in memory until it is sent, so it should not be much larger than needed.
+    writer.makeRoom(changes.reduce(8) { $0 + $1.encodedBytes })
+    writer.write(changes)
+    return ReplicaTransaction(after: after, upto: upto, change: change, changes: writer.bytes)
   }
 }
 

@@ -10,11 +10,6 @@ package struct CommittedTransaction: Sendable {
   }
 
   package var after: SequenceNumber { upto - SequenceNumber(changes.count) }
-
-  func encoded(shared: @escaping @Sendable (SessionRecord) -> SessionRecord) -> ReplicaTransaction {
-    let batch = ChangeBatch(after: after, [ChangeBatch.Transaction(change, changes)])
-    return ReplicaTransaction(after: after, upto: upto, change: change, changes: batch.encoded(shared: shared))
-  }
 }
 
 /// Transactions on this host's disk that are not in the `ShippingQueue` yet. They are taken together, so that writers

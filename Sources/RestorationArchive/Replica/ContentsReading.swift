@@ -42,7 +42,7 @@ struct ContentsReading {
     if let end = page.batches.last?.upto, end > grant.tip.sequence {
       throw refusal("go on to \(end), behind \(grant.tip.sequence), where they end")
     }
-    bytes += page.parts.reduce(0) { $0 + $1.bytes.count } + page.batches.reduce(0) { $0 + $1.bytes }
+    bytes += page.parts.reduce(0) { $0 + $1.bytes.count } + page.batches.reduce(0) { $0 + $1.body.count }
     guard bytes <= bytesMax else {
       throw refusal(
         "have more than \(bytesMax) bytes, four times archiveBytesMax of this host; raise that, if it is right"

@@ -83,11 +83,13 @@ package struct ReplicaRenewal: Hashable, Sendable {
   }
 }
 
+/// A transaction that waits to be sent.
 package struct ReplicaTransaction: Hashable, Sendable {
   /// The transaction made the changes `after + 1 … upto`.
   package var after: SequenceNumber
   package var upto: SequenceNumber
   package var change: ChangeID
+  /// As in the body of a batch.
   package var changes: [UInt8]
 
   package init(after: SequenceNumber, upto: SequenceNumber, change: ChangeID, changes: [UInt8]) {
@@ -99,21 +101,19 @@ extension Sequence<ReplicaTransaction> {
   var bytes: Int { reduce(0) { $0 + $1.changes.count } }
 }
 
-/// Concatenated transactions that are stored together.
+/// Consecutive transactions that are stored together.
 package struct ReplicaBatch: Hashable, Sendable {
-  /// At least one.
-  package let transactions: [ReplicaTransaction]
-
-  package init(_ transactions: [ReplicaTransaction]) {
-    precondition(!transactions.isEmpty, "a batch without a transaction has no place")
-    self.transactions = transactions
-  }
-
-  package var after: SequenceNumber { transactions[0].after }
-  package var upto: SequenceNumber { transactions[transactions.count - 1].upto }
+  /// The transactions made the changes `after + 1 … upto`.
+  package var after: SequenceNumber
+  package var upto: SequenceNumber
   /// The last transaction's change; names the batch.
-  package var change: ChangeID { transactions[transactions.count - 1].change }
-  package var bytes: Int { transactions.bytes }
+  package var change: ChangeID
+  /// An encoded `ChangeBatch`, or one that was sealed.
+  package var body: [UInt8]
+
+  package init(after: SequenceNumber, upto: SequenceNumber, change: ChangeID, body: [UInt8]) {
+    (self.after, self.upto, self.change, self.body) = (after, upto, change, body)
+  }
 }
 
 /// A piece of a copy of a whole archive.

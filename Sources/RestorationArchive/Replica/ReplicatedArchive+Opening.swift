@@ -332,12 +332,9 @@ extension ReplicatedArchive {
     var reading = reading(grant, from: .batches(after: end))
     while let page = try await nextPage(of: &reading, grant) {
       for batch in page.batches where batch.upto > end {
+        let (begin, changes) = try changes(of: batch, behind: end)
         // All or nothing: the last transaction of a batch may replace what the first one wrote.
-        let rest = batch.transactions.drop { $0.after < end }
-        var changes: [ArchiveChange] = []
-        for transaction in rest { changes += try decoded(transaction) }
-        let begin = rest.first?.after ?? end
-        try await local { [changes] () async throws(ArchiveError) in
+        try await local { () async throws(ArchiveError) in
           _ = try await base.apply(
             ArchiveBatch(changes),
             lease: lease,
@@ -362,21 +359,25 @@ extension ReplicatedArchive {
     return .replica(ReplicaError(.refused, text))
   }
 
-  /// Untrusted: the transaction comes from outside.
-  private func decoded(_ transaction: ReplicaTransaction) throws(ClaimFailure) -> [ArchiveChange] {
+  /// The changes of the batch's transactions that begin at `end` or behind it, and where they begin. The batch comes
+  /// from outside and is not trusted.
+  private func changes(
+    of batch: ReplicaBatch,
+    behind end: SequenceNumber
+  ) throws(ClaimFailure) -> (begin: SequenceNumber, [ArchiveChange]) {
     let problem: String
     do throws(ChangeBatchError) {
-      let batch = try ChangeBatch(decoding: transaction.changes)
-      if batch.after == transaction.after, batch.upto == transaction.upto, batch.transactions.count == 1,
-        batch.transactions[0].changeID == transaction.change
-      {
-        return batch.transactions[0].changes
+      let decoded = try ChangeBatch(decoding: batch.body)
+      var (begin, rest) = (decoded.after, decoded.transactions[...])
+      if begin == batch.after, decoded.upto == batch.upto, rest.last?.changeID == batch.change {
+        while begin < end, let former = rest.popFirst() { begin += SequenceNumber(former.changes.count) }
+        return (begin, rest.flatMap(\.changes))
       }
-      problem = "it is another one"
+      problem = "they are others"
     } catch {
       problem = error.description
     }
-    let place = "\(transaction.after + 1) to \(transaction.upto)"
+    let place = "\(batch.after &+ 1) to \(batch.upto)"
     let text = "the changes \(place) cannot be read (\(problem)); look at the fleet's store"
     throw .replica(ReplicaError(.refused, text))
   }

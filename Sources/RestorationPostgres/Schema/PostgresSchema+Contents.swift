@@ -35,7 +35,7 @@ extension PostgresSchema {
     CREATE OR REPLACE FUNCTION load_1(_owner text, _archive bigint, _lease uuid, _parts boolean, _from bigint,
       _bytes bigint)
     RETURNS TABLE (outcome text, host text, base bigint, base_change uuid, reader bigint, parts bigint, tip bigint,
-      number bigint, upto bigint, body bytea, attempt bigint)
+      number bigint, upto bigint, body bytea, attempt bigint, change uuid)
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = restoration, pg_temp AS $$
     #variable_conflict use_column
     DECLARE _row archive;
@@ -56,15 +56,16 @@ extension PostgresSchema {
       -- As many as have room, and one in any case.
       IF _parts THEN
         RETURN QUERY SELECT NULL, NULL, NULL::bigint, NULL::uuid, NULL::bigint, NULL::bigint, NULL::bigint, p.number,
-          NULL::bigint, p.body, NULL::bigint
+          NULL::bigint, p.body, NULL::bigint, NULL::uuid
         FROM (SELECT number, body, sum(octet_length(body)) OVER (ORDER BY number) - octet_length(body) AS before
           FROM part WHERE archive = _archive AND attempt = _row.base_attempt AND number >= _from
           ORDER BY number LIMIT 64) p
         WHERE p.before < _bytes ORDER BY p.number;
       ELSE
         RETURN QUERY SELECT NULL, NULL, NULL::bigint, NULL::uuid, NULL::bigint, NULL::bigint, NULL::bigint, b.after,
-          b.upto, b.body, NULL::bigint
-        FROM (SELECT after, upto, body, sum(octet_length(body)) OVER (ORDER BY after) - octet_length(body) AS before
+          b.upto, b.body, NULL::bigint, b.change
+        FROM (SELECT after, upto, change, body,
+            sum(octet_length(body)) OVER (ORDER BY after) - octet_length(body) AS before
           FROM batch WHERE archive = _archive AND upto > _from AND after >= coalesce((SELECT max(after) FROM batch
             WHERE archive = _archive AND after <= _from), 0)
           ORDER BY after LIMIT 256) b

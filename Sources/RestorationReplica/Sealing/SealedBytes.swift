@@ -31,7 +31,7 @@ package struct SealedBytes: Sendable {
 ///
 /// The lease is not a part of it, because waiting data is stored under the next lease.
 package enum SealedPlace: Sendable {
-  /// The bytes of the batch do not matter.
+  /// The body of the batch does not matter.
   case batch(ReplicaBatch, of: Archive)
   case part(SnapshotPart, of: Archive)
   case summary(of: String)

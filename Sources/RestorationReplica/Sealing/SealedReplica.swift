@@ -133,10 +133,9 @@ package final class SealedReplica: ArchiveReplica {
     _ lease: ReplicaLease
   ) async throws(ReplicaError) {
     let (archive, preceding) = try withHolding(lease) { ($0.archive, $0.append(batch)) }
-    let text = SealedBatch(batch, behind: preceding).text
-    let sealed = keys.current.seal(text, as: .batch(batch, of: archive))
-    let whole = ReplicaTransaction(after: batch.after, upto: batch.upto, change: batch.change, changes: sealed)
-    try await base.append(ReplicaBatch([whole]), lease)
+    var sealed = batch
+    sealed.body = keys.current.seal(SealedBatch(batch.body, behind: preceding).text, as: .batch(batch, of: archive))
+    try await base.append(sealed, lease)
   }
 
   nonisolated(nonsending) package func snapshot(
@@ -221,15 +220,16 @@ package final class SealedReplica: ArchiveReplica {
     _ read: inout Reading
   ) throws(ReplicaError) -> ReplicaBatch {
     let place = SealedPlace.batch(batch, of: archive)
-    let text = try open(batch.transactions[0].changes, as: place)
-    guard let opened = SealedBatch(text, after: batch.after), opened.batch.upto == batch.upto,
-      opened.batch.change == batch.change, batch.transactions.count == 1
-    else { throw refusal("\(place) does not have the transactions that it names") }
-    if let tip = read.tip, tip.sequence == batch.after, let preceding = opened.preceding, preceding != tip.change {
+    guard let text = SealedBatch(try open(batch.body, as: place)) else {
+      throw refusal("\(place) does not say what it follows")
+    }
+    if let tip = read.tip, tip.sequence == batch.after, let preceding = text.preceding, preceding != tip.change {
       throw refusal("\(place) follows another change than the one before it")
     }
     read.tip = ReplicaTip(sequence: batch.upto, change: batch.change)
-    return opened.batch
+    var opened = batch
+    opened.body = text.body
+    return opened
   }
 
   private func open(_ bytes: [UInt8], as place: SealedPlace) throws(ReplicaError) -> [UInt8] {

@@ -196,7 +196,7 @@ package struct Append: ReplicaMethod {
   package static let isBrief = true
 
   package var lease = ReplicaLease()
-  package var batch = ReplicaBatch.blank
+  package var batch = ReplicaBatch()
   package init() {}
 
   package var application: String? { lease.application }

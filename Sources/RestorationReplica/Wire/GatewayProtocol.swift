@@ -18,9 +18,9 @@ package enum GatewayProtocol {
   /// The most bytes of a page, unless it is one part or batch.
   package static let pageBytesMax = 1 << 20
 
-  /// A batch has at most 4 MiB of changes, which is 5.6 MB of base 64, and if it has more than 1 MiB, at most 16,384
-  /// transactions (`ShippingQueue`). Each of these takes up to 87 bytes besides, and 4 values: 7.1 MB in all. 1 MiB of
-  /// the smallest transactions, of 25 bytes, takes less. A page is not larger, so this holds in both directions.
+  /// A batch has at most 4 MiB of changes, and if it has more than 1 MiB, at most 16,384 transactions
+  /// (`ShippingQueue`), each of which takes 16 bytes besides: 6 MB of base 64. A page has 1 MiB. In batches of one
+  /// transaction, of 21 bytes at least, that is 50,000 objects of 5 values and 130 bytes, which is 6.5 MB.
   package static let frame = FrameLimits(
     frameBytesMax: 8 << 20,
     depthMax: 16,

@@ -109,65 +109,19 @@ extension ReplicaGrant: CheckedWireObject {
   }
 }
 
-/// The transactions are consecutive, so each states only its end.
-struct BatchWords: WireObject {
-  var after: SequenceNumber = 0
-  var transactions: [TransactionWords] = []
-
-  mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("after", &after, .sequence, "Where the contents end before it.")
-    try members.required("transactions", &transactions, .some, "One behind the other.")
-  }
-}
-
-struct TransactionWords: WireObject {
-  var upto: SequenceNumber = 0
-  var change = ChangeID(high: 0, low: 0)
-  var changes: [UInt8] = []
-
-  mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
-    try members.required("upto", &upto, .range(1...ChangeBatch.sequenceMax), "The number of its last change.")
-    try members.required("change", &change, "Names the transaction.")
-    try members.bytes("changes", &changes, "What it changed.")
-  }
-}
-
-extension ReplicaBatch: WireValue {
-  package static var schema: Schema { BatchWords.schema }
-  package static var expected: String { BatchWords.expected }
+extension ReplicaBatch: CheckedWireObject {
   package static var plural: String { "batches" }
+  package init() { self.init(after: 0, upto: 1, change: ChangeID(high: 0, low: 0), body: []) }
 
-  /// A placeholder in messages that are not filled in yet.
-  static let blank = ReplicaBatch([
-    ReplicaTransaction(after: 0, upto: 1, change: ChangeID(high: 0, low: 0), changes: [])
-  ])
-
-  package init(wire slice: JSONSlice) throws(Misfit) {
-    let words = try BatchWords(wire: slice)
-    var transactions: [ReplicaTransaction] = []
-    transactions.reserveCapacity(words.transactions.count)
-    var after = words.after
-    for (index, next) in words.transactions.enumerated() {
-      guard next.upto > after else {
-        throw Misfit("an integer of more than \(after)", at: "transactions/\(index)/upto")
-      }
-      transactions.append(
-        ReplicaTransaction(after: after, upto: next.upto, change: next.change, changes: next.changes)
-      )
-      after = next.upto
-    }
-    self.init(transactions)
+  package mutating func walk(_ members: inout some MemberWalk) throws(Misfit) {
+    try members.required("after", &after, .sequence, "Where the contents end before it.")
+    try members.required("upto", &upto, .sequence, "The number of its last change.")
+    try members.required("change", &change, "Names its last transaction.")
+    try members.bytes("body", &body, "What its transactions changed.")
   }
 
-  package func writeJSON(to writer: inout JSONWriter) {
-    var words = BatchWords()
-    words.after = after
-    words.transactions = transactions.map { transaction in
-      TransactionWords().with {
-        ($0.upto, $0.change, $0.changes) = (transaction.upto, transaction.change, transaction.changes)
-      }
-    }
-    words.writeJSON(to: &writer)
+  package func check() throws(Misfit) {
+    guard upto > after else { throw Misfit("an integer of more than after", at: "upto") }
   }
 }
 
@@ -253,11 +207,11 @@ extension ReplicaPage: WireObject {
       kept.parts.append(part)
     }
     for batch in batches {
-      guard kept.parts.isEmpty && kept.batches.isEmpty || batch.bytes <= room else {
+      guard kept.parts.isEmpty && kept.batches.isEmpty || batch.body.count <= room else {
         kept.next = .batches(after: batch.after)
         return kept
       }
-      room -= batch.bytes
+      room -= batch.body.count
       kept.batches.append(batch)
     }
     kept.next = next
