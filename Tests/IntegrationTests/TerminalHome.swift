@@ -43,11 +43,16 @@ struct TerminalHome: CustomStringConvertible {
   ///   - after: what comes behind it.
   ///   - command: what runs in panes of tmux.
   func prepare(before: String = "", after: String = "", command: String = "bash") throws {
-    if !Files.exists("\(self)") { _ = try broker.directory.makeDirectory("home") }
+    if !Files.exists("\(self)") { try make() }
     // What a user may have set does not reach the hook.
     let settings = "PS1='> '\nalias rm='rm -i' tail=false\nset -C\n"
     try write("\(settings)\(before)\n. \(TerminalExample.folder)/shell.bash\n\(after)\n", to: ".bashrc")
     try write("set -g default-command '\(command)'\nrun-shell '\(TerminalExample.folder)/tmux.py'\n", to: ".tmux.conf")
+  }
+
+  /// Makes the directory, and these folders in it.
+  func make(_ folders: String...) throws {
+    for folder in ["home"] + folders.map({ "home/\($0)" }) { _ = try broker.directory.makeDirectory(folder) }
   }
 
   func write(_ text: String, to name: String) throws { try Files.write(Array(text.utf8), to: "\(self)/\(name)") }

@@ -36,7 +36,7 @@ struct TerminalInstallLives {
   }
 
   @Test(.broker) func anInstalledShellComesBackAndAnUninstalledOneDoesNot() throws {
-    _ = try broker.directory.makeDirectory("home")
+    try home.make()
     let own = "PS1='> '\nalias rm='rm -i' tail=false\nset -C\n"
     try home.write(own, to: ".bashrc")
     let installed = try terminal("install", "bash", "--from", Self.restorers, "--yes")
@@ -58,7 +58,7 @@ struct TerminalInstallLives {
   }
 
   @Test(.broker) func anInstalledTmuxComesBack() throws {
-    _ = try broker.directory.makeDirectory("home")
+    try home.make()
     try home.write("set -g default-command 'sh'\n", to: ".tmux.conf")
     try terminal("install", "tmux", "--from", Self.restorers, "--yes")
     defer { _ = try? home.tmux("kill-server") }
@@ -71,7 +71,7 @@ struct TerminalInstallLives {
 
   @Test(.broker, .enabled(if: Editor.areInstalled, Comment(rawValue: Editor.requirement)))
   func installedEditorsLoadTheirPlugins() throws {
-    _ = try broker.directory.makeDirectory("home")
+    try home.make()
     try terminal("install", "vim", "neovim", "emacs", "--from", Self.restorers, "--yes")
     let look = #"if exists(":RestorationStatus") == 2 | qa! | else | cq | endif"#
     let commands = [
@@ -88,7 +88,7 @@ struct TerminalInstallLives {
   }
 
   @Test(.broker) func whatIsShownIsWhatIsWrittenAndAllOfItIsTakenBack() throws {
-    for folder in ["home", "home/dotfiles"] { _ = try broker.directory.makeDirectory(folder) }
+    try home.make("dotfiles")
     try home.write("echo hello\n", to: "dotfiles/bashrc")
     chmod("\(home)/dotfiles/bashrc", 0o640)
     symlink("dotfiles/bashrc", "\(home)/.bashrc")
@@ -125,7 +125,7 @@ struct TerminalInstallLives {
   @Test(.broker) func restorersThatHaveMovedReplaceTheirLines() throws {
     let moved = try broker.directory.makeDirectory("moved")
     #expect(try ChildProcess.run(["cp", "-r", "\(Self.restorers)/terminal", moved]).end == .exit(0))
-    _ = try broker.directory.makeDirectory("home")
+    try home.make()
     try home.write("one\n", to: ".bashrc")
     try terminal("install", "bash", "--from", Self.restorers, "--yes")
     try home.write(Files.text("\(home)/.bashrc") + "two", to: ".bashrc")
@@ -169,10 +169,7 @@ struct TerminalInstallLives {
   }
 
   @Test(.broker) func aLinkThatAUserHasMadeToSomethingElseStays() throws {
-    for folder in ["home", "home/.vim", "home/.vim/pack", "home/.vim/pack/restoration", "home/mine"] {
-      _ = try broker.directory.makeDirectory(folder)
-    }
-    _ = try broker.directory.makeDirectory("home/.vim/pack/restoration/start")
+    try home.make("mine", ".vim", ".vim/pack", ".vim/pack/restoration", ".vim/pack/restoration/start")
     symlink("\(home)/mine", "\(home)/.vim/pack/restoration/start/restoration")
     let before = try files()
     try terminal("install", "vim", "--from", Self.restorers, "--yes")
@@ -181,7 +178,7 @@ struct TerminalInstallLives {
   }
 
   @Test(.broker) func linesAreTakenFromTheFileThatHasThemThoughAnotherOneComesFirst() throws {
-    for folder in ["home", "home/.config", "home/.config/tmux"] { _ = try broker.directory.makeDirectory(folder) }
+    try home.make(".config", ".config/tmux")
     try home.write("set -g status off\n", to: ".config/tmux/tmux.conf")
     try terminal("install", "tmux", "--from", Self.restorers, "--yes")
     try home.write("set -g mouse on\n", to: ".tmux.conf")
@@ -221,7 +218,7 @@ struct TerminalInstallLives {
   }
 
   @Test(.broker) func whatTheUserWritesWhileTheQuestionWaitsStays() throws {
-    _ = try broker.directory.makeDirectory("home")
+    try home.make()
     let terminal = try PseudoTerminal(columns: 80)
     let process = try ChildProcess(
       [Products.control, "terminal", "install", "bash", "--from", Self.restorers],
@@ -237,7 +234,7 @@ struct TerminalInstallLives {
   }
 
   @Test(.broker) func nothingIsWrittenWithoutAYes() throws {
-    _ = try broker.directory.makeDirectory("home")
+    try home.make()
     let words = ["terminal", "install", "bash", "--from", Self.restorers]
     let unasked = try ControlTool.run(words, environment: settings, status: 64)
     #expect(unasked.errors.contains("use --yes"), "\(unasked.errors)")
