@@ -250,7 +250,7 @@ mkdir -p "$restorers"
 (
   # Beside this script in an archive, else in the sources.
   cd "$here/restorers" 2>/dev/null || cd "$here/../Protocol/examples"
-  find terminal vim neovim emacs -type f -regex '.*\.\(awk\|bash\|el\|lua\|py\|sh\|vim\)' \
+  find terminal vim neovim emacs -type f -regex '.*\.\(awk\|bash\|el\|fish\|lua\|py\|sh\|vim\|zsh\)' \
     -exec cp --parents -t "$restorers" -- {} +
 )
 if [[ -n $catalog ]]; then

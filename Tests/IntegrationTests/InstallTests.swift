@@ -33,11 +33,12 @@ internal import Testing
     let restorers = "\(installer.prefix)/share/restorationd/restorers"
     let tool = ["\(installer.prefix)/bin/restorationctl", "terminal", "install", "--dry-run"]
     let shown = try ChildProcess.run(
-      tool + ["bash", "tmux", "vim", "neovim", "emacs"],
-      environment: ["HOME": directory.path, "XDG_CONFIG_HOME": nil, "XDG_DATA_HOME": nil]
+      tool + ["bash", "zsh", "fish", "tmux", "vim", "neovim", "emacs"],
+      environment: ["HOME": directory.path, "XDG_CONFIG_HOME": nil, "XDG_DATA_HOME": nil, "ZDOTDIR": nil]
     )
     #expect(shown.end == .exit(0), "\(shown.errors)")
-    for place in ["terminal/shell.bash'", "terminal/tmux.py'", "vim.", "neovim.", "emacs\""] {
+    let shells = ["bash", "zsh", "fish"].map { "terminal/shell.\($0)'" }
+    for place in shells + ["terminal/tmux.py'", "vim.", "neovim.", "emacs\""] {
       #expect(shown.output.contains("\(restorers)/\(place)"), "\(shown.output)")
     }
     #expect(Files.mode("\(restorers)/terminal/tmux.py") == 0o755)

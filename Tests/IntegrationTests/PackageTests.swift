@@ -208,7 +208,8 @@ internal import Testing
   func theRestorersOfATerminalAreInAPackage() throws {
     let root = try Packages.unpack("restoration-terminal", in: directory)
     let place = "\(root)/usr/share/restorationd/restorers"
-    let words = ["terminal", "install", "bash", "tmux", "vim", "neovim", "emacs", "--dry-run", "--from", place]
+    let programs = ["bash", "zsh", "fish", "tmux", "vim", "neovim", "emacs"]
+    let words = ["terminal", "install"] + programs + ["--dry-run", "--from", place]
     let home = try directory.makeDirectory("home")
     let result = try ChildProcess.run([Products.control] + words, environment: ["HOME": home])
     #expect(result.end == .exit(0) && result.output.contains("\(place)/terminal/tmux.py"), "\(result.errors)")

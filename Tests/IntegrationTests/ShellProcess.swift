@@ -4,19 +4,74 @@ internal import Glibc
 internal import TestSupport
 internal import Testing
 
+/// A kind of shell that comes back.
+enum Shell: String, CaseIterable, Sendable {
+  case bash, zsh, fish
+
+  /// Where its restorer stores.
+  var application: String {
+    switch self {
+    case .bash: "org.gnu.bash"
+    case .zsh: "org.zsh.zsh"
+    case .fish: "com.fishshell.fish"
+    }
+  }
+
+  /// The file of its settings in the home directory.
+  var settings: String {
+    switch self {
+    case .bash: ".bashrc"
+    case .zsh: ".zshrc"
+    case .fish: ".config/fish/config.fish"
+    }
+  }
+
+  /// What a user may have set, which does not reach the restorer.
+  var habits: String {
+    switch self {
+    case .bash: "PS1='> '\nalias rm='rm -i' tail=false\nset -C\n"
+    case .zsh:
+      "PS1='> '\nalias rm='rm -i' tail=false\nset -C\nHISTFILE=~/.zsh_history HISTSIZE=1000 SAVEHIST=1000\n"
+    case .fish: "set fish_greeting\nfunction fish_prompt; echo '> '; end\nalias rm='rm -i'\nalias head=false\n"
+    }
+  }
+
+  /// The command before the one that asks; fish has one history for all shells.
+  var lastCommand: String? {
+    switch self {
+    case .bash: "history 2 | command head -n 1"
+    case .zsh: "fc -l -1"
+    case .fish: nil
+    }
+  }
+
+  /// A line that writes what a command writes to `~/written.PID` once it is done.
+  func writing(_ command: String) -> String {
+    let (begin, end, pid) = self == .fish ? ("begin", "end", "$fish_pid") : ("{", "}", "$$")
+    return " \(begin) \(command); \(end) >~/part.\(pid); mv ~/part.\(pid) ~/written.\(pid)\r"
+  }
+}
+
 /// A shell on a terminal of its own, and what it has beside it.
 final class ShellProcess {
+  let kind: Shell
   let process: ChildProcess
   /// Nil when it was closed.
   private var window: PseudoTerminal?
   private let home: String
 
-  init(_ options: [String], home: String, environment: [String: String?], directory: String) throws {
-    self.home = home
+  init(
+    _ kind: Shell,
+    _ options: [String],
+    home: String,
+    environment: [String: String?],
+    directory: String
+  ) throws {
+    (self.kind, self.home) = (kind, home)
     let terminal = try PseudoTerminal()
     window = terminal
     process = try ChildProcess(
-      ["bash"] + options,
+      [kind.rawValue] + options,
       environment: environment,
       output: .terminal(terminal),
       directory: directory
@@ -36,7 +91,7 @@ final class ShellProcess {
     let name = "\(home)/written.\(process.pid)"
     Files.remove(name)
     try awaitPrompt()
-    try terminal.type(" { \(command); } >~/part.$$; mv ~/part.$$ ~/written.$$\r")
+    try terminal.type(kind.writing(command))
     try Wait.until("the shell has done \(command)") {
       try terminal.drain()
       return Files.exists(name)
@@ -66,7 +121,7 @@ final class ShellProcess {
 
   /// Kills what keeps its place, and waits for its end: until then it seems to be at work.
   func killKeeper() throws {
-    let found = try ChildProcess.run(["pgrep", "-P", "\(process.pid)", "-f", "shell-keeper"])
+    let found = try ChildProcess.run(["pgrep", "-o", "-s", "\(process.pid)", "-f", "shell-keeper"])
     let pid = try #require(Int32(found.output.dropLast()), "\(found)")
     let keeper = try FileDescriptor.process(pid)
     Glibc.kill(pid, SIGKILL)

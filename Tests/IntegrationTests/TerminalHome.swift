@@ -12,16 +12,21 @@ enum TerminalExample {
   /// Whether what the examples need is installed; in CI it must be.
   static let isInstalled: Bool = {
     guard !Environment.isCI else { return true }
-    let commands = [["bash", "--version"], ["jq", "--version"], ["tmux", "-V"]]
+    let commands = [["jq", "--version"], ["tmux", "-V"]] + Shell.allCases.map { [$0.rawValue, "--version"] }
     return commands.allSatisfy { (try? ChildProcess.run($0))?.end == .exit(0) }
   }()
 
-  static let requirement = "needs bash, jq and tmux; Tests/run.sh installs them"
+  static let requirement = "needs bash, zsh, fish, jq and tmux; Tests/run.sh installs them"
 }
 
 /// The home directory of a user whose shells and tmux come back, beside the test's broker.
 struct TerminalHome: CustomStringConvertible {
   var description: String { broker.directory.file("home") }
+  /// The user's shell.
+  let kind: Shell
+
+  init(_ kind: Shell = .bash) { self.kind = kind }
+
   /// Of the user's server of tmux.
   var socket: String { broker.directory.file("t") }
 
@@ -39,14 +44,13 @@ struct TerminalHome: CustomStringConvertible {
   /// Writes the settings.
   ///
   /// - Parameters:
-  ///   - before: what the user has in `~/.bashrc` before the restorer is read.
+  ///   - before: what the user has in the settings of the shell before the restorer is read.
   ///   - after: what comes behind it.
   ///   - command: what runs in panes of tmux.
   func prepare(before: String = "", after: String = "", command: String = "bash") throws {
-    if !Files.exists("\(self)") { try make() }
-    // What a user may have set does not reach the hook.
-    let settings = "PS1='> '\nalias rm='rm -i' tail=false\nset -C\n"
-    try write("\(settings)\(before)\n. \(TerminalExample.folder)/shell.bash\n\(after)\n", to: ".bashrc")
+    if !Files.exists("\(self)") { try make(".config", ".config/fish") }
+    let source = "source \(TerminalExample.folder)/shell.\(kind)"
+    try write("\(kind.habits)\(before)\n\(source)\n\(after)\n", to: kind.settings)
     try write("set -g default-command '\(command)'\nrun-shell '\(TerminalExample.folder)/tmux.py'\n", to: ".tmux.conf")
   }
 
@@ -64,7 +68,7 @@ struct TerminalHome: CustomStringConvertible {
       "HOME": "\(self)", "PATH": "\(tools.joined(separator: "/")):/usr/bin:/bin", "TMUX": nil, "TMUX_PANE": nil,
       "RESTORATION_WAIT": "600", "RESTORATION_SHELL": nil, "PROMPT_COMMAND": nil, "HISTFILE": nil, "ENV": nil,
       "INPUTRC": "/dev/null", "SHELL": "/bin/bash", "HISTCONTROL": nil, "HISTIGNORE": nil, "HISTTIMEFORMAT": nil,
-      "HISTSIZE": nil, "HISTFILESIZE": nil,
+      "HISTSIZE": nil, "HISTFILESIZE": nil, "ZDOTDIR": nil, "XDG_CONFIG_HOME": nil, "XDG_DATA_HOME": nil,
     ])
   }
 
@@ -74,6 +78,7 @@ struct TerminalHome: CustomStringConvertible {
     directory: String? = nil
   ) throws -> ShellProcess {
     try ShellProcess(
+      kind,
       options,
       home: "\(self)",
       environment: environment.merging(variables) { $1 },
@@ -177,12 +182,12 @@ struct TerminalHome: CustomStringConvertible {
 
   /// What is saved of shells, by their names.
   func namedShells() throws -> [String: JSONValue] {
-    let tree = try ControlTool.run(["tree", "-j", "org.gnu.bash"])
+    let tree = try ControlTool.run(["tree", "-j", kind.application])
     guard tree.end == .exit(0) else { return [:] }
     var shells: [String: JSONValue] = [:]
     for name in try tree.json["objects"]?.array?.compactMap({ $0["component"]?.string }) ?? [] {
       // One of them may be removed meanwhile.
-      shells[name] = try? ControlTool.run(["get", "org.gnu.bash", name]).json
+      shells[name] = try? ControlTool.run(["get", kind.application, name]).json
     }
     return shells
   }

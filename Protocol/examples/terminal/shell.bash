@@ -8,6 +8,7 @@ unset RESTORATION_SHELL                                       # a shell that is 
 [[ ! . -ef ~ ]] || __restoration_home=1                       # what comes later in ~/.bashrc may leave it
 __restoration_keeper=$(command readlink -f -- "${BASH_SOURCE[0]}")
 __restoration_keeper=${__restoration_keeper%/*}/shell-keeper.bash
+__restoration_files=$XDG_RUNTIME_DIR/restoration-terminal/bash.$$
 if [[ ${PROMPT_COMMAND[*]-} != *__restoration_prompt* ]]; then
   # An element of its own stays if others set the variable, which is its first element.
   if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501)); then
@@ -22,9 +23,18 @@ if [[ ${PROMPT_COMMAND[*]-} != *__restoration_prompt* ]]; then
   ! shopt -q promptvars || PS0='${__restoration_lost[__restoration_told++]-}'${PS0-}
 fi
 
-__restoration_tell() { # by a process of its own: a keeper that has gone must not take the shell along
-  { (builtin printf '%s\0' "${__restoration_taken-}$1"); } 2>/dev/null >&"${RESTORATION[1]-}"
-}
+__restoration_tell() { builtin printf '%s\0' "${__restoration_taken-}$1" >|"$__restoration_files.told"; } 2>/dev/null
+
+__restoration_keep() { # by a process beside the shell
+  unset __restoration_taken # what the next one finds saved is another shell's
+  command mkdir -p -m 700 -- "${__restoration_files%/*}"
+  command rm -f -- "$__restoration_files".{told,wake,answer}
+  command mkfifo -m 600 -- "$__restoration_files".{wake,answer}
+  "$BASH" -p "$__restoration_keeper" org.gnu.bash "$__restoration_files" "${RESTORATION_WAIT:-2}" "$PWD" \
+    "${HISTFILE-}" "${__restoration#-}" "${__restoration_home-}" </dev/null >/dev/null &
+  __restoration_pid=$!
+  disown "$!"
+} 2>/dev/null
 
 # Whether the user has typed that the shell is to end: `exit`, `logout` or Ctrl-D. Then it has left the loop that reads
 # commands, and the trap runs in no other; a signal that ends Bash finds it within the loop. `set -x` shows the depth.
@@ -56,19 +66,14 @@ __restoration_trap() { # the ends of the shell, around the traps that the user h
 }
 
 __restoration_prompt() {
-  local status=$? wait=${RESTORATION_WAIT:-2} there='' lines file=$XDG_RUNTIME_DIR/restoration-shell/history.$$
-  if [[ -z ${RESTORATION[1]-} ]]; then # the first prompt, now that the history has been read; or a keeper was killed
-    unset __restoration_taken # what the next one finds saved is another shell's
-    coproc RESTORATION {
-      exec "$BASH" -p "$__restoration_keeper" \
-        "$wait" "$PWD" "${HISTFILE-}" "${__restoration#-}" "${__restoration_home-}"
-    }
-    disown "$!"
-  fi 2>/dev/null
+  local status=$? there='' lines file=$__restoration_files.history
+  # At the first prompt, when the history has been read; or it was killed.
+  builtin kill -0 "${__restoration_pid-}" 2>/dev/null || __restoration_keep
   if [[ $__restoration != - ]]; then
     PS0=${PS0/'${__restoration_lost[__restoration_told++]-}'/}
     __restoration=- # also if Ctrl-C ends the wait: the keeper stores elsewhere what is told without a plus
-    IFS= read -r -d '' -t "$wait" -u "${RESTORATION[0]}" there && [[ $there == [0-9]* ]] && __restoration_taken=+
+    IFS= read -r -d '' -t "${RESTORATION_WAIT:-2}" there <>"$__restoration_files.answer" &&
+      [[ $there == [0-9]* ]] && __restoration_taken=+
     lines=${there%% *} there=${there#* }
     if [[ -v __restoration_taken && -d $there ]]; then
       builtin cd -- "$there" # and what other shells have added since comes before what this one did last
@@ -82,9 +87,10 @@ __restoration_prompt() {
   __restoration_idle=$SECONDS
   [[ -v __restoration_traps && $(trap -p EXIT HUP TERM) == "$__restoration_traps" ]] || __restoration_trap
   __restoration_tell "$PWD"
-  while read -t 0 -u "${RESTORATION[0]-}" && IFS= read -r -d '' -u "${RESTORATION[0]}" there; do
-    [[ $there == [0-9]* ]] || # what is saved, which has come too late
-      builtin printf 'restoration: %s\n' "$there" >/dev/tty # what was refused, told once
-  done 2>/dev/null
+  { builtin echo 1<>"$__restoration_files.wake"; } 2>/dev/null
+  if [[ -s $__restoration_files.trouble ]]; then # what was refused, told once
+    builtin printf 'restoration: %s\n' "$(<"$__restoration_files.trouble")" >/dev/tty
+    command rm -f -- "$__restoration_files.trouble"
+  fi
   return "$status"
 }

@@ -4,7 +4,7 @@
 import codecs, contextlib, fcntl, functools, hashlib, itertools, json, os, re, secrets, subprocess, time, urllib.parse
 
 (SOCKET, SERVER, _), LIMIT = os.environ["TMUX"].rsplit(",", 2), os.environ.get("RESTORATION_WAIT", "2")
-APPLICATION = "org.tmux.tmux"
+APPLICATION, SHELLS = "org.tmux.tmux", ("org.gnu.bash", "org.zsh.zsh", "com.fishshell.fish")
 RUNTIME = os.environ.get("XDG_RUNTIME_DIR", "")
 REPORT = f"{RUNTIME}/restoration-terminal/tmux.{SERVER}"  # for restorationctl
 os.environ["PATH"] += ":" + os.path.expanduser("~/.local/bin")  # which tmux need not have
@@ -72,7 +72,8 @@ def forget(shell):
     if not re.fullmatch("tmux-[A-Za-z0-9-]+", shell): return True  # a name that is not of a pane
     with contextlib.suppress(OSError), open(f"{RUNTIME}/restoration-shell/{shell}", "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not as long as its keeper may store
-        return run("restorationctl", "--timeout", LIMIT, "rm", "org.gnu.bash", shell).returncode not in AGAIN
+        return not [kind for kind in SHELLS
+                    if run("restorationctl", "--timeout", LIMIT, "rm", kind, shell).returncode in AGAIN]
     return False
 
 

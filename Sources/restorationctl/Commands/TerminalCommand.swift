@@ -69,7 +69,7 @@ struct TerminalStatusCommand: ControlCommand {
     }
     guard !hidesLegend else { return table.text(header: false) + troubles.joined() }
     let editors = "Editors tell it themselves: :RestorationStatus, in Emacs M-x restoration-status.\n"
-    let shells = adapters.isEmpty ? "There is neither Bash nor tmux around this command.\n\n" : ""
+    let shells = adapters.isEmpty ? "There is neither tmux nor Bash, zsh or fish around this command.\n\n" : ""
     let list = adapters.isEmpty ? "" : table.text(header: true) + "\n"
     return list + shells + (troubles.isEmpty ? "" : troubles.joined() + "\n") + editors
   }

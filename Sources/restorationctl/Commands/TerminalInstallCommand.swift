@@ -13,7 +13,7 @@ struct TerminalInstallCommand: ControlCommand {
         restorationctl terminal install
         restorationctl terminal install bash tmux --yes
 
-      Shows its changes to your settings, and asks. Bash, tmux and Emacs get
+      Shows its changes to your settings, and asks. Shells, tmux and Emacs get
       lines between two comments, Vim and Neovim a link to a plugin. A setup by
       hand is not changed. If the restorers have moved, repeat the command.
 
@@ -62,7 +62,7 @@ struct TerminalUninstallCommand: ControlCommand {
         restorationctl terminal uninstall vim --yes
 
       Shows its changes to your settings, and asks. Saved states stay:
-      restorationctl forget org.gnu.bash removes them.
+      restorationctl forget org.gnu.bash removes those of Bash.
       """
   )
 

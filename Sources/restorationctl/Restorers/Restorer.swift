@@ -5,11 +5,13 @@ internal import Glibc
 
 /// A program of terminals that can be made to come back, with what does it.
 enum Restorer: String, CaseIterable, ExpressibleByArgument {
-  case bash, tmux, vim, neovim, emacs
+  case bash, zsh, fish, tmux, vim, neovim, emacs
 
   var name: String {
     switch self {
     case .bash: "Bash"
+    case .zsh: "zsh"
+    case .fish: "fish"
     case .tmux: "tmux"
     case .vim: "Vim"
     case .neovim: "Neovim"
@@ -25,6 +27,8 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
   /// What else it needs, and what is missing without it.
   var lack: String? {
     switch self {
+    case .zsh, .fish:
+      RunProgram.isFound("bash") ? Restorer.bash.lack : "shell-keeper.bash, which \(name) begins, needs bash"
     case .bash where !RunProgram.isFound("jq"): "without jq, only shells in tmux and in windows come back"
     case .tmux where !RunProgram.isFound("python3"): "tmux.py needs python3"
     case .bash, .tmux, .vim, .neovim, .emacs: nil
@@ -34,7 +38,7 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
   /// Its file or folder in the directory of the restorers.
   private var source: String {
     switch self {
-    case .bash: "terminal/shell.bash"
+    case .bash, .zsh, .fish: "terminal/shell.\(rawValue)"
     case .tmux: "terminal/tmux.py"
     case .vim, .neovim, .emacs: rawValue
     }
@@ -62,6 +66,12 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
     switch self {
     case .bash:
       return lines("\(home)/.bashrc", "#", "[ ! -r '\(source)' ] || . '\(source)'", mark: "shell.bash")
+    case .zsh:
+      let file = "\(Self.directory("ZDOTDIR", home))/.zshrc"
+      return lines(file, "#", "[ ! -r '\(source)' ] || . '\(source)'", mark: "shell.zsh")
+    case .fish:
+      let file = "\(Self.directory("XDG_CONFIG_HOME", "\(home)/.config"))/fish/config.fish"
+      return lines(file, "#", "test -r '\(source)'; and source '\(source)'", mark: "shell.fish")
     case .tmux:
       let files = ["\(home)/.tmux.conf", "\(Self.directory("XDG_CONFIG_HOME", "\(home)/.config"))/tmux/tmux.conf"]
       let command = "run-shell \"[ ! -x '\(source)' ] || exec '\(source)'\""
@@ -87,7 +97,7 @@ enum Restorer: String, CaseIterable, ExpressibleByArgument {
     switch self {
     case .vim: access("/usr/share/vim/vimfiles/pack/dist-bundle/start/restoration", F_OK) == 0
     case .neovim: access("/usr/share/nvim/site/pack/dist-bundle/start/restoration", F_OK) == 0
-    case .bash, .tmux, .emacs: false
+    case .bash, .zsh, .fish, .tmux, .emacs: false
     }
   }
 

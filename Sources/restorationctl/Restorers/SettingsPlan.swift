@@ -80,8 +80,10 @@ struct SettingsPlan {
 
   private var text: String {
     let list = steps.map { "\($0.restorer.name): \(sentence(of: $0))\n" }.joined()
-    let isForShell = steps.contains { $0.isChange && $0.restorer == .bash }
-    let shell = isForShell ? ": \(TerminalAdapter.Kind.bash.renewal) begins this shell anew" : ""
+    let shells = steps.filter(\.isChange).compactMap { TerminalAdapter.Kind(rawValue: $0.restorer.rawValue) }
+      .filter { $0 != .tmux }
+    let renewals = shells.map(\.renewal).joined(separator: " or ")
+    let shell = shells.isEmpty ? "" : ": \(renewals) begins this shell anew"
     return installs && !isEmpty ? "\(list)Programs read it when they begin\(shell).\n" : list
   }
 

@@ -5,43 +5,61 @@ internal import Glibc
 /// A restorer of a terminal from `Protocol/examples/terminal`, and whether it works.
 struct TerminalAdapter {
   enum Kind: String {
-    case bash, tmux
+    case bash, zsh, fish, tmux
 
-    var name: String { self == .bash ? "Bash" : "tmux" }
-    var application: String { self == .bash ? "org.gnu.bash" : "org.tmux.tmux" }
-    var restorer: Restorer { self == .bash ? .bash : .tmux }
+    var name: String { restorer.name }
+
+    var application: String {
+      switch self {
+      case .bash: "org.gnu.bash"
+      case .zsh: "org.zsh.zsh"
+      case .fish: "com.fishshell.fish"
+      case .tmux: "org.tmux.tmux"
+      }
+    }
+
+    var restorer: Restorer {
+      switch self {
+      case .bash: .bash
+      case .zsh: .zsh
+      case .fish: .fish
+      case .tmux: .tmux
+      }
+    }
+
     /// The program that stores the state.
-    var script: String { self == .bash ? "shell-keeper.bash" : "tmux.py" }
+    var script: String { self == .tmux ? "tmux.py" : "shell-keeper.bash" }
 
     /// What has it read its settings again.
     var renewal: String {
       switch self {
-      case .bash: "exec bash"
+      case .bash, .zsh, .fish: "exec \(rawValue)"
       case .tmux: "tmux source-file \((try? restorer.place().path.shellWord) ?? "~/.tmux.conf")"
       }
     }
 
-    var unread: String {
+    /// The variable through which the shell runs the restorer, if the user may set it again.
+    private var hook: String? {
       switch self {
-      case .bash where restorer.isSetUp:
-        """
-        this shell has not read shell.bash: begin a new one by \(renewal); if that changes nothing, PROMPT_COMMAND is \
-        set again after it
-        """
+      case .bash: "PROMPT_COMMAND"
+      case .zsh: "precmd_functions"
+      case .fish, .tmux: nil
+      }
+    }
+
+    var unread: String {
+      let reset = hook.map { ", or \($0) was set again after it" } ?? ""
+      return switch self {
       case .tmux where restorer.isSetUp: "this server has not run tmux.py: \(renewal) does"
-      case .bash:
-        """
-        shell.bash was not read, or PROMPT_COMMAND was set again after it: source it at the end of ~/.bashrc, or run \
-        restorationctl terminal install bash
-        """
-      case .tmux:
-        "tmux.py was not run: run restorationctl terminal install tmux, and restart tmux"
+      case .tmux: "tmux.py was not run: run restorationctl terminal install tmux, and restart tmux"
+      case _ where restorer.isSetUp: "this shell has not read shell.\(rawValue)\(reset): begin a new one by \(renewal)"
+      case .bash, .zsh, .fish: "shell.\(rawValue) was not read\(reset): run restorationctl terminal install \(rawValue)"
       }
     }
 
     func ended(_ keeper: Int32) -> String {
       switch self {
-      case .bash: "its process \(keeper) has ended: the shell begins another one when it prompts next"
+      case .bash, .zsh, .fish: "its process \(keeper) has ended: the shell begins another one after its next prompt"
       case .tmux: "its process \(keeper) has ended: \(renewal) begins another one"
       }
     }
@@ -79,10 +97,12 @@ struct TerminalAdapter {
     }
     var adapters: [TerminalAdapter] = []
     // A script may run between the shell and this process.
-    let shells = ProcessEntry.ancestors().filter { $0.name == "bash" }
-    let kept = shells.first { report(.bash, $0.pid) != nil }
+    let shells = ProcessEntry.ancestors().compactMap { process in
+      Kind(rawValue: process.name).flatMap { $0 == .tmux ? nil : (kind: $0, pid: process.pid) }
+    }
+    let kept = shells.first { report($0.kind, $0.pid) != nil }
     if let shell = kept ?? shells.first(where: { $0.pid == getsid(0) }) ?? shells.first {
-      adapters.append(TerminalAdapter(.bash, shell.pid, report(.bash, shell.pid)))
+      adapters.append(TerminalAdapter(shell.kind, shell.pid, report(shell.kind, shell.pid)))
     }
     if let words = tmux?.split(separator: ","), words.count >= 3, let server = Int32(words[words.count - 2]) {
       adapters.append(TerminalAdapter(.tmux, server, report(.tmux, server)))

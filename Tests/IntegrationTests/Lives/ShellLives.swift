@@ -24,6 +24,8 @@ struct ShellLives {
     case closedWindow = "its window is closed"
     case closedWindowOfProgram = "its window is closed while a program runs"
     case hangupDuringProgram = "SIGHUP while a program runs"
+    /// As a user may have set it to leave programs alone.
+    case trappedHangup = "SIGHUP, for which the user has a trap that leaves"
     case killed = "SIGKILL"
     case otherSignal = "SIGUSR1"
     case timeout = "TMOUT"
@@ -34,6 +36,18 @@ struct ShellLives {
 
     /// Whether the user typed that it ends.
     var isWish: Bool { [.exit, .endOfInput, .exitInFunction, .logoutCommand].contains(self) }
+
+    /// Those of a kind of shell; what is the same in all is tried with Bash, if time is short.
+    static func all(of kind: Shell) -> [Ending] {
+      allCases.filter { ending in
+        switch ending {
+        case .timeout, .logoutCommand: kind != .fish
+        case .trappedHangup: kind != .bash  // it has all that is in `Traps`
+        case .hangup, .closedWindowOfProgram, .killed, .otherSignal: kind == .bash || Environment.isLong
+        default: true
+        }
+      }
+    }
   }
 
   /// Traps that the user has, of which nothing may be lost.
@@ -70,33 +84,79 @@ struct ShellLives {
     case .hangupDuringProgram:
       try shell.beginProgram()
       shell.process.send(signal: SIGHUP)
+    case .trappedHangup:
+      try shell.run("trap 'exit 3' HUP")
+      try shell.awaitPrompt()
+      shell.process.send(signal: SIGHUP)
     case .killed: shell.process.send(signal: SIGKILL)
     case .otherSignal: shell.process.send(signal: SIGUSR1)
     case .timeout: try shell.type("TMOUT=1\r")
     case .exit: try shell.type("exit\r")
     case .endOfInput: try shell.type("\u{4}")
-    case .exitInFunction: try shell.type("leave() { eval 'exit 3'; }; leave\r")
+    case .exitInFunction:
+      let function = shell.kind == .fish ? "function leave; eval 'exit 3'; end" : "leave() { eval 'exit 3'; }"
+      try shell.type("\(function); leave\r")
     case .logoutCommand: try shell.type("logout\r")
     }
     try shell.waitForEnd()
   }
 
   /// Whether a shell is still saved after it has ended.
-  private func isKept(after ending: Ending) throws -> Bool {
-    let shell = try home.shell(["RESTORATION_SHELL": "1"], ending == .logoutCommand ? ["--login", "-i"] : ["-i"])
+  private func isKept(after ending: Ending, _ home: TerminalHome) throws -> Bool {
+    let options = ending == .logoutCommand ? ["--login", "-i"] : ["-i"]
+    let shell = try home.shell(["RESTORATION_SHELL": "1"], options)
     try shell.run("cd /usr")
     try Wait.until("it is saved") { try home.namedShells()["1"]?["directory"] == "/usr" }
     try end(shell, ending)
     return try home.namedShells()["1"] != nil
   }
 
-  @Test(arguments: Ending.allCases)
-  func aShellIsForgottenOnlyIfItsUserTypedThatItEnds(_ ending: Ending) throws {
-    try home.prepare()
+  private static let endings = Shell.allCases.flatMap { kind in Ending.all(of: kind).map { (kind, $0) } }
+
+  @Test(arguments: endings)
+  func aShellIsForgottenOnlyIfItsUserTypedThatItEnds(_ kind: Shell, _ ending: Ending) throws {
+    let home = TerminalHome(kind)
+    try home.prepare(before: kind == .zsh ? "zshexit() { : >>|~/hooked }" : "")
     // For a login shell, whose system-wide profile has replaced the search path.
     let path = try #require(home.environment["PATH"] ?? nil)
     try home.write("PATH='\(path)'\n. ~/.bashrc\n", to: ".bash_profile")
-    for _ in 0..<Self.count { #expect(try isKept(after: ending) != ending.isWish) }
+    for _ in 0..<Self.count { #expect(try isKept(after: ending, home) != ending.isWish) }
+    // `exit` of a function would end a login zsh without hooks of the user's.
+    #expect(kind != .zsh || ending != .logoutCommand || Files.exists("\(home)/hooked"))
+  }
+
+  @Test(arguments: Shell.allCases)
+  func aShellThatBeginsItselfAnewByExecStaysTheOneThatItWas(_ kind: Shell) throws {
+    let home = TerminalHome(kind)
+    try home.prepare()
+    let shell = try home.shell()
+    try shell.run("cd /usr")
+    try home.waitUntilSaved(["/usr"])
+    let name = try home.namedShells().keys.first
+    Files.remove("\(home)/begun")
+    try home.write(Files.text("\(home)/\(kind.settings)") + "echo >~/begun\n", to: kind.settings)
+    try shell.type("exec \(kind)\r")
+    try Wait.until("it has begun anew") {
+      try shell.terminal.drain()
+      return Files.exists("\(home)/begun")
+    }
+    #expect(try shell.run("pwd") == "/usr\n")
+    try shell.run("cd /var")
+    try home.waitUntilSaved(["/var"])
+    #expect(try home.namedShells().keys.first == name)
+    try shell.kill()
+  }
+
+  @Test func aShellWithoutAFileForItsHistoryComesBackInItsDirectory() throws {
+    try home.prepare(after: "unset HISTFILE")
+    var shell = try home.shell()
+    try shell.run("cd /usr")
+    try home.waitUntilSaved(["/usr"])
+    #expect(try home.shells() == [["directory": "/usr"]])
+    try shell.kill()
+    shell = try home.shell()
+    #expect(try shell.run("pwd") == "/usr\n")
+    try shell.kill()
   }
 
   @Test(arguments: Traps.allCases)
@@ -106,7 +166,7 @@ struct ShellLives {
     for ending in [Ending.logout, .exit, .endOfInput] + (isTrapped ? [.hangup] : []) {
       for _ in 0..<Self.count {
         Files.remove("\(home)/trapped")
-        #expect(try isKept(after: ending) != ending.isWish, "\(ending)")
+        #expect(try isKept(after: ending, home) != ending.isWish, "\(ending)")
         // A second hangup, such as that of the window, ends any Bash within its trap.
         let isWhole = isTrapped && ending != .logout
         #expect(try !isWhole || Files.text("\(home)/trapped") == "0 trapped\n", "\(ending)")

@@ -16,12 +16,7 @@ struct TerminalInstallLives {
 
   @discardableResult
   private func terminal(_ words: String..., status: Int32 = 0) throws -> ControlTool.Result {
-    try ControlTool.run(["terminal"] + words, environment: settings, status: status)
-  }
-
-  /// Settings are where programs look for them without variables.
-  private var settings: [String: String?] {
-    home.environment.merging(["XDG_CONFIG_HOME": nil, "XDG_DATA_HOME": nil]) { $1 }
+    try ControlTool.run(["terminal"] + words, environment: home.environment, status: status)
   }
 
   /// All files of the home directory, with what is in them, and links with where they lead.
@@ -35,23 +30,25 @@ struct TerminalInstallLives {
     )
   }
 
-  @Test(.broker) func anInstalledShellComesBackAndAnUninstalledOneDoesNot() throws {
-    try home.make()
-    let own = "PS1='> '\nalias rm='rm -i' tail=false\nset -C\n"
-    try home.write(own, to: ".bashrc")
-    let installed = try terminal("install", "bash", "--from", Self.restorers, "--yes")
-    #expect(installed.output.hasPrefix("Bash: \(home)/.bashrc gets these lines at its end:\n  # >>> "), "\(installed)")
-    #expect(installed.output.hasSuffix("when they begin: exec bash begins this shell anew.\n"), "\(installed)")
+  @Test(.broker, arguments: Shell.allCases)
+  func anInstalledShellComesBackAndAnUninstalledOneDoesNot(_ kind: Shell) throws {
+    let home = TerminalHome(kind)
+    try home.make(".config", ".config/fish")
+    try home.write(kind.habits, to: kind.settings)
+    let installed = try terminal("install", kind.rawValue, "--from", Self.restorers, "--yes").output
+    #expect(installed.contains(": \(home)/\(kind.settings) gets these lines at its end:\n  # >>> "), "\(installed)")
+    #expect(installed.hasSuffix("when they begin: exec \(kind) begins this shell anew.\n"), "\(installed)")
     var shell = try home.shell()
     try shell.run("cd /usr")
     try home.waitUntilSaved(["/usr"])
-    #expect(try shell.run("restorationctl terminal status --no-legend").contains("  yes  "))
+    let status = try shell.run("restorationctl terminal status --no-legend")
+    #expect(status.contains("  yes  ") && status.contains(kind.application), "\(status)")
     try shell.kill()
     shell = try home.shell()
     #expect(try shell.run("pwd") == "/usr\n")
     try shell.kill()
     try terminal("uninstall", "--yes")
-    #expect(try Files.text("\(home)/.bashrc") == own)
+    #expect(try Files.text("\(home)/\(kind.settings)") == kind.habits)
     shell = try home.shell()
     #expect(try shell.run("pwd") == "\(home)\n")
     try shell.kill()
@@ -79,7 +76,7 @@ struct TerminalInstallLives {
       ["emacs", "--batch", "-l", "\(home)/.emacs", "--eval", "(kill-emacs (if (featurep 'restoration) 0 1))"],
     ]
     func ends() throws -> [ChildProcess.End] {
-      try commands.map { try ChildProcess.run($0, environment: settings).end }
+      try commands.map { try ChildProcess.run($0, environment: home.environment).end }
     }
     #expect(try ends() == [.exit(0), .exit(0), .exit(0)])
     try terminal("uninstall", "--yes")
@@ -94,9 +91,9 @@ struct TerminalInstallLives {
     symlink("dotfiles/bashrc", "\(home)/.bashrc")
     try home.write("set -g status off\n", to: ".tmux.conf")
     let before = try files()
-    let words = ["bash", "tmux", "vim", "neovim", "emacs", "--from", Self.restorers]
+    let words = ["bash", "zsh", "fish", "tmux", "vim", "neovim", "emacs", "--from", Self.restorers]
     func install(_ more: String...) throws -> ControlTool.Result {
-      try ControlTool.run(["terminal", "install"] + words + more, environment: settings, status: 0)
+      try ControlTool.run(["terminal", "install"] + words + more, environment: home.environment, status: 0)
     }
     let shown = try install("--dry-run").output
     #expect(try files() == before)
@@ -113,11 +110,11 @@ struct TerminalInstallLives {
     }
     // Once is enough.
     let again = try install("--yes", "-j").json
-    #expect(again["changes"]?.array?.map { $0["change"] } == ["none", "none", "none", "none", "none"])
+    #expect(again["changes"]?.array?.map { $0["change"] } == Array(repeating: "none", count: 7))
     #expect(try files() == after)
-    try ControlTool.run(["terminal", "uninstall", "--dry-run"], environment: settings, status: 0)
+    try ControlTool.run(["terminal", "uninstall", "--dry-run"], environment: home.environment, status: 0)
     #expect(try files() == after)
-    try ControlTool.run(["terminal", "uninstall", "--yes"], environment: settings, status: 0)
+    try ControlTool.run(["terminal", "uninstall", "--yes"], environment: home.environment, status: 0)
     #expect(try files() == before)
     #expect(Files.mode("\(home)/dotfiles/bashrc") == 0o640)
   }
@@ -154,7 +151,7 @@ struct TerminalInstallLives {
     try home.write(twice, to: ".bashrc")
     for command in ["install", "uninstall"] {
       let source = command == "install" ? ["--from", Self.restorers] : []
-      try ControlTool.run(["terminal", command, "bash", "--yes"] + source, environment: settings, status: 1)
+      try ControlTool.run(["terminal", command, "bash", "--yes"] + source, environment: home.environment, status: 1)
       #expect(try Files.text("\(home)/.bashrc") == twice)
     }
     Files.remove("\(home)/.tmux.conf")
@@ -193,7 +190,7 @@ struct TerminalInstallLives {
     try home.write(own, to: ".emacs")
     func install() throws -> String? {
       let words = ["terminal", "install", "emacs", "--from", Self.restorers, "--yes", "-j"]
-      let done = try ControlTool.run(words, environment: settings, status: 0).json
+      let done = try ControlTool.run(words, environment: home.environment, status: 0).json
       return done["changes"]?.array?.first?["change"]?.string
     }
     #expect(try install() == "lines")
@@ -222,7 +219,7 @@ struct TerminalInstallLives {
     let terminal = try PseudoTerminal(columns: 80)
     let process = try ChildProcess(
       [Products.control, "terminal", "install", "bash", "--from", Self.restorers],
-      environment: ControlTool.environment(settings),
+      environment: ControlTool.environment(home.environment),
       output: .terminal(terminal)
     )
     _ = try terminal.shown(until: "Change this? [y/N] ")
@@ -236,18 +233,18 @@ struct TerminalInstallLives {
   @Test(.broker) func nothingIsWrittenWithoutAYes() throws {
     try home.make()
     let words = ["terminal", "install", "bash", "--from", Self.restorers]
-    let unasked = try ControlTool.run(words, environment: settings, status: 64)
+    let unasked = try ControlTool.run(words, environment: home.environment, status: 64)
     #expect(unasked.errors.contains("use --yes"), "\(unasked.errors)")
     let no = try ControlTool.runOnTerminal(
       words,
       answers: [("Change this? [y/N] ", "n")],
-      environment: settings,
+      environment: home.environment,
       status: 1
     )
     #expect(no.output.contains("nothing was changed"), "\(no.output)")
     #expect(Files.list("\(home)").isEmpty)
     let yes = [("Change this? [y/N] ", "y")]
-    _ = try ControlTool.runOnTerminal(words, answers: yes, environment: settings, status: 0)
+    _ = try ControlTool.runOnTerminal(words, answers: yes, environment: home.environment, status: 0)
     #expect(try Files.text("\(home)/.bashrc").hasPrefix("# >>> restorationctl terminal >>>\n"))
   }
 }

@@ -29,7 +29,7 @@ struct TerminalStatusLives {
     try shell.killKeeper()
     let broken = try adapters(of: shell).first
     #expect(broken?["atWork"] == false)
-    #expect(broken?["troubles"]?.array?.first?.string?.contains("begins another one when it prompts next") == true)
+    #expect(broken?["troubles"]?.array?.first?.string?.contains("begins another one after its next prompt") == true)
     try shell.kill()
   }
 
@@ -48,20 +48,22 @@ struct TerminalStatusLives {
     #expect(try adapters(of: shell).first == bash)
     try home.write("PS1='> '\n. \(TerminalExample.folder)/shell.bash\n", to: ".bashrc")
     let unread = try adapters(of: shell).first?["troubles"]?.array?.first?.string
-    #expect(unread?.hasPrefix("this shell has not read shell.bash: begin a new one") == true, "\(unread ?? "")")
+    #expect(unread?.hasPrefix("this shell has not read shell.bash, or PROMPT_COMMAND was") == true, "\(unread ?? "")")
     let findings = try JSONCodec.parse(Array(shell.run("restorationctl doctor -j").utf8))["findings"]?.array
     #expect(findings?.first { $0["subject"] == "terminal" }?["command"] == "exec bash")
     try shell.kill()
   }
 
-  @Test(.broker(limits: ["objectsPerApplicationMax": 1])) func aShellThatIsRefusedIsToldOnceAndInTheStatus() throws {
+  @Test(.broker(limits: ["objectsPerApplicationMax": 1]), arguments: Shell.allCases)
+  func aShellThatIsRefusedIsToldOnceAndInTheStatus(_ kind: Shell) throws {
+    let home = TerminalHome(kind)
     try home.prepare()
-    try ControlTool.run(["put", "org.gnu.bash", "other", #"{"directory":"/usr","history":0}"#], status: 0)
+    try ControlTool.run(["put", kind.application, "other", #"{"directory":"/usr","history":0}"#], status: 0)
     let shell = try home.shell(["RESTORATION_SHELL": "1"])
     func trouble() throws -> String? { try adapters(of: shell).first?["troubles"]?.array?.first?.string }
     try Wait.until("it is told") { try trouble()?.hasPrefix("this shell is not saved: ") == true }
     try shell.run("cd /usr")
-    try ControlTool.run(["rm", "org.gnu.bash", "other"], status: 0)
+    try ControlTool.run(["rm", kind.application, "other"], status: 0)
     try shell.run("cd /var")
     try home.waitUntilSaved(["/var"])
     try Wait.until("all is well") { try trouble() == nil }

@@ -243,7 +243,7 @@ struct TmuxLives {
       try home.waitUntilSaved(["\(home)", folder])
       try Wait.until("their panes are saved") { try home.savedPanes().count == 2 }
       try home.endTmux(byKill: byKill)
-      let keepers = ["pgrep", "-r", "D,R,S", "-f", "shell-keeper.bash 600 \(home)"]
+      let keepers = ["pgrep", "-r", "D,R,S", "-f", "shell-keeper.bash .* 600 \(home)"]
       try Wait.until("all shells and their keepers have ended") { try ChildProcess.run(keepers).end == .exit(1) }
       #expect(Set(try home.shells().compactMap { $0["directory"]?.string }) == ["\(home)", folder])
       try home.tmux("start-server")
@@ -252,22 +252,25 @@ struct TmuxLives {
   }
 
   @Test(.broker) func aPaneThatIsClosedTakesItsShellAlongUnlessItsServerEnds() throws {
-    try home.prepare()
+    for kind in Shell.allCases { try TerminalHome(kind).prepare() }
     defer { _ = try? home.tmux("kill-server") }
     try home.tmux("new-session", "-d", "-s", "main")
     try home.tmux("split-window", "-t", "main:0")
-    try home.tmux("new-window", "-t", "main:1")
-    try home.tmux("new-session", "-d", "-s", "other")
-    func areSaved(_ count: Int) throws -> Bool {
-      let names = try Set(home.savedPanes().compactMap { $0["shell"]?.string })
-      return try names.count == count && names == Set(home.namedShells().keys)
+    try home.tmux("new-window", "-t", "main:1", "zsh")
+    try home.tmux("new-session", "-d", "-s", "other", "fish")
+    func shells() throws -> [Shell: Set<String>] {
+      try Dictionary(uniqueKeysWithValues: Shell.allCases.map { ($0, try Set(TerminalHome($0).namedShells().keys)) })
     }
-    try Wait.until("all are saved") { try areSaved(4) }
+    try Wait.until("all are saved") {
+      let names = try Set(home.savedPanes().compactMap { $0["shell"]?.string })
+      let saved = try shells()
+      return names == Set(saved.values.joined()) && saved.mapValues(\.count) == [.bash: 2, .zsh: 1, .fish: 1]
+    }
     let left = try home.tmux("display-message", "-pt", "main:0.0", "#{@restoration_shell}").dropLast()
     try home.tmux("kill-pane", "-t", "main:0.1")
     try home.tmux("kill-window", "-t", "main:1")
     try home.tmux("kill-session", "-t", "other")
-    try Wait.until("one shell is left") { try home.namedShells().keys.map { $0[...] } == [left] }
+    try Wait.until("one shell is left") { try shells() == [.bash: [String(left)], .zsh: [], .fish: []] }
   }
 
   @Test(.broker) func sessionsThatTheSettingsBeginAreNotMultiplied() throws {
