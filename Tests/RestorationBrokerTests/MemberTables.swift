@@ -27,7 +27,11 @@ enum MemberTables {
       case ("Result", resultHead[0]):
         let rows = takeRows(&rest)
         let listed = Set(rows.flatMap { names($0[0]) })
-        let shape = shapes.max { listed.intersection($0.map(\.name)).count < listed.intersection($1.map(\.name)).count }
+        // Of two objects that share as many members with the table, the smaller one.
+        func likeness(_ shape: [Schema.Member]) -> (Int, Int) {
+          (listed.intersection(shape.map(\.name)).count, -shape.count)
+        }
+        let shape = shapes.max { likeness($0) < likeness($1) }
         made += resultHead + (shape ?? []).map { row([name($0), type($0, isGiven: false), meaning($0, in: rows)]) }
       default:
         made.append(line)

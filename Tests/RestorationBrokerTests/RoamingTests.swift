@@ -161,6 +161,18 @@ internal import Testing
     #expect(broker.openings.count == count + 1, "the second question has the other host leave")
   }
 
+  @Test func r36ADryRunOfAnImportDrivesNoOtherHostAway() throws {
+    let document = Document.of(Document.object(#"["A"]"#, "{}"))
+    try broker.connect(pid: 1).importDocument(document, into: "App")
+    broker.restart()
+    hold()
+    let peer = broker.connect(pid: 2)
+    for (more, purpose) in [(#""force":true,"dryRun":true"#, ArchivePurpose.resuming), (#""force":true"#, .writing)] {
+      #expect(try peer.fail("importArchive", peer.importing(document, into: "App", more)).kind == "ownedElsewhere")
+      #expect(broker.openings.last == purpose)
+    }
+  }
+
   @Test func r36ASessionThatIsResumedDrivesNoOtherHostAway() throws {
     let peer = broker.connect(pid: 1)
     let token = try #require(peer.initialize()["session"]?.string)

@@ -51,6 +51,7 @@ internal import Testing
     ("append", ["lease": lease, "batch": batch(), "user": "root"], "/user"),
     ("append", ["lease": lease, "batch": batch(after: -1)], "/batch/after"),
     ("append", ["lease": lease, "batch": batch(after: 1)], "/batch/upto"),
+    ("append", ["lease": lease, "batch": batch(upto: .integer(ChangeBatch.sequenceMax + 1))], "/batch/upto"),
     ("append", ["lease": lease, "batch": batch(body: "A")], "/batch/body"),
     ("append", ["lease": lease, "batch": batch(body: "????")], "/batch/body"),
     ("append", ["lease": lease, "batch": ["after": 0]], "/batch/upto"),

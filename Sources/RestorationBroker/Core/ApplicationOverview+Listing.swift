@@ -12,7 +12,7 @@ extension ApplicationOverview {
   ) -> [ApplicationOverview] {
     var overviews: [ApplicationName: ApplicationOverview] = [:]
     for summary in summaries {
-      guard let name = ApplicationName(summary.application) else { continue }
+      guard let name = ApplicationName(summary.application), !name.isSetAside else { continue }
       let facts = summary.run.map { RunFacts(stored: $0.facts) } ?? RunFacts()
       overviews[name] = ApplicationOverview().with {
         $0.application = name

@@ -9,10 +9,6 @@ extension BrokerCore {
   /// Time for clients to save when another host waits for their archive.
   private static let leavingMilliseconds: Int64 = 3_000
 
-  func isOpen(_ name: ApplicationName) -> Bool {
-    if case .open? = applicationIDs[name].flatMap({ applications[$0] })?.phase { true } else { false }
-  }
-
   /// Another host waits for the archive. It is released after a save round.
   package mutating func wanted(_ id: ApplicationID, by host: String, at now: Moment) {
     context.now = now
@@ -71,10 +67,11 @@ extension Application {
 
 extension IncomingMessage {
   /// Why the message opens an archive. A session may have ended here without its client's knowledge; resuming it
-  /// must not take the archive from another host.
+  /// must not take the archive from another host, and neither must a dry run.
   var purpose: ArchivePurpose {
     guard MethodTable.rows[method]?.makesArchive == true else { return .reading }
     if takesOver { return .taking }
+    if method == ImportArchive.method, (try? ImportArchive(parameters))?.dryRun == true { return .resuming }
     let beginning = method == Initialize.method ? try? Initialize(parameters) : nil
     let token = beginning?.session ?? (try? CallScope(parameters))?.session
     return token == nil ? .writing : .resuming

@@ -396,11 +396,11 @@ package struct BrokerCore {
     _ message: IncomingMessage
   ) throws(ErrorObject) -> Application? {
     if name.isSetAside { try message.requireReading(of: name) }
-    if message.takesOver, !isOpen(name) { context.emit(.takeOver(name)) }
     if let id = applicationIDs[name], let application = applications[id] {
       application.sessions.use(in: application.turn)
       if application.isUnsettled {
         try application.turn.requireReopening()
+        if message.takesOver { context.emit(.takeOver(name)) }
         wait(client, for: application, with: message)
         context.emit(.hurry(application.id))
         return nil
@@ -409,6 +409,8 @@ package struct BrokerCore {
     }
     if let row = MethodTable.rows[message.method], row.makesArchive { try row.check(message.parameters) }
     if message.purpose.creates, let refusal = context.refusal(name, nil) { throw refusal }
+    // Only where an opening follows: another one must not use the force.
+    if message.takesOver { context.emit(.takeOver(name)) }
     wait(client, for: open(name, for: message.purpose), with: message)
     return nil
   }

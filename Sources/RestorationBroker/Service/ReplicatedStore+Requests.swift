@@ -39,7 +39,7 @@ extension ReplicatedStore {
 
 extension ReplicatedApplication {
   fileprivate init?(_ state: ReplicaState) {
-    guard let application = ApplicationName(state.application) else { return nil }
+    guard let application = ApplicationName(state.application), !application.isSetAside else { return nil }
     self = ReplicatedApplication().with {
       $0.application = application
       $0.lease = Lease(rawValue: state.lease.rawValue) ?? .unknown

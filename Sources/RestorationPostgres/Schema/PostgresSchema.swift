@@ -36,6 +36,9 @@ package enum PostgresSchema {
     DO $$ BEGIN
       IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'restoration_gateway') THEN
         CREATE ROLE restoration_gateway NOLOGIN;
+      ELSIF EXISTS (SELECT FROM pg_roles WHERE rolname = 'restoration_gateway' AND rolcanlogin) THEN
+        -- Of a schema in which all hosts had one role.
+        ALTER ROLE restoration_gateway NOLOGIN;
       END IF;
     END $$;
     GRANT USAGE ON SCHEMA restoration TO restoration_gateway;
@@ -123,8 +126,8 @@ package enum PostgresSchema {
     ALTER TABLE part ALTER body SET STORAGE EXTERNAL;
 
     -- What is appended is deleted later, and each append takes a transaction number. On one table only one worker of
-    -- autovacuum can be at work: partitions have one each, as fast as if it were alone. It freezes what it finds, so that
-    -- there is little left to do when numbers become scarce.
+    -- autovacuum can be at work: partitions have one each, as fast as if it were alone. It freezes what it finds, so
+    -- that there is little left to do when numbers become scarce.
     DO $$
     DECLARE _table text;
     BEGIN

@@ -194,6 +194,12 @@ struct ConflictsRemoveCommand: ControlCommand {
   @Flag(help: "Do not ask.")
   var yes = false
 
+  func validate() throws {
+    if !yes, !Terminal.canAsk {
+      throw ValidationError("removing a copy cannot be undone, and this is not a terminal to ask on: use --yes")
+    }
+  }
+
   func run() async throws {
     try await withBroker { broker in
       if !yes, !Question.confirms("Remove \(copy), and what only it has?") {
