@@ -67,7 +67,7 @@ internal import Testing
       (["get", "--reveal", "org.example.Other", "A", "/tabs/0/"], ["/tabs/0/file"]),
       (["get", "org.example.Other", "B", "/"], []),
       (["methods", "rpc."], ["rpc.discover"]),
-      (["store", ""], ["status", "flush", "migrate", "key"]),
+      (["store", ""], ["status", "flush", "migrate", "conflicts", "key"]),
       (["store", "status", "org.example.N"], ["org.example.Notes"]),
       (["show", "org.example.Nobody", ""], []),
     ]
