@@ -336,7 +336,10 @@ extension PostgresReplica {
   }
 
   private static var uncovered: ReplicaError {
-    let remedy = "set synchronous_standby_names at the server, and for the gateway's role client_min_messages = warning"
+    let remedy = """
+      set synchronous_standby_names at the server, and for the gateway's role client_min_messages = warning; if one \
+      server is enough, set synchronous to false in gateway.json
+      """
     return ReplicaError(.uncovered, "no other server has what is stored; \(remedy)")
   }
 

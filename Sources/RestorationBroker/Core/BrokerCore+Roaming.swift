@@ -89,7 +89,7 @@ extension IncomingMessage {
     throw .restoration(
       .forbidden,
       "\(copy) was set aside: it can only be read, and forgotten",
-      hint: "Export it, and import the document into the application."
+      hint: "restorationctl store conflicts restore \(copy) makes it the present state of its application."
     )
   }
 }

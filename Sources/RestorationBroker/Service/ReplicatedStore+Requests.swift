@@ -67,7 +67,7 @@ extension ReplicaRequest {
       .restoration(
         .forbidden,
         "archives stay on this host: nothing is sent to a fleet's store",
-        hint: "Set replica in config.json, and start the broker again."
+        hint: "Set replica in config.json, have a key, and start the broker again; its log names what is missing."
       )
     )
   }

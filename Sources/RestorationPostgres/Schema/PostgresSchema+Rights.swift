@@ -41,8 +41,8 @@ extension PostgresSchema {
     LANGUAGE plpgsql SET search_path = restoration, pg_temp AS $$
     DECLARE _archives bigint[];
     BEGIN
-      -- No host is between the look at its ticket and its archive.
-      LOCK TABLE ticket, archive IN ACCESS EXCLUSIVE MODE;
+      -- No host is between the look at its ticket and its archive. All look at their tickets before they lock archives.
+      LOCK TABLE ticket IN ACCESS EXCLUSIVE MODE;
       DELETE FROM ticket WHERE owner = _owner;
       -- Waits for appends; later ones find no lease.
       SELECT coalesce(array_agg(archive), '{}') INTO _archives

@@ -21,7 +21,7 @@ package enum PostgresSchema {
         AND obj_description('restoration'::regnamespace, 'pg_namespace') IS DISTINCT FROM 'restorationd \(version)'
       THEN
         RAISE EXCEPTION 'the schema restoration is of another version, and cannot be upgraded to version \(version)'
-          USING HINT = 'DROP SCHEMA restoration CASCADE, which removes all archives there, then apply this again.';
+        USING HINT = 'DROP SCHEMA restoration CASCADE removes it, all archives and tickets; then apply this again.';
       END IF;
     END $$;
     COMMENT ON SCHEMA restoration IS 'restorationd \(version)';

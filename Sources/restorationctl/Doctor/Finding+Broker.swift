@@ -94,10 +94,11 @@ extension Finding {
 
   private static func ofReplica(_ replica: ReplicaStatus) -> Finding {
     let command = "restorationctl store status"
-    if !replica.reachable { return .trouble("replica", "the fleet's store does not answer", run: command) }
     let behind = replica.applications.filter { $0.failure != nil }
     guard let first = behind.first, let failure = first.failure else {
-      return .well("replica", "the fleet's store has everything")
+      if replica.reachable { return .well("replica", "the fleet's store has everything") }
+      let text = "the fleet's store does not answer this user; the administrator runs restoration-gateway --check"
+      return .trouble("replica", text, run: command)
     }
     let others = behind.count == 1 ? "" : " and \(behind.count - 1) more"
     return .trouble("replica", "it lacks changes of \(first.application)\(others): \(failure.message)", run: command)
