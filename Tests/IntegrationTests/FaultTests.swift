@@ -141,7 +141,10 @@ struct FaultTests {
     var workload = Workload(.everything)
     for _ in 1...(Environment.isLong ? 40 : 3) {
       workload.run(broker.socket, count: 22)
-      #expect(workload.isComplete, "\(workload.refusals) \(workload.silence ?? "")")
+      guard workload.isComplete else {
+        let files = try ChildProcess.run(["ls", "-lAs", broker.archives]).output
+        throw TestFailure("\(workload.refusals) \(workload.silence ?? "")\n\(files)")
+      }
       try disk.fill()
       workload.run(broker.socket, count: 22)
       #expect(workload.silence == nil && !workload.isComplete)

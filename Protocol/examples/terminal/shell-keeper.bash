@@ -18,7 +18,7 @@ pane='' saved='' there='' lines=0 stay='' told='' ended='' replaces='' LC_ALL=C
 PATH+=:~/.local/bin # which a login shell may not have yet
 trap '' PIPE && mkdir -p -m 700 "$locks"
 # If the shell has not ended, the next one of these needs the files.
-trap '[[ -e /proc/$shell/exe ]] || rm -f "$files" "$files".{told,wake,answer,trouble}' EXIT
+trap '[[ -e /proc/$shell/exe ]] || rm -f "$files" "$files".{told,seen,wake,answer,trouble}' EXIT
 
 parent() { awk '$1 == "PPid:" { print $2 }' "/proc/$1/status"; }
 place() { [[ -z $history ]] || LC_ALL=C awk -v "place=$1" -v "check=$2" -f "${0%-*}-place.awk" "$history" 8>&-; }
@@ -71,8 +71,10 @@ say ''
 [[ $(parent "$PPID") == "$shell" ]] || { exec </dev/null && echo 1<>"$files.wake"; }
 cd / && exec 7<>"$files.answer" && printf '%d %s\0' "${lines% *}" "$there" >&7
 
+due=$saved
 store() { # what the shell has told last
   local directory text='' i next byte
+  [[ -n $ended ]] || : >|"$files.seen"
   IFS= read -r -d '' directory <"$files.told" || return # nothing yet, or a part of it
   [[ ! -e $files.answer ]] || rm "$files.answer"
   if [[ $directory != +* && $name != "$own" ]]; then # the shell did not wait: what is saved is another one's
@@ -97,13 +99,16 @@ store() { # what the shell has told last
     printf -v byte %d "'$next"
     [[ $next == [A-Za-z0-9/._-] ]] && text+=$next || printf -v text '%s%%%02X' "$text" $((byte & 255))
   done
-  lines=$(place)
-  printf -v text '{"directory":"%s"%s}' "$text" "${lines:+,\"history\":${lines% *},\"check\":${lines#* }}"
-  until [[ $text == "$saved" ]] || ask put "$application" "$name" "$text"; do
+  # What others have added to the history since the shell told that is not its own.
+  if [[ -z $ended || $files.told -nt $files.seen ]]; then
+    lines=$(place)
+    printf -v due '{"directory":"%s"%s}' "$text" "${lines:+,\"history\":${lines% *},\"check\":${lines#* }}"
+  fi
+  until [[ $due == "$saved" ]] || ask put "$application" "$name" "$due"; do
     # As long as it lives, and tells nothing new. Other troubles wait for the next prompt.
     (($? == 69 || $? == 75)) && [[ -z $ended ]] && sleep 2 8>&- && ! read -t 0 || return
   done
-  saved=$text
+  saved=$due
 }
 
 store # something may have been told meanwhile
