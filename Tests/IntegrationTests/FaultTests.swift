@@ -135,8 +135,7 @@ struct FaultTests {
   )
   func aFullDiskRefusesAllKindsOfWorkAndTakesThemAgain() throws {
     _ = try broker.terminate()
-    // With room for logs that are not folded in yet, and for a backup: on a busy machine upkeep is late.
-    let disk = try SmallDisk(bytes: 32 << 20, at: broker.archives)
+    let disk = try SmallDisk(bytes: 16 << 20, at: broker.archives)
     try broker.start()
     var workload = Workload(.everything)
     for _ in 1...(Environment.isLong ? 40 : 3) {

@@ -131,7 +131,8 @@ internal import Testing
     let directory = try ScratchDirectory()
     defer { directory.remove() }
     // It takes connections, and says nothing.
-    let silent = TestSupport.FileDescriptor(owning: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0))
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    let silent = TestSupport.FileDescriptor(owning: socket(AF_UNIX, type, 0))
     let isBound = TestSupport.FileDescriptor.withAddress(of: directory.file(".s.PGSQL.5432")) {
       bind(silent.number, $0, $1) == 0
     }
