@@ -56,7 +56,10 @@ struct TerminalHome: CustomStringConvertible {
 
   /// Makes the directory, and these folders in it.
   func make(_ folders: String...) throws {
-    for folder in ["home"] + folders.map({ "home/\($0)" }) { _ = try broker.directory.makeDirectory(folder) }
+    // Where they are missing, fish reads all manual pages in the background, for half a minute.
+    let completions = kind == .fish ? ".local/share/fish/generated_completions".split(separator: "/") : []
+    let parts = completions.indices.map { completions[...$0].joined(separator: "/") }
+    for folder in ["home"] + (folders + parts).map({ "home/\($0)" }) { _ = try broker.directory.makeDirectory(folder) }
   }
 
   func write(_ text: String, to name: String) throws { try Files.write(Array(text.utf8), to: "\(self)/\(name)") }
